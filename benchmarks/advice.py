@@ -36,9 +36,9 @@ def drawn(rng):
         elif word == 3:
             stated = stated.at_most(1, by=labels, positions=positions, name=name)
         elif word == 4:
-            stated = stated.before(*rng.permutation(n)[:2].tolist(), name=name)
+            stated = stated.precedes(*rng.permutation(n)[:2].tolist(), name=name)
         else:
-            stated = stated.apart(2, by=labels, name=name)
+            stated = stated.min_distance(2, by=labels, name=name)
     return stated
 
 

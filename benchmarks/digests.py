@@ -18,12 +18,12 @@ from scipy.sparse import csr_array
 
 from formulations import (
     RankingSet,
+    constrained_ranking,
     diverse_retrieval,
     margin_dual,
     marginal_ranking,
     matching,
     ranking,
-    ranking_set,
     solve,
     solve_batch,
 )
@@ -111,7 +111,7 @@ def problems():
         yield f"matching, {solver}", lambda solver=solver: solve(matching(worth), solver)
     yield "diverse retrieval", lambda: solve(diverse_retrieval(worth, blocks=[0, 0, 0, 0, 1, 2, 3, 4, 5]), "auto")
     quota = RankingSet(9, 6).at_most(2, by=[0, 0, 0, 0, 1, 1, 1, 2, 3]).at_most(1, documents=[0, 4], positions=[0, 1])
-    yield "ranking set, highs", lambda: solve(ranking_set(np.abs(worth), quota), "highs")
+    yield "ranking set, highs", lambda: solve(constrained_ranking(np.abs(worth), quota), "highs")
     yield (
         "margin dual, active set",
         lambda: solve(margin_dual(rng.normal(size=(30, 5)), rng.random(30), lam=0.1), "active_set"),

@@ -25,7 +25,7 @@ from movielens_films import queries as film_queries
 from movielens_films import read_lines, read_ratings
 from scipy.stats import ttest_rel
 
-from formulations import ranking_set, solve
+from formulations import constrained_ranking, solve
 from rankopt.constraints import Admissible
 from rankopt.data import Queries
 from rankopt.measures import parse
@@ -61,11 +61,11 @@ def _experts(file: Path) -> Queries:
 
 DATA = {
     "MovieLens 100k, 5 films of 5 genres": (
-        movielens, "ml-100k", "nDCG@5", Admissible(5, short="cut").at_most(1, by="genre"), "genre",
+        movielens, "ml-100k", "nDCG@5", Admissible(5, on_infeasible="truncate").at_most(1, by="genre"), "genre",
     ),
     "W3C experts, 10 with 3 of the protected group": (
         experts, "deltr-w3c-experts", "nDCG(gain='linear')@10",
-        Admissible(10, short="cut").at_least(3, documents="protected"), "protected",
+        Admissible(10, on_infeasible="truncate").at_least(3, documents="protected"), "protected",
     ),
 }  # fmt: skip
 
@@ -87,9 +87,11 @@ def list_values(
     for q, query in enumerate(queries.query_ids):
         low, high = queries.offsets[q : q + 2]
         rows = place[np.searchsorted(queries.row_order, orders[query], sorter=place)]
-        one = admissible.on({name: queries.attributes[name][low:high] for name in admissible.attributes}, high - low)
+        one = admissible.for_query(
+            {name: queries.attributes[name][low:high] for name in admissible.attributes}, high - low
+        )
         shown = rows[: one.positions]
-        broken = len(one.broken(shown - low)) if shown.size == one.positions else 1
+        broken = len(one.violations(shown - low)) if shown.size == one.positions else 1
         found[query] = float(rule.discount(high - low)[: shown.size] @ gain[shown]), broken
     return found
 
@@ -179,23 +181,23 @@ def run(name: str, root: Path) -> None:
 def overlapping(root: Path) -> None:
     """Ten films, at most two of any genre, a film counting for all its genres: not totally unimodular. How each user's
     list was found, and what the relaxation would have promised."""
-    admissible = Admissible(10, short="cut").at_most(2, by="genres")
+    admissible = Admissible(10, on_infeasible="truncate").at_most(2, by="genres")
     ways: Counter[str] = Counter()
     promised, lost, shown = [], [], []
     for pair in movielens(root / "ml-100k"):
         train, test = scaled(*pair)
         free = RegressionRanker(0.0, target="gain", intercept="all", measure="nDCG@10").fit(train)
         scores = free.predict(test)[test.row_order]
-        gain, sets = parse("nDCG@10").gain(test.relevance, test.offsets), admissible.of_queries(test)
+        gain, sets = parse("nDCG@10").gain(test.relevance, test.offsets), admissible.for_queries(test)
         for q, one in enumerate(sets):
             rows = slice(*test.offsets[q : q + 2])
             weights = 1 / np.log2(np.arange(2, one.positions + 2))
-            problem = ranking_set(np.outer(weights, scores[rows]), one)
+            problem = constrained_ranking(np.outer(weights, scores[rows]), one)
             solution = solve(problem)
             relaxed = solve(problem.linear_program(), "highs").value
             ways[solution.solver] += 1
             promised.append(relaxed - solution.value > problem.rounding + 1e-9)
-            assert one.admits(solution.order)
+            assert one.is_feasible(solution.order)
             shown.append(float(weights @ gain[rows][solution.order]))
             lost.append(float(weights @ gain[rows][np.argsort(-scores[rows])[: one.positions]]))
     print(f"\n10 films, at most 2 of any genre: nDCG@10 {np.mean(shown):.4f}, {np.mean(lost):.4f} without the set")

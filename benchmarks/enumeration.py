@@ -20,7 +20,16 @@ from typing import Any
 
 import numpy as np
 
-from formulations import Infeasible, Proof, RankingSet, confirm, price_of, ranking_set, solve, verify_integrality
+from formulations import (
+    Infeasible,
+    Proof,
+    RankingSet,
+    confirm,
+    constrained_ranking,
+    price_of,
+    solve,
+    verify_integrality,
+)
 
 Order = Sequence[int]
 Units = Callable[[Order], float]
@@ -56,23 +65,23 @@ def drawn(word: str, n: int, k: int, rng: np.random.Generator) -> tuple[tuple[An
         high = int(rng.integers(count, len(where) + 1))
         given = {"documents": sorted(some), "positions": where}
         return ((count, high), given), lambda o: max(count - held(o, some, where), held(o, some, where) - high, 0)
-    if word == "ban":
+    if word == "forbid":
         return ((sorted(some), where), {}), lambda o: held(o, some, where)
-    if word == "pin":
+    if word == "fix":
         return ((two[0], place), {}), lambda o: (o[place] != two[0]) + (two[0] in (*o[:place], *o[place + 1 :]))
-    if word == "one_of":
+    if word == "position_in":
         return ((sorted(some),), {"position": place}), lambda o: int(o[place] not in some)
-    if word == "before":
+    if word == "precedes":
         return ((sorted(some), sorted(other)), {}), lambda o: late(o, some, other)
-    if word == "chain":
+    if word == "precedence_chain":
         line = rng.permutation(n)[: max(2, int(rng.integers(n)))].tolist()
         return ((line,), {}), lambda o: sum(late(o, {x}, {y}) for x, y in pairwise(line))
-    if word == "apart":
+    if word == "min_distance":
         far = int(rng.integers(2, k + 1))
         return ((far,), {"documents": sorted(some)}), lambda o: sum(
             b - a < far for a, b in pairwise(p for p, document in enumerate(o) if document in some)
         )
-    if word == "if_then":
+    if word == "implies":
         return ((sorted(some), sorted(other)), {}), lambda o: 0 if held(o, other) else held(o, some - other)
     if word in ("at_most_share", "at_least_share"):
         tenths, most = int(rng.integers(1, 10)), word == "at_most_share"
@@ -81,7 +90,7 @@ def drawn(word: str, n: int, k: int, rng: np.random.Generator) -> tuple[tuple[An
             counts = [(held(o, some, range(p)), tenths * p / 10) for p in range(1, k + 1)]
             return sum(max(found - ceil(said), 0) if most else max(floor(said) - found, 0) for found, said in counts)
 
-        return ((tenths / 10,), {"documents": sorted(some)}), shares
+        return ((), {"share": tenths / 10, "documents": sorted(some)}), shares
     cost = rng.integers(0, 5, (k, n))
     low, high = sorted(rng.integers(0, 4 * k, 2).tolist())
 
@@ -92,19 +101,19 @@ def drawn(word: str, n: int, k: int, rng: np.random.Generator) -> tuple[tuple[An
     return ((cost.reshape(1, -1).astype(float), low, high), {}), within
 
 
-WORDS = ("at_most", "at_least", "exactly", "between", "ban", "pin", "one_of", "before", "chain", "apart", "if_then",
-         "at_most_share", "at_least_share", "rows")  # fmt: skip
+WORDS = ("at_most", "at_least", "exactly", "between", "forbid", "fix", "position_in", "precedes",
+         "precedence_chain", "min_distance", "implies", "at_most_share", "at_least_share", "add_rows")  # fmt: skip
 ONE_ROW = (
     "at_most",
     "at_least",
     "exactly",
     "between",
-    "ban",
-    "pin",
-    "one_of",
+    "forbid",
+    "fix",
+    "position_in",
     "at_most_share",
     "at_least_share",
-    "rows",
+    "add_rows",
 )
 """Words whose units are counted alike here and there, row by row, and so may be soft."""
 
@@ -131,26 +140,26 @@ def main(count: int, seed: int) -> None:
         said, units, admissible = [], [], RankingSet(n, k)
         for at, word in enumerate(words):
             (values, given), broken = drawn(str(word), n, k, rng)
-            admissible = getattr(admissible, str(word))(*values, **given, name=f"c{at}")
+            admissible = getattr(admissible, str(word).removesuffix("_share"))(*values, **given, name=f"c{at}")
             said.append(str(word))
             units.append(broken)
         every = list(permutations(range(n), k))
         profit = profits(n, k, rng)
         worth = {o: float(profit[np.arange(k), list(o)].sum()) for o in every}
         may = [o for o in every if not any(broken(o) for broken in units)]
-        check(said[0], all(admissible.admits(o) == (o in set(may)) for o in every))
+        check(said[0], all(admissible.is_feasible(o) == (o in set(may)) for o in every))
         one = rng.permutation(len(every))[0]
-        names = {name.split("[")[0] for name in admissible.broken(every[one])}
+        names = {name.split("[")[0] for name in admissible.violations(every[one])}
         check("broken names the word", names == {f"c{at}" for at, broken in enumerate(units) if broken(every[one])})
         if not may:
             try:
-                solve(ranking_set(profit, admissible))
+                solve(constrained_ranking(profit, admissible))
                 check("an empty set is told", False)
             except Infeasible:
                 check("an empty set is told", True)
         else:
             best = max(worth[o] for o in may)
-            problem = ranking_set(profit, admissible)
+            problem = constrained_ranking(profit, admissible)
             found = solve(problem)
             check("best ranking", abs(found.value - best) <= NEAR and tuple(found.order.tolist()) in may)
             check("bound above it", found.bound >= best - 1e-9)
@@ -164,7 +173,7 @@ def main(count: int, seed: int) -> None:
             hard = [broken for number_, broken in enumerate(units) if number_ != at]
             left = [o for o in every if not any(broken(o) for broken in hard)]
             if left:
-                found = solve(ranking_set(profit, admissible.soft(f"c{at}", price=price)))
+                found = solve(constrained_ranking(profit, admissible.penalized(f"c{at}", penalty=price)))
                 check(
                     "soft: value less price",
                     abs(found.value - max(worth[o] - price * units[at](o) for o in left)) <= NEAR,
@@ -191,9 +200,9 @@ def sweep(admissible: RankingSet, name: str, profit: np.ndarray, k: int, check: 
             np.array([float(at)]) if s in kind else e for s, e in (("at least", limit.lower), ("at most", limit.upper))
         )
         point = RankingSet(admissible.documents, k)
-        one = point.rows(limit.matrix, low, high)
+        one = point.add_rows(limit.matrix, low, high)
         one = type(one)(one.documents, k, (*start, *one.constraints))
-        may = [o for o in permutations(range(one.documents), k) if one.admits(o)]
+        may = [o for o in permutations(range(one.documents), k) if one.is_feasible(o)]
         if may:
             points[at] = max(float(profit[np.arange(k), list(o)].sum()) for o in may)
     try:

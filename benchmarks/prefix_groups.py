@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from formulations import Infeasible, RankingSet, confirm, ranking_set, solve
+from formulations import Infeasible, RankingSet, confirm, constrained_ranking, solve
 from formulations.argmax.group_limits import prefix_argmax
 from formulations.bridges.narrowing import sequences_of
 from formulations.constraints.structure import PrefixNetwork, falls_in_groups
@@ -50,10 +50,10 @@ def whole(first: int, count: int) -> None:
     for seed in range(first, first + count):
         kind, profit, admissible = drawn(seed, most=12)
         try:
-            problem = ranking_set(profit, admissible)
+            problem = constrained_ranking(profit, admissible)
         except Infeasible:
             continue
-        network = PrefixNetwork.of(problem.admissible.stated)
+        network = PrefixNetwork.of(problem.admissible.compiled)
         if isinstance(network, str) or not partly(network.rows):
             continue
         if not falls_in_groups(profit, network.rows.group):  # groups that no row names are one, and its gains differ
@@ -107,7 +107,7 @@ def time(rounds: int) -> None:
     print("|---|---|---|---|---|---|---|---|")
     for n, k, everywhere in ((200, 10, False), (1000, 10, True), (1000, 20, False), (1000, 20, True), (1000, 50, True)):
         admissible, decay, scores = query(0, n, k, everywhere)
-        problem = ranking_set(np.outer(decay, scores), admissible)
+        problem = constrained_ranking(np.outer(decay, scores), admissible)
         gain = np.zeros(n)
         one = SetBatch([admissible], scores, gain, decay, decay, np.array([0, n]), np.array([0, k]))
         few = rounds if k < 50 else 2
@@ -135,7 +135,7 @@ def decays(count: int) -> None:
             scores = gain / 8 + random.normal(size=n)
             one = RankingSet(n, 10).at_most(2, documents=group == 0, positions=range(5), name="ceiling")
             one = one.at_least(2, documents=group == 1, positions=range(4), name="floor")
-            problem = ranking_set(np.outer(decay, scores) - np.outer(discount, gain / 31), one)
+            problem = constrained_ranking(np.outer(decay, scores) - np.outer(discount, gain / 31), one)
             relaxed, best = solve(problem.linear_program(), "highs").value, solve(problem).value
             gap = (relaxed - best) / max(1.0, abs(best))
             broken, most = broken + (gap > 1e-8), max(most, gap)
@@ -159,7 +159,7 @@ def training(count: int) -> None:
     train = Queries.from_arrays(
         train.features[:rows], train.relevance[:rows], qid=qid, attributes={"genre": train.attributes["genre"][:rows]}
     )
-    shown = Admissible(10, short="cut").at_most(share=0.4, by="genre")
+    shown = Admissible(10, on_infeasible="truncate").at_most(share=0.4, by="genre")
     print("| decay | solver | seconds | J | gap |\n|---|---|---|---|---|")
     for decay in ("discount", "linear"):
         for solver in ("auto", "highs"):

@@ -15,7 +15,7 @@ from time import process_time
 import numpy as np
 from diversity import experts, movielens
 
-from formulations import Infeasible, price_of, ranking_set
+from formulations import Infeasible, constrained_ranking, price_of
 from formulations.solving.sensitivity import limit_of
 from rankopt.constraints import Admissible
 from rankopt.rankers import RegressionRanker
@@ -32,9 +32,9 @@ def problems(train, asked, admissible, name, loosest):
             if stop - start < admissible.k:
                 continue
             try:
-                one = limit_of(admissible.on(own, int(stop - start)), name).at(loosest)
+                one = limit_of(admissible.for_query(own, int(stop - start)), name).at(loosest)
                 weights = 1.0 / np.log2(np.arange(2.0, admissible.k + 2.0))
-                found.append(ranking_set(np.outer(weights, scores[start:stop]), one))
+                found.append(constrained_ranking(np.outer(weights, scores[start:stop]), one))
             except Infeasible:
                 continue
     return found

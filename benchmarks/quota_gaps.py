@@ -23,7 +23,7 @@ from time import process_time
 import numpy as np
 from diversity import experts, movielens
 
-from formulations import RankingSet, ranking, ranking_set, solve
+from formulations import RankingSet, constrained_ranking, ranking, solve
 from formulations.experimental import QuotaCurve
 from formulations.problems.ranking import RankTwoAssignment
 from rankopt.measures import parse
@@ -85,7 +85,7 @@ def real() -> None:
                                 most = max(most, gap / max(1e-9, abs(curve.whole(low, high))))
                         if curves % 200 == 1:  # beside the linear program, here and there
                             one = RankingSet(problem.documents, k).at_most(1, documents=group, positions=range(prefix))
-                            program = ranking_set(problem, one).linear_program()
+                            program = constrained_ranking(problem, one).linear_program()
                             began = process_time()
                             relaxed = solve(program, "highs").value
                             other += 200 * (process_time() - began)
@@ -158,7 +158,7 @@ def figure(file: str) -> None:
 
     problem = ranking([3, 0, 1, 2], [2, 0, 1, 3], discount=[5, 2, 2], decay=[4, 4, 3])
     quota = RankingSet(4, 3).at_most(1, documents=[0, 1], positions=range(2))
-    stated = ranking_set(problem, quota)
+    stated = constrained_ranking(problem, quota)
     half = solve(stated.linear_program(), "highs").x.reshape(3, 4)
     curve = QuotaCurve.of(problem, [0, 1], 2)
     drawing, (left, right) = pyplot.subplots(1, 2, figsize=(8.4, 3.0), width_ratios=[1.25, 1])

@@ -29,7 +29,7 @@ def main():
     weights = 1 / np.log2(np.arange(2.0, 12.0))
     for limit, first in ((None, 6), (3, 6), (2, 6), (2, 1000), (1, 6)):
         quotas.FIRST = first
-        rules = None if limit is None else Admissible(10, short="cut").at_most(limit, by="genre")
+        rules = None if limit is None else Admissible(10, on_infeasible="truncate").at_most(limit, by="genre")
         lists = ranker.recommend(users, admissible=rules)
         ms = 1e3 * lists.seconds
         scores = np.mean([

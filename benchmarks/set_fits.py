@@ -54,13 +54,13 @@ def cases() -> dict[str, tuple[Queries, Queries, str, Admissible, str]]:
     found = {}
     rated, others = users()
     for most in (3, 4, 5):
-        quota = Admissible(10, short="cut").at_most(most, by="genre")
+        quota = Admissible(10, on_infeasible="truncate").at_most(most, by="genre")
         found[f"ml-100k, at most {most} of a genre"] = (rated, others, "nDCG@10", quota, "genre")
     train, test = experts(Path(os.environ["RANKOPT_DATA"]) / "deltr-w3c-experts")[0]
     people, linear = train.select(range(USERS)), "nDCG(gain='linear')@10"
-    ten = Admissible(10, short="cut").at_least(3, documents="protected")
+    ten = Admissible(10, on_infeasible="truncate").at_least(3, documents="protected")
     found["W3C, at least 3 protected of 10"] = (people, test, linear, ten, "protected")
-    five = Admissible(10, short="cut").at_least(2, documents="protected", positions=range(5))
+    five = Admissible(10, on_infeasible="truncate").at_least(2, documents="protected", positions=range(5))
     found["W3C, at least 2 protected of the first 5"] = (people, test, linear, five, "protected")
     return found
 
@@ -71,7 +71,7 @@ def main(asked: str, solver: str = "auto", gap: str = "1e-3") -> None:
     for (kind, name), (queries, others, measure, quota, rule) in every.items():
         if asked not in (kind, "all") and not f"{kind}, {name}".startswith(asked):
             continue
-        admissible = quota if kind == "hard" else quota.soft(rule, price=PRICE)
+        admissible = quota if kind == "hard" else quota.penalized(rule, penalty=PRICE)
         least = np.inf
         for _ in range(2):
             ranker = LargeMarginRanker(

@@ -116,18 +116,18 @@ def argmax() -> None:
 
 
 WORDS: dict[str, Callable[[RankingSet, np.ndarray, np.random.Generator], RankingSet]] = {
-    "share: at most .3 of a site in every prefix": lambda one, site, _: one.at_most_share(0.3, by=site),
+    "share: at most .3 of a site in every prefix": lambda one, site, _: one.at_most(share=0.3, by=site),
     "between 2 and 4 of five sites": lambda one, site, _: one.between(2, 4, documents=site < 5),
-    "one of twelve at position 1": lambda one, site, _: one.one_of(np.flatnonzero(site < 4)),
-    "apart: 3 places between those of a site": lambda one, site, _: one.apart(3, by=site),
-    "before: one document before another": lambda one, site, rng: one.before(
+    "one of twelve at position 1": lambda one, site, _: one.position_in(np.flatnonzero(site < 4)),
+    "apart: 3 places between those of a site": lambda one, site, _: one.min_distance(3, by=site),
+    "before: one document before another": lambda one, site, rng: one.precedes(
         *rng.choice(60, 2, replace=False).tolist()
     ),
-    "before: one of a site before those of another": lambda one, site, _: one.before(
+    "before: one of a site before those of another": lambda one, site, _: one.precedes(
         np.flatnonzero(site == site[0]).tolist(), np.flatnonzero(site == site[site != site[0]][0]).tolist()
     ),
-    "chain of five": lambda one, site, rng: one.chain(rng.choice(60, 5, replace=False).tolist()),
-    "if a site stands, one of another does": lambda one, site, _: one.if_then(
+    "chain of five": lambda one, site, rng: one.precedence_chain(rng.choice(60, 5, replace=False).tolist()),
+    "if a site stands, one of another does": lambda one, site, _: one.implies(
         np.flatnonzero(site == site[0]).tolist(), np.flatnonzero(site == site[site != site[0]][0]).tolist()
     ),
     "rows: documents of whole costs, a budget": lambda one, site, rng: one.rows(

@@ -13,7 +13,7 @@ import sys
 
 import numpy as np
 
-from formulations import LinearProgram, RankingSet, ranking_set
+from formulations import LinearProgram, RankingSet, constrained_ranking
 from formulations.bridges import restated
 from rankopt.experiments import Limits, SolverSwap
 
@@ -30,7 +30,7 @@ def relaxed(seed: int) -> LinearProgram:
     for group in held:
         admissible = admissible.at_most(2, documents=group)
     profit = np.outer(1.0 / np.log2(np.arange(2.0, 12.0)), rng.normal(size=n)) + 0.1 * rng.normal(size=(10, n))
-    return restated(ranking_set(profit, admissible), LinearProgram)
+    return restated(constrained_ranking(profit, admissible), LinearProgram)
 
 
 def mixed(seed: int) -> LinearProgram:

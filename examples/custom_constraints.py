@@ -6,7 +6,7 @@ python examples/custom_constraints.py
 import cvxpy as cp
 import numpy as np
 
-from formulations import Infeasible, RankingSet, accepting, certify, ranking_set, solve
+from formulations import Infeasible, RankingSet, accepting, certify, constrained_ranking, solve
 
 n, k = 9, 5
 rng = np.random.default_rng(1)
@@ -19,12 +19,12 @@ admissible = (
     .at_most(2, by=sites, name="site")
     .at_least(2, documents=women, name="women")
     .at_least(1, documents=women, positions=range(2), name="women on top")
-    .before(1, 0)
-    .ban(documents=3, positions=0)
+    .precedes(1, 0)
+    .forbid(documents=3, positions=0)
 )
 print(admissible)
 
-problem = ranking_set(profit, admissible)
+problem = constrained_ranking(profit, admissible)
 solution = solve(problem)
 print(f"free: {np.arange(k)}   admissible: {solution.order}   {solution.solver}")
 print(
@@ -44,13 +44,13 @@ stated = [
     π[0, 0] == 0,
     π[0, 3] == 0,
 ]
-same = solve(ranking_set(profit, RankingSet.from_cvxpy(π, stated)))
+same = solve(constrained_ranking(profit, RankingSet.from_cvxpy(π, stated)))
 print(f"stated in cvxpy: {same.order}, value {same.value:.6f}\n")
 
 for solver in accepting(problem)[:6]:
     print(f"{solve(problem, solver).value:.9f}  {solver}")
 
 try:
-    ranking_set(profit, admissible.at_most(1, documents=women, name="at most one woman"))
+    constrained_ranking(profit, admissible.at_most(1, documents=women, name="at most one woman"))
 except Infeasible as error:
     print(f"\nInfeasible: {error}")

@@ -9,7 +9,7 @@ from rankopt.rankers import LargeMarginRanker
 
 sample = load_sample("les-miserables")  # a query is a character, a document another one, a block a community
 test, community = sample.test, sample.test.attributes["community"]
-diverse = Admissible(k=5, short="cut").at_most(1, by="community")
+diverse = Admissible(k=5, on_infeasible="truncate").at_most(1, by="community")
 print(diverse, "\n")
 
 under = LargeMarginRanker("nDCG@5", constraints=diverse).fit(sample.train)

@@ -17,7 +17,7 @@ matplotlib.use("Agg")
 import numpy as np
 from matplotlib import pyplot
 
-from formulations import RankingSet, price_of, ranking_set
+from formulations import RankingSet, constrained_ranking, price_of
 from rankopt.data import load_sample
 from rankopt.errors import OptimumAtStart
 from rankopt.measures import compare, compare_runs, evaluate
@@ -74,7 +74,7 @@ def queries(axes):
 def quota(axes):
     profit = np.outer(1 / np.log2(np.arange(2, 7)), np.sort(np.random.default_rng(1).normal(size=9))[::-1])
     sites = RankingSet(9, 5).at_most(3, by=[*"aaaabbbcc"], name="site")
-    curve = price_of(ranking_set(profit, sites), "site", range(2, 5))
+    curve = price_of(constrained_ranking(profit, sites), "site", range(2, 5))
     axes.plot(curve.limits, curve.value, marker="o", label="best ranking")
     for limit, value, price in zip(curve.limits, curve.value, curve.price, strict=True):
         axes.plot([limit, limit + 0.5], [value, value + 0.5 * price], color="C1")

@@ -5,13 +5,13 @@ python examples/price_of_a_quota.py
 
 import numpy as np
 
-from formulations import RankingSet, advice, price_of, ranking_set, solve
+from formulations import RankingSet, advice, constrained_ranking, price_of, solve
 
 n, k = 9, 5
 profit = np.outer(1 / np.log2(np.arange(2, k + 2)), np.sort(np.random.default_rng(1).normal(size=n))[::-1])
 sites, women = [*"aaaabbbcc"], np.array([2, 5, 7, 8])
 quotas = RankingSet(n, k).at_most(3, by=sites, name="site").at_least(1, documents=women, name="women")
-problem = ranking_set(profit, quotas)
+problem = constrained_ranking(profit, quotas)
 
 print("The best value against each limit; the price proves what the next unit gains at most:")
 print(price_of(problem, "site", range(1, 5)))
@@ -19,12 +19,14 @@ print(price_of(problem, "women", range(5)))
 
 print("\nThe quota on sites at a price, in place of a limit:")
 for price in (0.05, 0.2, 1.0):
-    solution = solve(ranking_set(profit, quotas.at_most(1, by=sites, name="one").soft("one", price=price)))
+    solution = solve(
+        constrained_ranking(profit, quotas.at_most(1, by=sites, name="one").penalized("one", penalty=price))
+    )
     print(f"  {price}: {solution.order}, worth {solution.value:.4f}, breaks {solution.broken or 'nothing'}")
 
 strict = quotas.at_most(1, by=sites, name="one")
 print(f"\nOne document a site leaves no ranking of {k}. The least broken one, sites at 1 a unit:")
-print(f"  {strict.repaired(prices={'one': 1.0, 'women': 2.0})}")
+print(f"  {strict.repair(penalties={'one': 1.0, 'women': 2.0})}")
 
 top = quotas.at_least(1, documents=women, positions=range(2), name="women on top")
 print("\nWith a quota on the first two the matrix is not totally unimodular. What would make it so:")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from formulations import ConstrainedRanking, RankingSet, ranking_set
+from formulations import ConstrainedRanking, RankingSet, constrained_ranking
 from rankopt.experiments import SolverSwap, changes
 from rankopt.experiments.regression import by_solver, mean_factor, read_baseline
 
@@ -19,7 +19,7 @@ def stated(seed: int) -> ConstrainedRanking:
     admissible = RankingSet(20, 5)
     for _ in range(4):
         admissible = admissible.at_most(2, documents=rng.random(20) < 0.4)
-    return ranking_set(rng.normal(size=(5, 20)), admissible)
+    return constrained_ranking(rng.normal(size=(5, 20)), admissible)
 
 
 def main() -> None:

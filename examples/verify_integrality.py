@@ -5,7 +5,7 @@ python examples/verify_integrality.py
 
 import numpy as np
 
-from formulations import RankingSet, confirm, integrality_gap, ranking_set, solve, verify_integrality
+from formulations import RankingSet, confirm, constrained_ranking, integrality_gap, solve, verify_integrality
 
 sites = ["a.org", "a.org", "a.org", "b.org", "b.org", "c.org", "d.org", "d.org"]
 topics = [("news", "sport"), ("sport", "film"), ("film", "news"), "news", None, None, None, None]
@@ -14,7 +14,7 @@ every = RankingSet(documents=8, positions=4)
 sets = {
     "one document a site": every.at_most(1, by=sites, name="site"),
     "two a site, one of them new": every.at_most(2, by=sites, name="site").at_least(1, documents=[3, 4], name="new"),
-    "document 3 before document 0": every.before(3, 0),
+    "document 3 before document 0": every.precedes(3, 0),
     "a quota on the first two positions": every.at_most(1, documents=[0, 1, 2], positions=range(2), name="top"),
     "one document a topic, topics overlap": every.at_most(1, by=topics, name="topic"),
 }
@@ -26,7 +26,7 @@ for name, admissible in sets.items():
 # Not totally unimodular does not mean fractional for every objective: that is a question of its own.
 weights = np.array([1.0, 0.9, 0.8, 0.7])
 for scores in ([3.0, 3.0, 3.0, 0, 0, 0, 0, 0], [8.0, 7, 6, 5, 4, 3, 2, 1]):
-    problem = ranking_set(np.outer(weights, scores), sets["one document a topic, topics overlap"])
+    problem = constrained_ranking(np.outer(weights, scores), sets["one document a topic, topics overlap"])
     solution = solve(problem)
     print(f"scores {scores}: {integrality_gap(problem)}")
     print(f"  best ranking {solution.order}, value {solution.value:g}, proven bound {solution.bound:g}")

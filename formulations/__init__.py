@@ -4,7 +4,7 @@
     ranking            RankTwoAssignment   bipartite incidence matrix       exact, and all that solve a matching
     matching           Assignment          bipartite incidence matrix       scipy, ortools, networkx, highs, cvxpy:...
     diverse_retrieval  ConstrainedRanking  bipartite incidence matrix       all that solve a matching, by collapse
-    ranking_set        ConstrainedRanking  its statement says: verify       by its structure: matching, flow, highs, ...
+    constrained_ranking ConstrainedRanking its statement says: verify       by its structure: matching, flow, ...
     marginal_ranking   LinearProgram       (a lottery, by `decompose`)      highs, cvxpy:...
     pattern_ranking    PatternRanking      a path of a lattice is a flow    exact, and all that solve a flow
     pairwise_ranking   PatternRanking      the same, the map of pairs       as pattern_ranking
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from formulations.certificates.certify import Certificate as Certificate
     from formulations.certificates.certify import certify as certify
     from formulations.constraints.constrained_ranking import ConstrainedRanking as ConstrainedRanking
-    from formulations.constraints.constrained_ranking import SoftRanking as SoftRanking
+    from formulations.constraints.constrained_ranking import PenalizedRanking as PenalizedRanking
     from formulations.constraints.ranking_set import RankingSet as RankingSet
-    from formulations.constraints.soft import soft as soft
+    from formulations.constraints.rows import penalized as penalized
     from formulations.errors import FormulationError as FormulationError
     from formulations.errors import Fractional as Fractional
     from formulations.errors import Infeasible as Infeasible
@@ -48,9 +48,9 @@ if TYPE_CHECKING:
     from formulations.errors import Unbounded as Unbounded
     from formulations.errors import UnknownSolver as UnknownSolver
     from formulations.errors import Unsupported as Unsupported
+    from formulations.gallery.assignments import constrained_ranking as constrained_ranking
     from formulations.gallery.assignments import diverse_retrieval as diverse_retrieval
     from formulations.gallery.assignments import matching as matching
-    from formulations.gallery.assignments import ranking_set as ranking_set
     from formulations.gallery.marginal_ranking import marginal_ranking as marginal_ranking
     from formulations.gallery.masters import item_factors as item_factors
     from formulations.gallery.masters import margin_dual as margin_dual
@@ -117,6 +117,7 @@ ROOMS = (
 """The folders, each after all that it may import; below them stand the files of this folder."""
 
 GALLERY = {
+    "constrained_ranking": "formulations.gallery.assignments:constrained_ranking",
     "diverse_retrieval": "formulations.gallery.assignments:diverse_retrieval",
     "first_relevant_ranking": "formulations.gallery.rankings:first_relevant_ranking",
     "item_factors": "formulations.gallery.masters:item_factors",
@@ -126,7 +127,6 @@ GALLERY = {
     "pairwise_ranking": "formulations.gallery.rankings:pairwise_ranking",
     "pattern_ranking": "formulations.gallery.rankings:pattern_ranking",
     "ranking": "formulations.gallery.rankings:ranking",
-    "ranking_set": "formulations.gallery.assignments:ranking_set",
     "sparse_margin_dual": "formulations.gallery.masters:sparse_margin_dual",
     "user_factors": "formulations.gallery.masters:user_factors",
 }
@@ -171,7 +171,7 @@ WORDS = {
     "RankingSet": "formulations.constraints.ranking_set:RankingSet",
     "Refuted": "formulations.errors:Refuted",
     "Scipy": "formulations.solvers.scipy:Scipy",
-    "SoftRanking": "formulations.constraints.constrained_ranking:SoftRanking",
+    "PenalizedRanking": "formulations.constraints.constrained_ranking:PenalizedRanking",
     "Solution": "formulations.problems.problem:Solution",
     "SolverFailed": "formulations.errors:SolverFailed",
     "Status": "formulations.problems.problem:Status",
@@ -192,7 +192,7 @@ WORDS = {
     "read_program": "formulations.io.toml_file:read_program",
     "read_solver": "formulations.io.toml_file:read_solver",
     "read_statement": "formulations.io.toml_file:read_statement",
-    "soft": "formulations.constraints.soft:soft",
+    "penalized": "formulations.constraints.rows:penalized",
     "solve": "formulations.solving.solve:solve",
     "solve_batch": "formulations.solving.batch:solve_batch",
     "swept": "formulations.solvers.sweep:swept",

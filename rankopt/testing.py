@@ -247,7 +247,7 @@ def _train(bound: Bound) -> None:
     rng = np.random.default_rng(4)
     features = np.round(rng.normal(size=(48, 3)), 1)
     grades = np.digitize(features @ [1.0, -1.0, 0.5] + rng.normal(size=48), [0.3, 1.2]).astype(np.float64)
-    site, rule = rng.integers(0, 4, 48), Admissible(3, short="cut").at_most(1, by="site")
+    site, rule = rng.integers(0, 4, 48), Admissible(3, on_infeasible="truncate").at_most(1, by="site")
     queries = Queries.from_arrays(features, grades, qid=np.arange(48) // 8, attributes={"site": site})
     rankers = (
         LargeMarginRanker("nDCG@3", bound=bound, lam=0.1),

@@ -18,9 +18,8 @@ from planted.losses import TopOne
 
 import formulations
 import rankopt
-from formulations.constraints import kinds as order_words
-from formulations.constraints import kinds as share_words
-from formulations.constraints import kinds as words
+from formulations.constraints import kinds
+from formulations.constraints.language import ConstraintMethods
 from rankopt.losses import MarginLoss, PositionalArgmax
 
 SOLVER_PACKAGES = {"cvxpy", "ortools", "highspy", "networkx", "qpsolvers", "clarabel", "daqp", "piqp"}
@@ -208,11 +207,11 @@ def test_a_loss_of_ones_own_would_have_to_be_listed_and_a_feature_map_would_not(
     assert not is_loss(PositionalArgmax)
 
 
-def test_every_word_of_the_language_of_sets_is_in_its_table():
-    files = {words.__name__, order_words.__name__, share_words.__name__}
-    functions = [one for file in files for one in vars(import_module(file)).values() if inspect.isfunction(one)]
-    own = {one.__name__ for one in functions if one.__module__ in files and not one.__name__.startswith("_")}
-    assert own - {"taken", "precedence", "rounded_share"} == set(words.WORDS)
+def test_every_kind_of_constraint_is_in_its_table_and_a_method():
+    own = {one.__name__ for one in vars(kinds).values() if inspect.isfunction(one) and one.__module__ == kinds.__name__}
+    public = {name for name in own if not name.startswith("_")} - {"parameters", "rounded_share"}
+    assert public == set(kinds.KINDS)
+    assert public == {name for name in vars(ConstraintMethods) if not name.startswith("_")} - {"add"}
 
 
 def test_no_page_holds_bytes_that_are_no_text():

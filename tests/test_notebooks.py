@@ -45,9 +45,9 @@ def large_problems():
     scores, grades, planes = random.random(300), random.integers(0, 3, 300), random.random((60, 25))
     ends, square, ten = [0, 100, 300], random.random((30, 30)), {"discount": weights(10), "decay": weights(10)}
     rules = RankingSet(30, 20).at_most(3, documents=range(9), name="few").at_most(2, documents=range(5, 15))
-    assigned = formulations.ranking_set(square[:20], rules)
-    yield from (assigned, assigned.program, rules.program, rules.stated, *rules.constraints)
-    yield formulations.ranking_set(square[:20], rules.soft("few", price=1.0))
+    assigned = formulations.constrained_ranking(square[:20], rules)
+    yield from (assigned, assigned.program, rules.program, rules.compiled, *rules.constraints)
+    yield formulations.constrained_ranking(square[:20], rules.penalized("few", penalty=1.0))
     yield from (matching(square), solve(matching(square)), matching(square).program)
     yield formulations.diverse_retrieval(square[:4], [place % 7 for place in range(30)])
     yield formulations.marginal_ranking(square[:20])
@@ -183,8 +183,8 @@ def test_every_subclass_of_a_brief_record_is_brief():
 
 def test_columns_of_nothing_are_left_out():
     hard = RankingSet(6, 3).at_most(1, documents=[0, 1, 2], name="few")
-    assert "a unit" not in hard._repr_html_()
-    assert "few (soft, 2 a unit)" in hard.soft("few", price=2.0)._repr_html_()
+    assert "penalty" not in hard._repr_html_()
+    assert "few (soft, penalty 2)" in hard.penalized("few", penalty=2.0)._repr_html_()
     unjudged = CofiRanker(factors=2, strength=0.7, max_iter=1, tol=1.0).fit(load_ratings_sample()).history_
     assert {"step", "primal"} <= {*texts(unjudged)}
     assert "judged" not in texts(unjudged)

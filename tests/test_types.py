@@ -35,7 +35,7 @@ import pandas as pd  # type: ignore
 import scipy.sparse as sp  # type: ignore
 from numpy.typing import NDArray
 from formulations import Proof, RankingSet, Solution, Undecided, Witness
-from formulations import price_of, ranking_set, solve, verify_integrality
+from formulations import price_of, constrained_ranking, solve, verify_integrality
 from formulations.solving.sensitivity import PriceCurve
 from formulations.solvers.highs import Highs
 from rankopt.data import Ratings, load_sample
@@ -59,12 +59,13 @@ ratings: Ratings = Ratings.of(["a", "b"], [1, 2], [3.0, 4.0])
 factors: CofiRanker = CofiRanker("ordinal", prior="means").fit(ratings)
 factors.recommend(ratings.users[:2], 3, among=[1, 2]), factors.recommend(None, 3), factors.similar(1)
 direct = DirectRanker("AP", point="middle")
-diverse: RankingSet = RankingSet(4, 3).at_most(1, by=["a", "a", "b", "c"]).chain([0, 1, 2]).apart(2, documents=[0, 3])
-shared: RankingSet = RankingSet(4, 3).one_of([0, 1]).at_most_share(0.5, documents=[0, 1], prefixes=[2]).between(1, 2)
-rules: Admissible = Admissible(3).at_most(1, by="site").apart(2, by="site").at_least_share(0.3, documents="new")
-order: Admissible = rules.before("new", {"site": "a"}).chain([{"stage": 1}, {"stage": 2}, "late"], name="stages")
-waits: RankingSet = RankingSet(4, 3).before([0, 1], 2).chain([[0, 1], {2}, range(3, 4)])
-site = ranking_set([[2.0, 1.0]], RankingSet(2, 1).at_most(1, documents=[0], name="site"))
+diverse: RankingSet = RankingSet(4, 3).at_most(1, by=["a", "a", "b", "c"])
+diverse = diverse.precedence_chain([0, 1, 2]).min_distance(2, documents=[0, 3])
+shared: RankingSet = RankingSet(4, 3).position_in([0, 1]).at_most(share=0.5, documents=[0, 1], prefixes=[2])
+rules: Admissible = Admissible(3).at_most(1, by="site").min_distance(2, by="site").at_least(share=0.3, documents="new")
+order: Admissible = rules.precedes("new", {"site": "a"}).precedence_chain([{"stage": 1}, {"stage": 2}, "late"])
+waits: RankingSet = RankingSet(4, 3).precedes([0, 1], 2).precedence_chain([[0, 1], {2}, range(3, 4)])
+site = constrained_ranking([[2.0, 1.0]], RankingSet(2, 1).at_most(1, documents=[0], name="site"))
 curve: PriceCurve = price_of(site, "site", range(2), side="at most")
 curves: PriceCurve = price_of([site, site], "site", range(2))
 judged, scores = judge(read_qrels("test.qrels", negative="unjudged"), read_run("a.run"), missing="skip")
@@ -92,22 +93,23 @@ kept = LargeMarginRanker(checkpoint=Path("run"), random_state=3)
 table: Queries = read_table(Path("data.csv"), qid="query", unjudged="drop")
 file: Queries = read_svmlight("train.txt", unjudged=0.0)
 made: Queries = Queries.from_arrays([[0.5, 1], [2, 0]], [0, 2], qid=["b", "a"])
-places: RankingSet = RankingSet(4, 3).at_most(np.int64(1), documents=np.array([0, 1]), positions=range(2)).pin(3, 0)
-labels: RankingSet = RankingSet(3, 2).exactly(1, by=np.array(["a", "a", "b"])).apart(2, by=[("a", "b"), None, "c"])
+places: RankingSet = RankingSet(4, 3).at_most(np.int64(1), documents=np.array([0, 1]), positions=range(2)).fix(3, 0)
+labels: RankingSet = RankingSet(3, 2).exactly(1, by=np.array(["a", "a", "b"])).between(0, 1)
+labels = labels.min_distance(2, by=[("a", "b"), None, "c"])
 shares: RankingSet = RankingSet(3, 2).at_least({"a": 1}, by=["a", "b", {"a"}]).at_most(share=1 / 3, documents={0, 1})
-masked: RankingSet = RankingSet(3, 2).ban([True, False, False], 0).rows(np.ones((1, 6)), upper=[2.0])
+masked: RankingSet = RankingSet(3, 2).forbid([True, False, False], 0).add_rows(np.ones((1, 6)), upper=[2.0])
 frame, column = pd.DataFrame({"qid": [1, 1, 2], "x": [0.5, 1, 2]}), pd.Series([1, 0, 2])
 fitted.fit(frame, column, query_weight=column, attributes=frame, eval_set=(frame, column)).predict(frame)
 fitted.fit(sp.csr_matrix(np.eye(3)), column, group=column).explain(frame.iloc[0], frame.iloc[1], among=frame)
 framed: Queries = Queries.from_arrays(frame[["x"]], column, qid=frame["qid"])
 pairs: CofiRanker = CofiRanker().fit(Ratings.from_frame(frame)).fit([("a", 1), ("b", 2)], [3, 4])
 by: RankingSet = RankingSet(3, 2).at_most(1, by=frame["qid"], documents=frame["x"] > 1)
-of_frame: RankingSet = rules.on(frame, 3)
+of_frame: RankingSet = rules.for_query(frame, 3)
 """
 
 WRONG = """
 import formulations
-from formulations import RankingSet, price_of, ranking_set, solve
+from formulations import RankingSet, price_of, constrained_ranking, solve
 from rankopt.constraints import Admissible
 from rankopt.data import Queries, load_sample, read_table, red_table  # wrong
 from rankopt.measures import MRR  # wrong
@@ -142,11 +144,11 @@ solve(formulations.matching([[1.0, 2.0]]), 3)  # wrong
 RankingSet("6", 3)  # wrong
 RankingSet(6, 3).atmost(1)  # wrong
 RankingSet(6, 3).at_most_shared(0.5)  # wrong
-RankingSet(6, 3).one_of([0, 1], places=0)  # wrong
-RankingSet(6, 3).apart(2, prefixes=[1])  # wrong
+RankingSet(6, 3).position_in([0, 1], places=0)  # wrong
+RankingSet(6, 3).min_distance(2, prefixes=[1])  # wrong
 Admissible(3).atmost(1, by="site")  # wrong
-Admissible(3).before(0, 1)  # wrong
-site = ranking_set([[2.0, 1.0]], RankingSet(2, 1).at_most(1, documents=[0], name="site"))
+Admissible(3).precedes(0, 1)  # wrong
+site = constrained_ranking([[2.0, 1.0]], RankingSet(2, 1).at_most(1, documents=[0], name="site"))
 price_of(site, "site", range(2), side="atmost")  # wrong
 evaluate([1, 0], [0.5, 0.1], 10)  # wrong
 read_qrels("test.qrels", negative="unjuged")  # wrong
@@ -210,14 +212,14 @@ RankingSet(3, 2).at_most(1, documents="abc")  # wrong
 RankingSet(3, 2).at_most(1, positions=3.5)  # wrong
 RankingSet(3, 2).at_least(1, by="abc")  # wrong
 RankingSet(3, 2).between("1", 2)  # wrong
-RankingSet(3, 2).ban("a")  # wrong
-RankingSet(3, 2).pin("a", 0)  # wrong
-RankingSet(3, 2).before("a", 1)  # wrong
-RankingSet(3, 2).at_most_share("half")  # wrong
-RankingSet(3, 2).at_most_share(0.5, rounding="upward")  # wrong
-Admissible(3, short="cutt")  # wrong
+RankingSet(3, 2).forbid("a")  # wrong
+RankingSet(3, 2).fix("a", 0)  # wrong
+RankingSet(3, 2).precedes("a", 1)  # wrong
+RankingSet(3, 2).at_most(share="half")  # wrong
+RankingSet(3, 2).at_most(share=0.5, rounding="upward")  # wrong
+Admissible(3, on_infeasible="cut")  # wrong
 Admissible(3).at_most("two", by="site")  # wrong
-Admissible(3).at_most_share(0.5, by="site", rounding="upward")  # wrong
+Admissible(3).at_most(share=0.5, by="site", rounding="upward")  # wrong
 """
 
 

@@ -44,7 +44,7 @@ documents = { site = "c" }
 positions = [0, 1]
 name = "fresh"
 [[constraint]]
-before = [1, 4]
+precedes = [1, 4]
 [[constraint]]
 exactly = 1
 documents = [3, 4]
@@ -53,13 +53,13 @@ documents = [3, 4]
 positions = 2
 profit = [[1.0, 2.0, 3.0, 4.0], [0.5, 1.0, 1.5, 2.0]]
 [[constraint]]
-ban = [0]
+forbid = [0]
 positions = [1]
 [[constraint]]
-pin = 2
+fix = 2
 position = 1
 [[constraint]]
-rows = [[1, 0, 0, 0, 0, 1, 0, 0]]
+add_rows = [[1, 0, 0, 0, 0, 1, 0, 0]]
 lower = 0
 upper = 1
 """,
@@ -77,8 +77,8 @@ VALUES = (
 
 KEYS = (
     "documents", "positions", "profit", "weights", "scores", "attributes", "constraint", "matrix", "at_most",
-    "at_least", "exactly", "ban", "pin", "before", "rows", "by", "position", "name", "lower", "upper", "labels",
-    "x", "a.b", '""', "a" + ".a" * 20_000,
+    "at_least", "exactly", "forbid", "fix", "precedes", "add_rows", "by", "position", "name", "lower", "upper",
+    "labels", "x", "a.b", '""', "a" + ".a" * 20_000,
 )  # fmt: skip
 
 
@@ -115,7 +115,7 @@ def attempt(path):
             admissible = stated.admissible if isinstance(stated, ConstrainedRanking) else stated
             if isinstance(admissible, RankingSet):
                 assert str(admissible)
-                assert admissible.stated.matrix.shape[1] <= admissible.positions * admissible.documents
+                assert admissible.compiled.matrix.shape[1] <= admissible.positions * admissible.documents
                 admissible.check_nonempty()
             else:
                 assert np.isfinite(admissible).all()

@@ -6,7 +6,7 @@
                          PrefixGroupRanking (limits on prefixes, rank one), LinearProgram (relaxed, then in whole
                          numbers)
     PrefixGroupRanking → MinCostFlow
-    SoftRanking → ConstrainedRanking (bans and pins alone), LinearProgram (widened, relaxed, then in whole numbers)
+    PenalizedRanking → ConstrainedRanking (bans and pins alone), LinearProgram (widened, relaxed, then in whole numbers)
     GroupedSimplexQP → QuadraticProgram
     PatternRanking → LatticePath → MinCostFlow
 
@@ -24,7 +24,7 @@ from formulations.bridges import narrowing, softening, widening
 from formulations.bridges import narrowing as prefixes
 from formulations.bridges import widening as paths
 from formulations.bridges.bridge import Back, Bridge, NotApplicable
-from formulations.constraints.constrained_ranking import ConstrainedRanking, SoftRanking
+from formulations.constraints.constrained_ranking import ConstrainedRanking, PenalizedRanking
 from formulations.errors import Unsupported
 from formulations.problems.assignment import Assignment
 from formulations.problems.group_sequence import PrefixGroupRanking
@@ -59,9 +59,9 @@ BRIDGES: tuple[Bridge, ...] = (
     Bridge(PrefixGroupRanking, MinCostFlow, prefixes.as_flow),
     Bridge(ConstrainedRanking, LinearProgram, narrowing.relaxed, "linear program", narrowing.why_relaxed),
     Bridge(ConstrainedRanking, LinearProgram, narrowing.in_whole_numbers, "integer program", narrowing.why_whole),
-    Bridge(SoftRanking, ConstrainedRanking, softening.cells_alone, "cells at a price", softening.why_cells),
-    Bridge(SoftRanking, LinearProgram, softening.relaxed, "widened program", softening.why_relaxed),
-    Bridge(SoftRanking, LinearProgram, softening.in_whole_numbers, "widened integer program", softening.why_whole),
+    Bridge(PenalizedRanking, ConstrainedRanking, softening.cells_alone, "cells at a price", softening.why_cells),
+    Bridge(PenalizedRanking, LinearProgram, softening.relaxed, "widened program", softening.why_relaxed),
+    Bridge(PenalizedRanking, LinearProgram, softening.in_whole_numbers, "widened integer program", softening.why_whole),
 )
 
 

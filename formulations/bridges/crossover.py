@@ -92,7 +92,7 @@ def order_on_face(problem: ConstrainedRanking, mass: Floats) -> Ints:
     share one unit. Raises `Fractional` where the best vertex is not whole, and `SolverFailed` for a point
     that is no rounding error away from the polytope.
     """
-    stated = problem.admissible.stated
+    stated = problem.admissible.compiled
     k, n = stated.shape
     row, column = np.divmod(stated.cell, n)
     heavy = mass > 0.5
@@ -127,7 +127,7 @@ def _assigned(problem: ConstrainedRanking, support: Bools) -> Ints | None:
     """The best assignment of positions to rows by cells of the support; None where there is none."""
     from scipy.optimize import linear_sum_assignment
 
-    collapse = BlockCollapse.of(problem.admissible.stated)
+    collapse = BlockCollapse.of(problem.admissible.compiled)
     assert collapse is not None
     lost = 4.0 * (problem.positions + 1) * max(problem.scale, 1.0)
     masked = np.full(problem.profit.size, -lost)
@@ -147,7 +147,7 @@ def _crossed(problem: ConstrainedRanking, support: Bools) -> Ints | None:
     one of the same worth; None where the face is empty."""
     from scipy.optimize import Bounds, LinearConstraint, milp
 
-    stated = problem.admissible.stated
+    stated = problem.admissible.compiled
     cell = stated.cell[support]
     profit = problem.profit.ravel()[cell]
     rows = LinearConstraint(stated.matrix[:, np.flatnonzero(support)], stated.lower, stated.upper)

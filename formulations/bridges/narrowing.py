@@ -28,7 +28,7 @@ from formulations.problems.ranking import RankTwoAssignment
 
 def by_groups(problem: ConstrainedRanking) -> tuple[PrefixGroupRanking, Back]:
     """Whole for profits of rank one inside each group, though the rows are not totally unimodular."""
-    network = PrefixNetwork.beyond_flows(problem.admissible.stated)
+    network = PrefixNetwork.beyond_flows(problem.admissible.compiled)
     if isinstance(network, str):
         raise NotApplicable(f"it is not taken as limits on prefixes over disjoint groups: {network}")
     return sequences_of(problem, network)
@@ -65,7 +65,7 @@ def why_by_groups(problem: ConstrainedRanking) -> str:
 
 def why_not_by_groups(problem: ConstrainedRanking) -> str:
     """Why the relaxation of limits on prefixes is but a bound here; "" for other sets, or where it is more."""
-    network = PrefixNetwork.beyond_flows(problem.admissible.stated)
+    network = PrefixNetwork.beyond_flows(problem.admissible.compiled)
     if isinstance(network, str) or falls_in_groups(problem.profit, network.rows.group):
         return ""
     return (
@@ -115,7 +115,7 @@ def unconstrained(problem: ConstrainedRanking) -> tuple[RankTwoAssignment, Back]
 def collapsed(problem: ConstrainedRanking) -> tuple[Assignment, Back]:
     """Each cell is in one row beside its position's, and that is at most 1: a matching of positions and rows, where a
     position and a row take their best cell [ORM, Corollary 7]."""
-    collapse = BlockCollapse.of(problem.admissible.stated)
+    collapse = BlockCollapse.of(problem.admissible.compiled)
     if collapse is None:
         raise NotApplicable("a document stands in several rows, or in one that is not 'at most 1': no collapse")
     narrow, best = collapse.assignment(problem.profit)
@@ -134,10 +134,10 @@ def why_collapsed(problem: ConstrainedRanking) -> str:
 def routed(problem: ConstrainedRanking) -> tuple[MinCostFlow, Back]:
     """The rows are two laminar families with whole limits: positions split into cells, which join into documents and
     their groups [Edmonds 1970]."""
-    network = LaminarNetwork.of(problem.admissible.stated)
+    network = LaminarNetwork.of(problem.admissible.compiled)
     if network is None:
         raise NotApplicable("its rows are not two laminar families with whole limits: no flow")
-    needed = candidates(problem.admissible.stated, problem.profit)
+    needed = candidates(problem.admissible.compiled, problem.profit)
 
     def back(x: NDArray[Any], y: Floats | None) -> Point:
         order = order_on_face(problem, _spread(x, needed, problem.cells.size))
@@ -161,7 +161,7 @@ def why_routed(problem: ConstrainedRanking) -> str:
 
 def relaxed(problem: ConstrainedRanking) -> tuple[LinearProgram, Back]:
     """The linear program. Its vertices are whole where the matrix is totally unimodular; elsewhere this one may be."""
-    stated = problem.admissible.stated
+    stated = problem.admissible.compiled
     needed = candidates(stated, problem.profit)
 
     def back(x: NDArray[Any], y: Floats | None) -> Point:
@@ -172,7 +172,7 @@ def relaxed(problem: ConstrainedRanking) -> tuple[LinearProgram, Back]:
 
 
 def why_relaxed(problem: ConstrainedRanking) -> str:
-    stated = problem.admissible.stated
+    stated = problem.admissible.compiled
     prefixes = why_not_by_groups(problem)
     if prefixes:
         return f"{prefixes}, and this vertex of it is whole"
@@ -186,7 +186,7 @@ def why_relaxed(problem: ConstrainedRanking) -> str:
 
 def in_whole_numbers(problem: ConstrainedRanking) -> tuple[LinearProgram, Back]:
     """The integer program; its dual is that of the relaxation."""
-    stated = problem.admissible.stated
+    stated = problem.admissible.compiled
     needed = candidates(stated, problem.profit)
 
     def back(x: NDArray[Any], y: Floats | None) -> Point:
@@ -199,7 +199,7 @@ def in_whole_numbers(problem: ConstrainedRanking) -> tuple[LinearProgram, Back]:
 
 
 def why_whole(problem: ConstrainedRanking) -> str:
-    stated = problem.admissible.stated
+    stated = problem.admissible.compiled
     prefixes = why_not_by_groups(problem)
     if prefixes:
         return f"{prefixes}, and the answer is of a search in whole numbers"

@@ -11,7 +11,7 @@ from formulations.arrays import Floats, Ints
 from formulations.bridges.bridge import Back, NotApplicable, Point
 from formulations.bridges.crossover import WHOLE
 from formulations.bridges.narrowing import ASKED, quick_proof
-from formulations.constraints.constrained_ranking import ConstrainedRanking, SoftRanking
+from formulations.constraints.constrained_ranking import ConstrainedRanking, PenalizedRanking
 from formulations.constraints.rows import widened
 from formulations.constraints.structure import candidates
 from formulations.errors import Fractional, SolverFailed
@@ -19,31 +19,31 @@ from formulations.problems.linear_program import LinearProgram
 from formulations.problems.program import Program
 
 
-def cells_alone(problem: SoftRanking) -> tuple[ConstrainedRanking, Back]:
+def cells_alone(problem: PenalizedRanking) -> tuple[ConstrainedRanking, Back]:
     """Where all that may be broken are bans and pins, their cells earn less by the price, and nothing else changes."""
-    if any(one.constraint.rows for one in problem.admissible.softened):
+    if any(one.constraint.rows for one in problem.admissible.soft_constraints):
         raise NotApplicable(
             "rows of it may be broken at a price, which is no assignment and no flow of its cells alone"
         )
-    return ConstrainedRanking(problem.worth, problem.admissible.required), lambda x, y: (x, y)
+    return ConstrainedRanking(problem.worth, problem.admissible.hard), lambda x, y: (x, y)
 
 
-def why_cells(problem: SoftRanking) -> str:
+def why_cells(problem: PenalizedRanking) -> str:
     return "all that may be broken are bans and pins, whose cells earn less by the price"
 
 
-def relaxed(problem: SoftRanking) -> tuple[LinearProgram, Back]:
+def relaxed(problem: PenalizedRanking) -> tuple[LinearProgram, Back]:
     """The widened linear program."""
     return _program(problem, integer=False)
 
 
-def in_whole_numbers(problem: SoftRanking) -> tuple[LinearProgram, Back]:
+def in_whole_numbers(problem: PenalizedRanking) -> tuple[LinearProgram, Back]:
     """The widened program in whole numbers; its dual is that of the relaxation."""
     return _program(problem, integer=True)
 
 
-def _program(problem: SoftRanking, integer: bool) -> tuple[LinearProgram, Back]:
-    stated = problem.stated
+def _program(problem: PenalizedRanking, integer: bool) -> tuple[LinearProgram, Back]:
+    stated = problem.compiled
     needed = candidates(stated, problem.worth)
     program = widened(stated, problem.worth, integer, needed)
     cell = stated.cell if needed is None else stated.cell[needed]
@@ -54,7 +54,7 @@ def _program(problem: SoftRanking, integer: bool) -> tuple[LinearProgram, Back]:
     return LinearProgram.of(program), back
 
 
-def _order(problem: SoftRanking, program: Program, cell: Ints, x: Floats) -> Ints:
+def _order(problem: PenalizedRanking, program: Program, cell: Ints, x: Floats) -> Ints:
     """The ranking at a point of the program; where the point is not whole, the best one of its cells, if that is worth
     as much: a face may have whole vertices beside fractional ones. `Fractional` where it is worth less."""
     from scipy.optimize import Bounds, LinearConstraint, milp
@@ -91,13 +91,13 @@ def _placed(cells: Ints, k: int, n: int) -> Ints:
     return order
 
 
-def why_relaxed(problem: SoftRanking) -> str:
-    stated = problem.stated
+def why_relaxed(problem: PenalizedRanking) -> str:
+    stated = problem.compiled
     proof = quick_proof(stated) if stated.matrix.nnz <= ASKED else None
     if proof is None:
         return "this vertex of the widened program is whole (ask verify_integrality whether all are)"
     return f"the rows, widened by what they may be broken by, are totally unimodular ({proof.kind})"
 
 
-def why_whole(problem: SoftRanking) -> str:
+def why_whole(problem: PenalizedRanking) -> str:
     return "rows that may be broken at a price: a search in whole numbers"

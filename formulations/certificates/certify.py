@@ -18,7 +18,7 @@ from formulations.certificates import rational as rational_paths
 from formulations.certificates import rational as rational_programs
 from formulations.certificates import rational as rational_sets
 from formulations.certificates.rational import Evidence
-from formulations.constraints.constrained_ranking import ConstrainedRanking, SoftRanking
+from formulations.constraints.constrained_ranking import ConstrainedRanking, PenalizedRanking
 from formulations.display import CompactReprMixin, view
 from formulations.errors import Refuted, Unsupported
 from formulations.problems.assignment import Assignment
@@ -37,7 +37,7 @@ RATIONAL: dict[type[Form], Callable[[Any, NDArray[Any], Floats | None], Evidence
     RankTwoAssignment: rational_orders.ranked,
     Assignment: rational_orders.assigned,
     ConstrainedRanking: rational_sets.constrained,
-    SoftRanking: rational_sets.softened,
+    PenalizedRanking: rational_sets.softened,
     MinCostFlow: rational_orders.routed,
     PatternRanking: rational_paths.patterned,
     LatticePath: rational_paths.walked,

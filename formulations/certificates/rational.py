@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from formulations.arrays import Floats, Ints
 from formulations.bridges.widening import exact_costs
-from formulations.constraints.constrained_ranking import ConstrainedRanking, SoftRanking
+from formulations.constraints.constrained_ranking import ConstrainedRanking, PenalizedRanking
 from formulations.constraints.duals import covers, open_cells, pressing
 from formulations.constraints.structure import BlockCollapse, LaminarNetwork, PrefixNetwork, falls_in_groups
 from formulations.errors import Refuted, Unsupported
@@ -385,7 +385,7 @@ def constrained(problem: ConstrainedRanking, x: NDArray[Any], y: Floats | None) 
     worth = problem.profit[np.arange(problem.positions), order].tolist()
     value = sum(map(Fraction, worth), Fraction(0))
     off = Fraction(problem.violation(order))
-    stated = problem.admissible.stated
+    stated = problem.admissible.compiled
     bounds: list[Rational] = [float("inf")] if y is None else [_priced_rational_sets(problem, y)]
     collapse = BlockCollapse.of(stated) if off == 0 else None
     network = LaminarNetwork.of(stated) if off == 0 and collapse is None else None
@@ -401,11 +401,11 @@ def constrained(problem: ConstrainedRanking, x: NDArray[Any], y: Floats | None) 
     return Evidence(off, value, min(bounds))
 
 
-def softened(problem: SoftRanking, x: NDArray[Any], y: Floats | None) -> Evidence:
+def softened(problem: PenalizedRanking, x: NDArray[Any], y: Floats | None) -> Evidence:
     """Soft constraints: the charge for what the ranking breaks, exactly; bounds by the prices given, none of which is
     beyond that of breaking its row."""
     order = np.asarray(x, dtype=np.int64)
-    stated, k = problem.stated, problem.positions
+    stated, k = problem.compiled, problem.positions
     cells = np.arange(k) * problem.documents + order
     value = sum(map(Fraction, problem.worth.ravel()[cells].tolist()), Fraction(0))
     assert stated.price is not None
@@ -425,15 +425,15 @@ def _priced_rational_sets(problem: ConstrainedRanking, y: Floats) -> Rational:
     """What prices, or a proof by cases, bound."""
     if y.ndim == 1:
         return _case(problem, y, np.empty(0))
-    rows = problem.stated.lower.size - problem.positions
-    if not covers(y[:, rows:], *problem.stated.shape):
+    rows = problem.compiled.lower.size - problem.positions
+    if not covers(y[:, rows:], *problem.compiled.shape):
         raise Refuted("the proof by cases is incomplete: its cases are not all the leaves of one binary tree of cells")
     return max(_case(problem, case[:rows], case[rows:]) for case in y)
 
 
 def _case(problem: ConstrainedRanking, y: Floats, path: Floats) -> Rational:
     """Σ price · limit + Σ_i max_j (profit - prices of the cell's rows) over the cells that are open."""
-    stated, k = problem.stated, problem.positions
+    stated, k = problem.compiled, problem.positions
     price, limit = pressing(stated, y)
     pressed = zip(price.tolist(), limit.tolist(), strict=True)
     total = sum((Fraction(p) * Fraction(b) for p, b in pressed if p), Fraction(0))

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.sparse import csr_array, eye_array, hstack, vstack
 
 from formulations.arrays import Bools, Floats, Ints
-from formulations.constraints.constraint import Constraint, broken
+from formulations.constraints.constraint import Constraint, violations
 from formulations.constraints.duals import whole_point, within
 from formulations.constraints.rows import SetRows
 from formulations.constraints.structure import equal_rows
@@ -47,7 +47,7 @@ def greedy_point(stated: SetRows, constraints: Sequence[Constraint]) -> Ints | N
         best = int(np.argmax(worth))
         order[i], used[document[best]] = document[best], True
         np.add.at(reached, rows[cell == best], weight[cell == best])
-    return None if broken(constraints, order, n) else order
+    return None if violations(constraints, order, n) else order
 
 
 POSITION = "position"

@@ -14,11 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.arrays import LARGEST, Floats, Ints, finite, frozen
-from formulations.constraints.constraint import broken
+from formulations.constraints.constraint import violations
 from formulations.constraints.duals import earned, pressing, proven_bound, recovered_prices, relaxation_prices
 from formulations.constraints.ranking_set import RankingSet
-from formulations.constraints.rows import SetRows, reach, widened
-from formulations.constraints.soft import priced, valid_price
+from formulations.constraints.rows import SetRows, reach, valid_penalty, widened, with_soft_rows
 from formulations.errors import InvalidProblem, NoAnswer
 from formulations.problems.assignment import is_order
 from formulations.problems.directed_rounding import below, products
@@ -60,14 +59,16 @@ class ConstrainedRanking(Form):
                 f"profit has shape {self.profit.shape}, but the set ranks {shape[0]} of {shape[1]} documents; "
                 "give a row a position and a column a document"
             )
-        if self.admissible.softened and not self.takes_soft:
-            raise InvalidProblem("the set has soft constraints; state the problem by ranking_set(profit, admissible)")
+        if self.admissible.soft_constraints and not self.takes_soft:
+            raise InvalidProblem(
+                "the set has soft constraints; state the problem by constrained_ranking(profit, admissible)"
+            )
         self.admissible.check_nonempty()
 
     @property
-    def stated(self) -> SetRows:
+    def compiled(self) -> SetRows:
         """The rows that prices are of."""
-        return self.admissible.stated
+        return self.admissible.compiled
 
     @property
     def worth(self) -> Floats:
@@ -89,7 +90,7 @@ class ConstrainedRanking(Form):
 
     @property
     def extent(self) -> str:
-        rows = self.admissible.stated.lower.size
+        rows = self.admissible.compiled.lower.size
         return f"{self.positions} positions × {self.documents} documents under {rows} rows"
 
     @property
@@ -103,15 +104,15 @@ class ConstrainedRanking(Form):
     @property
     def cells(self) -> Ints:
         """The allowed cells, in C order."""
-        return self.admissible.stated.cell
+        return self.admissible.compiled.cell
 
     @property
     def program(self) -> Program:
-        return self.admissible.stated.program(self.profit)
+        return self.admissible.compiled.program(self.profit)
 
     def linear_program(self, integer: bool = False) -> LinearProgram:
         """The relaxation, or with `integer` the program in whole numbers."""
-        return LinearProgram.of(self.admissible.stated.program(self.profit, integer))
+        return LinearProgram.of(self.admissible.compiled.program(self.profit, integer))
 
     def value(self, x: NDArray[Any]) -> float:
         return float(self.profit[np.arange(self.positions), np.asarray(x)].sum())
@@ -123,9 +124,9 @@ class ConstrainedRanking(Form):
         """0 for a ranking in the set, else by how much it breaks the worst row; infinity for what is no ranking."""
         if not is_order(x, self.positions, self.documents):
             return float("inf")
-        stated, cells = self.admissible.stated, np.arange(self.positions) * self.documents + x
+        stated, cells = self.admissible.compiled, np.arange(self.positions) * self.documents + x
         if (stated.place[cells] < 0).any():
-            return max(broken(self.admissible.constraints, np.asarray(x), self.documents).values())
+            return max(violations(self.admissible.constraints, np.asarray(x), self.documents).values())
         return float(np.max(stated.excess(np.asarray(x)), initial=0.0))
 
     def bound(self, y: Floats) -> float:
@@ -134,10 +135,10 @@ class ConstrainedRanking(Form):
         A price that presses on a limit which is not there counts as 0. A y of two dimensions is a proof by cases
         (`prices`): the worst of their bounds, infinite if they do not cover all rankings.
         """
-        return proven_bound(self.stated, self.worth, y)
+        return proven_bound(self.compiled, self.worth, y)
 
     def near_bound(self, y: Floats) -> float:
-        stated = self.stated
+        stated = self.compiled
         if np.shape(y) != (stated.lower.size - self.positions,):
             return self.bound(y)
         price, limit = pressing(stated, y)
@@ -146,7 +147,7 @@ class ConstrainedRanking(Form):
 
     def pressing(self, y: Floats) -> Floats:
         """Of a proof by cases the prices of every case."""
-        stated = self.stated
+        stated = self.compiled
         if y.ndim == 1:
             return pressing(stated, y)[0]
         rows = stated.lower.size - self.positions
@@ -154,19 +155,19 @@ class ConstrainedRanking(Form):
 
     def recovered_dual(self, x: NDArray[Any]) -> Floats | None:
         admitted = self.violation(x) == 0.0
-        return recovered_prices(self.stated, self.worth, np.asarray(x, dtype=np.int64), admitted)
+        return recovered_prices(self.compiled, self.worth, np.asarray(x, dtype=np.int64), admitted)
 
     def solution(self, x: NDArray[Any], y: Floats | None = None, *, outward: bool = True) -> Solution:
         """The solution with this ranking, refused if it is not in the set: there is nothing inaccurate in an order."""
         found = super().solution(x, y, outward=outward)
         if found.violation > 0.0:
-            breaks = ", ".join(broken(self.admissible.constraints, np.asarray(x), self.documents))
+            breaks = ", ".join(violations(self.admissible.constraints, np.asarray(x), self.documents))
             raise NoAnswer(f"the ranking {np.asarray(x).tolist()} is not in the set: it breaks {breaks}")
         return found
 
     def write(self, path: str | Path) -> None:
         """Write the program in whole numbers to an .mps or .lp file."""
-        write(self.admissible.stated.program(self.profit, integer=True), Path(path))
+        write(self.admissible.compiled.program(self.profit, integer=True), Path(path))
 
     def order_of(self, x: NDArray[Any]) -> Ints:
         return np.asarray(x, dtype=np.int64)
@@ -179,7 +180,7 @@ class ConstrainedRanking(Form):
     def named_dual(self, y: Floats) -> dict[str, NDArray[Any]]:
         """The price of every row by name; documents whose row is implied by another have the price 0. Beside a proof by
         cases, the prices of the relaxation."""
-        stated = self.stated
+        stated = self.compiled
         if y.ndim == 2:
             prices = relaxation_prices(stated, self.worth)
             y = np.zeros(stated.lower.size - self.positions) if prices is None else prices
@@ -191,7 +192,7 @@ class ConstrainedRanking(Form):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SoftRanking(ConstrainedRanking):
+class PenalizedRanking(ConstrainedRanking):
     """max over rankings π that the hard constraints admit of Σ profit[i, j] π[i, j] - charge · Σ price · units broken.
 
     variables    π[i, j] = 1 where document j stands at position i; over, under: what a soft row is broken by
@@ -208,24 +209,28 @@ class SoftRanking(ConstrainedRanking):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "charge", valid_price(self.charge))
+        object.__setattr__(self, "charge", valid_penalty(self.charge))
         if self.ranked is not None:
             raise InvalidProblem("a ranking of rank two has no set; leave `ranked` out")
-        for one in self.admissible.softened:
-            if not self.charge * one.price <= LARGEST:
+        for one in self.admissible.soft_constraints:
+            if not self.charge * one.penalty <= LARGEST:
                 raise InvalidProblem(
-                    f"breaking {one.name!r} costs charge {self.charge:g} × price {one.price:g} a unit, more than "
+                    f"breaking {one.name!r} costs charge {self.charge:g} × price {one.penalty:g} a unit, more than "
                     f"{LARGEST:g}; lower one of them"
                 )
 
     @cached_property
-    def stated(self) -> SetRows:
+    def compiled(self) -> SetRows:
         admissible = self.admissible
-        return admissible.priced if self.charge == 1.0 else priced(admissible.stated, admissible.softened, self.charge)
+        return (
+            admissible.compiled_with_soft
+            if self.charge == 1.0
+            else with_soft_rows(admissible.compiled, admissible.soft_constraints, self.charge)
+        )
 
     @cached_property
     def worth(self) -> Floats:
-        return frozen(self.profit - self.charge * self.admissible.cell_prices)
+        return frozen(self.profit - self.charge * self.admissible.cell_penalties)
 
     @cached_property
     def scale(self) -> float:
@@ -234,16 +239,16 @@ class SoftRanking(ConstrainedRanking):
 
     @property
     def _dearest(self) -> float:
-        price, (over, under) = self._prices, reach(self.stated)
-        most = np.maximum(over, under)[self.stated.lower.size - price.size :]
+        price, (over, under) = self._prices, reach(self.compiled)
+        most = np.maximum(over, under)[self.compiled.lower.size - price.size :]
         return float((price * most).max(initial=0.0))
 
     @property
     def _prices(self) -> Floats:
         """The prices of the soft rows, which stand last."""
-        price = self.stated.price
+        price = self.compiled.price
         assert price is not None
-        return price[self.admissible.stated.lower.size :]
+        return price[self.admissible.compiled.lower.size :]
 
     @property
     def extent(self) -> str:
@@ -251,10 +256,10 @@ class SoftRanking(ConstrainedRanking):
 
     @property
     def program(self) -> Program:
-        return widened(self.stated, self.worth)
+        return widened(self.compiled, self.worth)
 
     def linear_program(self, integer: bool = False) -> LinearProgram:
-        return LinearProgram.of(widened(self.stated, self.worth, integer))
+        return LinearProgram.of(widened(self.compiled, self.worth, integer))
 
     @property
     def rounding(self) -> float:
@@ -262,19 +267,19 @@ class SoftRanking(ConstrainedRanking):
 
     def broken(self, x: NDArray[Any]) -> dict[str, float]:
         """What a ranking breaks of the soft constraints: name of a row, pin or ban → by how much."""
-        held = [one.constraint for one in self.admissible.softened]
-        return broken(held, np.asarray(x, dtype=np.int64), self.documents)
+        held = [one.constraint for one in self.admissible.soft_constraints]
+        return violations(held, np.asarray(x, dtype=np.int64), self.documents)
 
     @cached_property
     def _unsure(self) -> float:
         """What rounding may hide of the charges, in rows whose coefficients or limits are not whole."""
-        first = self.admissible.stated.lower.size
-        left = np.where(self.stated.whole_limits[first:], 0.0, self.stated.rounding[first - self.positions :])
+        first = self.admissible.compiled.lower.size
+        left = np.where(self.compiled.whole_limits[first:], 0.0, self.compiled.rounding[first - self.positions :])
         return float((self._prices * left).sum())
 
     def _charges(self, x: NDArray[Any]) -> tuple[Floats, Floats]:
         """Prices of the soft rows that x breaks, and by how much."""
-        off = self.stated.excess(np.asarray(x))[self.stated.lower.size - self.positions - self._prices.size :]
+        off = self.compiled.excess(np.asarray(x))[self.compiled.lower.size - self.positions - self._prices.size :]
         return self._prices[off > 0.0], off[off > 0.0]
 
     def value(self, x: NDArray[Any]) -> float:
@@ -287,4 +292,4 @@ class SoftRanking(ConstrainedRanking):
 
     def write(self, path: str | Path) -> None:
         """Write the widened program in whole numbers to an .mps or .lp file."""
-        write(widened(self.stated, self.worth, integer=True), Path(path))
+        write(widened(self.compiled, self.worth, integer=True), Path(path))

@@ -1,9 +1,5 @@
-"""One named constraint on the cells of a ranking: rows over them, or cells that must stay empty.
-
-Which cells of a k × n ranking a constraint speaks of: documents and positions by mask, index or range; labels.
-
-What the words of a set are said of, as types: documents and positions, counts and shares, labels.
-"""
+"""A compiled constraint on the cells of a ranking: rows and forbidden cells. Reading of its arguments: documents and
+positions by mask, index or range, counts, labels; and their types."""
 
 from __future__ import annotations
 
@@ -26,10 +22,10 @@ EPSILON = 2.0**-52
 
 @dataclass(frozen=True, eq=False)
 class Constraint(CompactReprMixin):
-    """lower <= matrix π <= upper, π the k n cells in C order; or π = 0 where `forbids`.
+    """lower <= matrix π <= upper, π the k n cells in C order; and π = 0 where `forbids`.
 
-    `labels` names the rows; None for a single row, which has the constraint's own name. `says` is what an error says of
-    it, "at most 1 of 3 documents", or of each of its rows.
+    `labels` names the rows; None for a single row, which has the constraint's own name. `says` describes it, or each of
+    its rows, in errors: "at most 1 of 3 documents".
     """
 
     name: str
@@ -67,8 +63,9 @@ class Constraint(CompactReprMixin):
         return cls(name, says, csr_array((0, forbids.size)), np.empty(0), np.empty(0), None, forbids)
 
 
-def broken(constraints: Iterable[Constraint], order: Ints, n: int) -> dict[str, float]:
-    """What a ranking of n documents (the document at each position) breaks: name of a row, pin or ban → by how much."""
+def violations(constraints: Iterable[Constraint], order: Ints, n: int) -> dict[str, float]:
+    """The violations of a ranking of n documents (the document at each position): name of a row, or of a constraint
+    that forbids cells → by how much."""
     cells = np.arange(order.size) * n + order
     found: dict[str, float] = {}
     for constraint in constraints:
@@ -112,30 +109,30 @@ def chosen(name: str, given: Any, size: int) -> Ints:
     try:
         array = np.atleast_1d(np.asarray(list(given) if isinstance(given, range | set | frozenset) else given))
     except ValueError as error:  # lists of several lengths
-        raise InvalidProblem(f"{name} is neither a mask nor indices: {error}") from None
+        raise InvalidProblem(f"{name} must be a mask or indices; got {given!r} ({error}).") from None
     if array.dtype == np.bool_:
         if array.shape != (size,):
-            raise InvalidProblem(f"{name} is a mask of shape {array.shape}, but there are {size}; give each a flag")
+            raise InvalidProblem(f"A mask of {name} needs {size} booleans; got shape {array.shape}.")
         return np.flatnonzero(array)
     if array.size == 0:
         return np.empty(0, dtype=np.int64)
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise InvalidProblem(
-            f"{name} must be a mask of booleans, whole indices or a range, not {array.dtype} of shape {array.shape}"
+            f"{name} must be a mask of booleans, integer indices or a range; got {array.dtype} of shape {array.shape}."
         )
     wrong = array[(array < 0) | (array >= size)]
     if wrong.size:
-        raise InvalidProblem(f"{name} names {int(wrong[0])}, but they count from 0 to {size - 1}")
+        raise InvalidProblem(f"{name} must be indices from 0 to {size - 1}; got {int(wrong[0])}.")
     indices = np.unique(array).astype(np.int64)
     if indices.size != array.size:
-        raise InvalidProblem(f"{name} names an index twice; name each once")
+        raise InvalidProblem(f"{name} must be distinct indices; got {given!r}. Name each once.")
     return indices
 
 
 def one(name: str, given: Any, size: int) -> int:
     """The one index that `given` is, or `InvalidProblem`."""
     if given is None or np.ndim(given) != 0:
-        raise InvalidProblem(f"{name} is {given!r}, but must be one index from 0 to {size - 1}")
+        raise InvalidProblem(f"{name} must be one index from 0 to {size - 1}; got {given!r}.")
     return int(chosen(name, given, size)[0])
 
 
@@ -146,10 +143,12 @@ def by_label(labels: Iterable[Any], size: int) -> dict[Hashable, Ints]:
     Raises `InvalidProblem` for another number of entries, or a label that is no label.
     """
     if isinstance(labels, Mapping | str) or not (hasattr(labels, "tolist") or isinstance(labels, Iterable)):
-        raise InvalidProblem(f"by= is a {type(labels).__name__}; give a list with the label of each document")
+        raise InvalidProblem(f"by= must be a list with the label of each document; got a {type(labels).__name__}.")
     entries = labels.tolist() if hasattr(labels, "tolist") else list(labels)
     if len(entries) != size:
-        raise InvalidProblem(f"by= has {len(entries)} labels for {size} documents; give each document one (or None)")
+        raise InvalidProblem(
+            f"by= needs one label (or None) per document; got {len(entries)} labels for {size} documents."
+        )
     members: dict[Hashable, list[int]] = {}
     for document, entry in enumerate(entries):
         carried = entry.tolist() if isinstance(entry, np.ndarray) else entry
@@ -162,8 +161,8 @@ def by_label(labels: Iterable[Any], size: int) -> dict[Hashable, Ints]:
                 found = members.setdefault(label, [])
             except TypeError:
                 raise InvalidProblem(
-                    f"by= has a {type(label).__name__} for document {document}, which is no label; "
-                    "use numbers, strings, or a tuple of them"
+                    f"A label must be a number, a string or a tuple of them; got a {type(label).__name__} for document "
+                    f"{document}."
                 ) from None
             if document not in found[-1:]:
                 found.append(document)
@@ -173,10 +172,9 @@ def by_label(labels: Iterable[Any], size: int) -> dict[Hashable, Ints]:
 def whole_number(name: str, value: Any) -> int:
     """`value` as a whole number >= 0, or `InvalidProblem`."""
     number = value.item() if isinstance(value, np.generic) else value
-    if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number <= MOST:
-        raise InvalidProblem(f"{name} = {value!r} is no count; give a whole number, 0 or more")
-    if number != int(number):
-        raise InvalidProblem(f"{name} = {value!r} counts documents; give a whole number ({int(number)}?)")
+    integral = isinstance(number, int | float) and not isinstance(number, bool) and 0 <= number <= MOST
+    if not integral or number != int(number):
+        raise InvalidProblem(f"{name} must be an integer, 0 or more; got {value!r}.")
     return int(number)
 
 
@@ -185,7 +183,7 @@ def numbers(name: str, values: Any) -> Floats:
     try:
         return np.array(values, dtype=np.float64)
     except (OverflowError, TypeError, ValueError) as error:
-        raise InvalidProblem(f"{name} cannot be read as numbers: {error}") from None
+        raise InvalidProblem(f"{name} must be numbers; got {type(values).__name__} ({error}).") from None
 
 
 def count_for(name: str, count: Any, label: Hashable) -> int | None:

@@ -14,8 +14,8 @@ from scipy.sparse import csr_array, issparse
 
 from formulations.arrays import Floats
 from formulations.constraints.constraint import Constraint
-from formulations.constraints.kinds import pin, rows
-from formulations.constraints.soft import Soft
+from formulations.constraints.kinds import add_rows, fix
+from formulations.constraints.rows import SoftConstraint
 from formulations.errors import InvalidProblem
 
 
@@ -31,19 +31,18 @@ def shape_of(variable: Any) -> tuple[int, int]:
     return int(k), int(n)
 
 
-def read_constraints(variable: Any, constraints: Any) -> Iterator[Constraint | Soft]:
+def read_constraints(variable: Any, constraints: Any) -> Iterator[Constraint | SoftConstraint]:
     """What the cvxpy constraints say of the rankings π = `variable`, in the words of sets."""
     if not isinstance(constraints, Iterable):
         what = "None" if constraints is None else f"one {type(constraints).__name__}"
         raise InvalidProblem(
-            f"the constraints of a set are a list, not {what}; write from_cvxpy(π, [first, soft(second, price=1)]), "
-            "and [] for none"
+            f"from_cvxpy(π, constraints) needs a list, [a, penalized(b, penalty=1)] or [] for none; got {what}."
         )
     for place, given in enumerate(constraints):
-        constraint = given.constraint if isinstance(given, Soft) else given
+        constraint = given.constraint if isinstance(given, SoftConstraint) else given
         name = str(getattr(constraint, "label", None) or f"constraint {place}")
-        found = _said(shape_of(variable), name, *_affine(constraint, variable, name), isinstance(given, Soft))
-        yield from (Soft(one, given.price) for one in found) if isinstance(given, Soft) else found
+        found = _said(shape_of(variable), name, *_affine(constraint, variable, name), isinstance(given, SoftConstraint))
+        yield from (SoftConstraint(one, given.penalty) for one in found) if isinstance(given, SoftConstraint) else found
 
 
 def _affine(constraint: Any, variable: Any, name: str) -> tuple[csr_array, Floats, Floats]:
@@ -95,7 +94,7 @@ def _dense(values: Any) -> Floats:
 def _said(
     shape: tuple[int, int], name: str, matrix: csr_array, lower: Floats, upper: Floats, softly: bool
 ) -> Iterator[Constraint]:
-    """These rows: the usual sign first, what every set says left out, fixed cells as pins and bans (softly: as bans of
+    """These rows: the usual sign first, what every set says left out, fixed cells as forbidden cells (soft: only
     unit coefficients alone, for what a row counts is what is charged)."""
     k, n = shape
     keep, empty = [], np.zeros((k, n), dtype=bool)
@@ -120,7 +119,7 @@ def _said(
                 empty[i, j] = True
                 continue
             if 0.0 < low <= 1.0 <= high:
-                yield pin(shape, j, position=i, name=name)
+                yield fix(shape, j, i, name=name)
                 continue
         if not _always(cells, weights, low, high, k, n):
             keep.append(r)
@@ -128,7 +127,7 @@ def _said(
         yield Constraint.mask(name, f"{empty.sum()} cells stay empty", empty)
     if keep:
         labels = None if matrix.shape[0] == 1 else keep
-        yield rows(shape, matrix[keep], lower=lower[keep], upper=upper[keep], labels=labels, name=name)
+        yield add_rows(shape, matrix[keep], lower=lower[keep], upper=upper[keep], labels=labels, name=name)
 
 
 def _always(cells: Any, weights: Floats, low: float, high: float, k: int, n: int) -> bool:

@@ -16,10 +16,17 @@ import numpy as np
 
 from formulations.arrays import Floats, Ints, frozen
 from formulations.constraints.conflict import SECONDS, emptiness, room
-from formulations.constraints.constraint import Constraint, broken
+from formulations.constraints.constraint import Constraint, violations
 from formulations.constraints.duals import proven_bound, recovered_prices, whole_point, within
-from formulations.constraints.rows import SetRows, widened
-from formulations.constraints.soft import Soft, cell_prices, charge_of, priced, valid_price
+from formulations.constraints.rows import (
+    SetRows,
+    SoftConstraint,
+    cell_penalties,
+    charge_of,
+    valid_penalty,
+    widened,
+    with_soft_rows,
+)
 from formulations.display import CompactReprMixin
 from formulations.errors import Infeasible, InvalidProblem, SolverFailed
 
@@ -51,23 +58,23 @@ class Repair(CompactReprMixin):
         return f"{self.order.tolist()} breaks {parts}, at a cost of {self.cost:g}; {proof}"
 
 
-def repaired(
+def repair(
     shape: tuple[int, int],
     constraints: Sequence[Constraint],
-    softened: Sequence[Soft],
-    prices: float | Mapping[str, float],
+    soft: Sequence[SoftConstraint],
+    penalties: float | Mapping[str, float],
 ) -> Repair:
-    """The least broken ranking of k of n documents; see `Softened.repaired`."""
+    """The least broken ranking of k of n documents; see `RankingSet.repair`."""
     k, n = shape
-    given = [(held, None) for held in constraints] + [(one.constraint, one.price) for one in softened]
-    if isinstance(prices, Mapping):
-        unknown = sorted(set(prices) - {held.name for held, _ in given}, key=repr)
+    given = [(held, None) for held in constraints] + [(one.constraint, one.penalty) for one in soft]
+    if isinstance(penalties, Mapping):
+        unknown = sorted(set(penalties) - {held.name for held, _ in given}, key=repr)
         if unknown:
             known = ", ".join(repr(held.name) for held, _ in given) or "none"
-            raise InvalidProblem(f"no constraint is named {unknown[0]!r}, so it has no price; there are {known}")
-    asked = prices if isinstance(prices, Mapping) else {held.name: prices for held, _ in given}
+            raise InvalidProblem(f"No constraint is named {unknown[0]!r}; the names are {known}.")
+    asked = penalties if isinstance(penalties, Mapping) else {held.name: penalties for held, _ in given}
     may = [
-        Soft(held, valid_price(asked[held.name], held.name) if held.name in asked else float(price or 0.0))
+        SoftConstraint(held, valid_penalty(asked[held.name], held.name) if held.name in asked else float(price or 0.0))
         for held, price in given
         if held.name in asked or price is not None
     ]
@@ -80,18 +87,18 @@ def repaired(
     places = room(stated, must)
     if places < k:
         raise Infeasible(emptiness(stated, must, places))
-    paid = sorted(one.price for one in may if one.price > 0.0)
+    paid = sorted(one.penalty for one in may if one.penalty > 0.0)
     if paid and paid[-1] > FAR * paid[0]:
         raise InvalidProblem(
             f"prices from {paid[0]:g} to {paid[-1]:g} are too far apart to be weighed in one sum; keep them within a "
             f"factor of {FAR:g}, and leave what may not give at all without a price"
         )
-    rows, worth = priced(stated, may), -cell_prices(may, shape)
+    rows, worth = with_soft_rows(stated, may), -cell_penalties(may, shape)
     order = _least(rows, worth)
     cost = charge_of(may, order, n)
     y = recovered_prices(rows, worth, order, admitted=True)
     bound = 0.0 if y is None else max(0.0, -proven_bound(rows, worth, y))
-    off = broken([one.constraint for one in may], order, n)
+    off = violations([one.constraint for one in may], order, n)
     return Repair(frozen(order), off, cost, min(bound, cost), paid[0] if paid else 1.0)
 
 

@@ -1,26 +1,30 @@
-"""The rows of a ranking set over its allowed cells, and what their structure allows.
+"""The rows of a ranking set over its allowed cells, and its soft constraints.
 
-The program of a set with soft constraints: a column for each side on which a soft row can be broken.
+A ranking may violate a soft constraint at a penalty per unit. The violation of a row lower <= a π <= upper is
+max(lower - a π, a π - upper, 0), of forbidden cells the number of cells used. The program has a column for each side:
 
     maximise    Σ profit[i, j] π[i, j] - Σ price[r] (over[r] + under[r])
-    subject to  lower <= a π - over + under <= upper,   0 <= over, under <= what rankings can break at most
+    subject to  lower <= a π - over + under <= upper,   0 <= over, under <= the largest violation of a ranking
 
-A column with one entry neither makes nor breaks total unimodularity, and these limits are whole where the row's are:
-the widened matrix is totally unimodular exactly where that of all rows is, those of soft constraints as if hard.
+A column with one entry does not change total unimodularity, and these limits are integral if the row's are: the
+widened matrix is totally unimodular exactly if the matrix of all rows is, hard and soft. Duals of soft rows are within
+± penalty.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, hstack, vstack
 
-from formulations.arrays import Bools, Floats, Ints, Memoized, frozen
-from formulations.constraints.constraint import Constraint, row_rounding
+from formulations.arrays import LARGEST, Bools, Floats, Ints, Memoized, frozen
+from formulations.constraints.constraint import Constraint, row_rounding, violations
 from formulations.display import CompactReprMixin
+from formulations.errors import InvalidProblem
 from formulations.problems.program import Block, Program, name_at
 
 
@@ -226,3 +230,70 @@ def widened(stated: SetRows, profit: Floats, integer: bool = False, needed: Bool
 def _named(label: str, rows: Ints, stated: SetRows) -> list[Block]:
     names = tuple(name_at(stated.blocks, row) for row in rows.tolist())
     return [Block(label, names)] if names else []
+
+
+@dataclass(frozen=True, eq=False)
+class SoftConstraint(CompactReprMixin):
+    """A constraint (of a set, or of cvxpy) and the penalty for a unit of violation."""
+
+    constraint: Any
+    penalty: float
+
+    @property
+    def name(self) -> str:
+        return str(self.constraint.name)
+
+
+def penalized(constraint: Any, *, penalty: float) -> SoftConstraint:
+    """A cvxpy constraint that may be violated at a penalty per unit, for `RankingSet.from_cvxpy`.
+
+    Sets have `RankingSet.penalized(name, penalty=...)`, as `Admissible` has, TOML files a key `penalty`. Raises
+    InvalidProblem for a penalty that is not a number from 0 to 1e150.
+    """
+    if isinstance(constraint, SoftConstraint | str) or not hasattr(constraint, "args"):
+        raise InvalidProblem(
+            f"penalized() needs a cvxpy constraint; got a {type(constraint).__name__}. For a set write "
+            "RankingSet(...).penalized(name, penalty=...)."
+        )
+    return SoftConstraint(constraint, valid_penalty(penalty))
+
+
+def valid_penalty(penalty: Any, name: Any = "") -> float:
+    """The penalty (of a constraint of this name) as a float, or InvalidProblem."""
+    number = penalty.item() if isinstance(penalty, np.generic) else penalty
+    if isinstance(number, bool) or not isinstance(number, int | float) or not 0.0 <= number <= LARGEST:
+        whose = f" of {name!r}" if name else ""
+        raise InvalidProblem(f"The penalty{whose} must be a number from 0 to {LARGEST:g}; got {penalty!r}.")
+    return float(number)
+
+
+def charge_of(soft: Iterable[SoftConstraint], order: Ints, n: int) -> float:
+    """The penalties of a ranking of n documents (the document at each position)."""
+    return float(sum(one.penalty * sum(violations([one.constraint], order, n).values()) for one in soft))
+
+
+def cell_penalties(soft: Iterable[SoftConstraint], shape: tuple[int, int]) -> Floats:
+    """(k, n) the penalty of each cell that soft constraints forbid."""
+    cost = np.zeros(shape)
+    for one in soft:
+        if one.constraint.forbids is not None:
+            cost += one.penalty * one.constraint.forbids.reshape(shape)
+    return frozen(cost)
+
+
+def with_soft_rows(compiled: SetRows, soft: Iterable[SoftConstraint], charge: float = 1.0) -> SetRows:
+    """The rows of a set, followed by those of its soft constraints at `charge` times their penalties."""
+    rows = [one for one in soft if one.constraint.rows]
+    held: list[Constraint] = [one.constraint for one in rows]
+    count = compiled.lower.size
+    matrix = csr_array(vstack([compiled.matrix, *(one.matrix[:, compiled.cell] for one in held)]))
+    matrix.sort_indices()
+    costs = [np.full(one.constraint.rows, charge * one.penalty) for one in rows]
+    return replace(
+        compiled,
+        matrix=matrix,
+        lower=frozen(np.concatenate([compiled.lower, *(one.lower for one in held)])),
+        upper=frozen(np.concatenate([compiled.upper, *(one.upper for one in held)])),
+        blocks=(*compiled.blocks, *(one.block for one in held)),
+        price=frozen(np.concatenate([np.full(count, np.inf), *costs])),
+    )

@@ -100,7 +100,7 @@ def nearest_whole(problem: ConstrainedRanking) -> NearestWhole:
     Raises what `solve` raises.
     """
     best = solve(problem)
-    prices = relaxation_prices(problem.stated, problem.worth)
+    prices = relaxation_prices(problem.compiled, problem.worth)
     if prices is None:
         raise SolverFailed("the relaxation could not be solved; its optimum is not known")
     gap = problem.bound(prices) - best.value
@@ -116,7 +116,7 @@ def _slack(problem: ConstrainedRanking) -> float:
 def _whole(problem: ConstrainedRanking) -> Solution | None:
     """The best ranking, if prices without cases prove it so."""
     solution = solve(problem)
-    prices = relaxation_prices(problem.stated, problem.worth)
+    prices = relaxation_prices(problem.compiled, problem.worth)
     return None if prices is None else _proved(problem, solution.x, prices)
 
 
@@ -170,8 +170,8 @@ def _objective(problem: ConstrainedRanking, best: Solution, gap: float) -> Objec
     if change is None or type(problem) is not ConstrainedRanking:
         return None
     changed = replace(problem, profit=frozen(problem.profit + change), ranked=None)
-    prices = relaxation_prices(changed.stated, changed.worth)
-    if prices is None or case_bound(changed.stated, changed.worth, prices, np.empty(0)) == np.inf:
+    prices = relaxation_prices(changed.compiled, changed.worth)
+    if prices is None or case_bound(changed.compiled, changed.worth, prices, np.empty(0)) == np.inf:
         return None
     proved = _proved(changed, best.x, prices)
     if proved is None:
@@ -184,7 +184,7 @@ def _inverse(problem: ConstrainedRanking, order: Ints) -> Floats | None:
     """(k, n) the smallest change of the profits, by its largest entry, that makes the ranking an optimum."""
     from scipy.optimize import linprog
 
-    stated, (k, n) = problem.stated, problem.profit.shape
+    stated, (k, n) = problem.compiled, problem.profit.shape
     cells, rows = stated.cell.size, stated.lower.size - k
     scale = max(problem.scale, 1e-300)
     held = stated.place[np.arange(k) * n + order]

@@ -3,9 +3,9 @@
 **Pareto front.** The best value at every pair of limits of two constraints, and the pairs that no other dominates: none
 is at least as tight in both limits, worth as much, and better in one of the three.
 
->>> from formulations import RankingSet, ranking_set
+>>> from formulations import RankingSet, constrained_ranking
 >>> both = RankingSet(5, 3).at_most(3, documents=[0, 1], name="old").at_least(0, documents=[3, 4], name="new")
->>> problem = ranking_set(np.outer([3.0, 2.0, 1.0], [5.0, 4.0, 3.0, 2.0, 1.0]), both)
+>>> problem = constrained_ranking(np.outer([3.0, 2.0, 1.0], [5.0, 4.0, 3.0, 2.0, 1.0]), both)
 >>> print(pareto(problem, ("old", range(1, 3)), ("new", range(0, 3))))
 old at most  new at least  value
           2             0     26

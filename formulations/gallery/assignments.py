@@ -49,7 +49,7 @@ Solved by the narrowest structure that the set has: an assignment, a flow, a lin
 >>> import numpy as np
 >>> site = ["a.org", "a.org", "b.org", "a.org"]
 >>> admissible = RankingSet(4, 3).at_most(2, by=site, name="site")
->>> solution = solve(ranking_set(np.outer([3.0, 2.0, 1.0], [4.0, 3.0, 1.0, 2.0]), admissible))
+>>> solution = solve(constrained_ranking(np.outer([3.0, 2.0, 1.0], [4.0, 3.0, 1.0, 2.0]), admissible))
 >>> solution.order, solution.value, solution.solver
 (array([0, 1, 2]), 19.0, 'ortools via laminar flow')
 """
@@ -62,7 +62,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from formulations.arrays import finite
-from formulations.constraints.constrained_ranking import ConstrainedRanking, SoftRanking
+from formulations.constraints.constrained_ranking import ConstrainedRanking, PenalizedRanking
 from formulations.constraints.ranking_set import RankingSet
 from formulations.errors import InvalidProblem
 from formulations.problems.assignment import Assignment
@@ -101,23 +101,29 @@ def diverse_retrieval(profit: ArrayLike, blocks: Sequence[Hashable | None]) -> C
     return ConstrainedRanking(worth, RankingSet(n, k).at_most(1, by=blocks, name="block"))
 
 
-def ranking_set(profit: ArrayLike | RankTwoAssignment, admissible: RankingSet) -> ConstrainedRanking:
+def constrained_ranking(profit: ArrayLike | RankTwoAssignment, admissible: RankingSet) -> ConstrainedRanking:
     """The best ranking of a set.
 
     Args:
         profit: (k, n), a row a position, a column a document; or a loss-augmented `ranking` of the same k and n.
-        admissible: the set, as `RankingSet(n, k).at_most(...)` states it. What it says softly (`soft`) may be
-            broken, and its price is taken off the value: `solution.broken` says what was.
+        admissible: the set, as `RankingSet(n, k).at_most(...)` states it. Soft constraints (`penalized`) may be
+            violated, and their penalties are subtracted from the value: `solution.broken` lists the violations.
 
     Raises:
         InvalidProblem: a profit is NaN or infinite, or its shape is not that of the set.
         Infeasible: no ranking is in the set; names an irreducible set of conflicting constraints.
     """
     if not isinstance(admissible, RankingSet):
-        raise InvalidProblem(f"admissible is a {type(admissible).__name__}; state a RankingSet(n, k)")
+        raise InvalidProblem(
+            f"admissible must be a RankingSet; got a {type(admissible).__name__}. Start from RankingSet(n, k)."
+        )
     if isinstance(profit, RankTwoAssignment):
         ranked, profit = profit, profit.assignment().profit
         return (
-            SoftRanking(profit, admissible) if admissible.softened else ConstrainedRanking(profit, admissible, ranked)
+            PenalizedRanking(profit, admissible)
+            if admissible.soft_constraints
+            else ConstrainedRanking(profit, admissible, ranked)
         )
-    return (SoftRanking if admissible.softened else ConstrainedRanking)(finite("profit", profit, 2), admissible)
+    return (PenalizedRanking if admissible.soft_constraints else ConstrainedRanking)(
+        finite("profit", profit, 2), admissible
+    )

@@ -13,8 +13,8 @@ A set of rankings, or a bare matrix, in a TOML file.
     [attributes]                        # one value a document, for `by` and `documents`
     site = ["a.org", "a.org", "b.org", "b.org", "c.org", "d.org"]
 
-    [[constraint]]                      # one word: at_most, at_least, exactly, between, ban, pin, ...
-    at_most = 1
+    [[constraint]]                      # a kind: at_most, at_least, exactly, between, forbid, fix, ...
+    at_most = 1                         # or kind = "at_most" and its arguments: count = 1, or share = 0.5
     by = "site"
 
     [[constraint]]
@@ -22,7 +22,7 @@ A set of rankings, or a bare matrix, in a TOML file.
     documents = [4, 5]                  # indices, or { site = "c.org" }
     positions = [0, 1]
     name = "fresh"                      # else the attribute's
-    price = 0.5                         # a unit: it may be broken at that
+    penalty = 0.5                       # per unit: it may be violated
 
     [solver]                            # or solver = "highs", at the top: who is asked for an optimum
     name = "highs"
@@ -59,10 +59,10 @@ import numpy as np
 
 from formulations.arrays import Floats, finite
 from formulations.constraints.constrained_ranking import ConstrainedRanking
-from formulations.constraints.kinds import WORDS, taken
+from formulations.constraints.kinds import KINDS, parameters
 from formulations.constraints.ranking_set import RankingSet
 from formulations.errors import FormulationError, Infeasible, InvalidProblem, Unsupported
-from formulations.gallery.assignments import ranking_set
+from formulations.gallery.assignments import constrained_ranking
 from formulations.io.readers import read_lp, read_mps
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.program import Program
@@ -179,7 +179,7 @@ def read_statement(path: str | PathLike[str]) -> ConstrainedRanking | RankingSet
         return _numbers(file, "matrix", stated["matrix"], 2)
     admissible, profit = _set_of(file, stated)
     try:
-        return admissible if profit is None else ranking_set(profit, admissible)
+        return admissible if profit is None else constrained_ranking(profit, admissible)
     except (InvalidProblem, Infeasible) as error:
         raise type(error)(f"{file}: {error}") from None
 
@@ -288,6 +288,10 @@ def _only(file: str, stated: dict[str, Any], known: set[str], cure: str) -> None
         raise InvalidProblem(f"{file} has a key {unknown[0]!r}; {cure}")
 
 
+SEQUENCES = ("precedes", "precedence_chain", "implies")
+"""Kinds whose arguments are a list of documents or sets."""
+
+
 @dataclass
 class _Reader:
     """Adds one constraint after the other to a set."""
@@ -297,71 +301,74 @@ class _Reader:
     admissible: RankingSet
     entries: int = 0
 
-    def add(self, number: int, stated: dict[str, Any]) -> None:
-        kinds = [kind for kind in WORDS if kind in stated]
+    def add(self, number: int, table: dict[str, Any]) -> None:
         place = f"{self.file}, constraint {number}"
-        if len(kinds) != 1:
-            said = " and ".join(kinds) or "none"
-            raise InvalidProblem(f"{place}: it needs one of {', '.join(WORDS)}, and has {said}")
-        known = taken(kinds[0])
-        _only(
-            place,
-            stated,
-            {kinds[0], "name", "price", *known},
-            f"{kinds[0]} takes {', '.join(known) or 'nothing'} and name; price makes it soft",
-        )
-        lacking = [key for key in taken(kinds[0], required=True) if key not in stated]
-        if lacking:
-            raise InvalidProblem(
-                f"{place}: {kinds[0]} = {shortened(stated[kinds[0]])} needs a second key; write {kinds[0]} = 1 and "
-                f"{lacking[0]} = 2, each a number"
-            )
-        given = {key: self._value(place, key, stated[key]) for key in known if key in stated}
-        said_of = self._said(place, kinds[0], stated[kinds[0]])
-        name = stated.get("name", _title(stated))
-        if name is not None:
-            given["name"] = str(name)
-        self.entries += self._entries(kinds[0], stated[kinds[0]], given)
+        kind, args, where = self._call(place, table)
+        if where.get("name") is None:
+            where["name"] = _title(table)
+        where["name"] = None if where["name"] is None else str(where["name"])
+        self.entries += self._entries(kind, args, where)
         if self.entries > ENTRIES:
             raise InvalidProblem(f"{place}: the rows up to here have more than {ENTRIES} entries; state it in Python")
         try:
-            fresh = self.admissible.say(kinds[0], said_of, **given)
-            if "price" in stated:
-                fresh = fresh.soft(fresh.constraints[-1].name, price=stated["price"])
-            self.admissible = fresh
+            self.admissible = self.admissible.add(kind, *args, **where)
         except FormulationError as error:
             raise InvalidProblem(f"{place}: {error}") from None
         except (TypeError, ValueError, OverflowError) as error:
-            raise InvalidProblem(
-                f"{place}: {kinds[0]} = {shortened(stated[kinds[0]])} cannot be read ({error})"
-            ) from None
+            raise InvalidProblem(f"{place}: {kind}() cannot read {shortened(args)} ({error}).") from None
 
-    def _entries(self, kind: str, value: Any, given: dict[str, Any]) -> int:
-        """At most so many entries, and bits of a mask, has a constraint."""
+    def _call(self, place: str, table: dict[str, Any]) -> tuple[str, list[Any], dict[str, Any]]:
+        """The kind, the arguments and the keywords of a table: `at_most = 2`, or `kind = "at_most"` and `count = 2`."""
+        kinds = [kind for kind in KINDS if kind in table]
+        named = table.get("kind")
+        if "kind" in table and not kinds and isinstance(named, str) and named in KINDS:
+            kind, given = named, {key: value for key, value in table.items() if key != "kind"}
+        elif len(kinds) == 1 and "kind" not in table:
+            kind, first = kinds[0], parameters(kinds[0])[0]
+            given = {key: value for key, value in table.items() if key != kind}
+            if first in given:
+                raise InvalidProblem(f"{place}: {kind} = ... is its {first}; got a key {first!r} too. Remove one.")
+            given[first] = table[kind]
+        else:
+            got = " and ".join(kinds) or (f"kind = {named!r}" if "kind" in table else "none")
+            raise InvalidProblem(f"{place}: it needs one of the kinds {', '.join(KINDS)}; got {got}.")
+        known = parameters(kind)
+        _only(place, given, {*known, "name", "penalty"}, f"{kind} takes {', '.join(known)}, name and penalty")
+        for key in parameters(kind, required=True):
+            if key not in given:
+                raise InvalidProblem(
+                    f"{place}: {kind} needs {' and '.join(parameters(kind, required=True))}; got no {key}."
+                )
+        given = {key: self._value(place, key, value) for key, value in given.items()}
+        first = known[0]
+        if first not in given:
+            return kind, [], given
+        value = given.pop(first)
+        if kind in SEQUENCES:
+            if not isinstance(value, list):
+                raise InvalidProblem(f"{place}: {kind} needs a list of documents; got {shortened(value)}.")
+            return kind, [self._value(place, "documents", part) for part in value], given
+        return kind, [value], given
+
+    def _entries(self, kind: str, args: list[Any], given: dict[str, Any]) -> int:
+        """An upper bound of the entries, and of the bits of a mask, of a constraint."""
         k, n = self.admissible.shape
-        if kind in ("pin", "ban", "one_of"):
+        if kind in ("fix", "forbid", "position_in"):
             return k * n // 8
-        if kind in ("before", "chain"):
-            parts = value if isinstance(value, list) else []
-            sizes = (n if isinstance(part, dict) else len(part) if isinstance(part, list) else 1 for part in parts)
-            return k * n // 8 + k * k * sum(sizes) // (2 if kind == "before" else 1)  # of a chain most are in two pairs
-        if kind == "if_then":
+        if kind in ("precedes", "precedence_chain"):
+            sizes = (len(part) if isinstance(part, list | np.ndarray) else 1 for part in args)
+            return k * n // 8 + k * k * sum(sizes) // (
+                2 if kind == "precedes" else 1
+            )  # of a chain most are in two pairs
+        if kind == "implies":
             return k * n * n
-        if kind in ("apart", "at_most_share", "at_least_share"):
+        if kind == "min_distance" or "share" in given:
             k *= k  # a row for each window or prefix
         high = len(given["positions"]) if isinstance(given.get("positions"), list) else k
         if isinstance(given.get("by"), list):
             return high * sum(len(labels) if isinstance(labels, tuple) else 1 for labels in given["by"])
         documents = given.get("documents")
         return high * (len(documents) if isinstance(documents, list) else n)
-
-    def _said(self, place: str, kind: str, value: Any) -> Any:
-        """What a word is said of: of documents an attribute may speak."""
-        if kind in ("ban", "one_of"):
-            return self._value(place, "documents", value)
-        if kind in ("before", "chain", "if_then") and isinstance(value, list):
-            return [self._value(place, "documents", part) for part in value]
-        return value
 
     def _value(self, place: str, key: str, value: Any) -> Any:
         """Names of attributes become their values; { site = "c.org" } the documents that carry it."""

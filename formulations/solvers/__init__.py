@@ -41,7 +41,7 @@ AUTOMATIC = {
     "PrefixGroupRanking": ("exact", "ortools", "highs"),
     "Assignment": ("scipy", "ortools"),
     "ConstrainedRanking": ("exact", "scipy", "ortools", "highs", "cp_sat"),
-    "SoftRanking": ("exact", "scipy", "ortools", "highs", "cp_sat"),
+    "PenalizedRanking": ("exact", "scipy", "ortools", "highs", "cp_sat"),
     "MinCostFlow": ("ortools", "highs"),
     "LinearProgram": ("highs", "cvxpy:CLARABEL"),
     "GroupedSimplexQP": ("active_set", "qpsolvers:piqp", "qpsolvers:clarabel"),

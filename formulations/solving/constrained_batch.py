@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from formulations.argmax.group_limits import prefix_argmax
 from formulations.arrays import Floats, Ints
-from formulations.constraints.constrained_ranking import ConstrainedRanking, SoftRanking
+from formulations.constraints.constrained_ranking import ConstrainedRanking, PenalizedRanking
 from formulations.constraints.ranking_set import RankingSet
 from formulations.constraints.structure import PrefixNetwork
 from formulations.display import CompactReprMixin
@@ -62,8 +62,10 @@ class SetBatch(CompactReprMixin):
         scores, gain, discount, decay = self.scores[rows], self.gain[rows], self.discount[spots], self.decay[spots]
         admissible = self.sets[query]
         profit = np.outer(decay, scores) - np.outer(discount, gain)
-        if admissible.softened:
-            return SoftRanking(profit, admissible, charge=1.0 if self.charge is None else float(self.charge[query]))
+        if admissible.soft_constraints:
+            return PenalizedRanking(
+                profit, admissible, charge=1.0 if self.charge is None else float(self.charge[query])
+            )
         free = not admissible.constraints
         return ConstrainedRanking(
             profit, admissible, RankTwoAssignment(scores, gain, discount, decay) if free else None
@@ -95,12 +97,12 @@ def solve_sets(batch: SetBatch, solver: Solver | str = "auto") -> SetBatchSoluti
     way = np.empty(count, dtype=object)
     together: list[int] = []
     if isinstance(solver, str) and solver in ("auto", "exact"):
-        hard = [q for q in range(count) if not batch.sets[q].softened]
-        together = [q for q in hard if batch.sets[q].stated.blocks_of is not None]
+        hard = [q for q in range(count) if not batch.sets[q].soft_constraints]
+        together = [q for q in hard if batch.sets[q].compiled.blocks_of is not None]
         _collapsed(batch, together, order, value, bound)
         way[together] = "collapsed"
         for q in sorted(set(range(count)) - set(together)):
-            if not batch.sets[q].softened and _grouped(batch, q, order, value, bound):
+            if not batch.sets[q].soft_constraints and _grouped(batch, q, order, value, bound):
                 way[q] = "prefix groups"
                 together.append(q)
             elif told := _limited(batch, q, order, value, bound):
@@ -120,7 +122,7 @@ def _collapsed(batch: SetBatch, queries: list[int], order: Ints, value: Floats, 
     from formulations.argmax.diverse import collapsed_argmax
 
     part = batch.some(np.array(queries))
-    blocks = np.concatenate([np.asarray(admissible.stated.blocks_of) for admissible in part.sets])
+    blocks = np.concatenate([np.asarray(admissible.compiled.blocks_of) for admissible in part.sets])
     few = np.maximum.reduceat(blocks, part.offsets[:-1]) + 1 < np.diff(part.places)
     for q in np.flatnonzero(few).tolist():  # the pass would look for a free block without end
         part.sets[q].check_nonempty()
@@ -137,7 +139,7 @@ def _collapsed(batch: SetBatch, queries: list[int], order: Ints, value: Floats, 
 
 def _grouped(batch: SetBatch, query: int, order: Ints, value: Floats, bound: Floats) -> bool:
     """Fill in the answer of a query of limits on prefixes with profits of rank one; whether it is one."""
-    network = PrefixNetwork.beyond_flows(batch.sets[query].stated)
+    network = PrefixNetwork.beyond_flows(batch.sets[query].compiled)
     if isinstance(network, str):
         return False
     rows = slice(int(batch.offsets[query]), int(batch.offsets[query + 1]))
@@ -168,13 +170,13 @@ def _limited(batch: SetBatch, query: int, order: Ints, value: Floats, bound: Flo
     spots = slice(int(batch.places[query]), int(batch.places[query + 1]))
     scores, gain, discount, decay = batch.scores[rows], batch.gain[rows], batch.discount[spots], batch.decay[spots]
     admissible = batch.sets[query]
-    if admissible.softened:
+    if admissible.soft_constraints:
         admissible.check_nonempty()
         charge = 1.0 if batch.charge is None else float(batch.charge[query])
-        costs = admissible.cell_prices if admissible.cell_prices.any() else None
-        found = best_of_groups(admissible.priced, scores, gain, discount, decay, charge, costs)
+        costs = admissible.cell_penalties if admissible.cell_penalties.any() else None
+        found = best_of_groups(admissible.compiled_with_soft, scores, gain, discount, decay, charge, costs)
     else:
-        found = best_of_groups(admissible.stated, scores, gain, discount, decay)
+        found = best_of_groups(admissible.compiled, scores, gain, discount, decay)
     if found is None:
         return ""
     order[spots], value[query], bound[query], way = found

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from formulations.constraints.constrained_ranking import SoftRanking
+from formulations.constraints.constrained_ranking import PenalizedRanking
 from formulations.display import CompactReprMixin
 from formulations.errors import Unsupported
 from formulations.integrality.statement import stated
@@ -66,7 +66,7 @@ def integrality_gap(problem: AnyProblem, solver: Solver | str = "highs") -> Inte
     relaxed = solve(replace(program, integer=None), solver)
     every = np.ones(program.objective.size, dtype=np.bool_)
     # What soft rows of fractional coefficients are broken by is no whole number.
-    marked = problem.linear_program(integer=True).integer if isinstance(problem, SoftRanking) else every
+    marked = problem.linear_program(integer=True).integer if isinstance(problem, PenalizedRanking) else every
     asked = replace(program, integer=marked)
     whole = _better(asked, solve(asked, solver), relaxed)
     absolute = max(0.0, (relaxed.value - whole.value) * (1.0 if program.maximises else -1.0))

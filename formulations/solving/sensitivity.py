@@ -9,7 +9,7 @@ limits is taken: its price is what the next unit gains at most. Where the progra
 the best value. Limits that admit the same rankings (`limit_range`) are solved once.
 
 >>> site = RankingSet(4, 3).at_most(2, documents=[0, 1, 2], name="site")
->>> problem = ranking_set(np.outer([3.0, 2.0, 1.0], [5.0, 4.0, 3.0, 1.0]), site)
+>>> problem = constrained_ranking(np.outer([3.0, 2.0, 1.0], [5.0, 4.0, 3.0, 1.0]), site)
 >>> print(price_of(problem, "site", range(1, 4)))
 site at most  value  price  whole
            1  empty
@@ -37,7 +37,7 @@ from formulations.constraints.duals import relaxation_prices
 from formulations.constraints.ranking_set import RankingSet
 from formulations.display import CompactReprMixin, axes_for, data_frame, tick_each
 from formulations.errors import Infeasible, InvalidProblem
-from formulations.gallery.assignments import ranking_set
+from formulations.gallery.assignments import constrained_ranking
 from formulations.solvers.solver import Solver
 from formulations.solving.solve import solve
 
@@ -220,8 +220,9 @@ def price_of(
     """The curve of the best value against the limit of a constraint.
 
     Args:
-        problem: a problem of `ranking_set`; a set, with its profit (it may be empty under its own limit); or a sequence
-            of problems (queries) whose sets have constraints of this name, for mean and deviation.
+        problem: a problem of `constrained_ranking`; a set, with its profit (it may be empty under its own
+            limit); or a sequence of problems (queries) whose sets have constraints of this name, for mean and
+            deviation.
         constraint: the name of a constraint, all of whose rows get the limit, or of one row, such as "site['a.org']".
         limits: the limits to try, 10,000 at most.
         side: "at most", "at least" or "exactly"; needed where the constraint has limits on both sides.
@@ -251,12 +252,12 @@ def _feasible_problem(
 ) -> ConstrainedRanking:
     """The problem of a set; if it is empty, at the first of the limits that leaves a ranking."""
     try:
-        return ranking_set(profit, admissible)
+        return constrained_ranking(profit, admissible)
     except Infeasible:
         limit = _checked_limit(admissible, name, limits, side)
         for one in dict.fromkeys(np.clip(limits, *limit_range(limit)).tolist()):
             with suppress(Infeasible):
-                return ranking_set(profit, limit.at(one))
+                return constrained_ranking(profit, limit.at(one))
         raise
 
 
@@ -290,14 +291,14 @@ def _point(problem: ConstrainedRanking, limit: ConstraintLimit, at: float, solve
         return (np.nan, np.nan, np.nan, np.nan, 0.0)
     solution = solve(moved, solver)
     known = [solution.y] if solution.y is not None and solution.y.ndim == 1 else []
-    found = relaxation_prices(moved.stated, moved.worth)
+    found = relaxation_prices(moved.compiled, moved.worth)
     prices = [*known, *([] if found is None else [found])]
     bounds = [moved.bound(y) for y in prices]
     relaxed = min(bounds, default=np.inf)
     slack = RELATIVE_GAP * float(np.abs(moved.profit).max())  # of what rankings are worth: soft rows may cost far more
     towards = 0.0 if limit.side == "exactly" else 0.5 if limit.side == "at most" else -0.5
     looser = replace(moved, admissible=limit.at(at + towards))
-    next_ = relaxation_prices(looser.stated, looser.worth) if towards else None
+    next_ = relaxation_prices(looser.compiled, looser.worth) if towards else None
     # The same duals bound the value at `at`: their bound is linear in the limit.
     price = np.nan if next_ is None else _sum_of_duals(looser, limit, next_)
     shown = np.inf if next_ is None else looser.bound(next_) - price * towards
@@ -338,14 +339,14 @@ class ConstraintLimit:
         return replace(
             admissible,
             constraints=tuple(fresh if one is held else one for one in admissible.constraints),
-            softened=tuple(
-                replace(one, constraint=fresh) if one.constraint is held else one for one in admissible.softened
+            soft_constraints=tuple(
+                replace(one, constraint=fresh) if one.constraint is held else one for one in admissible.soft_constraints
             ),
         )
 
     @property
     def is_soft(self) -> bool:
-        return any(one.constraint is self.constraint for one in self.admissible.softened)
+        return any(one.constraint is self.constraint for one in self.admissible.soft_constraints)
 
     def check(self, limit: float) -> None:
         """Raise InvalidProblem for a limit beyond the one on the other side, of a row that has one, and for one that
@@ -372,7 +373,7 @@ def limit_of(admissible: RankingSet, constraint: str, side: str | None = None) -
     side: "at most", "at least" or "exactly"; needed where rows have two limits that differ.
     Raises InvalidProblem for an unknown name, for a constraint without limits, and for a side it does not have.
     """
-    every = [*admissible.constraints, *(one.constraint for one in admissible.softened)]
+    every = [*admissible.constraints, *(one.constraint for one in admissible.soft_constraints)]
     for held in every:
         names = [held.block.name(row) for row in range(held.rows)]
         if constraint == held.name or constraint in names:

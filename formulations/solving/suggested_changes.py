@@ -137,7 +137,7 @@ def _tried(admissible: RankingSet, changes: Mapping[str, str]) -> Advice | None:
     if (np.abs(statement.matrix.data) != 1).any() or not statement.is_whole:
         return None
     proof = prove(statement.matrix, thorough=True)
-    if not isinstance(proof, Proof) or changed.room < changed.positions:
+    if not isinstance(proof, Proof) or changed.max_positions < changed.positions:
         return None
     confirm(changed, proof)
     return Advice(dict(changes), changed, proof)

@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 
 from formulations.arrays import Floats, Ints
 from formulations.bridges import restated
-from formulations.constraints.constrained_ranking import ConstrainedRanking, SoftRanking
+from formulations.constraints.constrained_ranking import ConstrainedRanking, PenalizedRanking
 from formulations.constraints.ranking_set import RankingSet
 from formulations.gallery.masters import margin_dual
 from formulations.gallery.rankings import first_relevant_ranking, pairwise_ranking, pattern_ranking, ranking
@@ -57,7 +57,7 @@ def drawn(seed: int, most: int = 7) -> tuple[str, Floats, RankingSet]:
             positions = range(last - 1, k)
         word = str(random.choice(["at_most", "at_least", "exactly"], p=[0.5, 0.4, 0.1]))
         count = int(random.integers(0, min(len(positions), 3) + 1))
-        admissible = admissible.say(word, count, documents=members, positions=positions)
+        admissible = admissible.add(word, count, documents=members, positions=positions)
     return kind, _profit(kind, random, k, group), admissible
 
 
@@ -101,8 +101,8 @@ def failing() -> Iterator[tuple[str, ConstrainedRanking, float, float]]:
 
 
 FORMS: tuple[type[Form], ...] = (
-    RankTwoAssignment, Assignment, ConstrainedRanking, SoftRanking, PatternRanking, LatticePath, PrefixGroupRanking,
-    MinCostFlow, LinearProgram,
+    RankTwoAssignment, Assignment, ConstrainedRanking, PenalizedRanking, PatternRanking, LatticePath,
+    PrefixGroupRanking, MinCostFlow, LinearProgram,
     GroupedSimplexQP, QuadraticProgram,
 )  # fmt: skip
 
@@ -132,7 +132,7 @@ def _stated(form: type[Form]) -> Iterator[Instance]:
         yield from ((name, problem, brute_force(problem)) for name, problem in _matchings())
     elif form is ConstrainedRanking:
         yield from ((name, constrained, brute_force(constrained)) for name, constrained in _constrained())
-    elif form is SoftRanking:
+    elif form is PenalizedRanking:
         yield from ((name, softened, brute_force(softened)) for name, softened in _softened())
     elif form is PatternRanking:
         yield from ((name, pattern, brute_force(pattern)) for name, pattern in _patterns())
@@ -164,7 +164,7 @@ def brute_force(problem: Assignment | RankTwoAssignment | ConstrainedRanking | P
         for order in orders[np.argsort(-above)]:
             if problem.profit[np.arange(problem.positions), order].sum() <= best:
                 break
-            if problem.admissible.admits(order):
+            if problem.admissible.is_feasible(order):
                 best = max(best, problem.value(order))
         return best
     if isinstance(problem, PatternRanking):
@@ -277,11 +277,11 @@ def _constrained() -> Iterator[tuple[str, ConstrainedRanking]]:
     yield "blocks, tied", ConstrainedRanking(tied, every.at_most(1, by=site))
     yield "blocks, 1e9", ConstrainedRanking(profit * 1e9, every.at_most(1, by=site))
     yield "blocks, all zero", ConstrainedRanking(np.zeros((4, 6)), every.at_most(1, by=site))
-    yield "banned cells", ConstrainedRanking(profit, every.ban([0, 1], range(2)).pin(5, 3))
+    yield "banned cells", ConstrainedRanking(profit, every.forbid([0, 1], range(2)).fix(5, 3))
     yield "caps above one", ConstrainedRanking(profit, every.at_most(2, by=["a", "a", "a", "a", "b", "c"]))
     yield "nested quotas", ConstrainedRanking(tied, every.at_least(1, by=site).at_most(2, documents=range(4)))
     yield "no room to choose", ConstrainedRanking(profit[:1, :1], RankingSet(1, 1).exactly(1, documents=0))
-    yield "precedence", ConstrainedRanking(profit, every.before(2, 0).before(3, 2))
+    yield "precedence", ConstrainedRanking(profit, every.precedes(2, 0).precedes(3, 2))
     yield "overlapping caps", ConstrainedRanking(tied, every.at_most(1, by=topic))
     yield "a quota on a prefix", ConstrainedRanking(profit, every.at_least(1, documents=[4, 5], positions=range(2)))
     triangle = RankingSet(6, 3).at_most(1, documents=[0, 1]).at_most(1, documents=[1, 2]).at_most(1, documents=[0, 2])
@@ -290,19 +290,27 @@ def _constrained() -> Iterator[tuple[str, ConstrainedRanking]]:
     yield "fractional", ConstrainedRanking(np.outer([1.0, 0.9, 0.8], [3.0, 3.0, 3.0, 0.0, 0.0, 0.0]), triangle)
 
 
-def _softened() -> Iterator[tuple[str, SoftRanking]]:
+def _softened() -> Iterator[tuple[str, PenalizedRanking]]:
     random = np.random.default_rng(14)
     profit, tied = random.normal(size=(4, 6)), random.integers(0, 2, (4, 6)).astype(float)
-    sites = RankingSet(6, 4).at_most(1, by=[*"aabbcd"], name="site").soft("site", price=0.5)
-    late = RankingSet(6, 4).ban([0, 1], range(2), name="late").soft("late", price=0.25).at_most(1, by=[*"aabbcd"])
-    top = sites.at_least(2, documents=[4, 5], positions=range(3), name="top").soft("top", price=1.5)
-    yield "soft sites", SoftRanking(profit, sites)
-    yield "soft sites, tied", SoftRanking(tied, sites)
-    yield "soft cells alone", SoftRanking(profit, late)
-    yield "soft floor and caps", SoftRanking(tied, top)
-    yield "soft, all zero", SoftRanking(np.zeros((4, 6)), top)
-    yield "soft, 1e9", SoftRanking(profit * 1e9, top)
-    yield "soft, free of charge", SoftRanking(profit, top.soft("top", price=0.0).soft("site", price=0.0))
+    sites = RankingSet(6, 4).at_most(1, by=[*"aabbcd"], name="site").penalized("site", penalty=0.5)
+    late = (
+        RankingSet(6, 4)
+        .forbid([0, 1], range(2), name="late")
+        .penalized("late", penalty=0.25)
+        .at_most(1, by=[*"aabbcd"])
+    )
+    top = sites.at_least(2, documents=[4, 5], positions=range(3), name="top").penalized("top", penalty=1.5)
+    yield "soft sites", PenalizedRanking(profit, sites)
+    yield "soft sites, tied", PenalizedRanking(tied, sites)
+    yield "soft cells alone", PenalizedRanking(profit, late)
+    yield "soft floor and caps", PenalizedRanking(tied, top)
+    yield "soft, all zero", PenalizedRanking(np.zeros((4, 6)), top)
+    yield "soft, 1e9", PenalizedRanking(profit * 1e9, top)
+    yield (
+        "soft, free of charge",
+        PenalizedRanking(profit, top.penalized("top", penalty=0.0).penalized("site", penalty=0.0)),
+    )
 
 
 def _sequences() -> Iterator[tuple[str, PrefixGroupRanking]]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -21,14 +22,14 @@ from numpy.typing import NDArray
 from formulations.constraints.constrained_ranking import ConstrainedRanking
 from formulations.constraints.constraint import by_label
 from formulations.constraints.duals import earned, pressing
+from formulations.constraints.language import ConstraintSpec
 from formulations.constraints.ranking_set import RankingSet
 from formulations.errors import Infeasible
-from formulations.gallery.assignments import ranking_set
+from formulations.gallery.assignments import constrained_ranking
 from formulations.problems.problem import Solution, Status
 from formulations.solving.solve import solve
-from rankopt.constraints.admissible import Admissible
-from rankopt.constraints.greedy import GroupCapacities
-from rankopt.constraints.rule import Rule
+from rankopt.constraints.admissible import Admissible, infeasible_error
+from rankopt.constraints.specs import GroupCapacities, limits_count, select, selectors
 from rankopt.errors import DataError
 
 Floats = NDArray[np.float64]
@@ -45,22 +46,23 @@ class CandidateClasses:
     counted: tuple[tuple[dict[Any, int], NDArray[np.bool_]], ...]
 
     @classmethod
-    def of(cls, rules: tuple[Rule, ...], attributes: Mapping[str, NDArray[Any]], n: int) -> CandidateClasses:
+    def of(cls, specs: tuple[ConstraintSpec, ...], attributes: Mapping[str, NDArray[Any]], n: int) -> CandidateClasses:
         """What the rules see of n items."""
         above, below, exact = (np.zeros((n, 0), dtype=bool) for _ in range(3))
-        every = tuple(_counted(rule, attributes, n) for rule in rules)
-        for rule, (_, counted) in zip(rules, every, strict=True):
-            if rule.word in ("at most", "ban"):
+        every = tuple(_counted(spec, attributes, n) for spec in specs)
+        for spec, (_, counted) in zip(specs, every, strict=True):
+            chosen = [select(selector, attributes, n)[:, None] for selector in selectors(spec)]
+            if spec.kind in ("at_most", "forbid", "min_distance"):
                 above = np.hstack([above, counted])
-            elif rule.word == "at least":
+            elif spec.kind == "at_least":
                 below = np.hstack([below, counted])
-            elif rule.word == "before":
-                waiting = rule.called_for(attributes, n)[:, None]
-                above, below = np.hstack([above, waiting & ~counted]), np.hstack([below, counted])
-            elif rule.word == "if then":
-                exact = np.hstack([exact, counted, rule.called_for(attributes, n)[:, None]])
+            elif spec.kind == "position_in":
+                below = np.hstack([below, *chosen])
+            elif spec.kind in ("precedes", "precedence_chain"):
+                for first, second in pairwise(chosen):
+                    above, below = np.hstack([above, second & ~first]), np.hstack([below, first])
             else:
-                exact = np.hstack([exact, counted])
+                exact = np.hstack([exact, counted, *chosen])
         width = above.shape[1], above.shape[1] + below.shape[1]
         table, kind = np.unique(np.hstack([above, below, exact]), axis=0, return_inverse=True)
         a, b, c = (part.astype(np.float64) for part in np.split(table, width, axis=1))
@@ -86,26 +88,29 @@ class CandidateClasses:
         return np.array(kept, dtype=np.int64)
 
 
-def _counted(rule: Rule, attributes: Mapping[str, NDArray[Any]], n: int) -> tuple[dict[Any, int], NDArray[np.bool_]]:
+def _counted(
+    spec: ConstraintSpec, attributes: Mapping[str, NDArray[Any]], n: int
+) -> tuple[dict[Any, int], NDArray[np.bool_]]:
     """The column of each label that a rule limits (None: it has no labels), and which items each limit counts."""
-    among = rule.among(attributes, n)
-    if rule.by is None:
-        return {None: 0}, (np.ones(n, dtype=bool) if among is None else among)[:, None]
-    limited = None if isinstance(rule.count, int) else dict(rule.count)
+    among = select(spec.documents, attributes, n)
+    if spec.by is None:
+        return {None: 0}, among[:, None]
+    count = dict(spec.options).get("share", spec.args[0] if spec.args else None)
+    limited = dict(count) if isinstance(count, tuple) else None
     labels = {
         label: members
-        for label, members in by_label(attributes[rule.by], n).items()
+        for label, members in by_label(attributes[spec.by], n).items()
         if limited is None or label in limited
     }
     table = np.zeros((n, len(labels)), dtype=bool)
     for column, members in enumerate(labels.values()):
         table[members, column] = True
     columns = {label: column for column, label in enumerate(labels)}
-    return columns, table if among is None else table & among[:, None]
+    return columns, table & among[:, None]
 
 
-ASKING = ("at least", "exactly")
-"""Words of rules that an empty list does not follow."""
+REQUIRING = ("at_least", "exactly", "between", "position_in")
+"""Kinds of constraints that an empty list violates."""
 
 FIT_ANEW = "give the ratings such values by ratings.with_attributes({name: {item: value}}), and fit to these"
 """How items get an attribute."""
@@ -126,10 +131,10 @@ class ConstrainedRecommender:
     @classmethod
     def of(cls, admissible: Admissible, attributes: Mapping[str, NDArray[Any]], n: int) -> ConstrainedRecommender:
         """DataError for an attribute that is missing."""
-        admissible.check(attributes, FIT_ANEW)
+        admissible.validate(attributes, FIT_ANEW)
         used = {name: attributes[name] for name in admissible.attributes}
-        caps = GroupCapacities.of(admissible.rules, used, n, min(admissible.k, n))
-        return cls(admissible, used, caps, None if caps is not None else CandidateClasses.of(admissible.rules, used, n))
+        caps = GroupCapacities.from_specs(admissible.specs, used, n, min(admissible.k, n))
+        return cls(admissible, used, caps, None if caps is not None else CandidateClasses.of(admissible.specs, used, n))
 
     def best(self, scores: Floats, user: Any) -> Ints:
         """The list that maximises Σ_i s_π(i) / log2(i + 1) over items of finite score, best first. DataError naming the
@@ -137,16 +142,20 @@ class ConstrainedRecommender:
         user = user.item() if isinstance(user, np.generic) else user  # as it is printed
         free = np.flatnonzero(scores > -np.inf)
         if not free.size:
-            if self.admissible.short == "error" and any(rule.word in ASKING for rule in self.admissible.rules):
+            if self.admissible.on_infeasible == "error" and any(
+                spec.kind in REQUIRING for spec in self.admissible.specs
+            ):
                 raise DataError(
                     f"user {user!r} has no admissible list because no item is left and the rules ask for some; pass "
-                    "seen='keep', more items by among=, or rules with short='cut'"
+                    "seen='keep', more items by among=, or rules with on_infeasible='truncate'"
                 )
             return free
         if self.caps is not None:
             found = self.caps.order(scores)
             found = found[scores[found] > -np.inf]
-            if found.size == min(self.admissible.k, free.size) or (found.size and self.admissible.short == "cut"):
+            if found.size == min(self.admissible.k, free.size) or (
+                found.size and self.admissible.on_infeasible == "truncate"
+            ):
                 return found
         needed = free if self.kinds is None else free[self.kinds.needed(scores[free], free, self.admissible.k)]
         first = needed[: FIRST * self.admissible.k]
@@ -161,19 +170,19 @@ class ConstrainedRecommender:
         try:
             return free[self._solved(free, scores[free]).order]
         except Infeasible as error:
-            raise self.admissible.refusal(user, error, "user", "item") from error
+            raise infeasible_error(self.admissible, user, error, "user", "item") from error
 
     @property
     def _only_above(self) -> bool:
-        return all(rule.word in ("at most", "ban") and rule.price is None for rule in self.admissible.rules)
+        return all(map(limits_count, self.admissible.specs))
 
     def _solved(self, items: Ints, scores: Floats) -> Solution:
         """The best list of these items. A constant moves no order: near 0 the profits keep their digits."""
         allowed = self._allowed(items)
-        return solve(ranking_set(np.outer(_weights(allowed.positions), scores - scores.min()), allowed))
+        return solve(constrained_ranking(np.outer(_weights(allowed.positions), scores - scores.min()), allowed))
 
     def _allowed(self, items: Ints) -> RankingSet:
-        return self.admissible.on({name: of[items] for name, of in self.attributes.items()}, items.size)
+        return self.admissible.for_query({name: of[items] for name, of in self.attributes.items()}, items.size)
 
     def _proved(self, first: Ints, others: Ints, scores: Floats, kinds: CandidateClasses) -> Ints | None:
         """The best list of the first items, if its prices prove that no other item belongs into it; else None."""
@@ -185,7 +194,7 @@ class ConstrainedRecommender:
         k = allowed.positions
         if k < min(self.admissible.k, first.size):
             return None
-        weights, stated = _weights(k), allowed.stated
+        weights, stated = _weights(k), allowed.compiled
         problem = ConstrainedRanking(np.outer(weights, scores[first] - lowest), allowed)
         found = solve(problem)
         if found.status is not Status.OPTIMAL or found.y is None or found.y.ndim != 1:
@@ -194,15 +203,15 @@ class ConstrainedRecommender:
         room = earned(stated, problem.profit, price, np.empty(0))
         offered = np.outer(weights, scores[others] - lowest)
         row = stated.own_row.size
-        rules = [one for one in zip(self.admissible.rules, kinds.counted, strict=True) if one[0].word != "ban"]
+        specs = [one for one in zip(self.admissible.specs, kinds.counted, strict=True) if one[0].kind != "forbid"]
         counting = [constraint for constraint in allowed.constraints if constraint.forbids is None]
-        if len(rules) != len(counting):
+        if len(specs) != len(counting):
             return None
-        for (rule, (columns, counted)), constraint in zip(rules, counting, strict=True):
+        for (spec, (columns, counted)), constraint in zip(specs, counting, strict=True):
             labels = (None,) if constraint.labels is None else constraint.labels
             prices = np.zeros(counted.shape[1])
             prices[[columns[label] for label in labels]] = price[row : row + len(labels)]
-            here = np.ones(k, dtype=bool) if rule.positions is None else np.isin(np.arange(k), rule.positions)
+            here = np.ones(k, dtype=bool) if spec.positions is None else np.isin(np.arange(k), spec.positions)
             offered[here] -= counted[others] @ prices
             row += len(labels)
         return first[found.order] if (offered <= room[:, None] + found.problem.rounding).all() else None

@@ -365,7 +365,7 @@ def price_of_quota(
         raise DataError("price_of_quota needs at least one user; got none. Pass ids of users.")
     weights, values = 1.0 / np.log2(np.arange(2.0, k + 2.0)), np.full((len(users), len(limits)), np.nan)
     for column, limit in enumerate(limits):
-        lists = ranker.recommend(users, k, admissible=Admissible(k, short="cut").at_most(limit, by=by))
+        lists = ranker.recommend(users, k, admissible=Admissible(k, on_infeasible="truncate").at_most(limit, by=by))
         for u in range(len(users)):
             own = lists.scores[lists.bounds[u] : lists.bounds[u + 1]]
             if own.size:

@@ -30,7 +30,7 @@ QUOTA = re.compile(r"(?P<count>\d+):(?P<attribute>[^=@:]+)(?:=(?P<value>[^@]*))?
 @click.option("--at-least", multiple=True, metavar="N:ATTR", help="3:gender=f: three documents with this value.")
 @click.option("--exactly", multiple=True, metavar="N:ATTR", help="1:kind=ad@1: the first one is an ad.")
 @click.option("--on-infeasible", type=click.Choice(["error", "truncate"]), default="error", show_default=True,
-              help="What to do where no k documents satisfy the quotas.")  # fmt: skip
+              help="For a query without an admissible ranking of k: fail, or shorten its ranking.")  # fmt: skip
 @click.option(
     "--format",
     "format_",
@@ -81,11 +81,7 @@ def rank(
     queries = queries_at(data, n_features=ranker.n_features_in_, unjudged=0)
     if attributes is not None:
         queries = read_attributes(attributes, queries)
-    admissible = (
-        _stated(queries, k or 1, quotas, "cut" if on_infeasible == "truncate" else "error")
-        if any(quotas.values())
-        else None
-    )
+    admissible = _admissible(queries, k or 1, quotas, on_infeasible) if any(quotas.values()) else None
     wanted = admissible or getattr(ranker, "constraints", None)
     missing = [name for name in getattr(wanted, "attributes", ()) if name not in queries.attributes]
     if missing:
@@ -93,7 +89,7 @@ def rank(
     try:
         orders = ranker.rank(_by_row(queries), k=k, constraints=admissible)
     except DataError as error:
-        raise DataError(str(error).replace("short='cut'", "--on-infeasible truncate")) from error
+        raise DataError(str(error).replace("on_infeasible='truncate'", "--on-infeasible truncate")) from error
     if len(queries) == 1:
         orders = {queries.query_ids[0]: orders}
     predicted = ranker.predict(_by_row(queries))
@@ -145,14 +141,16 @@ def _document(queries: Queries, row: int) -> Any:
     return row if queries.document_ids is None else queries.document_ids[int((queries.row_order == row).argmax())]
 
 
-def _stated(queries: Queries, k: int, quotas: dict[str, tuple[str, ...]], short: Literal["error", "cut"]) -> Admissible:
-    """The set that the options state."""
+def _admissible(
+    queries: Queries, k: int, quotas: dict[str, tuple[str, ...]], on_infeasible: Literal["error", "truncate"]
+) -> Admissible:
+    """The constraints of the options."""
     from rankopt.constraints import Admissible
 
-    admissible = Admissible(k, short=short)
-    for word, texts in quotas.items():
+    admissible = Admissible(k, on_infeasible=on_infeasible)
+    for kind, texts in quotas.items():
         for text in texts:
-            option = f"--{word.replace('_', '-')}"
+            option = f"--{kind.replace('_', '-')}"
             found = QUOTA.fullmatch(text)
             if found is None:
                 raise click.UsageError(f"{option} {text!r}: write N:ATTRIBUTE or N:ATTRIBUTE=VALUE, @P for the first P")
@@ -164,7 +162,7 @@ def _stated(queries: Queries, k: int, quotas: dict[str, tuple[str, ...]], short:
                 if not 1 <= int(first) <= k:
                     raise click.UsageError(f"{option} {text!r}: @{first} is beyond --k {k}")
                 given["positions"] = range(int(first))
-            admissible = getattr(admissible, word)(int(found["count"]), **given)
+            admissible = admissible.add(kind, int(found["count"]), **given)
     return admissible
 
 

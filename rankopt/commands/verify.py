@@ -120,7 +120,7 @@ def verify(file: str, effort: int, seed: int, sweeps: tuple[str, ...], report: s
     """
     import numpy as np
 
-    from formulations.constraints.constrained_ranking import ConstrainedRanking, SoftRanking
+    from formulations.constraints.constrained_ranking import ConstrainedRanking, PenalizedRanking
     from formulations.constraints.ranking_set import RankingSet
     from formulations.errors import Infeasible
     from formulations.integrality import confirm, verify_integrality
@@ -150,7 +150,7 @@ def verify(file: str, effort: int, seed: int, sweeps: tuple[str, ...], report: s
     if not json_:
         _say(stated, found, gap)
     told = _advised(admissible, found)
-    broken = solve(problem, solver or "auto").broken if isinstance(problem, SoftRanking) else None
+    broken = solve(problem, solver or "auto").broken if isinstance(problem, PenalizedRanking) else None
     verdict = type(found).__name__.lower()
     if report is not None:
         from rankopt.report.set_page import page_of_set
@@ -177,7 +177,7 @@ def verify(file: str, effort: int, seed: int, sweeps: tuple[str, ...], report: s
             click.echo(str(line))
         if broken is not None:
             said = ", ".join(f"{name} by {amount:g}" for name, amount in broken.items())
-            click.echo(f"Broken at the optimum, at its price: {said or 'nothing'}")
+            click.echo(f"Violated at the optimum, at a penalty: {said or 'nothing'}")
     if verdict != "proof":
         raise click.exceptions.Exit(1)
 
@@ -204,7 +204,7 @@ def _say_empty(file: str, sweeps: tuple[str, ...], json_: bool) -> None:
         swept = swept_by(admissible, sweeps, profit)
     least: Any = None
     try:
-        least = admissible.repaired()
+        least = admissible.repair()
         told = f"The least broken ranking: {least}"
     except FormulationError as error:  # the conflict is told all the same
         told = f"The least broken ranking is not known: {error}"
@@ -235,7 +235,7 @@ def _advised(admissible: Any, found: Any) -> list[str]:
     told = [f"Advice: {one}" for one in advice(admissible, found, seconds=LOOKED)[:ADVISED]]
     if perf_counter() - began > LOOKED:
         told.append(f"Advice was looked for during {LOOKED:g} s; formulations.advice looks to the end")
-    if admissible.softened and not told:
+    if admissible.soft_constraints and not told:
         told = ["Advice speaks of hard constraints only, and finds nothing to change in them"]
     return told
 

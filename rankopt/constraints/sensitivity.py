@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from formulations.constraints.ranking_set import RankingSet
 from formulations.errors import Infeasible, InvalidProblem
-from formulations.gallery.assignments import ranking_set
+from formulations.gallery.assignments import constrained_ranking
 from formulations.solving.sensitivity import PriceCurve, Side, price_of, read_limits
 from formulations.solving.solve import solve
 from rankopt.constraints.rule import Rule, names_of, stated
@@ -37,9 +37,9 @@ def price_of_rule(
 ) -> PriceCurve:
     """The curve of Σ_i c_i s_π(i) for each query, scores (N,) in the order of the rows of `queries`, c = weights(k, n).
 
-    A query is asked for no more documents than the rule has positions in it; under short="cut" its list is as long as
-    the rules allow under their own limits. A query that has none of a rule's documents has the same value at all
-    limits; one that has no admissible ranking at any limit is empty at all.
+    A query is asked for no more documents than the rule has positions in it; under on_infeasible="truncate" its
+    list is as long as the rules allow under their own limits. A query that has none of a rule's documents has the same
+    value at all limits; one that has no admissible ranking at any limit is empty at all.
     """
     rule = _chosen(admissible.rules, constraint, side)
     if scores.shape != (queries.offsets[-1],) or not np.isfinite(scores).all():
@@ -108,16 +108,18 @@ def _curve(
     """The curve of one query; None where it has no ranking at any limit."""
     n = scores.size
     try:
-        one: RankingSet = (admissible.on if admissible.short == "cut" else admissible.stated)(attributes, n)
+        one: RankingSet = (
+            admissible.for_query if admissible.on_infeasible == "truncate" else admissible.to_ranking_set
+        )(attributes, n)
         profit = np.outer(weights(one.positions, n), scores)
         alone = stated((rule,), attributes, n, one.positions, min(admissible.k, n))
         held = next(iter(names_of(alone)), None)  # the rule's name in the set; None: it concerns no document
-        every = [*one.constraints, *(soft.constraint for soft in one.softened)]
+        every = [*one.constraints, *(soft.constraint for soft in one.soft_constraints)]
         if held is not None and any(part.name == held and part.rows for part in every):
             reach = one.positions if rule.positions is None else sum(at < one.positions for at in rule.positions)
             found = price_of(one, held, np.minimum(asked, reach), profit=profit, side=side, solver=solver)
             return replace(found, limits=asked, name=constraint + found.name.removeprefix(held))
-        solution = solve(ranking_set(profit, one), solver)
+        solution = solve(constrained_ranking(profit, one), solver)
     except Infeasible:
         return None
     best, bound = np.full(asked.size, solution.value), np.full(asked.size, solution.bound)

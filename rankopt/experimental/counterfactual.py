@@ -34,7 +34,7 @@ from formulations.constraints.constrained_ranking import ConstrainedRanking
 from formulations.constraints.duals import relaxation_prices
 from formulations.constraints.ranking_set import RankingSet
 from formulations.display import CompactReprMixin
-from formulations.gallery.assignments import ranking_set
+from formulations.gallery.assignments import constrained_ranking
 from formulations.problems.problem import EPSILON
 from formulations.solving.solve import solve
 from rankopt.errors import OptionError
@@ -253,21 +253,24 @@ def shadow_prices(
     if admissible is None:
         raise OptionError("shadow prices need constraints; pass constraints=Admissible(k).at_most(...).")
     queries = read_queries(ranker, X, None, qid=qid, group=group, attributes=attributes, reset=False, labels=False)
-    sets, scores = admissible.of_queries(queries), ranker._scores(queries.features)
+    sets, scores = admissible.for_queries(queries), ranker._scores(queries.features)
     deployment = ranker._deployment(queries, admissible)
     limits: list[BindingLimit] = []
     value, cost, gap = np.zeros((3, len(sets)))
     for q, (start, stop) in enumerate(pairwise(queries.offsets.tolist())):
         own = scores[start:stop]
         weights = deployment.weights(sets[q].positions, own.size)
-        problem = ranking_set(np.outer(weights, own), sets[q])
+        problem = constrained_ranking(np.outer(weights, own), sets[q])
         solution = solve(problem, deployment.solver)
         rounding = 64.0 * EPSILON * problem.scale * sum(problem.profit.shape)
         for one in (one for one in sets[q].constraints if one.rows):
             prices = solution.dual[one.name].ravel()
             for row in np.flatnonzero(np.abs(prices) > rounding).tolist():
                 side = "at most" if prices[row] > 0 else "at least"
-                again = solve(ranking_set(problem.profit, _looser(sets[q], one.name, row, side)), deployment.solver)
+                again = solve(
+                    constrained_ranking(problem.profit, _looser(sets[q], one.name, row, side)),
+                    deployment.solver,
+                )
                 gain, price = _above(again.value - solution.value, rounding), abs(float(prices[row]))
                 limits.append(BindingLimit(queries.query_ids[q], one.name, one.block.name(row), side, gain, price))
         value[q] = solution.value
@@ -295,7 +298,7 @@ def _looser(admissible: RankingSet, name: str, row: int, side: str) -> RankingSe
 def _relaxed_bound(problem: ConstrainedRanking, y: Floats | None) -> float:
     """The bound that the prices prove alone: those of the relaxation if `y` is a proof by cases."""
     if y is None or y.ndim == 2:
-        y = relaxation_prices(problem.stated, problem.worth)
+        y = relaxation_prices(problem.compiled, problem.worth)
     return float("inf") if y is None else problem.bound(y)
 
 

@@ -94,7 +94,7 @@ def precedence(n: int, k: int, blocks: int) -> RankingSet | None:
         return None
     stated = RankingSet(n, k)
     for block in range(blocks):
-        stated = stated.before(block, blocks + block, name=f"before {block}")
+        stated = stated.precedes(block, blocks + block, name=f"before {block}")
     return stated
 
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, overload
 
 import numpy as np
 
-from formulations.constraints.constrained_ranking import ConstrainedRanking, SoftRanking
+from formulations.constraints.constrained_ranking import ConstrainedRanking, PenalizedRanking
 from formulations.problems.problem import Form, Solution
 from formulations.problems.ranking import RankTwoAssignment, RankTwoBatch
 from formulations.problems.relevance_ranking import PatternBatch, PatternRanking
@@ -48,7 +48,12 @@ class ArgmaxRecorder:
 
     log: Log
 
-    accepts: ClassVar[tuple[type[Form], ...]] = (RankTwoAssignment, PatternRanking, ConstrainedRanking, SoftRanking)
+    accepts: ClassVar[tuple[type[Form], ...]] = (
+        RankTwoAssignment,
+        PatternRanking,
+        ConstrainedRanking,
+        PenalizedRanking,
+    )
     package: ClassVar[str] = "rankopt"
     spec: ClassVar[str] = "recorder"
 

@@ -167,8 +167,8 @@ def tied_pairs(problem: Form, order: NDArray[Any]) -> int | None:
 def _as_good(problem: ConstrainedRanking, order: NDArray[np.int64], other: NDArray[np.int64]) -> bool:
     """Whether the set admits the other order, and what it breaks of soft constraints costs no other sum."""
     admissible = problem.admissible
-    if not admissible.softened or not admissible.admits(other):
-        return admissible.admits(other)
+    if not admissible.soft_constraints or not admissible.is_feasible(other):
+        return admissible.is_feasible(other)
     return abs(problem.value(order) - problem.value(other)) <= problem.rounding
 
 

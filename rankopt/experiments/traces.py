@@ -230,8 +230,8 @@ FORMS = {
     "QuadraticProgram": "formulations.problems.quadratic_program:QuadraticProgram",
     "RankTwoAssignment": "formulations.problems.ranking:RankTwoAssignment",
     "RankingSet": "formulations.constraints.ranking_set:RankingSet",
-    "Soft": "formulations.constraints.soft:Soft",
-    "SoftRanking": "formulations.constraints.constrained_ranking:SoftRanking",
+    "SoftConstraint": "formulations.constraints.rows:SoftConstraint",
+    "PenalizedRanking": "formulations.constraints.constrained_ranking:PenalizedRanking",
 }
 """What can be stored, `name: "module:class"`."""
 

@@ -59,7 +59,7 @@ def charges_of(sets: tuple[RankingSet, ...], rows: Ints, offsets: Ints, places: 
     """(m,) what the order of each query, rows[places[q] : places[q + 1]] of the batch, pays in its set."""
     paid = np.zeros(len(sets))
     for q, admissible in enumerate(sets):
-        if admissible.softened:
+        if admissible.soft_constraints:
             paid[q] = admissible.charge(rows[places[q] : places[q + 1]] - offsets[q])
     return paid
 
@@ -116,7 +116,7 @@ class AdmissibleOrders:
     @cached_property
     def soft(self) -> bool:
         """Whether a set has constraints that may be broken at a price."""
-        return any(admissible.softened for admissible in self.sets)
+        return any(admissible.soft_constraints for admissible in self.sets)
 
     @cached_property
     def places(self) -> Ints:
@@ -193,10 +193,10 @@ class AdmissibleOrders:
 
 def _kinds(admissible: RankingSet_admissible_orders) -> Ints:
     """(n,) documents that the set does not tell apart have equal ones: of one block or of none, of the same columns."""
-    if admissible.softened:
-        told = np.column_stack([kinds(admissible.priced), admissible.cell_prices.T])
+    if admissible.soft_constraints:
+        told = np.column_stack([kinds(admissible.compiled_with_soft), admissible.cell_penalties.T])
         return np.asarray(np.unique(told, axis=0, return_inverse=True)[1].reshape(-1), dtype=np.int64)
-    stated = admissible.stated
+    stated = admissible.compiled
     if stated.blocks_of is None:
         return kinds(stated)
     kind = stated.blocks_of + 1

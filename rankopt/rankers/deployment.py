@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from formulations.constraints.ranking_set import RankingSet
 from formulations.errors import Infeasible
-from formulations.gallery.assignments import ranking_set
+from formulations.gallery.assignments import constrained_ranking
 from formulations.solvers.solver import Solver
 from formulations.solving.solve import solve
-from rankopt.constraints.admissible import Admissible
-from rankopt.constraints.greedy import GroupCapacities
+from rankopt.constraints.admissible import Admissible, infeasible_error
+from rankopt.constraints.specs import GroupCapacities
 from rankopt.data.queries import Queries
 from rankopt.errors import DataError
 
@@ -51,7 +51,7 @@ class Deployment:
         """Raises DataError for an attribute that is missing, and for a query that has no admissible ranking."""
         if admissible is None:
             return cls(queries.offsets, None)
-        admissible.check(queries.attributes)
+        admissible.validate(queries.attributes)
         sets = tuple(_set_of(queries, q, admissible) for q in range(len(queries)))
         return cls(queries.offsets, sets, weights, solver)
 
@@ -72,7 +72,7 @@ class Deployment:
                 found.append(one.order(own))
             else:
                 profit = np.outer(self.weights(one.positions, own.size), own)
-                found.append(solve(ranking_set(profit, one), self.solver).order)
+                found.append(solve(constrained_ranking(profit, one), self.solver).order)
         return found
 
     def places(self, scores: Floats) -> Floats:
@@ -92,12 +92,12 @@ def _set_of(queries: Queries, q: int, admissible: Admissible) -> GroupCapacities
     """The set of one query, as limits where one pass solves it."""
     start, stop = queries.offsets[q : q + 2].tolist()
     n, attributes = stop - start, {name: queries.attributes[name][start:stop] for name in admissible.attributes}
-    caps = GroupCapacities.of(admissible.rules, attributes, n, min(admissible.k, n))
+    caps = GroupCapacities.from_specs(admissible.specs, attributes, n, min(admissible.k, n))
     if caps is not None:
         room = caps.order(np.zeros(n)).size
-        if room == caps.k or (room and admissible.short == "cut"):
+        if room == caps.k or (room and admissible.on_infeasible == "truncate"):
             return caps
     try:
-        return admissible.on(attributes, n)
+        return admissible.for_query(attributes, n)
     except Infeasible as error:
-        raise admissible.refusal(queries.query_ids[q], error) from error
+        raise infeasible_error(admissible, queries.query_ids[q], error) from error

@@ -182,7 +182,7 @@ class LargeMarginRanker(OptimizedRanker):
 
         def build(queries: Arrangement) -> tuple[Arrangement, Loss]:
             chosen, argmax = AdmissibleArgmax.of(
-                queries, self._inner(), regret.decay, admissible.of_queries, start, self._argmax_under_constraints()
+                queries, self._inner(), regret.decay, admissible.for_queries, start, self._argmax_under_constraints()
             )
             return chosen, MarginLoss.build(argmax, regret.bound)
 

@@ -167,7 +167,7 @@ class OptimizedRanker(RegularizationPathMixin, CheckpointMixin, FeatureSelection
         admissible = self._admissible()
         names = () if admissible is None else admissible.attributes
         if admissible is not None:
-            admissible.check(queries.attributes)
+            admissible.validate(queries.attributes)
         arranged = canonical(queries, weights, keep_documents=self._order_matters(), attributes=names)
         w0 = cache(lambda: self._w0(arranged))  # found once, after the options are known to be good
         risk = Risk(self._shards(arranged, w0), engine_named(self.engine, None if self.n_jobs == -1 else self.n_jobs))

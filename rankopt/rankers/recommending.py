@@ -77,7 +77,8 @@ class RecommendationMixin:
         A list is shorter than k where fewer items are left, and then rules ask for no more than that many. Equal scores
         stand in the order of item ids. Raises OptionError for another k than that of the rules, which are of whole
         lists, DataError for a user whose items leave no admissible list, as where rules ask for items and none is left
-        (`Admissible(short="cut")` then gives an empty list), and for an id that is known by another type, "17" for 17.
+        (`Admissible(on_infeasible="truncate")` then gives an empty list), and for an id that is known by another type,
+        "17" for 17.
         """
         return self._known().recommend(users, k, seen=seen, among=among, popularity=popularity, admissible=admissible)
 

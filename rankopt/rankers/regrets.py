@@ -92,7 +92,7 @@ def judged_in_a_set(
     """
     asked, weights = _positional(measure), parse_decay(decay)
     chosen, argmax = AdmissibleArgmax.of(
-        queries, asked, weights, admissible.of_queries, lambda some: start[some.rows], shown.solver
+        queries, asked, weights, admissible.for_queries, lambda some: start[some.rows], shown.solver
     )
     place = {query: number for number, query in enumerate(queries.query_ids)}
     orders = shown.orders(scores)

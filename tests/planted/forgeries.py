@@ -21,8 +21,8 @@ from problems.integrality_matrices import (
     set_program,
 )
 
-from formulations import RankingSet, Solution, Status, certify, own, ranking_set, solve, solve_batch
-from formulations.constraints.constrained_ranking import ConstrainedRanking, SoftRanking
+from formulations import RankingSet, Solution, Status, certify, constrained_ranking, own, solve, solve_batch
+from formulations.constraints.constrained_ranking import ConstrainedRanking, PenalizedRanking
 from formulations.errors import FormulationError
 from formulations.integrality import Proof, Witness, confirm, verify_integrality
 from formulations.integrality.evidence import Colouring, Families, Part, Parts, RowOrder, Signings, Tree, Vertex
@@ -322,7 +322,7 @@ def _falsehood(problem, known, claim):
         if len(set(order)) != len(worth) or min(order) < 0:
             return f"{order} is no order"
         value = sum((Fraction(worth[i, j]) for i, j in enumerate(order)), Fraction(0))
-        if isinstance(problem, SoftRanking):
+        if isinstance(problem, PenalizedRanking):
             value -= Fraction(problem.charge * problem.admissible.charge(order))
         if abs(value - Fraction(float(claim.value))) > problem.rounding:
             return f"value {claim.value!r} of {float(value)!r}"
@@ -346,7 +346,7 @@ def forge_cases(random):
     admissible = RankingSet(5, 2)
     for name, group in zip("abc", groups, strict=True):
         admissible = admissible.at_most(1, documents=group, name=name)
-    problem = ranking_set(
+    problem = constrained_ranking(
         np.outer([2.0, 2.0], [4.0, 4.0, 4.0, 1.0, 0.5]) + 0.1 * random.normal(size=(2, 5)), admissible
     )
     truth = solve(problem)
@@ -356,7 +356,7 @@ def forge_cases(random):
     bound = truth.bound - random.choice([0.0, 1e-3, 1.0])
     claim = replace(truth, y=forged(y, random, int(random.integers(0, 2))), bound=bound, status=Status.WITHIN_BOUND)
     certify(problem, claim, exact=True)
-    best = max(problem.value(np.array(o)) for o in permutations(range(5), 2) if admissible.admits(list(o)))
+    best = max(problem.value(np.array(o)) for o in permutations(range(5), 2) if admissible.is_feasible(list(o)))
     return None if claim.bound >= best - problem.rounding else f"bound {claim.bound} of {best}"
 
 

@@ -10,11 +10,11 @@ from rankopt.losses.position_weights import parse_decay
 from rankopt.measures import parse
 
 SETS = {
-    "sites": Admissible(3, short="cut").at_most(1, by="site"),
-    "caps": Admissible(4, short="cut").at_most(2, by="site").at_most(3, by="new"),
-    "quota": Admissible(3, short="cut").at_most(1, documents="new", positions=range(2)),
-    "overlap": Admissible(3, short="cut").at_most(1, by="genres").at_most(2, documents="new"),
-    "order": Admissible(3, short="cut").before("new", {"site": 1}).at_most(2, by="site"),
+    "sites": Admissible(3, on_infeasible="truncate").at_most(1, by="site"),
+    "caps": Admissible(4, on_infeasible="truncate").at_most(2, by="site").at_most(3, by="new"),
+    "quota": Admissible(3, on_infeasible="truncate").at_most(1, documents="new", positions=range(2)),
+    "overlap": Admissible(3, on_infeasible="truncate").at_most(1, by="genres").at_most(2, documents="new"),
+    "order": Admissible(3, on_infeasible="truncate").precedes("new", {"site": 1}).at_most(2, by="site"),
     "free": Admissible(3),
 }
 
@@ -35,7 +35,7 @@ def drawn(seed, queries=3, largest=6, tied=False):
 def batch_of(admissible, grades, attributes, offsets, measure="nDCG@3", decay="power(0.5)", solver="auto", start=None):
     measure, decay = parse(measure), parse_decay(decay)
     sets = [
-        admissible.on({name: attributes[name][low:high] for name in admissible.attributes}, high - low)
+        admissible.for_query({name: attributes[name][low:high] for name in admissible.attributes}, high - low)
         for low, high in pairwise(offsets.tolist())
     ]
     return AdmissibleArgmax.build(
@@ -60,7 +60,7 @@ def paid_out(batch, q):
     gain, discount, decay = batch.gain[low:high], batch.discount[top:end], batch.decay[top:end]
     found = []
     for order in permutations(range(high - low), end - top):
-        if batch.sets[q].admits(order):
+        if batch.sets[q].is_feasible(order):
             weights = np.zeros(high - low)
             weights[list(order)] = decay
             found.append((float(discount @ gain[list(order)]), weights, batch.sets[q].charge(order)))
@@ -68,9 +68,11 @@ def paid_out(batch, q):
 
 
 SOFT_SETS = {
-    "soft sites": Admissible(3).at_most(1, by="site").soft("site", price=0.3),
-    "soft quota": SETS["quota"].at_least(1, documents="new", name="some").soft("some", price=0.2),
-    "soft overlap": SETS["overlap"].soft("genres", price=0.15).ban(documents="new", positions=0, name="late"),
-    "soft order": Admissible(3).chain([{"site": 0}, {"site": 1}, "new"], name="order").soft("order", price=0.2),
-    "soft ban": SETS["sites"].ban(documents="new", positions=[0, 1], name="late").soft("late", price=0.1),
+    "soft sites": Admissible(3).at_most(1, by="site").penalized("site", penalty=0.3),
+    "soft quota": SETS["quota"].at_least(1, documents="new", name="some").penalized("some", penalty=0.2),
+    "soft overlap": SETS["overlap"].penalized("genres", penalty=0.15).forbid(documents="new", positions=0, name="late"),
+    "soft order": Admissible(3)
+    .precedence_chain([{"site": 0}, {"site": 1}, "new"], name="order")
+    .penalized("order", penalty=0.2),
+    "soft ban": SETS["sites"].forbid(documents="new", positions=[0, 1], name="late").penalized("late", penalty=0.1),
 }

@@ -4,7 +4,7 @@ from itertools import permutations
 
 import numpy as np
 
-from formulations import Infeasible, RankingSet, ranking_set
+from formulations import Infeasible, RankingSet, constrained_ranking
 
 EVERY = RankingSet(6, 3)
 
@@ -13,7 +13,7 @@ PROFIT = np.outer([1.0, 0.9, 0.8], [3.0, 2.5, 2.0, 1.0, 0.5, 0.0])
 
 def orders(problem):
     every = permutations(range(problem.documents), problem.positions)
-    return [np.array(order) for order in every if problem.admissible.admits(order)]
+    return [np.array(order) for order in every if problem.admissible.is_feasible(order)]
 
 
 def brute_force(problem):
@@ -37,7 +37,7 @@ def prefix(s, r):
 
 def precedence(s, r):
     x, y, z = (int(j) for j in r.choice(s.documents, 3, replace=False))
-    return s.before(x, y).before(y, z).at_most(2, documents=r.random(s.documents) < 0.7, name="quota")
+    return s.precedes(x, y).precedes(y, z).at_most(2, documents=r.random(s.documents) < 0.7, name="quota")
 
 
 def overlapping(s, r):
@@ -47,7 +47,7 @@ def overlapping(s, r):
 
 def weighted(s, r):
     size = s.documents * s.positions
-    return s.rows(r.integers(0, 10, (1, size)) / 10, upper=0.5 * s.positions).ban(0, 0).at_most(3, name="quota")
+    return s.add_rows(r.integers(0, 10, (1, size)) / 10, upper=0.5 * s.positions).forbid(0, 0).at_most(3, name="quota")
 
 
 KINDS = {k.__name__: k for k in (blocks, nested, prefix, precedence, overlapping, weighted)}
@@ -61,7 +61,7 @@ def stated(kind, seed):
         n, k = 5 + seed % 2, 3
         profit = random.integers(0, 3, (k, n)).astype(float) if seed % 2 else random.normal(size=(k, n))
         try:
-            return ranking_set(profit, KINDS[kind](RankingSet(n, k), random))
+            return constrained_ranking(profit, KINDS[kind](RankingSet(n, k), random))
         except Infeasible:
             continue
     raise AssertionError(f"no {kind} for seed {seed}")

@@ -86,7 +86,7 @@ class Tiny:
 
     def ranker(self, **options):
         method, master, bound, constrained, _ = self.case
-        rules = Admissible(self.k, short="cut").at_most(self.most, by="site") if constrained else None
+        rules = Admissible(self.k, on_infeasible="truncate").at_most(self.most, by="site") if constrained else None
         return LargeMarginRanker(
             self.measure, bound=bound, decay=self.decay, w0=self.w0, method=method, master=master, lam=self.lam,
             tol=self.tol, constraints=rules, engine="serial", **{"max_iter": 150, **options},

@@ -57,7 +57,7 @@ def any_documents(rng, one):
 
 def before(rng, one):
     x, y = rng.permutation(one.documents)[:2].tolist()
-    return one.before(x, y)
+    return one.precedes(x, y)
 
 
 GENTLE = (block_caps, nested_blocks, quotas, any_documents)
@@ -77,7 +77,7 @@ def random_set(rng):
         one = draw(rng, one)
     for _ in range(rng.integers(0, 3)):
         places = int(rng.integers(k)) if rng.random() < 0.5 else some(rng, k)
-        one = one.ban(int(rng.integers(one.documents)), places)
+        one = one.forbid(int(rng.integers(one.documents)), places)
     return one
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from planted.forgeries import ATTACKS, attack
 
-from formulations import RankingSet, Refuted, Status, certify, own, ranking, ranking_set, solve
+from formulations import RankingSet, Refuted, Status, certify, constrained_ranking, own, ranking, solve
 from formulations.errors import NoAnswer
 from formulations.gallery.masters import margin_dual
 from formulations.problems.linear_program import LinearProgram
@@ -30,7 +30,7 @@ def by_cases():
     admissible = RankingSet(5, 2)
     for name, group in zip("abc", [(0, 1), (1, 2), (0, 2)], strict=True):
         admissible = admissible.at_most(1, documents=group, name=name)
-    problem = ranking_set(np.outer([2.0, 2.0], [4.0, 4.0, 4.0, 1.0, 0.5]), admissible)
+    problem = constrained_ranking(np.outer([2.0, 2.0], [4.0, 4.0, 4.0, 1.0, 0.5]), admissible)
     solution = solve(problem)
     assert solution.y.ndim == 2
     return problem, solution
@@ -43,7 +43,7 @@ def test_an_incomplete_proof_by_cases_is_refused(by_cases):
         some = replace(solution, y=np.delete(solution.y, case, axis=0))
         with pytest.raises(Refuted, match="incomplete"):
             certify(problem, some, exact=True)
-    rows = problem.admissible.stated.lower.size - problem.positions
+    rows = problem.admissible.compiled.lower.size - problem.positions
     for cell in (0.5, 99.0, -1e300):
         changed = solution.y.copy()
         changed[0, rows] = cell

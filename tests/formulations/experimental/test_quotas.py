@@ -5,7 +5,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from formulations import Infeasible, InvalidProblem, RankingSet, Unsupported, ranking, ranking_set, solve
+from formulations import Infeasible, InvalidProblem, RankingSet, Unsupported, constrained_ranking, ranking, solve
 from formulations.experimental import QuotaCurve, pareto
 
 N, K = 6, 3
@@ -27,7 +27,7 @@ def test_pareto_fronts_against_enumeration(seed):
     rng = np.random.default_rng(seed)
     profit = rng.normal(size=(K, N)) if seed % 2 else np.outer([3.0, 2.0, 1.0], rng.normal(size=N))
     both = RankingSet(N, K).at_most(3, documents=[0, 1, 2], name="old").at_least(0, documents=[2, 5], name="new")
-    found = pareto(ranking_set(profit, both), ("old", range(4)), ("new", range(3)))
+    found = pareto(constrained_ranking(profit, both), ("old", range(4)), ("new", range(3)))
     truth = np.array([
         [best(profit, lambda o, x=x, y=y: held(o, [0, 1, 2]) <= x and held(o, [2, 5]) >= y) for y in range(3)]
         for x in range(4)
@@ -50,7 +50,7 @@ def test_pairs_of_limits_that_admit_the_same_rankings_are_one_problem(monkeypatc
     monkeypatch.setattr("formulations.experimental.quotas.solve", lambda *given: solved.append(1) or solve(*given))
     both = RankingSet(N, K).at_most(3, documents=[0, 1, 2], name="old").between(0, 2, documents=[2, 5], name="new")
     profit = np.outer([3.0, 2.0, 1.0], [6.0, 5.0, 4.0, 3.0, 2.0, 1.0])
-    problem = ranking_set(profit, both)
+    problem = constrained_ranking(profit, both)
     found = pareto(problem, ("old", range(50)), ("new", range(3)), sides=(None, "at least"))
     assert len(solved) <= 12
     assert found.names == ("old at most", "new at least")
@@ -67,7 +67,7 @@ def test_pairs_of_limits_that_admit_the_same_rankings_are_one_problem(monkeypatc
 
 
 def test_what_has_no_front_is_refused():
-    site = ranking_set(np.zeros((K, N)), RankingSet(N, K).at_most(2, by=list("aabbcc"), name="site"))
+    site = constrained_ranking(np.zeros((K, N)), RankingSet(N, K).at_most(2, by=list("aabbcc"), name="site"))
     for second in ("site", "site['a']"):
         with pytest.raises(InvalidProblem, match="are the same limit"):
             pareto(site, ("site", [1]), (second, [2]))
@@ -112,7 +112,7 @@ def test_the_envelope_is_what_the_linear_program_is_worth(seed):
         where = {"documents": group, "positions": range(prefix)}
         inside = RankingSet(problem.documents, problem.positions).at_least(low, **where).at_most(high, **where)
         try:
-            stated = ranking_set(problem, inside)
+            stated = constrained_ranking(problem, inside)
         except Infeasible:
             assert curve.whole(low, high) == -np.inf
             continue

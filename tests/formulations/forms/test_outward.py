@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from formulations import matching, ranking, ranking_set, solve, solve_batch
+from formulations import constrained_ranking, matching, ranking, solve, solve_batch
 from formulations.bridges import restated
 from formulations.constraints.ranking_set import RankingSet
 from formulations.gallery.masters import margin_dual
@@ -155,12 +155,12 @@ def test_sets_of_rankings(seed):
         k = int(random.integers(2, n))
         admissible = RankingSet(n, k).at_most(1, documents=range(n // 2 + 1), positions=range(2), name="few")
         if random.random() < 0.5:
-            admissible = admissible.before(0, n - 1)
+            admissible = admissible.precedes(0, n - 1)
         profit = drawn(random, k * n).reshape(k, n)
-        every = [order for order in permutations(range(n), k) if admissible.admits(list(order))]
+        every = [order for order in permutations(range(n), k) if admissible.is_feasible(list(order))]
         exactly = fractions_of(profit)
         best = max(sum(exactly[i][order[i]] for i in range(k)) for order in every)
-        solution = solve(ranking_set(profit, admissible))
+        solution = solve(constrained_ranking(profit, admissible))
         assert between(solution.value, best, solution.bound)
         assert solution.gap >= 0.0
 
@@ -204,7 +204,7 @@ def test_whole_numbers_lose_nothing():
     assert solution.value == solution.bound == 12.0
     assert repr(solution.gap) == "0.0"
     quotas = RankingSet(3, 2).at_most(1, documents=[0, 1], name="one")
-    solution = solve(ranking_set(profit, quotas))
+    solution = solve(constrained_ranking(profit, quotas))
     assert solution.value == solution.bound == 11.0
     problem = ranking([3.0, 1.0, 2.0], [0.0, 1.0, 0.0], discount=[2.0, 1.0], decay=[4.0, 2.0])
     solution = solve(problem, "scipy")

@@ -8,7 +8,7 @@ from formulations import (
     InvalidProblem,
     RankingSet,
     Unsupported,
-    ranking_set,
+    constrained_ranking,
     solve,
 )
 from formulations.problems.linear_program import LinearProgram
@@ -50,8 +50,8 @@ def test_what_is_no_problem_is_refused():
 def test_forms_of_many_arrays_print_as_a_line():
     admissible = RankingSet(30, 20).at_most(2, documents=range(9), name="few")
     for made in (
-        ranking_set(np.ones((20, 30)), admissible),
-        ranking_set(np.ones((20, 30)), admissible.soft("few", price=1.0)),
+        constrained_ranking(np.ones((20, 30)), admissible),
+        constrained_ranking(np.ones((20, 30)), admissible.penalized("few", penalty=1.0)),
         admissible.program,
     ):
         assert repr(made).startswith(f"<{type(made).__name__} of ")

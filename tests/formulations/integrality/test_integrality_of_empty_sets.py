@@ -11,7 +11,7 @@ SITE = [f"s{i // 20}" for i in range(100)]
 
 EMPTY = {
     "quota": (RankingSet(6, 3).at_most(1, documents=range(6), name="quota"), {"quota", "position"}),
-    "pins": (RankingSet(50, 10).pin(3, 2).pin(4, 2), {"pin[3, 2]", "pin[4, 2]", "position"}),
+    "fixed": (RankingSet(50, 10).fix(3, 2).fix(4, 2), {"fix[3, 2]", "fix[4, 2]", "position"}),
     "sites": (
         RankingSet(100, 12).at_most(2, by=SITE, name="site"),
         {*(f"site['s{i}']" for i in range(5)), "position"},
@@ -20,9 +20,9 @@ EMPTY = {
         RankingSet(100, 10).at_least(3, documents=range(50), positions=range(2), name="fresh").at_most(2, by=SITE),
         {"fresh", "position"},
     ),
-    "before": (
-        RankingSet(40, 10).before(1, 2, name="one").before(2, 1, name="two").pin(1, 3),
-        {"pin[1, 3]", "position"},
+    "precedes": (
+        RankingSet(40, 10).precedes(1, 2, name="one").precedes(2, 1, name="two").fix(1, 3),
+        {"fix[1, 3]", "position"},
     ),
 }
 

@@ -33,7 +33,7 @@ def verdicts():
 def test_evidence_holds_and_what_is_proved_is_whole(share, verdicts):
     for place, admissible in enumerate(random_sets(SETS // SHARES, seed=share)):
         program = admissible.program  # of an empty set the matrix alone is asked about
-        asked = admissible if admissible.room == admissible.positions else program
+        asked = admissible if admissible.max_positions == admissible.positions else program
         verdict = verify_integrality(asked)
         kind = confirm(asked, verdict) or "undecided"
         verdicts[kind] += 1

@@ -5,7 +5,7 @@ import gzip
 import numpy as np
 import pytest
 
-from formulations import LinearProgram, QuadraticProgram, RankingSet, ranking_set, read_program, solve
+from formulations import LinearProgram, QuadraticProgram, RankingSet, constrained_ranking, read_program, solve
 from formulations.errors import FormulationError, InvalidProblem, Unsupported
 from formulations.problems.program import write
 
@@ -88,7 +88,7 @@ def test_squares_are_read(tmp_path):
 
 def test_sets_of_rankings_survive_the_way_through_a_file(tmp_path):
     rng = np.random.default_rng(0)
-    problem = ranking_set(rng.normal(size=(3, 6)), RankingSet(6, 3).at_most(1, by=[0, 0, 1, 1, 2, 2]))
+    problem = constrained_ranking(rng.normal(size=(3, 6)), RankingSet(6, 3).at_most(1, by=[0, 0, 1, 1, 2, 2]))
     for name in ("p.mps", "p.lp"):
         write(problem.program, tmp_path / name)
         assert solve(read_program(tmp_path / name), "highs").value == pytest.approx(solve(problem).value)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from formulations import InvalidProblem, RankingSet, ranking_set, soft, solve
+from formulations import InvalidProblem, RankingSet, constrained_ranking, penalized, solve
 
 K, N = 3, 5
 X = cp.Variable((K, N), name="X")
@@ -40,36 +40,36 @@ SAME = {
     "an equation the other way": ([(2 - X[:, 1:].sum() == 0).set_label("q")], EQUAL),
     "a vector": (
         [(X[:, :2].sum(axis=1) <= [0, 1, 1]).set_label("v")],
-        START.rows(first_rows(0, 1, 2), upper=[0, 1, 1], name="v", labels=range(3)),
+        START.add_rows(first_rows(0, 1, 2), upper=[0, 1, 1], name="v", labels=range(3)),
     ),
     "weights": (
         [(cp.sum(cp.multiply(WEIGHTS, X)) <= 2).set_label("w")],
-        START.rows(WEIGHTS.ravel(), upper=2, name="w"),
+        START.add_rows(WEIGHTS.ravel(), upper=2, name="w"),
     ),
     "weights on both sides": (
         [(cp.sum(cp.multiply(WEIGHTS, X)) + 1 >= X[0, 0] - 2 + 3 * X[2, 4]).set_label("w")],
-        START.rows(-MOVED.ravel(), upper=3, name="w"),
+        START.add_rows(-MOVED.ravel(), upper=3, name="w"),
     ),
     "a parameter": (
         [(cp.Parameter(value=2.0) * X[0, 0] + X[1, 1] <= 1).set_label("p")],
-        START.rows([2.0, *[0] * 5, 1, *[0] * 8], upper=1, name="p"),
+        START.add_rows([2.0, *[0] * 5, 1, *[0] * 8], upper=1, name="p"),
     ),
     "a sparse right-hand side": (
         [(X[:, :2] + X[:, 1:3] <= csr_array(np.ones((K, 2)))).set_label("s")],
-        START.rows(
+        START.add_rows(
             [np.isin(np.arange(15), [5 * i + j, 5 * i + j + 1]) for i in range(K) for j in range(2)],
             upper=1, name="s", labels=range(6),
         ),
     ),
-    "a ban": ([(X[0, 2] == 0).set_label("ban")], START.ban(2, 0)),
-    "a ban by a cap": ([(2 * X[0, 2] <= 1).set_label("ban")], START.ban(2, 0)),
-    "a ban of several": ([(X[:2, 3] <= 0).set_label("ban")], START.ban(3, [0, 1])),
-    "a pin": ([(X[1, 4] == 1).set_label("pin[4, 1]")], START.pin(4, 1)),
-    "a pin by a floor": ([(X[1, 4] >= 0.5).set_label("pin[4, 1]")], START.pin(4, 1)),
+    "a ban": ([(X[0, 2] == 0).set_label("forbid")], START.forbid(2, 0)),
+    "a ban by a cap": ([(2 * X[0, 2] <= 1).set_label("forbid")], START.forbid(2, 0)),
+    "a ban of several": ([(X[:2, 3] <= 0).set_label("forbid")], START.forbid(3, [0, 1])),
+    "a pin": ([(X[1, 4] == 1).set_label("fix[4, 1]")], START.fix(4, 1)),
+    "a pin by a floor": ([(X[1, 4] >= 0.5).set_label("fix[4, 1]")], START.fix(4, 1)),
     "what every set says": ([X.sum(axis=1) == 1, cp.sum(X, axis=0) <= 1, X >= 0, X <= 1, X[0, 0] >= -1], START),
     "two of one name": (
         [(X[:, 0].sum() + X[:, 1].sum() <= 1).set_label("q"), (X[0].sum() + X[1, 0] <= 1).set_label("q")],
-        START.at_most(1, documents=[0, 1], name="q").rows([1] * 6 + [0] * 9, upper=1, name="q"),
+        START.at_most(1, documents=[0, 1], name="q").add_rows([1] * 6 + [0] * 9, upper=1, name="q"),
     ),
 }  # fmt: skip
 
@@ -79,7 +79,7 @@ def test_both_languages_give_the_same_program(case):
     constraints, words = SAME[case]
     found = RankingSet.from_cvxpy(X, constraints)
     assert [c.name for c in found.constraints] == [c.name for c in words.constraints]
-    assert (found.allowed == words.allowed).all()
+    assert (found.allowed_cells == words.allowed_cells).all()
     ours, theirs = words.program, found.program
     assert (ours.matrix.toarray() == theirs.matrix.toarray()).all()
     assert (ours.row_lower == theirs.row_lower).all()
@@ -108,7 +108,7 @@ def test_the_set_holds_the_rankings_that_cvxpy_holds_to_be_feasible(seed):
     admissible = RankingSet.from_cvxpy(X, constraints)
     for order in EVERY:
         X.value = np.eye(N)[list(order)]
-        assert admissible.admits(order) == all(c.value() for c in constraints), order
+        assert admissible.is_feasible(order) == all(c.value() for c in constraints), order
     X.value = None
 
 
@@ -119,8 +119,8 @@ def test_constraints_are_named_in_their_order_equations_among_them():
 
 def test_one_position_and_one_document():
     x = cp.Variable((1, 1))
-    assert not RankingSet.from_cvxpy(x, [x <= 0.5]).admits([0])
-    assert RankingSet.from_cvxpy(x, [x[0, 0] + x[0, 0] >= 1, x == 1]).admits([0])
+    assert not RankingSet.from_cvxpy(x, [x <= 0.5]).is_feasible([0])
+    assert RankingSet.from_cvxpy(x, [x[0, 0] + x[0, 0] >= 1, x == 1]).is_feasible([0])
 
 
 @pytest.mark.parametrize("value", [None, RANDOM.random((K, N))], ids=["none", "some"])
@@ -145,9 +145,9 @@ REFUSED = {
     "a cone": (X, [cp.SOC(X[0, 0], X[1])], "'constraint 0' is a SOC"),
     "a semidefinite matrix": (X, [X[:, :3] >> 0], "is a PSD"),
     "a truth": (X, [True], "is a bool"),
-    "one alone": (X, X[0, 0] <= 1, r"are a list, not one Inequality; write from_cvxpy\(π, \[first"),
-    "one alone at a price": (X, soft(X[0, 0] <= 1, price=1.0), "are a list, not one Soft"),
-    "nothing": (X, None, r"are a list, not None; .* \[\] for none"),
+    "one alone": (X, X[0, 0] <= 1, "needs a list.*got one Inequality"),
+    "one alone at a price": (X, penalized(X[0, 0] <= 1, penalty=1.0), "needs a list.*got one SoftConstraint"),
+    "nothing": (X, None, "needs a list.*got None"),
     "an unknown number": (X, [(X[0, 0] + X[1, 1] <= FREE).set_label("late")], "'late' .* parameter without a value"),
     "a vector variable": (cp.Variable(N), [], "a row a position"),
     "an array": (np.ones((K, N)), [], "a row a position"),
@@ -168,7 +168,7 @@ def test_many_banned_cells_are_one_constraint():
     wide = cp.Variable((20, 60))
     found = RankingSet.from_cvxpy(wide, [(cp.multiply(np.triu(np.ones((20, 60)), 30), wide) == 0).set_label("late")])
     assert [c.name for c in found.constraints] == ["late"]
-    assert (found.allowed == (np.triu(np.ones((20, 60)), 30) == 0)).all()
+    assert (found.allowed_cells == (np.triu(np.ones((20, 60)), 30) == 0)).all()
 
 
 def test_the_optimum_is_that_of_cvxpy():
@@ -177,5 +177,10 @@ def test_the_optimum_is_that_of_cvxpy():
     whole = cp.Variable((K, N), boolean=True)
     rules = [whole.sum(axis=1) == 1, whole.sum(axis=0) <= 1, whole[:, [0, 1, 2]].sum() <= 1, whole[0, 3] == 0]
     best = cp.Problem(cp.Maximize(cp.sum(cp.multiply(profit, whole))), rules).solve(solver="HIGHS")
-    assert solve(ranking_set(profit, RankingSet.from_cvxpy(X, constraints))).value == pytest.approx(best, rel=1e-9)
-    assert solve(ranking_set(profit, RankingSet.from_cvxpy(whole, rules))).solver == "scipy via collapsed assignment"
+    assert solve(constrained_ranking(profit, RankingSet.from_cvxpy(X, constraints))).value == pytest.approx(
+        best, rel=1e-9
+    )
+    assert (
+        solve(constrained_ranking(profit, RankingSet.from_cvxpy(whole, rules))).solver
+        == "scipy via collapsed assignment"
+    )

@@ -5,7 +5,7 @@ from itertools import pairwise, permutations
 import numpy as np
 import pytest
 
-from formulations import Infeasible, InvalidProblem, RankingSet, certify, confirm, price_of, ranking_set, solve
+from formulations import Infeasible, InvalidProblem, RankingSet, certify, confirm, constrained_ranking, price_of, solve
 from formulations import verify_integrality as verified
 from formulations.io.toml_file import read_statement
 from formulations.solving.constrained_batch import SetBatch, solve_sets
@@ -25,7 +25,7 @@ def drawn(seed, shortest=1):
     said = [mask if rng.random() < 0.5 else rng.permutation(np.flatnonzero(mask)) for mask in masks]
     said = [{*one.tolist()} if one.dtype != bool and rng.random() < 0.3 else one for one in said]
     empty = RankingSet(n, k)
-    stated = empty.before(*said, name="c") if seed % 3 == 0 else empty.chain(said, name="c")
+    stated = empty.precedes(*said, name="c") if seed % 3 == 0 else empty.precedence_chain(said, name="c")
     orders = [np.array(order) for order in permutations(range(n), k)]
     return stated, orders, [sum(units(order, *pair) for pair in pairwise(masks)) for order in orders], rng
 
@@ -36,21 +36,21 @@ def test_sets_before_sets_against_all_rankings(seed):
     stated, orders, broken, rng = drawn(seed)
     k, n = stated.shape
     place = np.full(k * n, -1)
-    place[stated.stated.cell] = np.arange(stated.stated.cell.size)
+    place[stated.compiled.cell] = np.arange(stated.compiled.cell.size)
     for order, off in zip(orders, broken, strict=True):
-        assert stated.admits(order) == (off == 0)
-        assert sum(stated.broken(order).values()) == off
+        assert stated.is_feasible(order) == (off == 0)
+        assert sum(stated.violations(order).values()) == off
         cells = place[np.arange(k) * n + order]
-        point = np.bincount(cells[cells >= 0], minlength=stated.stated.cell.size).astype(float)
+        point = np.bincount(cells[cells >= 0], minlength=stated.compiled.cell.size).astype(float)
         assert (stated.program.violation(point) <= 1e-12) == (off == 0)
     profit = rng.normal(size=(k, n)) if seed % 2 else np.outer(np.arange(k, 0, -1.0), rng.integers(-1, 3, n))
     worth = np.array([profit[np.arange(k), order].sum() for order in orders])
     off = np.array(broken)
-    repair = stated.repaired(2.0)
+    repair = stated.repair(2.0)
     assert repair.cost == pytest.approx(2.0 * off.min())
     assert repair.proved
     for price in (0.0, 0.4, 50.0):
-        problem = ranking_set(profit, stated.soft("c", price=price))
+        problem = constrained_ranking(profit, stated.penalized("c", penalty=price))
         solution = solve(problem)
         assert solution.value == pytest.approx((worth - price * off).max(), abs=1e-9)
         assert problem.admissible.charge(solution.order) == pytest.approx(price * sum(solution.broken.values()))
@@ -59,7 +59,7 @@ def test_sets_before_sets_against_all_rankings(seed):
         with pytest.raises(Infeasible, match=r"Conflict: .*c"):
             stated.check_nonempty()
         return
-    problem = ranking_set(profit, stated)
+    problem = constrained_ranking(profit, stated)
     solution = solve(problem)
     assert solution.value == pytest.approx(worth[off == 0].max(), abs=1e-9)
     certify(problem, solution, exact=True)
@@ -75,19 +75,19 @@ def test_batches_of_training_find_the_best_beside_groups(seed):
     held = held.at_most(2, documents=rng.random(n) < 0.6, name="genre")
     for name in ("c", "site"):
         if rng.random() < 0.5:
-            held = held.soft(name, price=float(rng.choice([0.0, 0.3, 2.0])))
+            held = held.penalized(name, penalty=float(rng.choice([0.0, 0.3, 2.0])))
     score, gain, decay = rng.normal(size=n), rng.integers(0, 3, n).astype(float), -np.sort(-rng.random(k))
     bounds = np.array([0, n]), np.array([0, k])
     batch = SetBatch([held], score, gain, decay, 1.0 / np.log2(np.arange(2.0, k + 2.0)), *bounds, np.ones(1))
-    form = batch[0] if held.room == k else None
+    form = batch[0] if held.max_positions == k else None
     if form is None:
         with pytest.raises(Infeasible):
             solve_sets(batch)
         return
     orders = (np.array(order) for order in permutations(range(n), k))
-    best = max(form.value(order) for order in orders if held.admits(order))
+    best = max(form.value(order) for order in orders if held.is_feasible(order))
     answer = solve_sets(batch)
-    assert held.admits(answer.order)
+    assert held.is_feasible(answer.order)
     assert answer.value[0] == pytest.approx(best, abs=1e-9 * (1.0 + form.scale))
     assert answer.value[0] == pytest.approx(form.value(answer.order), abs=1e-9 * (1.0 + form.scale))
     assert answer.bound[0] >= best - form.rounding
@@ -96,7 +96,7 @@ def test_batches_of_training_find_the_best_beside_groups(seed):
 def test_two_documents_keep_their_stronger_rows_and_sets_of_one_the_unit_of_sets():
     """Σ_{i <= p} π[i, y] <= Σ_{i < p} π[i, x] of documents y after x; of sets a unit is a document."""
     k, n, x, y = 4, 5, 3, 1
-    one, sets = RankingSet(n, k).before(x, y), RankingSet(n, k).before([x], [y])
+    one, sets = RankingSet(n, k).precedes(x, y), RankingSet(n, k).precedes([x], [y])
     rows = one.constraints[0].matrix.toarray().reshape(k - 1, k, n)
     for p in range(1, k):
         expected = np.zeros((k, n))
@@ -104,54 +104,59 @@ def test_two_documents_keep_their_stronger_rows_and_sets_of_one_the_unit_of_sets
         assert (rows[p - 1] == expected).all()
     assert one.constraints[0].labels == ((x, y, 1), (x, y, 2), (x, y, 3))
     order = np.array([0, y, 2, 4])
-    assert sum(one.broken(order).values()) == 3.0
-    assert sets.broken(order) == {"before[1]": 1.0}
+    assert sum(one.violations(order).values()) == 3.0
+    assert sets.violations(order) == {"precedes[1]": 1.0}
     for order in permutations(range(n), k):
-        assert one.admits(order) == sets.admits(order)
+        assert one.is_feasible(order) == sets.is_feasible(order)
 
 
 def test_a_chain_of_sets_is_each_before_the_next():
     sets = [[0, 1], [2], {3, 4}]
-    chained = RankingSet(5, 4).chain(sets)
-    pairs = RankingSet(5, 4).before(sets[0], sets[1]).before(sets[1], sets[2])
-    mixed = RankingSet(5, 4).chain([[0, 1], 2, range(3, 5)])
+    chained = RankingSet(5, 4).precedence_chain(sets)
+    pairs = RankingSet(5, 4).precedes(sets[0], sets[1]).precedes(sets[1], sets[2])
+    mixed = RankingSet(5, 4).precedence_chain([[0, 1], 2, range(3, 5)])
     for order in permutations(range(5), 4):
-        assert chained.admits(order) == pairs.admits(order) == mixed.admits(order)
-        assert sum(chained.broken(order).values()) == sum(pairs.broken(order).values())
-    assert chained.broken([3, 2, 0, 1]) == {"chain[0, 1]": 1.0, "chain[1, 0]": 1.0}
+        assert chained.is_feasible(order) == pairs.is_feasible(order) == mixed.is_feasible(order)
+        assert sum(chained.violations(order).values()) == sum(pairs.violations(order).values())
+    assert chained.violations([3, 2, 0, 1]) == {"precedence_chain[0, 1]": 1.0, "precedence_chain[1, 0]": 1.0}
 
 
 def test_what_says_nothing_and_what_bans():
     start = RankingSet(4, 2)
-    for nothing in (start.before([0], []), start.before([], []), start.before([0, 1], [1]), start.before([2], 2)):
-        assert nothing.allowed.all()
+    for nothing in (
+        start.precedes([0], []),
+        start.precedes([], []),
+        start.precedes([0, 1], [1]),
+        start.precedes([2], 2),
+    ):
+        assert nothing.allowed_cells.all()
         assert nothing.constraints[0].rows == 0
-        assert solve(ranking_set(np.eye(2, 4), nothing)).order.tolist() == [0, 1]
+        assert solve(constrained_ranking(np.eye(2, 4), nothing)).order.tolist() == [0, 1]
     for order in permutations(range(4), 2):
-        assert start.before([], [1, 2]).admits(order) == (not {1, 2} & {*order})
-        assert start.before(range(4), [1, 2]).admits(order)
-    assert [RankingSet(3, 1).before([0, 1], 2).admits([j]) for j in range(3)] == [True, True, False]
-    assert RankingSet(1, 1).before([0], [0]).admits([0])
+        assert start.precedes([], [1, 2]).is_feasible(order) == (not {1, 2} & {*order})
+        assert start.precedes(range(4), [1, 2]).is_feasible(order)
+    assert [RankingSet(3, 1).precedes([0, 1], 2).is_feasible([j]) for j in range(3)] == [True, True, False]
+    assert RankingSet(1, 1).precedes([0], [0]).is_feasible([0])
 
 
 @pytest.mark.parametrize(
     ("say", "told"),
     [
-        (lambda s: s.before([0, 7], 2), "before names 7, but they count from 0 to 4"),
-        (lambda s: s.if_then("a", 1), "if_then must be a mask"),
-        (lambda s: s.if_then(0, 7), "if_then names 7, but they count from 0 to 4"),
-        (lambda s: s.before(True, False), "before names True, but must be one index"),
-        (lambda s: s.chain([0, np.True_]), "chain names True, but must be one index"),
-        (lambda s: s.before([0], [True, False]), "mask of shape .2,., but there are 5"),
-        (lambda s: s.before([[0, 1]], 2), "whole indices"),
-        (lambda s: s.before("ab", 2), "whole indices"),
-        (lambda s: s.before([0, 0], 2), "names an index twice"),
-        (lambda s: s.before([0], None), "or a set of these"),
-        (lambda s: s.say("before", [0, 1, 2]), "needs two documents, or sets of these"),
-        (lambda s: s.chain([[0, 1], None]), "or a set of these"),
-        (lambda s: s.chain([[0, 1]]), "a list of two documents"),
-        (lambda s: s.chain({0, 1}), "a list of two documents"),
-        (lambda s: s.chain([0, [1], 0]), "names a document twice"),
+        (lambda s: s.precedes([0, 7], 2), "precedes.. must be indices from 0 to 4; got 7"),
+        (lambda s: s.implies("a", 1), "implies.. must be a mask"),
+        (lambda s: s.implies(0, 7), "implies.. must be indices from 0 to 4; got 7"),
+        (lambda s: s.precedes(True, False), "precedes.. needs one index from 0 to 4, or a set of indices; got True"),
+        (lambda s: s.precedence_chain([0, np.True_]), "precedence_chain.. needs one index.*got True"),
+        (lambda s: s.precedes([0], [True, False]), "needs 5 booleans; got shape .2,."),
+        (lambda s: s.precedes([[0, 1]], 2), "integer indices"),
+        (lambda s: s.precedes("ab", 2), "integer indices"),
+        (lambda s: s.precedes([0, 0], 2), "must be distinct indices"),
+        (lambda s: s.precedes([0], None), "or a set of indices; got None"),
+        (lambda s: s.add("precedes", [0, 1, 2]), "needs two documents or two sets of documents"),
+        (lambda s: s.precedence_chain([[0, 1], None]), "or a set of indices; got None"),
+        (lambda s: s.precedence_chain([[0, 1]]), "needs a list of"),
+        (lambda s: s.precedence_chain({0, 1}), "needs a list of"),
+        (lambda s: s.precedence_chain([0, [1], 0]), "cannot precede itself"),
     ],
 )
 def test_what_no_precedence_says_is_named(say, told):
@@ -161,8 +166,8 @@ def test_what_no_precedence_says_is_named(say, told):
 
 def test_a_precedence_has_no_limit_to_sweep():
     profit = np.outer([3.0, 2.0], [4.0, 3.0, 2.0])
-    problem = ranking_set(profit, RankingSet(3, 2).before([1, 2], [0], name="late"))
-    with pytest.raises(InvalidProblem, match=r"'late' forbids cells beside its rows.*'late\[1\]'.*soft\('late'"):
+    problem = constrained_ranking(profit, RankingSet(3, 2).precedes([1, 2], [0], name="late"))
+    with pytest.raises(InvalidProblem, match=r"'late' forbids cells beside its rows.*'late\[1\]'.*penalized\('late'"):
         price_of(problem, "late", [0, 1])
     assert price_of(problem, "late[1]", [0, 1]).value.tolist() == [17.0, 17.0]
 
@@ -173,9 +178,12 @@ SITES = 'documents = 4\npositions = 3\n[attributes]\nsite = ["a", "a", "b", "c"]
 @pytest.mark.parametrize(
     ("constraint", "meant"),
     [
-        ('before = [{ site = "a" }, [2, 3]]', lambda s: s.before([0, 1], [2, 3])),
-        ('before = [3, { site = "a" }]\nprice = 0.5', lambda s: s.before(3, [0, 1]).soft("before", price=0.5)),
-        ('chain = [{ site = "c" }, [0], { site = "b" }]', lambda s: s.chain([[3], [0], [2]])),
+        ('precedes = [{ site = "a" }, [2, 3]]', lambda s: s.precedes([0, 1], [2, 3])),
+        (
+            'precedes = [3, { site = "a" }]\npenalty = 0.5',
+            lambda s: s.precedes(3, [0, 1]).penalized("precedes", penalty=0.5),
+        ),
+        ('precedence_chain = [{ site = "c" }, [0], { site = "b" }]', lambda s: s.precedence_chain([[3], [0], [2]])),
     ],
 )
 def test_a_file_says_what_python_says(tmp_path, constraint, meant):
@@ -183,11 +191,14 @@ def test_a_file_says_what_python_says(tmp_path, constraint, meant):
     path.write_text(SITES + constraint, encoding="utf-8")
     in_file, stated = read_statement(path), meant(RankingSet(4, 3))
     for order in permutations(range(4), 3):
-        assert in_file.broken(order) == stated.broken(order)
+        assert in_file.violations(order) == stated.violations(order)
         assert in_file.charge(order) == stated.charge(order)
 
 
-@pytest.mark.parametrize("said", ["before = 3", "before = [[0, [1]], 2]", "chain = 2", 'chain = [{ site = "a" }, 9]'])
+@pytest.mark.parametrize(
+    "said",
+    ["precedes = 3", "precedes = [[0, [1]], 2]", "precedence_chain = 2", 'precedence_chain = [{ site = "a" }, 9]'],
+)
 def test_what_a_file_cannot_say_names_the_constraint(tmp_path, said):
     path = tmp_path / "s.toml"
     path.write_text(SITES + said, encoding="utf-8")
@@ -200,10 +211,10 @@ def test_thousands_of_documents_make_no_more_entries_than_positions_ask():
     rng = np.random.default_rng(0)
     n, k = 2000, 10
     genre = rng.integers(0, 5, n)
-    stated = RankingSet(n, k).before(genre == 0, genre != 0).at_most(3, by=genre, name="genre")
+    stated = RankingSet(n, k).precedes(genre == 0, genre != 0).at_most(3, by=genre, name="genre")
     a, b = int((genre == 0).sum()), int((genre != 0).sum())
     assert stated.constraints[0].matrix.nnz == (k - 1) * b + k * (k - 1) // 2 * a
-    problem = ranking_set(np.outer(1.0 / np.log2(np.arange(2.0, k + 2.0)), rng.normal(size=n)), stated)
+    problem = constrained_ranking(np.outer(1.0 / np.log2(np.arange(2.0, k + 2.0)), rng.normal(size=n)), stated)
     solution = solve(problem)
     assert genre[solution.order[0]] == 0
     assert solution.gap <= problem.rounding

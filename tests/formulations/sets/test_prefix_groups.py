@@ -16,9 +16,9 @@ from formulations import (
     Witness,
     certify,
     confirm,
+    constrained_ranking,
     integrality_gap,
     ranking,
-    ranking_set,
     solve,
     verify_integrality,
 )
@@ -39,14 +39,14 @@ def problems(seeds):
     for seed in seeds:
         kind, profit, admissible = drawn(seed, most=6)
         try:
-            yield seed, kind, ranking_set(profit, admissible)
+            yield seed, kind, constrained_ranking(profit, admissible)
         except Infeasible:
             continue
 
 
 def best_of(problem):
     orders = map(np.array, permutations(range(problem.documents), problem.positions))
-    return max(problem.value(order) for order in orders if problem.admissible.admits(order))
+    return max(problem.value(order) for order in orders if problem.admissible.is_feasible(order))
 
 
 @few(range(220), every=4, first=2)
@@ -120,17 +120,17 @@ def test_what_fails_is_not_claimed(name, problem, relaxed, best):
 
 
 def quota(profit):
-    return ranking_set(profit, RankingSet(4, 3).at_most(1, documents=[0, 1], positions=range(2), name="top"))
+    return constrained_ranking(profit, RankingSet(4, 3).at_most(1, documents=[0, 1], positions=range(2), name="top"))
 
 
 def test_fractional_limits_and_forbidden_cells_are_not_claimed():
     profit = np.outer([2.0, 1.0, 0.5], [3.0, 2.0, 1.0, 0.0])
     row = np.zeros((3, 4))
     row[:2, :2] = 1.0
-    half = RankingSet(4, 3).rows(row.reshape(1, -1), upper=1.5)
-    for admissible in (half, RankingSet(4, 3).at_most(1, documents=[0, 1], positions=range(2)).ban(3, 0)):
-        assert "prefix groups" not in solve(ranking_set(profit, admissible)).solver
-        assert prefix_proof(stated(ranking_set(profit, admissible))) is None
+    half = RankingSet(4, 3).add_rows(row.reshape(1, -1), upper=1.5)
+    for admissible in (half, RankingSet(4, 3).at_most(1, documents=[0, 1], positions=range(2)).forbid(3, 0)):
+        assert "prefix groups" not in solve(constrained_ranking(profit, admissible)).solver
+        assert prefix_proof(stated(constrained_ranking(profit, admissible))) is None
 
 
 def test_the_proof_is_of_set_and_objective_together():
@@ -139,7 +139,7 @@ def test_the_proof_is_of_set_and_objective_together():
     assert proof.kind == confirm(problem, proof) == "prefix groups"
     assert "has a whole optimum for its objective" in str(proof)
     assert isinstance(verify_integrality(problem.admissible), Witness)
-    other = ranking_set(np.random.default_rng(0).normal(size=(3, 4)), problem.admissible)
+    other = constrained_ranking(np.random.default_rng(0).normal(size=(3, 4)), problem.admissible)
     for wrong in (other, problem.admissible, problem.admissible.program.matrix):
         with pytest.raises(Refuted):
             confirm(wrong, proof)
@@ -179,10 +179,10 @@ def test_a_near_miss_of_rank_one_is_seen():
 def test_a_solution_says_why_it_is_exact_or_why_it_is_not():
     admissible = RankingSet(6, 4).at_most(1, documents=[0, 1, 2], positions=range(2), name="top")
     scores, gain, decay = [2.0, 1.5, 1.0, 0.5, 0.0, -0.5], [0, 2, 1, 0, 3, 0.0], np.array([1.0, 0.6, 0.5, 0.4])
-    whole = solve(ranking_set(ranking(scores, gain, discount=decay, decay=decay), admissible))
+    whole = solve(constrained_ranking(ranking(scores, gain, discount=decay, decay=decay), admissible))
     assert whole.solver == WAY
     assert "profits of rank one inside these: this linear program has a whole optimum" in whole.message
-    bound = solve(ranking_set(ranking(scores, gain, discount=decay, decay=[4.0, 3.0, 2.0, 1.0]), admissible))
+    bound = solve(constrained_ranking(ranking(scores, gain, discount=decay, decay=[4.0, 3.0, 2.0, 1.0]), admissible))
     assert bound.solver != WAY
     assert "the decay being no multiple of the discount): the linear program is a bound" in bound.message
 
@@ -203,7 +203,7 @@ def test_limits_that_say_nothing_leave_the_best_to_the_last_digit(limit):
             "beyond the group": lambda where=where: RankingSet(5, 4).at_most(3, **where),
             "beyond the prefix": lambda where=where: RankingSet(5, 4).at_most(2, **where),
         }[limit]()
-        problem = ranking_set(np.outer(decay, scores), anything)
+        problem = constrained_ranking(np.outer(decay, scores), anything)
         solution = solve(problem)
         assert solution.value == pytest.approx(best_of(problem), abs=problem.rounding)
         assert solution.status is Status.OPTIMAL
@@ -239,7 +239,7 @@ def test_queries_of_rank_one_are_solved_without_writing_their_profits_out(factor
     assert (ours.bound >= theirs.value - 1e-12).all()
     assert ours.bound == pytest.approx(ours.value, abs=1e-9)
     for query, admissible in enumerate(queries.sets):
-        assert admissible.admits(ours.order[queries.places[query] : queries.places[query + 1]])
+        assert admissible.is_feasible(ours.order[queries.places[query] : queries.places[query + 1]])
 
 
 @pytest.mark.parametrize("size", [5, pytest.param(12, marks=pytest.mark.study)])
@@ -257,11 +257,11 @@ def test_the_order_of_documents_does_not_matter():
         new = np.random.default_rng(seed).permutation(problem.documents)
         cells = (np.arange(problem.positions)[:, None] * problem.documents + new).ravel()
         moved = tuple(replace(c, matrix=c.matrix[:, cells]) for c in problem.admissible.constraints)
-        other = ranking_set(problem.profit[:, new], replace(problem.admissible, constraints=moved))
+        other = constrained_ranking(problem.profit[:, new], replace(problem.admissible, constraints=moved))
         assert solve(other).value == pytest.approx(solve(problem).value, abs=problem.rounding), seed
 
 
 def test_a_ranking_without_a_set_is_of_rank_two_as_before():
     problem = ranking([3.0, 2.0, 1.0], [0, 1, 0], discount=[1.0, 0.5], decay=[1.0, 0.5])
     assert isinstance(problem, RankTwoAssignment)
-    assert solve(ranking_set(problem, RankingSet(3, 2))).solver == "exact via no constraints"
+    assert solve(constrained_ranking(problem, RankingSet(3, 2))).solver == "exact via no constraints"

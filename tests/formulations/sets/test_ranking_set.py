@@ -16,13 +16,13 @@ from formulations import (
     RankingSet,
     SolverFailed,
     confirm,
+    constrained_ranking,
     diverse_retrieval,
-    ranking_set,
     solve,
     verify_integrality,
 )
 from formulations.constraints.conflict import conflict
-from formulations.constraints.kinds import WORDS, rounded_share, taken
+from formulations.constraints.kinds import KINDS, parameters, rounded_share
 
 N, K = 5, 3
 EVERY = list(permutations(range(N), K))
@@ -76,15 +76,15 @@ MEANINGS = {
         START.at_most(1, by=[np.array(["u", "v"]), "u", "v", None, np.array([])]),
         lambda o: 0 not in o or not {1, 2} & {*o},
     ),
-    "pin": (START.pin(4, 1), lambda o: o[1] == 4),
-    "two pins": (START.pin(4, 1).pin(np.int64(0), np.int32(2)), lambda o: o[1:] == (4, 0)),
-    "ban": (START.ban([0, 1], [1, 2]), lambda o: not {0, 1} & {*o[1:]}),
-    "ban a document": (START.ban(2), lambda o: 2 not in o),
-    "ban a position": (START.ban([0, 1], 0).ban(documents=[3], positions=0), lambda o: o[0] in (2, 4)),
-    "before": (START.before(3, 2), lambda o: earlier(o, 3, 2)),
-    "two befores": (START.before(0, 1).before(1, 2), lambda o: earlier(o, 0, 1) and earlier(o, 1, 2)),
+    "pin": (START.fix(4, 1), lambda o: o[1] == 4),
+    "two pins": (START.fix(4, 1).fix(np.int64(0), np.int32(2)), lambda o: o[1:] == (4, 0)),
+    "ban": (START.forbid([0, 1], [1, 2]), lambda o: not {0, 1} & {*o[1:]}),
+    "ban a document": (START.forbid(2), lambda o: 2 not in o),
+    "ban a position": (START.forbid([0, 1], 0).forbid(documents=[3], positions=0), lambda o: o[0] in (2, 4)),
+    "before": (START.precedes(3, 2), lambda o: earlier(o, 3, 2)),
+    "two befores": (START.precedes(0, 1).precedes(1, 2), lambda o: earlier(o, 0, 1) and earlier(o, 1, 2)),
     "rows": (
-        START.rows([np.arange(15.0), np.ones(15)], lower=[10, -np.inf], upper=[25, 3]),
+        START.add_rows([np.arange(15.0), np.ones(15)], lower=[10, -np.inf], upper=[25, 3]),
         lambda o: 10 <= sum(N * i + j for i, j in enumerate(o)) <= 25,
     ),
     "between": (START.between(1, 2, documents=[0, 1, 2]), lambda o: 1 <= len({0, 1, 2} & {*o}) <= 2),
@@ -92,38 +92,41 @@ MEANINGS = {
         START.between(0, 1, by=SITE, positions=range(2)),
         lambda o: max(carried(o, SITE, (0, 1)).values(), default=0) <= 1,
     ),
-    "chain": (START.chain([3, 0, 2]), lambda o: earlier(o, 3, 0) and earlier(o, 0, 2) and earlier(o, 3, 2)),
-    "two documents before one": (START.before([0, 1], 2), lambda o: earlier(o, 0, 2) or earlier(o, 1, 2)),
+    "chain": (START.precedence_chain([3, 0, 2]), lambda o: earlier(o, 3, 0) and earlier(o, 0, 2) and earlier(o, 3, 2)),
+    "two documents before one": (START.precedes([0, 1], 2), lambda o: earlier(o, 0, 2) or earlier(o, 1, 2)),
     "one of these before those": (
-        START.before([0, 1], [1, 2, 3]),
+        START.precedes([0, 1], [1, 2, 3]),
         lambda o: all(bool({0, 1} & {*o[:p]}) for p, j in enumerate(o) if j in (2, 3)),
     ),
     "a chain of sets": (
-        START.chain([[0, 1], [2], range(3, 5)]),
+        START.precedence_chain([[0, 1], [2], range(3, 5)]),
         lambda o: all(bool(({0, 1} if j == 2 else {2}) & {*o[:p]}) for p, j in enumerate(o) if j > 1),
     ),
     "apart": (
-        START.apart(2, documents=[0, 1, 4]),
+        START.min_distance(2, documents=[0, 1, 4]),
         lambda o: not any({o[i], o[i + 1]} <= {0, 1, 4} for i in range(K - 1)),
     ),
     "apart, by label": (
-        START.apart(2, by=SITE),
+        START.min_distance(2, by=SITE),
         lambda o: not any(SITE[o[i]] == SITE[o[i + 1]] is not None for i in range(K - 1)),
     ),
-    "apart by more than there are": (START.apart(9, by=SITE), lambda o: max(carried(o, SITE).values(), default=0) <= 1),
-    "if then": (START.if_then(0, 1), lambda o: 0 not in o or 1 in o),
+    "apart by more than there are": (
+        START.min_distance(9, by=SITE),
+        lambda o: max(carried(o, SITE).values(), default=0) <= 1,
+    ),
+    "if then": (START.implies(0, 1), lambda o: 0 not in o or 1 in o),
     "if one then one of them": (
-        START.if_then([0, 1], [1, 2, 3], positions=range(2)),
+        START.implies([0, 1], [1, 2, 3], positions=range(2)),
         lambda o: not {0, 1} & {*o[:2]} or bool({1, 2, 3} & {*o[:2]}),
     ),
-    "one of these first": (START.one_of([1, 3]), lambda o: o[0] in (1, 3)),
-    "one of these second": (START.one_of([1, 3], position=1), lambda o: o[1] in (1, 3)),
+    "one of these first": (START.position_in([1, 3]), lambda o: o[0] in (1, 3)),
+    "one of these second": (START.position_in([1, 3], position=1), lambda o: o[1] in (1, 3)),
     "a share at most, rounded up": (
         START.at_most(share=0.4, by=SITE),
         lambda o: all(carried(o, SITE, range(p))[s] <= -(-4 * p // 10) for p in (1, 2, 3) for s in "ab"),
     ),
     "a share at most, rounded down": (
-        START.at_most_share(0.67, documents=[0, 2, 4], rounding="down", prefixes=[2, 3]),
+        START.at_most(share=0.67, documents=[0, 2, 4], rounding="down", prefixes=[2, 3]),
         lambda o: len({0, 2, 4} & {*o[:2]}) <= 1 and len({0, 2, 4} & {*o}) <= 2,
     ),
     "a share at least, rounded down": (
@@ -131,11 +134,11 @@ MEANINGS = {
         lambda o: all(len({0, 1, 2} & {*o[:p]}) >= p // 2 for p in (1, 2, 3)),
     ),
     "a share at least, to the nearest, a label": (
-        START.at_least_share({"a": 0.6}, by=SITE, rounding="nearest"),
+        START.at_least(share={"a": 0.6}, by=SITE, rounding="nearest"),
         lambda o: all(carried(o, SITE, range(p))["a"] >= round(0.6 * p) for p in (1, 2, 3)),
     ),
     "both sets": (
-        START.at_most(1, by=SITE) & START.pin(0, 0),
+        START.at_most(1, by=SITE) & START.fix(0, 0),
         lambda o: o[0] == 0 and not {2, 4} <= {*o} and 1 not in o,
     ),
 }
@@ -167,7 +170,7 @@ def test_floats_are_the_fractions_that_they_stand_for():
 
 def test_shares_are_whole_for_a_ranking_by_one_score():
     admissible = MEANINGS["a share at most, rounded up"][0]
-    problem = ranking_set(np.outer([1.0, 0.6, 0.5], [5.0, 4.0, 3.0, 2.0, 1.0]), admissible)
+    problem = constrained_ranking(np.outer([1.0, 0.6, 0.5], [5.0, 4.0, 3.0, 2.0, 1.0]), admissible)
     assert verify_integrality(problem).kind == "prefix groups"
     assert solve(problem).solver == "exact via prefix groups"
 
@@ -175,18 +178,18 @@ def test_shares_are_whole_for_a_ranking_by_one_score():
 @pytest.mark.parametrize(
     ("say", "told"),
     [
-        (lambda s: s.at_most(share=1.5), "no part of a whole"),
-        (lambda s: s.at_most(share="half"), "no number from 0 to 1"),
-        (lambda s: s.at_most(1, share=0.5), "has no count"),
-        (lambda s: s.at_most_share(0.5, rounding="out"), "rounding = 'out' is none of"),
-        (lambda s: s.at_most_share(0.5, prefixes=[0]), "no lengths from 1 to 3"),
-        (lambda s: s.at_most_share({"a": 0.5}), "say by="),
-        (lambda s: s.between(2, 1), "give the smaller number first"),
-        (lambda s: s.chain([1]), "a list of two documents"),
-        (lambda s: s.chain([1, 2, 1]), "names a document twice"),
-        (lambda s: s.apart(0, by=SITE), "says nothing"),
-        (lambda s: s.say("if_then", 3), "needs two sets"),
-        (lambda s: s.one_of([7]), "names 7"),
+        (lambda s: s.at_most(share=1.5), "from 0 to 1; got 1.5"),
+        (lambda s: s.at_most(share="half"), "from 0 to 1; got 'half'"),
+        (lambda s: s.at_most(1, share=0.5), "neither a count nor positions"),
+        (lambda s: s.at_most(share=0.5, rounding="out"), "got 'out'"),
+        (lambda s: s.at_most(share=0.5, prefixes=[0]), "lengths from 1 to 3"),
+        (lambda s: s.at_most(share={"a": 0.5}), "Give by="),
+        (lambda s: s.between(2, 1), "low <= high; got low=2, high=1"),
+        (lambda s: s.precedence_chain([1]), "a list of two or more documents"),
+        (lambda s: s.precedence_chain([1, 2, 1]), "cannot precede itself"),
+        (lambda s: s.min_distance(0, by=SITE), "1 or more; got 0"),
+        (lambda s: s.add("implies", 3), "two documents or two sets"),
+        (lambda s: s.position_in([7]), "got 7"),
     ],
 )
 def test_what_words_cannot_say_is_named(say, told):
@@ -198,10 +201,10 @@ def test_what_words_cannot_say_is_named(say, told):
 def test_each_word_admits_exactly_the_rankings_of_its_definition(word):
     admissible, meant = MEANINGS[word]
     rows = admissible.program
-    place = {int(cell): column for column, cell in enumerate(admissible.stated.cell)}
+    place = {int(cell): column for column, cell in enumerate(admissible.compiled.cell)}
     for order in EVERY:
-        assert admissible.admits(order) == meant(order), order
-        assert bool(admissible.broken(order)) != meant(order)
+        assert admissible.is_feasible(order) == meant(order), order
+        assert bool(admissible.violations(order)) != meant(order)
         cells = [N * i + j for i, j in enumerate(order)]
         point = np.zeros(len(place))
         point[[place[cell] for cell in cells if cell in place]] = 1.0
@@ -210,8 +213,8 @@ def test_each_word_admits_exactly_the_rankings_of_its_definition(word):
 
 
 def test_before_needs_its_first_document_to_stand_at_all():
-    one = RankingSet(3, 1).before(0, 1)
-    assert [order for order in permutations(range(3), 1) if one.admits(order)] == [(0,), (2,)]
+    one = RankingSet(3, 1).precedes(0, 1)
+    assert [order for order in permutations(range(3), 1) if one.is_feasible(order)] == [(0,), (2,)]
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -219,31 +222,39 @@ def test_a_sum_of_tenths_that_meets_its_limit_is_not_broken_by_rounding(seed):
     """0.1 + 0.2 exceeds 0.3 in doubles; a limit in decimals means the decimals."""
     random = np.random.default_rng(seed)
     tenths, limit = random.integers(0, 10, K * N), int(random.integers(5, 20))
-    admissible = START.rows(tenths / 10, upper=limit / 10)
+    admissible = START.add_rows(tenths / 10, upper=limit / 10)
     for order in EVERY:
         total = sum(Fraction(int(tenths[N * i + j]), 10) for i, j in enumerate(order))
-        assert admissible.admits(order) == (total <= Fraction(limit, 10))
-        assert (ranking_set(np.zeros((K, N)), admissible).violation(np.array(order)) == 0.0) == admissible.admits(order)
+        assert admissible.is_feasible(order) == (total <= Fraction(limit, 10))
+        assert (
+            constrained_ranking(np.zeros((K, N)), admissible).violation(np.array(order)) == 0.0
+        ) == admissible.is_feasible(order)
 
 
 def test_what_is_broken_is_named_with_its_excess():
-    admissible = START.at_most(1, by=SITE, name="site").at_least(1, documents=[3], name="new").pin(2, 2).before(4, 0)
-    assert admissible.broken([0, 1, 2]) == {"site['a']": 1.0, "new": 1.0, "before": 1.0} | {
-        f"before[4, 0, {p}]": 1.0 for p in (1, 2)
+    admissible = START.at_most(1, by=SITE, name="site").at_least(1, documents=[3], name="new").fix(2, 2).precedes(4, 0)
+    assert admissible.violations([0, 1, 2]) == {"site['a']": 1.0, "new": 1.0, "precedes": 1.0} | {
+        f"precedes[4, 0, {p}]": 1.0 for p in (1, 2)
     }
-    assert admissible.broken([3, 4, 1]) == {"pin[2, 2]": 1.0}
+    assert admissible.violations([3, 4, 1]) == {"fix[2, 2]": 1.0}
 
 
 def test_every_method_leaves_its_set_as_it_was():
     limit, weights = np.zeros(1), np.ones((1, N * K))
-    first = START.rows(weights, upper=limit, name="sum")
-    first.at_most(1).pin(0, 0)
+    first = START.add_rows(weights, upper=limit, name="sum")
+    first.at_most(1).fix(0, 0)
     limit[0], weights[:] = 99.0, 0.0
     assert [constraint.name for constraint in first.constraints] == ["sum"]
     assert not START.constraints
-    assert first.broken([0, 1, 2]) == {"sum": 3.0}
+    assert first.violations([0, 1, 2]) == {"sum": 3.0}
     part = first.constraints[0]
-    for array in (part.matrix.data, part.lower, part.upper, first.allowed, START.pin(0, 0).constraints[0].forbids):
+    for array in (
+        part.matrix.data,
+        part.lower,
+        part.upper,
+        first.allowed_cells,
+        START.fix(0, 0).constraints[0].forbids,
+    ):
         with pytest.raises(ValueError, match="read-only"):
             array[...] = 0
 
@@ -257,56 +268,74 @@ def test_names_are_kept_apart():
         "document_2_2",
     ]
     assert (
-        str(START.at_most(1, by=SITE, name="site").pin(1, 2))
-        == "RankingSet: 3 of 5 documents, site (2 rows), pin[1, 2]"
+        str(START.at_most(1, by=SITE, name="site").fix(1, 2))
+        == "RankingSet: 3 of 5 documents, site (2 rows), fix[1, 2]"
     )
 
 
 WRONG = {
-    "a mask of another length": (lambda: START.ban([True, False]), "mask of shape .2,., but there are 5"),
-    "positions for documents": (lambda: START.ban(positions=np.ones(N, bool)), "but there are 3; give each a flag"),
-    "an index beyond the end": (lambda: START.at_most(1, documents=[5]), "names 5, but they count from 0 to 4"),
-    "a negative index": (lambda: START.pin(-1, 0), "names -1, but they count from 0"),
-    "an index twice": (lambda: START.at_most(1, documents=[1, 1]), "twice; name each once"),
-    "a real index": (lambda: START.ban([0.5]), "whole indices"),
-    "lists of two lengths": (lambda: START.ban([[0], [1, 2]]), "neither a mask nor indices"),
-    "a real count": (lambda: START.at_most(2.5), r"give a whole number \(2\?\)"),
-    "a negative count": (lambda: START.at_least(-1), "is no count; give a whole number"),
-    "an endless count": (lambda: START.at_most(np.inf), "is no count"),
-    "a huge count": (lambda: START.at_least(10**400), "is no count"),
-    "NaN for a count": (lambda: START.exactly(np.nan), "is no count"),
-    "a flag for a count": (lambda: START.at_most(True), "is no count"),
-    "counts without labels": (lambda: START.at_most({"a": 1}), "say by="),
-    "a negative count of a label": (lambda: START.at_most({"a": -1}, by=SITE), r"count\['a'\] = -1 is no count"),
-    "too few labels": (lambda: START.at_most(1, by=["a"]), "1 labels for 5 documents; give each document one"),
-    "one word for labels": (lambda: START.at_most(1, by="sites"), "give a list with the label of each document"),
-    "a mapping for labels": (lambda: START.at_most(1, by={0: "a"}), "give a list with the label"),
-    "a number for labels": (lambda: START.at_most(1, by=3), "by= is a int"),
-    "labels that are none": (lambda: START.at_most(1, by=[{}, {}, {}, {}, {}]), "is no label; use numbers, strings"),
-    "labels in lists in lists": (lambda: START.at_most(1, by=[[["a"]], "a", "b", "c", "d"]), "is no label"),
-    "no positions": (lambda: RankingSet(3, 0), "positions = 0 leaves nothing to rank"),
-    "before itself": (lambda: START.before(1, 1), "cannot stand before itself; name two"),
-    "before nothing": (lambda: START.before(None, 1), "must be one index"),
-    "a set before none": (lambda: START.before([0, 1], None), "must be one index"),
-    "a pin of two": (lambda: START.pin([0, 1], 2), "must be one index"),
-    "a pin of none": (lambda: START.pin(None, 0), "must be one index"),
-    "rows of other columns": (lambda: START.rows(np.ones((2, 14))), "need 15 columns"),
-    "rows not flattened": (lambda: START.rows(np.ones((2, K, N))), "need 15 columns"),
-    "rows of NaN": (lambda: START.rows(np.full(15, np.nan)), "is nan"),
-    "rows of words": (lambda: START.rows([["a"] * 15]), "cannot be read as numbers"),
-    "limits of NaN": (lambda: START.rows(np.ones(15), upper=np.nan), "lower <= upper"),
-    "limits in the wrong order": (lambda: START.rows(np.ones(15), 2, 1), "lower <= upper"),
-    "at least infinity": (lambda: START.rows(np.ones(15), np.inf), "lower <= upper"),
-    "at most minus infinity": (lambda: START.rows(np.ones(15), upper=-np.inf), "lower <= upper"),
-    "limits of another length": (lambda: START.rows(np.ones((2, 15)), upper=[1, 1, 1]), "one number, or one a row"),
-    "labels of another length": (lambda: START.rows(np.ones((2, 15)), labels=["a"]), "1 labels for 2 rows"),
-    "sets of two shapes": (lambda: START & RankingSet(4, 3), "state both for the same k and n"),
-    "no ranking": (lambda: START.broken([0, 0, 1]), "none of them twice"),
-    "half a ranking": (lambda: START.admits([0, 1]), "give the document at each position"),
-    "profits of another shape": (lambda: ranking_set(np.ones((N, K)), START), "give a row a position"),
-    "profits of NaN": (lambda: ranking_set(np.full((K, N), np.nan), START), r"profit\[0, 0\] is nan"),
-    "profits of words": (lambda: ranking_set([["a"] * N] * K, START), "cannot be read as numbers"),
-    "no set": (lambda: ranking_set(np.ones((K, N)), [0, 1]), "state a RankingSet"),
+    "a mask of another length": (
+        lambda: START.forbid([True, False]),
+        "A mask of documents needs 5 booleans; got shape .2,.",
+    ),
+    "positions for documents": (
+        lambda: START.forbid(positions=np.ones(N, bool)),
+        "A mask of positions needs 3 booleans",
+    ),
+    "an index beyond the end": (lambda: START.at_most(1, documents=[5]), "indices from 0 to 4; got 5"),
+    "a negative index": (lambda: START.fix(-1, 0), "from 0 to 4; got -1"),
+    "an index twice": (lambda: START.at_most(1, documents=[1, 1]), "distinct indices.*Name each once"),
+    "a real index": (lambda: START.forbid([0.5]), "integer indices"),
+    "lists of two lengths": (lambda: START.forbid([[0], [1, 2]]), "must be a mask or indices"),
+    "a real count": (lambda: START.at_most(2.5), "0 or more; got 2.5"),
+    "a negative count": (lambda: START.at_least(-1), "an integer, 0 or more; got -1"),
+    "an endless count": (lambda: START.at_most(np.inf), "an integer, 0 or more"),
+    "a huge count": (lambda: START.at_least(10**400), "an integer, 0 or more"),
+    "NaN for a count": (lambda: START.exactly(np.nan), "an integer, 0 or more"),
+    "a flag for a count": (lambda: START.at_most(True), "an integer, 0 or more"),
+    "counts without labels": (lambda: START.at_most({"a": 1}), "Give by="),
+    "a negative count of a label": (
+        lambda: START.at_most({"a": -1}, by=SITE),
+        r"count\['a'\] must be an integer, 0 or more; got -1",
+    ),
+    "too few labels": (lambda: START.at_most(1, by=["a"]), "one label .* per document; got 1 labels for 5 documents"),
+    "one word for labels": (lambda: START.at_most(1, by="sites"), "a list with the label of each document; got a str"),
+    "a mapping for labels": (
+        lambda: START.at_most(1, by={0: "a"}),
+        "a list with the label of each document; got a dict",
+    ),
+    "a number for labels": (lambda: START.at_most(1, by=3), "got a int"),
+    "labels that are none": (lambda: START.at_most(1, by=[{}, {}, {}, {}, {}]), "A label must be a number, a string"),
+    "labels in lists in lists": (
+        lambda: START.at_most(1, by=[[["a"]], "a", "b", "c", "d"]),
+        "A label must be a number",
+    ),
+    "no positions": (lambda: RankingSet(3, 0), "positions must be 1 or more; got 0"),
+    "before itself": (lambda: START.precedes(1, 1), "cannot precede itself"),
+    "before nothing": (lambda: START.precedes(None, 1), "needs one index"),
+    "a set before none": (lambda: START.precedes([0, 1], None), "needs one index"),
+    "a pin of two": (lambda: START.fix([0, 1], 2), "must be one index"),
+    "a pin of none": (lambda: START.fix(None, 0), "must be one index"),
+    "rows of other columns": (lambda: START.add_rows(np.ones((2, 14))), "needs 15 columns"),
+    "rows not flattened": (lambda: START.add_rows(np.ones((2, K, N))), "needs 15 columns"),
+    "rows of NaN": (lambda: START.add_rows(np.full(15, np.nan)), "is nan"),
+    "rows of words": (lambda: START.add_rows([["a"] * 15]), "must be numbers"),
+    "limits of NaN": (lambda: START.add_rows(np.ones(15), upper=np.nan), "lower <= upper"),
+    "limits in the wrong order": (lambda: START.add_rows(np.ones(15), 2, 1), "lower <= upper"),
+    "at least infinity": (lambda: START.add_rows(np.ones(15), np.inf), "lower <= upper"),
+    "at most minus infinity": (lambda: START.add_rows(np.ones(15), upper=-np.inf), "lower <= upper"),
+    "limits of another length": (
+        lambda: START.add_rows(np.ones((2, 15)), upper=[1, 1, 1]),
+        "one number, or one per row",
+    ),
+    "labels of another length": (lambda: START.add_rows(np.ones((2, 15)), labels=["a"]), "got 1 labels for 2 rows"),
+    "sets of two shapes": (lambda: START & RankingSet(4, 3), "two sets of the same k and n"),
+    "no ranking": (lambda: START.violations([0, 0, 1]), "none twice; got .0, 0, 1."),
+    "half a ranking": (lambda: START.is_feasible([0, 1]), "is the document at each position"),
+    "profits of another shape": (lambda: constrained_ranking(np.ones((N, K)), START), "give a row a position"),
+    "profits of NaN": (lambda: constrained_ranking(np.full((K, N), np.nan), START), r"profit\[0, 0\] is nan"),
+    "profits of words": (lambda: constrained_ranking([["a"] * N] * K, START), "cannot be read as numbers"),
+    "no set": (lambda: constrained_ranking(np.ones((K, N)), [0, 1]), "Start from RankingSet"),
     "profits of one query in a row": (lambda: diverse_retrieval([1.0, 2.0], ["a", "b"]), "needs 2 dimension"),
 }
 
@@ -338,10 +367,10 @@ def empty_set(seed):
             lambda s, some=some: s.at_most(1, documents=some),
             lambda s, some=some, place=place: s.at_least(1, documents=some, positions=place),
             lambda s, random=random: s.at_most(1, by=random.integers(0, 2, s.documents).tolist()),
-            lambda s, some=some, place=place: s.ban(some, place),
-            lambda s, x=x, place=place: s.pin(x, int(place[0])),
-            lambda s, x=x, y=y: s.before(x, y),
-            lambda s, random=random: s.rows(random.integers(-1, 2, (1, s.documents * s.positions)), lower=1),
+            lambda s, some=some, place=place: s.forbid(some, place),
+            lambda s, x=x, place=place: s.fix(x, int(place[0])),
+            lambda s, x=x, y=y: s.precedes(x, y),
+            lambda s, random=random: s.add_rows(random.integers(-1, 2, (1, s.documents * s.positions)), lower=1),
         ][int(random.integers(7))](admissible)
     return admissible
 
@@ -359,7 +388,7 @@ def held(member, cells):
 
 
 def is_empty(admissible):
-    return not any(map(admissible.admits, permutations(range(admissible.documents), admissible.positions)))
+    return not any(map(admissible.is_feasible, permutations(range(admissible.documents), admissible.positions)))
 
 
 EMPTY = [seed for seed in range(120) if is_empty(empty_set(seed))]
@@ -405,7 +434,7 @@ def test_the_room_is_the_most_positions_that_can_be_filled_from_the_top(seed):
 
 def test_a_shorter_list_is_no_cure_where_constraints_name_positions():
     with pytest.raises(Infeasible, match=r"room for 2 documents: loosen one of them$"):
-        RankingSet(5, 3).ban(positions=[2]).check_nonempty()
+        RankingSet(5, 3).forbid(positions=[2]).check_nonempty()
     with pytest.raises(Infeasible, match="lower k to 2, or loosen"):
         RankingSet(5, 3).at_most(1, by=list("aabbb")).check_nonempty()
 
@@ -414,8 +443,8 @@ def test_a_shorter_list_is_no_cure_where_constraints_name_positions():
 def test_emptiness_does_not_depend_on_the_unit_of_a_row(unit):
     weights = np.tile(np.array([3.0, 2.0, 1.0, 5.0, 4.0]) * unit, 2)[None]
     with pytest.raises(Infeasible, match="Conflict: row"):
-        RankingSet(5, 2).rows(weights, upper=2.5 * unit).check_nonempty()
-    RankingSet(5, 2).rows(weights, upper=3.5 * unit).check_nonempty()
+        RankingSet(5, 2).add_rows(weights, upper=2.5 * unit).check_nonempty()
+    RankingSet(5, 2).add_rows(weights, upper=3.5 * unit).check_nonempty()
 
 
 def test_a_conflict_says_how_many_of_how_many():
@@ -464,9 +493,9 @@ def test_a_label_that_nobody_carries_cannot_be_met():
 
 def test_every_word_is_a_method_that_takes_what_the_word_takes_and_is_listed():
     made = RankingSet(4, 3)
-    assert set(WORDS) <= set(dir(made))
-    for word in WORDS:
+    assert set(KINDS) <= set(dir(made))
+    for word in KINDS:
         given = signature(getattr(RankingSet, word)).parameters.values()
-        assert {*taken(word), "name"} <= {one.name for one in given}
+        assert {*parameters(word), "name"} - {"documents"} <= {one.name for one in given}
     with pytest.raises(AttributeError, match="say_nothing"):
         made.say_nothing  # noqa: B018

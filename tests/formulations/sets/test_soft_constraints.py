@@ -9,14 +9,14 @@ import pytest
 from formulations import (
     Infeasible,
     InvalidProblem,
+    PenalizedRanking,
     Proof,
     RankingSet,
-    SoftRanking,
     certify,
     confirm,
-    ranking_set,
+    constrained_ranking,
+    penalized,
     read_statement,
-    soft,
     solve,
     verify_integrality,
 )
@@ -49,16 +49,16 @@ SAID = {
         lambda o: beyond(held(o, {0, 1}), high=1) + beyond(held(o, {2, 4}), high=1),
     ),
     "between": (START.between(1, 2, documents=[0, 1, 2], name="c"), lambda o: beyond(held(o, {0, 1, 2}), 1, 2)),
-    "ban": (START.ban([0, 1], [0, 1], name="c"), lambda o: held(o, {0, 1}, range(2))),
-    "pin": (START.pin(4, 0, name="c"), lambda o: (o[0] != 4) + (4 in o[1:])),
-    "one of": (START.one_of([3, 4], name="c"), lambda o: int(o[0] not in (3, 4))),
+    "forbid": (START.forbid([0, 1], [0, 1], name="c"), lambda o: held(o, {0, 1}, range(2))),
+    "pin": (START.fix(4, 0, name="c"), lambda o: (o[0] != 4) + (4 in o[1:])),
+    "one of": (START.position_in([3, 4], name="c"), lambda o: int(o[0] not in (3, 4))),
     "before": (
-        START.before(3, 0, name="c"),
+        START.precedes(3, 0, name="c"),
         lambda o: (o[0] == 0) + sum(max(held(o, {0}, range(p + 1)) - held(o, {3}, range(p)), 0) for p in (1, 2)),
     ),
-    "if then": (START.if_then(0, [3, 4], name="c"), lambda o: max(held(o, {0}) - held(o, {3, 4}), 0)),
+    "if then": (START.implies(0, [3, 4], name="c"), lambda o: max(held(o, {0}) - held(o, {3, 4}), 0)),
     "apart": (
-        START.apart(2, documents=[0, 1, 2], name="c"),
+        START.min_distance(2, documents=[0, 1, 2], name="c"),
         lambda o: sum(beyond(held(o, {0, 1, 2}, (i, i + 1)), high=1) for i in range(2)),
     ),
     "a share": (
@@ -66,7 +66,7 @@ SAID = {
         lambda o: beyond(held(o, {0, 1, 2}, range(2)), high=1) + beyond(held(o, {0, 1, 2}), high=2),
     ),
     "rows": (
-        START.rows([np.arange(15.0), np.ones(15)], lower=[20, -np.inf], upper=[22, 2.5], name="c"),
+        START.add_rows([np.arange(15.0), np.ones(15)], lower=[20, -np.inf], upper=[22, 2.5], name="c"),
         lambda o: beyond(sum(N * i + j for i, j in enumerate(o)), 20, 22) + 0.5,
     ),
 }
@@ -77,10 +77,10 @@ SAID = {
 @pytest.mark.parametrize("name", SAID)
 def test_a_soft_constraint_costs_its_price_a_unit(name, price):
     stated, units = SAID[name]
-    admissible = stated.soft("c", price=price).at_most(2, documents=[0, 1, 2])
+    admissible = stated.penalized("c", penalty=price).at_most(2, documents=[0, 1, 2])
     rng = np.random.default_rng(len(name))
     for profit in (rng.normal(size=(K, N)), rng.integers(0, 2, (K, N)).astype(float)):
-        problem = ranking_set(profit, admissible)
+        problem = constrained_ranking(profit, admissible)
         best = max(profit[np.arange(K), o].sum() - price * units(o.tolist()) for o in EVERY if held(o, {0, 1, 2}) <= 2)
         solution = solve(problem)
         assert solution.value == pytest.approx(best, abs=1e-9 * max(1.0, price))
@@ -91,27 +91,27 @@ def test_a_soft_constraint_costs_its_price_a_unit(name, price):
 
 def test_units_are_those_of_broken_for_every_ranking():
     for stated, units in SAID.values():
-        admissible = stated.soft("c", price=1.0)
-        assert all(admissible.admits(order) for order in EVERY)
+        admissible = stated.penalized("c", penalty=1.0)
+        assert all(admissible.is_feasible(order) for order in EVERY)
         for order in EVERY:
             assert admissible.charge(order) == pytest.approx(float(units(order.tolist())))
-            assert sum(admissible.broken(order).values()) == pytest.approx(float(units(order.tolist())))
+            assert sum(admissible.violations(order).values()) == pytest.approx(float(units(order.tolist())))
 
 
 def test_every_solver_agrees_on_soft_rows():
     profit = np.random.default_rng(3).normal(size=(K, N))
-    whole = START.at_most(1, by=SITE, name="site").soft("site", price=0.5).at_least(1, documents=3)
-    found = check_problem(ranking_set(profit, whole), solvers=["auto", "highs", "cp_sat", "cvxpy:HIGHS"])
+    whole = START.at_most(1, by=SITE, name="site").penalized("site", penalty=0.5).at_least(1, documents=3)
+    found = check_problem(constrained_ranking(profit, whole), solvers=["auto", "highs", "cp_sat", "cvxpy:HIGHS"])
     assert len(found) == 4
-    cells = START.ban([0, 1], 0, name="late").soft("late", price=0.5).at_most(1, by=SITE)
-    assert solve(ranking_set(profit, cells)).solver == "scipy via cells at a price, collapsed assignment"
+    cells = START.forbid([0, 1], 0, name="late").penalized("late", penalty=0.5).at_most(1, by=SITE)
+    assert solve(constrained_ranking(profit, cells)).solver == "scipy via cells at a price, collapsed assignment"
 
 
 def test_a_fractional_widened_program_is_searched_and_proved():
     triangle = RankingSet(6, 3)
     for number, pair in enumerate(([0, 1], [1, 2], [0, 2])):
-        triangle = triangle.at_most(1, documents=pair, name=f"pair {number}").soft(f"pair {number}", price=5.0)
-    problem = ranking_set(np.outer([1.0, 0.9, 0.8], [3.0, 3.0, 3.0, 0.0, 0.0, 0.0]), triangle)
+        triangle = triangle.at_most(1, documents=pair, name=f"pair {number}").penalized(f"pair {number}", penalty=5.0)
+    problem = constrained_ranking(np.outer([1.0, 0.9, 0.8], [3.0, 3.0, 3.0, 0.0, 0.0, 0.0]), triangle)
     solution = solve(problem)
     assert (solution.value, solution.y.ndim, solution.solver) == (3.0, 2, "highs via widened integer program")
     certify(problem, solution, exact=True)
@@ -119,21 +119,21 @@ def test_a_fractional_widened_program_is_searched_and_proved():
 
 def test_prices_of_soft_rows_never_exceed_what_breaking_costs():
     profit = np.outer([1.0, 0.6, 0.5], [5.0, 4.0, 3.0, 2.0, 1.0])
-    admissible = START.at_most(1, documents=[0, 1, 2], name="few").soft("few", price=0.75)
-    solution = solve(ranking_set(profit, admissible))
+    admissible = START.at_most(1, documents=[0, 1, 2], name="few").penalized("few", penalty=0.75)
+    solution = solve(constrained_ranking(profit, admissible))
     assert solution.broken == {"few": 1.0}
     assert solution.dual["few"] == pytest.approx(0.75)
     assert solution.problem.bound(100.0 * solution.y) >= solution.value
 
 
 def test_integrality_is_asked_of_the_widened_statement():
-    whole = START.at_most(1, by=SITE, name="site").soft("site", price=0.5)
+    whole = START.at_most(1, by=SITE, name="site").penalized("site", penalty=0.5)
     answer = verify_integrality(whole)
     confirm(whole, answer)
     assert isinstance(answer, Proof)
     assert answer.shape[1] == N * K + 2  # a column for what each site is over
     nested = verify_integrality(START.at_most(1, documents=[0, 1, 2], positions=range(2), name="top"))
-    softly = START.at_most(1, documents=[0, 1, 2], positions=range(2), name="top").soft("top", price=1.0)
+    softly = START.at_most(1, documents=[0, 1, 2], positions=range(2), name="top").penalized("top", penalty=1.0)
     widened = verify_integrality(softly)
     confirm(softly, widened)
     assert widened.determinant == nested.determinant
@@ -145,32 +145,36 @@ def test_cvxpy_says_what_sets_say():
     stated = RankingSet.from_cvxpy(
         π,
         [
-            soft((cp.sum(π[:, [0, 1, 4]]) <= 1).set_label("few"), price=0.5),
-            soft((2 * π[0, 3] == 2).set_label("first"), price=0.25),
-            soft((π[:, 2] == 0).set_label("never"), price=1.0),
+            penalized((cp.sum(π[:, [0, 1, 4]]) <= 1).set_label("few"), penalty=0.5),
+            penalized((2 * π[0, 3] == 2).set_label("first"), penalty=0.25),
+            penalized((π[:, 2] == 0).set_label("never"), penalty=1.0),
             cp.sum(π[:2, [1, 2]]) >= 1,
         ],
     )
-    assert [(one.name, one.price) for one in stated.softened] == [("few", 0.5), ("first", 0.25), ("never", 1.0)]
+    assert [(one.name, one.penalty) for one in stated.soft_constraints] == [
+        ("few", 0.5),
+        ("first", 0.25),
+        ("never", 1.0),
+    ]
     for order in EVERY:
         π.value = np.eye(N)[order]
         few, first, never = held(order, {0, 1, 4}), order[0] != 3, held(order, {2})
         assert stated.charge(order) == pytest.approx(0.5 * beyond(few, high=1) + 0.25 * 2 * first + never)
-        assert stated.admits(order) == (held(order, {1, 2}, range(2)) >= 1)
-    with pytest.raises(InvalidProblem, match=r"RankingSet\(...\).soft"):
-        soft("few", price=1.0)
+        assert stated.is_feasible(order) == (held(order, {1, 2}, range(2)) >= 1)
+    with pytest.raises(InvalidProblem, match=r"RankingSet\(...\).penalized"):
+        penalized("few", penalty=1.0)
 
 
 def test_a_statement_file_says_what_python_says(tmp_path):
     file = tmp_path / "soft.toml"
     file.write_text(
         "documents = 5\npositions = 3\nweights = [3, 2, 1]\nscores = [5, 4, 3, 2, 1]\n"
-        "[[constraint]]\nat_most = 1\ndocuments = [0, 1]\nname = 'few'\nprice = 2\n"
+        "[[constraint]]\nat_most = 1\ndocuments = [0, 1]\nname = 'few'\npenalty = 2\n"
         "[[constraint]]\nat_least = 1\ndocuments = [4]\n",
         encoding="utf-8",
     )
     problem = read_statement(file)
-    assert isinstance(problem, SoftRanking)
+    assert isinstance(problem, PenalizedRanking)
     solution = solve(problem)
     best = max(
         (np.outer([3, 2, 1], [5, 4, 3, 2, 1])[np.arange(K), o].sum() - 2 * beyond(held(o, {0, 1}), high=1), o.tolist())
@@ -178,58 +182,58 @@ def test_a_statement_file_says_what_python_says(tmp_path):
         if 4 in o
     )
     assert (solution.value, solution.order.tolist()) == best
-    file.write_text(file.read_text(encoding="utf-8").replace("price = 2", "price = 'dear'"), encoding="utf-8")
-    with pytest.raises(InvalidProblem, match="constraint 1: price = 'dear' is no price"):
+    file.write_text(file.read_text(encoding="utf-8").replace("penalty = 2", "penalty = 'dear'"), encoding="utf-8")
+    with pytest.raises(InvalidProblem, match=r"constraint 1: The penalty of .* must be a number from 0.*got 'dear'"):
         read_statement(file)
 
 
 def test_sets_with_soft_constraints_are_joined_named_and_refused():
-    left = START.at_most(1, by=SITE, name="site").soft("site", price=0.5)
-    both = left & START.at_least(1, documents=3, name="site").soft("site", price=2.0)
-    assert [(one.name, one.price) for one in both.softened] == [("site", 0.5), ("site_2", 2.0)]
-    assert "site (soft, 0.5 a unit)" in str(left)
-    assert left.soft("site", price=3.0).softened[0].price == 3.0
-    with pytest.raises(InvalidProblem, match=r"no constraint is named 'cite'.*'site'"):
-        left.soft("cite", price=1.0)
-    with pytest.raises(InvalidProblem, match=r"no constraint is named \['site'\]"):
-        left.soft(["site"], price=1.0)
-    with pytest.raises(InvalidProblem, match=r"rounding = \['up'\] is none of"):
-        left.at_most_share(0.3, by=SITE, rounding=["up"])
-    with pytest.raises(InvalidProblem, match="price = -1 is no price"):
-        left.soft("site", price=-1)
-    with pytest.raises(InvalidProblem, match="ranking_set"):
+    left = START.at_most(1, by=SITE, name="site").penalized("site", penalty=0.5)
+    both = left & START.at_least(1, documents=3, name="site").penalized("site", penalty=2.0)
+    assert [(one.name, one.penalty) for one in both.soft_constraints] == [("site", 0.5), ("site_2", 2.0)]
+    assert "site (soft, penalty 0.5)" in str(left)
+    assert left.penalized("site", penalty=3.0).soft_constraints[0].penalty == 3.0
+    with pytest.raises(InvalidProblem, match=r"No constraint is named 'cite'.*'site'"):
+        left.penalized("cite", penalty=1.0)
+    with pytest.raises(InvalidProblem, match=r"No constraint is named \['site'\]"):
+        left.penalized(["site"], penalty=1.0)
+    with pytest.raises(InvalidProblem, match=r"got \['up'\]"):
+        left.at_most(share=0.3, by=SITE, rounding=["up"])
+    with pytest.raises(InvalidProblem, match=r"must be a number from 0.*got -1"):
+        left.penalized("site", penalty=-1)
+    with pytest.raises(InvalidProblem, match="constrained_ranking"):
         ConstrainedRanking(np.zeros((K, N)), left)
 
 
 def test_a_price_beyond_the_numbers_of_an_objective_is_named():
     stated = START.at_least(1, by=SITE, name="site")
-    with pytest.raises(InvalidProblem, match=r"price = 1e\+308 is no price of 'site'; give a number from 0 to 1e\+150"):
-        stated.soft("site", price=1e308)
-    with pytest.raises(InvalidProblem, match=r"price = 1e[+]308 is no price of 'site'"):
-        stated.repaired({"site": 1e308})
-    dear = stated.soft("site", price=1e150)
-    assert solve(ranking_set(np.zeros((K, N)), dear)).value == 0.0
+    with pytest.raises(InvalidProblem, match=r"The penalty of 'site' must be a number from 0 to 1e.150; got 1e.308"):
+        stated.penalized("site", penalty=1e308)
+    with pytest.raises(InvalidProblem, match=r"penalty of 'site' must be a number.*got 1e[+]308"):
+        stated.repair({"site": 1e308})
+    dear = stated.penalized("site", penalty=1e150)
+    assert solve(constrained_ranking(np.zeros((K, N)), dear)).value == 0.0
     with pytest.raises(InvalidProblem, match=r"breaking 'site' costs charge 2 × price 1e[+]150"):
-        SoftRanking(np.zeros((K, N)), dear, charge=2.0)
+        PenalizedRanking(np.zeros((K, N)), dear, charge=2.0)
 
 
 def test_an_empty_set_is_repaired_by_what_costs_least():
     empty = START.at_least(2, documents=[0, 1], name="old").at_least(2, documents=[2, 3], name="new")
     with pytest.raises(Infeasible):
         empty.check_nonempty()
-    found = empty.repaired(prices={"old": 3.0, "new": 1.0})
+    found = empty.repair(penalties={"old": 3.0, "new": 1.0})
     assert (found.broken, found.cost, found.bound, found.proved) == ({"new": 1.0}, 1.0, 1.0, True)
     assert str(found).endswith("breaks new by 1, at a cost of 1; none costs less")
-    assert empty.repaired(prices={"old": 1.0}).broken == {"old": 1.0}
+    assert empty.repair(penalties={"old": 1.0}).broken == {"old": 1.0}
     with pytest.raises(Infeasible, match="Conflict: old"):
-        empty.at_most(0, documents=[0, 1], name="none").repaired(prices={"new": 1.0})
-    with pytest.raises(InvalidProblem, match="no constraint is named 'odd'"):
-        empty.repaired(prices={"odd": 1.0})
-    with pytest.raises(InvalidProblem, match="no constraint is named 'odd'"):
-        empty.repaired(prices={1: 1.0, "odd": 1.0})
+        empty.at_most(0, documents=[0, 1], name="none").repair(penalties={"new": 1.0})
+    with pytest.raises(InvalidProblem, match="No constraint is named 'odd'"):
+        empty.repair(penalties={"odd": 1.0})
+    with pytest.raises(InvalidProblem, match="No constraint is named 'odd'"):
+        empty.repair(penalties={1: 1.0, "odd": 1.0})
     with pytest.raises(InvalidProblem, match="too far apart to be weighed in one sum"):
-        empty.repaired(prices={"old": 1e12, "new": 1.0})
-    assert str(START.repaired()).startswith("Nothing has to be broken")
+        empty.repair(penalties={"old": 1e12, "new": 1.0})
+    assert str(START.repair()).startswith("Nothing has to be broken")
 
 
 @pytest.mark.every(7)
@@ -240,15 +244,19 @@ def test_repairs_against_all_rankings(seed):
     for number in range(4):
         documents, positions = np.flatnonzero(rng.random(N) < 0.5), np.flatnonzero(rng.random(K) < 0.7)
         word = ("at_least", "at_most", "exactly")[number % 3]
-        stated = stated.say(word, int(rng.integers(0, 3)), documents=documents, positions=positions, name=f"c{number}")
+        stated = stated.add(word, int(rng.integers(0, 3)), documents=documents, positions=positions, name=f"c{number}")
         prices[f"c{number}"] = float(rng.choice([0.5, 1.0, 2.0]))
-    stated = stated.ban(rng.integers(0, N, 1), name="c4")
+    stated = stated.forbid(rng.integers(0, N, 1), name="c4")
     prices["c4"] = 0.75
     if seed % 2:
         del prices["c4"]
-    must = [order for order in EVERY if seed % 2 == 0 or (not stated.allowed.all() and stated.allowed[0][order].all())]
-    least = min(sum(prices[name] * off for name, off in stated.broken(o).items() if name in prices) for o in must)
-    found = stated.repaired(prices)
+    must = [
+        order
+        for order in EVERY
+        if seed % 2 == 0 or (not stated.allowed_cells.all() and stated.allowed_cells[0][order].all())
+    ]
+    least = min(sum(prices[name] * off for name, off in stated.violations(o).items() if name in prices) for o in must)
+    found = stated.repair(prices)
     assert found.cost == pytest.approx(least)
     assert found.proved
 
@@ -270,7 +278,7 @@ def test_repairs_at_prices_far_apart_cost_the_least(dear):
             early = sum(j in groups[2] for j in order[:2])
             return prices["a"] * max(3 - inside[0], 0) + prices["b"] * inside[1] + prices["c"] * early
 
-        found = stated.repaired(prices)
+        found = stated.repair(prices)
         assert found.cost == pytest.approx(min(map(cost, permutations(range(5), 4))), rel=1e-12)
         assert found.cost == pytest.approx(cost(found.order.tolist()), rel=1e-12)
         assert found.proved

@@ -46,7 +46,7 @@ def drawn(rng):
         elif word == 3:
             stated = stated.at_most(1, by=rng.integers(0, 3, n).tolist(), positions=positions, name=name)
         else:
-            stated = stated.before(*rng.permutation(n)[:2].tolist(), name=name)
+            stated = stated.precedes(*rng.permutation(n)[:2].tolist(), name=name)
     return stated
 
 
@@ -79,7 +79,7 @@ def test_advice_makes_refuted_sets_whole(seed):
             fewer = [c for c in admissible.constraints if c.name == name or c in several.admissible.constraints]
             fewer += [c for c in several.admissible.constraints if c.name in several.changes and c.name != name]
             again = RankingSet(admissible.documents, admissible.positions, tuple(fewer))
-            if again.room == again.positions:
+            if again.max_positions == again.positions:
                 assert isinstance(verify_integrality(again), Witness)
 
 
@@ -91,8 +91,8 @@ def test_each_kind_of_change_is_found_and_said():
     assert {"new": "nested groups"} in [one.changes for one in advice(crossing)]
     site = RankingSet(10, 4).at_most(1, by=[*"aabbccddee"], name="site").at_most(1, documents=[0, 2], positions=[0, 1])
     assert {"at_most": "both"} in [one.changes for one in advice(site)]
-    banned = RankingSet(5, 3).before(3, 0, name="first")
-    assert all(one.admissible.allowed[0, 0] == 0 for one in advice(banned))
+    banned = RankingSet(5, 3).precedes(3, 0, name="first")
+    assert all(one.admissible.allowed_cells[0, 0] == 0 for one in advice(banned))
 
 
 def test_what_is_whole_gets_no_advice_and_what_is_no_set_is_refused():

@@ -25,16 +25,16 @@ def drawn(seed, most=6):
     if rng.random() < 0.5:
         held = held.at_most(int(rng.integers(1, 3)), by=rng.integers(0, 2, n), name="site")
     if rng.random() < 0.4:
-        held = held.before(0, 1, name="order")
+        held = held.precedes(0, 1, name="order")
     if rng.random() < 0.4:
-        held = held.rows(rng.normal(size=(1, k * n)), lower=-0.5, upper=0.7, name="any")
+        held = held.add_rows(rng.normal(size=(1, k * n)), lower=-0.5, upper=0.7, name="any")
     if rng.random() < 0.3:
         held = held.exactly(int(rng.integers(0, k)), documents=rng.random(n) < 0.5, name="exact")
     if rng.random() < 0.3:
-        held = held.ban([int(rng.integers(n))], positions=[int(rng.integers(k))], name="ban")
+        held = held.forbid([int(rng.integers(n))], positions=[int(rng.integers(k))], name="ban")
     for name in [one.name for one in held.constraints]:
         if rng.random() < 0.5:
-            held = held.soft(name, price=float(rng.choice([0.0, 0.2, 1.0, 5.0])))
+            held = held.penalized(name, penalty=float(rng.choice([0.0, 0.2, 1.0, 5.0])))
     tied = rng.random() < 0.4
     draw = (lambda size: rng.integers(-2, 3, size).astype(float)) if tied else (lambda size: rng.normal(size=size))
     batch = SetBatch(
@@ -54,7 +54,7 @@ def without_quicker_ways(seeds, most):
     """Those of the drawn that are no matching of positions and blocks."""
     for seed in seeds:
         held, batch = drawn(seed, most)
-        if held.softened or held.stated.blocks_of is None:
+        if held.soft_constraints or held.compiled.blocks_of is None:
             yield seed, held, batch
 
 
@@ -110,7 +110,9 @@ def test_shuffled_documents_have_the_same_best_rankings():
     for shuffle in (np.arange(n), rng.permutation(n), rng.permutation(n)):
         held = RankingSet(n, k)
         for at, flag in enumerate(flags):
-            held = held.at_most(2, documents=flag[shuffle], name=f"genre {at}").soft(f"genre {at}", price=0.2 * at)
+            held = held.at_most(2, documents=flag[shuffle], name=f"genre {at}").penalized(
+                f"genre {at}", penalty=0.2 * at
+            )
         held = held.at_most(1, documents=flags[0][shuffle], positions=range(3), name="top")
         ends = np.array([0, n]), np.array([0, k])
         answer = solve_sets(SetBatch([held], score[shuffle], gain[shuffle], weights[1], weights[0], *ends))
@@ -153,9 +155,11 @@ def test_a_toll_never_rises_above_the_price_and_nothing_is_paid_that_counts_noth
     scores, none = np.array([6.0, 4.0, 2.5, 1.2, 1.1, 1.0]), np.zeros(n)
     decay, ends = np.array([1.0, 0.6, 0.5]), (np.array([0, n]), np.array([0, 3]))
     for price, order, value in ((0.5, [0, 1, 2], 8.65), (1.0, [0, 1, 3], 8.0), (4.0, [0, 3, 4], 7.27)):
-        batch = SetBatch([held.soft("site", price=price)], scores, none, none[:3], decay, *ends)
+        batch = SetBatch([held.penalized("site", penalty=price)], scores, none, none[:3], decay, *ends)
         answer = solve_sets(batch)
         assert (answer.order.tolist(), answer.way[0]) == (order, "groups")
         assert answer.value[0] == pytest.approx(value) == answer.bound[0]
-        free = solve_sets(SetBatch([held.soft("site", price=price)], scores, none, none[:3], decay, *ends, np.zeros(1)))
+        free = solve_sets(
+            SetBatch([held.penalized("site", penalty=price)], scores, none, none[:3], decay, *ends, np.zeros(1))
+        )
         assert free.value[0] == pytest.approx(9.65)

@@ -30,9 +30,9 @@ def drawn(seed, most=6):
     if rng.random() < 0.3:
         admissible = admissible.exactly(int(rng.integers(0, k + 1)), documents=topic == 0, name="exact")
     if rng.random() < 0.3:
-        admissible = admissible.ban([int(rng.integers(n))], positions=[int(rng.integers(k))])
+        admissible = admissible.forbid([int(rng.integers(n))], positions=[int(rng.integers(k))])
     if rng.random() < 0.2:
-        admissible = admissible.pin(int(rng.integers(n)), int(rng.integers(k)))
+        admissible = admissible.fix(int(rng.integers(n)), int(rng.integers(k)))
     tied = rng.random() < 0.5
 
     def draw(size):
@@ -57,7 +57,7 @@ def feasible(seeds, most=6):
             problem[0].check_nonempty()
         except Infeasible:
             continue
-        if problem[0].stated.blocks_of is None:
+        if problem[0].compiled.blocks_of is None:
             yield seed, problem
 
 
@@ -72,8 +72,8 @@ def test_no_ranking_beats_the_answer_and_its_prices_prove_it(seeds):
         seen += 1
         form = batch[0]
         orders = [np.array(order) for order in permutations(range(form.documents), form.positions)]
-        best = max(form.value(order) for order in orders if form.admissible.admits(order))
-        assert form.admissible.admits(answer.order), seed
+        best = max(form.value(order) for order in orders if form.admissible.is_feasible(order))
+        assert form.admissible.is_feasible(answer.order), seed
         assert answer.value[0] == pytest.approx(form.value(answer.order), abs=form.rounding), seed
         assert answer.value[0] == pytest.approx(best, abs=form.rounding), seed
         assert best - form.rounding <= answer.bound[0] <= best + 1e-9 * (1.0 + form.scale), seed
@@ -88,7 +88,7 @@ def test_larger_ones_agree_with_the_flow_of_the_usual_solver(seeds):
         answer, usual = solve_sets(batch), solve(batch[0])
         seen += answer.way[0] == "groups"
         assert answer.value[0] == pytest.approx(usual.value, abs=1e-9 * (1.0 + batch[0].scale)), seed
-        assert batch[0].admissible.admits(answer.order)
+        assert batch[0].admissible.is_feasible(answer.order)
     assert seen > 0.3 * len(seeds)
 
 
@@ -124,8 +124,8 @@ def test_groups_that_cross_ask_tolls_and_what_tolls_leave_open_is_cut_in_cases(s
         ways[answer.way[0]] = ways.get(answer.way[0], 0) + 1
         form = batch[0]
         orders = (np.array(order) for order in permutations(range(form.documents), form.positions))
-        best = max(form.value(order) for order in orders if form.admissible.admits(order))
-        assert form.admissible.admits(answer.order), seed
+        best = max(form.value(order) for order in orders if form.admissible.is_feasible(order))
+        assert form.admissible.is_feasible(answer.order), seed
         assert answer.value[0] == pytest.approx(best, abs=1e-9 * (1.0 + form.scale)), seed
         assert answer.bound[0] >= best - form.rounding, seed
         if answer.way[0].startswith("groups"):
@@ -155,7 +155,7 @@ def test_larger_groups_that_cross_agree_with_the_usual_solver_whatever_was_asked
 
 def test_interpreted_and_compiled_do_the_same():
     for _, (admissible, scores, gain, discount, decay) in feasible(range(60)):
-        groups = NestedGroups.of(admissible.stated)
+        groups = NestedGroups.of(admissible.compiled)
         if groups is None:
             continue
         answers = []
@@ -174,15 +174,15 @@ def test_interpreted_and_compiled_do_the_same():
 def test_what_is_no_tree_of_groups_is_not_taken_for_one():
     base = RankingSet(6, 4)
     held = np.arange(6)
-    assert NestedGroups.of(base.at_most(2, documents=held < 4).at_most(1, documents=held < 2).stated) is not None
-    assert NestedGroups.of(base.at_most(2, documents=held < 4).at_most(1, documents=held > 2).stated) is None
-    assert NestedGroups.of(base.at_most(1, documents=held < 3, positions=[0, 1]).stated) is None
-    assert NestedGroups.of(base.before(0, 1).stated) is None
+    assert NestedGroups.of(base.at_most(2, documents=held < 4).at_most(1, documents=held < 2).compiled) is not None
+    assert NestedGroups.of(base.at_most(2, documents=held < 4).at_most(1, documents=held > 2).compiled) is None
+    assert NestedGroups.of(base.at_most(1, documents=held < 3, positions=[0, 1]).compiled) is None
+    assert NestedGroups.of(base.precedes(0, 1).compiled) is None
     rows = np.zeros((1, 4, 6))
     rows[0, :, :2] = 0.5
-    assert NestedGroups.of(base.rows(rows.reshape(1, -1), upper=1.0, name="half").stated) is None
+    assert NestedGroups.of(base.add_rows(rows.reshape(1, -1), upper=1.0, name="half").compiled) is None
     below = -np.ones((1, 4, 6)) * (held < 3)
-    tree = NestedGroups.of(base.rows(below.reshape(1, -1), lower=-2.0, upper=-1.0, name="negative").stated)
+    tree = NestedGroups.of(base.add_rows(below.reshape(1, -1), lower=-2.0, upper=-1.0, name="negative").compiled)
     assert (tree.low.tolist(), tree.high.tolist(), tree.leaf.tolist()) == ([1], [2], [0, 0, 0, 1, 1, 1])
 
 
@@ -193,5 +193,5 @@ def test_an_empty_set_is_said_to_be_empty():
 
 
 def test_a_forced_solver_is_asked():
-    problem = next(problem for seed, problem in feasible(range(50)) if NestedGroups.of(problem[0].stated))
+    problem = next(problem for seed, problem in feasible(range(50)) if NestedGroups.of(problem[0].compiled))
     assert solve_sets(batch_of(problem), "highs").way[0].startswith("highs")

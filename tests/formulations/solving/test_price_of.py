@@ -5,7 +5,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from formulations import Infeasible, InvalidProblem, RankingSet, integrality_gap, price_of, ranking_set, solve
+from formulations import Infeasible, InvalidProblem, RankingSet, constrained_ranking, integrality_gap, price_of, solve
 from formulations.solving.sensitivity import PriceCurve, limit_of
 
 N, K = 6, 3
@@ -44,12 +44,12 @@ SWEPT = {
 def test_every_point_is_the_best_ranking_there_and_every_price_a_line_above_all(name, rank_one):
     state, kept = SWEPT[name]
     rng = np.random.default_rng(len(name))
-    start = state(RankingSet(N, K).ban(5, 0))
+    start = state(RankingSet(N, K).forbid(5, 0))
     for _ in range(3):
         profit = rng.normal(size=(K, N))
         if rank_one:
             profit = np.outer([3.0, 2.0, 1.0], rng.normal(size=N))
-        curve = price_of(ranking_set(profit, start), "q", range(4))
+        curve = price_of(constrained_ranking(profit, start), "q", range(4))
         truth = [best(profit, lambda o, at=at: o[0] != 5 and kept(o, at)) for at in range(4)]
         np.testing.assert_allclose(curve.value, truth, atol=1e-9)
         there = ~curve.empty
@@ -58,7 +58,7 @@ def test_every_point_is_the_best_ranking_there_and_every_price_a_line_above_all(
         for at in np.flatnonzero(there).tolist():
             lines = curve.relaxed[at] + curve.price[at] * (curve.limits - curve.limits[at])
             assert (lines[there] >= curve.value[there] - 1e-9).all()
-            gap = integrality_gap(ranking_set(profit, limit_of(start, "q").at(float(at)))).absolute
+            gap = integrality_gap(constrained_ranking(profit, limit_of(start, "q").at(float(at)))).absolute
             assert curve.relaxed[at] - curve.value[at] == pytest.approx(gap, abs=1e-6)
             assert curve.whole[at] == (gap <= 1e-6)
 
@@ -76,7 +76,7 @@ def test_prices_say_what_the_next_unit_gains_where_the_program_is_whole():
 def test_the_curve_says_where_the_program_stops_being_whole():
     profit = np.outer([4.0, 4.0, 3.0], [3.0, 0, 1, 2]) - np.outer([5.0, 2, 2], [2.0, 0, 1, 3])
     quota = RankingSet(4, 3).at_most(2, documents=[0, 1], positions=range(2), name="top")
-    curve = price_of(ranking_set(profit, quota), "top", range(3))
+    curve = price_of(constrained_ranking(profit, quota), "top", range(3))
     assert curve.value.tolist() == [6.0, 7.0, 9.0]
     assert curve.whole.tolist() == [True, False, True]
     assert curve.relaxed[1] == pytest.approx(7.5)
@@ -86,7 +86,7 @@ def test_the_curve_says_where_the_program_stops_being_whole():
 def test_several_problems_have_mean_and_spread_and_one_row_is_swept_by_its_name():
     rng = np.random.default_rng(4)
     start = RankingSet(N, K).at_most(3, by=SITE, name="site")
-    problems = [ranking_set(np.outer([3.0, 2.0, 1.0], rng.normal(size=N)), start) for _ in range(5)]
+    problems = [constrained_ranking(np.outer([3.0, 2.0, 1.0], rng.normal(size=N)), start) for _ in range(5)]
     curves = price_of(problems, "site", range(4))
     assert curves.empty.sum(axis=0).tolist() == [5, 0, 0, 0]
     assert curves.shared == 0
@@ -133,8 +133,8 @@ def test_curves_that_share_no_problem_say_which_limits_to_drop():
 
 def test_soft_constraints_are_swept_too():
     profit = np.outer([3.0, 2.0, 1.0], [6.0, 5.0, 4.0, 3.0, 2.0, 1.0])
-    soft = RankingSet(N, K).at_most(1, documents=[0, 1, 2], name="q").soft("q", price=1.0)
-    curve = price_of(ranking_set(profit, soft), "q", range(4))
+    soft = RankingSet(N, K).at_most(1, documents=[0, 1, 2], name="q").penalized("q", penalty=1.0)
+    curve = price_of(constrained_ranking(profit, soft), "q", range(4))
     truth = [max(profit[np.arange(K), o].sum() - max(held(o, [0, 1, 2]) - at, 0) for o in EVERY) for at in range(4)]
     np.testing.assert_allclose(curve.value, truth, atol=1e-9)
     assert (curve.price <= 1.0 + 1e-12).all()
@@ -143,8 +143,16 @@ def test_soft_constraints_are_swept_too():
 @pytest.mark.parametrize("dear", [1e3, 1e6, 1e9])
 def test_prices_beside_a_dear_constraint_are_lines_above_all_rankings(dear):
     profit = np.outer([1.0, 0.6, 0.5], [6.0, 5.0, 4.0, 3.0, 2.0, 1.0])
-    stated = RankingSet(N, K).chain([5, 0], name="chain").at_most(1, documents=[0, 1], positions=range(2), name="q")
-    curve = price_of(ranking_set(profit, stated.soft("chain", price=dear).soft("q", price=0.3)), "q", [0, 0.5, 1, 2])
+    stated = (
+        RankingSet(N, K)
+        .precedence_chain([5, 0], name="chain")
+        .at_most(1, documents=[0, 1], positions=range(2), name="q")
+    )
+    curve = price_of(
+        constrained_ranking(profit, stated.penalized("chain", penalty=dear).penalized("q", penalty=0.3)),
+        "q",
+        [0, 0.5, 1, 2],
+    )
 
     def truth(limit):
         kept = [o for o in map(list, EVERY) if 0 not in o or (5 in o and o.index(5) < o.index(0))]
@@ -174,7 +182,7 @@ def test_limits_that_admit_the_same_rankings_are_one_problem(name, solved):
     state, kept = SWEPT[name]
     profit = np.random.default_rng(7).normal(size=(K, N))
     limits = [*range(-5, 20), 0.5, 2.5, 10**8]
-    curve = price_of(ranking_set(profit, state(RankingSet(N, K))), "q", limits)
+    curve = price_of(constrained_ranking(profit, state(RankingSet(N, K))), "q", limits)
     assert len(solved) <= 8
     np.testing.assert_allclose(curve.value, [best(profit, lambda o, at=at: kept(o, at)) for at in limits], atol=1e-9)
     assert curve.limits.tolist() == limits
@@ -189,7 +197,7 @@ def test_limits_that_admit_the_same_rankings_are_one_problem(name, solved):
 def test_rows_of_any_weights_are_solved_as_far_as_they_reach(solved):
     weights = np.random.default_rng(3).normal(size=(K, N))
     profit = np.outer([3.0, 2.0, 1.0], np.arange(N))
-    start = RankingSet(N, K).rows(weights.ravel()[None], upper=[9.0], name="q")
+    start = RankingSet(N, K).add_rows(weights.ravel()[None], upper=[9.0], name="q")
     limits = [-50.0, -9.0, 0.0, 0.1, 1.0, 3.0, 5.0, 9.0, 1e9]
     curve = price_of(start, "q", limits, profit=profit)
     truth = [best(profit, lambda o, at=at: weights[np.arange(K), o].sum() <= at) for at in limits]
@@ -199,15 +207,15 @@ def test_rows_of_any_weights_are_solved_as_far_as_they_reach(solved):
 
 def test_a_soft_limit_costs_more_with_every_unit_beyond_what_there_is():
     profit = np.outer([3.0, 2.0, 1.0], [6.0, 5.0, 4.0, 3.0, 2.0, 1.0])
-    soft = RankingSet(N, K).at_least(1, documents=[3, 4], name="q").soft("q", price=2.0)
-    curve = price_of(ranking_set(profit, soft), "q", [-9, 0, 3, 10, 100])
+    soft = RankingSet(N, K).at_least(1, documents=[3, 4], name="q").penalized("q", penalty=2.0)
+    curve = price_of(constrained_ranking(profit, soft), "q", [-9, 0, 3, 10, 100])
     truth = [max(profit[np.arange(K), o].sum() - 2.0 * max(at - held(o, [3, 4]), 0) for o in EVERY)
              for at in curve.limits]  # fmt: skip
     np.testing.assert_allclose(curve.value, truth, atol=1e-9)
 
 
 def test_more_limits_than_are_solved_are_refused():
-    problem = ranking_set(np.zeros((K, N)), RankingSet(N, K).at_most(2, by=SITE, name="site"))
+    problem = constrained_ranking(np.zeros((K, N)), RankingSet(N, K).at_most(2, by=SITE, name="site"))
     for limits in (range(1, 10**8), iter(range(10**8))):
         with pytest.raises(InvalidProblem, match=r"more than 10000, .*a shorter range, or one with a step"):
             price_of(problem, "site", limits)
@@ -218,8 +226,8 @@ def test_more_limits_than_are_solved_are_refused():
 
 
 def test_what_cannot_be_swept_is_said():
-    stated = RankingSet(N, K).between(1, 2, documents=[0, 1], name="some").ban(3, name="never")
-    problem = ranking_set(np.zeros((K, N)), stated)
+    stated = RankingSet(N, K).between(1, 2, documents=[0, 1], name="some").forbid(3, name="never")
+    problem = constrained_ranking(np.zeros((K, N)), stated)
     for name, limits, said in (
         ("none", range(3), r"no constraint is named 'none'.*'some'"),
         ("never", range(3), "forbids cells and has no limit"),
@@ -253,8 +261,8 @@ def test_a_set_that_is_empty_as_it_stands_is_swept_to_where_it_holds_a_ranking()
     ("side", "far", "loose"), [("at least", 1e300, -1e300), ("at least", 1e17, 0.0), ("at most", -1e300, 1e300)]
 )
 def test_a_limit_that_breaks_a_soft_constraint_beyond_counting_is_named(side, far, loose):
-    stated = getattr(RankingSet(N, K), side.replace(" ", "_"))(1, by=SITE, name="site").soft("site", price=2.0)
-    problem = ranking_set(np.eye(K, N), stated)
+    stated = getattr(RankingSet(N, K), side.replace(" ", "_"))(1, by=SITE, name="site").penalized("site", penalty=2.0)
+    problem = constrained_ranking(np.eye(K, N), stated)
     with pytest.raises(InvalidProblem, match=r"limit -?1e\+\d+ of 'site' is beyond what doubles count"):
         price_of(problem, "site", [1, far])
     assert price_of(problem, "site", [loose]).value.tolist() == [3.0]

@@ -13,8 +13,8 @@ from formulations import (
     Status,
     accepting,
     certify,
+    constrained_ranking,
     integrality_gap,
-    ranking_set,
     solve,
 )
 from formulations.bridges.narrowing import quick_proof
@@ -43,11 +43,11 @@ def constrained(admissible, random):
         lambda: admissible.exactly(1, documents=some, positions=place),
         lambda: admissible.at_least(1, documents=some, positions=place),
         lambda: admissible.at_most(1, documents=random.random(n) < 0.4),
-        lambda: admissible.ban(random.random(n) < 0.3, place),
-        lambda: admissible.pin(x, int(random.integers(k))),
-        lambda: admissible.before(x, y),
-        lambda: admissible.rows(random.integers(-1, 3, (1, k * n)), upper=k),
-        lambda: admissible.rows(random.integers(0, 10, (1, k * n)) / 10, upper=0.6 * k),
+        lambda: admissible.forbid(random.random(n) < 0.3, place),
+        lambda: admissible.fix(x, int(random.integers(k))),
+        lambda: admissible.precedes(x, y),
+        lambda: admissible.add_rows(random.integers(-1, 3, (1, k * n)), upper=k),
+        lambda: admissible.add_rows(random.integers(0, 10, (1, k * n)) / 10, upper=0.6 * k),
     ]
     return kinds[int(random.integers(len(kinds)))]()
 
@@ -64,7 +64,7 @@ def problem_of(seed):
         tied = random.random() < 0.5
         profit = random.integers(0, 3, (k, n)).astype(float) if tied else random.normal(size=(k, n))
         try:
-            return ranking_set(profit, admissible)
+            return constrained_ranking(profit, admissible)
         except Infeasible:
             continue
     raise AssertionError(f"no problem for seed {seed}")
@@ -91,13 +91,14 @@ def test_all_values_agree_and_no_bound_excludes_them(answers):
         assert "highs" in solutions
         best = max(solution.value for solution in solutions.values())
         for spec, solution in solutions.items():
-            assert problem.admissible.admits(solution.order), (seed, spec)
+            assert problem.admissible.is_feasible(solution.order), (seed, spec)
             assert solution.value >= best - problem.rounding, (seed, spec, solution, best)
             assert solution.bound >= best - problem.rounding, (seed, spec, solution, best)
         if problem.documents <= SMALL:
             every = permutations(range(problem.documents), problem.positions)
             assert best == pytest.approx(
-                max(problem.value(np.array(o)) for o in every if problem.admissible.admits(o)), abs=problem.rounding
+                max(problem.value(np.array(o)) for o in every if problem.admissible.is_feasible(o)),
+                abs=problem.rounding,
             ), seed
 
 
@@ -109,7 +110,7 @@ def test_each_answer_is_certified(answers):
             exact = turn == seed % len(solutions)
             certificate = certify(problem, solution, exact=exact)
             assert certificate.violation == 0
-            rows = problem.admissible.stated
+            rows = problem.admissible.compiled
             if exact and (BlockCollapse.of(rows) is not None or LaminarNetwork.of(rows) is not None):
                 assert certificate.gap == 0, (seed, solution)
 
@@ -120,7 +121,7 @@ def test_solvers_that_stay_inside_the_face_come_back_whole(answers, spec):
     whole = 0
     for _, problem, by_solver in answers:
         if spec in by_solver and (
-            quick_proof(problem.admissible.stated) is not None or integrality_gap(problem).integral
+            quick_proof(problem.admissible.compiled) is not None or integrality_gap(problem).integral
         ):
             assert by_solver[spec] is not None
             assert by_solver[spec].status is Status.OPTIMAL

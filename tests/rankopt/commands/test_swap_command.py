@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from formulations import LinearProgram, QuadraticProgram, RankingSet, ranking_set
+from formulations import LinearProgram, QuadraticProgram, RankingSet, constrained_ranking
 from formulations.problems.program import write
 from rankopt.cli import rankopt
 from rankopt.data import load_sample, write_svmlight
@@ -106,7 +106,7 @@ def called_with(*arguments):
 def folder(tmp_path_factory):
     here = tmp_path_factory.mktemp("problems")
     rng = np.random.default_rng(0)
-    problem = ranking_set(rng.normal(size=(3, 8)), RankingSet(8, 3).at_most(1, by=[0, 0, 1, 1, 2, 2, 3, 3]))
+    problem = constrained_ranking(rng.normal(size=(3, 8)), RankingSet(8, 3).at_most(1, by=[0, 0, 1, 1, 2, 2, 3, 3]))
     write(problem.program, here / "set.mps")
     write(LinearProgram([1.0, 2.0], [[1.0, 1.0]], [0.0], [1.0], [0.0] * 2, [1.0] * 2).program, here / "small.lp")
     square = QuadraticProgram(np.eye(2), [-1.0, 0.5], [[1.0, 1.0]], [1.0], [np.inf], [0.0] * 2, [1.0] * 2)

@@ -37,18 +37,18 @@ at_least = 1
 documents = { site = "c" }
 positions = [0, 1]
 [[constraint]]
-ban = [0]
+forbid = [0]
 positions = [2]
 [[constraint]]
-pin = 2
+fix = 2
 position = 2
 [[constraint]]
-before = [1, 4]
+precedes = [1, 4]
 [[constraint]]
 exactly = 1
 documents = [3, 4]
 [[constraint]]
-rows = [[1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]]
+add_rows = [[1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]]
 upper = 0
 """
 
@@ -70,17 +70,17 @@ def test_every_word_reads_as_it_is_said(tmp_path):
         .at_most(1, by=["a", "a", "b", "c", "c"])
         .at_most(1, by=[("x", "y"), "x", "y", "z", ()], name="topic")
         .at_least(1, documents=[3, 4], positions=range(2))
-        .ban(0, 2)
-        .pin(2, 2)
-        .before(1, 4)
+        .forbid(0, 2)
+        .fix(2, 2)
+        .precedes(1, 4)
         .exactly(1, documents=[3, 4])
-        .rows(np.eye(1, 15), upper=0)
+        .add_rows(np.eye(1, 15), upper=0)
     )
-    assert (read.stated.matrix != said.stated.matrix).nnz == 0
-    assert np.array_equal(read.stated.upper, said.stated.upper)
+    assert (read.compiled.matrix != said.compiled.matrix).nnz == 0
+    assert np.array_equal(read.compiled.upper, said.compiled.upper)
     orders = list(permutations(range(5), 3))
-    assert [read.admits(order) for order in orders] == [said.admits(order) for order in orders]
-    assert any(read.admits(order) for order in orders)
+    assert [read.is_feasible(order) for order in orders] == [said.is_feasible(order) for order in orders]
+    assert any(read.is_feasible(order) for order in orders)
 
 
 def test_a_proof(tmp_path):
@@ -157,7 +157,7 @@ def test_a_repair_that_fails_does_not_hide_the_conflict(tmp_path, monkeypatch):
     def failing(self):
         raise SolverFailed("no repair was found in 30 seconds")
 
-    monkeypatch.setattr(RankingSet, "repaired", failing)
+    monkeypatch.setattr(RankingSet, "repair", failing)
     done = run(tmp_path, EMPTY)
     assert isinstance(done.exception, Infeasible)
     assert "The least broken ranking is not known: no repair was found in 30 seconds" in done.output
@@ -178,13 +178,16 @@ TWO = (("at_most", 0), ("at_least", 1))
         ("matrix = [[nan]]", "must be finite"),
         ("matrix = [1]", "dimension"),
         (SITES + '[[constraint]]\nat_most = 1\nby = "color"', "constraint 1: there is no list 'color'"),
-        (SITES + "[[constraint]]\nby = 'site'", "it needs one of at_most"),
-        (SITES + "[[constraint]]\nat_most = 1\nban = [1]", "has at_most and ban"),
-        (SITES + "[[constraint]]\nat_most = 1\ndocument = 1", "takes documents, positions, by and name"),
-        (SITES + "[[constraint]]\nat_most = 1.5", "constraint 1: count = 1.5"),
-        (SITES + "[[constraint]]\nbefore = [1]", "constraint 1: before = "),
-        (SITES + "[[constraint]]\nbefore = [1, 1]", "cannot stand before itself"),
-        (SITES + "[[constraint]]\nat_most = 1\ndocuments = [9]", "names 9"),
+        (SITES + "[[constraint]]\nby = 'site'", "it needs one of the kinds at_most.*got none"),
+        (SITES + "[[constraint]]\nat_most = 1\nforbid = [1]", "got at_most and forbid"),
+        (
+            SITES + "[[constraint]]\nat_most = 1\ndocument = 1",
+            "takes count, share, documents, positions, by.* and penalty",
+        ),
+        (SITES + "[[constraint]]\nat_most = 1.5", "constraint 1: count must be an integer, 0 or more; got 1.5"),
+        (SITES + "[[constraint]]\nprecedes = [1]", "constraint 1: precedes.. needs two documents"),
+        (SITES + "[[constraint]]\nprecedes = [1, 1]", "cannot precede itself"),
+        (SITES + "[[constraint]]\nat_most = 1\ndocuments = [9]", "from 0 to 4; got 9"),
         (SITES + "[constraint]\nat_most = 1", "two brackets"),
         ("documents = 2\npositions = 1\nweights = [1.0]", "give both"),
         ("documents = 2\npositions = 1\nprofit = [[1.0]]", "profit has shape"),
@@ -205,7 +208,7 @@ def test_a_file_that_cannot_be_used_ends_with_three(tmp_path, monkeypatch, text,
 
 def test_rows_are_called_after_their_attribute(tmp_path):
     admissible = read_statement(write(tmp_path, SITES + '[[constraint]]\nat_most = 1\nby = "site"'))
-    assert admissible.broken([0, 1, 2]) == {"site['a.org']": 1.0}
+    assert admissible.violations([0, 1, 2]) == {"site['a.org']": 1.0}
 
 
 SWEPT = """
@@ -322,7 +325,7 @@ def test_refuted_sets_and_fractional_optima_get_advice_and_soft_ones_say_what_br
     assert f"rankopt verify {file} --sensitivity a=0:2 --sensitivity b=0:2 --report {page}" in shown
     file.write_text(head + pairs.split("[[constraint]]")[1].join(["[[constraint]]", "price = 0.5\n"]), encoding="utf-8")
     text = CliRunner().invoke(rankopt, ["verify", str(file)]).stdout
-    assert "Broken at the optimum, at its price: a by 1" in text
-    file.write_text(head + pairs.replace("at_most", "price = 0.5\nat_most"), encoding="utf-8")
+    assert "Violated at the optimum, at a penalty: a by 1" in text
+    file.write_text(head + pairs.replace("at_most", "penalty = 0.5\nat_most"), encoding="utf-8")
     text = CliRunner().invoke(rankopt, ["verify", str(file)]).stdout
     assert "Advice speaks of hard constraints only" in text

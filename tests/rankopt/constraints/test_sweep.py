@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from formulations.errors import Infeasible
-from formulations.gallery.assignments import ranking_set
+from formulations.gallery.assignments import constrained_ranking
 from formulations.solving.solve import solve
 from rankopt.constraints import Admissible
 from rankopt.data import Queries
@@ -58,7 +58,7 @@ def test_a_rule_asks_no_more_than_a_query_has_positions_and_nothing_where_it_has
     for at, limit in enumerate(range(3)):
         best = enumerated(queries, scores, lambda rows, limit=limit: NEW[rows[:2]].sum() >= limit)
         assert found.value[:, at] == pytest.approx(best, nan_ok=True)
-    cut = Admissible(3, short="cut").at_most(1, by="site").price_of("site", [1, 2], queries, scores)
+    cut = Admissible(3, on_infeasible="truncate").at_most(1, by="site").price_of("site", [1, 2], queries, scores)
     assert not cut.empty.any()
 
 
@@ -90,7 +90,7 @@ def test_a_ranker_sweeps_with_its_own_scores_and_weights():
 
 def test_what_cannot_be_swept_is_refused_by_name():
     queries = asked()
-    with pytest.raises(OptionError, match="no rule is named 'sites'"):
+    with pytest.raises(OptionError, match="No constraint is named 'sites'"):
         BY_SITE.price_of("sites", [1], queries, np.zeros(12))
     for limits, said in ((3, "no numbers"), ([], "give some"), (range(10**8), "more than 10000")):
         with pytest.raises(OptionError, match=said):
@@ -106,12 +106,12 @@ def restated(queries, scores, admissible):
     for start, stop in pairwise(queries.offsets.tolist()):
         own = {name: values[start:stop] for name, values in queries.attributes.items()}
         try:
-            one = admissible.on(own, stop - start)
+            one = admissible.for_query(own, stop - start)
         except Infeasible:
             found.append(np.nan)
             continue
         weights = 1.0 / np.log2(np.arange(2.0, one.positions + 2.0))
-        found.append(solve(ranking_set(np.outer(weights, scores[start:stop]), one)).value)
+        found.append(solve(constrained_ranking(np.outer(weights, scores[start:stop]), one)).value)
     return np.array(found)
 
 
@@ -143,12 +143,6 @@ TWO_SIDED = {
         lambda limit: Admissible(3).at_most(limit, by="site").at_most(1, by="site", positions=range(2)),
         lambda rows, limit: (of_sites(rows) <= limit).all() and (of_sites(rows[:2]) <= 1).all(),
     ),
-    "one prefix of a named share": (
-        Admissible(3).at_most(share=0.5, by="site", name="half"), "half, first 3", None, [1, 2, 3],
-        lambda limit: Admissible(3).at_most(1, by="site", positions=range(2)).at_most(limit, by="site")
-        if limit < 3 else Admissible(3).at_most(1, by="site", positions=range(2)),
-        lambda rows, limit: (of_sites(rows[:2]) <= 1).all() and (len(rows) < 3 or (of_sites(rows) <= limit).all()),
-    ),
     "a rule that is called as a row of sets is": (
         Admissible(3).at_most(2, by="site", name="position").at_most(2, by="site"), "position", None, [1, 2],
         lambda limit: Admissible(3).at_most(limit, by="site"),
@@ -175,19 +169,19 @@ def test_several_rules_of_one_name_are_not_swept_as_if_they_were_one():
     queries, scores = asked(), np.zeros(12)
     by_site = {"by": "site"}
     several = {
-        "2 rules are called 'site'.*name=": Admissible(3).at_most(2, by="site").at_most(1, by="site", positions=[0, 1]),
-        "2 rules are called 'site', each": Admissible(3).at_most(share=0.5, **by_site),
-        "2 rules are called 'site', each with": Admissible(3).apart(2, **by_site),
-        "both sides, each a rule of its own; say side='at most' or": Admissible(3).between(0, 2, **by_site),
+        "one constraint named 'site'; got 2.*name=": Admissible(3)
+        .at_most(2, by="site")
+        .at_most(1, by="site", positions=[0, 1]),
+        "one limit.*got 'site', a constraint of kind at_most": Admissible(3).at_most(share=0.5, **by_site),
+        "one limit.*got 'site', a constraint of kind min_distance": Admissible(3).min_distance(2, **by_site),
+        "both sides; got side=None. Give side='at most' or": Admissible(3).between(0, 2, **by_site),
     }
     for said, admissible in several.items():
         with pytest.raises(OptionError, match=said):
             admissible.price_of("site", [1, 2], queries, scores)
-    with pytest.raises(OptionError, match=r"2 rules are called 'h'.*sweep one of them: 'h, from 0', 'h, from 1'"):
-        Admissible(3).apart(2, by="site", name="h").price_of("h", [1, 2], queries, scores)
-    both = Admissible(3).at_most(2, by="site", name="h").apart(2, by="site", name="h")
-    assert both.price_of("h", [2], queries, scores).name == "h at most"
-    with pytest.raises(OptionError, match="side = 'exactly' is neither"):
+    both = Admissible(3).at_most(2, by="site", name="h").min_distance(2, by="site", name="h")
+    assert both.price_of("h", [2], queries, scores, side="at most").name == "h at most"
+    with pytest.raises(OptionError, match="got side='exactly'"):
         Admissible(3).between(0, 2, by="site").price_of("site", [1], queries, scores, side="exactly")
 
 

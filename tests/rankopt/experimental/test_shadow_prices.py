@@ -39,7 +39,11 @@ def counts(site, order):
 def test_no_limit_gains_more_than_its_price_and_the_others_gain_nothing(seed):
     ranker, features, qid, attributes = drawn(seed)
     limits = {"a": 1, "b": 1, "c": 2}
-    admissible = Admissible(4, short="cut").at_most(limits, by="site").at_least(1, documents="new", positions=range(2))
+    admissible = (
+        Admissible(4, on_infeasible="truncate")
+        .at_most(limits, by="site")
+        .at_least(1, documents="new", positions=range(2))
+    )
     found = shadow_prices(ranker, features, qid=qid, attributes=attributes, constraints=admissible)
     scores = ranker.predict(features)
     priced = {(one.query, one.row, one.side): one.price for one in found.limits}
@@ -48,7 +52,7 @@ def test_no_limit_gains_more_than_its_price_and_the_others_gain_nothing(seed):
     for query in range(4):
         own = qid == query
         s, site, new = scores[own], attributes["site"][own], attributes["new"][own]
-        k = admissible.on({name: values[own] for name, values in attributes.items()}, 6).positions
+        k = admissible.for_query({name: values[own] for name, values in attributes.items()}, 6).positions
 
         def allowed(order, looser=None, least=1, site=site, new=new):
             held = counts(site, order)

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from formulations import RankingSet, ranking, ranking_set
+from formulations import RankingSet, constrained_ranking, ranking
 from rankopt.errors import DataError, OptionError
 from rankopt.experiments import Limits, Outcome, Row, SolverSwap, Tape, changes, read_rows
 from rankopt.experiments.regression import (
@@ -103,7 +103,7 @@ def test_the_mean_factor_is_geometric():
 def recorded(tmp_path_factory):
     path = tmp_path_factory.mktemp("swap") / "rows.jsonl"
     rng = np.random.default_rng(0)
-    problems = [ranking_set(rng.normal(size=(3, 8)), RankingSet(8, 3).at_most(1, by=[0, 0, 1, 1, 2, 2, 3, 3]))]
+    problems = [constrained_ranking(rng.normal(size=(3, 8)), RankingSet(8, 3).at_most(1, by=[0, 0, 1, 1, 2, 2, 3, 3]))]
     problems += [ranking(rng.normal(size=5), np.zeros(5), discount=[1.0, 0.5], decay=[2.0, 1.0]) for _ in range(2)]
     limits = Limits(problem=60.0, tape=300.0)
     SolverSwap(problems=problems, argmax=("exact", "highs"), repeats=3, limits=limits).run(path)

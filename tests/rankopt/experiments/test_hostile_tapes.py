@@ -7,7 +7,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from formulations import RankingSet, ranking, ranking_set, solve
+from formulations import RankingSet, constrained_ranking, ranking, solve
 from formulations.testing.instances import FORMS, instances
 from rankopt.errors import DataError
 from rankopt.experiments import Outcome, SolverSwap, Tape
@@ -30,8 +30,8 @@ def every(tmp_path_factory):
     """A tape of one problem of every form: its JSON and its arrays."""
     folder = tmp_path_factory.mktemp("tapes")
     forms = [next(iter(instances(form)))[1] for form in FORMS]
-    blocks = RankingSet(4, 2).at_most(1, by=["a", "a", "b", None]).ban([0], positions=[1])
-    forms += [ranking_set(np.arange(8.0).reshape(2, 4), blocks)]
+    blocks = RankingSet(4, 2).at_most(1, by=["a", "a", "b", None]).forbid([0], positions=[1])
+    forms += [constrained_ranking(np.arange(8.0).reshape(2, 4), blocks)]
     return saved(Tape.of(forms), folder / "good.npz")
 
 

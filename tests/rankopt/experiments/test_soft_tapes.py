@@ -2,14 +2,16 @@
 
 import numpy as np
 
-from formulations import RankingSet, ranking_set, solve
+from formulations import RankingSet, constrained_ranking, solve
 from rankopt.experiments.replay import tied_pairs
 from rankopt.experiments.traces import Packed, unpacked
 
 
 def test_a_soft_problem_is_stored_and_read():
-    stated = RankingSet(5, 3).at_most(1, documents=[0, 1, 2], name="few").ban(4, 0, name="late")
-    problem = ranking_set(np.outer([3.0, 2.0, 1.0], [5.0, 4.0, 3.0, 2.0, 1.0]), stated.soft("few", price=0.5))
+    stated = RankingSet(5, 3).at_most(1, documents=[0, 1, 2], name="few").forbid(4, 0, name="late")
+    problem = constrained_ranking(
+        np.outer([3.0, 2.0, 1.0], [5.0, 4.0, 3.0, 2.0, 1.0]), stated.penalized("few", penalty=0.5)
+    )
     packed = Packed()
     number = packed.add(problem)
     (again,) = unpacked(packed.records, packed.arrays, [number])
@@ -19,8 +21,8 @@ def test_a_soft_problem_is_stored_and_read():
 
 
 def test_an_exchange_that_pays_another_sum_is_no_tie():
-    free = RankingSet(3, 2).at_most(0, documents=[0], name="none").soft("none", price=0.0)
-    problem = ranking_set(np.ones((2, 3)), free)
+    free = RankingSet(3, 2).at_most(0, documents=[0], name="none").penalized("none", penalty=0.0)
+    problem = constrained_ranking(np.ones((2, 3)), free)
     assert tied_pairs(problem, np.array([1, 2])) == 3
-    dear = ranking_set(np.ones((2, 3)), free.soft("none", price=1.0))
+    dear = constrained_ranking(np.ones((2, 3)), free.penalized("none", penalty=1.0))
     assert tied_pairs(dear, np.array([1, 2])) == 1

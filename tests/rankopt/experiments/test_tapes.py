@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from formulations import RankingSet, margin_dual, ranking, ranking_set, solve
+from formulations import RankingSet, constrained_ranking, margin_dual, ranking, solve
 from formulations.testing.instances import FORMS, instances
 from rankopt.constraints import Admissible
 from rankopt.data import load_sample
@@ -37,7 +37,7 @@ def test_a_tape_of_any_form_is_read_back_as_it_was(form, tmp_path):
 def test_every_stored_class_is_what_the_table_says_and_sets_are_stored_once():
     shared = RankingSet(4, 2).at_most(1, by=["a", "a", "b", None])
     packed = Packed()
-    numbers = [packed.add(ranking_set(np.full((2, 4), float(i)), shared)) for i in range(3)]
+    numbers = [packed.add(constrained_ranking(np.full((2, 4), float(i)), shared)) for i in range(3)]
     assert [record["class"] for record in packed.records].count("RankingSet") == 1
     back = unpacked(packed.records, packed.arrays, numbers)
     assert back[0].admissible is back[2].admissible
@@ -90,7 +90,7 @@ def test_ties_are_pairs_whose_exchange_costs_nothing():
     flat = ranking(np.zeros(3), np.zeros(3), discount=[1.0, 0.5, 0.2], decay=[3.0, 2.0, 1.0])
     assert tied_pairs(flat, np.arange(3)) == 3
     blocks = RankingSet(4, 2).at_most(1, by=["a", "a", "b", "b"])
-    equal = ranking_set(np.ones((2, 4)), blocks)
+    equal = constrained_ranking(np.ones((2, 4)), blocks)
     # 0 and 2 may change places, 0 may go for 1, 2 for 3; 0 for 3 or 2 for 1 would take two documents of one block.
     assert tied_pairs(equal, np.array([0, 2])) == 3
     assert tied_pairs(margin_dual([[1.0]], [1.0], lam=1.0), np.ones(1)) is None

@@ -117,9 +117,9 @@ def test_under_constraints_regret_is_from_the_best_admissible_ranking(name, seed
     scores, row = ranker.predict(features), 0
     for query in range(5):
         own = qid == query
-        admitted = admissible.on({key: attributes[key][own] for key in admissible.attributes}, int(own.sum()))
+        admitted = admissible.for_query({key: attributes[key][own] for key in admissible.attributes}, int(own.sum()))
         regrets, bounds, most = written_out(
-            parse("nDCG@3"), parse_decay("log"), grades[own], scores[own], admitted.admits, admitted.positions
+            parse("nDCG@3"), parse_decay("log"), grades[own], scores[own], admitted.is_feasible, admitted.positions
         )
         if most <= 1e-12:
             continue

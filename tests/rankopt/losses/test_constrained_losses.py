@@ -118,7 +118,7 @@ class InOrder:
 def test_the_loss_passes_the_checks_of_every_loss(bound):
     """Sites that follow the grades move with the documents when these are shuffled; documents stand in the order of
     their contents, as training puts them, so ties between those that the set tells apart fall by these."""
-    admissible = Admissible(3, short="cut").at_most(1, by="site")
+    admissible = Admissible(3, on_infeasible="truncate").at_most(1, by="site")
 
     def build(grades, offsets):
         rows = np.lexsort((grades, np.repeat(np.arange(offsets.size - 1), np.diff(offsets))))

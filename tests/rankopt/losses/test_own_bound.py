@@ -77,7 +77,7 @@ def trained(bound, kind):
     if kind == "slots":
         return MatchingRanker(bound=bound, lam=0.1).fit(X, y, qid=qid), Queries.from_arrays(X, y, qid=qid)
     columns = {"site": np.random.default_rng(0).integers(0, 3, len(y))} if kind == "set" else {}
-    rule = Admissible(3, short="cut").at_most(1, by="site") if kind == "set" else None
+    rule = Admissible(3, on_infeasible="truncate").at_most(1, by="site") if kind == "set" else None
     ranker = LargeMarginRanker("nDCG@3", bound=bound, lam=0.1, constraints=rule, w0="zeros")
     queries = Queries.from_arrays(X, y, qid=qid, attributes=columns)
     return ranker.fit(queries), queries

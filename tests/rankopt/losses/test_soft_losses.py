@@ -85,8 +85,8 @@ def test_planes_lie_below_the_majorant_and_touch_it(bound, name):
 @pytest.mark.parametrize("bound", BOUNDS)
 def test_a_price_beyond_all_else_is_the_hard_constraint(bound):
     grades, attributes, offsets, scores = drawn(5)
-    hard = Admissible(3, short="cut").at_most(1, documents="new", positions=range(2), name="quota")
-    dear = hard.soft("quota", price=1e3)
+    hard = Admissible(3, on_infeasible="truncate").at_most(1, documents="new", positions=range(2), name="quota")
+    dear = hard.penalized("quota", penalty=1e3)
     batches = [batch_of(one, grades, attributes, offsets) for one in (hard, dear)]
     at = [MarginLoss.build(batch, bound_named(bound)).at(scores) for batch in batches]
     apart = batches[1].best - batches[0].best  # regret is measured from what breaks it too
@@ -106,8 +106,8 @@ def learnable(seed=0, queries=8, n=6):
 @pytest.mark.parametrize("bound", BOUNDS)
 def test_training_closes_its_gap_and_ranking_is_the_best_of_all(bound, tmp_path):
     features, grades, qid, attributes = learnable()
-    rules = Admissible(3).at_most(1, by="site").soft("site", price=0.1).at_least(1, documents="new", name="new")
-    rules = rules.soft("new", price=0.25)
+    rules = Admissible(3).at_most(1, by="site").penalized("site", penalty=0.1).at_least(1, documents="new", name="new")
+    rules = rules.penalized("new", penalty=0.25)
     assert eval(repr(rules)) == rules
     ranker = LargeMarginRanker("nDCG@3", bound=bound, lam=0.1, tol=1e-3, constraints=rules)
     ranker.fit(features, grades, qid=qid, attributes=attributes)
@@ -117,7 +117,7 @@ def test_training_closes_its_gap_and_ranking_is_the_best_of_all(bound, tmp_path)
     weights = ranker._shown_weights(3, 6)
     for q, order in orders.items():
         rows = np.flatnonzero(qid == q)
-        own = rules.on({name: values[rows] for name, values in attributes.items()}, 6)
+        own = rules.for_query({name: values[rows] for name, values in attributes.items()}, 6)
         worth = [weights @ scores[rows][list(o)] - own.charge(o) for o in permutations(range(6), 3)]
         shown = np.searchsorted(rows, order)
         assert weights @ scores[rows][shown] - own.charge(shown) == pytest.approx(max(worth))
@@ -145,7 +145,7 @@ def test_tightness_takes_off_what_references_pay(name):
 
 
 def test_a_loss_is_not_below_0_where_the_best_ranking_pays_more_than_it_is_worth():
-    rules = Admissible(1).at_most(0, documents="bad", name="bad").soft("bad", price=2.5)
+    rules = Admissible(1).at_most(0, documents="bad", name="bad").penalized("bad", penalty=2.5)
     bad = {"bad": np.array([True, False, False])}
     batch = batch_of(rules, np.array([2.0, 1.0, 0.0]), bad, np.array([0, 3]), "DCG@1")
     for bound in BOUNDS:  # net of its price the first document is worth less than the second, and the scores show it
@@ -179,7 +179,7 @@ def sites_of(seed):
 def test_bounds_of_majorants_lie_below_them_whatever_was_paid_before(method, bound):
     for seed, price in enumerate([0.3, 1.0]):
         features, grades, sites, known = sites_of(seed)
-        rules = Admissible(3).at_most(1, by="site").soft("site", price=price)
+        rules = Admissible(3).at_most(1, by="site").penalized("site", penalty=price)
         tol = 0.03 if method == "block_frank_wolfe" else 1e-3
         ranker = LargeMarginRanker("DCG@3", bound=bound, lam=0.1, tol=tol, constraints=rules, w0="zeros", method=method)
         ranker.fit(features, grades, qid=np.repeat(np.arange(3), 5), attributes={"site": sites})
@@ -204,11 +204,13 @@ def test_bounds_of_majorants_lie_below_them_whatever_was_paid_before(method, bou
 
 
 def test_names_and_prices_of_rules_are_checked_and_empty_sets_repaired():
-    with pytest.raises(OptionError, match=r"no rule is named 'genre'.*'site'"):
-        SETS["sites"].soft("genre", price=1.0)
-    with pytest.raises(OptionError, match="price = nan is no price of 'site'"):
-        SETS["sites"].soft("site", price=float("nan"))
+    with pytest.raises(OptionError, match=r"No constraint is named 'genre'.*'site'"):
+        SETS["sites"].penalized("genre", penalty=1.0)
+    with pytest.raises(OptionError, match=r"penalty of 'site' must be a number.*got nan"):
+        SETS["sites"].penalized("site", penalty=float("nan"))
     strict = Admissible(3).at_most(1, by="site")
-    found = strict.repaired({"site": np.array(["a", "a", "b"])}, 3)
+    found = strict.repair({"site": np.array(["a", "a", "b"])}, 3)
     assert (found.broken, found.cost) == ({"site['a']": 1.0}, 1.0)
-    assert strict.soft("site", price=0.5).on({"site": np.array(["a", "a", "b"])}, 3).charge([0, 1, 2]) == 0.5
+    assert (
+        strict.penalized("site", penalty=0.5).for_query({"site": np.array(["a", "a", "b"])}, 3).charge([0, 1, 2]) == 0.5
+    )

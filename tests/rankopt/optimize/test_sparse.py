@@ -211,7 +211,7 @@ def test_engines_give_the_same_bits_and_a_checkpoint_goes_on(tmp_path):
 def test_constraints_and_an_eval_set_go_with_it():
     X, y, qid = made(queries=20, features=4)
     site = np.arange(len(y)) % 3
-    rule = Admissible(3, short="cut").at_most(1, by="site")
+    rule = Admissible(3, on_infeasible="truncate").at_most(1, by="site")
     ranker = LargeMarginRanker("nDCG@3", penalty="l1", lam=0.01, constraints=rule)
     ranker.fit(X, y, qid=qid, attributes={"site": site}, eval_set=(X, y), eval_qid=qid, eval_attributes={"site": site})
     assert 0.0 < ranker.eval_score_ <= 1.0

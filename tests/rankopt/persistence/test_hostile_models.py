@@ -126,6 +126,12 @@ def params(**changes):
     return lambda manifest: {**manifest, "params": {**manifest["params"], **changes}}
 
 
+def stating(**fields):
+    """Admissible rankings with one constraint of these fields."""
+    spec = {"record": "record:ConstraintSpec", "fields": fields}
+    return {"record": "record:Admissible", "fields": {"k": 2, "specs": {"tuple": [spec]}}}
+
+
 def nested(depth):
     value = 0
     for _ in range(depth):
@@ -171,13 +177,14 @@ def nested(depth):
         (params(alpha={"record": "solver:exact", "fields": {"command": "rm"}}), "no field 'command'"),
         (params(alpha={"record": "record:Stop", "fields": {}}), "no record"),
         (params(alpha={"record": "record:Certificate", "fields": {}}), "cannot be built"),
-        (params(alpha={"record": "record:Admissible", "fields": {"k": 0}}), "cannot be built from its fields .k = 0"),
-        (params(alpha={"record": "record:Admissible", "fields": {"k": 2, "rules": ["x"]}}), "cannot be built"),
-        (params(alpha={"record": "record:Rule", "fields": {"word": "eval"}}), "cannot be built"),
-        (params(alpha={"record": "record:Rule", "fields": {"word": "ban", "documents": ["x"]}}), "cannot be built"),
-        (params(alpha={"record": "record:Rule", "fields": {"word": "ban", "positions": [0.5]}}), "cannot be built"),
-        (params(alpha={"record": "record:Rule", "fields": {"word": "at most", "by": "x", "count": {"tuple": [{"tuple": [
-            [], 1]}]}}}), "cannot be built"),
+        (params(alpha={"record": "record:Admissible", "fields": {"k": 0}}), "its fields .k must be a positive integer"),
+        (params(alpha={"record": "record:Admissible", "fields": {"k": 2, "specs": ["x"]}}), "cannot be built"),
+        (params(alpha=stating(kind="eval")), "cannot be built"),
+        (params(alpha=stating(kind="forbid", documents=["x"])), "cannot be built"),
+        (params(alpha=stating(kind="forbid", positions=[0.5])), "cannot be built"),
+        (params(alpha=stating(kind="at_most", by="x", args={"tuple": [{"tuple": [{"tuple": [[], 1]}]}]})), "be built"),
+        (params(alpha=stating(kind="at_most", args=5)), "cannot be built"),
+        (params(alpha=stating(kind="at_most", options=5)), "cannot be built"),
         (params(alpha={"member": "record:Stop", "name": "__init__"}), "no member"),
         (params(measure=5), "a parameter has a value that cannot work .A measure cannot be 5"),
         (params(measure=["nDCG"]), "A measure cannot be"),

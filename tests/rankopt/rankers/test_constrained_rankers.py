@@ -19,7 +19,7 @@ from rankopt.measures import evaluate
 from rankopt.optimize import METHODS
 from rankopt.rankers import LargeMarginRanker, PairwiseRanker, RegressionRanker, load_model
 
-SITES = Admissible(4, short="cut").at_most(1, by="site")
+SITES = Admissible(4, on_infeasible="truncate").at_most(1, by="site")
 QUOTA = Admissible(4).at_least(1, documents="new", positions=range(2))
 M = 12
 
@@ -40,10 +40,10 @@ def data():
 
 def best_by_brute_force(admissible, attributes, scores, weights):
     """The largest Σ weights_i s_π(i) over the admissible rankings of one query."""
-    one = admissible.on(attributes, scores.size)
+    one = admissible.for_query(attributes, scores.size)
     orders = np.array(list(permutations(range(scores.size), one.positions)))
     values = scores[orders] @ weights[: one.positions]
-    return next(float(values[place]) for place in np.argsort(-values) if one.admits(orders[place]))
+    return next(float(values[place]) for place in np.argsort(-values) if one.is_feasible(orders[place]))
 
 
 @pytest.mark.parametrize("admissible", [SITES, QUOTA], ids=["sites", "quota"])
@@ -65,7 +65,7 @@ def test_any_ranker_shows_the_best_admissible_ranking(ranker, weights, admissibl
     for query, rows in [*shown.items()][:4]:
         members = np.flatnonzero(qid == query)
         own = {name: values[members] for name, values in attributes.items()}
-        assert admissible.on(own, members.size).admits(np.searchsorted(members, rows))
+        assert admissible.for_query(own, members.size).is_feasible(np.searchsorted(members, rows))
         best = best_by_brute_force(admissible, own, scores[members], weights)
         assert weights[: rows.size] @ scores[rows] == pytest.approx(best, abs=1e-9)
     first = ranker.rank(features, qid, k=2, attributes=attributes, constraints=admissible)
@@ -113,7 +113,7 @@ def test_the_gap_closes_under_constraints(bound, method, admissible, data):
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_reaches_the_objective_of_soft_constraints_within_its_gap(method, data):
     features, grades, qid, attributes = data
-    options = {"bound": "convex", "lam": 1.0, "constraints": SITES.soft("site", price=0.05)}
+    options = {"bound": "convex", "lam": 1.0, "constraints": SITES.penalized("site", penalty=0.05)}
     ranker = LargeMarginRanker(method=method, tol=2e-2, **options).fit(features, grades, qid=qid, attributes=attributes)
     found = ranker.certificate_
     best = LargeMarginRanker(tol=1e-6, **options).fit(features, grades, qid=qid, attributes=attributes).certificate_
@@ -174,7 +174,7 @@ def test_a_document_may_have_several_labels(data):
     features, grades, qid, _ = data
     rng = np.random.default_rng(1)
     genres = [tuple(rng.choice(6, 2, replace=False).tolist()) for _ in range(grades.size)]
-    admissible = Admissible(3, short="cut").at_most(1, by="genres")
+    admissible = Admissible(3, on_infeasible="truncate").at_most(1, by="genres")
     ranker = LargeMarginRanker(lam=1.0, tol=0.1, constraints=admissible)
     for given in (genres, pd.Series(genres), [list(pair) for pair in genres]):
         shown = ranker.fit(features, grades, qid=qid, attributes={"genres": given}).rank(
@@ -247,9 +247,9 @@ def test_what_is_chosen_on_other_queries_is_judged_under_the_set(data):
 def test_a_saved_ranker_keeps_its_constraints(data, tmp_path):
     features, grades, qid, attributes = data
     admissible = (
-        Admissible(3, short="cut")
+        Admissible(3, on_infeasible="truncate")
         .at_most({"1": 1, "2": 0}, by="site", name="cap")
-        .ban(documents={"site": "3", "new": True}, positions=[0])
+        .forbid(documents={"site": "3", "new": True}, positions=[0])
     )
     ranker = LargeMarginRanker(lam=1.0, constraints=admissible).fit(features, grades, qid=qid, attributes=attributes)
     ranker.save(tmp_path / "model")
@@ -286,7 +286,7 @@ def test_deployment_names_what_is_missing_and_the_query_without_room(data):
     ranker = RegressionRanker().fit(features, grades, qid=qid, attributes=attributes)
     with pytest.raises(DataError, match="'site', which is missing"):
         ranker.rank(features, qid, constraints=SITES)
-    with pytest.raises(DataError, match=r"query \d+ has no admissible ranking.*site\[.*short='cut'"):
+    with pytest.raises(DataError, match=r"query \d+ has no admissible ranking.*site\[.*on_infeasible='truncate'"):
         ranker.rank(features, qid, attributes=attributes, constraints=Admissible(8).at_most(1, by="site"))
     with pytest.raises(OptionError, match="constraints cannot be a str"):
         ranker.score(features, grades, qid=qid, attributes=attributes, constraints="site")

@@ -90,7 +90,7 @@ def test_path_evaluation_and_checkpoint(tmp_path):
 def test_constraints_hold_where_it_is_shown():
     X, y, qid = made()
     site = np.random.default_rng(0).integers(0, 3, len(y))
-    rule = Admissible(3, short="cut").at_most(1, by="site")
+    rule = Admissible(3, on_infeasible="truncate").at_most(1, by="site")
     ranker = LossRanker("pairwise", lam=0.1, constraints=rule).fit(X, y, qid=qid, attributes={"site": site})
     for shown in ranker.rank(X, qid=qid, attributes={"site": site}).values():
         assert len(set(site[shown])) == len(shown) >= 2

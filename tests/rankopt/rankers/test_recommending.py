@@ -86,11 +86,11 @@ RULES = {
     "overlapping": Admissible(3).at_most(1, by="genre"),
     "two each": Admissible(4).at_most(2, by="genre").at_least(1, documents="new"),
     "exact": Admissible(3).exactly(1, documents="new").at_most(2, by="genre"),
-    "first": Admissible(3).at_most(1, by="genre", positions=range(2)).ban(documents={"genre": "c"}, positions=0),
+    "first": Admissible(3).at_most(1, by="genre", positions=range(2)).forbid(documents={"genre": "c"}, positions=0),
     "owed": Admissible(4).at_least({"a": 2, "b": 1}, by="genre").at_most(3, documents={"genre": "a"}),
-    "if then": Admissible(3).if_then({"genre": "a"}, {"genre": "b"}).at_most(2, by="genre"),
-    "before": Admissible(3).before({"genre": "a"}, {"genre": "b"}).at_most(2, by="genre"),
-    "chain": Admissible(4).chain([{"genre": "c"}, {"genre": "a"}, "new"]).at_least(1, documents="new"),
+    "if then": Admissible(3).implies({"genre": "a"}, {"genre": "b"}).at_most(2, by="genre"),
+    "before": Admissible(3).precedes({"genre": "a"}, {"genre": "b"}).at_most(2, by="genre"),
+    "chain": Admissible(4).precedence_chain([{"genre": "c"}, {"genre": "a"}, "new"]).at_least(1, documents="new"),
     "nested": Admissible(4).at_most(2, documents="new"),
 }
 
@@ -113,17 +113,17 @@ def test_admissible_lists_are_the_best_of_all(rules):
             weights = 1 / np.log2(np.arange(2, k + 2))
             attributes = {name: values[free] for name, values in ratings.attributes.items()}
             try:
-                allowed = admissible.on(attributes, free.size)
+                allowed = admissible.for_query(attributes, free.size)
             except Exception:
                 with pytest.raises(DataError, match=f"user {user} has no admissible ranking"):
                     ranker.recommend([user], admissible=admissible)
                 continue
             orders = np.array(list(permutations(range(free.size), k)))
             values = scores[orders] @ weights
-            best = next(values[place] for place in np.argsort(-values) if allowed.admits(orders[place]))
+            best = next(values[place] for place in np.argsort(-values) if allowed.is_feasible(orders[place]))
             found = ranker.recommend([user], admissible=admissible)
             places = np.searchsorted(free, found[user])
-            assert allowed.admits(places)
+            assert allowed.is_feasible(places)
             assert weights @ scores[places] == pytest.approx(best, abs=1e-9)
             checked += 1
     assert checked > 3
@@ -146,10 +146,10 @@ def test_few_candidates_hold_the_best_list(films, ranker, first, more, monkeypat
         free = np.setdiff1d(np.arange(films.n_items), seen)
         scores = ranker.predict([(user, item) for item in films.items[free].tolist()])
         weights = 1 / np.log2(np.arange(2, 8))
-        allowed = admissible.on({"genre": films.attributes["genre"][free]}, free.size)
+        allowed = admissible.for_query({"genre": films.attributes["genre"][free]}, free.size)
         best = solve(ConstrainedRanking(np.outer(weights, scores - scores.min()), allowed))
         places = np.searchsorted(free, films.item_index(lists[user]))
-        assert allowed.admits(places)
+        assert allowed.is_feasible(places)
         assert weights @ (scores[places] - scores.min()) == pytest.approx(best.value, rel=1e-9)
     assert lists.slowest[0] in (1, 2, 3)
 
@@ -157,7 +157,7 @@ def test_few_candidates_hold_the_best_list(films, ranker, first, more, monkeypat
 def test_an_item_that_a_rule_calls_for_is_a_candidate():
     """If one of a stands, one of b must: it may have the lowest score of all."""
     genre = np.array([*"aaaaaccccccbb"], dtype=object)
-    rules = Admissible(3).if_then({"genre": "a"}, {"genre": "b"})
+    rules = Admissible(3).implies({"genre": "a"}, {"genre": "b"})
     found = ConstrainedRecommender.of(rules, {"genre": genre}, 13).best(np.arange(13.0, 0.0, -1.0), "ann")
     assert found.tolist() == [0, 1, 11]
 
@@ -166,8 +166,8 @@ def test_items_that_others_wait_for_are_candidates():
     """The best, a, wait for b, worse than all c, and b for d, the worst; where b costs too much, c are listed."""
     genre = np.array([*"aaaaaccccccbbd"], dtype=object)
     scores = np.arange(14.0, 0.0, -1.0) + 100.0 * (genre == "a")
-    one = Admissible(3).before({"genre": "b"}, {"genre": "a"})
-    two = Admissible(3).chain([{"genre": "d"}, {"genre": "b"}, {"genre": "a"}])
+    one = Admissible(3).precedes({"genre": "b"}, {"genre": "a"})
+    two = Admissible(3).precedence_chain([{"genre": "d"}, {"genre": "b"}, {"genre": "a"}])
     for rules, dearer, listed in ((one, 0.0, [11, 0, 1]), (one, 1e3, [5, 6, 7]), (two, 0.0, [13, 11, 0])):
         found = ConstrainedRecommender.of(rules, {"genre": genre}, 14).best(scores - dearer * (genre == "b"), "ann")
         assert found.tolist() == listed
@@ -181,21 +181,21 @@ def test_lists_under_precedences_are_the_best_of_all_items(seed):
     genre = np.empty(8, dtype=object)
     genre[:] = [tuple(g for g in GENRES if random.random() < 0.4) or None for _ in range(8)]
     new, scores = random.random(8) < 0.5, random.normal(size=8)
-    rules = Admissible(3).before({"genre": "a"}, {"genre": "b"}, name="order").at_most(2, by="genre")
-    rules = rules.before("new", {"genre": "c"}) if seed % 2 else rules.before({"genre": "b"}, "new", name="two")
-    rules = rules.soft("order", price=float(random.choice([0.0, 0.1, 1.0]))) if seed % 3 else rules
-    stated = rules.on({"genre": genre, "new": new}, 8)
+    rules = Admissible(3).precedes({"genre": "a"}, {"genre": "b"}, name="order").at_most(2, by="genre")
+    rules = rules.precedes("new", {"genre": "c"}) if seed % 2 else rules.precedes({"genre": "b"}, "new", name="two")
+    rules = rules.penalized("order", penalty=float(random.choice([0.0, 0.1, 1.0]))) if seed % 3 else rules
+    stated = rules.for_query({"genre": genre, "new": new}, 8)
     weights = 1.0 / np.log2(np.arange(2.0, 5.0))
-    lists = [np.array(order) for order in permutations(range(8), 3) if stated.admits(order)]
+    lists = [np.array(order) for order in permutations(range(8), 3) if stated.is_feasible(order)]
     best = max(weights @ scores[order] - stated.charge(order) for order in lists)
     found = ConstrainedRecommender.of(rules, {"genre": genre, "new": new}, 8).best(scores, "ann")
-    assert stated.admits(found)
+    assert stated.is_feasible(found)
     assert weights @ scores[found] - stated.charge(found) == pytest.approx(best, abs=1e-9)
 
 
 @pytest.mark.study
 def test_short_lists_are_cut_where_the_rules_say_so(films, ranker):
-    one = Admissible(12, short="cut").at_most(1, by="genre")
+    one = Admissible(12, on_infeasible="truncate").at_most(1, by="genre")
     assert 3 <= len(ranker.recommend([1], k=12, admissible=one)[1]) <= 7
     with pytest.raises(DataError, match=r"user 1 has no admissible ranking: .* 12 of 148 items.*Or let its list"):
         ranker.recommend([1], k=12, admissible=Admissible(12).at_most(1, by="genre"))
@@ -345,7 +345,7 @@ def test_one_who_has_seen_everything_has_no_list_where_rules_ask_for_items(films
         with pytest.raises(DataError, match=r"^user 9 has no admissible list"):
             ranker.recommend(asked, seen=numbered, admissible=asking)
     for rules in (
-        Admissible(3, short="cut").at_least(1, documents={"genre": "War"}),
+        Admissible(3, on_infeasible="truncate").at_least(1, documents={"genre": "War"}),
         Admissible(3).at_most(1, by="genre"),
     ):
         assert ranker.recommend(["all"], seen=everything, admissible=rules)["all"] == []

@@ -316,7 +316,7 @@ def test_it_is_saved_as_data(tmp_path):
 def test_constraints_hold_where_it_is_shown_and_normalisation_everywhere():
     X, y, qid = made()
     site = np.random.default_rng(0).integers(0, 3, len(y))
-    rule = Admissible(3, short="cut").at_most(1, by="site")
+    rule = Admissible(3, on_infeasible="truncate").at_most(1, by="site")
     ranker = SmoothRanker(constraints=rule, normalize="zscore", **SHORT)
     ranker.fit(X, y, qid=qid, attributes={"site": site})
     for shown in ranker.rank(X, qid=qid, attributes={"site": site}).values():

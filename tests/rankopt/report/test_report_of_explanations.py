@@ -24,7 +24,9 @@ def explained():
         features, grades, qid=[f"q{i // 8}" for i in range(120)], feature_names=FEATURES,
         attributes={"site": rng.choice(list("ab<"), 120)},
     )  # fmt: skip
-    ranker = LargeMarginRanker("nDCG@3", lam=0.1, constraints=Admissible(3, short="cut").at_most(1, by="site"))
+    ranker = LargeMarginRanker(
+        "nDCG@3", lam=0.1, constraints=Admissible(3, on_infeasible="truncate").at_most(1, by="site")
+    )
     ranker.fit(queries)
     found = ranker.tightness(queries)
     weights = Weights.on(FEATURES, ranker.coef_, queries)

@@ -1,0 +1,223 @@
+"""The constraint language: a constraint as plain data, and the methods that `RankingSet` and `Admissible` share.
+
+To add a kind of constraint: a function in `formulations.constraints.kinds.KINDS` and a method of `ConstraintMethods`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from formulations.constraints.constraint import Constraint, Count, Prefixes, Rounding, Shares, Some
+from formulations.constraints.kinds import KINDS, Shape
+from formulations.errors import InvalidProblem
+from formulations.typing import NonTextSequence, Sparse, SupportsArray, Whole
+
+if TYPE_CHECKING:
+    from typing import Self
+
+FIELDS = ("documents", "positions", "by", "name")
+
+
+@dataclass(frozen=True)
+class ConstraintSpec:
+    """One constraint as plain data: what a call of a method states, and a table of a TOML file.
+
+    Attributes
+    ----------
+    kind : str
+        A key of `KINDS`.
+    args : tuple
+        Positional arguments: counts, a distance, or documents.
+    documents, positions, by
+        The documents and positions that it counts, and the labels of which each has a row; None for all.
+    name : str, optional
+        The name of its rows.
+    penalty : float, optional
+        The cost of a unit of violation; None if it must hold.
+    options : tuple of (str, value)
+        Further keyword arguments of the kind, sorted by name.
+    """
+
+    kind: str
+    args: tuple[Any, ...] = ()
+    documents: Any = None
+    positions: Any = None
+    by: Any = None
+    name: str | None = None
+    penalty: float | None = None
+    options: tuple[tuple[str, Any], ...] = ()
+
+    @classmethod
+    def from_call(cls, kind: str, args: Sequence[Any], where: Mapping[str, Any]) -> ConstraintSpec:
+        """The spec of `add(kind, *args, **where)`; None stands for an argument that is not given."""
+        given = {key: value for key, value in where.items() if value is not None}
+        fields = {key: given.pop(key) for key in (*FIELDS, "penalty") if key in given}
+        return cls(kind, tuple(args), **fields, options=tuple(sorted(given.items(), key=lambda pair: pair[0])))
+
+    @property
+    def where(self) -> dict[str, Any]:
+        """The keyword arguments of the call, without the penalty."""
+        given = {key: getattr(self, key) for key in FIELDS}
+        return {key: value for key, value in given.items() if value is not None} | dict(self.options)
+
+    def compile(self, shape: Shape) -> Constraint:
+        """The rows and forbidden cells for k positions and n documents. Raises InvalidProblem."""
+        if self.kind not in KINDS:
+            raise InvalidProblem(f"kind must be one of {', '.join(KINDS)}; got {self.kind!r}.")
+        return KINDS[self.kind](shape, *self.args, **self.where)
+
+
+D = TypeVar("D")
+"""What selects documents: indices, a mask or a range; or an attribute."""
+
+L = TypeVar("L")
+"""What gives labels: one value per document; or the name of an attribute."""
+
+
+class ConstraintMethods(Generic[D, L]):
+    """The constraints of a ranking as methods; each returns a new object with one more constraint.
+
+    documents= selects documents, positions= positions (counted from 0); None means all. by= makes one row per label.
+    name= names the rows in duals, conflicts and violations.
+    """
+
+    def add(self, kind: str, *args: Any, **where: Any) -> Self:
+        """Add a constraint of this kind (a key of `KINDS`), with the arguments of the method of that name."""
+        raise NotImplementedError
+
+    def at_most(
+        self,
+        count: Count | None = None,
+        *,
+        share: Shares | None = None,
+        documents: D | None = None,
+        positions: Some | None = None,
+        by: L | None = None,
+        prefixes: Prefixes | None = None,
+        rounding: Rounding | None = None,
+        name: str | None = None,
+        require_all_positions: bool | None = None,
+    ) -> Self:
+        """At most `count` of the documents at the positions, or a share of each prefix.
+
+        Parameters
+        ----------
+        count : int or mapping
+            The limit; with `by` also a mapping from label to limit (other labels are free).
+        share : float or mapping
+            Instead of a count: at most this share of the first p positions, for every p of `prefixes` (default all).
+        rounding : {"up", "down", "nearest"}
+            How share * p is rounded; default "up".
+        require_all_positions : bool
+            `Admissible` only: skip queries that lack some of the positions.
+        """
+        return self.add(
+            "at_most", *_given(count), share=share, documents=documents, positions=positions, by=by, prefixes=prefixes,
+            rounding=rounding, name=name, require_all_positions=require_all_positions,
+        )  # fmt: skip
+
+    def at_least(
+        self,
+        count: Count | None = None,
+        *,
+        share: Shares | None = None,
+        documents: D | None = None,
+        positions: Some | None = None,
+        by: L | None = None,
+        prefixes: Prefixes | None = None,
+        rounding: Rounding | None = None,
+        name: str | None = None,
+        require_all_positions: bool | None = None,
+    ) -> Self:
+        """At least `count` of the documents at the positions, or a share of each prefix (default rounding "down").
+
+        Parameters as of `at_most`. A mapping also requires documents of labels that no document has, which leaves no
+        ranking.
+        """
+        return self.add(
+            "at_least", *_given(count), share=share, documents=documents, positions=positions, by=by,
+            prefixes=prefixes, rounding=rounding, name=name, require_all_positions=require_all_positions,
+        )  # fmt: skip
+
+    def exactly(
+        self,
+        count: Count,
+        *,
+        documents: D | None = None,
+        positions: Some | None = None,
+        by: L | None = None,
+        name: str | None = None,
+    ) -> Self:
+        """Exactly `count` of the documents at the positions; with `by`, of each label."""
+        return self.add("exactly", count, documents=documents, positions=positions, by=by, name=name)
+
+    def between(
+        self,
+        low: Whole,
+        high: Whole,
+        *,
+        documents: D | None = None,
+        positions: Some | None = None,
+        by: L | None = None,
+        name: str | None = None,
+    ) -> Self:
+        """From `low` to `high` of the documents at the positions; with `by`, of each label."""
+        return self.add("between", low, high, documents=documents, positions=positions, by=by, name=name)
+
+    def forbid(self, documents: D | None = None, positions: Some | None = None, *, name: str | None = None) -> Self:
+        """None of the documents at any of the positions."""
+        return self.add("forbid", documents=documents, positions=positions, name=name)
+
+    def fix(self, document: Whole, position: Whole, *, name: str | None = None) -> Self:
+        """This document at this position. `RankingSet` only; over attributes use `position_in`."""
+        return self.add("fix", document, position, name=name)
+
+    def position_in(self, documents: D, *, position: Whole = 0, name: str | None = None) -> Self:
+        """One of the documents at this position."""
+        return self.add("position_in", documents, position=position, name=name)
+
+    def precedes(self, first: D, second: D, *, name: str | None = None) -> Self:
+        """A document of `second` is shown only behind a document of `first`.
+
+        A document of both belongs to `first`. An empty `first` forbids `second`; an empty `second` constrains nothing.
+        """
+        return self.add("precedes", first, second, name=name)
+
+    def precedence_chain(self, documents: Sequence[D] | NDArray[Any], *, name: str | None = None) -> Self:
+        """Each document (or set of documents) of the list `precedes` the next."""
+        if isinstance(documents, str) or not isinstance(documents, Sequence | np.ndarray):
+            raise InvalidProblem(
+                f"precedence_chain() needs a list of documents, the first one first; got {documents!r}."
+            )
+        return self.add("precedence_chain", *documents, name=name)
+
+    def min_distance(
+        self, distance: Whole, *, documents: D | None = None, by: L | None = None, name: str | None = None
+    ) -> Self:
+        """Two of the documents (with `by`, two of one label) are at least `distance` positions apart."""
+        return self.add("min_distance", distance, documents=documents, by=by, name=name)
+
+    def implies(self, first: D, second: D, *, positions: Some | None = None, name: str | None = None) -> Self:
+        """A document of `first` at the positions requires a document of `second` at the positions."""
+        return self.add("implies", first, second, positions=positions, name=name)
+
+    def add_rows(
+        self,
+        matrix: SupportsArray | Sparse | Sequence[float] | Sequence[Sequence[float]],
+        lower: ArrayLike = -np.inf,
+        upper: ArrayLike = np.inf,
+        *,
+        labels: NonTextSequence[Hashable] | Iterator[Hashable] | None = None,
+        name: str | None = None,
+    ) -> Self:
+        """lower <= matrix π <= upper; the columns of `matrix` (r, k n) are the cells in C order. `RankingSet` only."""
+        return self.add("add_rows", matrix, lower, upper, labels=labels, name=name)
+
+
+def _given(count: Any) -> tuple[Any, ...]:
+    return () if count is None else (count,)
