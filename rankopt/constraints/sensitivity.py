@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.constraints.constraint import Constraint
+from formulations.constraints.language import ConstraintSpec
 from formulations.constraints.ranking_set import RankingSet
 from formulations.errors import Infeasible, InvalidProblem
 from formulations.gallery.assignments import constrained_ranking
 from formulations.solving.sensitivity import PriceCurve, Side, price_of, read_limits
 from formulations.solving.solve import solve
-from rankopt.constraints.rule import Rule, names_of, stated
+from rankopt.constraints.specs import label, resolve
 from rankopt.errors import DataError, OptionError
 
 if TYPE_CHECKING:
@@ -41,23 +43,25 @@ def price_of_rule(
     list is as long as the rules allow under their own limits. A query that has none of a rule's documents has the same
     value at all limits; one that has no admissible ranking at any limit is empty at all.
     """
-    rule = _chosen(admissible.rules, constraint, side)
+    specs = tuple(part for spec in admissible.specs for part in _one_sided(spec))
+    rule = _chosen(specs, constraint, side)
     if scores.shape != (queries.offsets[-1],) or not np.isfinite(scores).all():
         raise DataError(
             f"scores of shape {scores.shape} are no finite numbers, one for each of {queries.offsets[-1]} rows"
         )
-    if rule.word == "before":
+    if not rule.args or rule.kind not in SIDES:
         raise OptionError(
-            f"{constraint!r} is a precedence and has no limit; sweep a rule that counts, or let it be broken: "
-            f"soft({constraint!r}, price=...)"
+            f"A sweep needs a constraint with one limit, at_most(), at_least(), exactly() or between() of a count; got "
+            f"{constraint!r}, a constraint of kind {rule.kind}. Name another, or make it soft: "
+            f"penalized({constraint!r}, penalty=...)."
         )
-    admissible.check(queries.attributes)
+    admissible.validate(queries.attributes)
     try:
         asked = read_limits(limits)
     except InvalidProblem as error:
         raise OptionError(str(error)) from None
-    others = [one for one in admissible.rules if one is not rule]
-    first = replace(admissible, rules=(rule, *others))  # so that no rule of the same name has its name
+    others = [one for one in specs if one is not rule]
+    first = replace(admissible, specs=(rule, *others))  # so that no rule of the same name has its name
     found = [
         _curve(
             first, rule, constraint, {name: queries.attributes[name][start:stop] for name in admissible.attributes},
@@ -69,34 +73,39 @@ def price_of_rule(
     return PriceCurve.from_curves(name, asked, found)
 
 
-def _chosen(rules: tuple[Rule, ...], constraint: str, side: Side | None) -> Rule:
-    """The rule of this name; of several the one of this side. OptionError where that is none, or not one alone."""
-    titled = [rule for rule in rules if rule.title == constraint]
-    named = titled or [rule for rule in rules if rule.said_as == constraint]
+SIDES = {"at_most": "at most", "at_least": "at least", "exactly": "exactly"}
+"""The kinds that have one limit, and its side."""
+
+
+def _one_sided(spec: ConstraintSpec) -> tuple[ConstraintSpec, ...]:
+    """`between` as a lower and an upper limit."""
+    if spec.kind != "between":
+        return (spec,)
+    low, high = spec.args
+    return replace(spec, kind="at_least", args=(low,)), replace(spec, kind="at_most", args=(high,))
+
+
+def _chosen(specs: tuple[ConstraintSpec, ...], constraint: str, side: Side | None) -> ConstraintSpec:
+    """The constraint of this name; of several the one of this side. OptionError if there is none, or not one alone."""
+    named = [spec for spec in specs if label(spec) == constraint]
     if not named:
-        known = ", ".join(dict.fromkeys(repr(rule.title) for rule in rules)) or "none"
-        raise OptionError(f"no rule is named {constraint!r}, so none can be swept; there are {known}")
-    words = [rule.word for rule in named]
-    if len(named) == 1 or set(words) == {"before"}:
+        known = ", ".join(dict.fromkeys(repr(label(spec)) for spec in specs)) or "none"
+        raise OptionError(f"No constraint is named {constraint!r}; the names are {known}.")
+    sides = [SIDES.get(spec.kind, "") if spec.args else "" for spec in named]
+    if len(named) == 1 or not any(sides):
         return named[0]
-    if words.count(str(side)) == 1:
-        return named[words.index(str(side))]
-    if sorted(words) == ["at least", "at most"]:
-        neither = "" if side is None else f", and side = {side!r} is neither"
+    if sides.count(str(side)) == 1:
+        return named[sides.index(str(side))]
+    if sorted(sides) == ["at least", "at most"]:
         raise OptionError(
-            f"{constraint!r} has limits on both sides, each a rule of its own{neither}; say side='at most' or "
-            "side='at least'"
+            f"{constraint!r} has limits on both sides; got side={side!r}. Give side='at most' or side='at least'."
         )
-    titles = list(dict.fromkeys(str(rule.title) for rule in named))
-    cure = "give rules names of their own, name=..., and sweep one of them"
-    if len(titles) == len(named):
-        cure = f"sweep one of them: {', '.join(map(repr, titles))}"
-    raise OptionError(f"{len(named)} rules are called {constraint!r}, each with a limit of its own; {cure}")
+    raise OptionError(f"A sweep needs one constraint named {constraint!r}; got {len(named)}. Give each a name=.")
 
 
 def _curve(
     admissible: Any,
-    rule: Rule,
+    rule: ConstraintSpec,
     constraint: str,
     attributes: Mapping[str, Any],
     scores: Floats,
@@ -112,9 +121,9 @@ def _curve(
             admissible.for_query if admissible.on_infeasible == "truncate" else admissible.to_ranking_set
         )(attributes, n)
         profit = np.outer(weights(one.positions, n), scores)
-        alone = stated((rule,), attributes, n, one.positions, min(admissible.k, n))
-        held = next(iter(names_of(alone)), None)  # the rule's name in the set; None: it concerns no document
-        every = [*one.constraints, *(soft.constraint for soft in one.soft_constraints)]
+        alone = resolve((rule,), attributes, n, one.positions, min(admissible.k, n))
+        held = next((part.name for part in _every(alone)), None)  # its name in the set; None: it concerns no document
+        every = _every(one)
         if held is not None and any(part.name == held and part.rows for part in every):
             reach = one.positions if rule.positions is None else sum(at < one.positions for at in rule.positions)
             found = price_of(one, held, np.minimum(asked, reach), profit=profit, side=side, solver=solver)
@@ -124,3 +133,8 @@ def _curve(
         return None
     best, bound = np.full(asked.size, solution.value), np.full(asked.size, solution.bound)
     return PriceCurve(constraint, asked, best, bound, bound, np.zeros(asked.size), np.ones(asked.size, dtype=bool))
+
+
+def _every(one: RankingSet) -> list[Constraint]:
+    """Hard and soft constraints."""
+    return [*one.constraints, *(soft.constraint for soft in one.soft_constraints)]

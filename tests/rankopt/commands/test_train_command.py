@@ -14,12 +14,11 @@ from rankopt.commands.options import CLI_NAMES, EXCLUDED, EXTRA, RANKERS, TRIED,
 from rankopt.commands.training_run import MANIFEST, Training
 from rankopt.data import Queries, load_sample, read_svmlight, write_svmlight
 from rankopt.errors import OptionError
+from rankopt.experimental import DirectBoostedRanker
 from rankopt.rankers import (
     BoostedRanker,
-    DirectBoostedRanker,
     DirectRanker,
     LargeMarginRanker,
-    McRanker,
     PairwiseRanker,
     Random,
     RegressionRanker,
@@ -85,7 +84,7 @@ def test_every_parameter_has_an_option_with_help(name):
             ("direct", "--init", "zeros", "--restarts", 3, "--aggregate", "best", "--order", "greedy"),
             DirectRanker("nDCG@5", start="zeros", restarts=3, combine="best", order="greedy"),
         ),
-        (("direct-trees", "--engine", "serial"), DirectBoostedRanker("nDCG@5", engine="serial")),
+        (("direct-trees", "--n-estimators", 5), DirectBoostedRanker("nDCG@5", n_estimators=5)),
     ],
 )  # fmt: skip
 def test_the_model_is_that_of_python(files, words, own, tmp_path):
@@ -163,12 +162,10 @@ def test_a_smooth_training_is_taken_up_again(files, tmp_path):
         (("regression", "--checkpoint", "kept"), "--checkpoint is an option of --ranker margin"),
         (("regression", "--lam", 1), "--lam is an option of --ranker margin and loss and pairwise and smooth"),
         (
-            ("mcrank", "--position-weights", "log"),
+            ("regression", "--position-weights", "log"),
             "--position-weights is an option of --ranker margin and boosted, not",
         ),
-        (("boosted", "--expectation", "gain"), "--expectation is an option of --ranker mcrank, not of boosted"),
         (("boosted", "--init", "zeros"), "--init is an option of --ranker margin"),
-        (("margin", "--expectation", "gain"), "--expectation is an option of --ranker mcrank, not of margin"),
         (("direct-trees", "--tol", 1), "--tol is an option of --ranker margin"),
         (("smooth", "--lam", 1, "--lam", 2), "several --lam need --validate"),
         (("boosted", "--position-weights", "log", "--position-weights", "linear"), "several --position-weights need"),
@@ -217,22 +214,12 @@ def test_trees_are_trained_saved_and_used(files, tmp_path):
     assert goes_through_every_command(files, tmp_path, words, own)["rounds"] == own.n_rounds_
 
 
-@pytest.mark.parametrize("expected", ["grade", "gain"])
-def test_classifiers_are_trained_saved_and_used(files, tmp_path, expected):
-    words = ("--ranker", "mcrank", "--expectation", expected, "--measure", "nDCG@5", "--normalize", "rank")
-    own = McRanker(expected=expected, measure="nDCG@5", normalize="rank")
-    told = goes_through_every_command(files, tmp_path, words, own)
-    assert (told["rounds"], told["grades"]) == (own.n_rounds_, own.classes_.tolist())
-
-
-@pytest.mark.parametrize("name", ["boosted", "mcrank"])
-def test_validation_says_how_many_rounds(files, name, tmp_path):
-    if name == "boosted":
-        pytest.importorskip("lightgbm", reason="needs rankopt[boosting]")
-    words = ("--model", tmp_path / "model", "--ranker", name, "--validate", files / "test.txt")
+def test_validation_says_how_many_rounds(files, tmp_path):
+    pytest.importorskip("lightgbm", reason="needs rankopt[boosting]")
+    words = ("--model", tmp_path / "model", "--ranker", "boosted", "--validate", files / "test.txt")
     head, row, *_ = run("train", files / "train.txt", *words).splitlines()
     ranker = load_model(tmp_path / "model")
-    assert row.split() == [*([str(len(ranker.trees_))] if name == "boosted" else []), str(ranker.n_rounds_),
+    assert row.split() == [str(len(ranker.trees_)), str(ranker.n_rounds_),
                            row.split()[-2], f"{ranker.eval_score_:.4f}"]  # fmt: skip
     assert head.endswith("nDCG@10 on validation")
 

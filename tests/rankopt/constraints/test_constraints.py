@@ -641,12 +641,12 @@ def test_a_precedence_is_no_limit_to_sweep_but_others_are_swept_beside_it():
         ridge.price_of("stages", [1], queries, constraints=rules)
     scores, weights = ridge.predict(queries), 1.0 / np.log2(np.arange(2.0, 5.0))
     curves = ridge.price_of("each", range(1, 4), queries, constraints=rules)
-    for q, curve in enumerate(curves.curves):
+    for q, values in enumerate(curves.value):
         rows = slice(6 * q, 6 * q + 6)
         for at, limit in enumerate(range(1, 4)):
             own = STAGES.at_most(limit, by="stage").for_query({"stage": attributes["stage"][rows]}, 6)
             best = max(weights @ scores[rows][list(o)] for o in permutations(range(6), 3) if own.is_feasible(o))
-            assert curve.value[at] == pytest.approx(best)
+            assert values[at] == pytest.approx(best)
 
 
 def test_thousands_of_documents_are_ranked_under_precedence_and_quotas():
