@@ -389,7 +389,7 @@ def _side(held: Constraint, rows: Bools, name: Hashable, side: str | None) -> st
     if held.forbids is not None and name == held.name:
         raise InvalidProblem(
             f"{name!r} forbids cells beside its rows and has no limit; sweep one of its rows, {held.block.name(0)!r} "
-            f"say, or let it be broken: soft({name!r}, price=...)"
+            f"say, or make it soft: penalized({name!r}, penalty=...)"
         )
     below, above = np.isfinite(held.lower[rows]), np.isfinite(held.upper[rows])
     if side is not None:

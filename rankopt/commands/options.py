@@ -35,6 +35,7 @@ CLI_NAMES = {
     "sigmas": "bandwidth",
     "start": "init",
     "strength": "reg",
+    "w0": "init",
 }
 """Parameters whose option has another name: delete an entry when the Python parameter is renamed."""
 

@@ -47,16 +47,6 @@ def test_given_files_are_judged_beside_the_baselines(tmp_path):
     assert told["users"] == same.train.n_users
 
 
-def test_users_may_have_a_strength_of_their_own(tmp_path):
-    train = written(tmp_path, load_ratings_sample(), "train.tsv")
-    for words, expected in (([], 0.7), (["--user-reg", "none"], 0.7), (["--user-reg", "0.4"], 0.4)):
-        told = json.loads(run(train, *words, "--json", "--model", tmp_path / "m").output)
-        assert told["strength"] == pytest.approx(0.7)
-        assert told["user_strength"] == load_model(tmp_path / "m").user_strength_ == pytest.approx(expected)
-    assert "λ_U / λ_max" in run(train).output
-    assert run(train, "--user-reg", "weak").exit_code != 0
-
-
 def test_how_training_ended_is_said_and_what_it_warns_of():
     done = run("--max-iter", 1)
     assert "training ended: max_iter steps were taken\n" in done.stdout

@@ -167,7 +167,6 @@ def test_of_several_files_each_part_takes_its_own(folder):
             "rows.jsonl is one of 2 files and no problem; give files that end with one of .mps",
         ),
         (("rows.jsonl", "rows.jsonl"), "or queries alone, in one file"),
-        (("--ratings", "small.lp", "set.mps"), "--ratings reads one file"),
         (("small.lp", "nowhere.mps"), "'nowhere.mps' does not exist"),
     ],
 )
@@ -212,7 +211,7 @@ def test_a_wrong_answer_is_named_and_is_exit_code_1(folder, tmp_path):
     assert "wrong: highs, set.mps:" in done.stdout
 
 
-@pytest.mark.parametrize("words", [["set.mps"], ["--test", "small.lp"], ["--method", "bundle"], ["--ratings"]])
+@pytest.mark.parametrize("words", [["set.mps"], ["--test", "small.lp"], ["--method", "bundle"]])
 def test_an_earlier_run_stands_alone(folder, monkeypatch, words):
     monkeypatch.chdir(folder)
     done = called_with("swap", "--baseline", "rows.jsonl", *words)

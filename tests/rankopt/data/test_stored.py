@@ -188,7 +188,7 @@ def test_a_damaged_folder_is_refused(tmp_path, damage):
 def test_commands_take_a_stored_folder_where_they_take_a_file(tmp_path):
     path, folder = str(tmp_path / "data.txt"), str(tmp_path / "stored")
     write_svmlight(drawn(5, queries=20).with_(attributes={}), path)
-    run = CliRunner().invoke(rankopt, ["store", path, "--output", folder, "--float32"], catch_exceptions=False)
+    run = CliRunner().invoke(rankopt, ["convert", path, "--output", folder, "--float32"], catch_exceptions=False)
     assert "20 queries" in run.output
     assert open_stored(folder).features.dtype == np.float32
     model = str(tmp_path / "model.rankopt")
@@ -453,7 +453,7 @@ def test_queries_that_were_looked_at_are_not_looked_at_again(folder, monkeypatch
 
 def test_verify_as_a_command(folder, sparse, capsys):
     def asked(*arguments):
-        return CliRunner().invoke(rankopt, ["store", *map(str, arguments)])
+        return CliRunner().invoke(rankopt, ["convert", *map(str, arguments)])
 
     run = asked("--verify", folder, sparse)
     assert run.exit_code == 0

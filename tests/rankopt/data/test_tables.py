@@ -141,7 +141,7 @@ def test_commands_take_tables(tmp_path):
     pandas.DataFrame(COLUMNS).to_parquet(tmp_path / "t.parquet")
     for option in ([], ["--float32"], ["--sparse"]):
         folder = tmp_path / f"stored{''.join(option)}"
-        ran = CliRunner().invoke(main, ["store", str(tmp_path / "t.parquet"), "--output", str(folder), *option])
+        ran = CliRunner().invoke(main, ["convert", str(tmp_path / "t.parquet"), "--output", str(folder), *option])
         assert ran.exit_code == 0, ran.output
         stored = open_stored(folder)
         np.testing.assert_allclose(np.asarray(stored.features.toarray() if option == ["--sparse"] else stored.features),

@@ -138,7 +138,7 @@ def test_the_command_line_says_so_too(tmp_path):
     arguments += ["--bound", "tie-aware", "--lam", "0.3"]
     done = CliRunner().invoke(rankopt, list(map(str, arguments)))
     assert done.exit_code == 0, done.output
-    assert "The start w0 ranks the training queries better" in done.output
+    assert "The start --init ranks the training queries better" in done.output
     told = CliRunner().invoke(rankopt, list(map(str, [*arguments, "--json"])))
     assert json.loads(told.output)["chosen"]["below_start"] is True
 
