@@ -217,7 +217,7 @@ def _external(name: str, options: Mapping[str, Any], cutoff: Any) -> ExternalMea
         named(name)
         raise MeasureError(f"{name} with judged_only=True is computed by ir-measures: pip install 'rankopt[trec]'.")
     kind = registry[known]
-    if kind.__module__.endswith("diversity"):
+    if any(one.__module__.endswith("measures.diversity") for one in type(kind).__mro__):  # PyTerrier derives from them
         raise MeasureError(f"{known} needs subtopics, which qrels do not hold here; call ir_measures itself.")
     return ExternalMeasure(computed=_valid(kind(**options, **({} if cutoff is None else {kind.AT_PARAM: cutoff}))))
 
