@@ -14,7 +14,7 @@ from time import process_time
 import numpy as np
 from scipy.optimize import LinearConstraint, linprog
 
-from formulations import Infeasible, RankingSet, Witness, advice, confirm, verify_integrality
+from formulations import InfeasibleError, RankingSet, Witness, check_evidence, suggest_changes, verify_integrality
 
 OBJECTIVES = 10
 
@@ -69,13 +69,13 @@ def main():
         admissible = drawn(rng)
         try:
             answer = verify_integrality(admissible)
-        except Infeasible:
+        except InfeasibleError:
             continue
         if not isinstance(answer, Witness):
             continue
         refuted += 1
         began = process_time()
-        found = advice(admissible, answer)
+        found = suggest_changes(admissible, answer)
         seconds += process_time() - began
         advised += bool(found)
         sizes[len(found[0].changes) if found else 0] += 1
@@ -84,7 +84,7 @@ def main():
         for one in found:
             pieces += 1
             kinds.update(one.changes.values())
-            confirm(one.admissible, one.proof)
+            check_evidence(one.admissible, one.proof)
             wrong += fractional(one.admissible, rng)
     print(f"{refuted} refuted sets: {advised} get advice ({advised / refuted:.1%}), {pieces} pieces, {wrong} wrong")
     print(f"by one change: {single} ({single / refuted:.1%}); with nothing left out: {mild} ({mild / refuted:.1%})")

@@ -45,10 +45,12 @@ def sampled(queries: Queries, turn: int | None) -> Queries:
     return queries.select(np.sort(kept))
 
 
-def batches(queries: Queries, measure: str, decay: str) -> Iterator[RankTwoBatch]:
+def batches(queries: Queries, measure: str, position_weights: str) -> Iterator[RankTwoBatch]:
     """The problems at each point of a run."""
-    for point, w in enumerate(trials(queries, measure, decay)):
-        yield posed(sampled(queries, DECAYS.index(decay) if point == 1 else None), measure, decay, w)
+    for point, w in enumerate(trials(queries, measure, position_weights)):
+        yield posed(
+            sampled(queries, DECAYS.index(position_weights) if point == 1 else None), measure, position_weights, w
+        )
 
 
 def scipys(batch: RankTwoBatch, repeats: int) -> tuple[np.ndarray, float, float]:
@@ -76,7 +78,7 @@ def compared(batch: RankTwoBatch) -> tuple[float, float, Counter[str]]:
         times.append(thread_time() - began)
     values, seconds, transposed = scipys(batch, 1 if np.diff(batch.offsets).max() > 400 else 2)
     assert np.all(np.abs(answer.value - values) <= 1e-9 * largest(batch))
-    return seconds / min(times), transposed / min(times), Counter(answer.way.tolist())
+    return seconds / min(times), transposed / min(times), Counter(answer.algorithm.tolist())
 
 
 def mean(quotients: list[float] | list[list[float]]) -> float:

@@ -25,7 +25,7 @@ from argmax_problems import MEASURES, largest, notation
 from formulations import ranking, solve_batch
 from formulations.parallel import at_most
 from formulations.problems.ranking import RankTwoBatch
-from rankopt.losses.position_weights import parse_decay
+from rankopt.losses.position_weights import parse_position_weights
 from rankopt.measures.notation import parse
 
 DOCUMENTS = (20, 50, 100, 300, 1000)
@@ -33,19 +33,19 @@ GAINS = {"5": 5, "40": 40, "all": 0}
 DECAYS = ("linear", "power(0.5)", "power(1)", "log", "eight plateaus", "three plateaus", "power(0.5)@10")
 
 
-def weights(decay: str, measure: str) -> Callable[[int], np.ndarray]:
-    if not decay.endswith("plateaus"):
-        return lambda n: parse_decay(decay).weights(n, parse(measure))
-    levels = 8 if decay.startswith("eight") else 3
+def weights(position_weights: str, measure: str) -> Callable[[int], np.ndarray]:
+    if not position_weights.endswith("plateaus"):
+        return lambda n: parse_position_weights(position_weights).weights(n, parse(measure))
+    levels = 8 if position_weights.startswith("eight") else 3
     return lambda n: (1.0 + np.arange(n) * levels // n) ** -0.5
 
 
-def drawn(random: np.random.Generator, n: int, gains: int, measure: str, decay: str) -> RankTwoBatch:
+def drawn(random: np.random.Generator, n: int, gains: int, measure: str, position_weights: str) -> RankTwoBatch:
     total = n * max(1, -(-400 // n))
     gain = random.integers(gains, size=total) / gains if gains else random.random(total)
     return ranking(
         0.01 * random.normal(size=total), gain, offsets=np.arange(0, total + 1, n),
-        discount=parse(measure).discount, decay=weights(decay, measure),
+        discount=parse(measure).discount, position_weights=weights(position_weights, measure),
     )  # fmt: skip
 
 

@@ -14,19 +14,19 @@ from time import process_time
 
 import numpy as np
 
-from formulations import first_relevant_ranking, pairwise_ranking, pattern_ranking, solve_batch
-from formulations.argmax.relevance_layout import PatternLayout
+from formulations import first_relevant_ranking, pairwise_ranking, relevance_ranking, solve_batch
+from formulations.argmax.relevance_layout import RelevanceLayout
 from formulations.argmax.relevance_two_grades import sort_range
 from formulations.parallel import at_most
-from formulations.solvers.exact import Exact
+from formulations.solvers.exact import ExactArgmax
 
 ROUNDS = 7
 
 MAPS = {
     "pairwise": pairwise_ranking,
     "first-relevant": first_relevant_ranking,
-    "positional": lambda *given, **offsets: pattern_ranking(
-        *given, decay=lambda n: np.arange(1.0, n + 1.0) ** -0.5, **offsets
+    "positional": lambda *given, **offsets: relevance_ranking(
+        *given, position_weights=lambda n: np.arange(1.0, n + 1.0) ** -0.5, **offsets
     ),
 }
 ASKED = [
@@ -58,7 +58,7 @@ def least(*asked):
 def chains_of(grade, offsets):
     """The batch's layout, and that of the same queries as one chain."""
     stated = (pairwise_ranking(np.zeros(grade.size), part, "AUC", offsets=offsets) for part in (grade, 0.0 * grade))
-    return [PatternLayout.of(batch) for batch in stated]
+    return [RelevanceLayout.from_batch(batch) for batch in stated]
 
 
 def sorting(scores, offsets, layout):
@@ -73,9 +73,9 @@ def measured(n, relevant, asked, budget=8e6):
     scores, grade, offsets = queries(n, relevant, count)
     parted, whole = (sorting(scores, offsets, layout) for layout in chains_of(grade, offsets))
     batches = [MAPS[map_](scores, grade, measure, offsets=offsets) for measure, map_ in asked]
-    solver = Exact(compiled=True)
-    ask = [lambda batch=batch: solve_batch(batch, solver, outward=False) for batch in batches]
-    ways = [one().way[0] for one in ask]
+    solver = ExactArgmax(compiled=True)
+    ask = [lambda batch=batch: solve_batch(batch, solver, directed_rounding=False) for batch in batches]
+    ways = [one().algorithm[0] for one in ask]
     rows = scores.reshape(count, n)
     parts, sort, numpy_sort, *times = least(parted, whole, lambda: np.argsort(rows, axis=1, kind="stable"), *ask)
     return [part / count * 1e6 for part in (parts, sort, numpy_sort)], [time / count * 1e6 for time in times], ways

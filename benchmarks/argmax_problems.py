@@ -12,7 +12,7 @@ from movielens_films import read_ratings
 from formulations import ranking
 from formulations.problems.ranking import RankTwoBatch
 from rankopt.data import Queries, concatenate, read_svmlight
-from rankopt.losses.position_weights import parse_decay
+from rankopt.losses.position_weights import parse_position_weights
 from rankopt.measures.notation import parse
 from rankopt.rankers import LargeMarginRanker
 
@@ -79,12 +79,12 @@ def notation(measure: str, data: str) -> str:
     return measure.replace("ERU", "ERU(d=2)" if data == "MovieLens" else "ERU(d=0)")
 
 
-def trials(queries: Queries, measure: str, decay: str) -> list[np.ndarray]:
+def trials(queries: Queries, measure: str, position_weights: str) -> list[np.ndarray]:
     """w at `POINTS` of a short run from least squares: zero, least squares, in the middle, the last."""
     seen: list[np.ndarray] = []
     LargeMarginRanker(
         measure,
-        decay=decay,
+        position_weights=position_weights,
         w0="regression",
         lam=0.1,
         max_iter=STEPS,
@@ -93,15 +93,15 @@ def trials(queries: Queries, measure: str, decay: str) -> list[np.ndarray]:
     return [np.zeros(queries.n_features), seen[0], seen[len(seen) // 2], seen[-1]]
 
 
-def posed(queries: Queries, measure: str, decay: str, w: np.ndarray) -> RankTwoBatch:
+def posed(queries: Queries, measure: str, position_weights: str, w: np.ndarray) -> RankTwoBatch:
     """The problems at w of the queries that have something to order."""
-    named, weights = parse(measure), parse_decay(decay)
+    named, weights = parse(measure), parse_position_weights(position_weights)
     gain = named.gain(queries.relevance, queries.offsets)
     starts = queries.offsets[:-1]
     part = queries.select(np.flatnonzero(np.maximum.reduceat(gain, starts) > np.minimum.reduceat(gain, starts)))
     return ranking(
         part.features @ w, named.gain(part.relevance, part.offsets), offsets=part.offsets,
-        discount=named.discount, decay=lambda n: weights.weights(n, named),
+        discount=named.discount, position_weights=lambda n: weights.weights(n, named),
     )  # fmt: skip
 
 
@@ -112,14 +112,14 @@ def rows(batch: RankTwoBatch, query: int) -> slice:
 def profits(batch: RankTwoBatch, query: int) -> np.ndarray:
     """What each document earns at each position of a query, positions × documents."""
     own = rows(batch, query)
-    return np.outer(batch.decay[own], batch.scores[own]) - np.outer(batch.discount[own], batch.gain[own])
+    return np.outer(batch.position_weights[own], batch.scores[own]) - np.outer(batch.discount[own], batch.gain[own])
 
 
 def largest(batch: RankTwoBatch) -> np.ndarray:
     """A bound on the largest profit of each query, in magnitude."""
     most = [
         np.maximum.reduceat(np.abs(getattr(batch, name)), batch.offsets[:-1])
-        for name in ("decay", "scores", "discount", "gain")
+        for name in ("position_weights", "scores", "discount", "gain")
     ]
     return most[0] * most[1] + most[2] * most[3]
 
@@ -128,4 +128,6 @@ def part(batch: RankTwoBatch, queries: np.ndarray) -> RankTwoBatch:
     """The problems of these queries, in this order."""
     kept = np.concatenate([np.arange(batch.offsets[q], batch.offsets[q + 1]) for q in queries])
     offsets = np.append(0, np.cumsum(np.diff(batch.offsets)[queries]))
-    return RankTwoBatch(batch.scores[kept], batch.gain[kept], batch.discount[kept], batch.decay[kept], offsets)
+    return RankTwoBatch(
+        batch.scores[kept], batch.gain[kept], batch.discount[kept], batch.position_weights[kept], offsets
+    )

@@ -28,8 +28,8 @@ from scipy.optimize import linear_sum_assignment
 from formulations import ranking, solve_batch
 from formulations.parallel import at_most
 from formulations.problems.ranking import RankTwoBatch
-from formulations.solvers.exact import Exact
-from rankopt.losses.position_weights import parse_decay
+from formulations.solvers.exact import ExactArgmax
+from rankopt.losses.position_weights import parse_position_weights
 from rankopt.measures.notation import parse
 
 LENGTHS, GRADES, CUTS, SPREADS = (20, 120), (3, 5), (5, 10), (0.01, 0.1, 1.0)
@@ -37,17 +37,24 @@ QUERIES, ROUNDS, BATCHES = 200, 1, 40
 
 
 def drawn(random: np.random.Generator, queries: int, n: int, grades: int, cut: int, spread: float) -> RankTwoBatch:
-    measure, decay, offsets = parse(f"nDCG@{cut}"), parse_decay("power(0.5)"), np.arange(0, queries * n + 1, n)
+    measure, decay, offsets = (
+        parse(f"nDCG@{cut}"),
+        parse_position_weights("power(0.5)"),
+        np.arange(0, queries * n + 1, n),
+    )
     gain = measure.gain(random.integers(0, grades, queries * n).astype(float), offsets)
     scores = spread * random.normal(size=queries * n)
-    return ranking(scores, gain, offsets=offsets, discount=measure.discount, decay=lambda n: decay.weights(n, measure))
+    return ranking(
+        scores, gain, offsets=offsets, discount=measure.discount, position_weights=lambda n: decay.weights(n, measure)
+    )
 
 
 def profits(batch: RankTwoBatch) -> list[np.ndarray]:
     """What documents earn at positions, positions × documents."""
     rows = [slice(*batch.offsets[[q, q + 1]].tolist()) for q in range(len(batch))]
     return [
-        np.outer(batch.decay[own], batch.scores[own]) - np.outer(batch.discount[own], batch.gain[own]) for own in rows
+        np.outer(batch.position_weights[own], batch.scores[own]) - np.outer(batch.discount[own], batch.gain[own])
+        for own in rows
     ]
 
 
@@ -72,23 +79,25 @@ def once(scipy: bool) -> dict[str, list[float]]:
             for cut in CUTS:
                 for spread in SPREADS:
                     batch = drawn(random, QUERIES, n, grades, cut, spread)
-                    ours = least(lambda batch=batch: solve_batch(batch, Exact(compiled=True), outward=False), 7)
+                    ours = least(
+                        lambda batch=batch: solve_batch(batch, ExactArgmax(compiled=True), directed_rounding=False), 7
+                    )
                     found[f"{n} {grades} {cut} {spread}"] = [ours]
                     if not scipy:
                         continue
                     few = profits(batch)[: QUERIES if n <= 60 else 10]
                     turned, share = [np.ascontiguousarray(matrix.T) for matrix in few], QUERIES / len(few)
-                    value = solve_batch(batch, Exact(compiled=True)).value[: len(few)].sum()
+                    value = solve_batch(batch, ExactArgmax(compiled=True)).value[: len(few)].sum()
                     assert abs(assigned(few) - value) <= 1e-9 * sum(float(np.abs(matrix).max()) for matrix in few)
                     times = [share * least(lambda way=way: assigned(way), 2) for way in (few, turned)]
                     found[f"{n} {grades} {cut} {spread}"] += times
     batches = [drawn(random, 12, 20, 5, 10, 0.1) for _ in range(BATCHES)]
     first = batches[0]
-    for name, solver in (("compiled", Exact(compiled=True)), ("nothing compiled", Exact(compiled=False))):
+    for name, solver in (("compiled", ExactArgmax(compiled=True)), ("nothing compiled", ExactArgmax(compiled=False))):
 
-        def calls(solver: Exact = solver) -> None:
+        def calls(solver: ExactArgmax = solver) -> None:
             for batch in batches:
-                solve_batch(first.with_scores(batch.scores), solver, outward=False)
+                solve_batch(first.with_scores(batch.scores), solver, directed_rounding=False)
 
         found[name] = [least(calls, 9)]
     found["scipy"] = [least(lambda: [assigned(profits(first.with_scores(batch.scores))) for batch in batches], 9)]

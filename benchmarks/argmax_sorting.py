@@ -19,7 +19,7 @@ from formulations.argmax.layout import Layout
 from formulations.argmax.order_ideals import sort_chain
 from formulations.parallel import at_most
 from rankopt.data import Queries
-from rankopt.losses.position_weights import parse_decay
+from rankopt.losses.position_weights import parse_position_weights
 from rankopt.measures.notation import parse
 from rankopt.rankers import LargeMarginRanker
 
@@ -42,17 +42,17 @@ def main():
     warnings.simplefilter("ignore")
     table, grades = generated(6000)
     queries = Queries.from_arrays(table, grades, group=np.full(grades.size // DOCUMENTS, DOCUMENTS))
-    ranker = LargeMarginRanker(MEASURE, decay=DECAY, bound="convex", w0="zeros", lam=1e-3)
+    ranker = LargeMarginRanker(MEASURE, position_weights=DECAY, bound="convex", w0="zeros", lam=1e-3)
     risk = ranker.objective(queries).risk
-    measure, decay = parse(MEASURE), parse_decay(DECAY)
+    measure, decay = parse(MEASURE), parse_position_weights(DECAY)
     gain = measure.gain(queries.relevance, queries.offsets)
     print("| w | step (ms) | argmax (ms) | sorting (ms) | % of the argmax | % of the step |\n" + "|---" * 6 + "|")
     for point, w in zip(("middle", "end"), along_a_run(ranker, queries)[1:], strict=True):
         batch = ranking(
             table @ w, gain, offsets=queries.offsets, discount=measure.discount,
-            decay=lambda n: decay.weights(n, measure),
+            position_weights=lambda n: decay.weights(n, measure),
         )  # fmt: skip
-        layout = Layout.of(batch.gain, batch.discount, batch.decay, batch.offsets)
+        layout = Layout.from_arrays(batch.gain, batch.discount, batch.position_weights, batch.offsets)
         chains = layout.by_gain, layout.chain_start, layout.first_chain, layout.stop
         with at_most(1):
             step, argmax, sorting = least(

@@ -37,7 +37,7 @@ MOST = 1 << 20
 
 
 @nb.njit
-def states(height, worth, start, size, discount, decay, low, high, stop):
+def states(height, worth, start, size, discount, position_weights, low, high, stop):
     """How many states the positions before `stop` have together; arguments as in `best_labels`."""
     chains = worth.size
     unit = np.ones(chains + 1, np.int64)
@@ -49,8 +49,8 @@ def states(height, worth, start, size, discount, decay, low, high, stop):
         total += len(layer)
         if total > MOST:
             break
-        dc, da = decay[low[p]] - decay[low[p] + 1], discount[low[p]] - discount[low[p] + 1]
-        ec, ea = decay[high[p]] - decay[high[p] + 1], discount[high[p]] - discount[high[p] + 1]
+        dc, da = position_weights[low[p]] - position_weights[low[p] + 1], discount[low[p]] - discount[low[p] + 1]
+        ec, ea = position_weights[high[p]] - position_weights[high[p] + 1], discount[high[p]] - discount[high[p] + 1]
         after = {np.int64(0)}
         after.clear()
         for state in layer:
@@ -74,7 +74,7 @@ def states(height, worth, start, size, discount, decay, low, high, stop):
 
 def counted(batch: RankTwoBatch) -> np.ndarray:
     """The states of each query."""
-    layout = Layout.of(batch.gain, batch.discount, batch.decay, batch.offsets)
+    layout = Layout.from_arrays(batch.gain, batch.discount, batch.position_weights, batch.offsets)
     found = np.empty(len(batch), dtype=np.int64)
     for query in range(len(batch)):
         own = rows(batch, query)
@@ -84,7 +84,8 @@ def counted(batch: RankTwoBatch) -> np.ndarray:
         height = batch.scores[own][np.lexsort((-batch.scores[own], batch.gain[own]))]
         stop = int(layout.stop[query])
         found[query] = states(
-            height, layout.worth[chains], start, np.minimum(size, stop + 1), batch.discount[own], batch.decay[own],
+            height, layout.worth[chains], start, np.minimum(size, stop + 1), batch.discount[own],
+            batch.position_weights[own],
             layout.low[own], layout.high[own], stop,
         )  # fmt: skip
     return found
@@ -122,7 +123,7 @@ def main() -> None:
                     at = trials(queries, said, decay)
                     for cell, w in zip(cells, (at[0], at[2], at[3]), strict=True):
                         batch = posed(sampled(queries, None if w is at[0] else DECAYS.index(decay)), said, decay, w)
-                        taken, reached = solve_batch(batch).way, counted(batch)
+                        taken, reached = solve_batch(batch).algorithm, counted(batch)
                         cell[0].extend(taken)
                         cell[1].extend(reached.tolist())
                         cell[2].append(microseconds(batch))

@@ -89,7 +89,7 @@ def by_us(**options):
         given = {"num_leaves": leaves, "n_estimators": rounds, "random_state": seed, "n_jobs": 1, **options}
         if held is not None:
             ranker = BoostedRanker(**given, early_stopping=rounds).fit(train, eval_set=held)
-            return Learnt(curve=ranker.eval_history_)
+            return Learnt(curve=ranker.evals_result_)
         ranker = BoostedRanker(**given).fit(train)
         return Learnt(ranker.predict(asked.features))
 

@@ -34,9 +34,9 @@ VARIANTS = {
     "scale 2": {"scale": 2.0},
     "damping 1": {"damping": 1.0},
     "tie-aware": {"bound": "tie-aware"},
-    "decay log": {"decay": "log"},
-    "decay power(1)": {"decay": "power(1)"},
-    "decay discount": {"decay": "discount"},
+    "decay log": {"position_weights": "log"},
+    "decay power(1)": {"position_weights": "power(1)"},
+    "decay discount": {"position_weights": "discount"},
     "lambdarank": None,
     "rank_xendcg": None,
 }
@@ -93,7 +93,7 @@ def main() -> None:
     parser.add_argument("--members", type=int, default=3)
     parser.add_argument("--table", action="store_true")
     given = parser.parse_args()
-    for variant in given.variants:
+    for variant in given.backends:
         for seed in given.seeds:
             for name, splits in sets().items():
                 both = np.mean([curves(variant, split, seed, given.members) for split in splits], axis=0)

@@ -28,7 +28,7 @@ def by_rows(split: Split) -> np.ndarray:
     """The weights whose ridge generalised cross-validation chooses, among the same."""
     queries = canonical(split.train, np.ones(len(split.train)))
     given = queries.features, queries.graded, np.ones(queries.rows.size)
-    ridges = Ridges.of(*given, queries.rows, queries.offsets)
+    ridges = Ridges.from_features(*given, queries.rows, queries.offsets)
     errors = np.concatenate([family.generalised(ridges.whole, ridges.rows) for family in ridges.families])
     chosen = ridges.penalties[np.flatnonzero(errors == errors.min())[-1]]
     return least_squares(*given, chosen, queries.rows, queries.offsets)

@@ -22,12 +22,19 @@ from pathlib import Path
 
 import numpy as np
 
-from rankopt.ratings import ItemMean, Popularity, evaluate_ratings, read_ratings, strong_split, weak_split
+from rankopt.ratings import (
+    ItemMeanBaseline,
+    PopularityBaseline,
+    evaluate_ratings,
+    read_ratings,
+    strong_split,
+    weak_split,
+)
 
 BASELINES = {
-    "item mean, shrunk by 5": ItemMean(5.0),
-    "by 10, + .1 log(1 + count)": ItemMean(10.0, 0.1),
-    "popularity": Popularity(),
+    "item mean, shrunk by 5": ItemMeanBaseline(5.0),
+    "by 10, + .1 log(1 + count)": ItemMeanBaseline(10.0, 0.1),
+    "popularity": PopularityBaseline(),
 }
 SPLITS = {"weak": weak_split, "strong": strong_split}
 CANDIDATES = ("rated", "all")
@@ -73,7 +80,7 @@ def rankers(file, losses, seeds, protocols, known):
                     loss, bound, factors, fold, strength = [*spec.split("/"), "", "", "", ""][:5]
                     ranker = CofiRanker(
                         loss, bound=bound or "convex", factors=int(factors or 15),
-                        strength=float(strength) if strength else "auto",
+                        reg=float(strength) if strength else "auto",
                     )  # fmt: skip
                     began = time.process_time()
                     with warnings.catch_warnings():
@@ -85,7 +92,7 @@ def rankers(file, losses, seeds, protocols, known):
                         given = split.train if split.known is None else split.known
                         model = ranker.fold_in(given, strength=float(fold))
                     row = of(
-                        split, model, spec, protocol, n, seed, seconds=seconds, strength=ranker.strength_,
+                        split, model, spec, protocol, n, seed, seconds=seconds, strength=ranker.reg_,
                         users_gap=proved.users_gap, items_gap=proved.items_gap, gap=proved.relative_gap,
                         stop=str(proved.stop.value),
                     )  # fmt: skip

@@ -71,8 +71,8 @@ def alternation():
     print("| loss | ρ | rounds | seconds a round | of a regression's |\n|---|---|---|---|---|")
     first = None
     for loss, strength in (("regression", 0.6), ("ordinal", 0.6), ("preferences", 0.6), ("nDCG@10", 0.6)):
-        ranker = CofiRanker(loss, strength=strength, certify=False, n_jobs=1)
-        ranker.set_params(max_iter=4, prior="mean").fit(ratings)
+        ranker = CofiRanker(loss, reg=strength, compute_bound=False, n_jobs=1)
+        ranker.set_params(max_iter=4, item_prior="mean").fit(ratings)
         seconds = min(timed(lambda ranker=ranker: ranker.fit(ratings))[1] for _ in range(2)) / ranker.n_iter_
         first = first or seconds
         print(f"| {loss} | {strength} | {ranker.n_iter_} | {seconds:.2f} | {seconds / first:.0f} |", flush=True)
@@ -87,7 +87,7 @@ def generated(n, seed=0):
     user = np.repeat(np.arange(users), 100)
     taste, kind, offset = draws.normal(size=(users, 2)), draws.normal(size=(items, 2)), draws.normal(size=items)
     score = np.einsum("ij,ij->i", taste[user], kind[item]) + offset[item] + 0.5 * draws.normal(size=n)
-    return Ratings.of(user, item, np.clip(np.round(3.0 + 0.5 * score), 1, 5))
+    return Ratings.from_arrays(user, item, np.clip(np.round(3.0 + 0.5 * score), 1, 5))
 
 
 def growth(loss, most):
@@ -95,7 +95,7 @@ def growth(loss, most):
     n = 100_000
     while n <= most:
         ratings = generated(n)
-        ranker = CofiRanker(loss, strength=0.6, certify=False, max_iter=2, n_jobs=1, prior="mean")
+        ranker = CofiRanker(loss, reg=0.6, compute_bound=False, max_iter=2, n_jobs=1, item_prior="mean")
         _, seconds = timed(lambda ranker=ranker, ratings=ratings: ranker.fit(ratings))
         tracemalloc.start()
         ranker.fit(ratings)

@@ -66,7 +66,7 @@ def main():
             split = split_of(ratings, seed)
             for name, (loss, bound) in LOSSES.items():
                 strength = 0.65 if loss == "regression" else 0.75
-                ranker = CofiRanker(loss, bound=bound, strength=strength, certify=False, **options).fit(split.train)
+                ranker = CofiRanker(loss, bound=bound, reg=strength, compute_bound=False, **options).fit(split.train)
                 for candidates, values in found[name].items():
                     values.append(evaluate_ratings(split, ranker, candidates=candidates).mean)
         print(f"\n| {setting} | rated items | all items |\n|---|---|---|")

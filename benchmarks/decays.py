@@ -4,7 +4,7 @@
 
 MQ2008 and OHSUMED (LETOR 3.0), zscore per query; the sets' queries are cut into thirds, to draw training queries from,
 for validation, and for test. For each m, 10 draws of m queries; for each draw and decay λ from .1, .01 by nDCG@10 on
-the validation third (`path(decays=, lams=)`). Spread: nDCG@10 on test of the best of the decays minus that
+the validation third (`path(position_weights=, lams=)`). Spread: nDCG@10 on test of the best of the decays minus that
 of the worst, the mean over draws with its standard error; of the means: the same of the five columns. Between draws:
 the standard deviation of one decay over draws. The last line is the least-squares fit of the spread by a + b/√m.
 """
@@ -40,10 +40,10 @@ def spread_at(m, train, validation, test):
     for draw in range(DRAWS):
         some = np.random.default_rng([m, draw]).choice(len(train), m, replace=False)
         path = LargeMarginRanker("nDCG@10", w0="regression", engine="serial", time_limit=20).path(
-            train.select(np.sort(some)), decays=DECAYS, lams=LAMS
+            train.select(np.sort(some)), position_weights=DECAYS, lams=LAMS
         )
         for place, decay in enumerate(DECAYS):
-            models = [model for model in path if model.decay == decay]
+            models = [model for model in path if model.position_weights == decay]
             found[draw, place] = value(max(models, key=lambda model: value(model, validation)), test)
     return found
 

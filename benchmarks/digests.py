@@ -48,7 +48,9 @@ def models():
     yield "convex, bundle", lambda: LargeMarginRanker("nDCG@10", bound="convex", lam=0.01).fit(les)
     yield (
         "tie-aware, bundle",
-        lambda: LargeMarginRanker("nDCG@10", bound="tie-aware", decay="power(0.5)", w0="regression", lam=0.1).fit(les),
+        lambda: LargeMarginRanker(
+            "nDCG@10", bound="tie-aware", position_weights="power(0.5)", w0="regression", lam=0.1
+        ).fit(les),
     )
     yield (
         "nonconvex, bundle",
@@ -56,7 +58,9 @@ def models():
     )
     yield (
         "convex, reference first, cutting planes",
-        lambda: LargeMarginRanker("P@5", bound="convex", reference="first", method="cutting_planes", lam=0.1).fit(les),
+        lambda: LargeMarginRanker("P@5", bound="convex", target_ranking="first", method="cutting_planes", lam=0.1).fit(
+            les
+        ),
     )
     yield (
         "nonconvex, ERU, block Frank-Wolfe",
@@ -64,7 +68,7 @@ def models():
             "ERU(alpha=3)",
             bound="nonconvex",
             w0="regression",
-            decay="log",
+            position_weights="log",
             method="block_frank_wolfe",
             lam=0.1,
             tol=1e-2,
@@ -104,12 +108,12 @@ def problems():
     def discount(n):
         return np.where(np.arange(n) < 10, 1.0 / np.log2(np.arange(n) + 2.0), 0.0)
 
-    batch = ranking(scores, gain, discount=discount, decay=decay, offsets=np.array([0, 7, 30, 60]))
+    batch = ranking(scores, gain, discount=discount, position_weights=decay, offsets=np.array([0, 7, 30, 60]))
     yield "ranking, a batch, exact", lambda: solve_batch(batch, "exact")
     worth = rng.normal(size=(6, 9))
     for solver in ("scipy", "highs", "ortools"):
         yield f"matching, {solver}", lambda solver=solver: solve(matching(worth), solver)
-    yield "diverse retrieval", lambda: solve(diverse_retrieval(worth, blocks=[0, 0, 0, 0, 1, 2, 3, 4, 5]), "auto")
+    yield "diverse retrieval", lambda: solve(diverse_retrieval(worth, groups=[0, 0, 0, 0, 1, 2, 3, 4, 5]), "auto")
     quota = RankingSet(9, 6).at_most(2, by=[0, 0, 0, 0, 1, 1, 1, 2, 3]).at_most(1, documents=[0, 4], positions=[0, 1])
     yield "ranking set, highs", lambda: solve(constrained_ranking(np.abs(worth), quota), "highs")
     yield (

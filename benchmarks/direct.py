@@ -28,7 +28,14 @@ from formulations.parallel import at_most
 from rankopt.data import Queries, read_svmlight
 from rankopt.measures import evaluate
 from rankopt.optimize import LineSearch
-from rankopt.rankers import DirectRanker, LargeMarginRanker, PairwiseRanker, Random, RegressionRanker, SmoothRanker
+from rankopt.rankers import (
+    DirectRanker,
+    LargeMarginRanker,
+    PairwiseRanker,
+    RandomDirections,
+    RegressionRanker,
+    SmoothRanker,
+)
 from rankopt.risk.along_line import place
 from rankopt.scorers.linear import linear_scores
 
@@ -44,7 +51,7 @@ class Sampled:
         self.restarts, self.seed = restarts, seed
 
     def fit(self, queries: Queries) -> Sampled:
-        search, rng = LineSearch.of(MEASURE, queries, engine="serial"), np.random.default_rng(self.seed)
+        search, rng = LineSearch.from_measure(MEASURE, queries, engine="serial"), np.random.default_rng(self.seed)
         (shard,), best = search.shards, -1.0
         columns = shard.scorer.columns(np.arange(search.features))
         for _ in range(self.restarts):
@@ -72,7 +79,7 @@ def direct(**options: object) -> Callable[[int], DirectRanker]:
     return lambda seed: DirectRanker(MEASURE, engine="serial", random_state=seed, **options)
 
 
-FAR = SmoothRanker(MEASURE, sigmas=[2.0**i for i in range(2, -6, -1)], lam=1e-5, engine="serial")
+FAR = SmoothRanker(MEASURE, bandwidths=[2.0**i for i in range(2, -6, -1)], lam=1e-5, engine="serial")
 
 RANKERS: dict[str, Callable[[int], object]] = {
     "ridge": lambda seed: RegressionRanker(),
@@ -106,7 +113,7 @@ CHOICES: dict[str, Callable[[int], object]] = {
             "middle": {"point": "middle"},
             "plackett-luce": {"point": "plackett-luce"},
             "greedy": {"order": "greedy"},
-            "powell and 10 random": {"directions": ("coordinates", "powell", Random(10))},
+            "powell and 10 random": {"directions": ("coordinates", "powell", RandomDirections(10))},
             "lam .01": {"lam": 0.01},
             "lam .1": {"lam": 0.1},
             "8, best": {"restarts": 8, "combine": "best"},
@@ -143,7 +150,7 @@ def race(queries: Queries) -> list[float]:
         began = process_time()
         sampled = Sampled().fit(queries)
         spent = process_time() - began
-        level = LineSearch.of(MEASURE, queries, engine="serial").value(sampled.coef_)
+        level = LineSearch.from_measure(MEASURE, queries, engine="serial").value(sampled.coef_)
         even = np.full(queries.n_features, 1.0 / queries.n_features)
         began = process_time()
         exact = direct(start=even, point="middle")(0).fit(queries)

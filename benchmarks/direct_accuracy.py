@@ -38,7 +38,7 @@ from rankopt.data import Queries, read_svmlight
 from rankopt.evaluation.comparison import compare
 from rankopt.measures import evaluate
 from rankopt.optimize import LineSearch
-from rankopt.rankers import DirectRanker, Random, RegressionRanker, SmoothRanker
+from rankopt.rankers import DirectRanker, RandomDirections, RegressionRanker, SmoothRanker
 from rankopt.scorers.linear import linear_scores
 
 ONE = "OHSUMED, fold 5"
@@ -54,7 +54,7 @@ class Annealed:
         self.count, self.seed = count, seed
 
     def fit(self, queries: Queries) -> Annealed:
-        search, rng = LineSearch.of(MEASURE, queries, engine="serial"), np.random.default_rng(self.seed)
+        search, rng = LineSearch.from_measure(MEASURE, queries, engine="serial"), np.random.default_rng(self.seed)
         units = np.where(search.deviations > 0, search.deviations, 1.0)
         ridge = RegressionRanker().fit(queries).coef_
         ridge = ridge / (search.deviation(ridge) or 1.0)
@@ -63,9 +63,9 @@ class Annealed:
             away = rng.normal(size=ridge.size) / units
             apart = AWAY[number % 3] / search.deviation(away) if number else 0.0
             start = SmoothRanker(
-                MEASURE, w0=ridge + apart * away, sigmas=FAR.sigmas, lam=PULLS[number // 3 % 3], engine="serial"
+                MEASURE, w0=ridge + apart * away, bandwidths=FAR.bandwidths, lam=PULLS[number // 3 % 3], engine="serial"
             )
-            ranker = DirectRanker(MEASURE, start=start, point="middle", engine="serial").fit(queries)
+            ranker = DirectRanker(MEASURE, init=start, step_rule="middle", engine="serial").fit(queries)
             self.histories_.append(ranker.history_)
             if ranker.certificate_.value > best:
                 best, self.coef_, self.certificate_ = ranker.certificate_.value, ranker.coef_, ranker.certificate_
@@ -92,7 +92,7 @@ class Chosen:
 
 
 LEARNERS = RANKERS | {
-    "direct, smooth, powell and 10 random": direct(directions=("coordinates", "powell", Random(10))),
+    "direct, smooth, powell and 10 random": direct(directions=("coordinates", "powell", RandomDirections(10))),
     "direct, best of 24 annealed": lambda seed: Annealed(24, seed),
     "chosen inside": Chosen,
 }

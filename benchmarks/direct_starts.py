@@ -48,12 +48,12 @@ def run(file: Path, names: list[str], starts: int) -> None:
 
 
 def followed(split: Split, starts: int) -> dict:
-    search = LineSearch.of(MEASURE, split.train, engine="serial")
+    search = LineSearch.from_measure(MEASURE, split.train, engine="serial")
     units = np.where(search.deviations > 0, search.deviations, 1.0)
     found, together = defaultdict(list), np.zeros(search.features)
     for number in range(starts):
         start = np.random.default_rng(number).normal(size=search.features) / units
-        ranker = DirectRanker(MEASURE, start=start, engine="serial").fit(split.train)
+        ranker = DirectRanker(MEASURE, init=start, engine="serial").fit(split.train)
         together += ranker.coef_ / (search.deviation(ranker.coef_) or 1.0)
         for when, w in (("begun", start), ("ended", ranker.coef_)):
             found[f"{when} train"].append(reached(split.train, w))

@@ -40,7 +40,7 @@ def queries(n: int, count: int) -> SetBatch:
         scores=rng.normal(size=n * count),
         gain=rng.integers(0, 3, n * count) / 10,
         discount=np.tile(1 / np.log2(i + 1), count),
-        decay=np.tile(i**-0.5, count),
+        position_weights=np.tile(i**-0.5, count),
         offsets=n * np.arange(count + 1),
         places=K * np.arange(count + 1),
     )

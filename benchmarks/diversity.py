@@ -74,7 +74,7 @@ def scaled(train: Queries, test: Queries) -> tuple[Queries, Queries]:
     """Features in units of their deviation on the training data."""
     mean, deviation = train.features.mean(axis=0), train.features.std(axis=0)
     unit = np.where(deviation > 0, deviation, 1.0)
-    return train.with_(features=(train.features - mean) / unit), test.with_(features=(test.features - mean) / unit)
+    return train.replace(features=(train.features - mean) / unit), test.replace(features=(test.features - mean) / unit)
 
 
 def list_values(
@@ -83,10 +83,10 @@ def list_values(
     """nDCG of the shown list, and how many rows of the set it breaks."""
     rule = parse(measure)
     gain = rule.gain(queries.relevance, queries.offsets)
-    place, found = np.argsort(queries.row_order), {}
+    place, found = np.argsort(queries.input_order), {}
     for q, query in enumerate(queries.query_ids):
         low, high = queries.offsets[q : q + 2]
-        rows = place[np.searchsorted(queries.row_order, orders[query], sorter=place)]
+        rows = place[np.searchsorted(queries.input_order, orders[query], sorter=place)]
         one = admissible.for_query(
             {name: queries.attributes[name][low:high] for name in admissible.attributes}, high - low
         )
@@ -100,7 +100,7 @@ def mmr(queries: Queries, scores: np.ndarray, attribute: str, k: int, relevance:
     """Maximal marginal relevance: greedily the document with the best score minus a penalty for a repeated block; for a
     group that wants more of its kind, the penalty falls on what does not belong to it."""
     found = {}
-    scores = scores[queries.row_order]
+    scores = scores[queries.input_order]
     for q, query in enumerate(queries.query_ids):
         low, high = queries.offsets[q : q + 2]
         own, label = scores[low:high], queries.attributes[attribute][low:high]
@@ -115,7 +115,7 @@ def mmr(queries: Queries, scores: np.ndarray, attribute: str, k: int, relevance:
             best = left[int(np.argmax(relevance * own[left] - (1 - relevance) * np.array(repeated, dtype=float)))]
             shown.append(best)
             left.remove(best)
-        found[query] = queries.row_order[low + np.array(shown)]
+        found[query] = queries.input_order[low + np.array(shown)]
     return found
 
 
@@ -187,7 +187,7 @@ def overlapping(root: Path) -> None:
     for pair in movielens(root / "ml-100k"):
         train, test = scaled(*pair)
         free = RegressionRanker(0.0, target="gain", intercept="all", measure="nDCG@10").fit(train)
-        scores = free.predict(test)[test.row_order]
+        scores = free.predict(test)[test.input_order]
         gain, sets = parse("nDCG@10").gain(test.relevance, test.offsets), admissible.for_queries(test)
         for q, one in enumerate(sets):
             rows = slice(*test.offsets[q : q + 2])

@@ -17,7 +17,7 @@ from time import perf_counter
 import numpy as np
 
 from rankopt.data import Queries
-from rankopt.engines import ENGINES, engine_named
+from rankopt.engines import ENGINES, get_engine
 from rankopt.rankers import LargeMarginRanker
 from rankopt.risk.risk import Risk
 from rankopt.risk.shard import SHARD_ROWS
@@ -46,7 +46,7 @@ def main() -> None:
         risk = LargeMarginRanker(w0="regression", lam=0.1).objective(data).risk
         w = np.random.default_rng(1).normal(size=FEATURES)
         points = [w * (1 + 0.01 * step) for step in range(ROUNDS + 1)]
-        engines = {(name, n): engine_named(name, n) for name in ENGINES for n in ((1,) if name == "serial" else (1, 2))}
+        engines = {(name, n): get_engine(name, n) for name in ENGINES for n in ((1,) if name == "serial" else (1, 2))}
         answers, starts, steps = {}, {}, {}
         for key, engine in engines.items():
             began = perf_counter()

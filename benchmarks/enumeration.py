@@ -4,9 +4,9 @@
 
 Of 3 to 6 documents and 2 to 5 positions. What each word says is written here a second time, as the units by which a
 ranking breaks it, in plain Python. Asked of each set: which rankings it admits, the best value (profits of rank one,
-random, whole with ties), what `broken` tells, that a proof which `confirm` confirms means a whole optimum of the linear
-program, that an empty set is said to be empty; with one word soft at a price: the best value and what is broken there;
-and of one that has a limit, each point of `price_of` against the set with that limit, stated anew.
+random, whole with ties), what `broken` tells, that a proof which `check_evidence` confirms means a whole optimum of the
+linear program, that an empty set is said to be empty; with one word soft at a price: the best value and what is broken
+there; and of one that has a limit, each point of `sensitivity` against the set with that limit, stated anew.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from typing import Any
 import numpy as np
 
 from formulations import (
-    Infeasible,
+    InfeasibleError,
     Proof,
     RankingSet,
-    confirm,
+    check_evidence,
     constrained_ranking,
-    price_of,
+    sensitivity,
     solve,
     verify_integrality,
 )
@@ -155,7 +155,7 @@ def main(count: int, seed: int) -> None:
             try:
                 solve(constrained_ranking(profit, admissible))
                 check("an empty set is told", False)
-            except Infeasible:
+            except InfeasibleError:
                 check("an empty set is told", True)
         else:
             best = max(worth[o] for o in may)
@@ -164,7 +164,7 @@ def main(count: int, seed: int) -> None:
             check("best ranking", abs(found.value - best) <= NEAR and tuple(found.order.tolist()) in may)
             check("bound above it", found.bound >= best - 1e-9)
             proof = verify_integrality(problem)
-            if isinstance(proof, Proof) and confirm(problem, proof):
+            if isinstance(proof, Proof) and check_evidence(problem, proof):
                 relaxed = solve(problem.linear_program(), "highs").value
                 check("a proof means a whole optimum", abs(relaxed - best) <= 1e-6)
         soft = [at for at, word in enumerate(said) if word in ONE_ROW]
@@ -206,8 +206,8 @@ def sweep(admissible: RankingSet, name: str, profit: np.ndarray, k: int, check: 
         if may:
             points[at] = max(float(profit[np.arange(k), list(o)].sum()) for o in may)
     try:
-        curve = price_of(admissible, name, range(k + 1), profit=profit)
-    except Infeasible:
+        curve = sensitivity(admissible, name, range(k + 1), profit=profit)
+    except InfeasibleError:
         check("sweeps, point by point", not points)
         return
     for at, value in zip(curve.limits.tolist(), curve.value.tolist(), strict=True):

@@ -40,7 +40,7 @@ def main():
     for run in options.runs:
         loss, settings = RUNS[run]
         warnings.simplefilter("ignore")
-        unit = CofiRanker(loss, factors=1, strength=1.0, max_iter=1, certify=False, offset_strength=1.0, prior="mean")
+        unit = CofiRanker(loss, factors=1, reg=1.0, max_iter=1, compute_bound=False, bias_reg=1.0, item_prior="mean")
         settings = {**settings, "offset_strength": 10.0 / unit.fit(train).offset_strength_, "prior": "mean"}  # μ = 10
         for width in options.widths:
             began = process_time()

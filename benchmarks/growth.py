@@ -54,7 +54,9 @@ def cell(queries, documents, features, kind, folder):
     from rankopt.rankers import LargeMarginRanker
 
     warnings.simplefilter("ignore")
-    ranker = LargeMarginRanker("nDCG@10", decay="power(0.5)@10", w0="regression", lam=0.1, max_iter=STEPS, tol=0.0)
+    ranker = LargeMarginRanker(
+        "nDCG@10", position_weights="power(0.5)@10", w0="regression", lam=0.1, max_iter=STEPS, tol=0.0
+    )
     random = np.random.default_rng(1)
     ranker.fit(random.standard_normal((40, 3)), random.integers(0, 3, 40), group=[20, 20])  # code is loaded now
     before = held("VmRSS")

@@ -44,12 +44,12 @@ class Chained:
 
     def fit(self, queries: Queries) -> Chained:
         mapped = queries.features if self.features is None else self.features.fit_transform(queries.features)
-        self.ranker.fit(queries.with_(features=np.asarray(mapped), feature_names=None))
+        self.ranker.fit(queries.replace(features=np.asarray(mapped), feature_names=None))
         return self
 
     def predict(self, queries: Queries) -> np.ndarray:
         mapped = queries.features if self.features is None else self.features.transform(queries.features)
-        return self.ranker.predict(queries.with_(features=np.asarray(mapped), feature_names=None))
+        return self.ranker.predict(queries.replace(features=np.asarray(mapped), feature_names=None))
 
 
 def rankers(landmarks: int) -> dict[str, list[Callable[[], Chained]]]:
@@ -92,7 +92,7 @@ def rankers(landmarks: int) -> dict[str, list[Callable[[], Chained]]]:
 
 
 def values(ranker: Chained, queries: Queries) -> np.ndarray:
-    return np.asarray(evaluate(queries, ranker.predict(queries), "nDCG@10", convention="burges").values_of("nDCG@10"))
+    return np.asarray(evaluate(queries, ranker.predict(queries), "nDCG@10", convention="burges").per_query("nDCG@10"))
 
 
 def main() -> None:

@@ -35,7 +35,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from rankopt.data import Queries, concatenate, read_svmlight
 from rankopt.data.normalisation import normalise
-from rankopt.errors import OptimumAtStart
+from rankopt.errors import NoProgressWarning
 from rankopt.measures import compare, evaluate
 from rankopt.rankers import LargeMarginRanker, PairwiseRanker, RegressionRanker
 
@@ -80,7 +80,7 @@ def trained(train: dict[str, Queries]) -> tuple[list[Model], list[Model], list[M
     for kind in FEATURES:
         deviation = np.asarray(train[kind].features).std(axis=0)
         scale = np.divide(1.0, deviation, out=np.zeros_like(deviation), where=deviation > 1e-12)
-        scaled = train[kind].with_(features=train[kind].features * scale)
+        scaled = train[kind].replace(features=train[kind].features * scale)
         for lam in PAIRWISE:
             weights = PairwiseRanker(lam=lam).fit(scaled).coef_
             pairs.append(Model(kind, f"{kind}, RankSVM, λ = {lam:g}", weights * scale, train))
@@ -88,7 +88,7 @@ def trained(train: dict[str, Queries]) -> tuple[list[Model], list[Model], list[M
             w0 = RegressionRanker(alpha=ridge * scaled.n_documents, intercept="all").fit(scaled).coef_
             ridges.append(Model(kind, f"{kind}, ridge {ridge:g}", w0 * scale, train))
             for bound, decay, lam in MARGIN:
-                ranker = LargeMarginRanker("nDCG@10", bound=bound, decay=decay, lam=lam, w0=w0)
+                ranker = LargeMarginRanker("nDCG@10", bound=bound, position_weights=decay, lam=lam, w0=w0)
                 label = f"{kind}, w₀ ridge {ridge:g}, {bound}, {decay}, λ = {lam:g}"
                 weights = ranker.fit(scaled).coef_
                 moved = np.linalg.norm(weights - w0) / np.linalg.norm(w0)
@@ -133,7 +133,7 @@ def published(folder: Path) -> dict[str, Floats]:
 
 def main() -> None:
     warnings.simplefilter("ignore", ConvergenceWarning)
-    warnings.simplefilter("ignore", OptimumAtStart)
+    warnings.simplefilter("ignore", NoProgressWarning)
     began = perf_counter()
     folder = Path(os.environ["RANKOPT_DATA"])
     read = [read_svmlight(folder / "letor2-ohsumed" / f"S{i}.txt.gz") for i in range(1, 6)]

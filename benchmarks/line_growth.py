@@ -98,7 +98,7 @@ def by_threads(rounds: int) -> None:
         ("ERR", drawn(500, 120)),
     ):
         w, directions = np.ones(queries.n_features), list(range(12))
-        searches = {threads: LineSearch.of(text, queries, engine=Threads(threads)) for threads in (1, 2)}
+        searches = {threads: LineSearch.from_measure(text, queries, engine=Threads(threads)) for threads in (1, 2)}
         seconds = {1: np.inf, 2: np.inf}
         for threads in (1, 2) * rounds:
             spent = least(1, partial(searches[threads].along_all, w, directions, "middle"), perf_counter)
@@ -111,7 +111,7 @@ def a_round() -> None:
     for text in ("nDCG@5", "nDCG@10"):
         w = np.ones(features)
         for threads in (1, 2):
-            search = LineSearch.of(text, queries, engine=Threads(threads))
+            search = LineSearch.from_measure(text, queries, engine=Threads(threads))
             spent = least(2, partial(search.along_all, w, list(range(features)), "middle"), perf_counter)
             print(
                 f"{text}, {queries.n_documents} documents, {features} features, {threads} thread(s): {spent:.1f} s; "

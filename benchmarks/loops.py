@@ -20,10 +20,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from rankopt.data import Queries, concatenate, read_svmlight
 from rankopt.engines.threads import Threads
-from rankopt.errors import OptimumAtStart
+from rankopt.errors import NoProgressWarning
 from rankopt.optimize.bundle import Bundle
 from rankopt.rankers import LargeMarginRanker, PairwiseRanker
-from rankopt.risk.risk import PlanesAt, ShardAt
+from rankopt.risk.risk import CuttingPlaneEvaluation, ShardResult
 from rankopt.risk.shard import Shard
 
 LIMIT = 10.0
@@ -44,7 +44,7 @@ class Counting:
     def __init__(self) -> None:
         self.engine, self.passes = Threads(), 0.0
 
-    def map(self, question: PlanesAt, shards: Sequence[Shard]) -> list[ShardAt]:
+    def map(self, question: CuttingPlaneEvaluation, shards: Sequence[Shard]) -> list[ShardResult]:
         queries = sum(shard.weights.size for shard in shards)
         first, last = question.queries or (0, queries)
         self.passes += (last - first) / queries
@@ -92,7 +92,7 @@ def path_row(name: str, queries: Queries, bound: str) -> tuple[str, ...]:
 
 def main() -> None:
     warnings.simplefilter("ignore", ConvergenceWarning)
-    warnings.simplefilter("ignore", OptimumAtStart)
+    warnings.simplefilter("ignore", NoProgressWarning)
     folder = Path(os.environ["RANKOPT_DATA"])
     data = {
         name: concatenate([read_svmlight(folder / place / f"S{i}.txt.gz") for i in (1, 2, 3)])

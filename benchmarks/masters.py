@@ -22,7 +22,7 @@ from typing import ClassVar
 import numpy as np
 from problems.masters import nasty, solved
 
-from formulations import FormulationError, accepting, solve
+from formulations import FormulationError, compatible_solvers, solve
 from formulations.problems.simplex_qp import GroupedSimplexQP
 from formulations.solvers.active_set import ActiveSet
 from rankopt.data import concatenate, read_svmlight
@@ -49,12 +49,12 @@ class Recorder:
     package: ClassVar = "rankopt"
     spec: ClassVar = "recorder"
 
-    def declines(self, problem):
+    def reason_unsupported(self, problem):
         return None
 
-    def solve(self, problem, start=None):
-        self.tape.append((problem, start))
-        return ActiveSet().solve(problem, start)
+    def solve(self, problem, warm_start=None):
+        self.tape.append((problem, warm_start))
+        return ActiveSet().solve(problem, warm_start)
 
 
 def tapes(method, **limits):
@@ -67,14 +67,20 @@ def tapes(method, **limits):
             for lam in (1.0, 1e-2, 1e-4):
                 recorder = Recorder()
                 LargeMarginRanker(
-                    bound=bound, decay="linear", w0=w0, lam=lam, method=method, master=recorder, **limits
+                    bound=bound,
+                    position_weights="linear",
+                    w0=w0,
+                    lam=lam,
+                    method=method,
+                    master_solver=recorder,
+                    **limits,
                 ).fit(queries)
                 chosen = np.unique(np.linspace(0, len(recorder.tape) - 1, 8).astype(int))
                 yield from (recorder.tape[at] for at in chosen)
 
 
 def table(name, masters, chosen=None):
-    specs = [spec for spec in chosen or accepting(GroupedSimplexQP) if spec not in ENDLESS]
+    specs = [spec for spec in chosen or compatible_solvers(GroupedSimplexQP) if spec not in ENDLESS]
     seconds, failures, seen = defaultdict(list), defaultdict(int), defaultdict(int)
     for at, (problem, start) in enumerate(masters):
         for spec in specs:

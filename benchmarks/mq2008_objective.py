@@ -17,14 +17,14 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from rankopt.data import concatenate, read_svmlight
-from rankopt.errors import OptimumAtStart
+from rankopt.errors import NoProgressWarning
 from rankopt.measures import evaluate
 from rankopt.rankers import LargeMarginRanker
 
 
 def main() -> None:
     warnings.simplefilter("ignore", ConvergenceWarning)
-    warnings.simplefilter("ignore", OptimumAtStart)
+    warnings.simplefilter("ignore", NoProgressWarning)
     folder = Path(os.environ["RANKOPT_DATA"]) / "letor4-mq2008"
     queries = concatenate([read_svmlight(folder / f"S{i}.txt.gz") for i in (1, 2, 3)])
     LargeMarginRanker(max_iter=1).fit(queries)  # compiles what is compiled once, off the clock
@@ -34,7 +34,7 @@ def main() -> None:
         for lam in (1.0, 1e-2, 1e-4):
             began = perf_counter()
             ranker = LargeMarginRanker(
-                bound=bound, decay="linear", lam=lam, w0=None if bound == "convex" else "regression"
+                bound=bound, position_weights="linear", lam=lam, w0=None if bound == "convex" else "regression"
             ).fit(queries)
             seconds, proof, last = perf_counter() - began, ranker.certificate_, ranker.history_[-1]
             cells = (

@@ -33,7 +33,7 @@ def main() -> None:
                 parts = []
                 for split in known.get(name, []):
                     ranker = kind(normalize=method).fit(split.train)
-                    parts.append(evaluate(split.test, ranker.predict(split.test), "nDCG@10").values_of())
+                    parts.append(evaluate(split.test, ranker.predict(split.test), "nDCG@10").per_query())
                 values[method] = np.concatenate(parts)
             cells = [f"{np.nanmean(values[None]):.4f}"]
             for method in METHODS:

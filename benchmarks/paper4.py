@@ -24,7 +24,7 @@ from accuracy_sets import Split, folds, sets
 from scipy.optimize import linear_sum_assignment
 
 from formulations import solve_batch
-from formulations.solvers import named
+from formulations.solvers import get_solver
 from rankopt.data import Queries
 from rankopt.evaluation.comparison import compare
 from rankopt.losses.regret import RegretBound
@@ -66,7 +66,7 @@ def splits(name: str) -> list[Split]:
 def chosen(split: Split, measure: str, map_: str, bound: str) -> tuple[LargeMarginRanker, float]:
     """The ranker at the λ that is best on the queries left out, and that λ in units of the natural one."""
     inner = next(folds(split.train, 3))
-    ranker = LargeMarginRanker(measure, map=map_, bound=bound, max_iter=300)
+    ranker = LargeMarginRanker(measure, feature_map=map_, bound=bound, max_iter=300)
     natural = ranker.objective(inner.train).lam
     path = ranker.path(inner.train, lams=[size * natural for size in SIZES])
     best = max(path.models, key=lambda model: model.score(inner.test)).lam_ / natural
@@ -111,7 +111,7 @@ def strength(name: str) -> None:
     print("| trained | map | " + " | ".join(f"λ / natural = {size:g}" for size in sizes) + " |")
     print("|---" * (len(sizes) + 2) + "|")
     for measure, map_ in CRITERIA:
-        ranker = LargeMarginRanker(measure, map=map_, bound="convex", max_iter=300)
+        ranker = LargeMarginRanker(measure, feature_map=map_, bound="convex", max_iter=300)
         natural = ranker.objective(queries).lam
         cells = []
         for model in ranker.path(queries, lams=[size * natural for size in sizes]).models:
@@ -131,14 +131,18 @@ def started() -> None:
     for name in ("digits", "Les Miserables", "MQ2008", "OHSUMED"):
         begun = []
         for split in splits(name):
-            objective = LargeMarginRanker("RR", map="first-relevant").objective(split.train)
+            objective = LargeMarginRanker("RR", feature_map="first-relevant").objective(split.train)
             begun.append((split, objective.lam, objective.w0, np.sqrt(unit_of(objective.risk.shards))))
         for inward in (False, True):
             for size in (0.1, 0.5, 1.0, 10.0):
                 rows = []
                 for split, natural, w0, f in begun:
                     w0 = w0 / f if inward else w0
-                    w = LargeMarginRanker("RR", map="first-relevant", w0=w0, lam=size * natural).fit(split.train).coef_
+                    w = (
+                        LargeMarginRanker("RR", feature_map="first-relevant", w0=w0, lam=size * natural)
+                        .fit(split.train)
+                        .coef_
+                    )
                     reached = [
                         np.nanmean(evaluate(part, part.features @ weights, "RR").values)
                         for part in (split.train, split.test)
@@ -176,12 +180,14 @@ def timed() -> None:
         sort = least(lambda scores=scores, n=n: np.argsort(-scores.reshape(-1, n), axis=1, kind="stable"))
         cells = [f"{sort / m:.3f}"]
         for measure, map_ in (*CRITERIA[:6], ("nDCG@10", "positional")):
-            _, loss = RegretBound.named(measure, map_, "convex", "power(0.5)").of(as_arranged(queries), named("exact"))
+            _, loss = RegretBound.named(measure, map_, "convex", "power(0.5)").from_queries(
+                as_arranged(queries), get_solver("exact")
+            )
             for _ in range(2):
                 loss.at(scores)
             problem: Any = loss.argmax.problem  # type: ignore[attr-defined]
             alone = least(
-                lambda problem=problem, scores=scores: solve_batch(problem.with_scores(scores), outward=False)
+                lambda problem=problem, scores=scores: solve_batch(problem.with_scores(scores), directed_rounding=False)
             )
             cells.append(f"{alone / m:.3f} ({least(lambda loss=loss, scores=scores: loss.at(scores)) / m:.3f})")
         one = problem.with_scores(scores)[0]

@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from formulations import Infeasible, RankingSet, confirm, constrained_ranking, solve
+from formulations import InfeasibleError, RankingSet, check_evidence, constrained_ranking, solve
 from formulations.argmax.group_limits import prefix_argmax
 from formulations.bridges.narrowing import sequences_of
 from formulations.constraints.structure import PrefixNetwork, falls_in_groups
@@ -51,9 +51,9 @@ def whole(first: int, count: int) -> None:
         kind, profit, admissible = drawn(seed, most=12)
         try:
             problem = constrained_ranking(profit, admissible)
-        except Infeasible:
+        except InfeasibleError:
             continue
-        network = PrefixNetwork.of(problem.admissible.compiled)
+        network = PrefixNetwork.from_rows(problem.admissible.compiled)
         if isinstance(network, str) or not partly(network.rows):
             continue
         if not falls_in_groups(profit, network.rows.group):  # groups that no row names are one, and its gains differ
@@ -67,7 +67,7 @@ def whole(first: int, count: int) -> None:
         assert off < 1e-6, (seed, ours.value, relaxed, best, ours.gap)
         proof = prefix_proof(stated(problem))
         if proof is not None:
-            confirm(problem, proof)
+            check_evidence(problem, proof)
         for name in (kind, "all"):
             sets[name] += 1
             proved[name] += proof is not None
@@ -111,8 +111,10 @@ def time(rounds: int) -> None:
         gain = np.zeros(n)
         one = SetBatch([admissible], scores, gain, decay, decay, np.array([0, n]), np.array([0, k]))
         few = rounds if k < 50 else 2
-        flow, training = least(40, 5 * rounds, partial(solve, problem, outward=False), partial(solve_sets, one))
-        (program,) = least(1, few, partial(solve, problem, "highs", outward=False))
+        flow, training = least(
+            40, 5 * rounds, partial(solve, problem, directed_rounding=False), partial(solve_sets, one)
+        )
+        (program,) = least(1, few, partial(solve, problem, "highs", directed_rounding=False))
         assert solve(problem).solver == WAY
         where = "every prefix" if everywhere else "three prefixes"
         cells = [f"{1e3 * seconds:.3g}" for seconds in (flow, training, program)]
@@ -163,7 +165,9 @@ def training(count: int) -> None:
     print("| decay | solver | seconds | J | gap |\n|---|---|---|---|---|")
     for decay in ("discount", "linear"):
         for solver in ("auto", "highs"):
-            ranker = LargeMarginRanker("nDCG@10", decay=decay, constraints=shown, argmax=solver, engine="serial")
+            ranker = LargeMarginRanker(
+                "nDCG@10", position_weights=decay, constraints=shown, argmax_solver=solver, engine="serial"
+            )
             began = process_time()
             ranker.fit(train)
             spent, proved = process_time() - began, ranker.certificate_

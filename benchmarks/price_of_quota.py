@@ -15,7 +15,7 @@ from time import process_time
 import numpy as np
 from diversity import experts, movielens
 
-from formulations import Infeasible, constrained_ranking, price_of
+from formulations import InfeasibleError, constrained_ranking, sensitivity
 from formulations.solving.sensitivity import limit_of
 from rankopt.constraints import Admissible
 from rankopt.rankers import RegressionRanker
@@ -35,14 +35,14 @@ def problems(train, asked, admissible, name, loosest):
                 one = limit_of(admissible.for_query(own, int(stop - start)), name).at(loosest)
                 weights = 1.0 / np.log2(np.arange(2.0, admissible.k + 2.0))
                 found.append(constrained_ranking(np.outer(weights, scores[start:stop]), one))
-            except Infeasible:
+            except InfeasibleError:
                 continue
     return found
 
 
 def told(title, asked, name, limits):
     began = process_time()
-    curves = price_of(asked, name, limits)
+    curves = sensitivity(asked, name, limits)
     each = (process_time() - began) / len(asked) / len(curves.limits)
     print(f"{title}: {len(asked)} queries, {curves.shared} with a list at every limit, {1e3 * each:.1f} ms a point")
     print(f"{curves}\n", flush=True)

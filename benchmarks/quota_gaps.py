@@ -24,7 +24,7 @@ import numpy as np
 from diversity import experts, movielens
 
 from formulations import RankingSet, constrained_ranking, ranking, solve
-from formulations.experimental import QuotaCurve
+from formulations.experimental import LimitValueFunction
 from formulations.problems.ranking import RankTwoAssignment
 from rankopt.measures import parse
 from rankopt.rankers import RegressionRanker
@@ -33,7 +33,9 @@ DECAYS = {"discount": None, "linear": lambda i: i[::-1], "power .5": lambda i: i
 MOST_QUERIES = 100
 
 
-def problems(name: str, folder: Path, k: int, decay: str) -> list[tuple[RankTwoAssignment, list[np.ndarray]]]:
+def problems(
+    name: str, folder: Path, k: int, position_weights: str
+) -> list[tuple[RankTwoAssignment, list[np.ndarray]]]:
     """The problems of the first queries at the ridge's scores, at three scales, and the groups of each."""
     train, _ = (movielens if name == "ml-100k" else experts)(folder)[0]
     films = name == "ml-100k"
@@ -52,12 +54,12 @@ def problems(name: str, folder: Path, k: int, decay: str) -> list[tuple[RankTwoA
         largest = kinds[np.argsort(-count)[: 3 if films else 1]]
         chosen = [np.array([str(label) == kind for label in own]) for kind in largest]
         spread = scores[low:high] - scores[low:high].mean()
-        made = DECAYS[decay]
+        made = DECAYS[position_weights]
         unit = gain[low:high].std()  # as training finds them: scores as large as gains, or larger
         spread *= unit / max(spread.std(), 1e-12)
         for heights in (spread, 3.0 * spread, unit * random.normal(size=n)):
             weights = discount if made is None else made(i)
-            found.append((ranking(heights, gain[low:high], discount=discount, decay=weights), chosen))
+            found.append((ranking(heights, gain[low:high], discount=discount, position_weights=weights), chosen))
     return found
 
 
@@ -73,7 +75,7 @@ def real() -> None:
                 for group in groups:
                     for prefix in range(2, k):
                         began = process_time()
-                        curve = QuotaCurve.of(problem, group, prefix)
+                        curve = LimitValueFunction.from_problem(problem, group, prefix)
                         spent += process_time() - began
                         curves, bent = curves + 1, bent + (not curve.concave)
                         for limit in range(1, prefix):
@@ -117,10 +119,10 @@ def excess(given: tuple[np.ndarray, ...]) -> float:
     """The largest F(r - 1) + F(r + 1) - 2 F(r): above 0 where a limit has a gap."""
     scores, gain, decay, discount, group = given
     c, a = (np.cumsum(steps[::-1])[::-1].astype(float) for steps in (decay, discount))
-    problem = ranking(scores, gain, discount=a, decay=c)
+    problem = ranking(scores, gain, discount=a, position_weights=c)
     worst = -np.inf
     for prefix in range(2, c.size):
-        best = QuotaCurve.of(problem, group, prefix).best
+        best = LimitValueFunction.from_problem(problem, group, prefix).best
         best = best[np.isfinite(best)]
         if best.size > 2:
             worst = max(worst, float(np.diff(best, 2).max()))
@@ -156,11 +158,11 @@ def figure(file: str) -> None:
     matplotlib.rcParams["svg.hashsalt"] = "quota"
     from matplotlib import pyplot
 
-    problem = ranking([3, 0, 1, 2], [2, 0, 1, 3], discount=[5, 2, 2], decay=[4, 4, 3])
+    problem = ranking([3, 0, 1, 2], [2, 0, 1, 3], discount=[5, 2, 2], position_weights=[4, 4, 3])
     quota = RankingSet(4, 3).at_most(1, documents=[0, 1], positions=range(2))
     stated = constrained_ranking(problem, quota)
     half = solve(stated.linear_program(), "highs").x.reshape(3, 4)
-    curve = QuotaCurve.of(problem, [0, 1], 2)
+    curve = LimitValueFunction.from_problem(problem, [0, 1], 2)
     drawing, (left, right) = pyplot.subplots(1, 2, figsize=(8.4, 3.0), width_ratios=[1.25, 1])
     for i in range(3):
         for j in range(4):

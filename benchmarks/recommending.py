@@ -22,7 +22,7 @@ from rankopt.ratings import read_ratings
 def main():
     recommendation.perf_counter = time.process_time
     ratings = read_ratings(Path(os.environ["RANKOPT_DATA"]) / "ml-100k")
-    ranker = CofiRanker(factors=15, strength=0.6).fit(ratings)
+    ranker = CofiRanker(factors=15, reg=0.6).fit(ratings)
     users = ratings.users[::10].tolist()
     ranker.recommend(users[:2], admissible=Admissible(10).at_most(2, by="genre"))  # what is loaded once is loaded
     print("| quota | median ms | 90% | slowest | Σ c s / Σ c |\n|---|---|---|---|---|")

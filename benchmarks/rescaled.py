@@ -28,11 +28,13 @@ LAMS = (1.0, 0.1, 0.01)
 RANKERS = {
     "rescaled slack": LossRanker(RescaledSlack, time_limit=60),
     "rescaled slack, start and centre least squares": LossRanker(RescaledSlack, w0="regression", time_limit=60),
-    "margin, convex": LargeMarginRanker(bound="convex", decay="power(0.5)", w0="zeros", time_limit=60),
+    "margin, convex": LargeMarginRanker(bound="convex", position_weights="power(0.5)", w0="zeros", time_limit=60),
     "margin, convex, start and centre least squares": LargeMarginRanker(
-        bound="convex", decay="power(0.5)", w0="regression", time_limit=60
+        bound="convex", position_weights="power(0.5)", w0="regression", time_limit=60
     ),
-    "margin, nonconvex": LargeMarginRanker(bound="nonconvex", decay="power(0.5)", w0="regression", time_limit=60),
+    "margin, nonconvex": LargeMarginRanker(
+        bound="nonconvex", position_weights="power(0.5)", w0="regression", time_limit=60
+    ),
 }
 
 
@@ -78,7 +80,7 @@ def main():
             values, lams, opened, seconds, still = [], [], [], [], 0
             for train, validation, test in cuts:
                 model, took = chosen(ranker, train, validation)
-                values.append(evaluate(test, model.predict(test), "nDCG@10").values_of())
+                values.append(evaluate(test, model.predict(test), "nDCG@10").per_query())
                 lams.append(model.lam_)
                 opened.append(model.certificate_.relative_gap)
                 seconds.append(took)

@@ -59,10 +59,10 @@ def least(*jobs):
     return best
 
 
-def row(label, features, grades, measure, decay, bound):
+def row(label, features, grades, measure, position_weights, bound):
     sizes = np.full(grades.size // DOCUMENTS, DOCUMENTS)
     queries = Queries.from_arrays(features, grades, group=sizes)
-    ranker = LargeMarginRanker(measure, decay=decay, bound=bound, w0="zeros", lam=1e-3)
+    ranker = LargeMarginRanker(measure, position_weights=position_weights, bound=bound, w0="zeros", lam=1e-3)
     risk = ranker.objective(queries).risk
     r = np.random.default_rng(1).standard_normal(grades.size).astype(features.dtype)
     ratios, shares = [], []
@@ -72,7 +72,7 @@ def row(label, features, grades, measure, decay, bound):
         ratios.append(step / products)
         shares.append(risk.at(w).seconds / step)
     print(
-        f"| {label} | {bound} | {measure} | {decay} | "
+        f"| {label} | {bound} | {measure} | {position_weights} | "
         + " | ".join(f"{ratio:.2f}" for ratio in ratios)
         + f" | {100 * np.mean(shares):.0f} |",
         flush=True,

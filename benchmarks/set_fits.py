@@ -79,7 +79,7 @@ def main(asked: str, solver: str = "auto", gap: str = "1e-3") -> None:
                 lam=0.001 if "W3C" in name else 1.0,
                 bound="convex",
                 constraints=admissible,
-                argmax=solver,
+                argmax_solver=solver,
                 tol=float(gap),
                 max_iter=1000,
                 w0="zeros",

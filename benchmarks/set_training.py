@@ -96,7 +96,7 @@ def least(drawn: Drawn, solver: Solver | str) -> tuple[float, float, str]:
         answer = solve_sets(batch, solver)
         best = min(best, process_time() - began)
         gap = max(gap, float(((answer.bound - answer.value) / (1.0 + np.abs(answer.value))).max()))
-        ways = ", ".join(f"{(answer.way == way).sum()} {way}" for way in dict.fromkeys(answer.way))
+        ways = ", ".join(f"{(answer.algorithm == way).sum()} {way}" for way in dict.fromkeys(answer.algorithm))
     return 1e3 * best / len(drawn.sets), gap, ways
 
 

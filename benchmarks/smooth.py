@@ -41,18 +41,18 @@ SCHEDULES = {
     "SmoothRanker()": {},
     "SmoothRanker(max_iter=20)": {"max_iter": 20},
     "SmoothRanker(max_iter=80)": {"max_iter": 80},
-    "SmoothRanker(sigmas=[4, 2, 1, 1/2, 1/4])": {"sigmas": WHOLE[:5]},
-    "SmoothRanker(sigmas=[1/2])": {"sigmas": WHOLE[3:4]},
+    "SmoothRanker(bandwidths=[4, 2, 1, 1/2, 1/4])": {"bandwidths": WHOLE[:5]},
+    "SmoothRanker(bandwidths=[1/2])": {"bandwidths": WHOLE[3:4]},
     'SmoothRanker(method="CG")': {"method": "CG"},
 }
 FACTORS = (10.0, 3.0, 1.0, 0.3, 0.1, 0.01)
 
-MARGIN, SHORT, LONG = "LargeMarginRanker()", "SmoothRanker()", "sigmas=4 ... 1/32"
+MARGIN, SHORT, LONG = "LargeMarginRanker()", "SmoothRanker()", "bandwidths=4 ... 1/32"
 LEARNERS = {
     "ridge, the start": RegressionRanker,
     MARGIN: LargeMarginRanker,
     SHORT: SmoothRanker,
-    LONG: lambda: SmoothRanker(sigmas=WHOLE),
+    LONG: lambda: SmoothRanker(bandwidths=WHOLE),
     f"{LONG}, lam=0.01 scale": None,
     f'{LONG}, lam=0.01 scale, method="CG"': None,
 }
@@ -61,7 +61,7 @@ LEARNERS = {
 
 def faint(queries: Queries, **options) -> SmoothRanker:
     """With a hundredth of the natural λ."""
-    ranker = SmoothRanker(sigmas=WHOLE, **options)
+    ranker = SmoothRanker(bandwidths=WHOLE, **options)
     return ranker.set_params(lam=0.01 * ranker.objective(queries).lam)
 
 
@@ -132,7 +132,7 @@ def validation() -> list[dict]:
             ends = []
             for train, vali in pairs:
                 passed = Passed()
-                ranker = SmoothRanker(sigmas=WHOLE, callbacks=[passed])
+                ranker = SmoothRanker(bandwidths=WHOLE, callbacks=[passed])
                 ranker.set_params(lam=factor * ranker.objective(train).lam).fit(train)
                 last, line = ranker.w0_, []
                 for sigma in WHOLE:

@@ -22,14 +22,14 @@ from rankopt.measures import evaluate
 from rankopt.rankers import LargeMarginRanker, PairwiseRanker
 
 RANKERS = {
-    "LargeMarginRanker": LargeMarginRanker("nDCG@10", decay="power(0.5)", w0="regression", time_limit=30),
+    "LargeMarginRanker": LargeMarginRanker("nDCG@10", position_weights="power(0.5)", w0="regression", time_limit=30),
     "PairwiseRanker": PairwiseRanker("nDCG@10", time_limit=30),
 }
 COUNT, DENSE = 8, np.logspace(1, -3, 5)
 
 
 def values_of(model, queries):
-    return evaluate(queries, model.predict(queries), "nDCG@10").values_of()
+    return evaluate(queries, model.predict(queries), "nDCG@10").per_query()
 
 
 def best_of(path, validation):

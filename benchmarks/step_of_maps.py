@@ -52,7 +52,7 @@ def main() -> None:
         for bound in ("convex", "tie-aware", "nonconvex"):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                ranker = LargeMarginRanker(measure, map=map_, bound=bound, w0=np.full(FEATURES, 1e-9), lam=1.0)
+                ranker = LargeMarginRanker(measure, feature_map=map_, bound=bound, w0=np.full(FEATURES, 1e-9), lam=1.0)
                 risk = ranker.objective(queries).risk
             for _ in range(3):  # code is ready
                 risk.at(w)

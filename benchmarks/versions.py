@@ -43,7 +43,7 @@ def mixed(seed: int) -> LinearProgram:
     whole[:2] = True, False
     cost = rng.integers(1, 9, n).astype(float)
     return LinearProgram(cost, matrix, np.minimum(lower, 10 * matrix.sum(axis=1)), np.full(m, np.inf), np.zeros(n),
-                         np.full(n, 10.0), maximises=False, integer=whole)  # fmt: skip
+                         np.full(n, 10.0), is_maximization=False, integer=whole)  # fmt: skip
 
 
 def main() -> None:

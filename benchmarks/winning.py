@@ -41,7 +41,7 @@ GROWN = (*PEERS, "BoostedRanker")
 def stopped_trees(split, seed: int) -> np.ndarray:
     """`DirectBoostedRanker` on two thirds of the queries, as many trees as are best for the last third."""
     inner = next(folds(split.train, 3, seed))
-    ranker = DirectBoostedRanker(trees="lightgbm", n_estimators=300, n_jobs=1, random_state=seed)
+    ranker = DirectBoostedRanker(tree_learner="lightgbm", n_estimators=300, n_jobs=1, random_state=seed)
     return ranker.fit(inner.train, eval_set=inner.test).predict(split.test)
 
 
@@ -49,7 +49,7 @@ RANKERS: dict[str, Learner] = {
     **{name: ACCURACY[name] for name in ("LargeMarginRanker", "PairwiseRanker", "RegressionRanker")},
     "SmoothRanker": of_ranker(lambda seed: SmoothRanker()),
     "DirectRanker": of_ranker(lambda seed: DirectRanker()),
-    "DirectRanker, restarts=8": of_ranker(lambda seed: DirectRanker(restarts=8)),
+    "DirectRanker, restarts=8": of_ranker(lambda seed: DirectRanker(n_restarts=8)),
     "DirectBoostedRanker, stopped": stopped_trees,
     "McRanker": of_ranker(lambda seed: McRanker()),
     **{name: ACCURACY[name] for name in ("BoostedRanker", *PEERS)},

@@ -25,7 +25,7 @@ TABLES = {
         ("Measures", "rankopt.measures", "MEASURES"),
         ("Beside the measures", "rankopt.measures", "PARTS"),
         ("Bounds of the regret", "rankopt.losses", "BOUNDS"),
-        ("Feature maps", "rankopt.losses", "MAPS"),
+        ("Feature maps", "rankopt.losses", "FEATURE_MAPS"),
         ("Losses", "rankopt.losses", "LOSSES"),
         ("Losses at scores, and what they are made of", "rankopt.losses", "PARTS"),
         ("Methods", "rankopt.optimize", "METHODS"),

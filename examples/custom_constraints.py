@@ -6,7 +6,7 @@ python examples/custom_constraints.py
 import cvxpy as cp
 import numpy as np
 
-from formulations import Infeasible, RankingSet, accepting, certify, constrained_ranking, solve
+from formulations import InfeasibleError, RankingSet, certify, compatible_solvers, constrained_ranking, solve
 
 n, k = 9, 5
 rng = np.random.default_rng(1)
@@ -47,10 +47,10 @@ stated = [
 same = solve(constrained_ranking(profit, RankingSet.from_cvxpy(π, stated)))
 print(f"stated in cvxpy: {same.order}, value {same.value:.6f}\n")
 
-for solver in accepting(problem)[:6]:
+for solver in compatible_solvers(problem)[:6]:
     print(f"{solve(problem, solver).value:.9f}  {solver}")
 
 try:
     constrained_ranking(profit, admissible.at_most(1, documents=women, name="at most one woman"))
-except Infeasible as error:
+except InfeasibleError as error:
     print(f"\nInfeasible: {error}")

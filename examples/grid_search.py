@@ -12,20 +12,20 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from rankopt.data import load_sample
-from rankopt.errors import OptimumAtStart
+from rankopt.errors import NoProgressWarning
 from rankopt.measures import evaluate
 from rankopt.rankers import LargeMarginRanker
 
 sklearn.set_config(enable_metadata_routing=True)  # so that qid= reaches the ranker through pipeline and search
 
-warnings.simplefilter("ignore", OptimumAtStart)  # a search may try strengths that leave w0 as it is
+warnings.simplefilter("ignore", NoProgressWarning)  # a search may try strengths that leave w0 as it is
 
 sample = load_sample("les-miserables")
 train, test = sample.train, sample.test
 qid = np.repeat(np.arange(len(train)), np.diff(train.offsets))  # the query of each row
 
 search = GridSearchCV(
-    make_pipeline(StandardScaler(), LargeMarginRanker("nDCG@10", decay="linear")),
+    make_pipeline(StandardScaler(), LargeMarginRanker("nDCG@10", position_weights="linear")),
     {"largemarginranker__bound": ["convex", "nonconvex"], "largemarginranker__lam": [1.0, 0.1, 0.01]},
     cv=GroupKFold(3),
 )

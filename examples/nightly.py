@@ -14,7 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from rankopt.data import load_sample, open_stored, read_svmlight
+from rankopt.data import load_sample, open_queries, read_svmlight
 from rankopt.errors import OptionError
 from rankopt.measures import compare, evaluate
 from rankopt.rankers import Checkpoint, LargeMarginRanker, load_model, save_model
@@ -24,7 +24,7 @@ MEASURE, MARGIN = "nDCG@10", 0.01
 
 
 def read(path):
-    return open_stored(path) if Path(path).is_dir() else read_svmlight(path, unjudged=0)
+    return open_queries(path) if Path(path).is_dir() else read_svmlight(path, unjudged=0)
 
 
 def judged_better(judged, tonight, yesterday):

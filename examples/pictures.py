@@ -17,9 +17,9 @@ matplotlib.use("Agg")
 import numpy as np
 from matplotlib import pyplot
 
-from formulations import RankingSet, constrained_ranking, price_of
+from formulations import RankingSet, constrained_ranking, sensitivity
 from rankopt.data import load_sample
-from rankopt.errors import OptimumAtStart
+from rankopt.errors import NoProgressWarning
 from rankopt.measures import compare, compare_runs, evaluate
 from rankopt.rankers import CofiRanker, DirectRanker, LargeMarginRanker, PairwiseRanker, RegressionRanker, SmoothRanker
 from rankopt.ratings import load_ratings_sample
@@ -50,7 +50,7 @@ def annealing(axes):
 
 
 def line(axes):
-    ranker = DirectRanker("nDCG@10", start="ridge").fit(SAMPLE.train)
+    ranker = DirectRanker("nDCG@10", init="ridge").fit(SAMPLE.train)
     ranker.coef_[0] += 0.4  # away from where the climb ended
     ranker.plot_line(0, axes=axes)
     steps = len(axes.lines[0].get_xdata()) // 2
@@ -74,7 +74,7 @@ def queries(axes):
 def quota(axes):
     profit = np.outer(1 / np.log2(np.arange(2, 7)), np.sort(np.random.default_rng(1).normal(size=9))[::-1])
     sites = RankingSet(9, 5).at_most(3, by=[*"aaaabbbcc"], name="site")
-    curve = price_of(constrained_ranking(profit, sites), "site", range(2, 5))
+    curve = sensitivity(constrained_ranking(profit, sites), "site", range(2, 5))
     axes.plot(curve.limits, curve.value, marker="o", label="best ranking")
     for limit, value, price in zip(curve.limits, curve.value, curve.price, strict=True):
         axes.plot([limit, limit + 0.5], [value, value + 0.5 * price], color="C1")
@@ -88,7 +88,7 @@ def quota(axes):
 
 def sparse(axes):
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", OptimumAtStart)  # the largest λ leaves nothing in
+        warnings.simplefilter("ignore", NoProgressWarning)  # the largest λ leaves nothing in
         path = PairwiseRanker(penalty="l1").path(SAMPLE.train, lams=20)
     weights = np.array([model.coef_ for model in path])
     axes.semilogx([model.lam_ for model in path], weights, color="C0", linewidth=1)
@@ -99,7 +99,7 @@ def sparse(axes):
 
 
 def ratings(axes):
-    ranker = CofiRanker(strength=0.3).fit(load_ratings_sample())
+    ranker = CofiRanker(reg=0.3).fit(load_ratings_sample())
     ranker.history_.plot(axes)
     found = ranker.certificate_
     return f"Factors of users and items: {ranker.n_iter_} rounds; the gap of the whole is {found.relative_gap:.1%}."

@@ -5,7 +5,7 @@ python examples/price_of_a_quota.py
 
 import numpy as np
 
-from formulations import RankingSet, advice, constrained_ranking, price_of, solve
+from formulations import RankingSet, constrained_ranking, sensitivity, solve, suggest_changes
 
 n, k = 9, 5
 profit = np.outer(1 / np.log2(np.arange(2, k + 2)), np.sort(np.random.default_rng(1).normal(size=n))[::-1])
@@ -14,8 +14,8 @@ quotas = RankingSet(n, k).at_most(3, by=sites, name="site").at_least(1, document
 problem = constrained_ranking(profit, quotas)
 
 print("The best value against each limit; the price proves what the next unit gains at most:")
-print(price_of(problem, "site", range(1, 5)))
-print(price_of(problem, "women", range(5)))
+print(sensitivity(problem, "site", range(1, 5)))
+print(sensitivity(problem, "women", range(5)))
 
 print("\nThe quota on sites at a price, in place of a limit:")
 for price in (0.05, 0.2, 1.0):
@@ -30,5 +30,5 @@ print(f"  {strict.repair(penalties={'one': 1.0, 'women': 2.0})}")
 
 top = quotas.at_least(1, documents=women, positions=range(2), name="women on top")
 print("\nWith a quota on the first two the matrix is not totally unimodular. What would make it so:")
-for one in advice(top):
+for one in suggest_changes(top):
     print(f"  {one}")

@@ -5,7 +5,7 @@ python examples/verify_integrality.py
 
 import numpy as np
 
-from formulations import RankingSet, confirm, constrained_ranking, integrality_gap, solve, verify_integrality
+from formulations import RankingSet, check_evidence, constrained_ranking, integrality_gap, solve, verify_integrality
 
 sites = ["a.org", "a.org", "a.org", "b.org", "b.org", "c.org", "d.org", "d.org"]
 topics = [("news", "sport"), ("sport", "film"), ("film", "news"), "news", None, None, None, None]
@@ -20,7 +20,7 @@ sets = {
 }
 for name, admissible in sets.items():
     answer = verify_integrality(admissible)
-    confirm(admissible, answer)  # checked again from the matrix alone
+    check_evidence(admissible, answer)  # checked again from the matrix alone
     print(f"{name}:\n  {str(answer).replace(chr(10), chr(10) + '  ')}\n")
 
 # Not totally unimodular does not mean fractional for every objective: that is a question of its own.

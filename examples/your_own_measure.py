@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from rankopt.data import load_sample
-from rankopt.measures import Custom, Positional, evaluate, nDCG
+from rankopt.measures import Custom, PositionalMeasure, evaluate, nDCG
 from rankopt.rankers import LargeMarginRanker
 from rankopt.testing import check_measure
 
@@ -27,7 +27,7 @@ patient = nDCG(discount=patience, gain="linear")
 
 # 3. A family of its own: documents of the highest grade at least `bar`, counted on the first screen.
 @dataclass(frozen=True, repr=False)
-class Screen(Positional):
+class Screen(PositionalMeasure):
     """Σ_j [π(j) <= k] [y_j >= bar]: how many good documents the first screen of k shows."""
 
     name: ClassVar[str] = "Screen"

@@ -5,7 +5,7 @@ python examples/your_own_solver.py
 
 import numpy as np
 
-from formulations import Assignment, RankTwoAssignment, certify, own, ranking, solve
+from formulations import Assignment, RankTwoAssignment, certify, function_solver, ranking, solve
 from formulations.testing import check_solver
 from rankopt.data import load_sample
 from rankopt.rankers import LargeMarginRanker
@@ -41,9 +41,13 @@ problem = ranking(
     scores=rng.normal(size=12),
     gain=rng.integers(0, 3, 12),
     discount=1 / np.log2(np.arange(2, 7)),
-    decay=np.arange(1, 6) ** -0.5,
+    position_weights=np.arange(1, 6) ** -0.5,
 )
-for solver in ("exact", own(auction, accepts=Assignment), own(by_score, accepts=RankTwoAssignment)):
+for solver in (
+    "exact",
+    function_solver(auction, accepts=Assignment),
+    function_solver(by_score, accepts=RankTwoAssignment),
+):
     solution = solve(problem, solver)
     gap = certify(problem, solution).gap
     print(f"{solution.value:.9f}  gap {gap:.0e}  {solution.status.name:<13} {solution.solver}")
@@ -51,11 +55,13 @@ for solver in ("exact", own(auction, accepts=Assignment), own(by_score, accepts=
 sample = load_sample("les-miserables")
 few = sample.train.select(range(4))
 print("\ntraining on 4 queries, the same problem twice")
-for argmax in ("exact", own(auction, accepts=Assignment)):
-    ranker = LargeMarginRanker("nDCG@3", bound="convex", decay="linear", lam=1.0, tol=1e-2, argmax=argmax).fit(few)
+for argmax in ("exact", function_solver(auction, accepts=Assignment)):
+    ranker = LargeMarginRanker(
+        "nDCG@3", bound="convex", position_weights="linear", lam=1.0, tol=1e-2, argmax_solver=argmax
+    ).fit(few)
     print(f"{argmax if isinstance(argmax, str) else argmax.spec:<14}{ranker.certificate_}")
 
 try:
-    check_solver(own(by_score, accepts=RankTwoAssignment))
+    check_solver(function_solver(by_score, accepts=RankTwoAssignment))
 except AssertionError as error:
     print(f"\nthe checks of formulations.testing refuse by_score: {error}")

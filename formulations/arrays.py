@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from formulations.errors import InvalidProblem
+from formulations.errors import InvalidProblemError
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -32,18 +32,18 @@ def frozen(array: NDArray[Scalar]) -> NDArray[Scalar]:
 
 
 def finite(name: str, values: ArrayLike, dimensions: int) -> Floats:
-    """`values` as a read-only float64 array, copied unless it is one already; raises `InvalidProblem` naming the first
-    entry that is no number."""
+    """`values` as a read-only float64 array, copied unless it is one already; raises `InvalidProblemError` naming the
+    first entry that is no number."""
     try:
         array = np.ascontiguousarray(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidProblem(f"{name} cannot be read as numbers: {error}") from None
+        raise InvalidProblemError(f"{name} cannot be read as numbers: {error}") from None
     if np.ndim(values) != dimensions:
-        raise InvalidProblem(f"{name} has shape {np.shape(values)}, but needs {dimensions} dimension(s)")
+        raise InvalidProblemError(f"{name} has shape {np.shape(values)}, but needs {dimensions} dimension(s)")
     if array.size and not (array.min() >= -LARGEST and array.max() <= LARGEST):
         wrong = ~(np.abs(array) <= LARGEST)
         place = tuple(int(i) for i in np.argwhere(wrong)[0])
-        raise InvalidProblem(
+        raise InvalidProblemError(
             f"{name}{list(place)} is {array[place]}, but must be finite and at most {LARGEST:g} in magnitude; "
             "remove, impute or rescale it"
         )
@@ -53,10 +53,10 @@ def finite(name: str, values: ArrayLike, dimensions: int) -> Floats:
 
 
 def whole(name: str, values: ArrayLike) -> Ints:
-    """`values` as a read-only int64 vector; raises `InvalidProblem` where they are not whole numbers."""
+    """`values` as a read-only int64 vector; raises `InvalidProblemError` where they are not whole numbers."""
     array: NDArray[Any] = np.asarray(values)
     if array.ndim != 1 or (array.size and not np.issubdtype(array.dtype, np.integer)):
-        raise InvalidProblem(f"{name} must be a vector of whole numbers, not {array.dtype} of shape {array.shape}")
+        raise InvalidProblemError(f"{name} must be a vector of whole numbers, not {array.dtype} of shape {array.shape}")
     return frozen(array.astype(np.int64))
 
 
@@ -64,7 +64,7 @@ def offsets_of(name: str, values: ArrayLike, total: int) -> Ints:
     """Offsets of consecutive parts of `total` rows: part q is rows values[q] : values[q + 1], none of them empty."""
     offsets = whole(name, values)
     if offsets.size < 2 or offsets[0] != 0 or offsets[-1] != total or (np.diff(offsets) <= 0).any():
-        raise InvalidProblem(f"{name} must rise strictly from 0 to the number of rows ({total}), got {offsets}")
+        raise InvalidProblemError(f"{name} must rise strictly from 0 to the number of rows ({total}), got {offsets}")
     return offsets
 
 

@@ -68,7 +68,13 @@ def rankopt() -> None:
 
 def main() -> None:
     """Run the command line; errors of ours become one line on standard error and an exit code."""
-    from formulations.errors import FormulationError, Infeasible, InvalidProblem, UnknownSolver, Unsupported
+    from formulations.errors import (
+        FormulationError,
+        InfeasibleError,
+        InvalidProblemError,
+        UnknownSolverError,
+        UnsupportedProblemError,
+    )
     from rankopt.errors import DataError, EngineError, ModelError, RankoptError
 
     try:
@@ -85,8 +91,10 @@ def main() -> None:
     except (RankoptError, FormulationError, OSError) as error:
         click.echo(f"{type(error).__name__}: {error}", err=True)
         code = 3 if isinstance(error, DataError | OSError) else 4 if isinstance(error, ModelError) else 5
-        if isinstance(error, InvalidProblem | Infeasible):
+        if isinstance(error, InvalidProblemError | InfeasibleError):
             code = 3
-        elif isinstance(error, EngineError | FormulationError) and not isinstance(error, UnknownSolver | Unsupported):
+        elif isinstance(error, EngineError | FormulationError) and not isinstance(
+            error, UnknownSolverError | UnsupportedProblemError
+        ):
             code = 6
     sys.exit(code if isinstance(code, int) else 0)

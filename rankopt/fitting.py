@@ -11,14 +11,14 @@ from functools import wraps
 from inspect import isfunction, signature
 from typing import Any, ClassVar
 
-from rankopt.errors import Interrupted, UnknownArgument
+from rankopt.errors import TrainingInterrupted, UnexpectedArgumentError
 
 
 class AtomicFitMixin:
     """An estimator that a failed `fit` leaves as it was, fitted or not, whatever was raised and wherever.
 
     It stands before `BaseEstimator` among the bases; each `fit` that a class defines is taken care of, in subclasses
-    too. A fit that raises `Interrupted` says that it is whole all the same: its state is taken over.
+    too. A fit that raises `TrainingInterrupted` says that it is whole all the same: its state is taken over.
     """
 
     _refused: ClassVar[Mapping[str, str]] = {}
@@ -44,7 +44,7 @@ def _by_our_names(made: Callable[..., None]) -> Callable[..., None]:
     def initialised(self: Any, *args: Any, **options: Any) -> None:
         for name, cure in self._misnamed.items():
             if name in options and name not in own:
-                raise UnknownArgument(cure)
+                raise UnexpectedArgumentError(cure)
         made(self, *args, **options)
 
     return initialised
@@ -55,12 +55,12 @@ def _wholly(fit: Callable[..., Any]) -> Callable[..., Any]:
     def fitted(self: Any, *args: Any, **options: Any) -> Any:
         for name in self._refused.keys() & options.keys():
             if options.pop(name) is not None:
-                raise UnknownArgument(self._refused[name])
+                raise UnexpectedArgumentError(self._refused[name])
         trial = object.__new__(type(self))
         vars(trial).update(vars(self))
         try:
             found = fit(trial, *args, **options)
-        except Interrupted:
+        except TrainingInterrupted:
             self.__dict__ = vars(trial)
             raise
         self.__dict__ = vars(trial)  # one step: not even an interruption comes in between

@@ -16,19 +16,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations import named, ranking
+from formulations import get_solver, ranking
 from rankopt.data.canonical_order import Arrangement
 from rankopt.data.queries import Queries
-from rankopt.losses import bound_named
+from rankopt.losses import get_bound
 from rankopt.losses.criterion import Criterion
 from rankopt.losses.loss import GradientLoss, Loss, says
 from rankopt.losses.margin import Bound, MarginLoss
-from rankopt.losses.oracle import Map
-from rankopt.losses.oracle_positional import PositionalArgmax
-from rankopt.losses.position_weights import parse_decay
+from rankopt.losses.oracle import JointFeatureMap
+from rankopt.losses.oracle_positional import PositionalOracle
+from rankopt.losses.position_weights import parse_position_weights
 from rankopt.measures.measure import Measure
 from rankopt.measures.notation import parse
-from rankopt.measures.positional import Positional
+from rankopt.measures.positional import PositionalMeasure
 from rankopt.sweeps.reference import LINES, check_lines, drawn_lines
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def small_queries(seed: int = 0, batches: int = 20, largest: int = 6) -> Iterato
         yield rng.integers(0, 3, offsets[-1]).astype(np.float64), offsets
 
 
-def check_measure(measure: Positional, grades: Callable[[Floats], Floats] = lambda grades: grades) -> None:
+def check_measure(measure: PositionalMeasure, grades: Callable[[Floats], Floats] = lambda grades: grades) -> None:
     """A positional measure is an inner product whose best order sorts by grade.
 
     grades: turns grades 0, 1, 2 into ones that the measure takes.
@@ -169,12 +169,12 @@ def check_bound(bound: Bound) -> None:
     `LargeMarginRanker`, under constraints too, and `MatchingRanker` train it until their gap closes.
     """
     measure, rng = parse("nDCG@3"), np.random.default_rng(3)
-    assert isinstance(measure, Positional)
+    assert isinstance(measure, PositionalMeasure)
 
-    def argmax(relevance: Floats, offsets: Ints) -> PositionalArgmax:
+    def argmax(relevance: Floats, offsets: Ints) -> PositionalOracle:
         gain, decay = measure.gain(relevance, offsets), lambda n: np.arange(1.0, n + 1) ** -0.5
-        problem = ranking(np.zeros(gain.size), gain, discount=measure.discount, decay=decay, offsets=offsets)
-        return PositionalArgmax(problem, named("exact"))
+        problem = ranking(np.zeros(gain.size), gain, discount=measure.discount, position_weights=decay, offsets=offsets)
+        return PositionalOracle(problem, get_solver("exact"))
 
     check_loss(lambda relevance, offsets: MarginLoss.build(argmax(relevance, offsets), bound))
     for relevance, offsets in small_queries(seed=3, largest=5):
@@ -191,28 +191,30 @@ def check_bound(bound: Bound) -> None:
 
 
 def check_map(
-    map: Map, measure: str | Measure, bounds: Iterable[AnyBound] = ("convex", "tie-aware", "nonconvex")
+    feature_map: JointFeatureMap,
+    measure: str | Measure,
+    bounds: Iterable[AnyBound] = ("convex", "tie-aware", "nonconvex"),
 ) -> None:
     """A feature map, for a measure that it takes: under each of the bounds its loss passes `check_loss`, is nowhere
     below the regret of an order that the scores allow, and `LargeMarginRanker` trains it until its gap closes.
 
     Of the convex, the tie-aware and the nonconvex bound none is below the next.
     """
-    asked, decay, rng = parse(measure), parse_decay("power(0.5)"), np.random.default_rng(5)
-    assert map.takes(asked), f"the map must take {asked}"
+    asked, decay, rng = parse(measure), parse_position_weights("power(0.5)"), np.random.default_rng(5)
+    assert feature_map.takes(asked), f"the map must take {asked}"
 
     def build(bound: str | Bound, relevance: Floats, offsets: Ints) -> MarginLoss:
         n, m = relevance.size, offsets.size - 1
         ones, ids = np.full(m, 1.0 / m), tuple(range(m))
         queries = Arrangement(np.zeros((n, 0)), np.arange(n), offsets, ones, relevance, ids, {})
-        return MarginLoss.build(map.of(queries, asked, decay, named("exact")), bound_named(bound))
+        return MarginLoss.build(feature_map.from_queries(queries, asked, decay, get_solver("exact")), get_bound(bound))
 
     known = [*bounds]
     for bound in known:
         check_loss(lambda relevance, offsets, bound=bound: build(bound, relevance, offsets))  # type: ignore[misc]
     for relevance, offsets in small_queries(seed=5, largest=5):
         relevance, offsets = _orderable(relevance, offsets)
-        criterion = Criterion.of(asked, relevance, offsets)
+        criterion = Criterion.from_measure(asked, relevance, offsets)
         scores = rng.integers(-1, 2, relevance.size).astype(float)
         regret = criterion.best - criterion.worst_and_mean(scores)[0]
         values = [build(bound, relevance, offsets).at(scores).value for bound in known]
@@ -220,10 +222,10 @@ def check_map(
             assert (value >= regret - 1e-12).all(), f"the {bound} bound must not be below the regret"
         for above, below in pairwise(values if known == ["convex", "tie-aware", "nonconvex"] else []):
             assert (above >= below - 1e-12).all(), "a tighter bound must not be above a looser one"
-    _train_map(map, asked, known)
+    _train_map(feature_map, asked, known)
 
 
-def _train_map(map: Map, measure: Measure, bounds: list[AnyBound]) -> None:
+def _train_map(feature_map: JointFeatureMap, measure: Measure, bounds: list[AnyBound]) -> None:
     """The gap of a ranker closes under this map."""
     from rankopt.rankers.large_margin import LargeMarginRanker
 
@@ -234,7 +236,7 @@ def _train_map(map: Map, measure: Measure, bounds: list[AnyBound]) -> None:
     for bound in bounds:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that the optimum is at w0 is no fault of a map
-            ranker = LargeMarginRanker(measure, map=map, bound=bound, lam=0.1).fit(queries)
+            ranker = LargeMarginRanker(measure, feature_map=feature_map, bound=bound, lam=0.1).fit(queries)
         assert ranker.certificate_.relative_gap <= ranker.tol, "the gap must close"
 
 

@@ -7,14 +7,14 @@ import pytest
 from planted.losses import Halfway
 
 from formulations.gallery.rankings import ranking
-from formulations.solvers import named
-from rankopt.losses import BOUNDS, LOSSES, bound_named, loss_named, map_named
+from formulations.solvers import get_solver
+from rankopt.losses import BOUNDS, LOSSES, get_bound, get_feature_map, get_loss
 from rankopt.losses.margin import MarginLoss
-from rankopt.losses.oracle_positional import PositionalArgmax
+from rankopt.losses.oracle_positional import PositionalOracle
 from rankopt.losses.pairwise import PairwiseHinge
 from rankopt.measures import parse
 from rankopt.measures.dcg import DiscountedGain
-from rankopt.optimize import METHODS, method_named
+from rankopt.optimize import METHODS, get_method
 from rankopt.optimize.bundle import Bundle
 from rankopt.testing import check_bound, check_loss, check_map, check_measure, check_method
 
@@ -44,10 +44,10 @@ def margin(bound):
             np.zeros(relevance.size),
             measure.gain(relevance, offsets),
             discount=measure.discount,
-            decay=lambda n: np.arange(1.0, n + 1) ** -0.5,
+            position_weights=lambda n: np.arange(1.0, n + 1) ** -0.5,
             offsets=offsets,
         )
-        return MarginLoss.build(PositionalArgmax(problem, named("exact")), bound_named(bound))
+        return MarginLoss.build(PositionalOracle(problem, get_solver("exact")), get_bound(bound))
 
     return build
 
@@ -59,22 +59,22 @@ def test_margin_losses(bound):
 
 @pytest.mark.parametrize("bound", [*BOUNDS, Halfway()], ids=str)
 def test_bounds(bound):
-    check_bound(bound_named(bound))
+    check_bound(get_bound(bound))
 
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_losses(loss):
-    check_loss(loss_named(loss))
+    check_loss(get_loss(loss))
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_methods(method):
-    check_method(method_named(method))
+    check_method(get_method(method))
 
 
 @pytest.mark.parametrize(("name", "measure"), [("positional", "ERR@3"), ("pairwise", "AP"), ("first-relevant", "RR")])
 def test_maps(name, measure):
-    check_map(map_named(name), measure)
+    check_map(get_feature_map(name), measure)
 
 
 def test_planted_faults_are_found():
@@ -101,7 +101,7 @@ def test_planted_faults_are_found():
         convex = False
 
         def __call__(self, argmax, scores):
-            return 2.0 * argmax.by_score(scores)
+            return 2.0 * argmax.top_scoring(scores)
 
     with pytest.raises(AssertionError, match="below the regret"):
         check_bound(TooMuch())

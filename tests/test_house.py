@@ -20,7 +20,7 @@ import formulations
 import rankopt
 from formulations.constraints import kinds
 from formulations.constraints.language import ConstraintMethods
-from rankopt.losses import MarginLoss, PositionalArgmax
+from rankopt.losses import MarginLoss, PositionalOracle
 
 SOLVER_PACKAGES = {"cvxpy", "ortools", "highspy", "networkx", "qpsolvers", "clarabel", "daqp", "piqp"}
 """Loaded only inside the function that uses them. scipy is not among them: its arrays are everywhere."""
@@ -204,7 +204,7 @@ def test_no_room_holds_the_better_part_of_the_house(package, share):
 def test_a_loss_of_ones_own_would_have_to_be_listed_and_a_feature_map_would_not():
     assert is_loss(TopOne)
     assert not is_loss(MarginLoss)
-    assert not is_loss(PositionalArgmax)
+    assert not is_loss(PositionalOracle)
 
 
 def test_every_kind_of_constraint_is_in_its_table_and_a_method():

@@ -11,8 +11,8 @@ import pytest
 import formulations
 from formulations import RankingSet, certify, integrality_gap, matching, solve, verify_integrality
 from formulations.display import LINES, WIDE, CompactReprMixin, first_lines
-from formulations.experimental import pareto, rescaled_ranking, solve_slack_rescaled
-from formulations.problems.problem import Form
+from formulations.experimental import pareto_front, slack_rescaled_ranking, solve_slack_rescaled
+from formulations.problems.problem import Problem
 from rankopt.data import Queries, load_sample
 from rankopt.evaluation.judgements import JudgedQueries
 from rankopt.measures import compare, compare_runs, evaluate, read_qrels, read_run
@@ -43,7 +43,11 @@ def large_problems():
     """A problem of each form, and batches, of hundreds of numbers; with solutions where they are soon found."""
     random = np.random.default_rng(0)
     scores, grades, planes = random.random(300), random.integers(0, 3, 300), random.random((60, 25))
-    ends, square, ten = [0, 100, 300], random.random((30, 30)), {"discount": weights(10), "decay": weights(10)}
+    ends, square, ten = (
+        [0, 100, 300],
+        random.random((30, 30)),
+        {"discount": weights(10), "position_weights": weights(10)},
+    )
     rules = RankingSet(30, 20).at_most(3, documents=range(9), name="few").at_most(2, documents=range(5, 15))
     assigned = formulations.constrained_ranking(square[:20], rules)
     yield from (assigned, assigned.program, rules.program, rules.compiled, *rules.constraints)
@@ -51,20 +55,20 @@ def large_problems():
     yield from (matching(square), solve(matching(square)), matching(square).program)
     yield formulations.diverse_retrieval(square[:4], [place % 7 for place in range(30)])
     yield formulations.marginal_ranking(square[:20])
-    for made in (formulations.margin_dual, formulations.sparse_margin_dual):
+    for made in (formulations.margin_dual, formulations.l1_margin_dual):
         yield made(planes, scores[:60], lam=0.1)
     batch = formulations.ranking(scores, grades, offsets=ends, **ten)
     yield from (formulations.ranking(scores, grades, **ten), batch, formulations.solve_batch(batch))
-    batch = rescaled_ranking(scores, grades, offsets=ends, **ten)
-    yield from (rescaled_ranking(scores, grades, **ten), batch, solve_slack_rescaled(batch))
+    batch = slack_rescaled_ranking(scores, grades, offsets=ends, **ten)
+    yield from (slack_rescaled_ranking(scores, grades, **ten), batch, solve_slack_rescaled(batch))
     pairs = formulations.pairwise_ranking(scores, grades > 0, offsets=ends)
     yield from (pairs, formulations.solve_batch(pairs))
     yield from (formulations.pairwise_ranking(scores, grades > 0), RankingSet(900, 2).at_most(1, by=range(900)))
     witness = verify_integrality(np.kron(np.eye(6, dtype=int), np.ones((2, 2), dtype=int)) + circulant(12))
     yield from (witness, verify_integrality(np.eye(40, dtype=int)))
-    yield formulations.decompose(np.full((12, 12), 1 / 12))
-    yield pareto(assigned, ("few", range(1, 4)), ("at_most", range(1, 3)))
-    yield formulations.price_of(assigned, "few", range(1, 20))
+    yield formulations.birkhoff_decomposition(np.full((12, 12), 1 / 12))
+    yield pareto_front(assigned, ("few", range(1, 4)), ("at_most", range(1, 3)))
+    yield formulations.sensitivity(assigned, "few", range(1, 20))
 
 
 def circulant(size):
@@ -75,7 +79,7 @@ def large_results(folder):
     """What is read, evaluated and compared of hundreds of documents."""
     sample, random = load_sample("les-miserables"), np.random.default_rng(0)
     held = sample.test
-    named = held.with_(attributes={f"attribute {number}": held.relevance for number in range(99)})
+    named = held.replace(attributes={f"attribute {number}": held.relevance for number in range(99)})
     measures = [f"nDCG@{k}" for k in range(1, 16)]
     runs = {name: evaluate(held, random.random(held.n_documents), measures) for name in ("first", HOSTILE)}
     rows = [(query, document) for query in range(40) for document in range(20)]
@@ -85,21 +89,21 @@ def large_results(folder):
     yield from (sample, named, JudgedQueries.read(held), JudgedQueries.read(named), runs["first"], compare_runs(runs))
     yield from (read_qrels(folder / "qrels"), read_run(folder / "run"))
     yield from (split, evaluate_ratings(split, random.random(split.test.n_ratings)))
-    yield LargeMarginRanker("nDCG@10", max_iter=100).fit(sample.train.select(range(4))).tightness(held)
+    yield LargeMarginRanker("nDCG@10", max_iter=100).fit(sample.train.select(range(4))).bound_tightness(held)
 
 
 def fitted():
     few = load_sample("les-miserables").train.select(range(4))
     for ranker in (
         LargeMarginRanker("nDCG@10", max_iter=100),
-        SmoothRanker("nDCG@10", sigmas=(1.0,)),
-        DirectRanker("nDCG@10", start="ridge", max_iter=200),
+        SmoothRanker("nDCG@10", bandwidths=(1.0,)),
+        DirectRanker("nDCG@10", init="ridge", max_iter=200),
     ):
         ranker.fit(few)
         yield from (ranker.certificate_, ranker.history_)
-    factors = CofiRanker(strength=0.7).fit(load_ratings_sample())
+    factors = CofiRanker(reg=0.7).fit(load_ratings_sample())
     yield from (factors.certificate_, factors.history_, factors.recommend(k=2), factors.recommend([]))
-    new = factors.fold_in(Ratings.of([HOSTILE] * 2, factors.items_[:2], [1.0, 4.0]))
+    new = factors.fold_in(Ratings.from_arrays([HOSTILE] * 2, factors.item_ids_[:2], [1.0, 4.0]))
     yield from (new, new.recommend())
 
 
@@ -109,7 +113,7 @@ def shown():
     first, second = (evaluate(held, sign * grades, ["nDCG@2", "AP"]) for sign in (1.0, -1.0))
     yield from (
         held,
-        Ratings.of([HOSTILE, "u"], ["i", HOSTILE], [1.0, 2.0]),
+        Ratings.from_arrays([HOSTILE, "u"], ["i", HOSTILE], [1.0, 2.0]),
         first,
         compare(first, second, measure="AP"),
     )
@@ -140,7 +144,7 @@ def test_large_problems_are_told_by_kind_and_size():
     for held in large_problems():
         assert_short(held)
         assert type(held).__name__ in repr(held) or type(held).__str__ is not object.__str__
-        assert not isinstance(held, Form) or repr(held).startswith(f"<{type(held).__name__} of "), type(held)
+        assert not isinstance(held, Problem) or repr(held).startswith(f"<{type(held).__name__} of "), type(held)
         if hasattr(held, "_repr_html_"):
             assert texts(held), type(held)
 
@@ -185,7 +189,7 @@ def test_columns_of_nothing_are_left_out():
     hard = RankingSet(6, 3).at_most(1, documents=[0, 1, 2], name="few")
     assert "penalty" not in hard._repr_html_()
     assert "few (soft, penalty 2)" in hard.penalized("few", penalty=2.0)._repr_html_()
-    unjudged = CofiRanker(factors=2, strength=0.7, max_iter=1, tol=1.0).fit(load_ratings_sample()).history_
+    unjudged = CofiRanker(factors=2, reg=0.7, max_iter=1, tol=1.0).fit(load_ratings_sample()).history_
     assert {"step", "primal"} <= {*texts(unjudged)}
     assert "judged" not in texts(unjudged)
 
@@ -195,7 +199,7 @@ def test_views_say_what_was_proved_and_listed():
     exact = certify(problem, solve(problem), exact=True)._repr_html_()
     assert "in fractions" in exact
     assert "0: the optimum, proved" in exact
-    lists = CofiRanker(factors=2, strength=0.7, max_iter=1, tol=1.0).fit(load_ratings_sample()).recommend(k=2)
+    lists = CofiRanker(factors=2, reg=0.7, max_iter=1, tol=1.0).fit(load_ratings_sample()).recommend(k=2)
     (text,) = texts(lists)
     lines = text.splitlines()
     assert lines[-1] == f"and {len(lists) - 10} more"

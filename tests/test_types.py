@@ -16,7 +16,7 @@ from formulations.constraints import kinds as share_words
 from rankopt.data import samples
 from rankopt.data.normalisation import METHODS as NORMALISATIONS
 from rankopt.engines import ENGINES
-from rankopt.losses import BOUNDS, LOSSES, MAPS
+from rankopt.losses import BOUNDS, FEATURE_MAPS, LOSSES
 from rankopt.measures import MEASURES
 from rankopt.optimize import METHODS, PENALTIES
 from rankopt.rankers import RANKERS, SLOT_STARTS, SMOOTH_STARTS, STARTS, STRENGTHS, direct_starts
@@ -35,8 +35,8 @@ import pandas as pd  # type: ignore
 import scipy.sparse as sp  # type: ignore
 from numpy.typing import NDArray
 from formulations import Proof, RankingSet, Solution, Undecided, Witness
-from formulations import price_of, constrained_ranking, solve, verify_integrality
-from formulations.solving.sensitivity import PriceCurve
+from formulations import sensitivity, constrained_ranking, solve, verify_integrality
+from formulations.solving.sensitivity import SensitivityCurve
 from formulations.solvers.highs import Highs
 from rankopt.data import Ratings, load_sample
 from rankopt.constraints import Admissible
@@ -66,8 +66,8 @@ rules: Admissible = Admissible(3).at_most(1, by="site").min_distance(2, by="site
 order: Admissible = rules.precedes("new", {"site": "a"}).precedence_chain([{"stage": 1}, {"stage": 2}, "late"])
 waits: RankingSet = RankingSet(4, 3).precedes([0, 1], 2).precedence_chain([[0, 1], {2}, range(3, 4)])
 site = constrained_ranking([[2.0, 1.0]], RankingSet(2, 1).at_most(1, documents=[0], name="site"))
-curve: PriceCurve = price_of(site, "site", range(2), side="at most")
-curves: PriceCurve = price_of([site, site], "site", range(2))
+curve: SensitivityCurve = sensitivity(site, "site", range(2), side="at most")
+curves: SensitivityCurve = sensitivity([site, site], "site", range(2))
 judged, scores = judge(read_qrels("test.qrels", negative="unjudged"), read_run("a.run"), missing="skip")
 wanted = ["ndcg_cut_10", "RBP(p=0.8)"]
 found = {"a": evaluate(judged, scores, [*wanted, parse("Bpref")], convention="trec")}
@@ -87,9 +87,9 @@ alone: NDArray[Any] = fitted.rank(x, k=3)
 ranked: NDArray[Any] | dict[Hashable, NDArray[Any]] = fitted.rank(sample.test)
 score: float = fitted.score(sample.test)
 term: str = str(fitted.explain(x[0], x[1], among=x))
-starts = [LargeMarginRanker(w0=np.zeros(4), decay="power(0.5)@10"), LargeMarginRanker(decay=[3.0, 2.0], w0=[0.0, 1.0])]
-others = [MatchingRanker(3, w0="regression"), SmoothRanker(w0="ridge"), DirectRanker(start=LargeMarginRanker())]
-kept = LargeMarginRanker(checkpoint=Path("run"), random_state=3)
+starts = [LargeMarginRanker(w0=np.zeros(4), position_weights="power(0.5)@10"), LargeMarginRanker(position_weights=[3.0,
+2.0], w0=[0.0, 1.0])] others = [MatchingRanker(3, w0="regression"), SmoothRanker(w0="ridge"),
+DirectRanker(start=LargeMarginRanker())] kept = LargeMarginRanker(checkpoint=Path("run"), random_state=3)
 table: Queries = read_table(Path("data.csv"), qid="query", unjudged="drop")
 file: Queries = read_svmlight("train.txt", unjudged=0.0)
 made: Queries = Queries.from_arrays([[0.5, 1], [2, 0]], [0, 2], qid=["b", "a"])
@@ -109,7 +109,7 @@ of_frame: RankingSet = rules.for_query(frame, 3)
 
 WRONG = """
 import formulations
-from formulations import RankingSet, price_of, constrained_ranking, solve
+from formulations import RankingSet, sensitivity, constrained_ranking, solve
 from rankopt.constraints import Admissible
 from rankopt.data import Queries, load_sample, read_table, red_table  # wrong
 from rankopt.measures import MRR  # wrong
@@ -120,7 +120,7 @@ from rankopt.rankers import BoostedRanker, CofiRanker, DirectRanker, LargeMargin
 from rankopt.rankers import MatchingRanker, PairwiseRanker, RegressionRanker, SmoothRanker
 
 LargeMarginRanker(bound="convexx")  # wrong
-LargeMarginRanker(map="pair")  # wrong
+LargeMarginRanker(feature_map="pair")  # wrong
 LargeMarginRanker(lam="automatic")  # wrong
 LargeMarginRanker(normalise="zscore")  # wrong
 LargeMarginRanker(normalize="z")  # wrong
@@ -149,7 +149,7 @@ RankingSet(6, 3).min_distance(2, prefixes=[1])  # wrong
 Admissible(3).atmost(1, by="site")  # wrong
 Admissible(3).precedes(0, 1)  # wrong
 site = constrained_ranking([[2.0, 1.0]], RankingSet(2, 1).at_most(1, documents=[0], name="site"))
-price_of(site, "site", range(2), side="atmost")  # wrong
+sensitivity(site, "site", range(2), side="atmost")  # wrong
 evaluate([1, 0], [0.5, 0.1], 10)  # wrong
 read_qrels("test.qrels", negative="unjuged")  # wrong
 judge(read_qrels("test.qrels"), read_run("a.run"), missing="drop")  # wrong
@@ -177,7 +177,7 @@ ERR(max_grade="four")  # wrong
 solve("x", "highs")  # wrong
 solve([[1.0, 2.0]], "highs")  # wrong
 LargeMarginRanker(w0="zero")  # wrong
-LargeMarginRanker(decay=3)  # wrong
+LargeMarginRanker(position_weights=3)  # wrong
 LargeMarginRanker(checkpoint=3)  # wrong
 LargeMarginRanker(random_state="zero")  # wrong
 MatchingRanker(w0="ridge")  # wrong
@@ -199,7 +199,7 @@ ranker.score("abc")  # wrong
 ranker.rank("abc")  # wrong
 ranker.rank(s.test, constraints="none")  # wrong
 ranker.explain("a", "b")  # wrong
-ranker.tightness(s.test, map="pair")  # wrong
+ranker.bound_tightness(s.test, feature_map="pair")  # wrong
 ranker.path(s.train, bounds=["convexx"])  # wrong
 CofiRanker().fit("x")  # wrong
 CofiRanker().recommend(["a"], seen="leave")  # wrong
@@ -255,7 +255,7 @@ def test_a_users_script(checker, tmp_path):
     ("named", "table"),
     [
         (choices.BoundName, BOUNDS),
-        (choices.MapName, MAPS),
+        (choices.MapName, FEATURE_MAPS),
         (choices.LossName, LOSSES),
         (choices.MethodName, METHODS),
         (choices.PenaltyName, PENALTIES),

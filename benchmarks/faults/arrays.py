@@ -34,7 +34,7 @@ RANKERS = (
     lambda: LargeMarginRanker("nDCG@5", lam=1.0, max_iter=20),
     lambda: PairwiseRanker(lam=1.0, max_iter=20),
     lambda: LossRanker("pairwise", lam=1.0, max_iter=20),
-    lambda: DirectRanker("nDCG@5", start="zeros", max_iter=2),
+    lambda: DirectRanker("nDCG@5", init="zeros", max_iter=2),
 )
 
 

@@ -1,10 +1,10 @@
 """Forged proofs, witnesses and solutions, and solvers that lie, by the hundred: none may be believed, and nothing but a
 typed error may come of one.
 
-What is attacked: `confirm`, `certify` (in doubles and in rational numbers), `solve` and `solve_batch`. True evidence is
-changed in one to three places, from an entry that is one off to imaginary numbers, -2**63, masked arrays and a proof
-inside itself. A change that leaves evidence valid may be believed: the judge goes through all subdeterminants, all
-orders, or rational numbers (`tests/planted/forgeries.py`).
+What is attacked: `check_evidence`, `certify` (in doubles and in rational numbers), `solve` and `solve_batch`. True
+evidence is changed in one to three places, from an entry that is one off to imaginary numbers, -2**63, masked arrays
+and a proof inside itself. A change that leaves evidence valid may be believed: the judge goes through all
+subdeterminants, all orders, or rational numbers (`tests/planted/forgeries.py`).
 
     python benchmarks/faults/forgeries.py --tries 500 --seed 0
 """

@@ -15,9 +15,9 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
-from formulations import Infeasible, solve
+from formulations import InfeasibleError, solve
 from formulations.problems.linear_program import LinearProgram
-from formulations.solvers import accepting
+from formulations.solvers import compatible_solvers
 
 WAYS = ("highs", "cvxpy", "cvxpy:HIGHS", "cvxpy:SCIPY", "cp_sat")
 NEAR = 1e-5
@@ -37,13 +37,15 @@ def drawn(rng: np.random.Generator, mixed: bool) -> LinearProgram:
     above = np.where(kind == 0, np.inf, np.ceil(units * (middle + slack)) / units)
     costs = rng.integers(-4, 5, n).astype(float)
     sides = (part.astype(float) for part in (below, above, low, high))
-    return LinearProgram(costs, csr_array(rows.astype(float)), *sides, integer=whole, maximises=bool(rng.integers(2)))
+    return LinearProgram(
+        costs, csr_array(rows.astype(float)), *sides, integer=whole, is_maximization=bool(rng.integers(2))
+    )
 
 
 def enumerated(problem: LinearProgram) -> float:
     """The least objective over all choices of the whole variables, in the sense of a minimum; infinite without any."""
     whole, real = np.flatnonzero(problem.integer), np.flatnonzero(~problem.integer)
-    costs = -problem.objective if problem.maximises else problem.objective
+    costs = -problem.objective if problem.is_maximization else problem.objective
     matrix, best = problem.matrix.toarray(), np.inf
     for choice in product(*(range(int(problem.lower[i]), int(problem.upper[i]) + 1) for i in whole)):
         used, worth = matrix[:, whole] @ choice, float(costs[whole] @ choice)
@@ -66,11 +68,11 @@ def main(tries: int, seed: int) -> None:
     for number in range(tries):
         problem = drawn(np.random.default_rng((seed, number)), mixed=number % 2 == 0)
         optimum, said = enumerated(problem), {}
-        for way in set(WAYS) & set(accepting(problem)):
+        for way in set(WAYS) & set(compatible_solvers(problem)):
             try:
                 value = solve(problem, way).value
-                said[way] = -value if problem.maximises else value
-            except Infeasible:
+                said[way] = -value if problem.is_maximization else value
+            except InfeasibleError:
                 said[way] = np.inf
         wrong = {way: value for way, value in said.items() if value != optimum and not abs(value - optimum) <= NEAR}
         survived += not wrong

@@ -54,7 +54,7 @@ QUERIES = Queries.from_arrays(
 )
 RANKERS = (
     RegressionRanker(0.5, measure="nDCG(gain='linear')@5"),
-    LargeMarginRanker("nDCG@5", lam=1.0, w0=np.array([1.0, 0.0, -1.0]), decay="power(0.5)@10"),
+    LargeMarginRanker("nDCG@5", lam=1.0, w0=np.array([1.0, 0.0, -1.0]), position_weights="power(0.5)@10"),
     LargeMarginRanker(lam=1.0, constraints=Admissible(3).at_most(2, by="site")),
     LossRanker("pairwise", lam=1.0, C=None),
     MatchingRanker(lam=1.0),

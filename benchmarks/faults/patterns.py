@@ -12,9 +12,9 @@ from itertools import permutations
 
 import numpy as np
 
-from formulations import first_relevant_ranking, pairwise_ranking, pattern_ranking, solve_batch
+from formulations import first_relevant_ranking, pairwise_ranking, relevance_ranking, solve_batch
 from formulations.problems.relevance_losses import Discounted, TableLoss
-from formulations.solvers.exact import Exact
+from formulations.solvers.exact import ExactArgmax
 
 
 def letor(n):
@@ -33,7 +33,7 @@ LOSSES = {
 MAPS = {
     "pairwise": pairwise_ranking,
     "first-relevant": first_relevant_ranking,
-    "positional": lambda *given, **offsets: pattern_ranking(*given, decay=power, **offsets),
+    "positional": lambda *given, **offsets: relevance_ranking(*given, position_weights=power, **offsets),
 }
 
 
@@ -75,10 +75,10 @@ def main():
                 batch = stated(scores, grades, loss, offsets=np.arange(count + 1) * n)
                 best, slack = best_of_all(batch, n), 4.0 * batch.left
                 for compiled in (True, False):
-                    answer = solve_batch(batch, Exact(compiled=compiled))
+                    answer = solve_batch(batch, ExactArgmax(compiled=compiled))
                     off = (np.abs(answer.value - best) > slack) | (answer.value > answer.bound)
                     wrong += int((off | (answer.bound < best - 1e-15 * batch.reach)).sum())
-                    ways |= set(answer.way) if compiled else set()
+                    ways |= set(answer.algorithm) if compiled else set()
                 done += count
             wrong_in_all += wrong
             print(f"| {name} | {map_} | {done} | {wrong} | {', '.join(sorted(ways))} |", flush=True)

@@ -9,7 +9,7 @@ import mutated
 import numpy as np
 
 from formulations.errors import FormulationError
-from formulations.io.toml_file import read_statement
+from formulations.io.toml_file import read_ranking_set
 from rankopt.data import Queries, concatenate, read_attributes, read_svmlight, read_svmlight_blocks
 from rankopt.data.svmlight import reader as reading
 from rankopt.errors import DataError
@@ -187,6 +187,6 @@ READERS = {
     "ratings": (3, ratings),
     "items": (1, items),
     "attributes": (1, text_reader(mutated.TABLE, lambda file: read_attributes(file, QUERIES))),
-    "statement": (1, text_reader(mutated.STATEMENT, read_statement, (FormulationError,), gz=False)),
+    "statement": (1, text_reader(mutated.STATEMENT, read_ranking_set, (FormulationError,), gz=False)),
 }
 """Name: how many tries of thirteen, and the attack."""

@@ -48,7 +48,7 @@ QUERIES = Queries.from_arrays(
     attributes={"site": np.arange(120) % 4},
 )
 USER, ITEM = np.nonzero(RNG.random((40, 30)) < 0.4)
-RATINGS = Ratings.of(USER, ITEM, np.clip(np.round(3 + RNG.normal(size=USER.size)), 1, 5))
+RATINGS = Ratings.from_arrays(USER, ITEM, np.clip(np.round(3 + RNG.normal(size=USER.size)), 1, 5))
 RANKERS = (
     *(LargeMarginRanker("nDCG@5", bound=bound, lam=0.01) for bound in ("convex", "tie-aware", "nonconvex")),
     *(LargeMarginRanker("nDCG@5", bound="convex", lam=0.1, tol=1e-2, method=method) for method in METHODS),
@@ -56,9 +56,9 @@ RANKERS = (
     LargeMarginRanker("nDCG@5", lam=1e-3, max_iter=15),
     PairwiseRanker(lam=0.01),
     MatchingRanker(bound="tie-aware", lam=0.05),
-    DirectRanker("nDCG@5", start="zeros", restarts=2, random_state=0),
+    DirectRanker("nDCG@5", init="zeros", n_restarts=2, random_state=0),
     *(
-        CofiRanker(loss, factors=3, strength=0.3, tol=tol)
+        CofiRanker(loss, factors=3, reg=0.3, tol=tol)
         for loss, tol in (("regression", 1e-7), ("ordinal", 1e-7), ("nDCG@5", 1e-4))
     ),
 )

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from formulations import FormulationError, RankingSet, read_statement
+from formulations import FormulationError, RankingSet, read_ranking_set
 from formulations.constraints.constrained_ranking import ConstrainedRanking
 
 SECONDS, MEMORY = 20, 3 << 30
@@ -111,7 +111,7 @@ def attempt(path):
     signal.alarm(SECONDS)
     try:
         try:
-            stated = read_statement(path)
+            stated = read_ranking_set(path)
             admissible = stated.admissible if isinstance(stated, ConstrainedRanking) else stated
             if isinstance(admissible, RankingSet):
                 assert str(admissible)

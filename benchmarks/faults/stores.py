@@ -1,15 +1,15 @@
 """Stored folders damaged at random, thousands of them: none kills, hangs or fills the memory, and none lies.
 
-Attacked is `rankopt.data.open_stored` (and `verify_stored`, and what trains on what was opened). A folder of dense
+Attacked is `rankopt.data.open_queries` (and `verify_queries`, and what trains on what was opened). A folder of dense
 float64 or float32 or of sparse features is copied and damaged in one of thirteen ways: bits, bytes, ends and whole
 files; FIFOs, devices and folders in the place of files; manifests and headers of arrays with hostile values; numbers
 out of range, reversed and shifted. A third each has its checksums as they were written, is treated as too large to be
 read on opening, or has checksums that were made anew after the damage.
 
 A folder survives when it is refused by a DataError that names the file and the cure, or opens and holds, bit for bit,
-what it held; one that is too large to be read may differ when `verify_stored` refuses it; without honest digests it may
-hold something else that is sound, which is then scored, cut, pickled and trained on. Memory is limited to 1 GiB above
-what is in use at the start, and each try to twenty seconds.
+what it held; one that is too large to be read may differ when `verify_queries` refuses it; without honest digests it
+may hold something else that is sound, which is then scored, cut, pickled and trained on. Memory is limited to 1 GiB
+above what is in use at the start, and each try to twenty seconds.
 
     PYTHONPATH=tests python benchmarks/faults/stores.py --tries 2000 --seed 0
 """

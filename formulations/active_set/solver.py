@@ -25,7 +25,7 @@ from formulations.active_set.working_set import (
 )
 from formulations.arrays import Floats, Ints, frozen
 from formulations.compiled import FLOATS, INTS, compiled
-from formulations.errors import SolverFailed
+from formulations.errors import SolverError
 from formulations.sorting import sort_few
 
 EPSILON = 2.0**-52
@@ -313,7 +313,7 @@ def climbed(
             working, gap = cold, left
     weights = working.weights[:planes]
     if not np.isfinite(weights).all():
-        raise SolverFailed("the active set lost its point: the planes are far out of scale")
+        raise SolverError("the active set lost its point: the planes are far out of scale")
     return AscentResult(weights, -working.v / lam, taken, gap)
 
 

@@ -397,7 +397,7 @@ def assign_queries(
     scores: Floats,
     gain: Floats,
     discount: Floats,
-    decay: Floats,
+    position_weights: Floats,
     offsets: Ints,
     queries: Ints,
     order: Ints,
@@ -408,7 +408,7 @@ def assign_queries(
     """Fill order, value, bound and way of these queries."""
     for q in queries.tolist():
         rows = slice(int(offsets[q]), int(offsets[q + 1]))
-        s, b, a, c = scores[rows], gain[rows], discount[rows], decay[rows]
+        s, b, a, c = scores[rows], gain[rows], discount[rows], position_weights[rows]
         placed, way[q], left = _assigned(s, b, a, c)
         order[rows] = placed
         up, down = c * s[placed], a * b[placed]
@@ -416,16 +416,18 @@ def assign_queries(
         bound[q] = value[q] + EPSILON * (8.0 + 2.0 * s.size) * (np.abs(up).sum() + np.abs(down).sum()) + left
 
 
-def _assigned(scores: Floats, gain: Floats, discount: Floats, decay: Floats) -> tuple[Ints, int, float]:
+def _assigned(scores: Floats, gain: Floats, discount: Floats, position_weights: Floats) -> tuple[Ints, int, float]:
     """The best order, the way, and what rounding may have left open."""
     from scipy.optimize import linear_sum_assignment
 
     by_gain = np.argsort(gain, kind="stable")
-    differ = np.flatnonzero((discount != discount[-1]) | (decay != decay[-1]))  # positions before a tail of equal ones
+    differ = np.flatnonzero(
+        (discount != discount[-1]) | (position_weights != position_weights[-1])
+    )  # positions before a tail of equal ones
     if not differ.size or (scores == scores[0]).all():
         return by_gain, ONE_SORT if differ.size else ANY, 0.0
     k = int(differ[-1]) + 1
-    a, c = discount[:k] - discount[-1], decay[:k] - decay[-1]
+    a, c = discount[:k] - discount[-1], position_weights[:k] - position_weights[-1]
     candidates = candidates_of(scores, gain, k, 0)
     # Documents by positions: scipy solves this way round in less than half the time of the other.
     profit = np.outer(scores[candidates], c) - np.outer(gain[candidates], a)

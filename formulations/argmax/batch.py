@@ -69,7 +69,8 @@ def argmax_of(batch: RankTwoBatch, layout: Layout, room: int) -> tuple[Ints, Flo
     order, ways = np.empty(batch.scores.size, dtype=np.int64), np.full(len(batch), NEW, dtype=np.int8)
     value, bound = np.empty(len(batch)), np.empty(len(batch))
     given = (
-        batch.scores, batch.gain, layout.discount, layout.decay, batch.offsets, layout.by_gain, layout.chain_start,
+        batch.scores, batch.gain, layout.discount, layout.position_weights, batch.offsets, layout.by_gain,
+        layout.chain_start,
         layout.worth, layout.first_chain, layout.low, layout.high, layout.stop,
     )  # fmt: skip
 
@@ -86,7 +87,7 @@ def argmax_of(batch: RankTwoBatch, layout: Layout, room: int) -> tuple[Ints, Flo
             run(merge_range)
     left, lengths = ways == OPEN, np.diff(batch.offsets)
     if left.sum() <= FEW_OPEN and (lengths[left] ** 3).sum() <= EASY:
-        weights = (batch.scores, batch.gain, layout.discount, layout.decay, batch.offsets)
+        weights = (batch.scores, batch.gain, layout.discount, layout.position_weights, batch.offsets)
         assign_queries(*weights, np.flatnonzero(left), order, value, bound, ways)
     else:
         from formulations.argmax.remaining_queries import (

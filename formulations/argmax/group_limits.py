@@ -32,8 +32,8 @@ import numpy as np
 
 from formulations.arrays import Bools, Floats, Ints
 from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, compiled
-from formulations.errors import Infeasible
-from formulations.problems.group_sequence import NOISE, WORK, PrefixGroupRanking
+from formulations.errors import InfeasibleError
+from formulations.problems.group_sequence import NOISE, WORK, GroupSequence
 
 MASK = nb.types.Array(nb.bool_, 2, "C", readonly=True)
 MATRIX = nb.types.Array(nb.float64, 2, "C")
@@ -309,8 +309,9 @@ def place_groups(
     return FOUND
 
 
-def prefix_argmax(problem: PrefixGroupRanking) -> tuple[Ints, Floats]:
-    """The best sequence of groups, and prices (groups, k) that prove it. Raises `Infeasible` where there is none."""
+def prefix_argmax(problem: GroupSequence) -> tuple[Ints, Floats]:
+    """The best sequence of groups, and prices (groups, k) that prove it. Raises `InfeasibleError` where there is
+    none."""
     group, held = np.empty(problem.positions, dtype=np.int64), np.empty(problem.lower.shape, dtype=np.int64)
     small = not place_groups.pays(WORK * problem.groups * problem.positions**2)
     for noise in NOISES:
@@ -319,7 +320,7 @@ def prefix_argmax(problem: PrefixGroupRanking) -> tuple[Ints, Floats]:
             return group, problem.priced(group, held, compiled=not small)
         if told == NONE:
             break
-    raise Infeasible(
+    raise InfeasibleError(
         f"no sequence of {problem.groups} groups meets the limits on {problem.positions} prefixes; loosen one"
     )
 

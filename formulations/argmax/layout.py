@@ -165,12 +165,12 @@ class Layout:
     high: Shorts
     stop: Ints
     discount: Floats
-    decay: Floats
+    position_weights: Floats
     lost_discount: Floats
     lost_decay: Floats
 
     @classmethod
-    def of(cls, gain: Floats, discount: Floats, decay: Floats, offsets: Ints) -> Layout:
+    def from_arrays(cls, gain: Floats, discount: Floats, position_weights: Floats, offsets: Ints) -> Layout:
         lengths = np.diff(offsets)
         by_gain = falling_rows(offsets, -gain)
         sorted_gain = gain[by_gain]
@@ -180,11 +180,11 @@ class Layout:
         low, high = np.zeros(gain.size, dtype=np.int32), np.zeros(gain.size, dtype=np.int32)
         stop = np.empty(lengths.size, dtype=np.int64)
         discount, lost_discount = significant(discount, offsets)
-        decay, lost_decay = significant(decay, offsets)
-        _cones(discount, decay, offsets, low, high, stop)
+        position_weights, lost_decay = significant(position_weights, offsets)
+        _cones(discount, position_weights, offsets, low, high, stop)
         within = (by_gain - np.repeat(offsets[:-1], lengths)).astype(np.int32)
         first_chain = np.searchsorted(chain_start, offsets)
         return cls(
             within, chain_start, sorted_gain[chain_start[:-1]], first_chain, low, high, stop,
-            discount, decay, lost_discount, lost_decay,
+            discount, position_weights, lost_discount, lost_decay,
         )  # fmt: skip

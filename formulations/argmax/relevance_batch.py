@@ -15,15 +15,24 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
-from formulations.argmax.relevance_layout import EACH, GRID, LATTICE, ONE_PASS, TAIL, TRIANGLE, PatternLayout, layout_of
+from formulations.argmax.relevance_layout import (
+    EACH,
+    GRID,
+    LATTICE,
+    ONE_PASS,
+    TAIL,
+    TRIANGLE,
+    RelevanceLayout,
+    layout_of,
+)
 from formulations.argmax.relevance_numpy import search_lattices
 from formulations.argmax.relevance_two_grades import merge_range, sort_range
 from formulations.arrays import Bytes, Floats, Ints
 from formulations.compiled import BYTES, FLOATS, INTS, READ_FLOATS, READ_INTS, compiled
-from formulations.errors import Unsupported
+from formulations.errors import UnsupportedProblemError
 from formulations.parallel import share_ranges
 from formulations.problems.lattice_path import MOST_STATES
-from formulations.problems.relevance_ranking import PatternBatch, PatternRanking
+from formulations.problems.relevance_ranking import RelevanceBatch, RelevanceRanking
 from formulations.problems.relevance_values import FIRST, PAIRWISE, POSITIONAL, RANK, TABLE, OrderValues
 
 RANGE_ROWS = 1 << 13
@@ -35,7 +44,7 @@ MOST_CELLS = 1 << 30
 KINDS = (PAIRWISE, POSITIONAL, FIRST)
 
 
-def argmax_of_patterns(batch: PatternBatch, layout: PatternLayout, ways: Bytes) -> tuple[Ints, OrderValues]:
+def argmax_of_patterns(batch: RelevanceBatch, layout: RelevanceLayout, ways: Bytes) -> tuple[Ints, OrderValues]:
     """(N,) the document, counted within its query, at each position, and what that is worth; each query by its way of
     `ways` (m,)."""
     work = _Work(batch, layout, ways)
@@ -48,8 +57,8 @@ def argmax_of_patterns(batch: PatternBatch, layout: PatternLayout, ways: Bytes) 
     return work.order, OrderValues(work.slope, work.earned, work.value, batch.left)
 
 
-def judge(batch: PatternBatch, order: Ints) -> OrderValues:
-    """As `PatternBatch.judged`, in one pass by compiled code, but for tables."""
+def judge(batch: RelevanceBatch, order: Ints) -> OrderValues:
+    """As `RelevanceBatch.judged`, in one pass by compiled code, but for tables."""
     if batch.earnings.kind == TABLE:
         return batch.judged(order)
     pass  # MERGED
@@ -66,7 +75,7 @@ def judge(batch: PatternBatch, order: Ints) -> OrderValues:
 class _Work:
     """Arrays that the ways fill, a range of queries at a time: what a range needs stays near the processor."""
 
-    def __init__(self, batch: PatternBatch, layout: PatternLayout, ways: Bytes) -> None:
+    def __init__(self, batch: RelevanceBatch, layout: RelevanceLayout, ways: Bytes) -> None:
         rows, queries = batch.scores.size, len(batch)
         self.batch, self.layout, self.kind = batch, layout, KINDS.index(batch.map.kind)
         self.height, self.document = np.empty(rows), np.empty(rows, np.int32)
@@ -82,7 +91,7 @@ class _Work:
             _affordable(batch, cells, self.taken[GRID], MOST_CELLS)
 
     def check(self) -> None:
-        """Raises `Unsupported` for a lattice of counts with too many states."""
+        """Raises `UnsupportedProblemError` for a lattice of counts with too many states."""
         if self.open.any():
             from formulations.argmax.relevance_many_grades import MOST_COUNTS
 
@@ -148,11 +157,11 @@ class _Work:
         )  # fmt: skip
 
 
-def _affordable(batch: PatternBatch, states: Floats, taken: Bytes, most: int) -> None:
+def _affordable(batch: RelevanceBatch, states: Floats, taken: Bytes, most: int) -> None:
     wrong = np.flatnonzero((taken != 0) & (states > most))
     if wrong.size:
         query = int(wrong[0])
-        raise Unsupported(
+        raise UnsupportedProblemError(
             f"query {query} of {batch.sizes[query]} documents has a lattice of {states[query]:.3g} states, and up to "
             f"{most} are searched; cut the loss at some position, merge grades, or take a loss of relevant and others"
         )
@@ -240,7 +249,7 @@ def judge_range(
         value[q] = scored - earned[q]
 
 
-def searched_bound(problem: PatternRanking) -> float:
+def searched_bound(problem: RelevanceRanking) -> float:
     """The value of the best order, rounded up; infinite where potentials prove more, being written out, and where the
     argmax has too many states itself."""
     if problem.chains.states <= MOST_STATES:
@@ -248,8 +257,8 @@ def searched_bound(problem: PatternRanking) -> float:
     batch = problem.alone()
     layout = layout_of(batch)
     try:
-        _, told = argmax_of_patterns(batch, layout, layout.way)
-    except Unsupported:
+        _, told = argmax_of_patterns(batch, layout, layout.algorithm)
+    except UnsupportedProblemError:
         return float("inf")
-    left = np.maximum(layout.hidden(batch, layout.way), 2.0 * batch.left)
+    left = np.maximum(layout.hidden(batch, layout.algorithm), 2.0 * batch.left)
     return float(np.nextafter(told.value[0] + left[0], np.inf))

@@ -23,7 +23,7 @@ import numpy as np
 from formulations.arrays import Bools, Bytes, Floats, Ints, Shorts
 from formulations.compiled import STATES, is_small
 from formulations.problems.problem import EPSILON
-from formulations.problems.relevance_ranking import PatternBatch
+from formulations.problems.relevance_ranking import RelevanceBatch
 from formulations.problems.relevance_values import DOCUMENT, FIRST, PAIRWISE, RANK, TABLE
 
 PATTERN_WAYS = ("grid", "lattice", "every bad for itself", "triangle and tail", "one pass", "lattice and tail", "sort")
@@ -31,7 +31,7 @@ GRID, LATTICE, EACH, TRIANGLE, ONE_PASS, TAIL, SORT = range(7)
 
 
 @dataclass(frozen=True, eq=False)
-class PatternLayout:
+class RelevanceLayout:
     """members (N,): the documents of each query, counted within it, chain by chain. chain_start: rows where chains
     begin, those of query q being entries first_chain[q] : first_chain[q + 1], and the end. chain_grade, chain_share,
     chain_passing: what a chain has. way (m,). bads (m,): documents of the lower of two chains. stop (m,): the position
@@ -44,7 +44,7 @@ class PatternLayout:
     chain_grade: Floats
     chain_share: Floats
     chain_passing: Floats
-    way: Bytes
+    algorithm: Bytes
     bads: Ints
     stop: Ints
     share: Floats
@@ -52,7 +52,7 @@ class PatternLayout:
     constant: Floats
 
     @classmethod
-    def of(cls, batch: PatternBatch) -> PatternLayout:
+    def from_batch(cls, batch: RelevanceBatch) -> RelevanceLayout:
         offsets, sizes, earnings = batch.offsets, batch.sizes, batch.earnings
         query = np.repeat(np.arange(sizes.size), sizes)
         place = np.arange(query.size) - offsets[query]
@@ -107,13 +107,13 @@ class PatternLayout:
         query = np.repeat(np.arange(stop.size), np.diff(first))
         return np.asarray(np.multiply.reduceat(np.minimum(lengths, stop[query]) + 1.0, first[:-1]))
 
-    def is_small(self, batch: PatternBatch) -> bool:
+    def is_small(self, batch: RelevanceBatch) -> bool:
         """Whether the batch is small (`formulations.compiled`), and so are the lattices of its queries of many chains:
         these are searched whole there, wherever the discount ends."""
-        graded = (self.way == LATTICE) | (self.way == TAIL)
+        graded = (self.algorithm == LATTICE) | (self.algorithm == TAIL)
         return is_small(batch.offsets) and float(self.states(batch.sizes)[graded].sum()) <= STATES
 
-    def hidden(self, batch: PatternBatch, ways: Bytes) -> Floats:
+    def hidden(self, batch: RelevanceBatch, ways: Bytes) -> Floats:
         """(m,) more than double precision may hide from these ways.
 
         Where every bad chooses for itself, one good is held against another, and that against a third, up to 2 n₊
@@ -130,7 +130,7 @@ class PatternLayout:
         apart = EPSILON * (64.0 + 16.0 * batch.sizes + 32.0 * goods) * added
         return np.asarray(np.where(ways == EACH, np.maximum(left, apart), left))
 
-    def _a_bad_adds(self, batch: PatternBatch) -> Floats:
+    def _a_bad_adds(self, batch: RelevanceBatch) -> Floats:
         """(m,) first share · first discount + 2 rise · Σ discount, where shares are affine and discounts fall."""
         starts, goods = batch.offsets[:-1], batch.sizes - self.bads
         last = self.share[starts + np.maximum(goods - 1, 0)]
@@ -140,13 +140,13 @@ class PatternLayout:
         return np.asarray(np.abs(self.share[starts]) * most + 2.0 * rise * total)
 
 
-def layout_of(batch: PatternBatch) -> PatternLayout:
+def layout_of(batch: RelevanceBatch) -> RelevanceLayout:
     """The layout, kept with the batch."""
-    return batch.kept("layout", lambda: PatternLayout.of(batch))
+    return batch.kept("layout", lambda: RelevanceLayout.from_batch(batch))
 
 
 def _ways(
-    batch: PatternBatch, two: Bools, chains: Ints, stop: Ints, share: Floats, goods: Ints, query: Ints, place: Ints
+    batch: RelevanceBatch, two: Bools, chains: Ints, stop: Ints, share: Floats, goods: Ints, query: Ints, place: Ints
 ) -> Ints:
     """(m,)"""
     sizes, starts, discount = batch.sizes, batch.offsets[:-1], batch.earnings.discount

@@ -12,14 +12,14 @@ from itertools import pairwise
 
 import numpy as np
 
-from formulations.argmax.relevance_layout import GRID, LATTICE, SORT, TAIL, PatternLayout
+from formulations.argmax.relevance_layout import GRID, LATTICE, SORT, TAIL, RelevanceLayout
 from formulations.arrays import Bytes, Floats, Ints
-from formulations.problems.relevance_ranking import PatternBatch
+from formulations.problems.relevance_ranking import RelevanceBatch
 from formulations.problems.relevance_values import FIRST, PAIRWISE, POSITIONAL, TABLE
 
 
-def search_lattices(batch: PatternBatch, queries: Ints, order: Ints) -> None:
-    """Fill the order of these queries. Raises `Unsupported` for a lattice of too many states."""
+def search_lattices(batch: RelevanceBatch, queries: Ints, order: Ints) -> None:
+    """Fill the order of these queries. Raises `UnsupportedProblemError` for a lattice of too many states."""
     for query in queries.tolist():
         problem = batch[query]
         lattice = problem.lattice()
@@ -27,12 +27,12 @@ def search_lattices(batch: PatternBatch, queries: Ints, order: Ints) -> None:
         order[batch.offsets[query] : batch.offsets[query + 1]] = problem.chains.order(path)
 
 
-def search_small(batch: PatternBatch, layout: PatternLayout) -> tuple[Ints, Bytes]:
+def search_small(batch: RelevanceBatch, layout: RelevanceLayout) -> tuple[Ints, Bytes]:
     """(N,) the document, counted within its query, at each position; (m,) the way of each query."""
     order = np.empty(batch.scores.size, dtype=np.int64)
     ways = np.full(len(batch), GRID, dtype=np.int8)
-    ways[layout.way == SORT] = SORT
-    ways[(layout.way == LATTICE) | (layout.way == TAIL)] = LATTICE
+    ways[layout.algorithm == SORT] = SORT
+    ways[(layout.algorithm == LATTICE) | (layout.algorithm == TAIL)] = LATTICE
     search_lattices(batch, np.flatnonzero(ways == LATTICE), order)
     for query, (low, high) in enumerate(pairwise(batch.offsets.tolist())):
         if ways[query] == LATTICE:
@@ -55,7 +55,7 @@ def search_small(batch: PatternBatch, layout: PatternLayout) -> tuple[Ints, Byte
     return order, ways
 
 
-def _above(batch: PatternBatch, layout: PatternLayout, query: int, bad: Floats, good: Floats) -> Ints:
+def _above(batch: RelevanceBatch, layout: RelevanceLayout, query: int, bad: Floats, good: Floats) -> Ints:
     """How many bads stand above each good: the grid row by row."""
     low, high = batch.offsets[query : query + 2].tolist()
     begin, end = batch.earnings.starts[query : query + 2].tolist()

@@ -3,12 +3,12 @@
     RankTwoAssignment → Assignment → MinCostFlow → LinearProgram
                         Assignment ---------------→ LinearProgram
     ConstrainedRanking → RankTwoAssignment (no constraints), Assignment (collapse), MinCostFlow (two laminar families),
-                         PrefixGroupRanking (limits on prefixes, rank one), LinearProgram (relaxed, then in whole
+                         GroupSequence (limits on prefixes, rank one), LinearProgram (relaxed, then in whole
                          numbers)
-    PrefixGroupRanking → MinCostFlow
+    GroupSequence → MinCostFlow
     PenalizedRanking → ConstrainedRanking (bans and pins alone), LinearProgram (widened, relaxed, then in whole numbers)
     GroupedSimplexQP → QuadraticProgram
-    PatternRanking → LatticePath → MinCostFlow
+    RelevanceRanking → LatticePath → MinCostFlow
 
 Each bridge returns the other problem and a function that carries its primal and dual back. The value and bound of what
 comes back are recomputed in the form it came from, so no bridge has to be believed.
@@ -25,21 +25,21 @@ from formulations.bridges import narrowing as prefixes
 from formulations.bridges import widening as paths
 from formulations.bridges.bridge import Back, Bridge, NotApplicable
 from formulations.constraints.constrained_ranking import ConstrainedRanking, PenalizedRanking
-from formulations.errors import Unsupported
+from formulations.errors import UnsupportedProblemError
 from formulations.problems.assignment import Assignment
-from formulations.problems.group_sequence import PrefixGroupRanking
+from formulations.problems.group_sequence import GroupSequence
 from formulations.problems.lattice_path import LatticePath
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.min_cost_flow import MinCostFlow
-from formulations.problems.problem import Form
+from formulations.problems.problem import Problem
 from formulations.problems.quadratic_program import QuadraticProgram
 from formulations.problems.ranking import RankTwoAssignment
-from formulations.problems.relevance_ranking import PatternRanking
+from formulations.problems.relevance_ranking import RelevanceRanking
 from formulations.problems.simplex_qp import GroupedSimplexQP
 
 __all__ = ["BRIDGES", "Chain", "chains", "crossings", "restated"]
 
-Restated = TypeVar("Restated", bound=Form)
+Restated = TypeVar("Restated", bound=Problem)
 Chain = tuple[Bridge, ...]
 
 BRIDGES: tuple[Bridge, ...] = (
@@ -50,13 +50,13 @@ BRIDGES: tuple[Bridge, ...] = (
     Bridge(Assignment, LinearProgram, widening.in_whole_numbers, "integer program"),
     Bridge(MinCostFlow, LinearProgram, widening.in_whole_numbers, "integer program"),
     Bridge(GroupedSimplexQP, QuadraticProgram, widening.margin_dual_to_quadratic_program),
-    Bridge(PatternRanking, LatticePath, paths.by_chains),
+    Bridge(RelevanceRanking, LatticePath, paths.by_chains),
     Bridge(LatticePath, MinCostFlow, paths.as_flow),
     Bridge(ConstrainedRanking, RankTwoAssignment, narrowing.unconstrained, "no constraints"),
     Bridge(ConstrainedRanking, Assignment, narrowing.collapsed, "collapsed assignment", narrowing.why_collapsed),
     Bridge(ConstrainedRanking, MinCostFlow, narrowing.routed, "laminar flow", narrowing.why_routed),
-    Bridge(ConstrainedRanking, PrefixGroupRanking, prefixes.by_groups, "prefix groups", prefixes.why_by_groups),
-    Bridge(PrefixGroupRanking, MinCostFlow, prefixes.as_flow),
+    Bridge(ConstrainedRanking, GroupSequence, prefixes.by_groups, "prefix groups", prefixes.why_by_groups),
+    Bridge(GroupSequence, MinCostFlow, prefixes.as_flow),
     Bridge(ConstrainedRanking, LinearProgram, narrowing.relaxed, "linear program", narrowing.why_relaxed),
     Bridge(ConstrainedRanking, LinearProgram, narrowing.in_whole_numbers, "integer program", narrowing.why_whole),
     Bridge(PenalizedRanking, ConstrainedRanking, softening.cells_alone, "cells at a price", softening.why_cells),
@@ -66,7 +66,7 @@ BRIDGES: tuple[Bridge, ...] = (
 
 
 @cache
-def chains(source: type[Form], targets: tuple[type[Form], ...]) -> tuple[Chain, ...]:
+def chains(source: type[Problem], targets: tuple[type[Problem], ...]) -> tuple[Chain, ...]:
     """All chains of bridges from `source` to one of `targets`, the shortest first; an empty one if it is one."""
     if source in targets:
         return ((),)
@@ -83,7 +83,9 @@ def chains(source: type[Form], targets: tuple[type[Form], ...]) -> tuple[Chain, 
     return tuple(found)
 
 
-def crossings(problem: Form, targets: tuple[type[Form], ...]) -> Iterator[tuple[Chain, Form | str, list[Back]]]:
+def crossings(
+    problem: Problem, targets: tuple[type[Problem], ...]
+) -> Iterator[tuple[Chain, Problem | str, list[Back]]]:
     """For each chain to one of `targets`: the chain, the problem restated and the ways back; or why it declined."""
     for chain in chains(type(problem), targets):
         form, backs = problem, list[Back]()
@@ -97,8 +99,8 @@ def crossings(problem: Form, targets: tuple[type[Form], ...]) -> Iterator[tuple[
             yield chain, form, backs
 
 
-def restated(problem: Form, target: type[Restated]) -> Restated:
-    """`problem` in the form `target`; raises `Unsupported` if no chain of bridges leads there.
+def restated(problem: Problem, target: type[Restated]) -> Restated:
+    """`problem` in the form `target`; raises `UnsupportedProblemError` if no chain of bridges leads there.
 
     A ranking under constraints is restated in full, whatever candidates its solver is given.
     """
@@ -106,8 +108,8 @@ def restated(problem: Form, target: type[Restated]) -> Restated:
         return cast(Restated, problem.linear_program())
     reasons = []
     for _, form, _ in crossings(problem, (target,)):
-        if isinstance(form, Form):
+        if isinstance(form, Problem):
             return cast(Restated, form)
         reasons.append(form)
     why = f": {'; '.join(reasons)}" if reasons else ""
-    raise Unsupported(f"{type(problem).__name__} cannot be restated as {target.__name__}{why}")
+    raise UnsupportedProblemError(f"{type(problem).__name__} cannot be restated as {target.__name__}{why}")

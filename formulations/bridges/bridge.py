@@ -9,7 +9,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from formulations.arrays import Floats
-from formulations.problems.problem import Form
+from formulations.problems.problem import Problem
 
 Point = tuple[NDArray[Any], Floats | None]
 Back = Callable[[NDArray[Any], Floats | None], Point]
@@ -25,9 +25,9 @@ class Bridge:
     `because` why both have one optimum, where that depends on the problem.
     """
 
-    source: type[Form]
-    target: type[Form]
-    cross: Callable[[Any], tuple[Form, Back]]
+    source: type[Problem]
+    target: type[Problem]
+    cross: Callable[[Any], tuple[Problem, Back]]
     label: str = ""
     because: Callable[[Any], str] | None = None
 

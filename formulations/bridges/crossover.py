@@ -13,7 +13,7 @@ import numpy as np
 from formulations.arrays import Bools, Floats, Ints
 from formulations.constraints.constrained_ranking import ConstrainedRanking
 from formulations.constraints.structure import BlockCollapse
-from formulations.errors import Fractional, SolverFailed
+from formulations.errors import FractionalSolutionError, SolverError
 from formulations.problems.assignment import Assignment
 from formulations.problems.min_cost_flow import MinCostFlow
 
@@ -25,7 +25,7 @@ def order_on_support(problem: Assignment, positions: Ints, documents: Ints, mass
     """The document at each position of the best assignment within the cells that carry mass.
 
     positions, documents, mass: one entry an allowed cell. An integral point is returned as it is. Mass below a
-    threshold counts as none; the threshold falls until the support holds an assignment. Raises `SolverFailed` for a
+    threshold counts as none; the threshold falls until the support holds an assignment. Raises `SolverError` for a
     point that is no rounding error away from the polytope: what is not the solver's work is not to look like it.
     """
     from scipy.optimize import linear_sum_assignment
@@ -38,7 +38,7 @@ def order_on_support(problem: Assignment, positions: Ints, documents: Ints, mass
         return order
     held = np.bincount(positions, mass, k)
     if not np.abs(held - 1.0).max() <= 0.05:
-        raise SolverFailed(f"a position holds {held[np.abs(held - 1.0).argmax()]:.3g} documents where it should hold 1")
+        raise SolverError(f"a position holds {held[np.abs(held - 1.0).argmax()]:.3g} documents where it should hold 1")
     for threshold in THRESHOLDS:
         support = mass > threshold
         profit = np.full((k, n), -np.inf)
@@ -48,7 +48,7 @@ def order_on_support(problem: Assignment, positions: Ints, documents: Ints, mass
         except ValueError:  # no assignment on this support
             continue
         return np.asarray(order, dtype=np.int64)
-    raise SolverFailed("the cells that hold a share of a document contain no assignment")
+    raise SolverError("the cells that hold a share of a document contain no assignment")
 
 
 def flow_on_support(problem: MinCostFlow, flow: Floats) -> Floats:
@@ -89,7 +89,7 @@ def order_on_face(problem: ConstrainedRanking, mass: Floats) -> Ints:
 
     Where the set collapses, an assignment on these cells; else crossover, by the simplex method on the face. What
     counts as no mass falls until the face holds a ranking worth what the point is worth: a thousand tied cells may
-    share one unit. Raises `Fractional` where the best vertex is not whole, and `SolverFailed` for a point
+    share one unit. Raises `FractionalSolutionError` where the best vertex is not whole, and `SolverError` for a point
     that is no rounding error away from the polytope.
     """
     stated = problem.admissible.compiled
@@ -102,15 +102,15 @@ def order_on_face(problem: ConstrainedRanking, mass: Floats) -> Ints:
         return order
     held = np.bincount(row, mass, k)
     if not np.abs(held - 1.0).max() <= 0.05:
-        raise SolverFailed(f"a position holds {held[np.abs(held - 1.0).argmax()]:.3g} documents where it should hold 1")
+        raise SolverError(f"a position holds {held[np.abs(held - 1.0).argmax()]:.3g} documents where it should hold 1")
     aim = float(problem.profit.ravel()[stated.cell] @ mass) - LOST * k * problem.scale
     found: list[Ints] = []
-    fractional: Fractional | None = None
+    fractional: FractionalSolutionError | None = None
     for threshold in THRESHOLDS:
         support = mass > threshold
         try:
             vertex = _assigned(problem, support) if stated.group is not None else _crossed(problem, support)
-        except Fractional as error:
+        except FractionalSolutionError as error:
             fractional = error
             continue
         found += [] if vertex is None else [vertex]
@@ -119,7 +119,7 @@ def order_on_face(problem: ConstrainedRanking, mass: Floats) -> Ints:
     if fractional is not None:
         raise fractional
     if not found:
-        raise SolverFailed("the cells that hold a share of a document contain no point of the set")
+        raise SolverError("the cells that hold a share of a document contain no point of the set")
     return max(found, key=problem.value)
 
 
@@ -127,7 +127,7 @@ def _assigned(problem: ConstrainedRanking, support: Bools) -> Ints | None:
     """The best assignment of positions to rows by cells of the support; None where there is none."""
     from scipy.optimize import linear_sum_assignment
 
-    collapse = BlockCollapse.of(problem.admissible.compiled)
+    collapse = BlockCollapse.from_rows(problem.admissible.compiled)
     assert collapse is not None
     lost = 4.0 * (problem.positions + 1) * max(problem.scale, 1.0)
     masked = np.full(problem.profit.size, -lost)
@@ -159,7 +159,7 @@ def _crossed(problem: ConstrainedRanking, support: Bools) -> Ints | None:
     if np.abs(found.x - np.round(found.x)).max() > WHOLE:  # a face may have whole vertices beside fractional ones
         found = milp(cost, constraints=rows, bounds=limits, integrality=np.ones(cell.size))
     if found.x is None or float(profit @ np.round(found.x)) < worth - 1e-9 * max(problem.scale, abs(worth)):
-        raise Fractional(
+        raise FractionalSolutionError(
             f"the best vertex of the relaxation is fractional (value {worth:.9g}): the set's rows are not "
             "totally unimodular; solve in whole numbers, by 'highs' or 'cp_sat'"
         )

@@ -16,17 +16,17 @@ from formulations.bridges.crossover import order_on_face
 from formulations.constraints.constrained_ranking import ConstrainedRanking
 from formulations.constraints.rows import SetRows
 from formulations.constraints.structure import BlockCollapse, LaminarNetwork, PrefixNetwork, candidates, falls_in_groups
-from formulations.errors import Fractional, SolverFailed
+from formulations.errors import FractionalSolutionError, SolverError
 from formulations.integrality.evidence import Proof
 from formulations.integrality.proofs import proof_of
 from formulations.problems.assignment import Assignment
-from formulations.problems.group_sequence import PrefixGroupRanking
+from formulations.problems.group_sequence import GroupSequence
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.min_cost_flow import MinCostFlow
 from formulations.problems.ranking import RankTwoAssignment
 
 
-def by_groups(problem: ConstrainedRanking) -> tuple[PrefixGroupRanking, Back]:
+def by_groups(problem: ConstrainedRanking) -> tuple[GroupSequence, Back]:
     """Whole for profits of rank one inside each group, though the rows are not totally unimodular."""
     network = PrefixNetwork.beyond_flows(problem.admissible.compiled)
     if isinstance(network, str):
@@ -34,7 +34,7 @@ def by_groups(problem: ConstrainedRanking) -> tuple[PrefixGroupRanking, Back]:
     return sequences_of(problem, network)
 
 
-def sequences_of(problem: ConstrainedRanking, network: PrefixNetwork) -> tuple[PrefixGroupRanking, Back]:
+def sequences_of(problem: ConstrainedRanking, network: PrefixNetwork) -> tuple[GroupSequence, Back]:
     """The sequences of groups of such a set, and the way back."""
     profit, k, n = problem.profit, problem.positions, problem.documents
     if not falls_in_groups(profit, network.rows.group):
@@ -48,7 +48,7 @@ def sequences_of(problem: ConstrainedRanking, network: PrefixNetwork) -> tuple[P
     def back(x: NDArray[Any], y: Floats | None) -> Point:
         group = np.asarray(x, dtype=np.int64)
         if y is None:
-            y = sequences.recovered_dual(group)
+            y = sequences.recover_dual(group)
         assert y is not None
         passing = y.reshape(network.rows.groups, k)
         return network.order(chosen, group), network.prices(sequences, placed, chosen, group, passing)
@@ -74,7 +74,7 @@ def why_not_by_groups(problem: ConstrainedRanking) -> str:
     )
 
 
-def as_flow(problem: PrefixGroupRanking) -> tuple[MinCostFlow, Back]:
+def as_flow(problem: GroupSequence) -> tuple[MinCostFlow, Back]:
     """A unit from each position to its group."""
     flow = problem.flow()
     at, group = np.nonzero(~problem.banned.T)
@@ -83,7 +83,7 @@ def as_flow(problem: PrefixGroupRanking) -> tuple[MinCostFlow, Back]:
     def back(x: NDArray[Any], y: Floats | None) -> Point:
         stands = np.asarray(x[: at.size], dtype=np.float64)
         if np.abs(stands - np.round(stands)).max(initial=0.0) > 1e-5:
-            raise SolverFailed("the flow came back in fractions, and no whole one was found on its support")
+            raise SolverError("the flow came back in fractions, and no whole one was found on its support")
         chosen = np.zeros(k, dtype=np.int64)
         chosen[at[stands > 0.5]] = group[stands > 0.5]
         if y is None:
@@ -115,14 +115,14 @@ def unconstrained(problem: ConstrainedRanking) -> tuple[RankTwoAssignment, Back]
 def collapsed(problem: ConstrainedRanking) -> tuple[Assignment, Back]:
     """Each cell is in one row beside its position's, and that is at most 1: a matching of positions and rows, where a
     position and a row take their best cell [ORM, Corollary 7]."""
-    collapse = BlockCollapse.of(problem.admissible.compiled)
+    collapse = BlockCollapse.from_rows(problem.admissible.compiled)
     if collapse is None:
         raise NotApplicable("a document stands in several rows, or in one that is not 'at most 1': no collapse")
     narrow, best = collapse.assignment(problem.profit)
 
     def back(x: NDArray[Any], y: Floats | None) -> Point:
         # The prices of the blocks are prices of the rows.
-        return collapse.order(best, x), narrow.recovered_dual(x) if y is None else y
+        return collapse.order(best, x), narrow.recover_dual(x) if y is None else y
 
     return narrow, back
 
@@ -134,7 +134,7 @@ def why_collapsed(problem: ConstrainedRanking) -> str:
 def routed(problem: ConstrainedRanking) -> tuple[MinCostFlow, Back]:
     """The rows are two laminar families with whole limits: positions split into cells, which join into documents and
     their groups [Edmonds 1970]."""
-    network = LaminarNetwork.of(problem.admissible.compiled)
+    network = LaminarNetwork.from_rows(problem.admissible.compiled)
     if network is None:
         raise NotApplicable("its rows are not two laminar families with whole limits: no flow")
     needed = candidates(problem.admissible.compiled, problem.profit)
@@ -168,7 +168,7 @@ def relaxed(problem: ConstrainedRanking) -> tuple[LinearProgram, Back]:
         mass = _spread(x, needed, stated.cell.size)
         return order_on_face(problem, mass), None if y is None else -y[stated.shape[0] :]
 
-    return LinearProgram.of(stated.program(problem.profit, needed=needed)), back
+    return LinearProgram.from_program(stated.program(problem.profit, needed=needed)), back
 
 
 def why_relaxed(problem: ConstrainedRanking) -> str:
@@ -191,11 +191,11 @@ def in_whole_numbers(problem: ConstrainedRanking) -> tuple[LinearProgram, Back]:
 
     def back(x: NDArray[Any], y: Floats | None) -> Point:
         if np.abs(x - np.round(x)).max(initial=0.0) > 1e-5:
-            raise Fractional("a solver of integer programs returned a point that is not whole")
+            raise FractionalSolutionError("a solver of integer programs returned a point that is not whole")
         mass = _spread(np.round(x), needed, stated.cell.size)
         return order_on_face(problem, mass), None if y is None else -y[stated.shape[0] :]
 
-    return LinearProgram.of(stated.program(problem.profit, integer=True, needed=needed)), back
+    return LinearProgram.from_program(stated.program(problem.profit, integer=True, needed=needed)), back
 
 
 def why_whole(problem: ConstrainedRanking) -> str:

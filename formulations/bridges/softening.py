@@ -14,7 +14,7 @@ from formulations.bridges.narrowing import ASKED, quick_proof
 from formulations.constraints.constrained_ranking import ConstrainedRanking, PenalizedRanking
 from formulations.constraints.rows import widened
 from formulations.constraints.structure import candidates
-from formulations.errors import Fractional, SolverFailed
+from formulations.errors import FractionalSolutionError, SolverError
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.program import Program
 
@@ -51,19 +51,19 @@ def _program(problem: PenalizedRanking, integer: bool) -> tuple[LinearProgram, B
     def back(x: NDArray[Any], y: Floats | None) -> Point:
         return _order(problem, program, cell, x), None if y is None else -y[stated.shape[0] :]
 
-    return LinearProgram.of(program), back
+    return LinearProgram.from_program(program), back
 
 
 def _order(problem: PenalizedRanking, program: Program, cell: Ints, x: Floats) -> Ints:
     """The ranking at a point of the program; where the point is not whole, the best one of its cells, if that is worth
-    as much: a face may have whole vertices beside fractional ones. `Fractional` where it is worth less."""
+    as much: a face may have whole vertices beside fractional ones. `FractionalSolutionError` where it is worth less."""
     from scipy.optimize import Bounds, LinearConstraint, milp
 
     k, n = problem.positions, problem.documents
     mass = x[: cell.size]
     held = np.bincount(cell // n, mass, k)
     if not np.abs(held - 1.0).max() <= 0.05:
-        raise SolverFailed(f"a position holds {held[np.abs(held - 1.0).argmax()]:.3g} documents where it should hold 1")
+        raise SolverError(f"a position holds {held[np.abs(held - 1.0).argmax()]:.3g} documents where it should hold 1")
     if np.abs(mass - np.round(mass)).max() < WHOLE:
         return _placed(cell[mass > 0.5], k, n)
     used = np.concatenate([mass > WHOLE, np.ones(x.size - cell.size, dtype=bool)])
@@ -77,7 +77,7 @@ def _order(problem: PenalizedRanking, program: Program, cell: Ints, x: Floats) -
     )
     worth = float(program.objective @ x)
     if found.x is None or -found.fun * scale < worth - 1e-7 * k * max(scale, abs(worth)):
-        raise Fractional(
+        raise FractionalSolutionError(
             f"the best vertex of the relaxation is fractional (value {worth:.9g}): the rows, widened, are not totally "
             "unimodular; solve in whole numbers, by 'highs' or 'cp_sat'"
         )

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from formulations.arrays import Floats, Ints
 from formulations.bridges.bridge import Back, NotApplicable, Point
 from formulations.bridges.crossover import flow_on_support, order_on_support
-from formulations.errors import SolverFailed
+from formulations.errors import SolverError
 from formulations.problems.assignment import Assignment
 from formulations.problems.lattice_path import MOST_STATES, LatticePath
 from formulations.problems.linear_program import LinearProgram
@@ -30,7 +30,7 @@ from formulations.problems.min_cost_flow import MinCostFlow
 from formulations.problems.program import Block
 from formulations.problems.quadratic_program import QuadraticProgram
 from formulations.problems.ranking import RankTwoAssignment
-from formulations.problems.relevance_ranking import PatternRanking
+from formulations.problems.relevance_ranking import RelevanceRanking
 from formulations.problems.simplex_qp import GroupedSimplexQP
 
 
@@ -66,11 +66,11 @@ def assignment_to_linear_program(problem: Assignment) -> tuple[LinearProgram, Ba
         prices = None if y is None else np.asarray(-y[problem.positions :])
         return order_on_support(problem, *problem.cells, x), prices
 
-    return LinearProgram.of(problem.program), back
+    return LinearProgram.from_program(problem.program), back
 
 
 def flow_to_linear_program(problem: MinCostFlow) -> tuple[LinearProgram, Back]:
-    return LinearProgram.of(problem.program), lambda x, y: (flow_on_support(problem, x), y)
+    return LinearProgram.from_program(problem.program), lambda x, y: (flow_on_support(problem, x), y)
 
 
 def in_whole_numbers(problem: Assignment | MinCostFlow) -> tuple[LinearProgram, Back]:
@@ -85,10 +85,10 @@ def in_whole_numbers(problem: Assignment | MinCostFlow) -> tuple[LinearProgram, 
 def margin_dual_to_quadratic_program(problem: GroupedSimplexQP) -> tuple[QuadraticProgram, Back]:
     """In β = α / unit; the step, where it is written out, stands behind β."""
     unit = problem.unit
-    return QuadraticProgram.of(problem.program), lambda x, y: (x[: unit.size] * unit, None)
+    return QuadraticProgram.from_program(problem.program), lambda x, y: (x[: unit.size] * unit, None)
 
 
-def by_chains(problem: PatternRanking) -> tuple[LatticePath, Back]:
+def by_chains(problem: RelevanceRanking) -> tuple[LatticePath, Back]:
     """Every chain in order of score: what is left to choose is the chain at each position."""
     if problem.chains.states > MOST_STATES:
         raise NotApplicable(f"its lattice has {problem.chains.states} states, and up to {MOST_STATES} are written out")
@@ -103,7 +103,7 @@ def as_flow(problem: LatticePath) -> tuple[MinCostFlow, Back]:
     def back(x: NDArray[Any], y: Floats | None) -> Point:
         path = _path(flow, chain, np.asarray(x, dtype=np.float64))
         if np.abs(x - np.round(x)).max(initial=0.0) > 1e-5:
-            raise SolverFailed("the flow came back in fractions, and no whole one was found on its support")
+            raise SolverError("the flow came back in fractions, and no whole one was found on its support")
         # A longest path's potentials rise where a cheapest path's fall.
         return path, None if y is None else -(y - y[0])
 

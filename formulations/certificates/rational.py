@@ -36,16 +36,16 @@ from formulations.bridges.widening import exact_costs
 from formulations.constraints.constrained_ranking import ConstrainedRanking, PenalizedRanking
 from formulations.constraints.duals import covers, open_cells, pressing
 from formulations.constraints.structure import BlockCollapse, LaminarNetwork, PrefixNetwork, falls_in_groups
-from formulations.errors import Refuted, Unsupported
+from formulations.errors import CertificateError, UnsupportedProblemError
 from formulations.integrality.prefix_limits import PrefixRows
 from formulations.problems.assignment import Assignment
-from formulations.problems.group_sequence import PrefixGroupRanking
+from formulations.problems.group_sequence import GroupSequence
 from formulations.problems.lattice_path import LatticeLevels, LatticePath, edges_of, farthest
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.min_cost_flow import MinCostFlow, residual_potentials
 from formulations.problems.quadratic_program import QuadraticProgram
 from formulations.problems.ranking import RankTwoAssignment
-from formulations.problems.relevance_ranking import PatternRanking
+from formulations.problems.relevance_ranking import RelevanceRanking
 from formulations.problems.relevance_values import exact_value, rational_array
 from formulations.problems.simplex_qp import GroupedSimplexQP
 
@@ -69,7 +69,7 @@ def linear(problem: LinearProgram, x: NDArray[Any], y: Floats | None) -> Evidenc
     if problem.integer is not None:
         off = max([off, *(abs(value - round(value)) for value in point[problem.integer])])
     cost = fractions(problem.objective)
-    sign = -1 if problem.maximises else 1
+    sign = -1 if problem.is_maximization else 1
     bound: Rational = -sign * float("inf") if y is None else sign * _dual(problem, sign * cost, fractions(y))
     return Evidence(off, inner(cost, point), bound)
 
@@ -162,7 +162,7 @@ NEAR = 40
 
 
 def ranked(problem: RankTwoAssignment, x: NDArray[Any], y: Floats | None) -> Evidence:
-    decay, scores = _whole(problem.decay), _whole(problem.scores)
+    decay, scores = _whole(problem.position_weights), _whole(problem.scores)
     discount, gain = _whole(problem.discount), _whole(problem.gain)
     left, right = decay[1] + scores[1], discount[1] + gain[1]
     shared = max(left, right)
@@ -258,12 +258,13 @@ def walked(problem: LatticePath, x: NDArray[Any], y: Floats | None) -> Evidence:
     return Evidence(Fraction(0), value, _best_bound(edges, problem.levels, y) + constant)
 
 
-def patterned(problem: PatternRanking, x: NDArray[Any], y: Floats | None) -> Evidence:
+def patterned(problem: RelevanceRanking, x: NDArray[Any], y: Floats | None) -> Evidence:
     """The value by the definition, from the order alone; the bound from the lattice, its edges worked out anew."""
     order = np.asarray(x, dtype=np.int64)
     if problem.chains.states > MOST_RATIONAL:
-        raise Unsupported(
-            f"{problem.extent} are more than the {MOST_RATIONAL} that are walked in rational numbers; certify it with "
+        raise UnsupportedProblemError(
+            f"{problem.shape_text} are more than the {MOST_RATIONAL} that are walked in rational numbers; "
+            f"certify it with "
             "exact=False"
         )
     lengths = problem.chains.lengths
@@ -294,7 +295,7 @@ def _bound(edges: NDArray[Any], levels: LatticeLevels, potential: NDArray[Any]) 
     return Fraction(total)
 
 
-def grouped(problem: PrefixGroupRanking, x: NDArray[Any], y: Floats | None) -> Evidence:
+def grouped(problem: GroupSequence, x: NDArray[Any], y: Floats | None) -> Evidence:
     worth, held = fractions(problem.worth), problem.counts(x)
     value = Fraction(0)
     for g, first in enumerate(problem.start.tolist()):
@@ -308,7 +309,7 @@ def grouped(problem: PrefixGroupRanking, x: NDArray[Any], y: Floats | None) -> E
     return Evidence(Fraction(problem.violation(x)), value, bound)
 
 
-def _priced_rational_groups(problem: PrefixGroupRanking, worth: Any, price: Any) -> Fraction:
+def _priced_rational_groups(problem: GroupSequence, worth: Any, price: Any) -> Fraction:
     """Σ_p max_g Σ_{q >= p} ρ[g, q] + Σ_{g, p} max_N (Σ_{r < N} worth - ρ N)."""
     total, groups = Fraction(0), range(problem.groups)
     for p in range(problem.positions):
@@ -387,15 +388,15 @@ def constrained(problem: ConstrainedRanking, x: NDArray[Any], y: Floats | None) 
     off = Fraction(problem.violation(order))
     stated = problem.admissible.compiled
     bounds: list[Rational] = [float("inf")] if y is None else [_priced_rational_sets(problem, y)]
-    collapse = BlockCollapse.of(stated) if off == 0 else None
-    network = LaminarNetwork.of(stated) if off == 0 and collapse is None else None
+    collapse = BlockCollapse.from_rows(stated) if off == 0 else None
+    network = LaminarNetwork.from_rows(stated) if off == 0 and collapse is None else None
     if collapse is not None:
         narrow, _ = collapse.assignment(problem.profit)
         bounds.append(assigned(narrow, collapse.rows_of(order), None).bound)
     elif network is not None:
         bounds.append(-routed(network.flow(problem.profit), network.whole_flow(order), None).bound)
     elif off == 0:
-        prefixes = PrefixNetwork.of(stated)
+        prefixes = PrefixNetwork.from_rows(stated)
         if not isinstance(prefixes, str) and falls_in_groups(problem.profit, prefixes.rows.group):
             bounds.append(limited(problem.profit, prefixes.rows, order))
     return Evidence(off, value, min(bounds))
@@ -427,7 +428,9 @@ def _priced_rational_sets(problem: ConstrainedRanking, y: Floats) -> Rational:
         return _case(problem, y, np.empty(0))
     rows = problem.compiled.lower.size - problem.positions
     if not covers(y[:, rows:], *problem.compiled.shape):
-        raise Refuted("the proof by cases is incomplete: its cases are not all the leaves of one binary tree of cells")
+        raise CertificateError(
+            "the proof by cases is incomplete: its cases are not all the leaves of one binary tree of cells"
+        )
     return max(_case(problem, case[:rows], case[rows:]) for case in y)
 
 

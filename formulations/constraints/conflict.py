@@ -22,7 +22,7 @@ from formulations.constraints.constraint import Constraint, violations
 from formulations.constraints.duals import whole_point, within
 from formulations.constraints.rows import SetRows
 from formulations.constraints.structure import equal_rows
-from formulations.errors import SolverFailed
+from formulations.errors import SolverError
 
 
 def greedy_point(stated: SetRows, constraints: Sequence[Constraint]) -> Ints | None:
@@ -230,7 +230,7 @@ def _point(members: Sequence[ConflictMember], usable: Bools, objective: Floats |
     if found.status == 2:
         return None
     if found.x is None:
-        raise SolverFailed(
+        raise SolverError(
             f"whether the set is empty could not be decided{within(found, SECONDS)} ({found.message}); state fewer or "
             "simpler constraints"
         )

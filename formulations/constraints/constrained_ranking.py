@@ -18,17 +18,17 @@ from formulations.constraints.constraint import violations
 from formulations.constraints.duals import earned, pressing, proven_bound, recovered_prices, relaxation_prices
 from formulations.constraints.ranking_set import RankingSet
 from formulations.constraints.rows import SetRows, reach, valid_penalty, widened, with_soft_rows
-from formulations.errors import InvalidProblem, NoAnswer
+from formulations.errors import InvalidProblemError, InvalidSolutionError
 from formulations.problems.assignment import is_order
 from formulations.problems.directed_rounding import below, products
 from formulations.problems.linear_program import LinearProgram
-from formulations.problems.problem import EPSILON, Form, Solution
+from formulations.problems.problem import EPSILON, Problem, Solution
 from formulations.problems.program import Program, split_by_block, write
 from formulations.problems.ranking import RankTwoAssignment
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ConstrainedRanking(Form):
+class ConstrainedRanking(Problem):
     """max over rankings π of an admissible set of Σ profit[i, j] π[i, j].
 
     variables    π[i, j] = 1 where document j stands at position i (only where the set allows it)
@@ -48,19 +48,19 @@ class ConstrainedRanking(Form):
     admissible: RankingSet
     ranked: RankTwoAssignment | None = None
 
-    solvable = True
+    always_feasible = True
     takes_soft: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "profit", finite("profit", self.profit, 2))
         shape = (self.admissible.positions, self.admissible.documents)
         if self.profit.shape != shape:
-            raise InvalidProblem(
+            raise InvalidProblemError(
                 f"profit has shape {self.profit.shape}, but the set ranks {shape[0]} of {shape[1]} documents; "
                 "give a row a position and a column a document"
             )
         if self.admissible.soft_constraints and not self.takes_soft:
-            raise InvalidProblem(
+            raise InvalidProblemError(
                 "the set has soft constraints; state the problem by constrained_ranking(profit, admissible)"
             )
         self.admissible.check_nonempty()
@@ -89,7 +89,7 @@ class ConstrainedRanking(Form):
         return float(np.abs(self.profit).max())
 
     @property
-    def extent(self) -> str:
+    def shape_text(self) -> str:
         rows = self.admissible.compiled.lower.size
         return f"{self.positions} positions × {self.documents} documents under {rows} rows"
 
@@ -112,12 +112,12 @@ class ConstrainedRanking(Form):
 
     def linear_program(self, integer: bool = False) -> LinearProgram:
         """The relaxation, or with `integer` the program in whole numbers."""
-        return LinearProgram.of(self.admissible.compiled.program(self.profit, integer))
+        return LinearProgram.from_program(self.admissible.compiled.program(self.profit, integer))
 
     def value(self, x: NDArray[Any]) -> float:
         return float(self.profit[np.arange(self.positions), np.asarray(x)].sum())
 
-    def attained(self, x: NDArray[Any]) -> float:
+    def value_lower_bound(self, x: NDArray[Any]) -> float:
         return below(self.profit[np.arange(self.positions), np.asarray(x)])
 
     def violation(self, x: NDArray[Any]) -> float:
@@ -137,7 +137,7 @@ class ConstrainedRanking(Form):
         """
         return proven_bound(self.compiled, self.worth, y)
 
-    def near_bound(self, y: Floats) -> float:
+    def bound_float64(self, y: Floats) -> float:
         stated = self.compiled
         if np.shape(y) != (stated.lower.size - self.positions,):
             return self.bound(y)
@@ -145,7 +145,7 @@ class ConstrainedRanking(Form):
         used = price != 0.0
         return float((price[used] * limit[used]).sum() + earned(stated, self.worth, price, np.empty(0)).sum())
 
-    def pressing(self, y: Floats) -> Floats:
+    def active_dual(self, y: Floats) -> Floats:
         """Of a proof by cases the prices of every case."""
         stated = self.compiled
         if y.ndim == 1:
@@ -153,7 +153,7 @@ class ConstrainedRanking(Form):
         rows = stated.lower.size - self.positions
         return np.column_stack([[pressing(stated, case)[0] for case in y[:, :rows]], y[:, rows:]])
 
-    def recovered_dual(self, x: NDArray[Any]) -> Floats | None:
+    def recover_dual(self, x: NDArray[Any]) -> Floats | None:
         admitted = self.violation(x) == 0.0
         return recovered_prices(self.compiled, self.worth, np.asarray(x, dtype=np.int64), admitted)
 
@@ -162,7 +162,7 @@ class ConstrainedRanking(Form):
         found = super().solution(x, y, outward=outward)
         if found.violation > 0.0:
             breaks = ", ".join(violations(self.admissible.constraints, np.asarray(x), self.documents))
-            raise NoAnswer(f"the ranking {np.asarray(x).tolist()} is not in the set: it breaks {breaks}")
+            raise InvalidSolutionError(f"the ranking {np.asarray(x).tolist()} is not in the set: it breaks {breaks}")
         return found
 
     def write(self, path: str | Path) -> None:
@@ -184,7 +184,7 @@ class ConstrainedRanking(Form):
         if y.ndim == 2:
             prices = relaxation_prices(stated, self.worth)
             y = np.zeros(stated.lower.size - self.positions) if prices is None else prices
-        y = self.pressing(y)
+        y = self.active_dual(y)
         named = split_by_block(stated.blocks, np.concatenate([earned(stated, self.worth, y, np.empty(0)), y]))
         documents = np.zeros(self.documents)
         documents[stated.own_row] = named.get("document", np.empty(0))
@@ -211,10 +211,10 @@ class PenalizedRanking(ConstrainedRanking):
         super().__post_init__()
         object.__setattr__(self, "charge", valid_penalty(self.charge))
         if self.ranked is not None:
-            raise InvalidProblem("a ranking of rank two has no set; leave `ranked` out")
+            raise InvalidProblemError("a ranking of rank two has no set; leave `ranked` out")
         for one in self.admissible.soft_constraints:
             if not self.charge * one.penalty <= LARGEST:
-                raise InvalidProblem(
+                raise InvalidProblemError(
                     f"breaking {one.name!r} costs charge {self.charge:g} × price {one.penalty:g} a unit, more than "
                     f"{LARGEST:g}; lower one of them"
                 )
@@ -251,15 +251,15 @@ class PenalizedRanking(ConstrainedRanking):
         return price[self.admissible.compiled.lower.size :]
 
     @property
-    def extent(self) -> str:
-        return f"{super().extent}, and {self._prices.size} that may be broken"
+    def shape_text(self) -> str:
+        return f"{super().shape_text}, and {self._prices.size} that may be broken"
 
     @property
     def program(self) -> Program:
         return widened(self.compiled, self.worth)
 
     def linear_program(self, integer: bool = False) -> LinearProgram:
-        return LinearProgram.of(widened(self.compiled, self.worth, integer))
+        return LinearProgram.from_program(widened(self.compiled, self.worth, integer))
 
     @property
     def rounding(self) -> float:
@@ -286,7 +286,7 @@ class PenalizedRanking(ConstrainedRanking):
         price, off = self._charges(x)
         return float(self.worth[np.arange(self.positions), np.asarray(x)].sum() - price @ off)
 
-    def attained(self, x: NDArray[Any]) -> float:
+    def value_lower_bound(self, x: NDArray[Any]) -> float:
         terms, digits, dropped = products(*self._charges(x))
         return below(self.worth[np.arange(self.positions), np.asarray(x)], -terms, -digits, -dropped - self._unsure)
 

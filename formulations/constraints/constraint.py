@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 
 from formulations.arrays import Bools, Floats, Ints, frozen
 from formulations.display import CompactReprMixin
-from formulations.errors import InvalidProblem
+from formulations.errors import InvalidProblemError
 from formulations.problems.program import Block
 from formulations.typing import NonTextSequence, Share, SupportsArray, Whole
 
@@ -102,37 +102,37 @@ MOST = 2**53
 def chosen(name: str, given: Any, size: int) -> Ints:
     """The sorted indices that `given` names among 0 .. size - 1: None for all, one index, a mask, indices or a range.
 
-    Raises `InvalidProblem` for an index beyond the end or twice, and for a mask of another length.
+    Raises `InvalidProblemError` for an index beyond the end or twice, and for a mask of another length.
     """
     if given is None:
         return np.arange(size)
     try:
         array = np.atleast_1d(np.asarray(list(given) if isinstance(given, range | set | frozenset) else given))
     except ValueError as error:  # lists of several lengths
-        raise InvalidProblem(f"{name} must be a mask or indices; got {given!r} ({error}).") from None
+        raise InvalidProblemError(f"{name} must be a mask or indices; got {given!r} ({error}).") from None
     if array.dtype == np.bool_:
         if array.shape != (size,):
-            raise InvalidProblem(f"A mask of {name} needs {size} booleans; got shape {array.shape}.")
+            raise InvalidProblemError(f"A mask of {name} needs {size} booleans; got shape {array.shape}.")
         return np.flatnonzero(array)
     if array.size == 0:
         return np.empty(0, dtype=np.int64)
     if array.ndim != 1 or array.dtype.kind not in "iu":
-        raise InvalidProblem(
+        raise InvalidProblemError(
             f"{name} must be a mask of booleans, integer indices or a range; got {array.dtype} of shape {array.shape}."
         )
     wrong = array[(array < 0) | (array >= size)]
     if wrong.size:
-        raise InvalidProblem(f"{name} must be indices from 0 to {size - 1}; got {int(wrong[0])}.")
+        raise InvalidProblemError(f"{name} must be indices from 0 to {size - 1}; got {int(wrong[0])}.")
     indices = np.unique(array).astype(np.int64)
     if indices.size != array.size:
-        raise InvalidProblem(f"{name} must be distinct indices; got {given!r}. Name each once.")
+        raise InvalidProblemError(f"{name} must be distinct indices; got {given!r}. Name each once.")
     return indices
 
 
 def one(name: str, given: Any, size: int) -> int:
-    """The one index that `given` is, or `InvalidProblem`."""
+    """The one index that `given` is, or `InvalidProblemError`."""
     if given is None or np.ndim(given) != 0:
-        raise InvalidProblem(f"{name} must be one index from 0 to {size - 1}; got {given!r}.")
+        raise InvalidProblemError(f"{name} must be one index from 0 to {size - 1}; got {given!r}.")
     return int(chosen(name, given, size)[0])
 
 
@@ -140,13 +140,13 @@ def by_label(labels: Iterable[Any], size: int) -> dict[Hashable, Ints]:
     """The documents that carry each label, labels in order of first appearance.
 
     One entry a document: a label; a tuple, list or set of labels; or None or NaN for no label.
-    Raises `InvalidProblem` for another number of entries, or a label that is no label.
+    Raises `InvalidProblemError` for another number of entries, or a label that is no label.
     """
     if isinstance(labels, Mapping | str) or not (hasattr(labels, "tolist") or isinstance(labels, Iterable)):
-        raise InvalidProblem(f"by= must be a list with the label of each document; got a {type(labels).__name__}.")
+        raise InvalidProblemError(f"by= must be a list with the label of each document; got a {type(labels).__name__}.")
     entries = labels.tolist() if hasattr(labels, "tolist") else list(labels)
     if len(entries) != size:
-        raise InvalidProblem(
+        raise InvalidProblemError(
             f"by= needs one label (or None) per document; got {len(entries)} labels for {size} documents."
         )
     members: dict[Hashable, list[int]] = {}
@@ -160,7 +160,7 @@ def by_label(labels: Iterable[Any], size: int) -> dict[Hashable, Ints]:
             try:
                 found = members.setdefault(label, [])
             except TypeError:
-                raise InvalidProblem(
+                raise InvalidProblemError(
                     f"A label must be a number, a string or a tuple of them; got a {type(label).__name__} for document "
                     f"{document}."
                 ) from None
@@ -170,20 +170,20 @@ def by_label(labels: Iterable[Any], size: int) -> dict[Hashable, Ints]:
 
 
 def whole_number(name: str, value: Any) -> int:
-    """`value` as a whole number >= 0, or `InvalidProblem`."""
+    """`value` as a whole number >= 0, or `InvalidProblemError`."""
     number = value.item() if isinstance(value, np.generic) else value
     integral = isinstance(number, int | float) and not isinstance(number, bool) and 0 <= number <= MOST
     if not integral or number != int(number):
-        raise InvalidProblem(f"{name} must be an integer, 0 or more; got {value!r}.")
+        raise InvalidProblemError(f"{name} must be an integer, 0 or more; got {value!r}.")
     return int(number)
 
 
 def numbers(name: str, values: Any) -> Floats:
-    """`values` as an array of doubles, infinite ones included, or `InvalidProblem`."""
+    """`values` as an array of doubles, infinite ones included, or `InvalidProblemError`."""
     try:
         return np.array(values, dtype=np.float64)
     except (OverflowError, TypeError, ValueError) as error:
-        raise InvalidProblem(f"{name} must be numbers; got {type(values).__name__} ({error}).") from None
+        raise InvalidProblemError(f"{name} must be numbers; got {type(values).__name__} ({error}).") from None
 
 
 def count_for(name: str, count: Any, label: Hashable) -> int | None:

@@ -23,7 +23,7 @@ from scipy.sparse import csr_array, eye_array, hstack, vstack
 from formulations.arrays import Floats, Ints
 from formulations.constraints.rows import SetRows
 from formulations.constraints.structure import BlockCollapse, LaminarNetwork, PrefixNetwork, falls_in_groups
-from formulations.errors import InvalidProblem, SolverFailed
+from formulations.errors import InvalidProblemError, SolverError
 from formulations.problems.directed_rounding import above, difference, products
 from formulations.problems.problem import EPSILON
 
@@ -42,10 +42,12 @@ MOST_CASES = 200
 
 def proven_bound(stated: SetRows, profit: Floats, y: Floats) -> float:
     """What prices y (a row each beside the positions), or a proof by cases (a row of `y` a case), prove: infinity where
-    the cases do not cover all rankings. Raises `InvalidProblem` for what is neither."""
+    the cases do not cover all rankings. Raises `InvalidProblemError` for what is neither."""
     rows = stated.lower.size - stated.shape[0]
     if np.ndim(y) not in (1, 2) or np.shape(y)[-1] < rows or (np.ndim(y) == 1 and np.size(y) != rows):
-        raise InvalidProblem(f"prices have shape {np.shape(y)}, but {rows} rows have one each, in a case or in several")
+        raise InvalidProblemError(
+            f"prices have shape {np.shape(y)}, but {rows} rows have one each, in a case or in several"
+        )
     y = np.asarray(y, dtype=np.float64)
     if y.ndim == 1:
         return case_bound(stated, profit, y, np.empty(0))
@@ -119,15 +121,15 @@ def recovered_prices(stated: SetRows, profit: Floats, order: Ints, admitted: boo
     collapsed assignment, of the laminar flow, of limits on prefixes (where the set admits the ranking), of the linear
     program; or a proof by cases where these leave a gap."""
     admitted = admitted and stated.price is None
-    collapse = BlockCollapse.of(stated) if admitted else None
+    collapse = BlockCollapse.from_rows(stated) if admitted else None
     if collapse is not None:
         narrow, _ = collapse.assignment(profit)
-        return narrow.recovered_dual(collapse.rows_of(order))
-    network = LaminarNetwork.of(stated) if admitted else None
+        return narrow.recover_dual(collapse.rows_of(order))
+    network = LaminarNetwork.from_rows(stated) if admitted else None
     if network is not None:
         flow = network.flow(profit)
-        return network.prices(flow.recovered_dual(network.whole_flow(order)))
-    prefixes = PrefixNetwork.of(stated) if admitted else ""
+        return network.prices(flow.recover_dual(network.whole_flow(order)))
+    prefixes = PrefixNetwork.from_rows(stated) if admitted else ""
     if not isinstance(prefixes, str) and falls_in_groups(profit, prefixes.rows.group):
         return prefixes.proof(profit)
     value = float(profit[np.arange(stated.shape[0]), order].sum())
@@ -155,7 +157,7 @@ def proof_by_cases(stated: SetRows, profit: Floats, value: float) -> Floats | No
         for cost in COSTS:
             try:
                 prices, mass = _relaxed(stated, profit, path, cost)
-            except SolverFailed:
+            except SolverError:
                 return None
             part = np.abs(mass - 0.5)
             cell = int(np.argmin(part))
@@ -188,7 +190,7 @@ def relaxation_prices(stated: SetRows, profit: Floats) -> Floats | None:
     """Row prices from the dual of the linear program, whose bound is that of the relaxation."""
     try:
         return _relaxed(stated, profit, (), COSTS[0])[0]
-    except SolverFailed:
+    except SolverError:
         return None
 
 
@@ -252,7 +254,7 @@ def _relaxed(stated: SetRows, profit: Floats, path: Path, cost: float) -> tuple[
         method="highs-ds",
     )
     if found.status != 0:
-        raise SolverFailed(f"the relaxation of a case could not be solved: {found.message}")
+        raise SolverError(f"the relaxation of a case could not be solved: {found.message}")
     marginals = -np.asarray(found.ineqlin.marginals) * scale
     price = np.zeros(stated.lower.size)
     price[above] += marginals[: above.size]

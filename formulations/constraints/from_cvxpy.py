@@ -16,17 +16,19 @@ from formulations.arrays import Floats
 from formulations.constraints.constraint import Constraint
 from formulations.constraints.kinds import add_rows, fix
 from formulations.constraints.rows import SoftConstraint
-from formulations.errors import InvalidProblem
+from formulations.errors import InvalidProblemError
 
 
 def shape_of(variable: Any) -> tuple[int, int]:
-    """k positions and n documents of the variable π; InvalidProblem where it cannot be the variable of a set."""
+    """k positions and n documents of the variable π; InvalidProblemError where it cannot be the variable of a set."""
     if len(getattr(variable, "shape", ())) != 2 or type(variable).__name__ != "Variable":
-        raise InvalidProblem("the variable of a ranking set is a cvxpy.Variable((k, n)): a row a position")
+        raise InvalidProblemError("the variable of a ranking set is a cvxpy.Variable((k, n)): a row a position")
     declared = [name for name, value in variable.attributes.items() if value is not None and value is not False]
     unread = set(declared) - {"nonneg", "boolean", "integer"}
     if unread:
-        raise InvalidProblem(f"{variable.name()} is declared with {', '.join(sorted(unread))}; state it as constraints")
+        raise InvalidProblemError(
+            f"{variable.name()} is declared with {', '.join(sorted(unread))}; state it as constraints"
+        )
     k, n = variable.shape
     return int(k), int(n)
 
@@ -35,7 +37,7 @@ def read_constraints(variable: Any, constraints: Any) -> Iterator[Constraint | S
     """What the cvxpy constraints say of the rankings π = `variable`, in the words of sets."""
     if not isinstance(constraints, Iterable):
         what = "None" if constraints is None else f"one {type(constraints).__name__}"
-        raise InvalidProblem(
+        raise InvalidProblemError(
             f"from_cvxpy(π, constraints) needs a list, [a, penalized(b, penalty=1)] or [] for none; got {what}."
         )
     for place, given in enumerate(constraints):
@@ -50,18 +52,20 @@ def _affine(constraint: Any, variable: Any, name: str) -> tuple[csr_array, Float
     k, n = variable.shape
     kind = type(constraint).__name__
     if kind not in ("Equality", "Inequality", "Zero", "NonPos", "NonNeg"):
-        raise InvalidProblem(f"{name!r} is a {kind}, but a set has rows only: ==, <= or >= of affine expressions")
+        raise InvalidProblemError(f"{name!r} is a {kind}, but a set has rows only: ==, <= or >= of affine expressions")
     expression = constraint.expr if hasattr(constraint, "expr") else constraint.args[0]
     strangers = [other.name() for other in expression.variables() if other is not variable]
     if strangers:
-        raise InvalidProblem(f"{name!r} uses {', '.join(strangers)}, but a set of rankings has the variable π only")
+        raise InvalidProblemError(
+            f"{name!r} uses {', '.join(strangers)}, but a set of rankings has the variable π only"
+        )
     if not expression.is_affine():
-        raise InvalidProblem(
+        raise InvalidProblemError(
             f"{name!r} ({constraint}) is not affine: as rows it would need auxiliary columns, which a set of rankings "
             "has not; write it as sums of π"
         )
     if any(parameter.value is None for parameter in expression.parameters()):
-        raise InvalidProblem(f"{name!r} ({constraint}) has a parameter without a value; give it one")
+        raise InvalidProblemError(f"{name!r} ({constraint}) has a parameter without a value; give it one")
     kept = variable.value
     variable.save_value(np.zeros((k, n)))
     try:
@@ -80,7 +84,7 @@ def _affine(constraint: Any, variable: Any, name: str) -> tuple[csr_array, Float
     matrix = csr_array((entries.data, (where[row], columns[column])), shape=by_columns.shape)
     right = 0.0 - constant[place]
     if np.isnan(right).any() or np.isnan(matrix.data).any():
-        raise InvalidProblem(f"{name!r} ({constraint}) holds NaN; give it a number, or leave it out")
+        raise InvalidProblemError(f"{name!r} ({constraint}) holds NaN; give it a number, or leave it out")
     below = np.full(right.size, -np.inf)
     if kind in ("Equality", "Zero"):
         return matrix, right, right

@@ -32,7 +32,7 @@ from formulations.constraints.constraint import (
     rows_of_cells,
     whole_number,
 )
-from formulations.errors import InvalidProblem
+from formulations.errors import InvalidProblemError
 
 Shape = tuple[int, int]
 """k positions and n documents."""
@@ -85,7 +85,9 @@ def _counted(
     shape: Shape, name: str, side: str, count: Any, documents: Any, positions: Any, by: Any, prefixes: Any = None
 ) -> Constraint:
     if prefixes is not None:
-        raise InvalidProblem(f"prefixes belong to share=; got count={count!r}. Use positions=range(p) with a count.")
+        raise InvalidProblemError(
+            f"prefixes belong to share=; got count={count!r}. Use positions=range(p) with a count."
+        )
     k, n = shape
     columns, rows = chosen("documents", documents, n), chosen("positions", positions, k)
     place = "" if rows.size == k else f" at {rows.size} of {k} positions"
@@ -95,7 +97,7 @@ def _counted(
 
     if by is None:
         if isinstance(count, Mapping):
-            raise InvalidProblem(f"A count per label needs labels; got count={count!r} and no by=. Give by=.")
+            raise InvalidProblemError(f"A count per label needs labels; got count={count!r} and no by=. Give by=.")
         number = whole_number("count", count)
         low, high = (np.array([side]) for side in limits(number))
         matrix = rows_of_cells([(rows, columns)], k, n)
@@ -128,12 +130,12 @@ def between(
     least = _counted(shape, name or "between", "at least", low, documents, positions, by)
     most = _counted(shape, name or "between", "at most", high, documents, positions, by)
     if isinstance(low, Mapping) or isinstance(high, Mapping):
-        raise InvalidProblem(
+        raise InvalidProblemError(
             "between() takes one low and one high for all labels; got a mapping. Use at_least() and at_most() for "
             "counts per label."
         )
     if low > high:
-        raise InvalidProblem(f"between() needs low <= high; got low={low}, high={high}.")
+        raise InvalidProblemError(f"between() needs low <= high; got low={low}, high={high}.")
     if by is None:
         says: str | tuple[str, ...] = f"{least.says} and {most.says}"
     else:
@@ -149,19 +151,19 @@ ROUNDINGS: dict[str, Callable[[Fraction], int]] = {"up": ceil, "down": floor, "n
 
 
 def rounded_share(share: Any, positions: int, rounding: str) -> int:
-    """`share` of `positions`, rounded; InvalidProblem for an invalid share or rounding."""
+    """`share` of `positions`, rounded; InvalidProblemError for an invalid share or rounding."""
     if not isinstance(rounding, str) or rounding not in ROUNDINGS:
-        raise InvalidProblem(f"rounding must be one of {', '.join(map(repr, ROUNDINGS))}; got {rounding!r}.")
+        raise InvalidProblemError(f"rounding must be one of {', '.join(map(repr, ROUNDINGS))}; got {rounding!r}.")
     try:
         exact = Fraction(str(share.item() if isinstance(share, np.generic) else share))
     except (ValueError, ZeroDivisionError):
-        raise InvalidProblem(f"share must be a number from 0 to 1; got {share!r}.") from None
+        raise InvalidProblemError(f"share must be a number from 0 to 1; got {share!r}.") from None
     if isinstance(share, float | np.floating):
         plain = exact.limit_denominator(MAX_DENOMINATOR)
         if abs(plain - exact) <= 4 * float(np.finfo(type(share)).eps) * plain:
             exact = plain
     if not 0 <= exact <= 1:
-        raise InvalidProblem(f"share must be a number from 0 to 1; got {share!r}.")
+        raise InvalidProblemError(f"share must be a number from 0 to 1; got {share!r}.")
     return int(ROUNDINGS[rounding](exact * positions))
 
 
@@ -178,7 +180,7 @@ def _shared(
     rounding: str,
 ) -> Constraint:
     if count is not None or positions is not None:
-        raise InvalidProblem(
+        raise InvalidProblemError(
             f"share= limits prefixes and takes neither a count nor positions; got count={count!r}, "
             f"positions={positions!r}. Use prefixes= to choose prefixes."
         )
@@ -189,7 +191,7 @@ def _shared(
         groups = {label: np.intersect1d(part, columns) for label, part in groups.items()}
     if isinstance(share, Mapping):
         if by is None:
-            raise InvalidProblem(f"A share per label needs labels; got share={share!r} and no by=. Give by=.")
+            raise InvalidProblemError(f"A share per label needs labels; got share={share!r} and no by=. Give by=.")
         owed = {label: np.empty(0, dtype=np.int64) for label in share if not most}
         groups = {label: part for label, part in (owed | groups).items() if label in share}
     lengths = range(1, k + 1) if prefixes is None else _lengths(prefixes, k)
@@ -213,7 +215,7 @@ def _lengths(prefixes: Any, k: int) -> list[int]:
     given = [prefixes] if np.ndim(prefixes) == 0 and not isinstance(prefixes, range) else list(prefixes)
     lengths = sorted({whole_number("a prefix", length) for length in given})
     if not lengths or lengths[0] < 1 or lengths[-1] > k:
-        raise InvalidProblem(f"prefixes must be lengths from 1 to {k}; got {prefixes!r}.")
+        raise InvalidProblemError(f"prefixes must be lengths from 1 to {k}; got {prefixes!r}.")
     return lengths
 
 
@@ -267,11 +269,13 @@ def precedes(shape: Shape, *documents: Any, name: str | None = None) -> Constrai
     """
     k, n = shape
     if len(documents) != 2:
-        raise InvalidProblem(f"precedes() needs two documents or two sets of documents; got {documents!r}.")
+        raise InvalidProblemError(f"precedes() needs two documents or two sets of documents; got {documents!r}.")
     first, second = (_documents("precedes()", part, n) for part in documents)
     single = all(map(_single, documents))
     if single and first == second:
-        raise InvalidProblem(f"A document cannot precede itself; got document {first[0]} twice. Name two documents.")
+        raise InvalidProblemError(
+            f"A document cannot precede itself; got document {first[0]} twice. Name two documents."
+        )
     second = np.setdiff1d(second, first)
     forbids = np.zeros(shape, dtype=bool)
     forbids[: 1 if first.size else k, second] = True
@@ -293,11 +297,13 @@ def precedence_chain(shape: Shape, *documents: Any, name: str | None = None) -> 
     """
     k, n = shape
     if len(documents) < 2:
-        raise InvalidProblem(f"precedence_chain() needs a list of two or more documents or sets; got {documents!r}.")
+        raise InvalidProblemError(
+            f"precedence_chain() needs a list of two or more documents or sets; got {documents!r}."
+        )
     order = [_documents("precedence_chain()", part, n) for part in documents]
     single = [int(part[0]) for part, given in zip(order, documents, strict=True) if _single(given)]
     if len(set(single)) < len(single):
-        raise InvalidProblem(f"A document cannot precede itself; got the chain {single}. Name each document once.")
+        raise InvalidProblemError(f"A document cannot precede itself; got the chain {single}. Name each document once.")
     plain = len(single) == len(order)
     places, says = range(1 if plain else 0, k), f"{len(order)} sets of documents in this order"
     pairs = [(x, np.setdiff1d(y, x)) for x, y in pairwise(order)]
@@ -316,7 +322,7 @@ def precedence_chain(shape: Shape, *documents: Any, name: str | None = None) -> 
 def _documents(kind: str, given: Any, n: int) -> Ints:
     """One document, or a set of documents."""
     if given is None or isinstance(given, bool | np.bool_):
-        raise InvalidProblem(f"{kind} needs one index from 0 to {n - 1}, or a set of indices; got {given}.")
+        raise InvalidProblemError(f"{kind} needs one index from 0 to {n - 1}, or a set of indices; got {given}.")
     return chosen(f"the documents of {kind}", given, n)
 
 
@@ -332,7 +338,7 @@ def min_distance(
     k, n = shape
     width = whole_number("distance", distance)
     if width < 1:
-        raise InvalidProblem(f"distance must be 1 or more; got {width}. 2 separates neighbours.")
+        raise InvalidProblemError(f"distance must be 1 or more; got {width}. 2 separates neighbours.")
     columns = chosen("documents", documents, n)
     groups = {None: columns} if by is None else by_label(by, n)
     if by is not None and documents is not None:
@@ -356,7 +362,7 @@ def implies(shape: Shape, *documents: Any, positions: Any = None, name: str | No
     """
     k, n = shape
     if len(documents) != 2:
-        raise InvalidProblem(f"implies() needs two documents or two sets of documents; got {documents!r}.")
+        raise InvalidProblemError(f"implies() needs two documents or two sets of documents; got {documents!r}.")
     given, wanted = (chosen("the documents of implies()", part, n) for part in documents)
     rows = chosen("positions", positions, k)
     called = given[~np.isin(given, wanted)]
@@ -384,26 +390,28 @@ def add_rows(
     dense = matrix if issparse(matrix) else np.atleast_2d(numbers("the matrix of add_rows()", matrix))
     cells = shape[0] * shape[1]
     if dense.ndim != 2 or dense.shape[1] != cells:
-        raise InvalidProblem(f"add_rows() needs {cells} columns, the k n cells in C order; got shape {dense.shape}.")
+        raise InvalidProblemError(
+            f"add_rows() needs {cells} columns, the k n cells in C order; got shape {dense.shape}."
+        )
     compiled = csr_array(dense, dtype=np.float64, copy=True)
     finite("entries of add_rows()", compiled.data, 1)
     compiled.sum_duplicates()
     compiled.eliminate_zeros()
     low, high = numbers("lower", lower), numbers("upper", upper)
     if {low.shape, high.shape} - {(), compiled.shape[:1]}:
-        raise InvalidProblem(
+        raise InvalidProblemError(
             f"lower and upper must be one number, or one per row; got shapes {low.shape} and {high.shape} for "
             f"{compiled.shape[0]} rows."
         )
     low, high = (np.broadcast_to(side, compiled.shape[:1]).copy() for side in (low, high))
     if not ((low <= high) & (low < np.inf) & (high > -np.inf)).all():
-        raise InvalidProblem(
+        raise InvalidProblemError(
             f"add_rows() needs numbers lower <= upper, -inf and inf for none; got lower={short(low.tolist())}, "
             f"upper={short(high.tolist())}."
         )
     given = tuple(range(compiled.shape[0])) if labels is None else tuple(labels)
     if len(given) != compiled.shape[0]:
-        raise InvalidProblem(
+        raise InvalidProblemError(
             f"add_rows() needs one label per row; got {len(given)} labels for {compiled.shape[0]} rows."
         )
     single = compiled.shape[0] == 1 and labels is None

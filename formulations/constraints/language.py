@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from formulations.constraints.constraint import Constraint, Count, Prefixes, Rounding, Shares, Some
 from formulations.constraints.kinds import KINDS, Shape
-from formulations.errors import InvalidProblem
+from formulations.errors import InvalidProblemError
 from formulations.typing import NonTextSequence, Sparse, SupportsArray, Whole
 
 if TYPE_CHECKING:
@@ -66,9 +66,9 @@ class ConstraintSpec:
         return {key: value for key, value in given.items() if value is not None} | dict(self.options)
 
     def compile(self, shape: Shape) -> Constraint:
-        """The rows and forbidden cells for k positions and n documents. Raises InvalidProblem."""
+        """The rows and forbidden cells for k positions and n documents. Raises InvalidProblemError."""
         if self.kind not in KINDS:
-            raise InvalidProblem(f"kind must be one of {', '.join(KINDS)}; got {self.kind!r}.")
+            raise InvalidProblemError(f"kind must be one of {', '.join(KINDS)}; got {self.kind!r}.")
         return KINDS[self.kind](shape, *self.args, **self.where)
 
 
@@ -191,7 +191,7 @@ class ConstraintMethods(Generic[D, L]):
     def precedence_chain(self, documents: Sequence[D] | NDArray[Any], *, name: str | None = None) -> Self:
         """Each document (or set of documents) of the list `precedes` the next."""
         if isinstance(documents, str) or not isinstance(documents, Sequence | np.ndarray):
-            raise InvalidProblem(
+            raise InvalidProblemError(
                 f"precedence_chain() needs a list of documents, the first one first; got {documents!r}."
             )
         return self.add("precedence_chain", *documents, name=name)

@@ -37,7 +37,7 @@ from formulations.constraints.rows import (
     with_soft_rows,
 )
 from formulations.display import CompactReprMixin
-from formulations.errors import Infeasible, InvalidProblem
+from formulations.errors import InfeasibleError, InvalidProblemError
 from formulations.problems.assignment import is_order
 from formulations.problems.linear_program import LinearProgram
 
@@ -66,8 +66,8 @@ class RankingSet(ConstraintMethods[Some, Labels], CompactReprMixin):
     soft_constraints : tuple of SoftConstraint
         Constraints that may be violated at a penalty (`penalized`); they exclude no ranking.
 
-    Raises InvalidProblem for arguments that name no cell or count, Infeasible for k > n. Whether the set is empty is
-    found out when a problem is stated over it, or by `check_nonempty`.
+    Raises InvalidProblemError for arguments that name no cell or count, InfeasibleError for k > n. Whether the set is
+    empty is found out when a problem is stated over it, or by `check_nonempty`.
     """
 
     documents: int
@@ -79,15 +79,15 @@ class RankingSet(ConstraintMethods[Some, Labels], CompactReprMixin):
         for name in ("documents", "positions"):
             size = whole_number(name, getattr(self, name))
             if size == 0:
-                raise InvalidProblem(f"{name} must be 1 or more; got 0.")
+                raise InvalidProblemError(f"{name} must be 1 or more; got 0.")
             object.__setattr__(self, name, size)
         if self.positions * self.documents > LARGEST:
-            raise InvalidProblem(
+            raise InvalidProblemError(
                 f"{self.positions} positions × {self.documents} documents are more than {LARGEST} cells; rank fewer "
                 "documents, the best by score, say"
             )
         if self.positions > self.documents:
-            raise Infeasible(
+            raise InfeasibleError(
                 f"{self.positions} positions cannot be filled by {self.documents} documents, one each; "
                 f"lower k to {self.documents}"
             )
@@ -106,14 +106,14 @@ class RankingSet(ConstraintMethods[Some, Labels], CompactReprMixin):
     def penalized(self, constraint: str, *, penalty: float) -> RankingSet:
         """Make the constraint of this name soft: a ranking may violate it at `penalty` per unit of value.
 
-        A unit is one of what a row counts, or one forbidden cell. Raises InvalidProblem for an unknown name, and for a
-        penalty that is not a number from 0 to 1e150.
+        A unit is one of what a row counts, or one forbidden cell. Raises InvalidProblemError for an unknown name, and
+        for a penalty that is not a number from 0 to 1e150.
         """
         cost = valid_penalty(penalty, constraint)
         every = {held.name: held for held in self._every}
         if not isinstance(constraint, str) or constraint not in every:
             known = ", ".join(map(repr, every)) or "none"
-            raise InvalidProblem(f"No constraint is named {constraint!r}; the names are {known}.")
+            raise InvalidProblemError(f"No constraint is named {constraint!r}; the names are {known}.")
         hard = tuple(held for held in self.constraints if held.name != constraint)
         others = tuple(one for one in self.soft_constraints if one.name != constraint)
         return replace(self, constraints=hard, soft_constraints=(*others, SoftConstraint(every[constraint], cost)))
@@ -127,8 +127,8 @@ class RankingSet(ConstraintMethods[Some, Labels], CompactReprMixin):
         """The set of affine cvxpy constraints on `variable`, a `cvxpy.Variable((k, n))`.
 
         Constraints are named by their `set_label`; penalized(constraint, penalty=...) makes one soft. The rows of every
-        set (positions, documents, 0 <= π <= 1) may be among them. Raises InvalidProblem naming a constraint that is not
-        affine or has other variables.
+        set (positions, documents, 0 <= π <= 1) may be among them. Raises InvalidProblemError naming a constraint that
+        is not affine or has other variables.
         """
         k, n = shape_of(variable)
         found = cls(n, k)
@@ -141,7 +141,7 @@ class RankingSet(ConstraintMethods[Some, Labels], CompactReprMixin):
         if not isinstance(other, RankingSet):
             return NotImplemented
         if (self.documents, self.positions) != (other.documents, other.positions):
-            raise InvalidProblem(
+            raise InvalidProblemError(
                 f"& needs two sets of the same k and n; got {self.positions} of {self.documents} documents and "
                 f"{other.positions} of {other.documents}."
             )
@@ -163,7 +163,7 @@ class RankingSet(ConstraintMethods[Some, Labels], CompactReprMixin):
     @cached_property
     def compiled(self) -> SetRows:
         """All rows over the allowed cells: positions, documents unless another row implies it, hard constraints."""
-        return SetRows.of(self.allowed_cells, self.constraints)
+        return SetRows.from_constraints(self.allowed_cells, self.constraints)
 
     @cached_property
     def compiled_with_soft(self) -> SetRows:
@@ -184,8 +184,8 @@ class RankingSet(ConstraintMethods[Some, Labels], CompactReprMixin):
     def program(self) -> LinearProgram:
         """The linear program of the set with objective zero; with soft constraints the widened one with penalties."""
         if not self.soft_constraints:
-            return LinearProgram.of(self.compiled.program(np.zeros(self.shape)))
-        return LinearProgram.of(widened(self.compiled_with_soft, -self.cell_penalties))
+            return LinearProgram.from_program(self.compiled.program(np.zeros(self.shape)))
+        return LinearProgram.from_program(widened(self.compiled_with_soft, -self.cell_penalties))
 
     def violations(self, order: ArrayLike) -> dict[str, float]:
         """The violations of a ranking (the document at each position), soft constraints included: name of a row, or of
@@ -200,14 +200,15 @@ class RankingSet(ConstraintMethods[Some, Labels], CompactReprMixin):
         """A ranking of least penalized violation, and a bound that proves it.
 
         penalties: one for all constraints, or name to penalty; of the others the hard ones must hold, and soft ones
-        keep their penalty. Raises InvalidProblem for an unknown name, Infeasible if the hard constraints conflict.
+        keep their penalty. Raises InvalidProblemError for an unknown name, InfeasibleError if the hard constraints
+        conflict.
         """
         return repair(self.shape, self.constraints, self.soft_constraints, penalties)
 
     def _placed(self, order: ArrayLike) -> Ints:
         placed = np.asarray(order)
         if not is_order(placed, self.positions, self.documents):
-            raise InvalidProblem(
+            raise InvalidProblemError(
                 f"A ranking of {self.positions} of {self.documents} documents is the document at each position, none "
                 f"twice; got {placed.tolist()}."
             )
@@ -223,9 +224,9 @@ class RankingSet(ConstraintMethods[Some, Labels], CompactReprMixin):
         return room(self.compiled, self.constraints)
 
     def check_nonempty(self) -> None:
-        """Raise `Infeasible` if no ranking is in the set, naming constraints that conflict."""
+        """Raise `InfeasibleError` if no ranking is in the set, naming constraints that conflict."""
         if self.max_positions < self.positions:
-            raise Infeasible(emptiness(self.compiled, self.constraints, self.max_positions))
+            raise InfeasibleError(emptiness(self.compiled, self.constraints, self.max_positions))
 
     def __str__(self) -> str:
         parts = [f"{c.name} ({c.rows} rows)" if c.labels is not None else c.name for c in self.constraints]

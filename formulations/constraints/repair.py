@@ -28,7 +28,7 @@ from formulations.constraints.rows import (
     with_soft_rows,
 )
 from formulations.display import CompactReprMixin
-from formulations.errors import Infeasible, InvalidProblem, SolverFailed
+from formulations.errors import InfeasibleError, InvalidProblemError, SolverError
 
 FAR = 1e6
 """The factor beyond which two prices are not told in one sum: solvers of programs see no more than some ten digits."""
@@ -71,7 +71,7 @@ def repair(
         unknown = sorted(set(penalties) - {held.name for held, _ in given}, key=repr)
         if unknown:
             known = ", ".join(repr(held.name) for held, _ in given) or "none"
-            raise InvalidProblem(f"No constraint is named {unknown[0]!r}; the names are {known}.")
+            raise InvalidProblemError(f"No constraint is named {unknown[0]!r}; the names are {known}.")
     asked = penalties if isinstance(penalties, Mapping) else {held.name: penalties for held, _ in given}
     may = [
         SoftConstraint(held, valid_penalty(asked[held.name], held.name) if held.name in asked else float(price or 0.0))
@@ -83,13 +83,13 @@ def repair(
     for held in must:
         if held.forbids is not None:
             allowed &= ~held.forbids
-    stated = SetRows.of(allowed, must)
+    stated = SetRows.from_constraints(allowed, must)
     places = room(stated, must)
     if places < k:
-        raise Infeasible(emptiness(stated, must, places))
+        raise InfeasibleError(emptiness(stated, must, places))
     paid = sorted(one.penalty for one in may if one.penalty > 0.0)
     if paid and paid[-1] > FAR * paid[0]:
-        raise InvalidProblem(
+        raise InvalidProblemError(
             f"prices from {paid[0]:g} to {paid[-1]:g} are too far apart to be weighed in one sum; keep them within a "
             f"factor of {FAR:g}, and leave what may not give at all without a price"
         )
@@ -117,7 +117,7 @@ def _least(stated: SetRows, worth: Floats) -> Ints:
         options={"time_limit": SECONDS, "mip_rel_gap": 0.0},
     )
     if found.x is None:
-        raise SolverFailed(f"no repair was found{within(found, SECONDS)} ({found.message}); let fewer constraints give")
+        raise SolverError(f"no repair was found{within(found, SECONDS)} ({found.message}); let fewer constraints give")
     k, n = stated.shape
     cell = stated.cell[found.x[: stated.cell.size] > 0.5]
     order = np.empty(k, dtype=np.int64)

@@ -24,7 +24,7 @@ from scipy.sparse import csr_array, hstack, vstack
 from formulations.arrays import LARGEST, Bools, Floats, Ints, Memoized, frozen
 from formulations.constraints.constraint import Constraint, row_rounding, violations
 from formulations.display import CompactReprMixin
-from formulations.errors import InvalidProblem
+from formulations.errors import InvalidProblemError
 from formulations.problems.program import Block, Program, name_at
 
 
@@ -47,7 +47,7 @@ class SetRows(Memoized, CompactReprMixin):
     price: Floats | None = None
 
     @classmethod
-    def of(cls, allowed: Bools, constraints: Iterable[Constraint]) -> SetRows:
+    def from_constraints(cls, allowed: Bools, constraints: Iterable[Constraint]) -> SetRows:
         """The rows of the rankings that stand on allowed cells (k, n) and meet the constraints."""
         k, n = allowed.shape
         cell = np.flatnonzero(allowed.ravel())
@@ -248,10 +248,10 @@ def penalized(constraint: Any, *, penalty: float) -> SoftConstraint:
     """A cvxpy constraint that may be violated at a penalty per unit, for `RankingSet.from_cvxpy`.
 
     Sets have `RankingSet.penalized(name, penalty=...)`, as `Admissible` has, TOML files a key `penalty`. Raises
-    InvalidProblem for a penalty that is not a number from 0 to 1e150.
+    InvalidProblemError for a penalty that is not a number from 0 to 1e150.
     """
     if isinstance(constraint, SoftConstraint | str) or not hasattr(constraint, "args"):
-        raise InvalidProblem(
+        raise InvalidProblemError(
             f"penalized() needs a cvxpy constraint; got a {type(constraint).__name__}. For a set write "
             "RankingSet(...).penalized(name, penalty=...)."
         )
@@ -259,11 +259,11 @@ def penalized(constraint: Any, *, penalty: float) -> SoftConstraint:
 
 
 def valid_penalty(penalty: Any, name: Any = "") -> float:
-    """The penalty (of a constraint of this name) as a float, or InvalidProblem."""
+    """The penalty (of a constraint of this name) as a float, or InvalidProblemError."""
     number = penalty.item() if isinstance(penalty, np.generic) else penalty
     if isinstance(number, bool) or not isinstance(number, int | float) or not 0.0 <= number <= LARGEST:
         whose = f" of {name!r}" if name else ""
-        raise InvalidProblem(f"The penalty{whose} must be a number from 0 to {LARGEST:g}; got {penalty!r}.")
+        raise InvalidProblemError(f"The penalty{whose} must be a number from 0 to {LARGEST:g}; got {penalty!r}.")
     return float(number)
 
 

@@ -43,7 +43,7 @@ from formulations.constraints.rows import SetRows
 from formulations.integrality.prefix_limits import PrefixRows
 from formulations.integrality.recognition import laminar_families, leaf_of_columns, tree_parents
 from formulations.problems.assignment import Assignment
-from formulations.problems.group_sequence import PrefixGroupRanking
+from formulations.problems.group_sequence import GroupSequence
 from formulations.problems.min_cost_flow import MinCostFlow
 from formulations.problems.problem import EPSILON
 from formulations.problems.program import Block
@@ -62,7 +62,7 @@ class BlockCollapse:
     allowed: Bools | None
 
     @classmethod
-    def of(cls, stated: SetRows) -> BlockCollapse | None:
+    def from_rows(cls, stated: SetRows) -> BlockCollapse | None:
         """The collapse of a set, None where it has none; kept with the rows."""
         return stated.kept("collapse", lambda: cls._of(stated))
 
@@ -119,7 +119,7 @@ class LaminarNetwork:
     sign: Floats
 
     @classmethod
-    def of(cls, stated: SetRows) -> LaminarNetwork | None:
+    def from_rows(cls, stated: SetRows) -> LaminarNetwork | None:
         """The network of a set, None where it has none; kept with the rows."""
         return stated.kept("network", lambda: cls._of(stated))
 
@@ -194,13 +194,13 @@ class NestedGroups:
     allowed: Bools
 
     @classmethod
-    def of(cls, stated: SetRows) -> NestedGroups | None:
+    def from_rows(cls, stated: SetRows) -> NestedGroups | None:
         """The groups of a set; None where a row speaks of single positions, or two groups cross. Kept with the rows."""
         return stated.kept("nested groups", lambda: cls._of(stated))
 
     @classmethod
     def _of(cls, stated: SetRows) -> NestedGroups | None:
-        rows = GroupRows.of(stated)
+        rows = GroupRows.from_rows(stated)
         return None if rows is None else rows.tree(np.arange(rows.low.size))
 
 
@@ -215,7 +215,7 @@ class GroupRows:
     allowed: Bools
 
     @classmethod
-    def of(cls, stated: SetRows) -> GroupRows | None:
+    def from_rows(cls, stated: SetRows) -> GroupRows | None:
         """The rows of a set, small groups first; None where one speaks of single positions, or not of numbers. Kept."""
         return stated.kept("group rows", lambda: cls._of(stated))
 
@@ -352,15 +352,15 @@ class PrefixNetwork:
     short: NDArray[np.integer[Any]]
 
     @classmethod
-    def of(cls, stated: SetRows) -> PrefixNetwork | str:
+    def from_rows(cls, stated: SetRows) -> PrefixNetwork | str:
         """The network of a set, or why it has none; kept with the rows."""
         return stated.kept("prefixes", lambda: cls._of(stated))
 
     @classmethod
     def beyond_flows(cls, stated: SetRows) -> PrefixNetwork | str:
         """The network of a set that is no matching and no flow whatever the profits; or why it is none."""
-        network = cls.of(stated)
-        if isinstance(network, str) or not network.rows.whole_anyhow or LaminarNetwork.of(stated) is None:
+        network = cls.from_rows(stated)
+        if isinstance(network, str) or not network.rows.whole_anyhow or LaminarNetwork.from_rows(stated) is None:
             return network
         return "its limits are on one position or on all: a matching or a flow, whatever the profits"
 
@@ -369,7 +369,7 @@ class PrefixNetwork:
         if not stated.whole_cells:
             return "some cells are forbidden"
         k, n = stated.shape
-        rows = PrefixRows.of(stated.matrix, stated.lower, stated.upper, k)
+        rows = PrefixRows.from_matrix(stated.matrix, stated.lower, stated.upper, k)
         if isinstance(rows, str):
             return rows
         members = np.bincount(rows.group, minlength=rows.groups)
@@ -390,7 +390,7 @@ class PrefixNetwork:
         by_key = np.argsort(-key, kind="stable")
         return np.asarray(by_key[np.argsort(self.short[by_key], kind="stable")[self.taken]])
 
-    def ranking(self, placed: Floats) -> PrefixGroupRanking:
+    def ranking(self, placed: Floats) -> GroupSequence:
         """The sequences of groups for the profits (k, chosen) of the chosen documents."""
         k, n = self.rows.shape
         worth = placed.copy()
@@ -404,7 +404,7 @@ class PrefixNetwork:
             for end, size in zip(bounds.tolist(), self.sizes.tolist(), strict=True):
                 worth[:, end - size : end] = np.minimum.accumulate(worth[:, end - size : end], axis=1)
         rows = self.rows
-        return PrefixGroupRanking(frozen(worth), self.sizes, rows.lower, rows.upper, rows.banned)
+        return GroupSequence(frozen(worth), self.sizes, rows.lower, rows.upper, rows.banned)
 
     def proof(self, profit: Floats) -> Floats:
         """(rows beside the positions,) prices that prove the best ranking for profits (k, n) that fall in groups."""
@@ -425,7 +425,7 @@ class PrefixNetwork:
         order[by_group] = chosen[starts[group[by_group]] + rank]
         return order
 
-    def prices(self, problem: PrefixGroupRanking, placed: Floats, chosen: Ints, group: Ints, passing: Floats) -> Floats:
+    def prices(self, problem: GroupSequence, placed: Floats, chosen: Ints, group: Ints, passing: Floats) -> Floats:
         """The price of each row beside the positions, from those of passing (groups, k) a position.
 
         τ is what a document must bring to pass: between what the last that passes brings and what the next would. Where
@@ -504,7 +504,7 @@ class SideConstraintRows:
     index: Ints
 
     @classmethod
-    def of(cls, stated: SetRows) -> SideConstraintRows | None:
+    def from_rows(cls, stated: SetRows) -> SideConstraintRows | None:
         """The rows of a set; None where they are too many numbers. Kept with the rows."""
         return stated.kept("side rows", lambda: cls._of(stated))
 

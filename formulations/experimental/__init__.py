@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any
 from formulations.registry import member
 
 if TYPE_CHECKING:
-    from formulations.experimental.nearest_integral import nearest_whole as nearest_whole
-    from formulations.experimental.quotas import QuotaCurve as QuotaCurve
-    from formulations.experimental.quotas import pareto as pareto
-    from formulations.experimental.slack_rescaling import RescaledRanking as RescaledRanking
-    from formulations.experimental.slack_rescaling import rescaled_ranking as rescaled_ranking
+    from formulations.experimental.nearest_integral import nearest_integral as nearest_integral
+    from formulations.experimental.quotas import LimitValueFunction as LimitValueFunction
+    from formulations.experimental.quotas import pareto_front as pareto_front
+    from formulations.experimental.slack_rescaling import SlackRescaledRanking as SlackRescaledRanking
+    from formulations.experimental.slack_rescaling import slack_rescaled_ranking as slack_rescaled_ranking
     from formulations.experimental.slack_rescaling import solve_slack_rescaled as solve_slack_rescaled
 
 NAMES = {
-    "QuotaCurve": "formulations.experimental.quotas:QuotaCurve",
-    "RescaledRanking": "formulations.experimental.slack_rescaling:RescaledRanking",
-    "nearest_whole": "formulations.experimental.nearest_integral:nearest_whole",
-    "pareto": "formulations.experimental.quotas:pareto",
-    "rescaled_ranking": "formulations.experimental.slack_rescaling:rescaled_ranking",
+    "LimitValueFunction": "formulations.experimental.quotas:LimitValueFunction",
+    "SlackRescaledRanking": "formulations.experimental.slack_rescaling:SlackRescaledRanking",
+    "nearest_integral": "formulations.experimental.nearest_integral:nearest_integral",
+    "pareto_front": "formulations.experimental.quotas:pareto_front",
+    "slack_rescaled_ranking": "formulations.experimental.slack_rescaling:slack_rescaled_ranking",
     "solve_slack_rescaled": "formulations.experimental.slack_rescaling:solve_slack_rescaled",
 }
 

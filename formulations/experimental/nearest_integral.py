@@ -30,7 +30,7 @@ from formulations.constraints.constrained_ranking import ConstrainedRanking
 from formulations.constraints.constraint import Constraint
 from formulations.constraints.duals import case_bound, relaxation_prices
 from formulations.display import CompactReprMixin
-from formulations.errors import FormulationError, SolverFailed
+from formulations.errors import FormulationError, SolverError
 from formulations.problems.problem import Solution
 from formulations.solving.solve import solve
 
@@ -45,7 +45,7 @@ MARGIN = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class LimitChange(CompactReprMixin):
+class RhsChange(CompactReprMixin):
     """The limit `side` ("at most", "at least") of `row` moved by `step`; problem: with that; solution: its best
     ranking, proved by prices."""
 
@@ -77,12 +77,12 @@ class ObjectiveChange(CompactReprMixin):
 
 
 @dataclass(frozen=True, eq=False)
-class NearestWhole(CompactReprMixin):
+class NearestIntegral(CompactReprMixin):
     """gap: by how much the relaxation overestimates; limits: the smallest changes of one limit, all of one size, empty
     where none of up to 3 was found; objective: None where the gap is 0, or none was found."""
 
     gap: float
-    limits: tuple[LimitChange, ...]
+    limits: tuple[RhsChange, ...]
     objective: ObjectiveChange | None
 
     def __str__(self) -> str:
@@ -94,7 +94,7 @@ class NearestWhole(CompactReprMixin):
         return "\n".join(said or ["no small change that was found"])
 
 
-def nearest_whole(problem: ConstrainedRanking) -> NearestWhole:
+def nearest_integral(problem: ConstrainedRanking) -> NearestIntegral:
     """The smallest changes of a limit and of the objective that make the optimum of a ranking problem whole.
 
     Raises what `solve` raises.
@@ -102,11 +102,11 @@ def nearest_whole(problem: ConstrainedRanking) -> NearestWhole:
     best = solve(problem)
     prices = relaxation_prices(problem.compiled, problem.worth)
     if prices is None:
-        raise SolverFailed("the relaxation could not be solved; its optimum is not known")
+        raise SolverError("the relaxation could not be solved; its optimum is not known")
     gap = problem.bound(prices) - best.value
     if gap <= _slack(problem):
-        return NearestWhole(0.0, (), None)
-    return NearestWhole(gap, _limits(problem), _objective(problem, best, gap))
+        return NearestIntegral(0.0, (), None)
+    return NearestIntegral(gap, _limits(problem), _objective(problem, best, gap))
 
 
 def _slack(problem: ConstrainedRanking) -> float:
@@ -128,7 +128,7 @@ def _proved(problem: ConstrainedRanking, ranking: Any, prices: Floats) -> Soluti
     return problem.solution(ranking, prices)
 
 
-def _limits(problem: ConstrainedRanking) -> tuple[LimitChange, ...]:
+def _limits(problem: ConstrainedRanking) -> tuple[RhsChange, ...]:
     for step in range(1, MAX_STEP + 1):
         found = [
             change
@@ -145,7 +145,7 @@ def _limits(problem: ConstrainedRanking) -> tuple[LimitChange, ...]:
 
 def _moved(
     problem: ConstrainedRanking, number: int, held: Constraint, row: int, side: str, way: int
-) -> LimitChange | None:
+) -> RhsChange | None:
     limits = getattr(held, side).copy()
     if not np.isfinite(limits[row]):
         return None
@@ -162,7 +162,7 @@ def _moved(
     except FormulationError:  # no ranking is left, or no solver is sure
         return None
     word = "at most" if side == "upper" else "at least"
-    return None if solution is None else LimitChange(held.block.name(row), word, way, moved, solution)
+    return None if solution is None else RhsChange(held.block.name(row), word, way, moved, solution)
 
 
 def _objective(problem: ConstrainedRanking, best: Solution, gap: float) -> ObjectiveChange | None:

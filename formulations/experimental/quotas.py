@@ -6,7 +6,7 @@ is at least as tight in both limits, worth as much, and better in one of the thr
 >>> from formulations import RankingSet, constrained_ranking
 >>> both = RankingSet(5, 3).at_most(3, documents=[0, 1], name="old").at_least(0, documents=[3, 4], name="new")
 >>> problem = constrained_ranking(np.outer([3.0, 2.0, 1.0], [5.0, 4.0, 3.0, 2.0, 1.0]), both)
->>> print(pareto(problem, ("old", range(1, 3)), ("new", range(0, 3))))
+>>> print(pareto_front(problem, ("old", range(1, 3)), ("new", range(0, 3))))
 old at most  new at least  value
           2             0     26
           2             1     25
@@ -22,8 +22,8 @@ Documents of equal gain on one side of the limit stay in order of score, so F is
 such chain: C(k + H, H) states at most for H chains and k positions.
 
 >>> from formulations import ranking
->>> problem = ranking([3, 0, 1, 2], [2, 0, 1, 3], discount=[5, 2, 2], decay=[4, 4, 3])
->>> curve = QuotaCurve.of(problem, [0, 1], 2)
+>>> problem = ranking([3, 0, 1, 2], [2, 0, 1, 3], discount=[5, 2, 2], position_weights=[4, 4, 3])
+>>> curve = LimitValueFunction.from_problem(problem, [0, 1], 2)
 >>> curve.best, curve.concave
 (array([6., 7., 9.]), False)
 >>> curve.relaxed(0, 1), curve.whole(0, 1)
@@ -46,7 +46,7 @@ from formulations.constraints.constrained_ranking import ConstrainedRanking
 from formulations.constraints.constraint import chosen, whole_number
 from formulations.constraints.ranking_set import RankingSet
 from formulations.display import CompactReprMixin, axes_for, tick_each
-from formulations.errors import Infeasible, InvalidProblem, Unsupported
+from formulations.errors import InfeasibleError, InvalidProblemError, UnsupportedProblemError
 from formulations.problems.ranking import RankTwoAssignment
 from formulations.solvers.solver import Solver
 from formulations.solving.sensitivity import MAX_POINTS, Side, limit_of, limit_range, read_limits
@@ -58,11 +58,11 @@ if TYPE_CHECKING:
 Quota = tuple[str, Iterable[float]]
 
 MAX_STATES = 1 << 21
-"""States of the longest path beyond which `QuotaCurve.of` refuses."""
+"""States of the longest path beyond which `LimitValueFunction.from_problem` refuses."""
 
 
 @dataclass(frozen=True, eq=False)
-class Pareto(CompactReprMixin):
+class ParetoFront(CompactReprMixin):
     """names: of the two constraints, with their sides. first (a,), second (b,): their limits. value (a, b): the best
     ranking's, NaN where there is none; bound: proven for it."""
 
@@ -111,36 +111,42 @@ class Pareto(CompactReprMixin):
         return "\n".join("  ".join(c.rjust(w) for c, w in zip(row, widths, strict=True)) for row in cells)
 
 
-def pareto(
+def pareto_front(
     problem: ConstrainedRanking,
     first: Quota,
     second: Quota,
     *,
     sides: tuple[Side | None, Side | None] = (None, None),
     solver: Solver | str = "auto",
-) -> Pareto:
-    """The best values at every pair of limits of two constraints, each (name, limits) as `price_of` takes them.
+) -> ParetoFront:
+    """The best values at every pair of limits of two constraints, each (name, limits) as `sensitivity` takes them.
 
     A quota from above is tight where it is small, one from below where it is large. sides: which side of each is meant,
-    "at most" or "at least", where a constraint has limits on both. Raises InvalidProblem for a name that no constraint
-    has, for a constraint with limits on both sides and no side named, for one constraint named twice, and for more than
-    10,000 pairs.
+    "at most" or "at least", where a constraint has limits on both. Raises InvalidProblemError for a name that no
+    constraint has, for a constraint with limits on both sides and no side named, for one constraint named twice, and
+    for more than 10,000 pairs.
     """
     if not isinstance(problem, ConstrainedRanking):
-        raise InvalidProblem(f"pareto takes a problem of ranking_set, not a {type(problem).__name__}; give it a profit")
+        raise InvalidProblemError(
+            f"pareto takes a problem of ranking_set, not a {type(problem).__name__}; give it a profit"
+        )
     for quota in (first, second):
         if not (isinstance(quota, tuple | list) and len(quota) == 2):
-            raise InvalidProblem(f"{quota!r} is no quota; give name and limits of a constraint: ('site', range(5))")
+            raise InvalidProblemError(
+                f"{quota!r} is no quota; give name and limits of a constraint: ('site', range(5))"
+            )
     if not (isinstance(sides, tuple | list) and len(sides) == 2):
-        raise InvalidProblem(f"sides = {sides!r} are not two; give the side of each quota: ('at most', None)")
+        raise InvalidProblemError(f"sides = {sides!r} are not two; give the side of each quota: ('at most', None)")
     names = [limit_of(problem.admissible, name, side) for (name, _), side in zip((first, second), sides, strict=True)]
     if names[0].constraint is names[1].constraint and (names[0].rows & names[1].rows).any():
-        raise InvalidProblem(f"{first[0]!r} and {second[0]!r} are the same limit; sweep one constraint by price_of")
+        raise InvalidProblemError(
+            f"{first[0]!r} and {second[0]!r} are the same limit; sweep one constraint by price_of"
+        )
     if "exactly" in {one.side for one in names}:
-        raise InvalidProblem("of 'exactly' no side is the tighter one; state the quota as at_most or at_least")
+        raise InvalidProblemError("of 'exactly' no side is the tighter one; state the quota as at_most or at_least")
     grids = [read_limits(limits) for _, limits in (first, second)]
     if grids[0].size * grids[1].size > MAX_POINTS:
-        raise InvalidProblem(
+        raise InvalidProblemError(
             f"{grids[0].size} × {grids[1].size} pairs of limits are more than {MAX_POINTS}; give shorter ranges, or a "
             "step: range(0, 1000, 10)"
         )
@@ -154,20 +160,20 @@ def pareto(
         points |= {(x, y): _best(problem, held.at(y), solver) for y in dict.fromkeys(inner)}
     found = np.array([[points[x, y] for y in inner] for x in outer])
     said = (f"{first[0]} {names[0].side}", f"{second[0]} {names[1].side}")
-    return Pareto(said, *map(frozen, (*grids, found[..., 0].copy(), found[..., 1].copy())))
+    return ParetoFront(said, *map(frozen, (*grids, found[..., 0].copy(), found[..., 1].copy())))
 
 
 def _best(problem: ConstrainedRanking, admissible: RankingSet, solver: Solver | str) -> tuple[float, float]:
     """Value and bound of the problem over another set, NaN where it is empty."""
     try:
         solution = solve(replace(problem, admissible=admissible, ranked=None), solver)
-    except Infeasible:
+    except InfeasibleError:
         return np.nan, np.nan
     return solution.value, solution.bound
 
 
 @dataclass(frozen=True, eq=False)
-class QuotaCurve(CompactReprMixin):
+class LimitValueFunction(CompactReprMixin):
     """best (prefix + 1,): F(r), -inf where no ranking has exactly r of the group in the prefix. slack: differences that
     rounding explains."""
 
@@ -175,29 +181,29 @@ class QuotaCurve(CompactReprMixin):
     slack: float
 
     @classmethod
-    def of(cls, problem: RankTwoAssignment, documents: Any, prefix: int) -> QuotaCurve:
+    def from_problem(cls, problem: RankTwoAssignment, documents: Any, prefix: int) -> LimitValueFunction:
         """The curve of `documents` (a mask, indices or a range) in the first `prefix` positions.
 
-        Raises Unsupported where the gains are so many that the lattice has too many states, or where a document left
-        out may be worth more than one placed (a decay below 0 with k < n).
+        Raises UnsupportedProblemError where the gains are so many that the lattice has too many states, or where a
+        document left out may be worth more than one placed (a decay below 0 with k < n).
         """
         if not isinstance(problem, RankTwoAssignment):
-            raise InvalidProblem(
+            raise InvalidProblemError(
                 f"QuotaCurve is of a ranking by gains and scores, not of a {type(problem).__name__}; state it by "
                 "ranking(gain, scores)"
             )
         k, n = problem.positions, problem.documents
         length = whole_number("prefix", prefix)
         if not 1 <= length <= k:
-            raise InvalidProblem(f"prefix = {length} is none of the {k} positions; give 1 to {k}")
-        if k < n and problem.decay[-1] < 0.0:
-            raise Unsupported("a decay below 0 places the worst of a gain, not the best; cut it at 0")
+            raise InvalidProblemError(f"prefix = {length} is none of the {k} positions; give 1 to {k}")
+        if k < n and problem.position_weights[-1] < 0.0:
+            raise UnsupportedProblemError("a decay below 0 places the worst of a gain, not the best; cut it at 0")
         inside = np.zeros(n, dtype=bool)
         inside[chosen("documents", documents, n)] = True
         lattice = _Lattice(problem, inside)
         states = comb(k + len(lattice.members), k) * (min(length, int(inside.sum())) + 1)
         if states > MAX_STATES:
-            raise Unsupported(
+            raise UnsupportedProblemError(
                 f"{len(lattice.members)} chains of equal gains over {k} positions have {states} states, and up to "
                 f"{MAX_STATES} are gone through; ask integrality_gap of the set"
             )
@@ -246,7 +252,7 @@ def _most(values: Floats, low: Any, high: Any) -> float:
     """The largest of values[r] with low <= r <= high."""
     for name, limit in (("low", low), ("high", high)):
         if isinstance(limit, bool) or not isinstance(limit, Integral):
-            raise InvalidProblem(f"{name} = {limit!r} is no limit on how many of a group; give a whole number")
+            raise InvalidProblemError(f"{name} = {limit!r} is no limit on how many of a group; give a whole number")
     return float(values[max(low, 0) : max(high + 1, 0)].max(initial=-np.inf))
 
 
@@ -265,7 +271,9 @@ class _Lattice:
         self.sizes = [chain.size for chain in self.members]
         self.strides = np.concatenate([[1], np.cumprod([size + 1 for size in self.sizes])]).astype(object)
         if int(self.strides[-1]) * (k + 1) >= 2**62:
-            raise Unsupported("the counts of so many chains fit no whole number; ask integrality_gap of the set")
+            raise UnsupportedProblemError(
+                "the counts of so many chains fit no whole number; ask integrality_gap of the set"
+            )
 
     def curve(self, prefix: int) -> Floats:
         code, value = np.zeros(1, dtype=np.int64), np.zeros(1)
@@ -288,7 +296,7 @@ class _Lattice:
 
     def _step(self, code: Ints, value: Floats, position: int) -> tuple[Ints, Floats]:
         """The states with one document more, each with the best value that leads to it."""
-        c, a = self.problem.decay[position], self.problem.discount[position]
+        c, a = self.problem.position_weights[position], self.problem.discount[position]
         codes, values = [], []
         for chain, members in enumerate(self.members):
             count = self._count(code, chain)

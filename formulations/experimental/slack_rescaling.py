@@ -12,7 +12,8 @@ there. The search ends where no ranking lies beyond the edge, after about 8 call
 best product may lie inside the hull, but if D + t M <= h for all rankings, D M <= h² / 4t; the least such bound is
 returned.
 
->>> problem = rescaled_ranking([0.5, 0.2, 0.1], [3.0, 0.0, 1.0], discount=[1.0, 0.6, 0.0], decay=[2.0, 1.0, 0.5])
+>>> problem = slack_rescaled_ranking([0.5, 0.2, 0.1], [3.0, 0.0, 1.0], discount=[1.0, 0.6, 0.0],
+...     position_weights=[2.0, 1.0, 0.5])
 >>> solution = solve_slack_rescaled(problem)
 >>> solution.order, round(solution.value, 6), solution.gap < 0.05
 (array([1, 2, 0]), 1.65, True)
@@ -31,12 +32,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from formulations.arrays import Floats, Ints, finite
 from formulations.display import CompactReprMixin
-from formulations.errors import InvalidProblem
+from formulations.errors import InvalidProblemError
 from formulations.gallery.rankings import ranking
 from formulations.problems.directed_rounding import above, below, products
-from formulations.problems.problem import EPSILON, Form, Solution
+from formulations.problems.problem import EPSILON, Problem, Solution
 from formulations.problems.ranking import RankTwoAssignment, RankTwoBatch, Weights
-from formulations.solvers import named
+from formulations.solvers import get_solver
 from formulations.solvers.batch_solution import BatchSolution
 from formulations.solvers.solver import Solver
 from formulations.solving.batch import solve_batch
@@ -55,27 +56,28 @@ Point = tuple[Floats, Floats]
 
 
 @dataclass(frozen=True, eq=False)
-class RescaledRanking(Form):
-    """`scores`, `gain` and `reference` have one entry per document, `decay` and `discount` one per position. A point x
-    is the order. A dual vector y is a direction t > 0 and a dual per document, which bound D + t M (`toward`)."""
+class SlackRescaledRanking(Problem):
+    """`scores`, `gain` and `reference` have one entry per document, `position_weights` and `discount` one per position.
+    A point x is the order. A dual vector y is a direction t > 0 and a dual per document, which bound D + t M
+    (`toward`)."""
 
     scores: Floats
     gain: Floats
     discount: Floats
-    decay: Floats
+    position_weights: Floats
     reference: Floats
 
-    solvable = True
+    always_feasible = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "reference", finite("reference", self.reference, 1))
-        checked = RankTwoAssignment(self.scores, self.gain, self.discount, self.decay)
-        for name in ("scores", "gain", "discount", "decay"):
+        checked = RankTwoAssignment(self.scores, self.gain, self.discount, self.position_weights)
+        for name in ("scores", "gain", "discount", "position_weights"):
             object.__setattr__(self, name, getattr(checked, name))
         if self.reference.size != self.scores.size:
-            raise InvalidProblem(f"reference has {self.reference.size} entries for {self.scores.size} documents")
-        if self.positions < self.documents and min(self.discount[-1], self.decay[-1]) < 0:
-            raise InvalidProblem("negative weights need a position for every document; give weights of length n")
+            raise InvalidProblemError(f"reference has {self.reference.size} entries for {self.scores.size} documents")
+        if self.positions < self.documents and min(self.discount[-1], self.position_weights[-1]) < 0:
+            raise InvalidProblemError("negative weights need a position for every document; give weights of length n")
 
     @cached_property
     def _best(self) -> tuple[Floats, Floats, float]:
@@ -89,7 +91,7 @@ class RescaledRanking(Form):
 
     def toward(self, t: float) -> RankTwoAssignment:
         """The ranking problem that maximizes D + t M, without its constant."""
-        return RankTwoAssignment(t * self.scores, self.gain, self.discount, self.decay)
+        return RankTwoAssignment(t * self.scores, self.gain, self.discount, self.position_weights)
 
     def loss(self, x: NDArray[Any]) -> float:
         """D at x."""
@@ -97,7 +99,7 @@ class RescaledRanking(Form):
 
     def margin(self, x: NDArray[Any]) -> float:
         """M at x."""
-        return 1.0 + float(self.decay @ self.scores[x]) - float(self.reference @ self.scores)
+        return 1.0 + float(self.position_weights @ self.scores[x]) - float(self.reference @ self.scores)
 
     @property
     def positions(self) -> int:
@@ -111,18 +113,18 @@ class RescaledRanking(Form):
     def scale(self) -> float:
         """The largest loss times a bound on the magnitude of the margin."""
         heights = np.abs(self.scores)
-        reach = 1.0 + heights.max() * np.abs(self.decay).sum() + float(np.abs(self.reference) @ heights)
+        reach = 1.0 + heights.max() * np.abs(self.position_weights).sum() + float(np.abs(self.reference) @ heights)
         return float(2.0 * np.abs(self.discount).sum() * np.abs(self.gain).max() * reach)
 
     @property
-    def extent(self) -> str:
+    def shape_text(self) -> str:
         return f"{self.positions} positions × {self.documents} documents"
 
     @property
     def size(self) -> int:
         return self.positions * self.documents
 
-    def in_algebra(self) -> str:
+    def to_text(self) -> str:
         return f"maximize D · M over the placings of {self.documents} documents at {self.positions} positions"
 
     @property
@@ -132,12 +134,12 @@ class RescaledRanking(Form):
     def value(self, x: NDArray[Any]) -> float:
         return self.loss(x) * self.margin(x)
 
-    def attained(self, x: NDArray[Any]) -> float:
+    def value_lower_bound(self, x: NDArray[Any]) -> float:
         ideal, ideal_digits, off = self._best
         lost, lost_digits, more = products(-self.discount, self.gain[x])
         least = max(below(ideal, ideal_digits, lost, lost_digits, -(off + more)), 0.0)
         most = above(ideal, ideal_digits, lost, lost_digits, off + more)
-        placed, placed_digits, off = products(self.decay, self.scores[x])
+        placed, placed_digits, off = products(self.position_weights, self.scores[x])
         back, back_digits, more = products(-self.reference, self.scores)
         margin = below(1.0, placed, placed_digits, back, back_digits, -(off + more))
         return float(nextafter((least if margin >= 0.0 else most) * margin, -np.inf)) if least or margin < 0 else 0.0
@@ -147,13 +149,15 @@ class RescaledRanking(Form):
 
     def bound(self, y: Floats) -> float:
         if np.shape(y) != (self.documents + 1,):
-            raise InvalidProblem(f"y must have {self.documents + 1} entries, a direction and duals; got {np.shape(y)}")
+            raise InvalidProblemError(
+                f"y must have {self.documents + 1} entries, a direction and duals; got {np.shape(y)}"
+            )
         t = float(y[0])
         if not (t > 0.0 and np.isfinite(t)):
             return np.inf
         ahead = self.toward(t)
         # t · scores was rounded: what that may have hidden, at every position
-        off = 1.01 * EPSILON * float(np.abs(self.decay).sum() * np.abs(ahead.scores).max())
+        off = 1.01 * EPSILON * float(np.abs(self.position_weights).sum() * np.abs(ahead.scores).max())
         back, back_digits, lost = products(-t * self.reference, self.scores)
         off += lost + EPSILON * float(np.abs(back).sum())
         ideal, ideal_digits, more = self._best
@@ -174,7 +178,7 @@ def product_bound(h: Floats, t: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class RescaledBatch(CompactReprMixin):
-    """One `RescaledRanking` per query: the flat arrays of `ranking`, and reference (N,)."""
+    """One `SlackRescaledRanking` per query: the flat arrays of `ranking`, and reference (N,)."""
 
     ranking: RankTwoBatch
     reference: Floats
@@ -183,14 +187,14 @@ class RescaledBatch(CompactReprMixin):
         object.__setattr__(self, "reference", finite("reference", self.reference, 1))
         rows = self.ranking.scores.size
         if self.reference.size != rows:
-            raise InvalidProblem(f"reference has {self.reference.size} entries for {rows} documents")
+            raise InvalidProblemError(f"reference has {self.reference.size} entries for {rows} documents")
 
     def __len__(self) -> int:
         return len(self.ranking)
 
-    def __getitem__(self, query: int) -> RescaledRanking:
+    def __getitem__(self, query: int) -> SlackRescaledRanking:
         rows, one = slice(*self.ranking.offsets[query : query + 2].tolist()), self.ranking[query]
-        return RescaledRanking(one.scores, one.gain, one.discount, one.decay, self.reference[rows])
+        return SlackRescaledRanking(one.scores, one.gain, one.discount, one.position_weights, self.reference[rows])
 
     def with_scores(self, scores: Floats) -> RescaledBatch:
         return RescaledBatch(self.ranking.with_scores(scores), self.reference)
@@ -224,7 +228,7 @@ class RescaledBatch(CompactReprMixin):
         ranking = self.ranking
         rows = ranking.offsets[self.query] + order
         loss = np.maximum(self.best - self.sums(ranking.discount * ranking.gain[rows]), 0.0)
-        return loss, self.margin_offset + self.sums(ranking.decay * ranking.scores[rows])
+        return loss, self.margin_offset + self.sums(ranking.position_weights * ranking.scores[rows])
 
     def bound(self, t: Floats, bounds: Floats) -> Floats:
         """(m,) bounds on D M from bounds on the rankings `scaled(t)`."""
@@ -243,39 +247,39 @@ class RescaledBatch(CompactReprMixin):
         ranking, rows = self.ranking, np.flatnonzero(np.isin(self.query, queries))
         offsets = np.concatenate([[0], np.cumsum(np.diff(ranking.offsets)[queries])])
         scores, gain, discount, decay = (
-            part[rows] for part in (ranking.scores, ranking.gain, ranking.discount, ranking.decay)
+            part[rows] for part in (ranking.scores, ranking.gain, ranking.discount, ranking.position_weights)
         )
         return RescaledBatch(RankTwoBatch(scores, gain, discount, decay, offsets), self.reference[rows])
 
 
 @overload
-def rescaled_ranking(
+def slack_rescaled_ranking(
     scores: ArrayLike,
     gain: ArrayLike,
     *,
     discount: ArrayLike | Weights,
-    decay: ArrayLike | Weights,
+    position_weights: ArrayLike | Weights,
     reference: ArrayLike | None = None,
-) -> RescaledRanking: ...
+) -> SlackRescaledRanking: ...
 @overload
-def rescaled_ranking(
+def slack_rescaled_ranking(
     scores: ArrayLike,
     gain: ArrayLike,
     *,
     discount: ArrayLike | Weights,
-    decay: ArrayLike | Weights,
+    position_weights: ArrayLike | Weights,
     reference: ArrayLike | None = None,
     offsets: ArrayLike | Ints,
 ) -> RescaledBatch: ...
-def rescaled_ranking(
+def slack_rescaled_ranking(
     scores: ArrayLike,
     gain: ArrayLike,
     *,
     discount: ArrayLike | Weights,
-    decay: ArrayLike | Weights,
+    position_weights: ArrayLike | Weights,
     reference: ArrayLike | None = None,
     offsets: ArrayLike | Ints | None = None,
-) -> RescaledRanking | RescaledBatch:
+) -> SlackRescaledRanking | RescaledBatch:
     """The problem of one query, or of many if `offsets` is given.
 
     Args:
@@ -284,20 +288,20 @@ def rescaled_ranking(
             over the orders that sort by gain; documents of equal gain share their decays.
 
     Raises:
-        InvalidProblem: a number is NaN or infinite, lengths do not fit, weights increase.
+        InvalidProblemError: a number is NaN or infinite, lengths do not fit, weights increase.
     """
     if offsets is not None:
-        batch = ranking(scores, gain, discount=discount, decay=decay, offsets=offsets)
-        shared = _mean_decay(batch.gain, batch.decay, batch.offsets)
+        batch = ranking(scores, gain, discount=discount, position_weights=position_weights, offsets=offsets)
+        shared = _mean_decay(batch.gain, batch.position_weights, batch.offsets)
         return RescaledBatch(batch, shared if reference is None else np.asarray(reference, dtype=float))
-    one = ranking(scores, gain, discount=discount, decay=decay)
-    decays = np.pad(one.decay, (0, one.documents - one.positions))
+    one = ranking(scores, gain, discount=discount, position_weights=position_weights)
+    decays = np.pad(one.position_weights, (0, one.documents - one.positions))
     shared = _mean_decay(one.gain, decays, np.array([0, one.documents]))
     known = shared if reference is None else np.asarray(reference, dtype=float)
-    return RescaledRanking(one.scores, one.gain, one.discount, one.decay, known)
+    return SlackRescaledRanking(one.scores, one.gain, one.discount, one.position_weights, known)
 
 
-def _mean_decay(gain: Floats, decay: Floats, offsets: Ints) -> Floats:
+def _mean_decay(gain: Floats, position_weights: Floats, offsets: Ints) -> Floats:
     """(N,) the decay of each document's position when sorted by gain, averaged over documents of equal gain."""
     query = np.repeat(np.arange(offsets.size - 1), np.diff(offsets))
     rows = np.lexsort((-gain, query))
@@ -306,7 +310,7 @@ def _mean_decay(gain: Floats, decay: Floats, offsets: Ints) -> Floats:
     first = np.flatnonzero(starts)
     lengths = np.diff(np.append(first, rows.size))
     shared = np.empty(rows.size)
-    shared[rows] = np.repeat(np.add.reduceat(decay, first) / lengths, lengths)
+    shared[rows] = np.repeat(np.add.reduceat(position_weights, first) / lengths, lengths)
     return shared
 
 
@@ -346,35 +350,39 @@ class RescaledSolution(CompactReprMixin):
         """The solution of one query, with the direction and the duals that prove its bound."""
         return self.solution(query, self.problems[query])
 
-    def solution(self, query: int, problem: RescaledRanking) -> Solution:
+    def solution(self, query: int, problem: SlackRescaledRanking) -> Solution:
         """The same, of a problem that may leave out the positions of weight 0."""
         low, t = int(self.problems.ranking.offsets[query]), float(self.direction[query])
         order, best = (one[low : low + problem.positions] for one in (self.order, self.best_in_direction))
-        solution = problem.solution(order, np.concatenate([[t], problem.toward(t).recovered_dual(best)]))
+        solution = problem.solution(order, np.concatenate([[t], problem.toward(t).recover_dual(best)]))
         message = f"{self.calls[query]} vertices of the hull"
-        return solution.told_by(solver=self.solver, message=message, seconds=self.seconds)
+        return solution.with_metadata(solver=self.solver, message=message, seconds=self.seconds)
 
 
 @overload
 def solve_slack_rescaled(
-    problem: RescaledRanking, solver: Solver | str = "exact", *, outward: bool = True
+    problem: SlackRescaledRanking, solver: Solver | str = "exact", *, outward: bool = True
 ) -> Solution: ...
 @overload
 def solve_slack_rescaled(
     problem: RescaledBatch, solver: Solver | str = "exact", *, outward: bool = True
 ) -> RescaledSolution: ...
 def solve_slack_rescaled(
-    problem: RescaledRanking | RescaledBatch, solver: Solver | str = "exact", *, outward: bool = True
+    problem: SlackRescaledRanking | RescaledBatch, solver: Solver | str = "exact", *, outward: bool = True
 ) -> Solution | RescaledSolution:
     """The best vertex of the hull of loss and margin, and a proven bound, of one query or of a batch.
 
     solver: any solver of `ranking`. outward: round its bounds outward, as in `solve_batch`.
     """
-    chosen = named(solver) if isinstance(solver, str) else solver
+    chosen = get_solver(solver) if isinstance(solver, str) else solver
     if isinstance(problem, RescaledBatch):
         return _search(problem, chosen, outward)
     rest = (0, problem.documents - problem.positions)
-    offsets, decay, discount = np.array([0, problem.documents]), np.pad(problem.decay, rest), problem.discount
+    offsets, decay, discount = (
+        np.array([0, problem.documents]),
+        np.pad(problem.position_weights, rest),
+        problem.discount,
+    )
     batch = RankTwoBatch(problem.scores, problem.gain, np.pad(discount, rest), decay, offsets)
     return _search(RescaledBatch(batch, problem.reference), chosen, outward).solution(0, problem)
 
@@ -393,7 +401,7 @@ def _search(problems: RescaledBatch, solver: Solver, outward: bool) -> RescaledS
             mine = np.flatnonzero(is_open)
             part = problems.select(mine)
         t, rows = direction[mine], np.isin(query, mine)
-        answer = solve_batch(part.scaled(t), solver, outward=outward)
+        answer = solve_batch(part.scaled(t), solver, directed_rounding=outward)
         found = part.sort_ties(answer.order)
         loss, margin = part.evaluate(found)
         bounds = part.bound(t, answer.bound)

@@ -29,7 +29,7 @@ It collapses to an assignment of positions to blocks: per position and block kee
 
 >>> from formulations import solve
 >>> profit = np.array([[3.0, 2.0, 9.0], [2.0, 1.0, 7.0]])
->>> solution = solve(diverse_retrieval(profit, blocks=["a.org", "a.org", "b.org"]))
+>>> solution = solve(diverse_retrieval(profit, groups=["a.org", "a.org", "b.org"]))
 >>> solution.order, solution.value, solution.solver
 (array([2, 0]), 11.0, 'scipy via collapsed assignment')
 
@@ -64,41 +64,41 @@ from numpy.typing import ArrayLike
 from formulations.arrays import finite
 from formulations.constraints.constrained_ranking import ConstrainedRanking, PenalizedRanking
 from formulations.constraints.ranking_set import RankingSet
-from formulations.errors import InvalidProblem
+from formulations.errors import InvalidProblemError
 from formulations.problems.assignment import Assignment
 from formulations.problems.ranking import RankTwoAssignment
 
 
-def matching(benefit: ArrayLike, *, allowed: ArrayLike | None = None) -> Assignment:
+def matching(profit: ArrayLike, *, allowed: ArrayLike | None = None) -> Assignment:
     """The best placing of k of n documents.
 
     Args:
-        benefit: (k, n), a row a position, a column a document; the unit is the caller's.
+        profit: (k, n), a row a position, a column a document; the unit is the caller's.
         allowed: (k, n) booleans, False where a document must not stand. Everything is allowed by default.
 
     Raises:
-        InvalidProblem: a benefit is NaN or infinite (forbid a cell by `allowed`), or shapes do not fit.
+        InvalidProblemError: a benefit is NaN or infinite (forbid a cell by `allowed`), or shapes do not fit.
         Infeasible: k > n, or some positions share too few allowed documents; names them.
     """
-    if np.isneginf(np.asarray(benefit, dtype=np.float64)).any():
-        raise InvalidProblem("benefit holds -inf, which is no number to add up: forbid cells by `allowed`")
-    return Assignment(finite("benefit", benefit, 2), None if allowed is None else np.asarray(allowed))
+    if np.isneginf(np.asarray(profit, dtype=np.float64)).any():
+        raise InvalidProblemError("benefit holds -inf, which is no number to add up: forbid cells by `allowed`")
+    return Assignment(finite("benefit", profit, 2), None if allowed is None else np.asarray(allowed))
 
 
-def diverse_retrieval(profit: ArrayLike, blocks: Sequence[Hashable | None]) -> ConstrainedRanking:
+def diverse_retrieval(profit: ArrayLike, groups: Sequence[Hashable | None]) -> ConstrainedRanking:
     """The best ranking of Π(B, k).
 
     Args:
         profit: (k, n), a row a position, a column a document; the unit is the caller's.
-        blocks: (n,) the block of each document: site, topic, author. None for a document in no block.
+        groups: (n,) the block of each document: site, topic, author. None for a document in no block.
 
     Raises:
-        InvalidProblem: a profit is NaN or infinite, or lengths do not fit.
+        InvalidProblemError: a profit is NaN or infinite, or lengths do not fit.
         Infeasible: fewer blocks than positions; names the conflict.
     """
     worth = finite("profit", profit, 2)
     k, n = np.shape(worth)
-    return ConstrainedRanking(worth, RankingSet(n, k).at_most(1, by=blocks, name="block"))
+    return ConstrainedRanking(worth, RankingSet(n, k).at_most(1, by=groups, name="block"))
 
 
 def constrained_ranking(profit: ArrayLike | RankTwoAssignment, admissible: RankingSet) -> ConstrainedRanking:
@@ -110,11 +110,11 @@ def constrained_ranking(profit: ArrayLike | RankTwoAssignment, admissible: Ranki
             violated, and their penalties are subtracted from the value: `solution.broken` lists the violations.
 
     Raises:
-        InvalidProblem: a profit is NaN or infinite, or its shape is not that of the set.
+        InvalidProblemError: a profit is NaN or infinite, or its shape is not that of the set.
         Infeasible: no ranking is in the set; names an irreducible set of conflicting constraints.
     """
     if not isinstance(admissible, RankingSet):
-        raise InvalidProblem(
+        raise InvalidProblemError(
             f"admissible must be a RankingSet; got a {type(admissible).__name__}. Start from RankingSet(n, k)."
         )
     if isinstance(profit, RankTwoAssignment):

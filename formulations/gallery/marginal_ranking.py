@@ -6,21 +6,22 @@ variables    P[i, j], the probability that document j stands at position i
 maximise     Σ profit[i, j] P[i, j]
 subject to   position             each position holds one document: a row of P sums to 1
              document             each document stands at one position at most: a column sums to <= 1, to 1 if k = n
-             a row for each group of `DemographicParity`, `DisparateTreatment`, `DisparateImpact`, `ExposureLimits`
+             a row for each group of `DemographicParity`, `DisparateTreatment`, `DisparateImpact`, `ExposureBounds`
 integrality  not integral, and none is asked for: P is a lottery over rankings, and exposure holds on average over it.
-             `decompose` draws up the lottery. Position and document rows alone have integral vertices (Birkhoff, von
-             Neumann); at a vertex, r further rows that bind (one less for each level) make r + 1 rankings at most.
+             `birkhoff_decomposition` draws up the lottery. Position and document rows alone have integral vertices
+             (Birkhoff, von Neumann); at a vertex, r further rows that bind (one less for each level) make r + 1
+             rankings at most.
 
 The exposure of document j is Σ_i attention[i] P[i, j]. Source: A. Singh and T. Joachims, Fairness of Exposure in
 Rankings, KDD 2018; for the utility of its section 3.2 let profit be the outer product of attention and relevance.
 
->>> from formulations import DemographicParity, decompose, solve
+>>> from formulations import DemographicParity, birkhoff_decomposition, solve
 >>> attention, relevance = np.array([1.0, 0.6, 0.5]), np.array([0.9, 0.8, 0.7])
 >>> fair = DemographicParity(["a", "a", "b"])
->>> solution = solve(marginal_ranking(np.outer(attention, relevance), attention=attention, constraints=fair), "highs")
+>>> solution = solve(marginal_ranking(np.outer(attention, relevance), exposure=attention, constraints=fair), "highs")
 >>> attention @ solution.primal["P"]
 array([0.9, 0.5, 0.7])
->>> print(decompose(solution.primal["P"]))
+>>> print(birkhoff_decomposition(solution.primal["P"]))
 2 rankings of 3 documents at 3 positions
 0.75  0 2 1
 0.25  2 0 1
@@ -38,7 +39,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, eye_array, hstack, kron, vstack
 
 from formulations.arrays import Floats, finite
-from formulations.errors import Infeasible, InvalidProblem
+from formulations.errors import InfeasibleError, InvalidProblemError
 from formulations.marginals.exposure import Constraint, ExposureRows
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.program import Block
@@ -50,34 +51,38 @@ if TYPE_CHECKING:
 def marginal_ranking(
     profit: ArrayLike,
     *,
-    attention: ArrayLike | None = None,
+    exposure: ArrayLike | None = None,
     constraints: Constraint | LinearConstraint | Iterable[Constraint | LinearConstraint] = (),
 ) -> LinearProgram:
     """The best marginal ranking; `solution.primal["P"]` is its (k, n) matrix.
 
     Args:
         profit: (k, n), a row a position, a column a document; the unit is the caller's.
-        attention: (k,) not negative: what a position gives to the document that stands there. 1 / log2(2 + i) by
+        exposure: (k,) not negative: what a position gives to the document that stands there. 1 / log2(2 + i) by
             default, the discount of nDCG.
-        constraints: one or several of `ExposureLimits`, `DemographicParity`, `DisparateTreatment`, `DisparateImpact` of
+        constraints: one or several of `ExposureBounds`, `DemographicParity`, `DisparateTreatment`, `DisparateImpact` of
             formulations, or `scipy.optimize.LinearConstraint(A, lb, ub)` with A (m, k·n) for rows of your own over P in
             C order: lb <= A P.ravel() <= ub. Two of a kind may be given; the second one's rows are called "exposure 2"
             and so on.
 
     Raises:
-        InvalidProblem: a number is NaN or infinite, shapes do not fit, a group is unknown or has no merit.
+        InvalidProblemError: a number is NaN or infinite, shapes do not fit, a group is unknown or has no merit.
         Infeasible: k > n, or the exposure asked for exceeds what positions can give to these groups; names them.
             Conflicts between several constraints are found by the solver.
     """
     worth = finite("profit", profit, 2)
     k, n = worth.shape
     if k == 0 or n == 0:
-        raise InvalidProblem(f"profit has shape {worth.shape}: needs one position and one document at least")
+        raise InvalidProblemError(f"profit has shape {worth.shape}: needs one position and one document at least")
     if k > n:
-        raise Infeasible(f"{k} positions cannot be filled by {n} documents, one each; cut the problem to {n} positions")
-    given = finite("attention", 1.0 / np.log2(np.arange(2.0, k + 2)) if attention is None else attention, 1)
+        raise InfeasibleError(
+            f"{k} positions cannot be filled by {n} documents, one each; cut the problem to {n} positions"
+        )
+    given = finite("attention", 1.0 / np.log2(np.arange(2.0, k + 2)) if exposure is None else exposure, 1)
     if given.size != k or not (given >= 0).all() or not given.any():
-        raise InvalidProblem(f"attention needs {k} numbers, one a position, none negative and not all 0; got {given}")
+        raise InvalidProblemError(
+            f"attention needs {k} numbers, one a position, none negative and not all 0; got {given}"
+        )
     several = list(constraints) if isinstance(constraints, Iterable) else [constraints]
     added = _distinct([_stated(constraint, given, n) for constraint in several])
     levels = [part.label for part in added if part.level is not None]
@@ -113,14 +118,14 @@ def _stated(constraint: Any, attention: Floats, documents: int) -> ExposureRows:
         matrix = csr_array(constraint.A)
         count, size = matrix.shape
         if size != attention.size * documents:
-            raise InvalidProblem(
+            raise InvalidProblemError(
                 f"A of a LinearConstraint has {size} columns, but P has {attention.size} × {documents} cells; "
                 "give one column a cell, in the order of P.ravel()"
             )
         low, high = (np.broadcast_to(np.asarray(limit, float), (count,)) for limit in (constraint.lb, constraint.ub))
         return ExposureRows("row", (count,), matrix, low, high)
     if not hasattr(constraint, "rows"):
-        raise InvalidProblem(
+        raise InvalidProblemError(
             f"a {type(constraint).__name__} is no constraint; use ExposureLimits, DemographicParity, "
             "DisparateTreatment or DisparateImpact of formulations, or scipy.optimize.LinearConstraint"
         )

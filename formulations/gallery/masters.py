@@ -30,7 +30,7 @@ Every feasible α proves a lower bound of the primal, and any α >= 0 becomes fe
 capacity 1 is the bundle method's master; one group a query is the program with n slacks.
 
 >>> from formulations import solve
->>> program = sparse_margin_dual([[1.0, 0.1], [-1.0, 0.2]], [1.0, 0.0], lam=0.5)
+>>> program = l1_margin_dual([[1.0, 0.1], [-1.0, 0.2]], [1.0, 0.0], lam=0.5)
 >>> solution = solve(program, "highs")
 >>> solution.value, abs(solution.dual["feature"])
 (0.75, array([0.5, 0. ]))
@@ -49,7 +49,7 @@ One group a user: what a user contributes is a mean of messages planes[i, j] use
 The form has one λ, so the columns of b are measured in units √(lam_offsets / lam): `unpacked` takes a step apart.
 
 >>> from formulations import solve
->>> program = item_factors([[-1.0, 1.0]], [1.0], [0], [[0.5]], [0.0, 0.0], lam=1.0, lam_offsets=4.0)
+>>> program = item_block_dual([[-1.0, 1.0]], [1.0], [0], [[0.5]], [0.0, 0.0], lam=1.0, lam_offsets=4.0)
 >>> solution = solve(program, "active_set")
 >>> solution.value
 0.5
@@ -73,7 +73,7 @@ bound enclose the block.
 
 >>> from formulations import solve
 >>> films = [[1.0, 0.0], [0.0, 1.0]]
->>> program = user_factors([[-1.0, 1.0]], [1.0], films, [0.5, 0.0], lam=4.0)
+>>> program = user_block_dual([[-1.0, 1.0]], [1.0], films, [0.5, 0.0], lam=4.0)
 >>> solution = solve(program, "active_set")
 >>> solution.value, solution.dual["step"]
 (0.25, array([ 0.25, -0.25]))
@@ -86,73 +86,73 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array, vstack
 
 from formulations.arrays import finite, whole
-from formulations.errors import InvalidProblem
+from formulations.errors import InvalidProblemError
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.program import Block
 from formulations.problems.simplex_qp import GroupedSimplexQP
 
 
 def margin_dual(
-    slopes: ArrayLike,
-    offsets: ArrayLike,
+    subgradients: ArrayLike,
+    intercepts: ArrayLike,
     *,
     lam: float,
     groups: ArrayLike | None = None,
-    capacity: ArrayLike = 1.0,
+    group_mass: ArrayLike = 1.0,
     w0: ArrayLike | None = None,
     gram: ArrayLike | None = None,
 ) -> GroupedSimplexQP:
     """The dual program of the planes offsets[i] + ⟨slopes[i], w⟩.
 
     Args:
-        slopes: (m, d), a row a plane.
-        offsets: (m,) the height of each plane at w = 0.
+        subgradients: (m, d), a row a plane.
+        intercepts: (m,) the height of each plane at w = 0.
         lam: weight of the regulariser, positive.
         groups: (m,) the group (slack) of each plane, counted from 0; all one group by default.
-        capacity: (G,) the weight of each group's slack, or one number for the only group.
+        group_mass: (G,) the weight of each group's slack, or one number for the only group.
         w0: (d,) the point that the regulariser pulls to, 0 by default.
         gram: (m, m) slopes slopesᵀ where the caller keeps it.
     """
-    rows = np.asarray(slopes, dtype=np.float64)
-    heights = np.asarray(offsets, dtype=np.float64)
+    rows = np.asarray(subgradients, dtype=np.float64)
+    heights = np.asarray(intercepts, dtype=np.float64)
     if w0 is not None:
         heights = heights + rows @ np.asarray(w0, dtype=np.float64)
     members = np.zeros(heights.shape, dtype=np.int64) if groups is None else np.asarray(groups)
     known = None if gram is None else np.asarray(gram, dtype=np.float64)
-    return GroupedSimplexQP(rows, heights, members, np.atleast_1d(np.asarray(capacity, dtype=float)), lam, known)
+    return GroupedSimplexQP(rows, heights, members, np.atleast_1d(np.asarray(group_mass, dtype=float)), lam, known)
 
 
-def sparse_margin_dual(
-    slopes: ArrayLike,
-    offsets: ArrayLike,
+def l1_margin_dual(
+    subgradients: ArrayLike,
+    intercepts: ArrayLike,
     *,
     lam: float,
     groups: ArrayLike | None = None,
-    capacity: ArrayLike = 1.0,
+    group_mass: ArrayLike = 1.0,
 ) -> LinearProgram:
     """The dual program of the planes offsets[i] + ⟨slopes[i], w⟩ under the penalty lam ‖w‖₁.
 
     Args:
-        slopes: (m, d), a row a plane.
-        offsets: (m,) the height of each plane at w = 0.
+        subgradients: (m, d), a row a plane.
+        intercepts: (m,) the height of each plane at w = 0.
         lam: weight of the 1-norm, positive.
         groups: (m,) the group (slack) of each plane, counted from 0; all one group by default.
-        capacity: (G,) the weight of each group's slack, positive, or one number for the only group.
+        group_mass: (G,) the weight of each group's slack, positive, or one number for the only group.
 
     Raises:
-        InvalidProblem: a number is NaN or infinite, lengths do not fit, lam or a capacity is not positive.
+        InvalidProblemError: a number is NaN or infinite, lengths do not fit, lam or a capacity is not positive.
     """
-    rows = finite("slopes", np.asarray(slopes, dtype=np.float64), 2)
-    heights = finite("offsets", np.asarray(offsets, dtype=np.float64), 1)
-    room = finite("capacity", np.atleast_1d(np.asarray(capacity, dtype=np.float64)), 1)
+    rows = finite("slopes", np.asarray(subgradients, dtype=np.float64), 2)
+    heights = finite("offsets", np.asarray(intercepts, dtype=np.float64), 1)
+    room = finite("capacity", np.atleast_1d(np.asarray(group_mass, dtype=np.float64)), 1)
     planes, features = rows.shape
     members = np.zeros(planes, dtype=np.int64) if groups is None else whole("groups", np.asarray(groups))
     if not planes or heights.size != planes or members.shape != (planes,):
-        raise InvalidProblem("slopes, offsets and groups need one entry a plane, and one plane at least")
+        raise InvalidProblemError("slopes, offsets and groups need one entry a plane, and one plane at least")
     if not (lam > 0 and np.isfinite(lam)):
-        raise InvalidProblem(f"lam is {lam}, but the program needs a positive finite one")
+        raise InvalidProblemError(f"lam is {lam}, but the program needs a positive finite one")
     if (room <= 0).any() or members.min() < 0 or members.max() >= room.size:
-        raise InvalidProblem(f"groups run from 0 to {room.size - 1}, and capacities must be positive")
+        raise InvalidProblemError(f"groups run from 0 to {room.size - 1}, and capacities must be positive")
     held = csr_array((np.ones(planes), (members, np.arange(planes))), (room.size, planes))
     return LinearProgram(
         objective=heights,
@@ -169,7 +169,7 @@ def sparse_margin_dual(
 Floats = NDArray[np.float64]
 
 
-def item_factors(
+def item_block_dual(
     planes: ArrayLike,
     heights: ArrayLike,
     user: ArrayLike,
@@ -192,25 +192,25 @@ def item_factors(
         weights: how much the loss of each user counts, positive, (n,) or one number.
 
     Raises:
-        InvalidProblem: a number is NaN or infinite, lengths do not fit, a weight is not positive.
+        InvalidProblemError: a number is NaN or infinite, lengths do not fit, a weight is not positive.
     """
     slopes, at = finite("planes", np.asarray(planes, dtype=np.float64), 2), np.asarray(heights, dtype=np.float64)
     factors = finite("users", np.asarray(users, dtype=np.float64), 2)
     towards = finite("prior", np.asarray(prior, dtype=np.float64), 1)
     members, size = whole("user", np.asarray(user)), slopes.shape[1]
     if at.shape != (len(slopes),) or members.shape != at.shape or towards.shape != (size,):
-        raise InvalidProblem(
+        raise InvalidProblemError(
             f"planes {slopes.shape} need a height {at.shape} and a user {members.shape} each, and prior "
             f"{towards.shape} an entry for each column"
         )
     if members.size and (members.min() < 0 or members.max() >= len(factors)):
-        raise InvalidProblem(f"users run from 0 to {len(factors) - 1}, but planes name others")
+        raise InvalidProblemError(f"users run from 0 to {len(factors) - 1}, but planes name others")
     if not (lam_offsets > 0 and np.isfinite(lam_offsets)):
-        raise InvalidProblem(f"lam_offsets is {lam_offsets}, but the program needs a positive finite one")
+        raise InvalidProblemError(f"lam_offsets is {lam_offsets}, but the program needs a positive finite one")
     messages = slopes[:, :, None] * factors[members][:, None, :]
     columns = np.concatenate([messages.reshape(len(slopes), -1), slopes * np.sqrt(lam / lam_offsets)], axis=1)
     counted = np.broadcast_to(np.asarray(weights, dtype=np.float64), (len(factors),))
-    return margin_dual(columns, at + slopes @ towards, lam=lam, groups=members, capacity=counted)
+    return margin_dual(columns, at + slopes @ towards, lam=lam, groups=members, group_mass=counted)
 
 
 def unpacked(
@@ -222,7 +222,7 @@ def unpacked(
     return moved[:cut].reshape(towards.size, factors), towards + moved[cut:] * np.sqrt(lam / lam_offsets)
 
 
-def user_factors(
+def user_block_dual(
     planes: ArrayLike,
     heights: ArrayLike,
     items: ArrayLike,
@@ -238,20 +238,20 @@ def user_factors(
         planes: (p, n) slopes, a row a plane, a column an item that the user rated.
         heights: (p,) what each plane is at scores of 0.
         items: (n, d) the factors of these items.
-        offsets: (n,) their scores without the user's factors.
+        intercepts: (n,) their scores without the user's factors.
         lam: weight of the regulariser, positive.
         weight: how much the loss counts, positive.
         start: (d,) U₀, 0 by default.
 
     Raises:
-        InvalidProblem: a number is NaN or infinite, lengths do not fit, lam or weight is not positive.
+        InvalidProblemError: a number is NaN or infinite, lengths do not fit, lam or weight is not positive.
     """
     slopes, at = finite("planes", np.asarray(planes, dtype=np.float64), 2), np.asarray(heights, dtype=np.float64)
     factors = finite("items", np.asarray(items, dtype=np.float64), 2)
     fixed = finite("offsets", np.asarray(offsets, dtype=np.float64), 1)
     if slopes.shape[1] != len(factors) or fixed.shape != (len(factors),) or at.shape != (len(slopes),):
-        raise InvalidProblem(
+        raise InvalidProblemError(
             f"planes {slopes.shape} need a height each, {at.shape}, and a row of items {factors.shape} and of offsets "
             f"{fixed.shape} for each column"
         )
-    return margin_dual(slopes @ factors, at + slopes @ fixed, lam=lam, capacity=weight, w0=start)
+    return margin_dual(slopes @ factors, at + slopes @ fixed, lam=lam, group_mass=weight, w0=start)

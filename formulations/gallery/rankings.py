@@ -8,7 +8,7 @@ subject to   position   each position holds one document
 integrality  totally unimodular (assignment); the profit matrix has rank two, so `exact` needs sorts and merges only
 
 >>> from formulations import solve
->>> problem = ranking([0.5, 0.2, 0.1], [3.0, 0.0, 1.0], discount=[1.0, 0.6], decay=[2.0, 1.0])
+>>> problem = ranking([0.5, 0.2, 0.1], [3.0, 0.0, 1.0], discount=[1.0, 0.6], position_weights=[2.0, 1.0])
 >>> solve(problem).order
 array([1, 2])
 
@@ -21,7 +21,7 @@ equivalent   the longest path in the lattice of how many of each chain are place
 integrality  a path is a flow of one unit: totally unimodular (network matrix)
 
 >>> from formulations import solve
->>> problem = pattern_ranking([0.5, 0.2, 0.1], [0, 1, 1], "AP", decay=[1.0, 0.6, 0.4])
+>>> problem = relevance_ranking([0.5, 0.2, 0.1], [0, 1, 1], "AP", position_weights=[1.0, 0.6, 0.4])
 >>> solve(problem).order
 array([0, 1, 2])
 
@@ -63,10 +63,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from formulations.arrays import Floats, Ints, finite, offsets_of
-from formulations.errors import InvalidProblem
+from formulations.errors import InvalidProblemError
 from formulations.problems.ranking import RankTwoAssignment, RankTwoBatch, Weights, laid_out, weights_for
 from formulations.problems.relevance_losses import RelevanceLoss, get_relevance_loss, relevant
-from formulations.problems.relevance_ranking import PatternBatch, PatternRanking
+from formulations.problems.relevance_ranking import RelevanceBatch, RelevanceRanking
 from formulations.problems.relevance_values import (
     FIRST,
     PAIRWISE,
@@ -80,7 +80,7 @@ from formulations.problems.relevance_values import (
 
 @overload
 def ranking(
-    scores: ArrayLike, gain: ArrayLike, *, discount: ArrayLike | Weights, decay: ArrayLike | Weights
+    scores: ArrayLike, gain: ArrayLike, *, discount: ArrayLike | Weights, position_weights: ArrayLike | Weights
 ) -> RankTwoAssignment: ...
 @overload
 def ranking(
@@ -88,7 +88,7 @@ def ranking(
     gain: ArrayLike,
     *,
     discount: ArrayLike | Weights,
-    decay: ArrayLike | Weights,
+    position_weights: ArrayLike | Weights,
     offsets: ArrayLike | Ints,
 ) -> RankTwoBatch: ...
 def ranking(
@@ -96,7 +96,7 @@ def ranking(
     gain: ArrayLike,
     *,
     discount: ArrayLike | Weights,
-    decay: ArrayLike | Weights,
+    position_weights: ArrayLike | Weights,
     offsets: ArrayLike | Ints | None = None,
 ) -> RankTwoAssignment | RankTwoBatch:
     """The problem of one query, or with `offsets` of many.
@@ -106,43 +106,48 @@ def ranking(
         gain: (n,) what the measure counts for each document, b(y).
         discount: position weights of the measure: an array (cut to n positions; weight zero beyond its end), or a
             function from n to one. Non-increasing.
-        decay: position weights of the scores, in the same way; the longer of the two says how many positions there are.
+        position_weights: position weights of the scores, in the same way; the longer of the two says how many positions
+        there are.
         offsets: (m + 1,) rows offsets[q] : offsets[q + 1] of scores and gain belong to query q.
 
     Raises:
-        InvalidProblem: a number is NaN or infinite, lengths do not fit, weights increase.
+        InvalidProblemError: a number is NaN or infinite, lengths do not fit, weights increase.
     """
     heights, worth = np.asarray(scores, dtype=np.float64), np.asarray(gain, dtype=np.float64)
     if offsets is not None:
         bounds = np.asarray(offsets, dtype=np.int64)
-        return RankTwoBatch(heights, worth, laid_out(discount, bounds), laid_out(decay, bounds), bounds)
-    weights = [weights_for(given, heights.size) for given in (discount, decay)]
+        return RankTwoBatch(heights, worth, laid_out(discount, bounds), laid_out(position_weights, bounds), bounds)
+    weights = [weights_for(given, heights.size) for given in (discount, position_weights)]
     positions = min(max(part.size for part in weights), heights.size)
     a, c = (np.pad(part[:positions], (0, positions - part[:positions].size)) for part in weights)
     return RankTwoAssignment(heights, worth, a, c)
 
 
 @overload
-def pattern_ranking(
-    scores: ArrayLike, relevance: ArrayLike, loss: GainTable | RelevanceLoss | str, *, decay: ArrayLike | Weights
-) -> PatternRanking: ...
+def relevance_ranking(
+    scores: ArrayLike,
+    relevance: ArrayLike,
+    loss: GainTable | RelevanceLoss | str,
+    *,
+    position_weights: ArrayLike | Weights,
+) -> RelevanceRanking: ...
 @overload
-def pattern_ranking(
+def relevance_ranking(
     scores: ArrayLike,
     relevance: ArrayLike,
     loss: GainTable | RelevanceLoss | str,
     *,
-    decay: ArrayLike | Weights,
+    position_weights: ArrayLike | Weights,
     offsets: ArrayLike | Ints,
-) -> PatternBatch: ...
-def pattern_ranking(
+) -> RelevanceBatch: ...
+def relevance_ranking(
     scores: ArrayLike,
     relevance: ArrayLike,
     loss: GainTable | RelevanceLoss | str,
     *,
-    decay: ArrayLike | Weights,
+    position_weights: ArrayLike | Weights,
     offsets: ArrayLike | Ints | None = None,
-) -> PatternRanking | PatternBatch:
+) -> RelevanceRanking | RelevanceBatch:
     """The problem of one query, or with `offsets` of many: max over orders of r(y)ᵀ scores - gain(y).
 
     gain is the measure itself, so the loss of a margin is this maximum, plus the best gain, less the reference's r(y)ᵀ
@@ -153,16 +158,21 @@ def pattern_ranking(
         relevance: (n,) its grade. Losses that are not graded (AUC, AP, RR, P) take grades above 0 as relevant.
         loss: the gains: a name ("AUC", "AP", "RR@10", "nDCG@10", "P@5", "ERR"), a loss such as
             `TableLoss`, or a `GainTable`.
-        decay: position weights of the scores, non-increasing: an array (zero beyond its end), or a function from n to
+        position_weights: position weights of the scores, non-increasing: an array (zero beyond its end), or a function
+        from n to
             one.
         offsets: (m + 1,) rows offsets[q] : offsets[q + 1] of scores and relevance belong to query q.
 
     Raises:
-        InvalidProblem: a number is NaN or infinite, lengths do not fit, weights increase, no loss has this name.
+        InvalidProblemError: a number is NaN or infinite, lengths do not fit, weights increase, no loss has this name.
     """
     heights, grades, bounds = laid_flat(scores, relevance, offsets)
     batch = stated_batch(
-        heights, grades, bounds, loss, FeatureMap(POSITIONAL, finite("decay", laid_out(decay, bounds), 1))
+        heights,
+        grades,
+        bounds,
+        loss,
+        FeatureMap(POSITIONAL, finite("position_weights", laid_out(position_weights, bounds), 1)),
     )
     return batch[0] if offsets is None else batch
 
@@ -171,21 +181,21 @@ def laid_flat(scores: ArrayLike, relevance: ArrayLike, offsets: ArrayLike | Ints
     """Scores, grades and offsets, of a single query too."""
     heights, grades = finite("scores", scores, 1), finite("relevance", relevance, 1)
     if heights.size != grades.size:
-        raise InvalidProblem(f"scores ({heights.size}) and relevance ({grades.size}) need one entry a document")
+        raise InvalidProblemError(f"scores ({heights.size}) and relevance ({grades.size}) need one entry a document")
     if not heights.size:
-        raise InvalidProblem("a ranking needs one document at least")
+        raise InvalidProblemError("a ranking needs one document at least")
     bounds = [0, heights.size] if offsets is None else offsets
     return heights, grades, offsets_of("offsets", np.asarray(bounds), heights.size)
 
 
 def stated_batch(
     scores: Floats, relevance: Floats, offsets: Ints, loss: GainTable | RelevanceLoss | str, feature_map: FeatureMap
-) -> PatternBatch:
+) -> RelevanceBatch:
     """The batch of a loss under a feature map."""
     if isinstance(loss, GainTable):
-        return PatternBatch(scores, relevance, feature_map, loss, offsets)
+        return RelevanceBatch(scores, relevance, feature_map, loss, offsets)
     gains = get_relevance_loss(loss).gain_table(relevance, offsets)
-    return PatternBatch(scores, grade_classes(relevance, loss), feature_map, gains, offsets)
+    return RelevanceBatch(scores, grade_classes(relevance, loss), feature_map, gains, offsets)
 
 
 def grade_classes(relevance: Floats, loss: GainTable | RelevanceLoss | str) -> Floats:
@@ -196,8 +206,8 @@ def grade_classes(relevance: Floats, loss: GainTable | RelevanceLoss | str) -> F
 
 @overload
 def pairwise_ranking(
-    scores: ArrayLike, relevance: ArrayLike, loss: GainTable | RelevanceLoss | str = "AUC", *, strength: float = 1.0
-) -> PatternRanking: ...
+    scores: ArrayLike, relevance: ArrayLike, loss: GainTable | RelevanceLoss | str = "AUC", *, scale: float = 1.0
+) -> RelevanceRanking: ...
 @overload
 def pairwise_ranking(
     scores: ArrayLike,
@@ -205,30 +215,32 @@ def pairwise_ranking(
     loss: GainTable | RelevanceLoss | str = "AUC",
     *,
     offsets: ArrayLike | Ints,
-    strength: float = 1.0,
-) -> PatternBatch: ...
+    scale: float = 1.0,
+) -> RelevanceBatch: ...
 def pairwise_ranking(
     scores: ArrayLike,
     relevance: ArrayLike,
     loss: GainTable | RelevanceLoss | str = "AUC",
     *,
     offsets: ArrayLike | Ints | None = None,
-    strength: float = 1.0,
-) -> PatternRanking | PatternBatch:
+    scale: float = 1.0,
+) -> RelevanceRanking | RelevanceBatch:
     """The problem of one query, or with `offsets` of many: max over orders of r(y)ᵀ scores - gain(y).
 
     Args:
-        scores, relevance, loss, offsets: as in `pattern_ranking`. Pairs are of a relevant document and another, and of
+        scores, relevance, loss, offsets: as in `relevance_ranking`. Pairs are of a relevant document and another, and
+        of
             any two unequal grades where the loss is graded.
-        strength: κ times the number of pairs; a query without pairs has κ = 0.
+        scale: κ times the number of pairs; a query without pairs has κ = 0.
 
     Raises:
-        InvalidProblem: a number is NaN or infinite, lengths do not fit, no loss has this name, strength is no number
+        InvalidProblemError: a number is NaN or infinite, lengths do not fit, no loss has this name, strength is no
+        number
             from 0 on.
     """
     heights, grades, bounds = laid_flat(scores, relevance, offsets)
     pairs = unequal_pairs(grade_classes(grades, loss), bounds)
-    kappa: Floats = np.divide(strength_of(strength), pairs, out=np.zeros(pairs.size), where=pairs > 0)
+    kappa: Floats = np.divide(strength_of(scale), pairs, out=np.zeros(pairs.size), where=pairs > 0)
     batch = stated_batch(heights, grades, bounds, loss, FeatureMap(PAIRWISE, kappa))
     return batch[0] if offsets is None else batch
 
@@ -239,9 +251,9 @@ def first_relevant_ranking(
     relevance: ArrayLike,
     loss: GainTable | RelevanceLoss | str = "RR",
     *,
-    strength: float = 1.0,
+    scale: float = 1.0,
     shared: bool = False,
-) -> PatternRanking: ...
+) -> RelevanceRanking: ...
 @overload
 def first_relevant_ranking(
     scores: ArrayLike,
@@ -249,36 +261,37 @@ def first_relevant_ranking(
     loss: GainTable | RelevanceLoss | str = "RR",
     *,
     offsets: ArrayLike | Ints,
-    strength: float = 1.0,
+    scale: float = 1.0,
     shared: bool = False,
-) -> PatternBatch: ...
+) -> RelevanceBatch: ...
 def first_relevant_ranking(
     scores: ArrayLike,
     relevance: ArrayLike,
     loss: GainTable | RelevanceLoss | str = "RR",
     *,
     offsets: ArrayLike | Ints | None = None,
-    strength: float = 1.0,
+    scale: float = 1.0,
     shared: bool = False,
-) -> PatternRanking | PatternBatch:
+) -> RelevanceRanking | RelevanceBatch:
     """The problem of one query, or with `offsets` of many: max over orders of r(y)ᵀ scores - gain(y).
 
     Args:
-        scores, relevance, loss, offsets: as in `pattern_ranking`; relevant are grades above 0, for graded losses too.
-        strength: what each document above the first relevant one has in r.
+        scores, relevance, loss, offsets: as in `relevance_ranking`; relevant are grades above 0, for graded losses too.
+        scale: what each document above the first relevant one has in r.
         shared: whether the strength is divided by the number of others n₋ of the query, so that r is of the size that
             it has under the pairwise map.
 
     A query without relevant documents has r = 0.
 
     Raises:
-        InvalidProblem: a number is NaN or infinite, lengths do not fit, no loss has this name, strength is no number
+        InvalidProblemError: a number is NaN or infinite, lengths do not fit, no loss has this name, strength is no
+        number
             from 0 on.
     """
     heights, grades, bounds = laid_flat(scores, relevance, offsets)
     good = np.add.reduceat(relevant(grades), bounds[:-1])
     others = np.diff(bounds) - good
-    whole = strength_of(strength)
+    whole = strength_of(scale)
     weight = np.where(good > 0, whole / np.maximum(others, 1.0) if shared else whole, 0.0)
     batch = stated_batch(heights, grades, bounds, loss, FeatureMap(FIRST, weight))
     return batch[0] if offsets is None else batch

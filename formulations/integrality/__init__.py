@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from formulations.registry import member
 
 if TYPE_CHECKING:
-    from formulations.integrality.checker import confirm as confirm
+    from formulations.integrality.checker import check_evidence as check_evidence
     from formulations.integrality.evidence import Proof as Proof
     from formulations.integrality.evidence import Undecided as Undecided
     from formulations.integrality.evidence import Witness as Witness
@@ -33,7 +33,7 @@ WORDS = {
     "Proof": "formulations.integrality.evidence:Proof",
     "Undecided": "formulations.integrality.evidence:Undecided",
     "Witness": "formulations.integrality.evidence:Witness",
-    "confirm": "formulations.integrality.checker:confirm",
+    "check_evidence": "formulations.integrality.checker:check_evidence",
     "proof_of": "formulations.integrality.proofs:proof_of",
     "verify_integrality": "formulations.integrality.verify:verify_integrality",
 }

@@ -1,6 +1,6 @@
 """Evidence checked against the matrix alone: nothing here knows how it was found.
 
-Every claim is recomputed, in integers. What is false raises `Refuted` and says where.
+Every claim is recomputed, in integers. What is false raises `CertificateError` and says where.
 
 A claim that limits on prefixes over disjoint groups are whole for this objective, checked on the numbers alone.
 
@@ -21,7 +21,7 @@ from scipy.sparse import csc_array, csr_array
 from scipy.sparse.csgraph import connected_components
 
 from formulations.arrays import Ints
-from formulations.errors import Refuted
+from formulations.errors import CertificateError
 from formulations.integrality.determinant import entries_of, rank, sparse_determinant
 from formulations.integrality.evidence import (
     Colouring,
@@ -55,21 +55,23 @@ from formulations.problems.program import Program
 
 
 def confirm_prefix_groups(statement: Statement, evidence: PrefixGroups) -> None:
-    """Raise `Refuted` where the hypotheses of the theorem do not hold (`prefix_groups`)."""
+    """Raise `CertificateError` where the hypotheses of the theorem do not hold (`prefix_groups`)."""
     program = statement.program
     if program is None or not program.objective.any():
-        raise Refuted("a matrix or a set alone has no objective, and it is of its objective that the proof speaks")
+        raise CertificateError(
+            "a matrix or a set alone has no objective, and it is of its objective that the proof speaks"
+        )
     k = evidence.positions
     cells = statement.matrix.shape[1]
     if not is_whole(k) or k < 1 or cells % k or cells // k < k:
-        raise Refuted(f"{cells} columns are not the cells of {k!r} positions and as many documents or more")
+        raise CertificateError(f"{cells} columns are not the cells of {k!r} positions and as many documents or more")
     n = cells // k
     if (program.lower != 0).any() or (program.upper != 1).any():
-        raise Refuted("a cell has limits other than 0 and 1")
+        raise CertificateError("a cell has limits other than 0 and 1")
     group = indices(evidence.group, n, "the group of each document")
     order = indices(evidence.order, n, "the order of the documents")
     if group.shape != (n,) or order.shape != (n,) or np.unique(order).size != n:
-        raise Refuted(f"the proof does not name each of {n} documents once")
+        raise CertificateError(f"the proof does not name each of {n} documents once")
     _check_rows(statement.matrix, program, group, k, n)
     _check_profits(program, group, order, k, n)
 
@@ -81,38 +83,38 @@ def _check_rows(matrix: csr_array, program: Program, group: Ints, k: int, n: int
     for row, (low, high) in enumerate(zip(program.row_lower.tolist(), program.row_upper.tolist(), strict=True)):
         part = slice(matrix.indptr[row], matrix.indptr[row + 1])
         if (matrix.data[part] != 1).any():
-            raise Refuted(f"row {row} has a coefficient other than 1")
+            raise CertificateError(f"row {row} has a coefficient other than 1")
         said = {(int(cell) // n, int(cell) % n) for cell in matrix.indices[part]}
         positions, documents = {p for p, _ in said}, frozenset(d for _, d in said)
         if len(said) != len(positions) * len(documents):
-            raise Refuted(f"row {row} counts other documents at one position than at another")
+            raise CertificateError(f"row {row} counts other documents at one position than at another")
         if not said:
             if low > 0 or high < 0:
-                raise Refuted(f"row {row} has no cells and cannot hold")
+                raise CertificateError(f"row {row} has no cells and cannot hold")
             continue
         if high <= 1 and len(positions) == k:
             once |= documents
         if len(documents) == n:
             if not low <= len(positions) <= high:
-                raise Refuted(f"row {row} cannot hold")
+                raise CertificateError(f"row {row} cannot hold")
             if len(positions) == 1 and low == high == 1:
                 filled |= positions
             continue
         if len(documents) == 1 and len(positions) == k and low <= 0 and high == 1:
             continue
         if members[int(group[min(documents)])] != documents:
-            raise Refuted(f"row {row} counts no whole group: groups overlap, or are none")
+            raise CertificateError(f"row {row} counts no whole group: groups overlap, or are none")
         first, last = min(positions), max(positions)
         together = len(positions) == last - first + 1
         if not together or not (first == 0 or first == last or (last == k - 1 and k == n)):
-            raise Refuted(f"row {row} limits positions that are neither a prefix nor one position")
+            raise CertificateError(f"row {row} limits positions that are neither a prefix nor one position")
     if len(filled) < k or len(once) < n:
-        raise Refuted("a position may stay empty, or a document be placed twice")
+        raise CertificateError("a position may stay empty, or a document be placed twice")
 
 
 def _check_profits(program: Program, group: Ints, order: Ints, k: int, n: int) -> None:
     """In the order claimed no difference of neighbouring positions rises inside a group."""
-    sign = 1 if program.maximises else -1
+    sign = 1 if program.is_maximization else -1
     ratios = [value.as_integer_ratio() for value in program.objective.tolist()]
     shared = max(below for _, below in ratios)
     profit: Any = np.array([sign * above * (shared // below) for above, below in ratios], dtype=object).reshape(k, n)
@@ -122,13 +124,13 @@ def _check_profits(program: Program, group: Ints, order: Ints, k: int, n: int) -
         rising = (step[:-1] < step[1:]) & (group[order][:-1] == group[order][1:])
         if rising.any():
             j = int(rising.argmax())
-            raise Refuted(
+            raise CertificateError(
                 f"the profits are of another kind: from position {p} to {p + 1} document {order[j + 1]} loses more "
                 f"than document {order[j]} of its group, which is said to come first"
             )
     # A group must come in one piece, or its documents are compared in part only.
     if (np.diff(group[order]) != 0).sum() + 1 != np.unique(group).size:
-        raise Refuted("the order does not name group after group")
+        raise CertificateError("the order does not name group after group")
 
 
 LARGEST_ENUMERATED = 12
@@ -141,27 +143,27 @@ LARGEST_SUM = 2.0**52
 
 
 def confirm_witness(statement: Statement, witness: Witness) -> None:
-    """Raises `Refuted` where a claim of the witness is false."""
+    """Raises `CertificateError` where a claim of the witness is false."""
     matrix = statement.matrix
     rows, columns = (
         _lines(named, size, kind)
         for named, size, kind in ((witness.rows, matrix.shape[0], "row"), (witness.columns, matrix.shape[1], "column"))
     )
     if len(rows) != len(columns) or not rows:
-        raise Refuted(f"{len(rows)} rows and {len(columns)} columns make no square submatrix")
+        raise CertificateError(f"{len(rows)} rows and {len(columns)} columns make no square submatrix")
     part = matrix[rows][:, columns]
     entries = entries_of(part)
     if not _plain_entries(witness.entries) or witness.entries != entries:
-        raise Refuted("the entries are not those of the matrix")
+        raise CertificateError("the entries are not those of the matrix")
     if labels(witness.row_names, "the names of rows") != tuple(map(statement.row_name, rows)):
-        raise Refuted("the rows have other names")
+        raise CertificateError("the rows have other names")
     if labels(witness.column_names, "the names of columns") != tuple(map(statement.column_name, columns)):
-        raise Refuted("the columns have other names")
+        raise CertificateError("the columns have other names")
     found = sparse_determinant(entries, len(rows))
     if found != exact_number(witness.determinant, "the determinant"):
-        raise Refuted(f"the determinant is said to be {witness.determinant}, and is {found}")
+        raise CertificateError(f"the determinant is said to be {witness.determinant}, and is {found}")
     if found in (-1, 0, 1):
-        raise Refuted(f"the determinant is {found}: that refutes nothing")
+        raise CertificateError(f"the determinant is {found}: that refutes nothing")
     if flag(witness.minimal, "whether the witness is minimal") and len(rows) > 1:
         _confirm_minimal(part, abs(found) == 2)
     if witness.vertex is not None:
@@ -171,9 +173,9 @@ def confirm_witness(statement: Statement, witness: Witness) -> None:
 
 def _lines(named: Any, size: int, kind: str) -> list[int]:
     if not isinstance(named, tuple) or not all(map(is_whole, named)):
-        raise Refuted(f"the {kind}s of the witness are no tuple of whole numbers")
+        raise CertificateError(f"the {kind}s of the witness are no tuple of whole numbers")
     if len(set(named)) != len(named) or not all(0 <= line < size for line in named):
-        raise Refuted(f"the witness names a {kind} twice, or one that does not exist")
+        raise CertificateError(f"the witness names a {kind} twice, or one that does not exist")
     return list(named)
 
 
@@ -194,12 +196,12 @@ def _confirm_minimal(submatrix: csr_array, of_two: bool) -> None:
     but the whole has signs as Ghouila-Houri asks."""
     size = submatrix.shape[0]
     if (np.abs(submatrix.data[submatrix.data != 0]) != 1).any():
-        raise Refuted("an entry of the witness refutes alone: it is not minimal")
+        raise CertificateError("an entry of the witness refutes alone: it is not minimal")
     held = submatrix != 0
     if of_two and (held.sum(axis=0) == 2).all() and (held.sum(axis=1) == 2).all():
         return
     if size > LARGEST_ENUMERATED:
-        raise Refuted(f"that no part of {size} rows is smaller cannot be confirmed")
+        raise CertificateError(f"that no part of {size} rows is smaller cannot be confirmed")
     part, half = submatrix.toarray(), size // 2
     first, second = (np.array(list(product((-1, 0, 1), repeat=width))) for width in (half, size - half))
     sums = second @ part[half:]
@@ -209,41 +211,41 @@ def _confirm_minimal(submatrix: csr_array, of_two: bool) -> None:
         good = (np.abs(signs @ part[:half] + sums) <= 1).all(axis=1)
         known[place[good] + int((signs != 0) @ (1 << np.arange(half)))] = True
     if not known[:-1].all():
-        raise Refuted("rows of the witness can be left out: it is not minimal")
+        raise CertificateError("rows of the witness can be left out: it is not minimal")
 
 
 def _confirm_vertex(program: Program | None, vertex: Vertex) -> None:
     """x is feasible and fractional, the limits tight at it determine it, and their normals add up to the objective."""
     if program is None:
-        raise Refuted("a bare matrix has no feasible set to have a vertex")
+        raise CertificateError("a bare matrix has no feasible set to have a vertex")
     shape = program.objective.shape
     x, unit = whole_array(vertex.numerators, shape, "the vertex"), vertex.denominator
     given = whole_array(vertex.objective, shape, "the objective of the vertex")
     if not is_whole(unit) or not 2 <= unit < LARGEST_NUMERATOR or not (x % unit).any():
-        raise Refuted("the vertex is no fractional point")
+        raise CertificateError("the vertex is no fractional point")
     if x.max() >= LARGEST_NUMERATOR or x.min() <= -LARGEST_NUMERATOR:
-        raise Refuted("the vertex has numerators too large to be checked")
+        raise CertificateError("the vertex has numerators too large to be checked")
     if (program.matrix.data != np.round(program.matrix.data)).any():
-        raise Refuted("the vertex of a matrix with broken entries cannot be confirmed")
+        raise CertificateError("the vertex of a matrix with broken entries cannot be confirmed")
     limits = np.concatenate([program.row_lower, program.row_upper, program.lower, program.upper])
     limits = np.abs(limits[np.isfinite(limits)])
     reached = max(float((abs(program.matrix) @ np.abs(x)).max(initial=0.0)), float(limits.max(initial=0.0)) * unit)
     if reached >= LARGEST_SUM:
-        raise Refuted("the vertex leads to numbers too large to be checked")
+        raise CertificateError("the vertex leads to numbers too large to be checked")
     matrix = program.matrix.astype(np.int64)
     outward = []
     for held, low, high in ((matrix @ x, program.row_lower, program.row_upper), (x, program.lower, program.upper)):
         if (held < low * unit).any() or (held > high * unit).any():
-            raise Refuted("the vertex breaks a constraint")
+            raise CertificateError("the vertex breaks a constraint")
         outward.append(((held == low * unit), (held == high * unit)))
     (row_low, row_high), (low_, high_) = outward
     objective = matrix.T @ (row_high.astype(np.int64) - row_low) + high_.astype(np.int64) - low_
     if (given != objective).any():
-        raise Refuted("the objective is not the sum of the outward normals at the vertex")
+        raise CertificateError("the objective is not the sum of the outward normals at the vertex")
     free = np.flatnonzero(~(low_ | high_))
     tight = matrix[np.flatnonzero(row_low | row_high)][:, free].toarray()
     if rank(np.unique(tight, axis=0)) != free.size:
-        raise Refuted("the point is feasible, but it is no vertex")
+        raise CertificateError("the point is feasible, but it is no vertex")
 
 
 KINDS = {
@@ -255,11 +257,11 @@ MOST_CELLS, MOST_ROWS = 2**28, 20
 """Larger 2-sums are not written out, sets of more rows not gone through."""
 
 
-def confirm(problem: csr_array | ArrayLike | Any, evidence: Proof | Witness | Undecided) -> str | None:
+def check_evidence(problem: csr_array | ArrayLike | Any, evidence: Proof | Witness | Undecided) -> str | None:
     """The kind of a proof that holds, "witness" for a witness that holds, None for what claims nothing.
 
-    Raises `Refuted` where a claim is false of this problem's matrix, or is not made of what such claims are made of;
-    `InvalidProblem` where limits are not whole.
+    Raises `CertificateError` where a claim is false of this problem's matrix, or is not made of what such claims are
+    made of; `InvalidProblemError` where limits are not whole.
     """
     statement = stated(problem)
     record(evidence, (Proof, Witness, Undecided), "what is said of the matrix")
@@ -274,13 +276,13 @@ def confirm(problem: csr_array | ArrayLike | Any, evidence: Proof | Witness | Un
         if evidence.kind != "prefix groups" or flag(
             evidence.transposed, "whether the proof is of the transposed matrix"
         ):
-            raise Refuted(f"the proof is said to be {evidence.kind!r}, but its evidence is 'prefix groups'")
+            raise CertificateError(f"the proof is said to be {evidence.kind!r}, but its evidence is 'prefix groups'")
         confirm_prefix_groups(statement, evidence.evidence)
         return "prefix groups"
     try:
         return _confirm_proof(statement.matrix, evidence)
     except RecursionError:
-        raise Refuted("the proof has parts within parts without end, or too many to be checked") from None
+        raise CertificateError("the proof has parts within parts without end, or too many to be checked") from None
 
 
 def _confirm_proof(matrix: csr_array, proof: Proof) -> str:
@@ -288,7 +290,7 @@ def _confirm_proof(matrix: csr_array, proof: Proof) -> str:
     record(proof, Proof, "a part of the proof")
     _check_frame(matrix, proof)
     if (np.abs(matrix.data) != 1).any():
-        raise Refuted("the matrix has an entry other than -1, 0 and 1")
+        raise CertificateError("the matrix has an entry other than -1, 0 and 1")
     evidence = proof.evidence
     transposed = flag(proof.transposed, "whether the proof is of the transposed matrix")
     if isinstance(evidence, Parts):
@@ -302,13 +304,13 @@ def _confirm_proof(matrix: csr_array, proof: Proof) -> str:
         turned = csr_array(matrix.T) if transposed else matrix
         next(check for form, check in CHECKS.items() if isinstance(evidence, form))(turned, evidence)
     if not isinstance(proof.kind, str) or kind != proof.kind:
-        raise Refuted(f"the proof is said to be {proof.kind!r}, but its evidence is {kind!r}")
+        raise CertificateError(f"the proof is said to be {proof.kind!r}, but its evidence is {kind!r}")
     return kind
 
 
 def _check_frame(matrix: csr_array, proof: Proof) -> None:
     if not isinstance(proof.shape, tuple) or not all(map(is_whole, proof.shape)) or proof.shape != matrix.shape:
-        raise Refuted(f"the proof is for a matrix of shape {proof.shape}, not {matrix.shape}")
+        raise CertificateError(f"the proof is for a matrix of shape {proof.shape}, not {matrix.shape}")
 
 
 def _confirm_parts(matrix: csr_array, evidence: Parts) -> list[str]:
@@ -331,33 +333,33 @@ def _confirm_parts(matrix: csr_array, evidence: Parts) -> list[str]:
         together = np.sort(np.concatenate([*claimed, np.zeros(0, dtype=np.int64)]))
         uncovered = together.shape != names.shape or (together != names).any()
         if uncovered and (left.nnz or parts):
-            raise Refuted(f"the parts do not cover each remaining {'column' if axis else 'row'} once")
+            raise CertificateError(f"the parts do not cover each remaining {'column' if axis else 'row'} once")
     kinds = []
     for (inner, across), part in zip(parts, evidence.parts, strict=True):
         block = csr_array(matrix[inner][:, across])
         covered += block.nnz
         kinds.append(_confirm_proof(block, part.proof))
     if covered != left.nnz:
-        raise Refuted("entries outside the parts remain, so the parts are no separate blocks")
+        raise CertificateError("entries outside the parts remain, so the parts are no separate blocks")
     return kinds
 
 
 def _confirm_two_sum(matrix: csr_array, evidence: TwoSum) -> list[str]:
     height, width = matrix.shape
     if height * width > MOST_CELLS:
-        raise Refuted(f"a 2-sum of {height} × {width} entries is too large to be checked")
+        raise CertificateError(f"a 2-sum of {height} × {width} entries is too large to be checked")
     dense = matrix.toarray()
     own = indices(evidence.columns, width, "the columns of a 2-sum")
     first = np.isin(np.arange(height), indices(evidence.rows, height, "the rows of a 2-sum"))
     left = np.isin(np.arange(width), own)
     row, column = one_of(evidence.row, height, "the row of a 2-sum"), one_of(evidence.column, width, "its column")
     if not first[row] or left[column]:
-        raise Refuted("the row and column of a 2-sum lie on the wrong sides")
+        raise CertificateError("the row and column of a 2-sum lie on the wrong sides")
     if dense[~first][:, left].any():
-        raise Refuted("the parts of a 2-sum meet in more than a row and a column")
+        raise CertificateError("the parts of a 2-sum meet in more than a row and a column")
     through = np.outer(dense[first, column], dense[row, ~left])
     if abs(dense[row, column]) != 1 or (dense[first][:, ~left] * dense[row, column] != through).any():
-        raise Refuted("the parts of a 2-sum do not meet in the product of a column and a row")
+        raise CertificateError("the parts of a 2-sum do not meet in the product of a column and a row")
     left[column], second = True, ~first
     second[row] = True
     right = ~np.isin(np.arange(left.size), own)
@@ -375,46 +377,48 @@ def _confirm_removal(matrix: csr_array, held: list[Any], removal: Removal) -> No
     other = np.flatnonzero(held[1 - axis])
     lines = csr_array((matrix.T if axis else matrix)[:, other])
     if np.unique(dropped).size != dropped.size or partner.shape != dropped.shape or not held[axis][dropped].all():
-        raise Refuted(f"a {what} is left out twice")
+        raise CertificateError(f"a {what} is left out twice")
     alone = partner < 0
     many = np.flatnonzero(alone & (np.diff(lines.indptr)[dropped] > 1))
     if many.size:
-        raise Refuted(f"{what} {dropped[many[0]]} is left out with more than one entry")
+        raise CertificateError(f"{what} {dropped[many[0]]} is left out with more than one entry")
     held[axis][dropped] = False
     twins, images = lines[dropped[~alone]], lines[partner[~alone]]
     if not held[axis][partner[~alone]].all():
-        raise Refuted(f"a {what} is left out for another that is left out as well")
+        raise CertificateError(f"a {what} is left out for another that is left out as well")
     apart = (abs(twins - images).sum(axis=1) != 0) & (abs(twins + images).sum(axis=1) != 0)
     if apart.any():
-        raise Refuted(f"{what} {dropped[~alone][apart.argmax()]} is left out, but is not ± its partner")
+        raise CertificateError(f"{what} {dropped[~alone][apart.argmax()]} is left out, but is not ± its partner")
 
 
 def _colouring(matrix: csr_array, evidence: Colouring) -> None:
     columns = csc_array(matrix)
     count = np.diff(columns.indptr)
     if (count > 2).any():
-        raise Refuted(f"column {count.argmax()} has {count.max()} entries: two classes of rows prove nothing")
+        raise CertificateError(f"column {count.argmax()} has {count.max()} entries: two classes of rows prove nothing")
     side = _two_values(evidence.side, matrix.shape[0], "class")
     first = columns.indptr[np.flatnonzero(count == 2)]
     rows, data = columns.indices, columns.data
     wrong = (data[first] == data[first + 1]) == (side[rows[first]] == side[rows[first + 1]])
     if wrong.any():
         place = first[wrong.argmax()]
-        raise Refuted(f"rows {rows[place]} and {rows[place + 1]} are in the wrong classes for a column they share")
+        raise CertificateError(
+            f"rows {rows[place]} and {rows[place + 1]} are in the wrong classes for a column they share"
+        )
 
 
 def _row_order(matrix: csr_array, evidence: RowOrder) -> None:
     rows = matrix.shape[0]
     order = whole_array(evidence.order, (rows,), "the order of rows")
     if (np.sort(order) != np.arange(rows)).any():
-        raise Refuted("the order does not hold every row once")
+        raise CertificateError("the order does not hold every row once")
     columns = csc_array(csr_array(matrix[order]))
     columns.sort_indices()
     for column in np.flatnonzero(np.diff(columns.indptr)):
         held = slice(columns.indptr[column], columns.indptr[column + 1])
         place, data = columns.indices[held], columns.data[held]
         if place[-1] - place[0] + 1 != place.size or (data != data[0]).any():
-            raise Refuted(f"the entries of column {column} are not consecutive, or not of one sign")
+            raise CertificateError(f"the entries of column {column} are not consecutive, or not of one sign")
 
 
 def _laminar(matrix: csr_array, evidence: Families) -> None:
@@ -427,7 +431,7 @@ def _laminar(matrix: csr_array, evidence: Families) -> None:
             held = slice(matrix.indptr[row], matrix.indptr[row + 1])
             columns, data = matrix.indices[held], matrix.data[held]
             if columns.size and ((data != data[0]).any() or (inside[columns] != inside[columns[0]]).any()):
-                raise Refuted(f"row {row} is no set, or crosses another set of its family")
+                raise CertificateError(f"row {row} is no set, or crosses another set of its family")
             inside[columns] = row
 
 
@@ -436,10 +440,10 @@ def _tree(matrix: csr_array, evidence: Tree) -> None:
     nodes = rows + 1
     tail, head = (indices(ends, nodes, "the ends of a tree's arcs") for ends in (evidence.tail, evidence.head))
     if tail.shape != (rows,) or head.shape != (rows,):
-        raise Refuted("the tree has not one arc for each row")
+        raise CertificateError("the tree has not one arc for each row")
     graph = csr_array((np.ones(rows), (tail, head)), (nodes, nodes))
     if connected_components(graph, directed=False)[0] != 1:
-        raise Refuted("the arcs form no tree")
+        raise CertificateError("the arcs form no tree")
     arc = np.arange(rows)
     ends = csr_array((np.repeat([-1.0, 1.0], rows), (np.r_[tail, head], np.r_[arc, arc])), (nodes, rows))
     left = csr_array((ends @ matrix).T)  # where the arcs of a column, taken with their signs, begin and end
@@ -450,26 +454,26 @@ def _tree(matrix: csr_array, evidence: Tree) -> None:
     steps = abs(left).max(axis=1).toarray().ravel()
     broken = filled & ((total != 2) | (steps != 1)) | (met.max(axis=0).toarray().ravel() > 2)
     if broken.any():
-        raise Refuted(f"column {broken.argmax()} is no path in the tree")
+        raise CertificateError(f"column {broken.argmax()} is no path in the tree")
 
 
 def _signings(matrix: csr_array, evidence: Signings) -> None:
     rows = matrix.shape[0]
     if rows > MOST_ROWS:
-        raise Refuted(f"signs for all sets of {rows} rows are too many to be checked")
+        raise CertificateError(f"signs for all sets of {rows} rows are too many to be checked")
     signs = whole_array(evidence.signs, (2**rows, rows), "the signs of all sets of rows")
     chosen = (np.arange(2**rows)[:, None] >> np.arange(rows)) & 1
     if ((signs != chosen) & (signs != -chosen)).any():
-        raise Refuted("the signs of a set of rows are not ±1 on that set and 0 elsewhere")
+        raise CertificateError("the signs of a set of rows are not ±1 on that set and 0 elsewhere")
     sums = csr_array(matrix.T) @ signs.T.astype(np.float64)
     if (np.abs(sums) > 1).any():
-        raise Refuted("the signs of a set of rows leave a sum other than -1, 0 and 1 in a column")
+        raise CertificateError("the signs of a set of rows leave a sum other than -1, 0 and 1 in a column")
 
 
 def _two_values(values: Any, rows: int, name: str) -> Ints:
     labels = whole_array(values, (rows,), f"the {name} of each row")
     if not ((labels == 0) | (labels == 1)).all():
-        raise Refuted(f"each row needs a {name}, 0 or 1")
+        raise CertificateError(f"each row needs a {name}, 0 or 1")
     return labels
 
 

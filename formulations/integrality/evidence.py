@@ -4,7 +4,7 @@ A matrix is totally unimodular when each of its square submatrices has determina
 {x : b <= Ax <= c, l <= x <= u} is whole for all whole b, c, l, u, and of the matrices without rows to spare no others
 have this property [Hoffman and Kruskal, 1956].
 
-All arrays are read-only, all numbers exact; `confirm` checks each record from the matrix alone.
+All arrays are read-only, all numbers exact; `check_evidence` checks each record from the matrix alone.
 
 The record of a submatrix whose determinant is not -1, 0 or 1.
 """

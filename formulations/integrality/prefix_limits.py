@@ -70,7 +70,7 @@ class PrefixRows:
         return not ((self.lower_row[:, 1:-1] >= 0) | (self.upper_row[:, 1:-1] >= 0)).any()
 
     @classmethod
-    def of(cls, matrix: csr_array, low: Floats, high: Floats, k: int) -> PrefixRows | str:
+    def from_matrix(cls, matrix: csr_array, low: Floats, high: Floats, k: int) -> PrefixRows | str:
         """What the rows say; or why they say something else."""
         n, left = divmod(matrix.shape[1], k)
         if left or n < k:
@@ -186,11 +186,13 @@ def prefix_proof(statement: Statement) -> Proof | None:
         return None
     k, n = cells.shape
     rows = (
-        PrefixRows.of(statement.matrix, program.row_lower, program.row_upper, k) if (program.upper == 1).all() else ""
+        PrefixRows.from_matrix(statement.matrix, program.row_lower, program.row_upper, k)
+        if (program.upper == 1).all()
+        else ""
     )
     if isinstance(rows, str):
         return None
-    profit = (program.objective if program.maximises else -program.objective).reshape(k, n)
+    profit = (program.objective if program.is_maximization else -program.objective).reshape(k, n)
     order = common_order(profit, rows.group)
     if order is None:
         return None

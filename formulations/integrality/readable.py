@@ -1,7 +1,7 @@
 """What evidence is made of, before anything is done with it: arrays of whole numbers in range, and nothing else.
 
 A forger may put anything into a record: imaginary numbers whose absolute values are those asked for, -2**63, which is
-its own negative, masked arrays, a proof inside itself. What is read here is plain, or `Refuted`.
+its own negative, masked arrays, a proof inside itself. What is read here is plain, or `CertificateError`.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from typing import Any
 import numpy as np
 
 from formulations.arrays import Ints
-from formulations.errors import Refuted
+from formulations.errors import CertificateError
 
 
 def record(value: Any, kind: type | tuple[type, ...], name: str) -> Any:
     """`value`, if it is a record of this kind."""
     if not isinstance(value, kind):
-        raise Refuted(f"{name} is a {type(value).__name__} and no evidence of that")
+        raise CertificateError(f"{name} is a {type(value).__name__} and no evidence of that")
     return value
 
 
 def flag(value: Any, name: str) -> bool:
     if not isinstance(value, bool):
-        raise Refuted(f"{name} is neither True nor False")
+        raise CertificateError(f"{name} is neither True nor False")
     return value
 
 
@@ -36,20 +36,20 @@ def is_whole(value: Any) -> bool:
 def one_of(value: Any, size: int, name: str) -> int:
     """`value`, if it is a place among `size`."""
     if not (isinstance(value, int | np.integer) and not isinstance(value, bool) and 0 <= value < size):
-        raise Refuted(f"{name} is {value!r}, and there are {size}, counted from 0")
+        raise CertificateError(f"{name} is {value!r}, and there are {size}, counted from 0")
     return int(value)
 
 
 def exact_number(value: Any, name: str) -> int | Fraction:
     if not (is_whole(value) or type(value) is Fraction):
-        raise Refuted(f"{name} is a {type(value).__name__} and no exact number")
+        raise CertificateError(f"{name} is a {type(value).__name__} and no exact number")
     number: int | Fraction = value
     return number
 
 
 def labels(values: Any, name: str) -> tuple[str, ...]:
     if not (isinstance(values, tuple) and all(isinstance(value, str) for value in values)):
-        raise Refuted(f"{name} are no tuple of names")
+        raise CertificateError(f"{name} are no tuple of names")
     return values
 
 
@@ -58,25 +58,27 @@ def whole_array(values: Any, shape: tuple[int, ...], name: str) -> Ints:
     being one thing to one reader and another to the next."""
     if type(values) is not np.ndarray or values.dtype.kind not in "iu" or values.shape != shape:
         said = f"{values.dtype} of shape {values.shape}" if isinstance(values, np.ndarray) else "no array"
-        raise Refuted(f"{name} should be whole numbers of shape {shape}, but is a {type(values).__name__} ({said})")
+        raise CertificateError(
+            f"{name} should be whole numbers of shape {shape}, but is a {type(values).__name__} ({said})"
+        )
     plain = values.copy()
     if plain.dtype.kind == "u" and plain.size and int(plain.max()) > np.iinfo(np.int64).max:
-        raise Refuted(f"{name} has a number of more than 63 binary digits")
+        raise CertificateError(f"{name} has a number of more than 63 binary digits")
     return plain.astype(np.int64)
 
 
 def indices(values: Any, size: int, name: str, least: int = 0) -> Ints:
     """A plain vector of places among `size` (or down to `least`), any number of them."""
     if not isinstance(values, np.ndarray) or values.ndim != 1:
-        raise Refuted(f"{name} is no vector of whole numbers")
+        raise CertificateError(f"{name} is no vector of whole numbers")
     plain = whole_array(values, values.shape, name) if values.size else np.zeros(0, dtype=np.int64)
     if plain.size and not (least <= plain.min() and plain.max() < size):
-        raise Refuted(f"{name} names what does not exist: there are {size}, counted from 0")
+        raise CertificateError(f"{name} names what does not exist: there are {size}, counted from 0")
     return plain
 
 
 def items(values: Any, kind: type, name: str) -> list[Any]:
     """A tuple of records of one kind."""
     if not isinstance(values, tuple):
-        raise Refuted(f"{name} are no tuple")
+        raise CertificateError(f"{name} are no tuple")
     return [record(value, kind, f"one of {name}") for value in values]

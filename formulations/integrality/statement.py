@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, issparse
 
 from formulations.arrays import LARGEST, Floats
-from formulations.errors import InvalidProblem, Unsupported
+from formulations.errors import InvalidProblemError, UnsupportedProblemError
 from formulations.problems.program import Program
 
 
@@ -37,10 +37,10 @@ class Statement:
         return bool((held == np.floor(held)).all()) and self._broken_limit() is None
 
     def check_limits(self) -> None:
-        """Total unimodularity speaks of whole limits: raises `InvalidProblem` naming the first that is not."""
+        """Total unimodularity speaks of whole limits: raises `InvalidProblemError` naming the first that is not."""
         broken = self._broken_limit()
         if broken is not None:
-            raise InvalidProblem(
+            raise InvalidProblemError(
                 f"{broken}: vertices need not be whole then, whatever the matrix. Where coefficients are whole, round "
                 "the limit inwards, which keeps the same whole points; or ask about the matrix alone (of a set: "
                 "`program.matrix`)"
@@ -76,7 +76,9 @@ def stated(problem: csr_array | ArrayLike | Any) -> Statement:
     if not isinstance(program, Program):
         return Statement(_bare(problem), None)
     if program.hessian is not None:
-        raise Unsupported(f"{type(problem).__name__} cannot be restated as a linear program: its objective is curved")
+        raise UnsupportedProblemError(
+            f"{type(problem).__name__} cannot be restated as a linear program: its objective is curved"
+        )
     return Statement(_tidy(program.matrix), program)
 
 
@@ -95,18 +97,22 @@ def _bare(given: csr_array | ArrayLike) -> csr_array:
         try:
             array = np.asarray(given)
         except ValueError as error:
-            raise InvalidProblem(f"matrix cannot be read as an array: {error}; give rows of equal length") from None
+            raise InvalidProblemError(
+                f"matrix cannot be read as an array: {error}; give rows of equal length"
+            ) from None
         if array.shape == () or array.dtype == object:
-            raise InvalidProblem(
+            raise InvalidProblemError(
                 f"a {type(given).__name__} is no problem, set or matrix; give a form, a RankingSet (from cvxpy: "
                 "RankingSet.from_cvxpy), or rows of whole numbers"
             )
         shape, kind, data = array.shape, array.dtype, array
         given = array
     if len(shape) != 2 or 0 in shape:
-        raise InvalidProblem(f"matrix has shape {shape}, but needs two dimensions, one row and one column at least")
+        raise InvalidProblemError(
+            f"matrix has shape {shape}, but needs two dimensions, one row and one column at least"
+        )
     if kind.kind not in "biuf":
-        raise InvalidProblem(f"matrix holds {kind}, but needs real numbers; convert it to integers")
+        raise InvalidProblemError(f"matrix holds {kind}, but needs real numbers; convert it to integers")
     if not (np.abs(data.astype(np.float64)) <= LARGEST).all():
-        raise InvalidProblem("matrix holds a number that is not finite; remove the row or column that has it")
+        raise InvalidProblemError("matrix holds a number that is not finite; remove the row or column that has it")
     return _tidy(csr_array(given))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
-from formulations.errors import InvalidProblem
+from formulations.errors import InvalidProblemError
 from formulations.integrality.evidence import Proof, Undecided, Violator, Witness, broken_entry, witness
 from formulations.integrality.prefix_limits import prefix_proof
 from formulations.integrality.proofs import prove
@@ -18,7 +18,7 @@ from formulations.integrality.violators import fractional_vertex, searched
 
 
 def verify_integrality(
-    problem: csr_array | ArrayLike | Any, *, seed: int = 0, effort: int = 1
+    problem: csr_array | ArrayLike | Any, *, seed: int = 0, max_effort: int = 1
 ) -> Proof | Witness | Undecided:
     """Whether the constraint matrix is totally unimodular: proof, witness, or neither.
 
@@ -32,10 +32,10 @@ def verify_integrality(
     seed     of the search for witnesses; the same seed gives the same answer
     effort   how long to search for a witness where the quick proofs fail, in multiples of the usual
 
-    Always decided: at most two entries a column, or a row; at most ten rows or columns. `confirm` checks the answer.
-    Raises `InvalidProblem` for what is no matrix of finite numbers, for limits of a problem that are not whole, and for
-    a seed or an effort below 0; `Infeasible` for a set without a ranking, which has no vertices at all, naming
-    constraints that cannot hold together (its matrix can still be asked about: `program.matrix`).
+    Always decided: at most two entries a column, or a row; at most ten rows or columns. `check_evidence` checks the
+    answer. Raises `InvalidProblemError` for what is no matrix of finite numbers, for limits of a problem that are not
+    whole, and for a seed or an effort below 0; `InfeasibleError` for a set without a ranking, which has no vertices at
+    all, naming constraints that cannot hold together (its matrix can still be asked about: `program.matrix`).
 
     At most one document of each site in two positions; then at most one of each of three overlapping groups:
 
@@ -54,10 +54,12 @@ def verify_integrality(
       columns: column 0, column 2, column 4
       no fractional vertex of the problem itself is known
     """
-    asked: tuple[tuple[str, Any, int], ...] = (("seed", seed, 0), ("effort", effort, 0))
+    asked: tuple[tuple[str, Any, int], ...] = (("seed", seed, 0), ("effort", max_effort, 0))
     for name, value, least in asked:
         if not isinstance(value, Integral) or value < least:
-            raise InvalidProblem(f"{name} = {value!r} cannot lead the search; give a whole number, {least} or more")
+            raise InvalidProblemError(
+                f"{name} = {value!r} cannot lead the search; give a whole number, {least} or more"
+            )
     nonempty = getattr(problem, "check_nonempty", None)
     if callable(nonempty):
         nonempty()
@@ -68,7 +70,7 @@ def verify_integrality(
         quick = prove(statement.matrix)
         if not isinstance(quick, Proof):
             quick = prefix_proof(statement) or quick
-        found = quick if isinstance(quick, Proof) else searched(statement, quick, rng, effort)
+        found = quick if isinstance(quick, Proof) else searched(statement, quick, rng, max_effort)
     if isinstance(found, Violator):
-        return witness(statement, found, fractional_vertex(statement, found.columns, rng, effort))
+        return witness(statement, found, fractional_vertex(statement, found.columns, rng, max_effort))
     return found

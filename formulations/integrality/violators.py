@@ -34,7 +34,7 @@ from scipy.linalg import qr
 from scipy.sparse import csr_array
 
 from formulations.arrays import Floats, Ints, frozen
-from formulations.errors import SolverFailed
+from formulations.errors import SolverError
 from formulations.integrality.checker import LARGEST_ENUMERATED
 from formulations.integrality.decomposition import components
 from formulations.integrality.determinant import rank
@@ -168,7 +168,7 @@ class Polyhedron:
         for name, value in (("output_flag", False), ("presolve", "off"), ("solver", "simplex")):
             self.highs.setOptionValue(name, value)
         if self.highs.passModel(program) == highspy.HighsStatus.kError:
-            raise SolverFailed("HiGHS refuses the polyhedron")
+            raise SolverError("HiGHS refuses the polyhedron")
         self.every = np.arange(matrix.shape[1], dtype=np.int32)
 
     def vertex(self, cost: Floats) -> Floats | None:

@@ -27,7 +27,7 @@ from pathlib import Path
 import numpy as np
 from scipy.sparse import coo_array, csr_array
 
-from formulations.errors import InvalidProblem
+from formulations.errors import InvalidProblemError
 from formulations.problems.program import Block, Program
 
 BYTES = 1 << 28
@@ -38,7 +38,7 @@ INFINITE = 1e20
 
 
 def text_of(path: Path) -> str:
-    """The text of a file, unpacked where its name ends with .gz. Raises InvalidProblem for what is no text."""
+    """The text of a file, unpacked where its name ends with .gz. Raises InvalidProblemError for what is no text."""
     try:
         if path.suffix == ".gz":
             with gzip.open(path, "rb") as packed:
@@ -47,14 +47,14 @@ def text_of(path: Path) -> str:
             with path.open("rb") as plain:
                 content = plain.read(BYTES + 1)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise InvalidProblem(f"{path.name} is no gzip file, or a damaged one: {error}; pack it again") from None
+        raise InvalidProblemError(f"{path.name} is no gzip file, or a damaged one: {error}; pack it again") from None
     if len(content) > BYTES:
-        raise InvalidProblem(f"{path.name} has more than {BYTES} bytes; state the problem in Python")
+        raise InvalidProblemError(f"{path.name} has more than {BYTES} bytes; state the problem in Python")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise InvalidProblem(f"{path.name}, line {line} is no text: {error.reason}; save it as UTF-8") from None
+        raise InvalidProblemError(f"{path.name}, line {line} is no text: {error.reason}; save it as UTF-8") from None
 
 
 def number(word: str, place: str) -> float:
@@ -65,9 +65,9 @@ def number(word: str, place: str) -> float:
     try:
         value = float(word.replace("_", "?"))
     except ValueError:
-        raise InvalidProblem(f"{place}: {word[:40]!r} is no number") from None
+        raise InvalidProblemError(f"{place}: {word[:40]!r} is no number") from None
     if math.isnan(value):
-        raise InvalidProblem(f"{place}: {word[:40]!r} is no number")
+        raise InvalidProblemError(f"{place}: {word[:40]!r} is no number")
     return value
 
 
@@ -75,7 +75,7 @@ def number(word: str, place: str) -> float:
 class Collected:
     """A program being read. Entries that are told twice are refused by MPS and summed by LP."""
 
-    maximises: bool = False
+    is_maximization: bool = False
     columns: dict[str, int] = field(default_factory=dict)
     rows: dict[str, int] = field(default_factory=dict)
     objective: dict[int, float] = field(default_factory=dict)
@@ -105,13 +105,13 @@ class Collected:
         self.row_lower, self.row_upper = ([*map(_limit, limits)] for limits in (self.row_lower, self.row_upper))
         size, count = len(self.columns), len(self.row_lower)
         if not size:
-            raise InvalidProblem(f"{place} has no variables; a program needs one at least")
+            raise InvalidProblemError(f"{place} has no variables; a program needs one at least")
         told = (self.objective, self.entries, self.squares)
         if not all(math.isfinite(value) for part in told for value in part.values()):
-            raise InvalidProblem(f"{place} has an infinite coefficient; only limits may be infinite")
+            raise InvalidProblemError(f"{place} has an infinite coefficient; only limits may be infinite")
         least, most = (*self.lower.values(), *self.row_lower), (*self.upper.values(), *self.row_upper)
         if any(not low < math.inf for low in least) or any(not high > -math.inf for high in most):
-            raise InvalidProblem(f"{place} has a limit that nothing keeps: at least infinity, say; give numbers")
+            raise InvalidProblemError(f"{place} has a limit that nothing keeps: at least infinity, say; give numbers")
         objective, lower, upper = np.zeros(size), np.zeros(size), np.full(size, np.inf)
         for array, values in ((objective, self.objective), (lower, self.lower), (upper, self.upper)):
             array[list(values)] = list(values.values())
@@ -120,7 +120,7 @@ class Collected:
         hessian = _sparse(self.squares, (size, size)) if any(self.squares.values()) else None
         row_lower, row_upper = (np.array(limits, dtype=np.float64) for limits in (self.row_lower, self.row_upper))
         return Program(
-            objective, _sparse(self.entries, (count, size)), row_lower, row_upper, lower, upper, self.maximises,
+            objective, _sparse(self.entries, (count, size)), row_lower, row_upper, lower, upper, self.is_maximization,
             integer if integer.any() else None, _named(list(self.columns)), _named(list(self.rows)), hessian,
         )  # fmt: skip
 
@@ -167,14 +167,14 @@ class _Side:
 
 
 def read_lp(path: Path) -> Program:
-    """The program of an LP file. Raises InvalidProblem with file, line and cure for what is none."""
+    """The program of an LP file. Raises InvalidProblemError with file, line and cure for what is none."""
     sections: dict[str, list[tuple[str, str, int]]] = {}
     at = ""
     for place, line in enumerate(text_of(path).splitlines(), 1):
         bare = line.partition("\\")[0].strip()
         words = " ".join(bare.lower().split())
         if words in UNSUPPORTED:
-            raise InvalidProblem(
+            raise InvalidProblemError(
                 f"{path.name}, line {place} begins a section {bare!r}, which states no linear or quadratic program; "
                 "state what it says by rows and whole variables"
             )
@@ -188,7 +188,7 @@ def read_lp(path: Path) -> Program:
                     break
             else:
                 if not at:
-                    raise InvalidProblem(f"{path.name}, line {place} stands before maximize or minimize; begin so")
+                    raise InvalidProblemError(f"{path.name}, line {place} stands before maximize or minimize; begin so")
                 sections[at] += _tokens(bare, f"{path.name}, line {place}", place)
                 continue
             at = key
@@ -201,7 +201,7 @@ def read_lp(path: Path) -> Program:
             at = key
             sections.setdefault(at, [])
     if at != "end" or not {"max", "min"} & sections.keys():
-        raise InvalidProblem(f"{path.name} needs maximize or minimize and end; it was cut off, or is no LP file")
+        raise InvalidProblemError(f"{path.name} needs maximize or minimize and end; it was cut off, or is no LP file")
     return _Lp(path.name, sections).program()
 
 
@@ -210,13 +210,15 @@ def _tokens(text: str, place: str, line: int) -> list[tuple[str, str, int]]:
     while at < len(text.rstrip()):
         match = TOKEN.match(text, at)
         if match is None:
-            raise InvalidProblem(f"{place}: {text[at : at + 20].strip()!r} is no part of an LP file")
+            raise InvalidProblemError(f"{place}: {text[at : at + 20].strip()!r} is no part of an LP file")
         kind = str(match.lastgroup)
         word = match[kind]
         if kind == "name" and word.lower() in ("inf", "infinity"):
             kind = "number"
         if kind == "name" and word.lower() == "nan":
-            raise InvalidProblem(f"{place}: {word!r} is no number, and no name; write the number that it stands for")
+            raise InvalidProblemError(
+                f"{place}: {word!r} is no number, and no name; write the number that it stands for"
+            )
         found.append((kind, SIGNS.get(word, word) if kind == "sign" else word, line))
         at = match.end()
     return found
@@ -227,12 +229,12 @@ class _Lp:
 
     def __init__(self, name: str, sections: dict[str, list[tuple[str, str, int]]]) -> None:
         self.name, self.sections = name, sections
-        self.found = Collected(maximises="max" in sections)
+        self.found = Collected(is_maximization="max" in sections)
         self.tokens: list[tuple[str, str, int]] = []
         self.at = 0
 
     def program(self) -> Program:
-        self._begin("max" if self.found.maximises else "min")
+        self._begin("max" if self.found.is_maximization else "min")
         self._label("objective")
         objective = self._side(squares=True)
         if self.at < len(self.tokens):
@@ -264,9 +266,9 @@ class _Lp:
         place = self.at + ahead
         return self.tokens[place][:2] if place < len(self.tokens) else ("", "")
 
-    def _wrong(self, why: str) -> InvalidProblem:
+    def _wrong(self, why: str) -> InvalidProblemError:
         line = self.tokens[min(self.at, len(self.tokens) - 1)][2] if self.tokens else 1
-        return InvalidProblem(f"{self.name}, line {line}: {self._peek()[1][:40] or 'the end'!r} {why}, and cannot")
+        return InvalidProblemError(f"{self.name}, line {line}: {self._peek()[1][:40] or 'the end'!r} {why}, and cannot")
 
     def _label(self, usual: str) -> str:
         if self._peek()[0] == "name" and self._peek(1)[1] == ":":
@@ -322,11 +324,11 @@ class _Lp:
         return side
 
     def _joined(self, begun: int) -> None:
-        """Raise InvalidProblem for a term behind another with no + or - between them."""
+        """Raise InvalidProblemError for a term behind another with no + or - between them."""
         kind, word = self._peek()
         if self.at == begun or not (kind in ("name", "number") or word == "["):
             return
-        raise InvalidProblem(
+        raise InvalidProblemError(
             f"{self.name}, line {self._line(self.at)}: no + or - stands between {self.tokens[self.at - 1][1][:40]!r} "
             f"and {word[:40]!r}; write one, or begin a row with its name and a colon"
         )
@@ -366,7 +368,7 @@ class _Lp:
         name = self._label(f"row_{len(self.found.row_lower) + 1}")
         if name in self.found.rows:
             line = self._line(begun)
-            raise InvalidProblem(
+            raise InvalidProblemError(
                 f"{self.name}, line {line}: a second row has the name {name[:40]!r}; name it otherwise"
             )
         sides, signs = [self._side()], []
@@ -433,7 +435,7 @@ SENSES = {"MAX": True, "MAXIMIZE": True, "MAXIMISE": True, "MIN": False, "MINIMI
 
 
 def read_mps(path: Path) -> Program:
-    """The program of an MPS file. Raises InvalidProblem with file, line and cure for what is none."""
+    """The program of an MPS file. Raises InvalidProblemError with file, line and cure for what is none."""
     reader = _Mps(path.name)
     lines = text_of(path).splitlines()
     section, ended = "", False
@@ -451,7 +453,7 @@ def read_mps(path: Path) -> Program:
             continue
         reader.steps[section](words) if section in reader.steps else reader.wrong("stands in no section")
     if not ended:
-        raise InvalidProblem(f"{path.name} ends without ENDATA: it was cut off, or is no MPS file; write it again")
+        raise InvalidProblemError(f"{path.name} ends without ENDATA: it was cut off, or is no MPS file; write it again")
     return reader.program()
 
 
@@ -471,7 +473,7 @@ class _Mps:
         }  # fmt: skip
 
     def wrong(self, why: str) -> None:
-        raise InvalidProblem(f"{self.place}: it {why}; write the file in free MPS format")
+        raise InvalidProblemError(f"{self.place}: it {why}; write the file in free MPS format")
 
     def section(self, name: str, words: Words) -> str:
         if name not in self.steps and name != "OBJSENSE":
@@ -486,7 +488,7 @@ class _Mps:
     def _sense(self, words: Words) -> None:
         if words[0].upper() not in SENSES:
             self.wrong(f"asks for {words[0][:20]!r}, not MAX or MIN")
-        self.found.maximises = SENSES[words[0].upper()]
+        self.found.is_maximization = SENSES[words[0].upper()]
 
     def _row(self, words: Words) -> None:
         if len(words) != 2 or words[0].upper() not in LIMITS or words[1] in self.kinds:

@@ -61,7 +61,7 @@ from formulations.arrays import Floats, finite
 from formulations.constraints.constrained_ranking import ConstrainedRanking
 from formulations.constraints.kinds import KINDS, parameters
 from formulations.constraints.ranking_set import RankingSet
-from formulations.errors import FormulationError, Infeasible, InvalidProblem, Unsupported
+from formulations.errors import FormulationError, InfeasibleError, InvalidProblemError, UnsupportedProblemError
 from formulations.gallery.assignments import constrained_ranking
 from formulations.io.readers import read_lp, read_mps
 from formulations.problems.linear_program import LinearProgram
@@ -77,33 +77,39 @@ CHECKED = 3000
 def read_program(path: str | PathLike[str]) -> LinearProgram | QuadraticProgram:
     """The program of a file.
 
-    Raises InvalidProblem naming file, line and cure for what is none, or is no convex one; Infeasible where limits
-    cross; Unsupported for other formats; OSError where the file cannot be read.
+    Raises InvalidProblemError naming file, line and cure for what is none, or is no convex one; InfeasibleError where
+    limits cross; UnsupportedProblemError for other formats; OSError where the file cannot be read.
     """
     file = Path(path)
     suffix = Path(file.stem).suffix if file.suffix == ".gz" else file.suffix
     if suffix not in READERS:
-        raise Unsupported(f"{file.name!r} cannot be read: the format is not known; end the name with .mps or .lp")
+        raise UnsupportedProblemError(
+            f"{file.name!r} cannot be read: the format is not known; end the name with .mps or .lp"
+        )
     program = READERS[suffix](file)
     if program.hessian is None:
-        return LinearProgram.of(program)
+        return LinearProgram.from_program(program)
     _check_convex(file.name, program)
-    return QuadraticProgram.of(program)
+    return QuadraticProgram.from_program(program)
 
 
 def _check_convex(name: str, program: Program) -> None:
     assert program.hessian is not None
     if program.integer is not None:
-        raise InvalidProblem(f"{name} has squares and whole variables, which no form here has; leave one of them out")
-    if program.maximises:
-        raise InvalidProblem(f"{name} maximises with squares; state the minimum of the negative")
+        raise InvalidProblemError(
+            f"{name} has squares and whole variables, which no form here has; leave one of them out"
+        )
+    if program.is_maximization:
+        raise InvalidProblemError(f"{name} maximises with squares; state the minimum of the negative")
     size = program.objective.size
     if size > CHECKED:
-        raise InvalidProblem(f"{name}: squares of {size} variables are more than {CHECKED}; state it in Python")
+        raise InvalidProblemError(f"{name}: squares of {size} variables are more than {CHECKED}; state it in Python")
     hessian = program.hessian.toarray()
     values = np.linalg.eigvalsh(hessian)
     if not np.array_equal(hessian, hessian.T) or values[0] < -1e-9 * max(1.0, values[-1]):
-        raise InvalidProblem(f"{name}: its squares are not convex (an eigenvalue is {values[0]:.3g}); mend the hessian")
+        raise InvalidProblemError(
+            f"{name}: its squares are not convex (an eigenvalue is {values[0]:.3g}); mend the hessian"
+        )
 
 
 LONGEST = 1000
@@ -111,7 +117,7 @@ LONGEST = 1000
 
 
 def solver_of(file: str, stated: dict[str, Any]) -> str | None:
-    """The name with its options, None where the file names no solver. InvalidProblem for what is no such word or
+    """The name with its options, None where the file names no solver. InvalidProblemError for what is no such word or
     table."""
     if "solver" not in stated:
         return None
@@ -120,23 +126,27 @@ def solver_of(file: str, stated: dict[str, Any]) -> str | None:
         given = dict(said)
         said = given.pop("name", None)
         if not isinstance(said, str) or not said:
-            raise InvalidProblem(f'{file}: [solver] does not say which one; write name = "highs" below it')
+            raise InvalidProblemError(f'{file}: [solver] does not say which one; write name = "highs" below it')
         if "(" in said and given:
-            raise InvalidProblem(
+            raise InvalidProblemError(
                 f"{file}: [solver] has options in its name {said[:40]!r} and beside it; leave one of the two places"
             )
         written = ", ".join(f"{_word(file, name)}={_written(file, name, value)}" for name, value in given.items())
         said = f"{said}({written})" if given else said
     if not isinstance(said, str) or not said:
-        raise InvalidProblem(f'{file}: solver = {str(said)[:40]!r} is no name; write solver = "highs", or [solver]')
+        raise InvalidProblemError(
+            f'{file}: solver = {str(said)[:40]!r} is no name; write solver = "highs", or [solver]'
+        )
     if len(said) > LONGEST:
-        raise InvalidProblem(f"{file}: the solver and its options have more than {LONGEST} letters; say less")
+        raise InvalidProblemError(f"{file}: the solver and its options have more than {LONGEST} letters; say less")
     return said
 
 
 def _word(file: str, name: str) -> str:
     if not name.isidentifier():
-        raise InvalidProblem(f'{file}: [solver] has an option {name[:40]!r}, which is no word; write presolve = "off"')
+        raise InvalidProblemError(
+            f'{file}: [solver] has an option {name[:40]!r}, which is no word; write presolve = "off"'
+        )
     return name
 
 
@@ -145,7 +155,7 @@ def _written(file: str, name: str, value: Any) -> str:
     if isinstance(value, dict):
         return "{" + ", ".join(f"{key!r}: {_written(file, key, part)}" for key, part in value.items()) + "}"
     if not isinstance(value, str | int | float) or not isfinite(value if isinstance(value, float) else 0.0):
-        raise InvalidProblem(
+        raise InvalidProblemError(
             f"{file}: [solver] has {name} = {str(value)[:40]}; options are words, finite numbers, true and false"
         )
     return repr(value)
@@ -166,11 +176,11 @@ LONG_NUMBER = re.compile(r"\b0[xob][0-9A-Fa-f_]{65}")
 """A whole number that Python reads and cannot print."""
 
 
-def read_statement(path: str | PathLike[str]) -> ConstrainedRanking | RankingSet | Floats:
+def read_ranking_set(path: str | PathLike[str]) -> ConstrainedRanking | RankingSet | Floats:
     """What a TOML file states: a ranking problem where it has a profit, else a set, or a matrix.
 
-    Raises InvalidProblem naming the file, the constraint (counted from 1) and the cure; Infeasible, naming the file,
-    for a profit over an empty set; OSError when the file cannot be read.
+    Raises InvalidProblemError naming the file, the constraint (counted from 1) and the cure; InfeasibleError, naming
+    the file, for a profit over an empty set; OSError when the file cannot be read.
     """
     file = fspath(path)
     stated = _parsed(file)
@@ -180,13 +190,13 @@ def read_statement(path: str | PathLike[str]) -> ConstrainedRanking | RankingSet
     admissible, profit = _set_of(file, stated)
     try:
         return admissible if profit is None else constrained_ranking(profit, admissible)
-    except (InvalidProblem, Infeasible) as error:
+    except (InvalidProblemError, InfeasibleError) as error:
         raise type(error)(f"{file}: {error}") from None
 
 
 def read_set(path: str | PathLike[str]) -> tuple[RankingSet, Floats | None]:
     """The set that a TOML file states, though no ranking be in it, and its profit where it has one. Errors as
-    `read_statement`, and InvalidProblem for a matrix."""
+    `read_ranking_set`, and InvalidProblemError for a matrix."""
     file = fspath(path)
     return _set_of(file, _parsed(file))
 
@@ -195,20 +205,20 @@ def _set_of(file: str, stated: dict[str, Any]) -> tuple[RankingSet, Floats | Non
     _only(file, stated, KEYS, f"known are {', '.join(sorted(KEYS))}")
     for name in ("documents", "positions"):
         if name not in stated:
-            raise InvalidProblem(f"{file} does not say how many {name} there are; write {name} = 6")
+            raise InvalidProblemError(f"{file} does not say how many {name} there are; write {name} = 6")
     try:
         admissible = RankingSet(stated["documents"], stated["positions"])
-    except InvalidProblem as error:
-        raise InvalidProblem(f"{file}: {error}") from None
+    except InvalidProblemError as error:
+        raise InvalidProblemError(f"{file}: {error}") from None
     if admissible.positions * admissible.documents > CELLS:
-        raise InvalidProblem(
+        raise InvalidProblemError(
             f"{file}: {admissible.positions} positions × {admissible.documents} documents are more than {CELLS} cells; "
             "state fewer documents, the best by score, say, or state the set in Python"
         )
     reader = _Reader(file, _table(file, "attributes", stated.get("attributes", {})), admissible)
     constraints = stated.get("constraint", [])
     if not isinstance(constraints, list):
-        raise InvalidProblem(f"{file}: constraints are tables [[constraint]], with two brackets")
+        raise InvalidProblemError(f"{file}: constraints are tables [[constraint]], with two brackets")
     for number, constraint in enumerate(constraints, 1):
         reader.add(number, _table(file, f"constraint {number}", constraint))
     solver_of(file, stated)
@@ -216,8 +226,9 @@ def _set_of(file: str, stated: dict[str, Any]) -> tuple[RankingSet, Floats | Non
 
 
 def read_solver(path: str | PathLike[str]) -> str | None:
-    """The solver that a TOML file names, its options in its name: what `solve` and `named` take; None where it names
-    none. Whether there is one of this name and with these options is found out there. Errors as `read_statement`."""
+    """The solver that a TOML file names, its options in its name: what `solve` and `get_solver` take; None where it
+    names none. Whether there is one of this name and with these options is found out there. Errors as
+    `read_ranking_set`."""
     file = fspath(path)
     return solver_of(file, _parsed(file))
 
@@ -227,40 +238,40 @@ def _parsed(file: str) -> dict[str, Any]:
     with open(file, "rb") as opened:
         content = opened.read(BYTES + 1)
     if len(content) > BYTES:
-        raise InvalidProblem(f"{file} has more than {BYTES} bytes; state the set in Python")
+        raise InvalidProblemError(f"{file} has more than {BYTES} bytes; state the set in Python")
     try:
         text = content.decode("utf-8-sig")
         if max(text.count("="), len(re.findall(r"^[ \t]*\[", text, re.MULTILINE))) > TABLES:
-            raise InvalidProblem(f"{file} has more than {TABLES} keys, tables or rows; state the set in Python")
+            raise InvalidProblemError(f"{file} has more than {TABLES} keys, tables or rows; state the set in Python")
         for pattern, cure in (
             (LONG_KEY, "a key has more than 16 parts; none of a statement has three"),
             (LONG_NUMBER, "a number has more than 64 digits; none of a statement has ten"),
         ):
             long = pattern.search(text)
             if long is not None:
-                raise InvalidProblem(f"{file}, line {text.count(chr(10), 0, long.end()) + 1}: {cure}")
+                raise InvalidProblemError(f"{file}, line {text.count(chr(10), 0, long.end()) + 1}: {cure}")
         return tomllib.loads(text)
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise InvalidProblem(f"{file}, line {line} is no TOML: {error.reason}; save the file as UTF-8") from None
+        raise InvalidProblemError(f"{file}, line {line} is no TOML: {error.reason}; save the file as UTF-8") from None
     except tomllib.TOMLDecodeError as error:
-        raise InvalidProblem(f"{file} is no TOML: {error}") from None
+        raise InvalidProblemError(f"{file} is no TOML: {error}") from None
     except RecursionError:
-        raise InvalidProblem(
+        raise InvalidProblemError(
             f"{file} is nested too deep; arrays of a statement are rows of numbers or labels"
         ) from None
     except FormulationError:
         raise
     except ValueError as error:  # of numbers, such as 5,000 digits
         line = max(enumerate(content.split(b"\n"), 1), key=lambda numbered: len(numbered[1]))[0]
-        raise InvalidProblem(f"{file}, line {line} or so holds what is no number or date: {error}") from None
+        raise InvalidProblemError(f"{file}, line {line} or so holds what is no number or date: {error}") from None
 
 
 def _profit(file: str, stated: dict[str, Any]) -> Floats | None:
     if "profit" in stated:
         return _numbers(file, "profit", stated["profit"], 2)
     if ("weights" in stated) != ("scores" in stated):
-        raise InvalidProblem(
+        raise InvalidProblemError(
             f"{file}: weights (a position) and scores (a document) make the profit together; give both"
         )
     if "weights" not in stated:
@@ -273,19 +284,19 @@ def _numbers(file: str, name: str, values: Any, dimensions: int) -> Floats:
     try:
         return finite(f"{file}: {name}", values, dimensions)
     except ValueError as error:
-        raise InvalidProblem(str(error)) from None
+        raise InvalidProblemError(str(error)) from None
 
 
 def _table(file: str, name: str, value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise InvalidProblem(f"{file}: {name} must be a table of keys, not a {type(value).__name__}")
+        raise InvalidProblemError(f"{file}: {name} must be a table of keys, not a {type(value).__name__}")
     return value
 
 
 def _only(file: str, stated: dict[str, Any], known: set[str], cure: str) -> None:
     unknown = sorted(stated.keys() - known)
     if unknown:
-        raise InvalidProblem(f"{file} has a key {unknown[0]!r}; {cure}")
+        raise InvalidProblemError(f"{file} has a key {unknown[0]!r}; {cure}")
 
 
 SEQUENCES = ("precedes", "precedence_chain", "implies")
@@ -309,13 +320,15 @@ class _Reader:
         where["name"] = None if where["name"] is None else str(where["name"])
         self.entries += self._entries(kind, args, where)
         if self.entries > ENTRIES:
-            raise InvalidProblem(f"{place}: the rows up to here have more than {ENTRIES} entries; state it in Python")
+            raise InvalidProblemError(
+                f"{place}: the rows up to here have more than {ENTRIES} entries; state it in Python"
+            )
         try:
             self.admissible = self.admissible.add(kind, *args, **where)
         except FormulationError as error:
-            raise InvalidProblem(f"{place}: {error}") from None
+            raise InvalidProblemError(f"{place}: {error}") from None
         except (TypeError, ValueError, OverflowError) as error:
-            raise InvalidProblem(f"{place}: {kind}() cannot read {shortened(args)} ({error}).") from None
+            raise InvalidProblemError(f"{place}: {kind}() cannot read {shortened(args)} ({error}).") from None
 
     def _call(self, place: str, table: dict[str, Any]) -> tuple[str, list[Any], dict[str, Any]]:
         """The kind, the arguments and the keywords of a table: `at_most = 2`, or `kind = "at_most"` and `count = 2`."""
@@ -327,16 +340,16 @@ class _Reader:
             kind, first = kinds[0], parameters(kinds[0])[0]
             given = {key: value for key, value in table.items() if key != kind}
             if first in given:
-                raise InvalidProblem(f"{place}: {kind} = ... is its {first}; got a key {first!r} too. Remove one.")
+                raise InvalidProblemError(f"{place}: {kind} = ... is its {first}; got a key {first!r} too. Remove one.")
             given[first] = table[kind]
         else:
             got = " and ".join(kinds) or (f"kind = {named!r}" if "kind" in table else "none")
-            raise InvalidProblem(f"{place}: it needs one of the kinds {', '.join(KINDS)}; got {got}.")
+            raise InvalidProblemError(f"{place}: it needs one of the kinds {', '.join(KINDS)}; got {got}.")
         known = parameters(kind)
         _only(place, given, {*known, "name", "penalty"}, f"{kind} takes {', '.join(known)}, name and penalty")
         for key in parameters(kind, required=True):
             if key not in given:
-                raise InvalidProblem(
+                raise InvalidProblemError(
                     f"{place}: {kind} needs {' and '.join(parameters(kind, required=True))}; got no {key}."
                 )
         given = {key: self._value(place, key, value) for key, value in given.items()}
@@ -346,7 +359,7 @@ class _Reader:
         value = given.pop(first)
         if kind in SEQUENCES:
             if not isinstance(value, list):
-                raise InvalidProblem(f"{place}: {kind} needs a list of documents; got {shortened(value)}.")
+                raise InvalidProblemError(f"{place}: {kind} needs a list of documents; got {shortened(value)}.")
             return kind, [self._value(place, "documents", part) for part in value], given
         return kind, [value], given
 
@@ -376,7 +389,7 @@ class _Reader:
             return [tuple(v) if isinstance(v, list) else v for v in self._attribute(place, value)]
         if key == "documents" and isinstance(value, dict):
             if len(value) != 1:
-                raise InvalidProblem(f'{place}: documents = {{ attribute = "value" }} names one attribute')
+                raise InvalidProblemError(f'{place}: documents = {{ attribute = "value" }} names one attribute')
             (name, wanted), *_ = value.items()
             return np.array(
                 [wanted == v or (isinstance(v, list) and wanted in v) for v in self._attribute(place, name)]
@@ -386,7 +399,7 @@ class _Reader:
     def _attribute(self, place: str, name: str) -> list[Any]:
         if not isinstance(self.attributes.get(name), list):
             known = ", ".join(map(repr, self.attributes)) or "none"
-            raise InvalidProblem(f"{place}: there is no list {name!r} under [attributes]; there are {known}")
+            raise InvalidProblemError(f"{place}: there is no list {name!r} under [attributes]; there are {known}")
         values: list[Any] = self.attributes[name]
         return values
 

@@ -7,7 +7,7 @@ k (n - 1) + 1 rankings at most, or (n - 1)² + 1 if k = n. Few are wanted: each 
 is nearly as large as it can be, and as much of it as can be taken. (To find the fewest is NP-hard: Dufossé and Uçar
 2016.)
 
->>> lottery = decompose([[0.6, 0.4, 0.0], [0.4, 0.0, 0.6]])
+>>> lottery = birkhoff_decomposition([[0.6, 0.4, 0.0], [0.4, 0.0, 0.6]])
 >>> print(lottery)
 2 rankings of 3 documents at 2 positions
 0.6  0 2
@@ -31,7 +31,7 @@ from numpy.typing import ArrayLike
 
 from formulations.arrays import Bools, Floats, Ints, finite, frozen
 from formulations.display import CompactReprMixin
-from formulations.errors import InvalidProblem
+from formulations.errors import InvalidProblemError
 
 NOISE = (1e-12, 1e-6)
 """Entries up to the first count as zero however well the sums agree, above the second never."""
@@ -44,11 +44,11 @@ def near_marginal_ranking(P: Floats, tolerance: float) -> Floats:
     lack is put where columns have room, in a row's largest entries first (theirs is an outer product, which leaves
     no zero). Entries no larger than the worst violation count as zero, as long as that is rounding.
 
-    Raises `InvalidProblem`, naming the place, where P is further than `tolerance` from its limits.
+    Raises `InvalidProblemError`, naming the place, where P is further than `tolerance` from its limits.
     """
     k, n = P.shape
     if k == 0 or k > n:
-        raise InvalidProblem(
+        raise InvalidProblemError(
             f"P has shape {P.shape}, but needs a row a position, and a column for each of as many documents"
         )
     violation = _checked(P, tolerance)
@@ -82,7 +82,7 @@ def _checked(P: Floats, tolerance: float) -> float:
     }
     place = max(violations, key=lambda words: violations[words])
     if not violations[place] <= tolerance:
-        raise InvalidProblem(
+        raise InvalidProblemError(
             f"P is no marginal ranking: {place}; solve it more accurately, or raise the tolerance of {tolerance:g}"
         )
     return max(violations[place], 0.0)
@@ -99,7 +99,7 @@ SHOWN = 10
 
 
 @dataclass(frozen=True, eq=False)
-class Lottery(CompactReprMixin):
+class RankingDistribution(CompactReprMixin):
     """Rankings and their probabilities, the likeliest first.
 
     orders: (m, k) the document at each position. probabilities: (m,) positive, of sum 1. documents: n.
@@ -144,7 +144,7 @@ class Lottery(CompactReprMixin):
         """Mean profit of a drawn ranking; profit: (k, n)."""
         worth = finite("profit", profit, 2)
         if worth.shape != (self.orders.shape[1], self.documents):
-            raise InvalidProblem(f"profit has shape {worth.shape}, not {(self.orders.shape[1], self.documents)}")
+            raise InvalidProblemError(f"profit has shape {worth.shape}, not {(self.orders.shape[1], self.documents)}")
         values = worth[np.arange(worth.shape[0]), self.orders].sum(axis=1)
         return float(self.probabilities @ values)
 
@@ -154,28 +154,28 @@ class Lottery(CompactReprMixin):
         return np.asarray(self.orders[drawn])
 
 
-def decompose(P: ArrayLike, *, tolerance: float = 1e-6, accuracy: float = 1e-12) -> Lottery:
+def birkhoff_decomposition(P: ArrayLike, *, tolerance: float = 1e-6, accuracy: float = 1e-12) -> RankingDistribution:
     """The lottery with the marginals P (Birkhoff and von Neumann).
 
     Args:
         P: (k, n), P[i, j] the probability that document j stands at position i. What a solver leaves of rounding is
-            mended first; `Lottery.moved` tells by how much.
+            mended first; `RankingDistribution.moved` tells by how much.
         tolerance: the most by which an entry may be negative, a row's sum may differ from 1 and a column's exceed it.
         accuracy: stop when no entry can be off by more than this from the mended P. A larger one gives
             fewer rankings: interior-point solvers leave dust in many entries, which 1e-6 spares.
 
     Raises:
-        InvalidProblem: P holds NaN or infinity, has more rows than columns, or breaks the tolerance; names where.
+        InvalidProblemError: P holds NaN or infinity, has more rows than columns, or breaks the tolerance; names where.
     """
     if not 0.0 <= accuracy < 1.0:
-        raise InvalidProblem(f"accuracy is {accuracy}, but must be at least 0 and below 1")
+        raise InvalidProblemError(f"accuracy is {accuracy}, but must be at least 0 and below 1")
     given = finite("P", P, 2)
     mended = near_marginal_ranking(given, tolerance)
     orders, taken = _taken_apart(mended, accuracy)
     likeliest = np.argsort(-taken, kind="stable")
     probabilities = taken[likeliest] / taken.sum()
     moved = float(np.abs(mended - given).max())
-    return Lottery(frozen(orders[likeliest]), frozen(probabilities), given.shape[1], moved)
+    return RankingDistribution(frozen(orders[likeliest]), frozen(probabilities), given.shape[1], moved)
 
 
 def _taken_apart(P: Floats, accuracy: float) -> tuple[Ints, Floats]:

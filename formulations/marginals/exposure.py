@@ -5,7 +5,7 @@ e[j] = Σ_i attention[i] P[i, j] is the exposure of document j, mean_G the mean 
     DemographicParity    mean_G e                   equal for all groups     [Singh and Joachims 2018, section 4.1]
     DisparateTreatment   mean_G e / mean_G u        equal for all groups     [section 4.2]
     DisparateImpact      mean_G (u e) / mean_G u    equal for all groups     [section 4.3; u e are its clicks]
-    ExposureLimits       mean_G e                   between limits for each group
+    ExposureBounds       mean_G e                   between limits for each group
 
 >>> from formulations.gallery.marginal_ranking import marginal_ranking
 >>> print(marginal_ranking([[3.0, 2.0, 1.0]], constraints=DemographicParity(["a", "a", "b"], difference_bound=0.1)))
@@ -34,7 +34,7 @@ from scipy.sparse import csr_array, kron, vstack
 from formulations.arrays import Bools, Floats, Ints, finite, frozen
 from formulations.constraints.constraint import unlabelled
 from formulations.display import CompactReprMixin
-from formulations.errors import Infeasible, InvalidProblem
+from formulations.errors import InfeasibleError, InvalidProblemError
 
 SLACK = 1e-9
 """The part of all attention by which sums of exposure may differ from what positions give."""
@@ -48,25 +48,25 @@ class DocumentGroups(CompactReprMixin):
     member: Ints
 
     @classmethod
-    def of(cls, groups: Any, documents: int) -> DocumentGroups:
+    def from_labels(cls, groups: Any, documents: int) -> DocumentGroups:
         """From one label a document; None and NaN are no label."""
         if isinstance(groups, str | Mapping) or not isinstance(groups, Iterable):
-            raise InvalidProblem(f"groups must hold one label a document, and is a {type(groups).__name__}")
+            raise InvalidProblemError(f"groups must hold one label a document, and is a {type(groups).__name__}")
         given = groups.tolist() if hasattr(groups, "tolist") else list(groups)
         if len(given) != documents:
-            raise InvalidProblem(f"groups holds {len(given)} labels for {documents} documents; give one each")
+            raise InvalidProblemError(f"groups holds {len(given)} labels for {documents} documents; give one each")
         places: dict[Hashable, int] = {}
         member = np.full(documents, -1, dtype=np.int64)
         for j, label in enumerate(given):
             if isinstance(label, tuple | frozenset) or not isinstance(label, Hashable):
-                raise InvalidProblem(
+                raise InvalidProblemError(
                     f"document {j} has {label!r} for its group, but needs one label; join labels into a text, or give "
                     "a constraint for each"
                 )
             if not unlabelled(label):
                 member[j] = places.setdefault(label, len(places))
         if not places:
-            raise InvalidProblem("groups holds no label but None; put two documents in groups at least")
+            raise InvalidProblemError("groups holds no label but None; put two documents in groups at least")
         return cls(tuple(places), frozen(member))
 
     @property
@@ -81,7 +81,9 @@ class DocumentGroups(CompactReprMixin):
     def place(self, label: Hashable) -> int:
         """Which group has this label."""
         if label not in self.labels:
-            raise InvalidProblem(f"no document is in group {label!r}; groups are {', '.join(map(repr, self.labels))}")
+            raise InvalidProblemError(
+                f"no document is in group {label!r}; groups are {', '.join(map(repr, self.labels))}"
+            )
         return self.labels.index(label)
 
     def limits(self, name: str, given: float | Mapping[Any, float], default: float) -> Floats:
@@ -93,7 +95,7 @@ class DocumentGroups(CompactReprMixin):
         wrong = np.isnan(values) | (values == -default if default else np.isposinf(values))
         if wrong.any():
             label, value = self.labels[int(wrong.argmax())], values[wrong][0]
-            raise InvalidProblem(f"the {name} limit of group {label!r} is {value}, which no exposure can keep")
+            raise InvalidProblemError(f"the {name} limit of group {label!r} is {value}, which no exposure can keep")
         return values
 
     def mean(self, values: Floats) -> Floats:
@@ -109,7 +111,8 @@ class DocumentGroups(CompactReprMixin):
         return csr_array(kron(attention[None, :], share))
 
     def check_reachable(self, attention: Floats, lower: Floats, upper: Floats, cure: str) -> None:
-        """Raise `Infeasible` if no ranking gives mean exposures within these limits; name groups that cannot have them.
+        """Raise `InfeasibleError` if no ranking gives mean exposures within these limits; name groups that cannot have
+        them.
 
         Exposures within reach are those that attention majorises (Hardy, Littlewood and Pólya): no c documents
         have more than the c largest attentions, or less than the c smallest, those beyond position k being 0. With
@@ -127,7 +130,7 @@ class DocumentGroups(CompactReprMixin):
             worst = int(excess.argmax())
             if excess[worst] > SLACK * attention.sum():
                 names = ", ".join(repr(self.labels[g]) for g in order[: worst + 1])
-                raise Infeasible(
+                raise InfeasibleError(
                     f"group(s) {names} must have {verb} {asked[worst]:.6g} of exposure in all, but {count[worst]} "
                     f"document(s) get {edge} {reach[worst]:.6g}; {cure}"
                 )
@@ -174,9 +177,11 @@ class _Parity(CompactReprMixin):
 
         merit is in units of `unit`, which makes its least group mean 1.
         """
-        groups = DocumentGroups.of(given, merit.size)
+        groups = DocumentGroups.from_labels(given, merit.size)
         if len(groups.labels) < 2:
-            raise InvalidProblem(f"{self.label} compares groups, but all documents are in {groups.labels}; give two")
+            raise InvalidProblemError(
+                f"{self.label} compares groups, but all documents are in {groups.labels}; give two"
+            )
         difference, ratio = self._bounds()
         deserved, share = groups.mean(merit), groups.exposure(attention, weight)
         favoured = np.ones(deserved.size, dtype=bool)
@@ -201,13 +206,15 @@ class _Parity(CompactReprMixin):
     def _bounds(self) -> tuple[float, float]:
         """Difference and ratio, each without effect where it is not given."""
         if self.difference_bound is not None and self.ratio_bound is not None:
-            raise InvalidProblem(f"{self.label} takes difference_bound or ratio_bound, not both; give two constraints")
+            raise InvalidProblemError(
+                f"{self.label} takes difference_bound or ratio_bound, not both; give two constraints"
+            )
         difference = 0.0 if self.difference_bound is None else float(self.difference_bound)
         ratio = 1.0 if self.ratio_bound is None else float(self.ratio_bound)
         if not 0.0 <= difference < np.inf:
-            raise InvalidProblem(f"difference_bound is {difference}, but must be a number that is not negative")
+            raise InvalidProblemError(f"difference_bound is {difference}, but must be a number that is not negative")
         if not 0.0 < ratio <= 1.0:
-            raise InvalidProblem(f"ratio_bound is {ratio}, but must be above 0 and at most 1")
+            raise InvalidProblemError(f"ratio_bound is {ratio}, but must be above 0 and at most 1")
         return difference, ratio
 
 
@@ -237,7 +244,7 @@ class DisparateTreatment(_Parity):
     def rows(self, attention: Floats, documents: int) -> ExposureRows:
         merit, unit = _merit(self.groups, self.merit, documents)
         stated = self._stated(self.groups, attention, np.ones(documents), merit, unit)
-        groups = DocumentGroups.of(self.groups, documents)
+        groups = DocumentGroups.from_labels(self.groups, documents)
         if self.protected is None and self._bounds() == (0.0, 1.0) and (groups.member >= 0).all():
             deserved = groups.mean(merit)
             owed = deserved * attention.sum() / (groups.sizes @ deserved)
@@ -259,7 +266,7 @@ class DisparateImpact(_Parity):
 
 
 @dataclass(frozen=True, eq=False)
-class ExposureLimits(CompactReprMixin):
+class ExposureBounds(CompactReprMixin):
     """Each group's mean exposure is between limits: a number for every group, or a mapping from label to number."""
 
     groups: Any
@@ -267,7 +274,7 @@ class ExposureLimits(CompactReprMixin):
     upper: float | Mapping[Any, float] = np.inf
 
     def rows(self, attention: Floats, documents: int) -> ExposureRows:
-        groups = DocumentGroups.of(self.groups, documents)
+        groups = DocumentGroups.from_labels(self.groups, documents)
         low, high = groups.limits("lower", self.lower, 0.0), groups.limits("upper", self.upper, np.inf)
         groups.check_reachable(attention, low, high, "change the limits")
         return ExposureRows("exposure", groups.names(), groups.exposure(attention, np.ones(documents)), low, high)
@@ -277,12 +284,12 @@ def _merit(groups: Any, given: ArrayLike, documents: int) -> tuple[Floats, float
     """Merit in units of the least group mean, and that unit."""
     merit = finite("merit", given, 1)
     if merit.size != documents or (merit < 0).any():
-        raise InvalidProblem(f"merit needs {documents} numbers, one a document and none negative; got {merit}")
-    split = DocumentGroups.of(groups, documents)
+        raise InvalidProblemError(f"merit needs {documents} numbers, one a document and none negative; got {merit}")
+    split = DocumentGroups.from_labels(groups, documents)
     means = split.mean(merit)
     if not means.min() > 0:
         label = split.labels[int(means.argmin())]
-        raise InvalidProblem(
+        raise InvalidProblemError(
             f"group {label!r} has mean merit 0, and no exposure is in proportion to that; give it merit, or None for "
             "its label to leave it out"
         )

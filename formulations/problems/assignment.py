@@ -21,14 +21,14 @@ from scipy.sparse import csr_array
 
 from formulations.arrays import Bools, Floats, Ints, finite, frozen
 from formulations.compiled import compiled
-from formulations.errors import Infeasible, InvalidProblem
+from formulations.errors import InfeasibleError, InvalidProblemError
 from formulations.problems.directed_rounding import above, added, below
-from formulations.problems.problem import EPSILON, Form
+from formulations.problems.problem import EPSILON, Problem
 from formulations.problems.program import Block, Program
 
 
 @dataclass(frozen=True, eq=False)
-class Assignment(Form):
+class Assignment(Problem):
     """The best placing of k of n documents.
 
     variables    π[i, j] = 1 where document j stands at position i (only where `allowed`)
@@ -43,15 +43,15 @@ class Assignment(Form):
     profit: Floats
     allowed: Bools | None = None
 
-    solvable = True
+    always_feasible = True
 
     def __post_init__(self) -> None:
         profit = finite("profit", self.profit, 2)
         positions, documents = profit.shape
         if positions == 0 or documents == 0:
-            raise InvalidProblem(f"profit has shape {profit.shape}: needs one position and one document at least")
+            raise InvalidProblemError(f"profit has shape {profit.shape}: needs one position and one document at least")
         if positions > documents:
-            raise Infeasible(
+            raise InfeasibleError(
                 f"{positions} positions cannot be filled by {documents} documents, one each; "
                 f"cut the problem to {documents} positions"
             )
@@ -59,21 +59,21 @@ class Assignment(Form):
         if self.allowed is not None:
             allowed = np.asarray(self.allowed)
             if allowed.shape != profit.shape or allowed.dtype != np.bool_:
-                raise InvalidProblem(
+                raise InvalidProblemError(
                     f"allowed must be booleans of shape {profit.shape}, not {allowed.dtype} of shape {allowed.shape}"
                 )
             object.__setattr__(self, "allowed", None if allowed.all() else frozen(allowed.copy()))
         self._check_matching()
 
     def _check_matching(self) -> None:
-        """Raise `Infeasible` with a set of positions that has too few documents (Hall's condition)."""
+        """Raise `InfeasibleError` with a set of positions that has too few documents (Hall's condition)."""
         if self.allowed is None:
             return
 
         positions = deficient_positions(self.allowed)
         if positions.size:
             documents = int(self.allowed[positions].any(axis=0).sum())
-            raise Infeasible(
+            raise InfeasibleError(
                 f"positions {positions.tolist()} share only {documents} allowed document(s), "
                 f"but need {positions.size}; allow more documents there"
             )
@@ -92,7 +92,7 @@ class Assignment(Form):
         return float(np.abs(self.profit).max())
 
     @property
-    def extent(self) -> str:
+    def shape_text(self) -> str:
         return f"{self.positions} positions × {self.documents} documents"
 
     @property
@@ -145,7 +145,7 @@ class Assignment(Form):
     def value(self, x: NDArray[Any]) -> float:
         return float(self.profit[np.arange(self.positions), np.asarray(x)].sum())
 
-    def attained(self, x: NDArray[Any]) -> float:
+    def value_lower_bound(self, x: NDArray[Any]) -> float:
         return below(self.profit[np.arange(self.positions), np.asarray(x)])
 
     def violation(self, x: NDArray[Any]) -> float:
@@ -157,8 +157,8 @@ class Assignment(Form):
 
     def bound(self, y: Floats) -> float:
         if np.shape(y) != (self.documents,):
-            raise InvalidProblem(f"prices have shape {np.shape(y)}, but there are {self.documents} documents")
-        prices = self.pressing(y)
+            raise InvalidProblemError(f"prices have shape {np.shape(y)}, but there are {self.documents} documents")
+        prices = self.active_dual(y)
         profit = self.masked_profit()
         left = profit - prices
         most = left.max(axis=1)
@@ -167,18 +167,18 @@ class Assignment(Form):
         starts = np.searchsorted(positions, np.arange(self.positions))
         return above(most, np.maximum.reduceat(digits, starts), prices)
 
-    def near_bound(self, y: Floats) -> float:
+    def bound_float64(self, y: Floats) -> float:
         if np.shape(y) != (self.documents,):
-            raise InvalidProblem(f"prices have shape {np.shape(y)}, but there are {self.documents} documents")
-        prices = self.pressing(y)
+            raise InvalidProblemError(f"prices have shape {np.shape(y)}, but there are {self.documents} documents")
+        prices = self.active_dual(y)
         return float((self.masked_profit() - prices).max(axis=1).sum() + prices.sum())
 
-    def pressing(self, y: Floats) -> Floats:
+    def active_dual(self, y: Floats) -> Floats:
         """Where a document may stay out its price is 0 at least."""
         prices = np.asarray(y, dtype=np.float64)
         return np.maximum(prices, 0.0) if self.documents > self.positions else prices
 
-    def recovered_dual(self, x: NDArray[Any]) -> Floats:
+    def recover_dual(self, x: NDArray[Any]) -> Floats:
         pass  # MERGED
 
         return shortest_path_prices(self.masked_profit(), np.asarray(x, dtype=np.int64))
@@ -192,7 +192,7 @@ class Assignment(Form):
         return {"π": placed}
 
     def named_dual(self, y: Floats) -> dict[str, NDArray[Any]]:
-        prices = self.pressing(y)
+        prices = self.active_dual(y)
         return {"position": (self.masked_profit() - prices).max(axis=1), "document": prices}
 
 

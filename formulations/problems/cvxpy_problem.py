@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.arrays import Floats
-from formulations.errors import Unsupported
-from formulations.problems.problem import EPSILON, Form
+from formulations.errors import UnsupportedProblemError
+from formulations.problems.problem import EPSILON, Problem
 
 
 class CvxpyStatement(Protocol):
@@ -25,12 +25,12 @@ class CvxpyStatement(Protocol):
     def variables(self) -> Any: ...
 
 
-AnyProblem: TypeAlias = Form | CvxpyStatement
+AnyProblem: TypeAlias = Problem | CvxpyStatement
 """What can be solved: a form, or a user's own `cvxpy.Problem`."""
 
 
 @dataclass(frozen=True, eq=False)
-class CvxpyProblem(Form):
+class CvxpyProblem(Problem):
     """Any `cvxpy.Problem`. Objective and violations are recomputed at the point that comes back; no bound is proven.
 
     A point x is the values of all variables, one after the other in C order. Asking for its value or violation writes
@@ -38,13 +38,13 @@ class CvxpyProblem(Form):
     """
 
     statement: Any
-    maximises: bool = field(init=False)
+    is_maximization: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "maximises", self.statement.objective.NAME == "maximize")
+        object.__setattr__(self, "is_maximization", self.statement.objective.NAME == "maximize")
 
     @property
-    def extent(self) -> str:
+    def shape_text(self) -> str:
         return f"{sum(v.size for v in self.statement.variables())} variables"
 
     @property
@@ -88,7 +88,7 @@ class CvxpyProblem(Form):
         return max(worst, default=0.0)
 
     def bound(self, y: Floats) -> float:
-        return float("inf") if self.maximises else -float("inf")
+        return float("inf") if self.is_maximization else -float("inf")
 
     def named_primal(self, x: NDArray[Any]) -> dict[str, NDArray[Any]]:
         return {variable.name(): part for variable, part in self._parts(x)}
@@ -103,13 +103,13 @@ class CvxpyProblem(Form):
         return [(v, x[ends[i] : ends[i + 1]].reshape(v.shape)) for i, v in enumerate(variables)]
 
 
-def as_form(problem: Any) -> Form:
+def as_form(problem: Any) -> Problem:
     """The problem as a form: itself, or a `cvxpy.Problem` wrapped."""
-    if isinstance(problem, Form):
+    if isinstance(problem, Problem):
         return problem
     if type(problem).__module__.partition(".")[0] == "cvxpy" and hasattr(problem, "objective"):
         return CvxpyProblem(problem)
-    raise Unsupported(
+    raise UnsupportedProblemError(
         f"a {type(problem).__name__} is no problem; state one by a function of formulations' gallery, or give a "
         "cvxpy.Problem"
     )

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from formulations.arrays import Bools, Floats, Ints, finite, frozen, whole
 from formulations.compiled import READ_INTS, compiled
-from formulations.errors import Infeasible, InvalidProblem
+from formulations.errors import InfeasibleError, InvalidProblemError
 from formulations.problems.directed_rounding import above, added, below
 from formulations.problems.min_cost_flow import MinCostFlow
-from formulations.problems.problem import EPSILON, Form
+from formulations.problems.problem import EPSILON, Problem
 from formulations.problems.program import Block, Program
 
 WORTH = nb.types.Array(nb.float64, 2, "C", readonly=True)
@@ -97,7 +97,7 @@ WORK = 6000
 
 
 @dataclass(frozen=True, eq=False)
-class PrefixGroupRanking(Form):
+class GroupSequence(Problem):
     """max over sequences g_0 .. g_{k-1} of groups of Σ_p Σ_g Σ_{r < N[g, p]} worth[p, start_g + r].
 
     N[g, p] is how many of g_0 .. g_p are g. `worth` (k, R) has `sizes[g]` columns for group g, one group after the
@@ -122,15 +122,15 @@ class PrefixGroupRanking(Form):
         for name, kind in (("lower", np.int64), ("upper", np.int64), ("banned", np.bool_)):
             table = np.asarray(getattr(self, name))
             if table.shape != (groups, k) or table.dtype != kind:
-                raise InvalidProblem(f"{name} needs {np.dtype(kind)} of shape {(groups, k)}: a row a group")
+                raise InvalidProblemError(f"{name} needs {np.dtype(kind)} of shape {(groups, k)}: a row a group")
             object.__setattr__(self, name, frozen(table))
         object.__setattr__(self, "upper", frozen(np.minimum(self.upper, self.sizes[:, None])))
         if k == 0 or groups == 0 or self.sizes.min() < 1 or self.sizes.sum() != self.worth.shape[1]:
-            raise InvalidProblem("worth needs one column for each member of each group, and no group may be empty")
+            raise InvalidProblemError("worth needs one column for each member of each group, and no group may be empty")
         inside = np.ones(self.worth.shape[1] - 1, dtype=bool)
         inside[self.start[1:] - 1] = False
         if (np.diff(self.worth, axis=1)[:, inside] > 0).any():
-            raise InvalidProblem("worth rises inside a group; give the best of each group first")
+            raise InvalidProblemError("worth rises inside a group; give the best of each group first")
 
     @cached_property
     def start(self) -> Ints:
@@ -155,7 +155,7 @@ class PrefixGroupRanking(Form):
         return 16.0 * EPSILON * self.scale * self.positions * (self.positions + self.groups)
 
     @property
-    def extent(self) -> str:
+    def shape_text(self) -> str:
         return f"{self.positions} positions × {self.groups} groups"
 
     @property
@@ -182,7 +182,7 @@ class PrefixGroupRanking(Form):
     def value(self, x: NDArray[Any]) -> float:
         return float(self._earned(x).sum())
 
-    def attained(self, x: NDArray[Any]) -> float:
+    def value_lower_bound(self, x: NDArray[Any]) -> float:
         return below(self._earned(x))
 
     def violation(self, x: NDArray[Any]) -> float:
@@ -205,11 +205,11 @@ class PrefixGroupRanking(Form):
         lost = (k + 1.0) * EPSILON * float(np.abs(price).sum(axis=1).max())
         return above(most, np.full(k, lost), terms, digits)
 
-    def takes_dual(self, y: Any) -> bool:
+    def is_valid_dual(self, y: Any) -> bool:
         fits = isinstance(y, np.ndarray) and y.dtype.kind in "iuf" and y.shape == (self.groups * self.positions,)
         return fits and bool(np.isfinite(y).all())
 
-    def near_bound(self, y: Floats) -> float:
+    def bound_float64(self, y: Floats) -> float:
         _, most, gain, used = self._priced_out(y)
         return float(most.sum() + gain[used].sum())
 
@@ -218,14 +218,16 @@ class PrefixGroupRanking(Form):
         which units are taken at these prices."""
         k = self.positions
         if np.shape(y) != (self.groups * k,):
-            raise InvalidProblem(f"prices have shape {np.shape(y)}, but there are {self.groups} groups × {k} positions")
+            raise InvalidProblemError(
+                f"prices have shape {np.shape(y)}, but there are {self.groups} groups × {k} positions"
+            )
         price = np.asarray(y, dtype=np.float64).reshape(self.groups, k)
         most = np.where(self.banned, -np.inf, np.cumsum(price[:, ::-1], axis=1)[:, ::-1]).max(axis=0)
         gain = self.worth.T - price[self.group]
         low, high = self.lower[self.group], self.upper[self.group]
         return price, most, gain, (self._rank < low) | ((self._rank < high) & (gain > 0.0))
 
-    def recovered_dual(self, x: NDArray[Any]) -> Floats | None:
+    def recover_dual(self, x: NDArray[Any]) -> Floats | None:
         if self.violation(x) > 0.0:
             return None
         group = np.asarray(x, dtype=np.int64)
@@ -246,7 +248,7 @@ class PrefixGroupRanking(Form):
     @property
     def program(self) -> Program:
         program = self.flow().program
-        return replace(program, objective=-program.objective, maximises=True)
+        return replace(program, objective=-program.objective, is_maximization=True)
 
     def flow(self) -> MinCostFlow:
         """One unit from each position to a group, arcs from (g, p) to (g, p + 1) each of one unit; the units that a
@@ -261,7 +263,9 @@ class PrefixGroupRanking(Form):
             for p in range(k):
                 low, high = int(self.lower[g, p]), int(min(self.upper[g, p], self.sizes[g], p + 2))
                 if low > high:
-                    raise Infeasible(f"{low} of group {g} are asked for at positions 0 to {p}, and {high} are allowed")
+                    raise InfeasibleError(
+                        f"{low} of group {g} are asked for at positions 0 to {p}, and {high} are allowed"
+                    )
                 before, behind = k + g * k + p, sink if p == k - 1 else k + g * k + p + 1
                 supply[before] -= low
                 supply[behind] += low

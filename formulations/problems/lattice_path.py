@@ -17,10 +17,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from formulations.arrays import Bools, Floats, Ints, Memoized, finite
 from formulations.display import CompactReprMixin
-from formulations.errors import InvalidProblem
+from formulations.errors import InvalidProblemError
 from formulations.problems.directed_rounding import above, added, below
 from formulations.problems.min_cost_flow import MinCostFlow
-from formulations.problems.problem import EPSILON, Form
+from formulations.problems.problem import EPSILON, Problem
 from formulations.problems.program import Block, Program
 from formulations.problems.relevance_values import DOCUMENT, FIRST, PAIRWISE, POSITIONAL, RANK, FeatureMap, GainTable
 
@@ -82,7 +82,7 @@ def farthest(edges: NDArray[Any], levels: LatticeLevels) -> NDArray[Any]:
 
 
 @dataclass(frozen=True, eq=False)
-class LatticePath(Form, Memoized):
+class LatticePath(Problem, Memoized):
     """max over paths from (0, ..., 0) to (N_0, ..., N_{G-1}) of the sum of their edges, and a constant.
 
     An edge leads from a state to the one with one more of chain h. profit has shape (G, N_0 + 1, ..., N_{G-1} + 1):
@@ -97,16 +97,16 @@ class LatticePath(Form, Memoized):
     profit: Floats
     constant: float = 0.0
 
-    solvable = True
+    always_feasible = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "profit", finite("profit", self.profit, np.ndim(self.profit)))
         if self.profit.ndim < 2 or self.profit.shape[0] != self.profit.ndim - 1:
-            raise InvalidProblem(
+            raise InvalidProblemError(
                 f"profit has shape {self.profit.shape}, but needs one table of edges a chain: (G, N_0 + 1, ...)"
             )
         if self.profit.size == 0 or not sum(self.lengths):
-            raise InvalidProblem("a lattice path needs one edge at least")
+            raise InvalidProblemError("a lattice path needs one edge at least")
         object.__setattr__(self, "constant", float(finite("constant", [self.constant], 1)[0]))
 
     @classmethod
@@ -150,7 +150,7 @@ class LatticePath(Form, Memoized):
         return 16.0 * EPSILON * self.scale * (2.0 * sum(self.lengths) + 1.0)
 
     @property
-    def extent(self) -> str:
+    def shape_text(self) -> str:
         return f"{' × '.join(str(length + 1) for length in self.lengths)} states"
 
     @property
@@ -160,7 +160,7 @@ class LatticePath(Form, Memoized):
     @property
     def program(self) -> Program:
         program = self.flow().program
-        return replace(program, objective=-program.objective, maximises=True)
+        return replace(program, objective=-program.objective, is_maximization=True)
 
     def flow(self) -> MinCostFlow:
         """One unit from the first state to the last: edges are arcs that cost what they earn, negated, those of a chain
@@ -182,7 +182,7 @@ class LatticePath(Form, Memoized):
     def value(self, x: NDArray[Any]) -> float:
         return float(self._walked(x).sum()) + self.constant
 
-    def attained(self, x: NDArray[Any]) -> float:
+    def value_lower_bound(self, x: NDArray[Any]) -> float:
         return below(self._walked(x), self.constant)
 
     def _walked(self, x: NDArray[Any]) -> Floats:
@@ -201,7 +201,7 @@ class LatticePath(Form, Memoized):
 
     def bound(self, y: Floats) -> float:
         if np.shape(y) != (self.states,):
-            raise InvalidProblem(f"potentials have shape {np.shape(y)}, but there are {self.states} states")
+            raise InvalidProblemError(f"potentials have shape {np.shape(y)}, but there are {self.states} states")
         prices, levels = np.asarray(y, dtype=np.float64), self.levels
         most = np.full(sum(self.lengths), -np.inf)
         for chain, stride in enumerate(levels.strides.tolist()):
@@ -220,7 +220,7 @@ class LatticePath(Form, Memoized):
         found: Floats = self.kept("potentials", lambda: farthest(self.edges, self.levels))
         return found
 
-    def recovered_dual(self, x: NDArray[Any]) -> Floats:
+    def recover_dual(self, x: NDArray[Any]) -> Floats:
         return self.potentials
 
     def named_primal(self, x: NDArray[Any]) -> dict[str, NDArray[Any]]:
@@ -246,7 +246,7 @@ class Chains(CompactReprMixin):
     passing: Floats
 
     @classmethod
-    def of(cls, scores: Floats, grade: Floats, map: FeatureMap, earnings: GainTable) -> Chains:
+    def from_scores(cls, scores: Floats, grade: Floats, map: FeatureMap, earnings: GainTable) -> Chains:
         apart = [grade]
         if earnings.kind == DOCUMENT:
             apart += [earnings.share, earnings.passing]

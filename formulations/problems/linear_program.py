@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from formulations.arrays import Bools, Floats, Ints, finite, frozen
-from formulations.errors import Infeasible, InvalidProblem
+from formulations.errors import InfeasibleError, InvalidProblemError
 from formulations.problems.directed_rounding import Pair, above, below, difference, products, weighted
-from formulations.problems.problem import EPSILON, Form, row_units
+from formulations.problems.problem import EPSILON, Problem, row_units
 from formulations.problems.program import Block, Program, name_at, split_by_block
 
 CARE = 1.0 + 1e-9
@@ -59,7 +59,7 @@ def implied_reach(matrix: csr_array, row_lower: Floats, row_upper: Floats, lower
 def _limits(name: str, values: Floats, size: int) -> Floats:
     array = np.array(values, dtype=np.float64)
     if array.shape != (size,) or np.isnan(array).any():
-        raise InvalidProblem(f"{name} needs {size} numbers (infinite where there is no limit), none of them NaN")
+        raise InvalidProblemError(f"{name} needs {size} numbers (infinite where there is no limit), none of them NaN")
     return frozen(array)
 
 
@@ -72,7 +72,7 @@ def row_sides(lower: Floats, upper: Floats) -> tuple[Ints, Ints, Ints]:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LinearProgram(Form):
+class LinearProgram(Problem):
     """maximise (or minimise) objective · x  subject to  row_lower <= matrix x <= row_upper, lower <= x <= upper.
 
     `integer` marks the variables that must be whole. `variables` and `rows` name columns and rows by block. A dual y
@@ -85,7 +85,7 @@ class LinearProgram(Form):
     row_upper: Floats
     lower: Floats
     upper: Floats
-    maximises: bool = True
+    is_maximization: bool = True
     integer: Bools | None = None
     variables: tuple[Block, ...] = ()
     rows: tuple[Block, ...] = ()
@@ -100,13 +100,13 @@ class LinearProgram(Form):
         object.__setattr__(self, "matrix", matrix)
         object.__setattr__(self, "objective", finite("objective", self.objective, 1))
         if self.objective.size != size:
-            raise InvalidProblem(f"objective has {self.objective.size} entries for {size} columns")
+            raise InvalidProblemError(f"objective has {self.objective.size} entries for {size} columns")
         for name, length in (("row_lower", count), ("row_upper", count), ("lower", size), ("upper", size)):
             object.__setattr__(self, name, _limits(name, getattr(self, name), length))
         if self.integer is not None:
             marked = np.array(self.integer, dtype=np.bool_)
             if marked.shape != (size,):
-                raise InvalidProblem(f"integer has shape {marked.shape} for {size} columns")
+                raise InvalidProblemError(f"integer has shape {marked.shape} for {size} columns")
             object.__setattr__(self, "integer", frozen(marked) if marked.any() else None)
         if not self.variables:
             object.__setattr__(self, "variables", (Block("x", (size,)),))
@@ -119,10 +119,12 @@ class LinearProgram(Form):
             crossed = np.flatnonzero(low > high)
             if crossed.size:
                 place = int(crossed[0])
-                raise Infeasible(f"{name_at(blocks, place)} must be at least {low[place]} and at most {high[place]}")
+                raise InfeasibleError(
+                    f"{name_at(blocks, place)} must be at least {low[place]} and at most {high[place]}"
+                )
 
     @classmethod
-    def of(cls, program: Program) -> LinearProgram:
+    def from_program(cls, program: Program) -> LinearProgram:
         """The form of a program with a linear objective."""
         return cls(**{name: getattr(program, name) for name in FIELDS})
 
@@ -131,7 +133,7 @@ class LinearProgram(Form):
         return Program(**{name: getattr(self, name) for name in FIELDS})
 
     @property
-    def extent(self) -> str:
+    def shape_text(self) -> str:
         return f"{self.row_lower.size} rows × {self.objective.size} variables"
 
     @property
@@ -179,9 +181,9 @@ class LinearProgram(Form):
         worst = [float(np.max(part, initial=0.0)) for part in parts]
         return float("inf") if np.isnan(worst).any() else max(worst)
 
-    def attained(self, x: NDArray[Any]) -> float:
+    def value_lower_bound(self, x: NDArray[Any]) -> float:
         terms, digits, off = products(self.objective, np.asarray(x, dtype=np.float64))
-        return below(terms, digits, -off) if self.maximises else above(terms, digits, off)
+        return below(terms, digits, -off) if self.is_maximization else above(terms, digits, off)
 
     def bound(self, y: Floats) -> float:
         """Weak duality: the least of yᵀ(row limits) + (reduced cost)ᵀ(variable limits), in the sense of a minimum.
@@ -191,14 +193,14 @@ class LinearProgram(Form):
         `certify(exact=True)` does without this.
         """
         if np.shape(y) != self.row_lower.shape:
-            raise InvalidProblem(f"prices have shape {np.shape(y)}, but there are {self.row_lower.size} rows")
-        sign = -1.0 if self.maximises else 1.0
+            raise InvalidProblemError(f"prices have shape {np.shape(y)}, but there are {self.row_lower.size} rows")
+        sign = -1.0 if self.is_maximization else 1.0
         return sign * self.least(sign * self.objective, np.zeros(self.objective.size), y)
 
     def least(self, cost: Floats, digits: Floats, y: Floats, off: Floats | float = 0.0) -> float:
         """No more than the least of (cost + digits) · x over the program's points, by prices y, rounded down; the cost
         may be wrong by `off`."""
-        prices = self.pressing(y)
+        prices = self.active_dual(y)
         reduced = difference(cost, self._columns, prices, digits)
         lost = reduced.off + off
         noise = np.maximum(8.0 * EPSILON * (np.abs(cost) + abs(self._columns) @ np.abs(prices)), lost)
@@ -231,7 +233,7 @@ class LinearProgram(Form):
         """How far each variable goes by its limits or by one row alone, at least; infinite where neither holds it."""
         return implied_reach(self.matrix, self.row_lower, self.row_upper, self.lower, self.upper)
 
-    def pressing(self, y: Floats) -> Floats:
+    def active_dual(self, y: Floats) -> Floats:
         there = np.where(np.asarray(y) > 0, np.isfinite(self.row_lower), np.isfinite(self.row_upper))
         return np.where(there, y, 0.0)
 
@@ -239,7 +241,7 @@ class LinearProgram(Form):
         return split_by_block(self.variables, x)
 
     def named_dual(self, y: Floats) -> dict[str, NDArray[Any]]:
-        return split_by_block(self.rows, self.pressing(y))
+        return split_by_block(self.rows, self.active_dual(y))
 
     def variable_name(self, column: int) -> str:
         return name_at(self.variables, column)

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from formulations.arrays import Floats, Ints, finite, whole
-from formulations.errors import Infeasible, InvalidProblem
+from formulations.errors import InfeasibleError, InvalidProblemError
 from formulations.problems.directed_rounding import above, added, below, products
-from formulations.problems.problem import EPSILON, Form
+from formulations.problems.problem import EPSILON, Problem
 from formulations.problems.program import Block, Program, name_at, split_by_block
 
 LARGEST_WHOLE = 2.0**53
@@ -21,7 +21,7 @@ LARGEST_WHOLE = 2.0**53
 
 
 @dataclass(frozen=True, eq=False)
-class MinCostFlow(Form):
+class MinCostFlow(Problem):
     """min Σ cost[a] f[a] over flows f with 0 <= f[a] <= capacity[a] and, at each node, outflow - inflow = supply.
 
     `tail`, `head`, `capacity` and `cost` have one entry an arc, `supply` one a node (whole numbers that add up to 0).
@@ -37,7 +37,7 @@ class MinCostFlow(Form):
     arcs: tuple[Block, ...] = ()
     nodes: tuple[Block, ...] = ()
 
-    maximises = False
+    is_maximization = False
 
     def __post_init__(self) -> None:
         for name in ("tail", "head", "capacity", "supply"):
@@ -45,18 +45,20 @@ class MinCostFlow(Form):
         object.__setattr__(self, "cost", finite("cost", self.cost, 1))
         count, nodes = self.cost.size, self.supply.size
         if any(array.size != count for array in (self.tail, self.head, self.capacity)):
-            raise InvalidProblem("tail, head, capacity and cost need one entry an arc")
+            raise InvalidProblemError("tail, head, capacity and cost need one entry an arc")
         if count and not (0 <= min(self.tail.min(), self.head.min()) <= max(self.tail.max(), self.head.max()) < nodes):
-            raise InvalidProblem(f"an arc leaves the {nodes} nodes")
+            raise InvalidProblemError(f"an arc leaves the {nodes} nodes")
         if not self.arcs:
             object.__setattr__(self, "arcs", (Block("flow", (count,)),))
         if not self.nodes:
             object.__setattr__(self, "nodes", (Block("node", (nodes,)),))
         negative = np.flatnonzero(self.capacity < 0)
         if negative.size:
-            raise Infeasible(f"{name_at(self.arcs, int(negative[0]))} has a negative capacity")
+            raise InfeasibleError(f"{name_at(self.arcs, int(negative[0]))} has a negative capacity")
         if self.supply.sum() != 0:
-            raise Infeasible(f"supplies add up to {int(self.supply.sum())}, but what leaves must arrive: make it 0")
+            raise InfeasibleError(
+                f"supplies add up to {int(self.supply.sum())}, but what leaves must arrive: make it 0"
+            )
 
     @cached_property
     def units(self) -> int:
@@ -80,11 +82,11 @@ class MinCostFlow(Form):
         supply, ceiling = self.supply.astype(np.float64), self.capacity.astype(np.float64)
         return Program(
             self.cost, matrix, supply, supply, np.zeros(count), ceiling,
-            maximises=False, variables=self.arcs, rows=self.nodes,
+            is_maximization=False, variables=self.arcs, rows=self.nodes,
         )  # fmt: skip
 
     @property
-    def extent(self) -> str:
+    def shape_text(self) -> str:
         return f"{self.supply.size} nodes and {self.cost.size} arcs"
 
     @property
@@ -103,7 +105,7 @@ class MinCostFlow(Form):
     def value(self, x: NDArray[Any]) -> float:
         return float(self.cost @ x)
 
-    def attained(self, x: NDArray[Any]) -> float:
+    def value_lower_bound(self, x: NDArray[Any]) -> float:
         return above(*products(self.cost, np.asarray(x, dtype=np.float64)))
 
     def violation(self, x: NDArray[Any]) -> float:
@@ -115,7 +117,7 @@ class MinCostFlow(Form):
 
     def bound(self, y: Floats) -> float:
         if np.shape(y) != self.supply.shape:
-            raise InvalidProblem(f"potentials have shape {np.shape(y)}, but there are {self.supply.size} nodes")
+            raise InvalidProblemError(f"potentials have shape {np.shape(y)}, but there are {self.supply.size} nodes")
         prices = np.asarray(y, dtype=np.float64)
         gained, digits = added(self.cost, -prices[self.tail])
         reduced, more_digits = added(gained, prices[self.head])
@@ -127,7 +129,7 @@ class MinCostFlow(Form):
         off = terms[2] + sum(part[2] for part in parts)
         return below(*terms[:2], *(numbers for part in parts for numbers in part[:2]), -off)
 
-    def recovered_dual(self, x: NDArray[Any]) -> Floats:
+    def recover_dual(self, x: NDArray[Any]) -> Floats:
         noise = 4.0 * EPSILON * self.scale
         return np.asarray(residual_potentials(self, x, self.cost, noise), dtype=np.float64)
 

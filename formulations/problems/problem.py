@@ -24,7 +24,7 @@ from scipy.sparse import csr_array
 
 from formulations.arrays import Floats, Ints
 from formulations.display import CompactReprMixin
-from formulations.errors import NoAnswer, Unsupported
+from formulations.errors import InvalidSolutionError, UnsupportedProblemError
 from formulations.problems.program import Program, algebra, write
 
 EPSILON = 2.0**-52
@@ -33,12 +33,12 @@ SMALL = 400
 """Most numbers in a problem that is printed in full."""
 
 
-class Form(CompactReprMixin, ABC):
+class Problem(CompactReprMixin, ABC):
     """A problem as data. `x` below is a point in the form's own shape, `y` a vector of its dual prices."""
 
-    maximises: bool = True
+    is_maximization: bool = True
 
-    solvable: ClassVar[bool] = False
+    always_feasible: ClassVar[bool] = False
     """Whether every problem of this form, once made, has a solution: a solver that denies it has failed."""
 
     @property
@@ -53,7 +53,7 @@ class Form(CompactReprMixin, ABC):
 
     @property
     @abstractmethod
-    def extent(self) -> str:
+    def shape_text(self) -> str:
         """How large the problem is, in its own words."""
 
     @property
@@ -63,21 +63,22 @@ class Form(CompactReprMixin, ABC):
 
     @property
     def program(self) -> Program:
-        """The problem as a plain program of rows and columns; raises `Unsupported` for a form that is none."""
-        raise Unsupported(f"{type(self).__name__} cannot be restated as a program of rows and columns")
+        """The problem as a plain program of rows and columns; raises `UnsupportedProblemError` for a form that is
+        none."""
+        raise UnsupportedProblemError(f"{type(self).__name__} cannot be restated as a program of rows and columns")
 
-    def in_algebra(self) -> str:
+    def to_text(self) -> str:
         """The problem in full, as a reader would write it."""
         return algebra(self.program)
 
     def __str__(self) -> str:
-        return self.in_algebra() if self.size <= SMALL else f"{type(self).__name__} of {self.extent}"
+        return self.to_text() if self.size <= SMALL else f"{type(self).__name__} of {self.shape_text}"
 
     def __repr__(self) -> str:
         """Its kind and size, never its arrays."""
         nonzeros = getattr(getattr(self, "matrix", None), "nnz", None)
         held = "" if nonzeros is None else f", {nonzeros} nonzeros"
-        return f"<{type(self).__name__} of {self.extent}{held}>"
+        return f"<{type(self).__name__} of {self.shape_text}{held}>"
 
     @property
     def tolerance(self) -> float:
@@ -88,7 +89,7 @@ class Form(CompactReprMixin, ABC):
     def value(self, x: NDArray[Any]) -> float:
         """The objective at x, in double precision."""
 
-    def attained(self, x: NDArray[Any]) -> float:
+    def value_lower_bound(self, x: NDArray[Any]) -> float:
         """The objective at x, what rounding leaves open taken off: a point is not said to be better than it is."""
         return self.value(x)
 
@@ -100,24 +101,24 @@ class Form(CompactReprMixin, ABC):
     def bound(self, y: Floats) -> float:
         """A bound on the optimum from any dual vector y whatever (weak duality), rounded outward."""
 
-    def near_bound(self, y: Floats) -> float:
+    def bound_float64(self, y: Floats) -> float:
         """The same in double precision, where that is cheaper: a rounding error to either side."""
         return self.bound(y)
 
-    def takes_dual(self, y: Any) -> bool:
+    def is_valid_dual(self, y: Any) -> bool:
         """Whether y has the shape of this form's prices, in finite numbers; told by what it proves where no form says
         it for less."""
         return proven(self, y, outward=False) is not None
 
-    def pressing(self, y: Floats) -> Floats:
+    def active_dual(self, y: Floats) -> Floats:
         """The prices of y that press on limits which are there, 0 for the others: those that prove the bound of y."""
         return y
 
-    def recovered_dual(self, x: NDArray[Any]) -> Floats | None:
+    def recover_dual(self, x: NDArray[Any]) -> Floats | None:
         """Dual prices that prove x optimal if it is; None where this form has no such way."""
         return None
 
-    def repaired(self, x: NDArray[Any]) -> NDArray[Any]:
+    def repair(self, x: NDArray[Any]) -> NDArray[Any]:
         """A feasible point near x, for forms that have a cheap one; x itself for others."""
         return x
 
@@ -131,7 +132,9 @@ class Form(CompactReprMixin, ABC):
 
     def order_of(self, x: NDArray[Any]) -> Ints:
         """The document at each position, for forms that place documents."""
-        raise Unsupported(f"{type(self).__name__} places no documents, so its solution has no order; read `primal`")
+        raise UnsupportedProblemError(
+            f"{type(self).__name__} places no documents, so its solution has no order; read `primal`"
+        )
 
     def named_primal(self, x: NDArray[Any]) -> dict[str, NDArray[Any]]:
         return {"x": x}
@@ -156,7 +159,7 @@ class Status(Enum):
     """What is known of an answer, judged from the problem's data alone and never from a solver's word."""
 
     OPTIMAL = "feasible; value and proven bound agree to rounding"
-    WITHIN_BOUND = "feasible; the optimum is proven to lie between value and bound"
+    BOUNDED_GAP = "feasible; the optimum is proven to lie between value and bound"
     FEASIBLE = "feasible; nothing is proven about the optimum"
     INACCURATE = "breaks its constraints by more than their tolerance: no feasible point, whatever its value"
 
@@ -173,7 +176,7 @@ class Solution(CompactReprMixin):
     `primal` and `dual` are the same by name, the prices those that prove the bound.
     """
 
-    problem: Form
+    problem: Problem
     x: NDArray[Any]
     y: Floats | None
     value: float
@@ -190,7 +193,7 @@ class Solution(CompactReprMixin):
     def gap(self) -> float:
         """Distance from value to bound; negative only where a row is broken within its tolerance, and by more than
         rounding."""
-        apart = self.bound - self.value if self.problem.maximises else self.value - self.bound
+        apart = self.bound - self.value if self.problem.is_maximization else self.value - self.bound
         return 0.0 if apart < 0.0 and apart >= -self.problem.rounding else apart
 
     @property
@@ -213,7 +216,7 @@ class Solution(CompactReprMixin):
         """The price of every row, one array a named block; empty where no dual is known."""
         return {} if self.y is None else self.problem.named_dual(self.y)
 
-    def told_by(self, **changes: Any) -> Solution:
+    def with_metadata(self, **changes: Any) -> Solution:
         """The same answer with solver, version, seconds, message or details filled in."""
         return replace(self, **changes)
 
@@ -224,38 +227,39 @@ class Solution(CompactReprMixin):
         )
 
 
-def judged(problem: Form, x: NDArray[Any], y: Floats | None, outward: bool) -> Solution:
+def judged(problem: Problem, x: NDArray[Any], y: Floats | None, outward: bool) -> Solution:
     """The solution with primal x and dual y, its violation, value and bound recomputed; y is recovered from x where it
-    is missing or leaves a gap that recovered prices close. Raises `NoAnswer` if x is no point of the problem."""
+    is missing or leaves a gap that recovered prices close. Raises `InvalidSolutionError` if x is no point of the
+    problem."""
     with np.errstate(all="ignore"):
         violation = problem.violation(x)
     if not np.isfinite(violation):
-        raise NoAnswer(f"what came back is no point of this {type(problem).__name__}: {_shortly(x)}")
-    value = problem.attained(x) if outward else problem.value(x)
+        raise InvalidSolutionError(f"what came back is no point of this {type(problem).__name__}: {_shortly(x)}")
+    value = problem.value_lower_bound(x) if outward else problem.value(x)
     rounding = problem.rounding
     candidates: list[tuple[float, Floats | None]] = []
     told = proven(problem, y, outward)
     if y is not None and told is not None:
         candidates.append((told, y))
     if not candidates or abs(candidates[0][0] - value) > rounding:
-        recovered = problem.recovered_dual(x)
+        recovered = problem.recover_dual(x)
         if recovered is not None:
-            candidates.append((problem.bound(recovered) if outward else problem.near_bound(recovered), recovered))
-    sign = 1.0 if problem.maximises else -1.0
+            candidates.append((problem.bound(recovered) if outward else problem.bound_float64(recovered), recovered))
+    sign = 1.0 if problem.is_maximization else -1.0
     bound, dual = min(candidates, key=lambda pair: sign * pair[0], default=(sign * np.inf, None))
     status = status_of(sign * (bound - value), violation, rounding, problem.tolerance)
-    dual = None if dual is None else problem.pressing(dual)
+    dual = None if dual is None else problem.active_dual(dual)
     return Solution(problem, x, dual, float(value), float(bound), status, float(violation))
 
 
-def proven(problem: Form, y: Floats | None, outward: bool = True) -> float | None:
+def proven(problem: Problem, y: Floats | None, outward: bool = True) -> float | None:
     """The bound that y proves; None where it is no dual of this problem: of another shape, or no finite numbers."""
     if not isinstance(y, np.ndarray) or y.dtype.kind not in "iuf" or not np.isfinite(y).all():
         return None
     try:
         with np.errstate(all="ignore"):
-            return problem.bound(y) if outward else problem.near_bound(y)
-    except ValueError:  # `InvalidProblem`, or arrays that do not fit
+            return problem.bound(y) if outward else problem.bound_float64(y)
+    except ValueError:  # `InvalidProblemError`, or arrays that do not fit
         return None
 
 
@@ -265,7 +269,7 @@ def status_of(gap: float, violation: float, rounding: float, tolerance: float) -
         return Status.INACCURATE
     if not np.isfinite(gap):
         return Status.FEASIBLE
-    return Status.OPTIMAL if gap <= rounding else Status.WITHIN_BOUND
+    return Status.OPTIMAL if gap <= rounding else Status.BOUNDED_GAP
 
 
 def _shortly(x: NDArray[Any]) -> str:

@@ -49,7 +49,7 @@ from scipy.sparse import csr_array, tril
 
 from formulations.arrays import Bools, Floats
 from formulations.display import CompactReprMixin
-from formulations.errors import Unsupported
+from formulations.errors import UnsupportedProblemError
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class Program(CompactReprMixin):
     row_upper: Floats
     lower: Floats
     upper: Floats
-    maximises: bool = True
+    is_maximization: bool = True
     integer: Bools | None = None
     variables: tuple[Block, ...] = ()
     rows: tuple[Block, ...] = ()
@@ -143,7 +143,7 @@ def algebra(program: Program) -> str:
             for i, j, weight in zip(*squares.coords, squares.data, strict=True)
         ]
         objective = f"{objective} + ½ ({summed(curved)})"
-    return laid_out("maximise" if program.maximises else "minimise", objective, _constraints(program, names))
+    return laid_out("maximise" if program.is_maximization else "minimise", objective, _constraints(program, names))
 
 
 def _constraints(program: Program, names: Sequence[str]) -> list[str]:
@@ -201,7 +201,9 @@ def write(problem: Program, path: Path) -> None:
     """Write the problem to `path`, in the format that its name ends with: .mps or .lp."""
     formats = {".mps": _mps, ".lp": _lp}
     if path.suffix not in formats:
-        raise Unsupported(f"{path.name!r} cannot be written: the format is not known; end the name with .mps or .lp")
+        raise UnsupportedProblemError(
+            f"{path.name!r} cannot be written: the format is not known; end the name with .mps or .lp"
+        )
     text = "\n".join(formats[path.suffix](problem, _triangle(problem.hessian))) + "\n"
     path.write_text(text, encoding="ascii")
 
@@ -220,7 +222,7 @@ def _triangle(hessian: csr_array | None) -> Entries:
 def _mps(problem: Program, hessian: Entries) -> Iterator[str]:
     columns, rows = _names(problem)
     yield "NAME formulations"
-    yield from ("OBJSENSE", "    MAX" if problem.maximises else "    MIN")
+    yield from ("OBJSENSE", "    MAX" if problem.is_maximization else "    MIN")
     yield from ("ROWS", " N objective")
     sense: dict[int, str] = {}
     for i, (low, high) in enumerate(zip(problem.row_lower, problem.row_upper, strict=True)):
@@ -259,7 +261,7 @@ def _mps(problem: Program, hessian: Entries) -> Iterator[str]:
 
 def _lp(problem: Program, hessian: Entries) -> Iterator[str]:
     columns, rows = _names(problem)
-    yield "maximize" if problem.maximises else "minimize"
+    yield "maximize" if problem.is_maximization else "minimize"
     squares = [
         f"{_number(v)} {columns[i]} ^ 2" if i == j else f"{_number(2 * v)} {columns[i]} * {columns[j]}"
         for i, j, v in hessian

@@ -12,10 +12,10 @@ from scipy.sparse import csr_array, hstack
 from scipy.sparse.linalg import lsqr
 
 from formulations.arrays import Floats, finite
-from formulations.errors import InvalidProblem
+from formulations.errors import InvalidProblemError
 from formulations.problems.directed_rounding import Pair, above, added, below, difference, products, weighted
 from formulations.problems.linear_program import LinearProgram
-from formulations.problems.problem import EPSILON, Form
+from formulations.problems.problem import EPSILON, Problem
 from formulations.problems.program import Program
 
 TRIES = 4
@@ -23,7 +23,7 @@ TRIES = 4
 
 
 @dataclass(frozen=True, eq=False)
-class QuadraticProgram(Form):
+class QuadraticProgram(Problem):
     """min ½ xᵀ hessian x + linear · x  subject to  row_lower <= matrix x <= row_upper, lower <= x <= upper.
 
     `hessian` is symmetric and positive semidefinite (the caller's promise: the bound below rests on it). A dual y
@@ -38,7 +38,7 @@ class QuadraticProgram(Form):
     lower: Floats
     upper: Floats
 
-    maximises = False
+    is_maximization = False
 
     def __post_init__(self) -> None:
         hessian = csr_array(self.hessian, dtype=np.float64, copy=True)
@@ -51,13 +51,13 @@ class QuadraticProgram(Form):
             object.__setattr__(self, name, getattr(rest, name))
         object.__setattr__(self, "linear", rest.objective)
         if hessian.shape != (self.linear.size, self.linear.size):
-            raise InvalidProblem(f"hessian has shape {hessian.shape} for {self.linear.size} variables")
+            raise InvalidProblemError(f"hessian has shape {hessian.shape} for {self.linear.size} variables")
 
     @classmethod
-    def of(cls, program: Program) -> QuadraticProgram:
+    def from_program(cls, program: Program) -> QuadraticProgram:
         """The form of a program that minimises a convex objective of second degree."""
-        if program.hessian is None or program.maximises:
-            raise InvalidProblem("a quadratic program minimises and has a hessian; this program does not")
+        if program.hessian is None or program.is_maximization:
+            raise InvalidProblemError("a quadratic program minimises and has a hessian; this program does not")
         limits = (program.row_lower, program.row_upper, program.lower, program.upper)
         return cls(program.hessian, program.objective, program.matrix, *limits)
 
@@ -68,14 +68,14 @@ class QuadraticProgram(Form):
     def linearised(self, objective: Floats) -> LinearProgram:
         """The linear program over the same feasible set with this objective."""
         limits = (self.row_lower, self.row_upper, self.lower, self.upper)
-        return LinearProgram(objective, self.matrix, *limits, maximises=False)
+        return LinearProgram(objective, self.matrix, *limits, is_maximization=False)
 
     @cached_property
     def _feasible_set(self) -> LinearProgram:
         return self.linearised(self.linear)
 
     @property
-    def extent(self) -> str:
+    def shape_text(self) -> str:
         return f"{self.row_lower.size} rows × {self.linear.size} variables"
 
     @property
@@ -102,7 +102,7 @@ class QuadraticProgram(Form):
     def violation(self, x: NDArray[Any]) -> float:
         return self._feasible_set.violation(x)
 
-    def attained(self, x: NDArray[Any]) -> float:
+    def value_lower_bound(self, x: NDArray[Any]) -> float:
         point = np.asarray(x, dtype=np.float64)
         terms, digits, off = products(self.linear, point)
         bent, lost = weighted(0.5 * point, self._bent(point))
@@ -116,7 +116,9 @@ class QuadraticProgram(Form):
         """
         rows, size = self.row_lower.size, self.linear.size
         if np.shape(y) != (rows + size,):
-            raise InvalidProblem(f"y has shape {np.shape(y)}, but holds {rows} prices and a point of {size} variables")
+            raise InvalidProblemError(
+                f"y has shape {np.shape(y)}, but holds {rows} prices and a point of {size} variables"
+            )
         prices, z = np.asarray(y[:rows], dtype=np.float64), np.asarray(y[rows:], dtype=np.float64)
         found = self._bound_at(prices, z)
         for _ in range(TRIES):
@@ -129,7 +131,7 @@ class QuadraticProgram(Form):
     def _turned(self, prices: Floats, z: Floats) -> tuple[Floats, Floats]:
         """Near prices and point, by least squares, at which reduced costs do not point where a variable has no end.
         Prices that are not 0 move, and keep their sign."""
-        prices = self._feasible_set.pressing(prices)
+        prices = self._feasible_set.active_dual(prices)
         with np.errstate(all="ignore"):
             reduced = self.hessian @ z + self.linear - self.matrix.T @ prices
         wrong = np.where(np.isinf(self.upper), np.minimum(reduced, 0.0), 0.0)
@@ -158,6 +160,6 @@ class QuadraticProgram(Form):
         bent = difference(np.zeros(x.size), self.hessian, x)
         return Pair(-bent.high, -bent.low, bent.off)
 
-    def pressing(self, y: Floats) -> Floats:
+    def active_dual(self, y: Floats) -> Floats:
         rows = self.row_lower.size
-        return np.concatenate([self._feasible_set.pressing(y[:rows]), y[rows:]])
+        return np.concatenate([self._feasible_set.active_dual(y[:rows]), y[rows:]])

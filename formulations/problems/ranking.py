@@ -15,10 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from formulations.arrays import LARGEST, Floats, Ints, Memoized, finite, frozen, offsets_of
 from formulations.display import CompactReprMixin
-from formulations.errors import Infeasible, InvalidProblem
+from formulations.errors import InfeasibleError, InvalidProblemError
 from formulations.problems.assignment import Assignment, is_order
 from formulations.problems.directed_rounding import below, products
-from formulations.problems.problem import EPSILON, Form
+from formulations.problems.problem import EPSILON, Problem
 from formulations.problems.program import Program
 
 Weights = Floats | Callable[[int], Floats]
@@ -26,10 +26,10 @@ Weights = Floats | Callable[[int], Floats]
 
 
 def non_increasing(name: str, weights: Floats) -> None:
-    """Raise `InvalidProblem` where a weight is above the one before it."""
+    """Raise `InvalidProblemError` where a weight is above the one before it."""
     if (np.diff(weights) > 0).any():
         place = int(np.flatnonzero(np.diff(weights) > 0)[0])
-        raise InvalidProblem(
+        raise InvalidProblemError(
             f"{name}[{place + 1}] = {weights[place + 1]} is above {name}[{place}] = {weights[place]}: "
             "position weights must not increase"
         )
@@ -41,12 +41,12 @@ def weights_for(weights: ArrayLike | Weights, n: int) -> Floats:
     try:
         given = np.asarray(said, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidProblem(
+        raise InvalidProblemError(
             f"position weights cannot be read as numbers: {error}; give an array, or a function from the number of "
             "documents to one"
         ) from None
     if given.ndim != 1:
-        raise InvalidProblem(f"position weights have shape {given.shape}, but need one dimension")
+        raise InvalidProblemError(f"position weights have shape {given.shape}, but need one dimension")
     return given[:n]
 
 
@@ -62,7 +62,7 @@ def laid_out(weights: ArrayLike | Weights, offsets: Ints) -> Floats:
 
 def _fits(problem: RankTwoAssignment | RankTwoBatch) -> None:
     if not problem.scale <= LARGEST:
-        raise InvalidProblem(
+        raise InvalidProblemError(
             f"profits decay · score - discount · gain reach {problem.scale:g}, but must stay below {LARGEST:g}; "
             "rescale scores, gains or position weights"
         )
@@ -74,37 +74,37 @@ def _largest(*factors: Floats) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class RankTwoAssignment(Form):
+class RankTwoAssignment(Problem):
     """max over placings π of Σ_i decay[i] scores[π_i] - discount[i] gain[π_i], π_i the document at position i.
 
-    `scores` and `gain` have one entry a document, `decay` and `discount` one a position (no more positions than
-    documents; both non-increasing). A point x is the order, a dual y one price a document, as in `Assignment`.
+    `scores` and `gain` have one entry a document, `position_weights` and `discount` one a position (no more positions
+    than documents; both non-increasing). A point x is the order, a dual y one price a document, as in `Assignment`.
     """
 
     scores: Floats
     gain: Floats
     discount: Floats
-    decay: Floats
+    position_weights: Floats
 
-    solvable = True
+    always_feasible = True
 
     def __post_init__(self) -> None:
-        for name in ("scores", "gain", "discount", "decay"):
+        for name in ("scores", "gain", "discount", "position_weights"):
             object.__setattr__(self, name, finite(name, getattr(self, name), 1))
         if self.scores.size == 0 or self.discount.size == 0:
-            raise InvalidProblem("a ranking needs one document and one position at least")
-        if self.gain.size != self.scores.size or self.decay.size != self.discount.size:
-            raise InvalidProblem(
+            raise InvalidProblemError("a ranking needs one document and one position at least")
+        if self.gain.size != self.scores.size or self.position_weights.size != self.discount.size:
+            raise InvalidProblemError(
                 f"scores ({self.scores.size}) and gain ({self.gain.size}) need one entry a document, "
-                f"discount ({self.discount.size}) and decay ({self.decay.size}) one a position"
+                f"discount ({self.discount.size}) and decay ({self.position_weights.size}) one a position"
             )
         if self.positions > self.documents:
-            raise Infeasible(
+            raise InfeasibleError(
                 f"{self.positions} positions cannot be filled by {self.documents} documents; "
                 f"cut discount and decay to {self.documents}"
             )
         non_increasing("discount", self.discount)
-        non_increasing("decay", self.decay)
+        non_increasing("position_weights", self.position_weights)
         _fits(self)
 
     @property
@@ -118,10 +118,10 @@ class RankTwoAssignment(Form):
     @property
     def scale(self) -> float:
         """A bound on the largest profit in magnitude."""
-        return _largest(self.decay, self.scores) + _largest(self.discount, self.gain)
+        return _largest(self.position_weights, self.scores) + _largest(self.discount, self.gain)
 
     @property
-    def extent(self) -> str:
+    def shape_text(self) -> str:
         return f"{self.positions} positions × {self.documents} documents"
 
     @property
@@ -134,7 +134,7 @@ class RankTwoAssignment(Form):
 
     @cached_property
     def _written_out(self) -> Assignment:
-        return Assignment(frozen(np.outer(self.decay, self.scores) - np.outer(self.discount, self.gain)))
+        return Assignment(frozen(np.outer(self.position_weights, self.scores) - np.outer(self.discount, self.gain)))
 
     def assignment(self) -> Assignment:
         """The same problem with its k × n profit matrix written out, once."""
@@ -145,10 +145,10 @@ class RankTwoAssignment(Form):
         return self.assignment().program
 
     def value(self, x: NDArray[Any]) -> float:
-        return float(self.decay @ self.scores[x] - self.discount @ self.gain[x])
+        return float(self.position_weights @ self.scores[x] - self.discount @ self.gain[x])
 
-    def attained(self, x: NDArray[Any]) -> float:
-        terms, digits, off = products(self.decay, self.scores[x])
+    def value_lower_bound(self, x: NDArray[Any]) -> float:
+        terms, digits, off = products(self.position_weights, self.scores[x])
         less, less_digits, less_off = products(-self.discount, self.gain[x])
         return below(terms, digits, less, less_digits, -(off + less_off))
 
@@ -159,19 +159,19 @@ class RankTwoAssignment(Form):
         from formulations.problems.ranking_duals import bound_of_prices
 
         if np.shape(y) != (self.documents,):
-            raise InvalidProblem(f"prices have shape {np.shape(y)}, but there are {self.documents} documents")
-        prices = np.ascontiguousarray(self.pressing(y))
-        return float(bound_of_prices(self.scores, self.gain, self.discount, self.decay, prices))
+            raise InvalidProblemError(f"prices have shape {np.shape(y)}, but there are {self.documents} documents")
+        prices = np.ascontiguousarray(self.active_dual(y))
+        return float(bound_of_prices(self.scores, self.gain, self.discount, self.position_weights, prices))
 
-    def pressing(self, y: Floats) -> Floats:
+    def active_dual(self, y: Floats) -> Floats:
         """Where a document may stay out its price is 0 at least."""
         prices = np.asarray(y, dtype=np.float64)
         return np.maximum(prices, 0.0) if self.documents > self.positions else prices
 
-    def recovered_dual(self, x: NDArray[Any]) -> Floats:
+    def recover_dual(self, x: NDArray[Any]) -> Floats:
         from formulations.problems.ranking_duals import prices_of
 
-        return prices_of(self.scores, self.gain, self.discount, self.decay, np.asarray(x, dtype=np.int64))
+        return prices_of(self.scores, self.gain, self.discount, self.position_weights, np.asarray(x, dtype=np.int64))
 
     def order_of(self, x: NDArray[Any]) -> Ints:
         return np.asarray(x, dtype=np.int64)
@@ -187,38 +187,40 @@ class RankTwoAssignment(Form):
 class RankTwoBatch(Memoized, CompactReprMixin):
     """One `RankTwoAssignment` a query, in flat arrays: query q owns rows offsets[q] : offsets[q + 1] of all four.
 
-    `scores` and `gain` at row r speak of a document, `discount` and `decay` of position r - offsets[q]; both are zero
-    beyond a cut-off, so every query has as many positions as documents. What is kept with a batch is computed of gain,
-    weights and offsets alone: it holds at all scores.
+    `scores` and `gain` at row r speak of a document, `discount` and `position_weights` of position r - offsets[q]; both
+    are zero beyond a cut-off, so every query has as many positions as documents. What is kept with a batch is computed
+    of gain, weights and offsets alone: it holds at all scores.
     """
 
     scores: Floats
     gain: Floats
     discount: Floats
-    decay: Floats
+    position_weights: Floats
     offsets: Ints
 
     def __post_init__(self) -> None:
-        for name in ("scores", "gain", "discount", "decay"):
+        for name in ("scores", "gain", "discount", "position_weights"):
             object.__setattr__(self, name, finite(name, getattr(self, name), 1))
         size = self.scores.size
-        if any(array.size != size for array in (self.gain, self.discount, self.decay)):
-            raise InvalidProblem("scores, gain, discount and decay of a batch need the same length")
+        if any(array.size != size for array in (self.gain, self.discount, self.position_weights)):
+            raise InvalidProblemError("scores, gain, discount and decay of a batch need the same length")
         object.__setattr__(self, "offsets", offsets_of("offsets", self.offsets, size))
         first = np.zeros(size, dtype=bool)
         first[self.offsets[:-1]] = True
-        for name in ("discount", "decay"):
+        for name in ("discount", "position_weights"):
             weights = getattr(self, name)
             rises = (np.diff(weights, prepend=0.0) > 0) & ~first
             if rises.any():
                 query = int(np.searchsorted(self.offsets, np.flatnonzero(rises)[0], side="right")) - 1
-                raise InvalidProblem(f"{name} of query {query} rises: position weights must not increase")
+                raise InvalidProblemError(f"{name} of query {query} rises: position weights must not increase")
         _fits(self)
 
     @property
     def scale(self) -> float:
         """A bound on the largest profit in magnitude."""
-        decay, discounted = self.kept("scale", lambda: (_largest(self.decay), _largest(self.discount, self.gain)))
+        decay, discounted = self.kept(
+            "scale", lambda: (_largest(self.position_weights), _largest(self.discount, self.gain))
+        )
         return decay * _largest(self.scores) + discounted
 
     def __len__(self) -> int:
@@ -226,7 +228,7 @@ class RankTwoBatch(Memoized, CompactReprMixin):
 
     def __getitem__(self, query: int) -> RankTwoAssignment:
         rows = slice(int(self.offsets[query]), int(self.offsets[query + 1]))
-        discount, decay = self.discount[rows], self.decay[rows]
+        discount, decay = self.discount[rows], self.position_weights[rows]
         weighted = np.flatnonzero((discount != 0) | (decay != 0))
         # Positions of weight zero at the end hold any of the documents that are left.
         end = int(weighted[-1]) + 1 if weighted.size else 1
@@ -235,11 +237,11 @@ class RankTwoBatch(Memoized, CompactReprMixin):
     def with_scores(self, scores: Floats) -> RankTwoBatch:
         """The same batch at other scores; only these are checked again."""
         batch = object.__new__(RankTwoBatch)
-        for name in ("gain", "discount", "decay", "offsets"):
+        for name in ("gain", "discount", "position_weights", "offsets"):
             object.__setattr__(batch, name, getattr(self, name))
         object.__setattr__(batch, "_kept", self.__dict__.setdefault("_kept", {}))
         object.__setattr__(batch, "scores", finite("scores", scores, 1))
         if batch.scores.shape != self.scores.shape:
-            raise InvalidProblem(f"scores has {batch.scores.size} entries for {self.scores.size} documents")
+            raise InvalidProblemError(f"scores has {batch.scores.size} entries for {self.scores.size} documents")
         _fits(batch)
         return batch

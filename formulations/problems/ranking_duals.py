@@ -270,17 +270,17 @@ def prove_range(
         bound[q] = bound_by(s, b, discount[low:last], decay[low:last], prices)
 
 
-def settled_in_numpy(scores: Floats, gain: Floats, discount: Floats, decay: Floats) -> Floats:
+def settled_in_numpy(scores: Floats, gain: Floats, discount: Floats, position_weights: Floats) -> Floats:
     """The prices of `settle_prices`, the same bits."""
-    positions, prices, waits = decay.size, np.zeros(scores.size), np.ones(scores.size, dtype=bool)
-    noise = 4.0 * EPSILON * (abs(decay).max() * abs(scores).max() + abs(discount).max() * abs(gain).max())
+    positions, prices, waits = position_weights.size, np.zeros(scores.size), np.ones(scores.size, dtype=bool)
+    noise = 4.0 * EPSILON * (abs(position_weights).max() * abs(scores).max() + abs(discount).max() * abs(gain).max())
     for count in range(positions + 1):
         if not waits[:positions].any():
             break
         for i in range(positions) if count % 2 else range(positions - 1, -1, -1):
             if waits[i]:
                 waits[i] = False
-                profit = decay[i] * scores - discount[i] * gain
+                profit = position_weights[i] * scores - discount[i] * gain
                 raised = (prices[i] - profit[i]) + profit
                 higher = raised > prices + noise
                 prices[higher] = raised[higher]
@@ -289,12 +289,12 @@ def settled_in_numpy(scores: Floats, gain: Floats, discount: Floats, decay: Floa
     return prices
 
 
-def prices_of(scores: Floats, gain: Floats, discount: Floats, decay: Floats, order: Ints) -> Floats:
+def prices_of(scores: Floats, gain: Floats, discount: Floats, position_weights: Floats, order: Ints) -> Floats:
     """The prices of `settle_prices`, one a document as they come, for the document at each position."""
     idle = np.ones(scores.size, dtype=bool)
     idle[order] = False
     rows, prices = np.append(order, np.flatnonzero(idle)), np.empty(scores.size)
-    one = (scores[rows], gain[rows], discount, decay)
+    one = (scores[rows], gain[rows], discount, position_weights)
     if settle_prices.pays(PASSES * discount.size * (5000 + 3 * scores.size)):
         settled = np.empty(scores.size)
         settle_prices(*one, settled)
@@ -308,18 +308,20 @@ JUDGED_ROWS, PROVED_ROWS = 1 << 14, 1 << 11
 """Rows of the queries that a thread judges, and proves, at a time."""
 
 
-def bound_of_prices(scores: Floats, gain: Floats, discount: Floats, decay: Floats, prices: Floats) -> float:
+def bound_of_prices(scores: Floats, gain: Floats, discount: Floats, position_weights: Floats, prices: Floats) -> float:
     """Σ_j prices[j] + Σ_i max_j (profit[i, j] - prices[j]), rounded up."""
-    way = _bound_of_prices if scores.size * decay.size <= PAIRS else bound_by
-    return float(way(scores, gain, discount, decay, prices))
+    way = _bound_of_prices if scores.size * position_weights.size <= PAIRS else bound_by
+    return float(way(scores, gain, discount, position_weights, prices))
 
 
-def _bound_of_prices(scores: Floats, gain: Floats, discount: Floats, decay: Floats, prices: Floats) -> float:
-    profit = np.outer(decay, scores) - np.outer(discount, gain) - prices
-    reach = np.abs(decay) * np.abs(scores).max() + np.abs(discount) * np.abs(gain).max() + np.abs(prices).max()
+def _bound_of_prices(scores: Floats, gain: Floats, discount: Floats, position_weights: Floats, prices: Floats) -> float:
+    profit = np.outer(position_weights, scores) - np.outer(discount, gain) - prices
+    reach = (
+        np.abs(position_weights) * np.abs(scores).max() + np.abs(discount) * np.abs(gain).max() + np.abs(prices).max()
+    )
     # As doubles see it these may be the most of their position; which of them is says an exact sum.
     at, document = np.nonzero(profit >= (profit.max(axis=1) - 8.0 * EPSILON * reach)[:, None])
-    up, up_digits, lost = products(decay[at], scores[document])
+    up, up_digits, lost = products(position_weights[at], scores[document])
     down, down_digits, lost_too = products(discount[at], gain[document])
     terms = np.stack([up, up_digits, -down, -down_digits, -prices[document]])
     sums = [fsum(column) for column in terms.T.tolist()]
@@ -337,19 +339,19 @@ def _exceeds(left: Floats, right: Floats) -> bool:
 
 
 def bounds_of_orders(
-    scores: Floats, gain: Floats, discount: Floats, decay: Floats, offsets: Ints, order: Ints
+    scores: Floats, gain: Floats, discount: Floats, position_weights: Floats, offsets: Ints, order: Ints
 ) -> Floats:
     """What prices prove of each query q with documents order[offsets[q] : offsets[q + 1]], rounded up."""
     bound = np.empty(offsets.size - 1)
-    given = (scores, gain, discount, decay, offsets, order)
+    given = (scores, gain, discount, position_weights, offsets, order)
     if not is_small(offsets):
         share_ranges(offsets, PROVED_ROWS, lambda begin, end: prove_range(*given, begin, end, bound))
         return bound
     for q, (low, high) in enumerate(pairwise(offsets.tolist())):
         rows = low + order[low:high]
-        weighted = np.flatnonzero((decay[low:high] != 0.0) | (discount[low:high] != 0.0))
+        weighted = np.flatnonzero((position_weights[low:high] != 0.0) | (discount[low:high] != 0.0))
         last = low + (int(weighted[-1]) + 1 if weighted.size else 1)
-        one = (scores[rows], gain[rows], discount[low:last], decay[low:last])
+        one = (scores[rows], gain[rows], discount[low:last], position_weights[low:last])
         bound[q] = _bound_of_prices(*one, settled_in_numpy(*one))
     return bound
 
@@ -358,7 +360,7 @@ def judged(
     scores: Floats,
     gain: Floats,
     discount: Floats,
-    decay: Floats,
+    position_weights: Floats,
     offsets: Ints,
     order: Ints,
     left: Floats,
@@ -367,12 +369,12 @@ def judged(
     """As `judge_range`, for all queries: what the orders earn, rounded down; and what no order exceeds by more than the
     search says that it `left` open, rounded up. compiled: whether by the kernels; None asks `is_small`."""
     value, bound = np.empty(offsets.size - 1), np.empty(offsets.size - 1)
-    given = (scores, gain, discount, decay, offsets, order)
+    given = (scores, gain, discount, position_weights, offsets, order)
     if not is_small(offsets) if compiled is None else compiled:
         share_ranges(offsets, JUDGED_ROWS, lambda begin, end: judge_range(*given, begin, end, left, value, bound))
         return value, bound
     for q, (low, high) in enumerate(pairwise(offsets.tolist())):
-        rows, c, a = low + order[low:high], decay[low:high], discount[low:high]
+        rows, c, a = low + order[low:high], position_weights[low:high], discount[low:high]
         s, b = scores[rows], gain[rows]
         up, up_digits, lost = products(c, s)
         down, down_digits, lost_too = products(a, b)

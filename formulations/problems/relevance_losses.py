@@ -34,7 +34,7 @@ from numpy.typing import ArrayLike
 
 from formulations.arrays import Floats, Ints, finite
 from formulations.display import CompactReprMixin
-from formulations.errors import InvalidProblem
+from formulations.errors import InvalidProblemError
 from formulations.problems.ranking import Weights, laid_out
 from formulations.problems.relevance_values import GainTable
 
@@ -85,7 +85,7 @@ def err_gains(relevance: Floats, offsets: Ints, cutoff: int | None = None, max_g
     max_grade: the highest grade of the scale.
     """
     if relevance.size and not (relevance.min() >= 0.0 and relevance.max() <= max_grade):
-        raise InvalidProblem(
+        raise InvalidProblemError(
             f"ERR needs grades from 0 to max_grade = {max_grade:g}, and they go from {relevance.min():g} to "
             f"{relevance.max():g}; say ERR(max_grade=...)"
         )
@@ -135,7 +135,7 @@ class Discounted(CompactReprMixin):
         grade = relevance if self.graded else relevant(relevance)
         gain = grade if self.gain is None else finite("gain", self.gain(grade) if callable(self.gain) else self.gain, 1)
         if gain.size != relevance.size:
-            raise InvalidProblem(f"gain has {gain.size} entries, but there are {relevance.size} documents")
+            raise InvalidProblemError(f"gain has {gain.size} entries, but there are {relevance.size} documents")
         if self.normalised:
             sizes = np.diff(offsets)
             query = np.repeat(np.arange(sizes.size), sizes)
@@ -169,7 +169,7 @@ def _cut(discount: Floats, position: Floats, cutoff: int | None) -> Floats:
     if cutoff is None:
         return discount
     if cutoff < 1:
-        raise InvalidProblem(f"a cutoff of {cutoff} leaves no position; give 1 or more")
+        raise InvalidProblemError(f"a cutoff of {cutoff} leaves no position; give 1 or more")
     return np.where(position < cutoff, discount, 0.0)
 
 
@@ -179,21 +179,21 @@ NAMES = ("AP", "AUC", "DCG", "ERR", "P", "RR", "nDCG")
 def get_relevance_loss(loss: RelevanceLoss | str) -> RelevanceLoss:
     """The loss of this name; a loss is returned as it is. DCG and nDCG count 2^grade - 1 by 1 / log2(position + 1).
 
-    Raises `InvalidProblem` for an unknown name or an object without `graded` and `gain_table`.
+    Raises `InvalidProblemError` for an unknown name or an object without `graded` and `gain_table`.
     """
     if not isinstance(loss, str):
         if not callable(getattr(loss, "gain_table", None)) or not isinstance(getattr(loss, "graded", None), bool):
-            raise InvalidProblem(
+            raise InvalidProblemError(
                 "loss must be a name or have the attributes graded and gain_table(relevance, offsets); got a "
                 f"{type(loss).__name__}. Write one of {', '.join(NAMES)}, or use Discounted, TableLoss or StepwiseLoss."
             )
         return loss
     name, _, tail = loss.partition("@")
     if name not in NAMES or (tail and not (tail.isdecimal() and int(tail) > 0)) or loss.endswith("@"):
-        raise InvalidProblem(f"unknown relevance loss {loss!r}; write one of {', '.join(NAMES)}, or a name and @k")
+        raise InvalidProblemError(f"unknown relevance loss {loss!r}; write one of {', '.join(NAMES)}, or a name and @k")
     cutoff = int(tail) if tail else None
     if name == "AUC" and cutoff is not None:
-        raise InvalidProblem(f"{loss!r}: AUC has no cutoff; write 'AUC'")
+        raise InvalidProblemError(f"{loss!r}: AUC has no cutoff; write 'AUC'")
     if name in ("DCG", "nDCG"):
         return Discounted(_Logarithms(cutoff), _exponential, normalised=name == "nDCG")
     if name == "P":
@@ -283,4 +283,4 @@ def _evaluated(name: str, result: object, shape: tuple[int, ...]) -> Floats:
     try:
         return np.array(np.broadcast_to(np.asarray(result, dtype=np.float64), shape))
     except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidProblem(f"{name}(...) must return numbers of shape {shape}: {error}") from None
+        raise InvalidProblemError(f"{name}(...) must return numbers of shape {shape}: {error}") from None

@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 
 from formulations.arrays import LARGEST, Floats, Ints, Memoized, finite, offsets_of
 from formulations.display import CompactReprMixin
-from formulations.errors import InvalidProblem, Unsupported
+from formulations.errors import InvalidProblemError, UnsupportedProblemError
 from formulations.problems.assignment import is_order
 from formulations.problems.lattice_path import MOST_STATES, Chains, LatticePath, edges_of
-from formulations.problems.problem import EPSILON, Form, Solution, status_of
+from formulations.problems.problem import EPSILON, Problem, Solution, status_of
 from formulations.problems.program import Program
 from formulations.problems.relevance_values import (
     FIRST,
@@ -60,7 +60,7 @@ EXACT_DOCUMENTS = 400
 
 
 @dataclass(frozen=True, eq=False)
-class PatternRanking(Form):
+class RelevanceRanking(Problem):
     """max over orders y of all documents of r(y)ᵀ scores - gain(y).
 
     r is the slope of the feature map `map`, gain what `earnings` count; both see the documents by their `grade` and by
@@ -77,22 +77,22 @@ class PatternRanking(Form):
     map: FeatureMap
     earnings: GainTable
 
-    solvable = True
+    always_feasible = True
 
     def __post_init__(self) -> None:
         for name in ("scores", "grade"):
             object.__setattr__(self, name, finite(name, getattr(self, name), 1))
         if not self.scores.size:
-            raise InvalidProblem("a ranking needs one document at least")
+            raise InvalidProblemError("a ranking needs one document at least")
         object.__setattr__(self, "map", self.alone().map)
 
-    def alone(self) -> PatternBatch:
+    def alone(self) -> RelevanceBatch:
         """The batch of this query alone."""
         return self._alone
 
     @cached_property
-    def _alone(self) -> PatternBatch:
-        return PatternBatch(self.scores, self.grade, self.map, self.earnings, np.array([0, self.scores.size]))
+    def _alone(self) -> RelevanceBatch:
+        return RelevanceBatch(self.scores, self.grade, self.map, self.earnings, np.array([0, self.scores.size]))
 
     @property
     def documents(self) -> int:
@@ -104,7 +104,7 @@ class PatternRanking(Form):
 
     @cached_property
     def chains(self) -> Chains:
-        return Chains.of(self.scores, self.grade, self.map, self.earnings)
+        return Chains.from_scores(self.scores, self.grade, self.map, self.earnings)
 
     @property
     def scale(self) -> float:
@@ -118,7 +118,7 @@ class PatternRanking(Form):
         return 16.0 * EPSILON * (self.documents + 4.0) * self.scale
 
     @property
-    def extent(self) -> str:
+    def shape_text(self) -> str:
         return f"{self.documents} documents, {' × '.join(str(len(chain) + 1) for chain in self.chains.members)} states"
 
     @property
@@ -128,8 +128,8 @@ class PatternRanking(Form):
     @cached_property
     def _written_out(self) -> LatticePath:
         if self.chains.states > MOST_STATES:
-            raise Unsupported(
-                f"{self.extent} are more than the {MOST_STATES} of a lattice that is written out; 'exact' takes no "
+            raise UnsupportedProblemError(
+                f"{self.shape_text} are more than the {MOST_STATES} of a lattice that is written out; 'exact' takes no "
                 "lattice where the loss has another way, else cut the loss at some position or merge grades"
             )
         edges = edges_of(self.chains, self.map, self.earnings)
@@ -149,7 +149,7 @@ class PatternRanking(Form):
     def value(self, x: NDArray[Any]) -> float:
         return float(self._judged(x).value[0])
 
-    def attained(self, x: NDArray[Any]) -> float:
+    def value_lower_bound(self, x: NDArray[Any]) -> float:
         if self.documents > EXACT_DOCUMENTS:
             return float(self._judged(x).least[0])
         value = exact_value(self.scores, self.grade, self.map, self.earnings, np.asarray(x, dtype=np.int64))
@@ -166,7 +166,7 @@ class PatternRanking(Form):
         left, known = float(self.alone().left[0]), self.lattice().bound(y)
         return float(np.nextafter(known + left, np.inf)) if left > 0.0 else known
 
-    def near_bound(self, y: Floats) -> float:
+    def bound_float64(self, y: Floats) -> float:
         return self.lattice().bound(y) if np.size(y) else self._relaxed
 
     @cached_property
@@ -188,9 +188,9 @@ class PatternRanking(Form):
         status = status_of(bound - solution.value, solution.violation, self.rounding, self.tolerance)
         return replace(solution, bound=bound, status=status)
 
-    def recovered_dual(self, x: NDArray[Any]) -> Floats | None:
+    def recover_dual(self, x: NDArray[Any]) -> Floats | None:
         if self.chains.states <= MOST_STATES:
-            return self.lattice().recovered_dual(x)
+            return self.lattice().recover_dual(x)
         return np.zeros(0) if np.isfinite(self._relaxed) else None
 
     def order_of(self, x: NDArray[Any]) -> Ints:
@@ -202,7 +202,7 @@ class PatternRanking(Form):
     def named_dual(self, y: Floats) -> dict[str, NDArray[Any]]:
         return self.lattice().named_dual(y) if y.size else {}
 
-    def in_algebra(self) -> str:
+    def to_text(self) -> str:
         return (
             "maximise    r(y)ᵀs - gain(y)\n"
             f"subject to  y is an order of {self.documents} documents, r(y) its slope by the {self.map.kind} map"
@@ -210,8 +210,9 @@ class PatternRanking(Form):
 
 
 @dataclass(frozen=True, eq=False)
-class PatternBatch(Memoized, CompactReprMixin):
-    """One `PatternRanking` a query, in flat arrays: query q owns rows offsets[q] : offsets[q + 1] of scores and grade.
+class RelevanceBatch(Memoized, CompactReprMixin):
+    """One `RelevanceRanking` a query, in flat arrays: query q owns rows offsets[q] : offsets[q + 1] of scores and
+    grade.
 
     What is kept with a batch is computed of all but the scores: it holds at all scores.
     """
@@ -261,54 +262,54 @@ class PatternBatch(Memoized, CompactReprMixin):
         """(N,) the rank of each document's grade among those of its query, from 0."""
         return self.kept("level", lambda: levels_of(self.grade, self.offsets))
 
-    def __getitem__(self, query: int) -> PatternRanking:
+    def __getitem__(self, query: int) -> RelevanceRanking:
         alone = self.only(query, query + 1)
-        return PatternRanking(alone.scores, alone.grade, alone.map, alone.earnings)
+        return RelevanceRanking(alone.scores, alone.grade, alone.map, alone.earnings)
 
-    def only(self, first: int, last: int) -> PatternBatch:
+    def only(self, first: int, last: int) -> RelevanceBatch:
         """The queries first <= q < last."""
         low, high = self.offsets[[first, last]].tolist()
         part = (first, last, low, high)
         offsets = self.offsets[first : last + 1] - low
         rows = slice(low, high)
-        return PatternBatch(
+        return RelevanceBatch(
             self.scores[rows], self.grade[rows], self.map.only(*part), self.earnings.only(*part), offsets
         )
 
-    def with_scores(self, scores: Floats) -> PatternBatch:
+    def with_scores(self, scores: Floats) -> RelevanceBatch:
         """The same batch at other scores; only these are checked again."""
-        batch = object.__new__(PatternBatch)
+        batch = object.__new__(RelevanceBatch)
         for name in ("grade", "map", "earnings", "offsets"):
             object.__setattr__(batch, name, getattr(self, name))
         object.__setattr__(batch, "_kept", self.__dict__.setdefault("_kept", {}))
         object.__setattr__(batch, "scores", finite("scores", scores, 1))
         if batch.scores.shape != self.scores.shape:
-            raise InvalidProblem(f"scores has {batch.scores.size} entries for {self.scores.size} documents")
+            raise InvalidProblemError(f"scores has {batch.scores.size} entries for {self.scores.size} documents")
         _fits(batch)
         return batch
 
 
-def _checked(batch: PatternBatch) -> None:
+def _checked(batch: RelevanceBatch) -> None:
     rows, queries = batch.scores.size, len(batch)
     if batch.grade.size != rows or batch.earnings.discount.size != rows:
-        raise InvalidProblem(f"scores ({rows}), grade and earnings need one entry a document")
+        raise InvalidProblemError(f"scores ({rows}), grade and earnings need one entry a document")
     weights = rows if batch.map.kind == POSITIONAL else queries
     if batch.map.weight.size != weights or batch.earnings.constant.size != queries:
-        raise InvalidProblem(f"feature map and earnings speak of other queries than the {queries} that are given")
+        raise InvalidProblemError(f"feature map and earnings speak of other queries than the {queries} that are given")
     if batch.map.kind == POSITIONAL:
         rises = np.diff(batch.map.weight, prepend=0.0) > 0
         rises[batch.offsets[:-1]] = False
         if rises.any():
             query = int(np.searchsorted(batch.offsets, np.flatnonzero(rises)[0], side="right")) - 1
-            raise InvalidProblem(f"decay of query {query} rises: position weights must not increase")
+            raise InvalidProblemError(f"decay of query {query} rises: position weights must not increase")
     _fits(batch)
 
 
-def _fits(batch: PatternBatch) -> None:
+def _fits(batch: RelevanceBatch) -> None:
     slope, most = batch.kept("reach", lambda: reach_of(batch.map, batch.earnings, batch.offsets))
     scores = max(float(batch.scores.max()), -float(batch.scores.min()))
     reach = float((slope * batch.sizes).max()) * scores + float(most.max())
     if not reach <= LARGEST:
-        raise InvalidProblem(
+        raise InvalidProblemError(
             f"values reach {reach:g}, but must stay below {LARGEST:g}; rescale scores, gains or weights"
         )

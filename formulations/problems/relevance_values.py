@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 
 from formulations.arrays import LARGEST, Floats, Ints, finite, whole
 from formulations.display import CompactReprMixin
-from formulations.errors import InvalidProblem
+from formulations.errors import InvalidProblemError
 from formulations.problems.problem import EPSILON
 
 POSITIONAL, PAIRWISE, FIRST = "positional", "pairwise", "first-relevant"
@@ -51,12 +51,12 @@ class FeatureMap(CompactReprMixin):
 
     def __post_init__(self) -> None:
         if self.kind not in (POSITIONAL, PAIRWISE, FIRST):
-            raise InvalidProblem(
+            raise InvalidProblemError(
                 f"no feature map is called {self.kind!r}; write {POSITIONAL!r}, {PAIRWISE!r}, {FIRST!r}"
             )
         object.__setattr__(self, "weight", finite("weight", self.weight, 1))
         if self.kind != POSITIONAL and (self.weight < 0).any():
-            raise InvalidProblem("the strength of a feature map must not be negative: it would reward wrong pairs")
+            raise InvalidProblemError("the strength of a feature map must not be negative: it would reward wrong pairs")
 
     def only(self, first: int, last: int, low: int, high: int) -> FeatureMap:
         """Of the queries first <= q < last, which have the rows low <= r < high."""
@@ -65,10 +65,10 @@ class FeatureMap(CompactReprMixin):
 
 
 def strength_of(strength: float) -> float:
-    """The strength that is given for all queries; raises `InvalidProblem` for what is no number, or below 0."""
+    """The strength that is given for all queries; raises `InvalidProblemError` for what is no number, or below 0."""
     number = isinstance(strength, int | float | np.integer | np.floating) and not isinstance(strength, bool)
     if not number or not 0.0 <= strength <= LARGEST:
-        raise InvalidProblem(
+        raise InvalidProblemError(
             f"strength is {strength!r}, but the strength of a feature map must be one number from 0 to {LARGEST:g}, "
             "the same for all queries; below 0 it would reward wrong pairs"
         )
@@ -108,16 +108,18 @@ class GainTable(CompactReprMixin):
 
     def __post_init__(self) -> None:
         if self.kind not in (RANK, DOCUMENT, TABLE):
-            raise InvalidProblem(f"earnings of kind {self.kind!r} are unknown; write {RANK!r}, {DOCUMENT!r}, {TABLE!r}")
+            raise InvalidProblemError(
+                f"earnings of kind {self.kind!r} are unknown; write {RANK!r}, {DOCUMENT!r}, {TABLE!r}"
+            )
         for name in ("discount", "share", "passing", "constant", "table"):
             object.__setattr__(self, name, finite(name, getattr(self, name), 1))
         object.__setattr__(self, "starts", whole("starts", self.starts))
         if not self.discount.size == self.share.size == self.passing.size:
-            raise InvalidProblem("discount, share and passing need one entry a row each")
+            raise InvalidProblemError("discount, share and passing need one entry a row each")
         if self.starts.size != self.constant.size + 1 or self.starts[-1] != self.table.size:
-            raise InvalidProblem(f"starts must part the {self.table.size} entries of table among the queries")
+            raise InvalidProblemError(f"starts must part the {self.table.size} entries of table among the queries")
         if (np.abs(self.passing) > 1.0).any():
-            raise InvalidProblem("passing holds a chance above 1")
+            raise InvalidProblemError("passing holds a chance above 1")
 
     @classmethod
     def by_rank(cls, share: Floats, discount: Floats, constant: Floats) -> GainTable:

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, diags_array, eye_array, hstack, vstack
 
 from formulations.arrays import Floats, Ints, finite, frozen, whole
-from formulations.errors import InvalidProblem
+from formulations.errors import InvalidProblemError
 from formulations.problems.directed_rounding import above, below, difference, products
-from formulations.problems.problem import EPSILON, Form
+from formulations.problems.problem import EPSILON, Problem
 from formulations.problems.program import Program, laid_out, number, summed
 
 UNIT = 2.0**-53
@@ -26,7 +26,7 @@ MOST_TERMS = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
-class GroupedSimplexQP(Form):
+class GroupedSimplexQP(Problem):
     """The dual of a regularised sum of maxima of planes.
 
     variables    α[i], one a plane
@@ -47,7 +47,7 @@ class GroupedSimplexQP(Form):
     lam: float
     known_gram: Floats | None = None
 
-    solvable = True
+    always_feasible = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "slopes", finite("slopes", self.slopes, 2))
@@ -56,15 +56,15 @@ class GroupedSimplexQP(Form):
         object.__setattr__(self, "capacity", finite("capacity", self.capacity, 1))
         planes, groups = self.values.size, self.capacity.size
         if planes == 0 or self.slopes.shape[0] != planes or self.group.size != planes:
-            raise InvalidProblem("slopes, values and group need one entry a plane, and one plane at least")
+            raise InvalidProblemError("slopes, values and group need one entry a plane, and one plane at least")
         if self.known_gram is not None:
             object.__setattr__(self, "known_gram", finite("gram", self.known_gram, 2))
             if self.known_gram.shape != (planes, planes):
-                raise InvalidProblem(f"gram has shape {self.known_gram.shape} for {planes} planes")
+                raise InvalidProblemError(f"gram has shape {self.known_gram.shape} for {planes} planes")
         if not (self.lam > 0 and np.isfinite(self.lam)):
-            raise InvalidProblem(f"lam is {self.lam}, but the program needs a positive finite one")
+            raise InvalidProblemError(f"lam is {self.lam}, but the program needs a positive finite one")
         if (self.capacity <= 0).any() or self.group.min() < 0 or self.group.max() >= groups:
-            raise InvalidProblem(f"groups run from 0 to {groups - 1}, and capacities must be positive")
+            raise InvalidProblemError(f"groups run from 0 to {groups - 1}, and capacities must be positive")
 
     @cached_property
     def gram(self) -> Floats:
@@ -105,7 +105,7 @@ class GroupedSimplexQP(Form):
         zeros, no_limit = np.zeros(planes), np.full(planes, np.inf)
         if planes <= features or self.known_gram is not None:
             gram = csr_array(self.gram * np.outer(unit, unit) / (self.lam * scale))
-            return Program(-values / scale, held, no_floor, limit, zeros, no_limit, maximises=False, hessian=gram)
+            return Program(-values / scale, held, no_floor, limit, zeros, no_limit, is_maximization=False, hessian=gram)
         step = self.slopes.T * (unit / np.sqrt(self.lam * scale))
         still, free = np.zeros(features), np.full(features, np.inf)
         held.resize((groups, planes + features))
@@ -116,11 +116,11 @@ class GroupedSimplexQP(Form):
             np.concatenate([limit, still]),
             np.concatenate([zeros, -free]),
             np.concatenate([no_limit, free]),
-            maximises=False,
+            is_maximization=False,
             hessian=csr_array(diags_array(np.concatenate([zeros, np.ones(features)]))),
         )
 
-    def in_algebra(self) -> str:
+    def to_text(self) -> str:
         """As it is defined above, in α."""
         names = [f"α[{i}]" for i in range(self.values.size)]
         steps = [summed(zip(column, names, strict=True)) for column in self.slopes.T]
@@ -133,7 +133,7 @@ class GroupedSimplexQP(Form):
         return laid_out("maximise", objective, [*groups, f"0 <= {', '.join(names)}"])
 
     @property
-    def extent(self) -> str:
+    def shape_text(self) -> str:
         return f"{self.values.size} planes × {self.slopes.shape[1]} features in {self.capacity.size} group(s)"
 
     @property
@@ -176,14 +176,14 @@ class GroupedSimplexQP(Form):
         factor = np.where(used > self.capacity, self.capacity / np.maximum(used, 1e-300), 1.0)
         return np.asarray(clipped * factor[self.group])
 
-    def repaired(self, x: NDArray[Any]) -> Floats:
+    def repair(self, x: NDArray[Any]) -> Floats:
         return self.feasible(x) if np.shape(x) == self.values.shape else np.asarray(x)
 
     def value(self, x: NDArray[Any]) -> float:
         step = self.slopes.T @ x
         return float(self.values @ x - step @ step / (2.0 * self.lam))
 
-    def attained(self, x: NDArray[Any]) -> float:
+    def value_lower_bound(self, x: NDArray[Any]) -> float:
         used = np.flatnonzero(x)
         alpha = np.asarray(x, dtype=np.float64)[used]
         step = difference(np.zeros(self.slopes.shape[1]), csr_array(self.slopes[used].T), alpha)
@@ -206,7 +206,9 @@ class GroupedSimplexQP(Form):
 
     def bound(self, y: Floats) -> float:
         if np.shape(y) != self.slopes.shape[1:]:
-            raise InvalidProblem(f"the step has shape {np.shape(y)}, but there are {self.slopes.shape[1]} features")
+            raise InvalidProblemError(
+                f"the step has shape {np.shape(y)}, but there are {self.slopes.shape[1]} features"
+            )
         step = np.asarray(y, dtype=np.float64)
         heights = self._heights(step)
         weighted_, digits, off = products(self.capacity, heights)
@@ -214,7 +216,7 @@ class GroupedSimplexQP(Form):
         half, half_digits, half_off = products(np.array([self.lam / 2.0]), length)
         return above(weighted_, digits, half, half_digits, off + half_off)
 
-    def near_bound(self, y: Floats) -> float:
+    def bound_float64(self, y: Floats) -> float:
         there = self.values + self.slopes @ y
         if self.capacity.size == 1:
             heights = np.array([max(0.0, float(there.max()))])
@@ -240,7 +242,7 @@ class GroupedSimplexQP(Form):
         np.maximum.at(heights, self.group[near], up[near])
         return heights
 
-    def recovered_dual(self, x: NDArray[Any]) -> Floats:
+    def recover_dual(self, x: NDArray[Any]) -> Floats:
         return self.step(x)
 
     def named_primal(self, x: NDArray[Any]) -> dict[str, NDArray[Any]]:

@@ -1,8 +1,8 @@
 """The solvers as a table: name → class, loaded on use. The only place where a solver's name is parsed.
 
->>> named("highs")
-Highs(time_limit=None, threads=None, method='choose', presolve='choose', log=False, options={})
->>> named("cvxpy:CLARABEL").spec
+>>> get_solver("highs")
+Highs(time_limit=None, threads=None, method='choose', presolve='choose', verbose=False, options={})
+>>> get_solver("cvxpy:CLARABEL").spec
 'cvxpy:CLARABEL'
 """
 
@@ -14,15 +14,15 @@ from functools import cache
 from typing import Any
 
 from formulations.bridges import crossings
-from formulations.errors import UnknownSolver
-from formulations.problems.problem import Form
+from formulations.errors import UnknownSolverError
+from formulations.problems.problem import Problem
 from formulations.solvers.back_ends import elsewhere
 from formulations.solvers.solver import Solver, optioned, stated, suits
 
-__all__ = ["SOLVERS", "accepting", "automatic", "installed_version", "named", "specs"]
+__all__ = ["SOLVERS", "compatible_solvers", "default_solvers", "get_solver", "installed_version", "list_solvers"]
 
 SOLVERS = {
-    "exact": "formulations.solvers.exact:Exact",
+    "exact": "formulations.solvers.exact:ExactArgmax",
     "scipy": "formulations.solvers.scipy:Scipy",
     "ortools": "formulations.solvers.ortools:OrTools",
     "cp_sat": "formulations.solvers.cp_sat:CpSat",
@@ -36,9 +36,9 @@ SOLVERS = {
 
 AUTOMATIC = {
     "RankTwoAssignment": ("exact", "scipy"),
-    "PatternRanking": ("exact", "ortools", "highs"),
+    "RelevanceRanking": ("exact", "ortools", "highs"),
     "LatticePath": ("exact", "ortools", "highs"),
-    "PrefixGroupRanking": ("exact", "ortools", "highs"),
+    "GroupSequence": ("exact", "ortools", "highs"),
     "Assignment": ("scipy", "ortools"),
     "ConstrainedRanking": ("exact", "scipy", "ortools", "highs", "cp_sat"),
     "PenalizedRanking": ("exact", "scipy", "ortools", "highs", "cp_sat"),
@@ -51,21 +51,21 @@ AUTOMATIC = {
 """For each form the solvers that "auto" tries, cheapest first."""
 
 
-def named(spec: str) -> Solver:
+def get_solver(spec: str) -> Solver:
     """The solver of this name; "package:variant" chooses a solver inside a package, "name(option=value)" options that
     are not the usual ones."""
     if "(" in spec:
         head, given = stated(spec)
-        return optioned(named(head), **given)
+        return optioned(get_solver(head), **given)
     name, _, variant = spec.partition(":")
     if name not in SOLVERS:
         hint = elsewhere(name, {*SOLVERS})
         hint += " " if hint else ""
-        raise UnknownSolver(f"no solver is named {spec!r}: {hint}known are {', '.join(sorted(SOLVERS))}")
+        raise UnknownSolverError(f"no solver is named {spec!r}: {hint}known are {', '.join(sorted(SOLVERS))}")
     kind = _load(SOLVERS[name])
     if variant and not hasattr(kind, "variant"):
-        raise UnknownSolver(f"{name!r} has no variants, but {variant!r} was asked for; write {name!r}")
-    solver: Solver = kind.variant(variant) if variant else kind()
+        raise UnknownSolverError(f"{name!r} has no variants, but {variant!r} was asked for; write {name!r}")
+    solver: Solver = kind.with_backend(variant) if variant else kind()
     return solver
 
 
@@ -86,44 +86,44 @@ def installed_version(package: str) -> str:
         return ""
 
 
-def specs() -> list[str]:
+def list_solvers() -> list[str]:
     """The names of all solvers that are installed, variants written out; of several names of one solver the first."""
     found: list[str] = []
     first = {place: name for name, place in reversed(SOLVERS.items())}
     for name in (first[place] for place in dict.fromkeys(SOLVERS.values())):
         kind = _load(SOLVERS[name])
-        variants = kind.variants() if hasattr(kind, "variants") else ()
+        variants = kind.backends() if hasattr(kind, "variants") else ()
         found.extend(f"{name}:{variant}" if variant else name for variant in variants)
         if not variants:
             found.append(name)
     return found
 
 
-def accepting(problem: Form | type[Form]) -> list[str]:
+def compatible_solvers(problem: Problem | type[Problem]) -> list[str]:
     """The names of all installed solvers that solve this problem, or problems of this form, bridges included."""
     if isinstance(problem, type):
-        return [spec for spec in specs() if suits(named(spec), problem)]
+        return [spec for spec in list_solvers() if suits(get_solver(spec), problem)]
     found = []
-    crossed: dict[tuple[type[Form], ...], list[Form]] = {}
-    for spec in specs():
-        solver = named(spec)
+    crossed: dict[tuple[type[Problem], ...], list[Problem]] = {}
+    for spec in list_solvers():
+        solver = get_solver(spec)
         if solver.accepts not in crossed:
             forms = [form for _, form, _ in crossings(problem, solver.accepts)]
-            crossed[solver.accepts] = [form for form in forms if isinstance(form, Form)]
-        if any(solver.declines(form) is None for form in crossed[solver.accepts]):
+            crossed[solver.accepts] = [form for form in forms if isinstance(form, Problem)]
+        if any(solver.reason_unsupported(form) is None for form in crossed[solver.accepts]):
             found.append(spec)
     return found
 
 
-def solves(solver: Solver | str, problem: Form) -> bool:
+def solves(solver: Solver | str, problem: Problem) -> bool:
     """Whether the solver takes this problem, bridges included; "auto" takes all that any of its solvers takes."""
     if solver == "auto":
-        return any(solves(spec, problem) for spec in automatic(problem))
-    chosen = named(solver) if isinstance(solver, str) else solver
+        return any(solves(spec, problem) for spec in default_solvers(problem))
+    chosen = get_solver(solver) if isinstance(solver, str) else solver
     restated = (form for _, form, _ in crossings(problem, chosen.accepts))
-    return any(isinstance(form, Form) and chosen.declines(form) is None for form in restated)
+    return any(isinstance(form, Problem) and chosen.reason_unsupported(form) is None for form in restated)
 
 
-def automatic(problem: Form) -> tuple[str, ...]:
+def default_solvers(problem: Problem) -> tuple[str, ...]:
     """What "auto" tries for this problem, cheapest first; for a form of the user's own, whatever accepts it."""
-    return AUTOMATIC.get(type(problem).__name__) or tuple(accepting(problem))
+    return AUTOMATIC.get(type(problem).__name__) or tuple(compatible_solvers(problem))

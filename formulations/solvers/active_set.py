@@ -11,9 +11,9 @@ from typing import ClassVar
 import numpy as np
 
 from formulations.arrays import Floats, Ints
-from formulations.problems.problem import Form, Solution
+from formulations.problems.problem import Problem, Solution
 from formulations.problems.simplex_qp import GroupedSimplexQP
-from formulations.solvers.solver import Answer
+from formulations.solvers.solver import SolverResult
 
 FEW = 32
 """Planes that Python copes with in a millisecond."""
@@ -50,18 +50,18 @@ class ActiveSet:
     package: ClassVar[str] = "rankopt"
     spec = "active_set"
 
-    def declines(self, problem: Form) -> str | None:
+    def reason_unsupported(self, problem: Problem) -> str | None:
         return None
 
-    def solve(self, problem: GroupedSimplexQP, start: Solution | None = None) -> Answer:
+    def solve(self, problem: GroupedSimplexQP, warm_start: Solution | None = None) -> SolverResult:
         from formulations.active_set.solver import climbed
 
         pass  # MERGED
 
         planes, hot = problem.values.size, None
         compiled = planes > FEW if self.compiled is None else self.compiled
-        if start is not None and 0 < start.x.size <= planes:
-            hot = problem.feasible(np.pad(start.x, (0, planes - start.x.size)))
+        if warm_start is not None and 0 < warm_start.x.size <= planes:
+            hot = problem.feasible(np.pad(warm_start.x, (0, planes - warm_start.x.size)))
         if not compiled:
             guess = guessed(problem.slopes, problem.values, problem.group, problem.capacity, float(problem.lam))
             if guess is not None and np.isfinite(guess).all():
@@ -71,7 +71,7 @@ class ActiveSet:
             problem.slopes, problem.values, problem.group, problem.capacity, float(problem.lam),
             hot, self.tolerance, self.max_steps, compiled,
         )  # fmt: skip
-        return Answer(weights, step, f"{steps} steps", {"gap": gap})
+        return SolverResult(weights, step, f"{steps} steps", {"gap": gap})
 
 
 INFINITE = 1e30

@@ -93,9 +93,9 @@ def missing(package: str, table: dict[str, BackEnd], name: str) -> str:
 
 
 def elsewhere(name: str, own: Collection[str]) -> str:
-    """What a name that is no solver's was meant to be: "did you mean ...", "" if nothing is near. One of our `own` in
-    other letters goes first, then a back end or the distribution that brings it, then what is spelled almost so, our
-    own again first."""
+    """What a name that is no solver's was meant to be: "did you mean ...", "" if nothing is near. One of our
+    `function_solver` in other letters goes first, then a back end or the distribution that brings it, then what is
+    spelled almost so, our own again first."""
     word = name.lower()
     tables = (("cvxpy", CVXPY), ("qpsolvers", QPSOLVERS))
     listed = {back_end.lower(): (package, back_end) for package, table in tables[::-1] for back_end in table}

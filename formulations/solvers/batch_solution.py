@@ -17,10 +17,10 @@ from formulations.arrays import Bools, Floats, Ints
 from formulations.certificates.certify import certify
 from formulations.compiled import is_small
 from formulations.display import CompactReprMixin
-from formulations.errors import Refuted
+from formulations.errors import CertificateError
 from formulations.problems.problem import EPSILON, Solution
 from formulations.problems.ranking import RankTwoBatch
-from formulations.problems.relevance_ranking import PatternBatch
+from formulations.problems.relevance_ranking import RelevanceBatch
 from formulations.problems.relevance_values import OrderValues
 
 RATIONAL_DOCUMENTS = 400
@@ -32,9 +32,9 @@ class BatchSolution(CompactReprMixin):
     """The answers to a batch, query q in rows offsets[q] : offsets[q + 1].
 
     `order` holds the document (counted within its query) at each position, complete beyond the last position that
-    matters; `value` and `bound` one number a query, value <= optimum <= bound; `way` how it was solved. The bound of
-    the exact argmax is its value and what sums in double precision may have hidden from the search, whatever cancels;
-    the bound of any other solver comes from dual prices.
+    matters; `value` and `bound` one number a query, value <= optimum <= bound; `algorithm` how it was solved. The bound
+    of the exact argmax is its value and what sums in double precision may have hidden from the search, whatever
+    cancels; the bound of any other solver comes from dual prices.
     """
 
     problems: RankTwoBatch
@@ -47,14 +47,14 @@ class BatchSolution(CompactReprMixin):
     seconds: float = 0.0
 
     @property
-    def way(self) -> NDArray[Any]:
+    def algorithm(self) -> NDArray[Any]:
         """How each query was solved, in words."""
         return np.array(self.names, dtype=object)[self.ways]
 
-    def recomputed(self, query: int) -> tuple[float, float]:
+    def recompute(self, query: int) -> tuple[float, float]:
         """Value of the query's order from the data, and a bound a rounding error above, if the order is optimal."""
         batch, rows = self.problems, slice(int(self.problems.offsets[query]), int(self.problems.offsets[query + 1]))
-        decayed = batch.decay[rows] * batch.scores[rows][self.order[rows]]
+        decayed = batch.position_weights[rows] * batch.scores[rows][self.order[rows]]
         discounted = batch.discount[rows] * batch.gain[rows][self.order[rows]]
         value, size = float((decayed - discounted).sum()), float((np.abs(decayed) + np.abs(discounted)).sum())
         return value, value + EPSILON * (8.0 + 2.0 * decayed.size) * size
@@ -68,9 +68,9 @@ class BatchSolution(CompactReprMixin):
         return position
 
     @property
-    def placed_decay(self) -> Floats:
+    def placed_weights(self) -> Floats:
         """The decay of the position where each document stands, c[π]."""
-        return np.asarray(self.problems.decay[self._first_rows() + self.position])
+        return np.asarray(self.problems.position_weights[self._first_rows() + self.position])
 
     def _first_rows(self) -> Ints:
         """The first row of its query, for each row."""
@@ -93,15 +93,15 @@ class BatchSolution(CompactReprMixin):
 
     def _given(self) -> tuple[Floats, Floats, Floats, Floats, Ints, Ints]:
         batch = self.problems
-        return batch.scores, batch.gain, batch.discount, batch.decay, batch.offsets, self.order
+        return batch.scores, batch.gain, batch.discount, batch.position_weights, batch.offsets, self.order
 
     def proved(self, exactly: int = 0, seed: int = 0) -> BatchSolution:
         """The same answer with bounds from dual prices of every query, whoever solved it and whatever its proof, and
         values recomputed; both rounded outward.
 
         exactly: of so many queries, drawn by `seed` from the shorter half (at most 400 documents), value and bound are
-        taken in rational arithmetic too; raises `Refuted` where more is open between them than the answer says, up to
-        rounding.
+        taken in rational arithmetic too; raises `CertificateError` where more is open between them than the answer
+        says, up to rounding.
         """
         from formulations.problems.ranking_duals import bounds_of_orders
 
@@ -114,7 +114,9 @@ class BatchSolution(CompactReprMixin):
             solution, said = answer[query], bound[query] - self.value[query]
             gap = certify(solution.problem, solution, exact=True).gap
             if gap > max(said, 0.0) + solution.problem.rounding:
-                raise Refuted(f"query {query}: {said:g} is said to be open, in rational numbers it is {float(gap):g}")
+                raise CertificateError(
+                    f"query {query}: {said:g} is said to be open, in rational numbers it is {float(gap):g}"
+                )
         return answer
 
     def __getitem__(self, query: int) -> Solution:
@@ -122,7 +124,7 @@ class BatchSolution(CompactReprMixin):
         problem = self.problems[query]
         low = int(self.problems.offsets[query])
         solution = problem.solution(self.order[low : low + problem.positions])
-        return solution.told_by(solver=self.solver, message=self.names[self.ways[query]])
+        return solution.with_metadata(solver=self.solver, message=self.names[self.ways[query]])
 
 
 RATIONAL_EDGES = 1 << 11
@@ -134,17 +136,17 @@ times what the argmax takes."""
 
 
 @dataclass(frozen=True, eq=False)
-class PatternSolution(CompactReprMixin):
+class RelevanceSolution(CompactReprMixin):
     """The answers to a batch, query q in rows offsets[q] : offsets[q + 1].
 
     `order` holds the document (counted within its query) at each position; `value` is max over orders of r(y)ᵀs -
-    gain(y), the gain being the measure itself, and `bound` what no order exceeds, one number a query; `way` how it was
-    solved; `told` what the orders are worth, where that is known. The bound of the exact argmax is its value and what
-    sums in double precision may have hidden from the search; the bound of any other solver comes from the potentials of
-    its lattice.
+    gain(y), the gain being the measure itself, and `bound` what no order exceeds, one number a query; `algorithm` how
+    it was solved; `told` what the orders are worth, where that is known. The bound of the exact argmax is its value and
+    what sums in double precision may have hidden from the search; the bound of any other solver comes from the
+    potentials of its lattice.
     """
 
-    problems: PatternBatch
+    problems: RelevanceBatch
     order: Ints
     value: Floats
     bound: Floats
@@ -158,7 +160,7 @@ class PatternSolution(CompactReprMixin):
         return len(self.problems)
 
     @property
-    def way(self) -> NDArray[Any]:
+    def algorithm(self) -> NDArray[Any]:
         """How each query was solved, in words."""
         return np.array(self.names, dtype=object)[self.ways]
 
@@ -190,25 +192,25 @@ class PatternSolution(CompactReprMixin):
         """(m,) gain(y) of the orders found: the measure."""
         return self._judged.earned
 
-    def outward(self) -> PatternSolution:
+    def outward(self) -> RelevanceSolution:
         """The same answer with value and bound rounded outward, of a search that reckoned them in double precision."""
         left = np.maximum(self.bound - self._judged.value, 2.0 * self.problems.left)
         bound = np.where(left > 0.0, np.nextafter(self._judged.value + left, np.inf), self._judged.value)
         return replace(self, value=self._judged.least, bound=bound)
 
-    def proved(self, exactly: int = 0, seed: int = 0) -> PatternSolution:
+    def proved(self, exactly: int = 0, seed: int = 0) -> RelevanceSolution:
         """The same answer with bounds from the whole lattice of every query, whoever solved it and whatever its proof,
         and values recomputed; both rounded outward. Of small batches (`is_small`) the potentials are written out, and
         every edge is held against them; of others longest paths are found once more, by the compiled grid and lattice.
         Queries with more states (`PROVED_STATES`, `PROVED_COUNTS`) keep the bound that they have.
 
         exactly: of so many queries, drawn by `seed` from the shorter half, value and bound are taken in rational
-        arithmetic too, if their lattice has few edges (`RATIONAL_EDGES`); raises `Refuted` where more is open between
-        them than the answer says, up to rounding.
+        arithmetic too, if their lattice has few edges (`RATIONAL_EDGES`); raises `CertificateError` where more is open
+        between them than the answer says, up to rounding.
         """
         batch, layout = self.problems, layout_of(self.problems)
         states = layout.states(batch.sizes)
-        graded = (layout.way == LATTICE) | (layout.way == TAIL)
+        graded = (layout.algorithm == LATTICE) | (layout.algorithm == TAIL)
         taken = states <= np.where(graded, PROVED_COUNTS, PROVED_STATES)
         bound = np.where(taken, self._by_whole_lattices(taken), self.bound)
         answer = replace(self, value=self._judged.least, bound=bound)
@@ -218,7 +220,9 @@ class PatternSolution(CompactReprMixin):
             solution, said = answer[query], bound[query] - self.value[query]
             gap = certify(solution.problem, solution, exact=True).gap
             if gap > max(said, 0.0) + solution.problem.rounding:
-                raise Refuted(f"query {query}: {said:g} is said to be open, in rational numbers it is {float(gap):g}")
+                raise CertificateError(
+                    f"query {query}: {said:g} is said to be open, in rational numbers it is {float(gap):g}"
+                )
         return answer
 
     def _by_whole_lattices(self, taken: Bools) -> Floats:
@@ -231,7 +235,7 @@ class PatternSolution(CompactReprMixin):
             return bound
         from formulations.argmax.relevance_batch import argmax_of_patterns
 
-        whole = np.where((layout.way == LATTICE) | (layout.way == TAIL), LATTICE, GRID)
+        whole = np.where((layout.algorithm == LATTICE) | (layout.algorithm == TAIL), LATTICE, GRID)
         _, told = argmax_of_patterns(batch, layout, np.where(taken, whole, SORT).astype(np.int8))
         left = 2.0 * batch.left
         above = np.where(left > 0.0, np.nextafter(told.value + left, np.inf), told.value)
@@ -241,4 +245,4 @@ class PatternSolution(CompactReprMixin):
         """The solution of one query, with the potentials that prove it."""
         low, high = self.problems.offsets[query : query + 2].tolist()
         solution = self.problems[query].solution(self.order[low:high])
-        return solution.told_by(solver=self.solver, message=self.names[self.ways[query]])
+        return solution.with_metadata(solver=self.solver, message=self.names[self.ways[query]])

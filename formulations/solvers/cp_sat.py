@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from formulations.bridges.widening import rounded_costs
-from formulations.errors import Infeasible, SolverFailed, UnknownSolver
+from formulations.errors import InfeasibleError, SolverError, UnknownSolverError
 from formulations.problems.linear_program import LinearProgram
-from formulations.problems.problem import Form, Solution
-from formulations.solvers.solver import Answer, check_limits
+from formulations.problems.problem import Problem, Solution
+from formulations.solvers.solver import SolverResult, check_limits
 
 LARGEST = 1 << 40
 """Coefficients and limits of this magnitude or more could overflow in a sum."""
@@ -26,13 +26,13 @@ class CpSat:
     search claims is told in `details["told_bound"]`.
 
     time_limit: seconds; a feasible point found by then is returned. threads: of the search; 1 is reproducible.
-    log: whether it prints its search. options: further fields of its `SatParameters`, by their names.
+    verbose: whether it prints its search. options: further fields of its `SatParameters`, by their names.
     """
 
     time_limit: float | None = None
     threads: int = 1
     seed: int = 0
-    log: bool = False
+    verbose: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
 
     accepts = (LinearProgram,)
@@ -40,9 +40,9 @@ class CpSat:
     spec = "cp_sat"
 
     def __post_init__(self) -> None:
-        check_limits(self.time_limit, self.threads, self.log, self.options)
+        check_limits(self.time_limit, self.threads, self.verbose, self.options)
 
-    def declines(self, problem: Form) -> str | None:
+    def reason_unsupported(self, problem: Problem) -> str | None:
         if not isinstance(problem, LinearProgram):
             return None
         if problem.integer is None or not problem.integer.all():
@@ -55,7 +55,7 @@ class CpSat:
                 return "coefficients and limits must be whole numbers of moderate size; use 'highs'"
         return None
 
-    def solve(self, problem: LinearProgram, start: Solution | None = None) -> Answer:
+    def solve(self, problem: LinearProgram, warm_start: Solution | None = None) -> SolverResult:
         cp_model = _module()
         model = cp_model.CpModel()
         limits = zip(problem.lower.tolist(), problem.upper.tolist(), strict=True)
@@ -72,25 +72,25 @@ class CpSat:
         units = int(np.ceil(np.maximum(np.abs(problem.lower), np.abs(problem.upper)).sum()))
         costs = rounded_costs(problem.objective, units, len(x), shift=False)
         goal = cp_model.LinearExpr.weighted_sum(x, [int(cost) for cost in costs.values])
-        (model.maximize if problem.maximises else model.minimize)(goal)
+        (model.maximize if problem.is_maximization else model.minimize)(goal)
         solver = cp_model.CpSolver()
         solver.parameters.num_workers, solver.parameters.random_seed = self.threads, self.seed
-        solver.parameters.log_search_progress = self.log
+        solver.parameters.log_search_progress = self.verbose
         if self.time_limit is not None:
             solver.parameters.max_time_in_seconds = float(self.time_limit)
         for name, value in self.options.items():
             try:
                 setattr(solver.parameters, name, value)
             except (AttributeError, TypeError, ValueError) as error:
-                raise UnknownSolver(f"'cp_sat' refuses {name} = {value!r}: {error}") from error
+                raise UnknownSolverError(f"'cp_sat' refuses {name} = {value!r}: {error}") from error
         status = solver.solve(model)
         if status == cp_model.INFEASIBLE:
-            raise Infeasible("'cp_sat' proved that no point satisfies the constraints")
+            raise InfeasibleError("'cp_sat' proved that no point satisfies the constraints")
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-            raise SolverFailed(f"'cp_sat' ended without a feasible point ({solver.status_name(status)})")
+            raise SolverError(f"'cp_sat' ended without a feasible point ({solver.status_name(status)})")
         point = np.array([solver.value(variable) for variable in x], dtype=np.float64)
         told = float(np.ldexp(solver.best_objective_bound, -costs.exponent))
-        return Answer(point, None, solver.status_name(status), {**costs.details, "told_bound": told})
+        return SolverResult(point, None, solver.status_name(status), {**costs.details, "told_bound": told})
 
 
 def _module() -> Any:

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from formulations.arrays import Floats
-from formulations.errors import Infeasible, SolverFailed, Unbounded, UnknownSolver
+from formulations.errors import InfeasibleError, SolverError, UnboundedError, UnknownSolverError
 from formulations.problems.cvxpy_problem import CvxpyProblem
 from formulations.problems.linear_program import LinearProgram, row_sides
-from formulations.problems.problem import Form, Solution, row_units, unit
+from formulations.problems.problem import Problem, Solution, row_units, unit
 from formulations.problems.quadratic_program import QuadraticProgram
 from formulations.problems.simplex_qp import GroupedSimplexQP
 from formulations.solvers.back_ends import CVXPY, BackEnd, missing, present
 from formulations.solvers.highs import presolve
-from formulations.solvers.solver import Answer, check_limits
+from formulations.solvers.solver import SolverResult, check_limits
 
 if TYPE_CHECKING:
     import cvxpy
@@ -66,40 +66,40 @@ class Cvxpy:
     """A cvxpy back end by its cvxpy name; "" leaves the choice to cvxpy.
 
     tolerance: for back ends that have one (None leaves them theirs). time_limit: seconds, likewise. threads: likewise.
-    log: whether cvxpy and the back end print what they do. options: go to the back end as they are.
+    verbose: whether cvxpy and the back end print what they do. options: go to the back end as they are.
     """
 
     backend: str = ""
     tolerance: float | None = 1e-9
     time_limit: float | None = None
     threads: int | None = None
-    log: bool = False
+    verbose: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
 
     package: ClassVar[str] = "cvxpy"
 
     def __post_init__(self) -> None:
-        check_limits(self.time_limit, self.threads, self.log, self.options)
+        check_limits(self.time_limit, self.threads, self.verbose, self.options)
         if self.backend and self.backend not in CVXPY and self.backend not in _known_to_cvxpy():
-            raise UnknownSolver(missing("cvxpy", CVXPY, self.backend))
-        if self.time_limit is not None and not self.takes_time_limit:
-            raise UnknownSolver(f"{self.spec!r} has no time limit; {', '.join(TIME_LIMIT)} have one")
+            raise UnknownSolverError(missing("cvxpy", CVXPY, self.backend))
+        if self.time_limit is not None and not self.supports_time_limit:
+            raise UnknownSolverError(f"{self.spec!r} has no time limit; {', '.join(TIME_LIMIT)} have one")
         if self.threads is not None and not self.takes_threads:
-            raise UnknownSolver(f"{self.spec!r} has no choice of threads; {', '.join(THREADS)} have one")
+            raise UnknownSolverError(f"{self.spec!r} has no choice of threads; {', '.join(THREADS)} have one")
         wrong = set(self.options) - CLOSED.get(self.backend, set(self.options))
         if wrong:
             known = ", ".join(sorted(CLOSED[self.backend]))
-            raise UnknownSolver(f"{self.spec!r} has no option {', '.join(sorted(wrong))}; it knows {known}")
+            raise UnknownSolverError(f"{self.spec!r} has no option {', '.join(sorted(wrong))}; it knows {known}")
 
     @classmethod
-    def variant(cls, backend: str) -> Cvxpy:
+    def with_backend(cls, backend: str) -> Cvxpy:
         name = backend.upper()
-        if name not in cls.variants() and (name in CVXPY or name not in _known_to_cvxpy()):
-            raise UnknownSolver(missing("cvxpy", CVXPY, backend))
+        if name not in cls.backends() and (name in CVXPY or name not in _known_to_cvxpy()):
+            raise UnknownSolverError(missing("cvxpy", CVXPY, backend))
         return cls(name)
 
     @classmethod
-    def variants(cls) -> tuple[str, ...]:
+    def backends(cls) -> tuple[str, ...]:
         return present(CVXPY)
 
     @property
@@ -107,7 +107,7 @@ class Cvxpy:
         return f"cvxpy:{self.backend}" if self.backend else "cvxpy"
 
     @property
-    def takes_time_limit(self) -> bool:
+    def supports_time_limit(self) -> bool:
         return self.backend in TIME_LIMIT
 
     @property
@@ -115,35 +115,35 @@ class Cvxpy:
         return self.backend in THREADS
 
     @property
-    def accepts(self) -> tuple[type[Form], ...]:
+    def accepts(self) -> tuple[type[Problem], ...]:
         """Linear programs, and quadratic ones where the back end has quadratic objectives or second-order cones."""
         if not self.backend or told(self.backend).quadratic:
             return (LinearProgram, GroupedSimplexQP, QuadraticProgram, CvxpyProblem)
         return (LinearProgram, CvxpyProblem)
 
-    def declines(self, problem: Form) -> str | None:
+    def reason_unsupported(self, problem: Problem) -> str | None:
         whole = isinstance(problem, LinearProgram) and problem.integer is not None
         if whole and self.backend and not told(self.backend).whole:
             return "it has integers; use 'highs' or 'cvxpy:HIGHS'"
         return None
 
-    def solve(self, problem: Any, start: Solution | None = None) -> Answer:
+    def solve(self, problem: Any, warm_start: Solution | None = None) -> SolverResult:
         import cvxpy
 
         if isinstance(problem, CvxpyProblem):
-            self._run(problem.statement, warm=start is not None)
-            return Answer(problem.point(), None, str(problem.statement.status), _counted(problem.statement))
+            self._run(problem.statement, warm=warm_start is not None)
+            return SolverResult(problem.point(), None, str(problem.statement.status), _counted(problem.statement))
         statement, x, prices = _stated(problem)
-        if start is not None and isinstance(x, cvxpy.Variable):
-            x.value = start.x
-        self._run(statement, warm=start is not None)
+        if warm_start is not None and isinstance(x, cvxpy.Variable):
+            x.value = warm_start.x
+        self._run(statement, warm=warm_start is not None)
         if x.value is None:
-            raise SolverFailed(f"{self.spec!r} returned no point ({statement.status})")
+            raise SolverError(f"{self.spec!r} returned no point ({statement.status})")
         point = np.asarray(x.value, dtype=np.float64)
         y = prices() if isinstance(problem, LinearProgram) else None
         if isinstance(problem, QuadraticProgram):
             y = np.concatenate([prices(), point])
-        return Answer(point, y, str(statement.status), _counted(statement))
+        return SolverResult(point, y, str(statement.status), _counted(statement))
 
     def _run(self, statement: Any, warm: bool) -> None:
         """Solve in cvxpy; raise what its status says."""
@@ -165,21 +165,21 @@ class Cvxpy:
             with warnings.catch_warnings():  # what cvxpy warns of stands in the status
                 warnings.simplefilter("ignore")
                 options.update(self._presolve(statement))
-                statement.solve(solver=self.backend or None, warm_start=warm, verbose=self.log, **options)
-        except UnknownSolver:
+                statement.solve(solver=self.backend or None, warm_start=warm, verbose=self.verbose, **options)
+        except UnknownSolverError:
             raise
         except (cvxpy.error.SolverError, ArithmeticError, ValueError, TypeError, AttributeError) as error:
             if self.options and any(name in str(error) for name in self.options):
-                raise UnknownSolver(f"{self.spec!r} refuses the options {dict(self.options)}: {error}") from error
-            raise SolverFailed(f"{self.spec!r} gave up: {error}") from error
+                raise UnknownSolverError(f"{self.spec!r} refuses the options {dict(self.options)}: {error}") from error
+            raise SolverError(f"{self.spec!r} gave up: {error}") from error
         # cvxpy does not raise on a status that is no answer: it must be read.
         status = str(statement.status)
         if status in (cvxpy.INFEASIBLE, cvxpy.INFEASIBLE_INACCURATE, cvxpy.settings.INFEASIBLE_OR_UNBOUNDED):
-            raise Infeasible(f"{self.spec!r} found no feasible point ({status})")
+            raise InfeasibleError(f"{self.spec!r} found no feasible point ({status})")
         if status in (cvxpy.UNBOUNDED, cvxpy.UNBOUNDED_INACCURATE):
-            raise Unbounded(f"{self.spec!r} found the objective unbounded ({status})")
+            raise UnboundedError(f"{self.spec!r} found the objective unbounded ({status})")
         if status not in (*cvxpy.settings.SOLUTION_PRESENT, cvxpy.USER_LIMIT):
-            raise SolverFailed(f"{self.spec!r} returned no point ({status})")
+            raise SolverError(f"{self.spec!r} returned no point ({status})")
 
     def _presolve(self, statement: Any) -> dict[str, Any]:
         """What HiGHS needs for whole and real variables together, whether it was asked for or is cvxpy's choice."""
@@ -192,7 +192,7 @@ class Cvxpy:
             return {}
         needed = presolve(len(data["bool_vars_idx"]) + len(data["int_vars_idx"]), data["c"].size)
         if any(self.options.get(name, value) != value for name, value in needed.items()):
-            raise UnknownSolver(
+            raise UnknownSolverError(
                 f"{self.spec!r} cannot presolve a program with whole and real variables because HiGHS then calls "
                 "points optimal that are not (ERGO-Code/HiGHS#2957); leave out the option presolve"
             )
@@ -242,7 +242,7 @@ def _stated(problem: LinearProgram | QuadraticProgram | GroupedSimplexQP) -> tup
         whole = False if problem.integer is None else (np.flatnonzero(problem.integer),)
         x = cvxpy.Variable(columns, integer=whole, name="x")
         scale = unit(problem.objective)
-        costs = problem.objective / (-scale if problem.maximises else scale)
+        costs = problem.objective / (-scale if problem.is_maximization else scale)
         objective = costs @ x
     else:
         x = cvxpy.Variable(columns, name="x")

@@ -10,20 +10,20 @@ import numpy as np
 from formulations.argmax.assignment import assign_queries, candidates_of
 from formulations.arrays import Floats, Ints
 from formulations.compiled import is_small
-from formulations.problems.group_sequence import PrefixGroupRanking
+from formulations.problems.group_sequence import GroupSequence
 from formulations.problems.lattice_path import LatticePath
-from formulations.problems.problem import Form, Solution
+from formulations.problems.problem import Problem, Solution
 from formulations.problems.ranking import RankTwoAssignment, RankTwoBatch
-from formulations.problems.relevance_ranking import PatternBatch, PatternRanking
-from formulations.solvers.batch_solution import BatchSolution, PatternSolution
-from formulations.solvers.solver import Answer
+from formulations.problems.relevance_ranking import RelevanceBatch, RelevanceRanking
+from formulations.solvers.batch_solution import BatchSolution, RelevanceSolution
+from formulations.solvers.solver import SolverResult
 
 if TYPE_CHECKING:
     from formulations.argmax.layout import Layout
 
 
 @dataclass(frozen=True)
-class Exact:
+class ExactArgmax:
     """The loss-augmented argmax by its structure (see `formulations.argmax`), exact whatever the input.
 
     Weights that are nothing beside the largest are left out of the search; what that may cost is in the bound.
@@ -39,38 +39,38 @@ class Exact:
     compiled: bool | None = None
 
     accepts = (
-        RankTwoAssignment, PatternRanking, LatticePath, PrefixGroupRanking,
+        RankTwoAssignment, RelevanceRanking, LatticePath, GroupSequence,
     )  # fmt: skip
     package: ClassVar[str] = "rankopt"
     spec = "exact"
 
-    def declines(self, problem: Form) -> str | None:
+    def reason_unsupported(self, problem: Problem) -> str | None:
         return None
 
     def solve(
         self,
-        problem: RankTwoAssignment | PatternRanking | LatticePath | PrefixGroupRanking,
-        start: Solution | None = None,
-    ) -> Answer:
-        if isinstance(problem, PrefixGroupRanking):
+        problem: RankTwoAssignment | RelevanceRanking | LatticePath | GroupSequence,
+        warm_start: Solution | None = None,
+    ) -> SolverResult:
+        if isinstance(problem, GroupSequence):
             from formulations.argmax.group_limits import prefix_argmax
 
             group, price = prefix_argmax(problem)
-            return Answer(group, price.ravel(), message="shortest paths")
+            return SolverResult(group, price.ravel(), message="shortest paths")
         if isinstance(problem, LatticePath):
-            return Answer(problem.levels.path(problem.edges, problem.potentials), message="lattice")
-        if isinstance(problem, PatternRanking):
+            return SolverResult(problem.levels.path(problem.edges, problem.potentials), message="lattice")
+        if isinstance(problem, RelevanceRanking):
             found = self.solve_batch(problem.alone())
-            return Answer(found.order, message=found.way[0], details={"way": found.way[0]})
+            return SolverResult(found.order, message=found.algorithm[0], details={"way": found.algorithm[0]})
         padded = _padded(problem)
         if padded is None:  # a negative weight at the last position: left-out documents are worth more than placed ones
             order, way = _few_candidates(problem)
         else:
             answer = self.solve_batch(padded)
-            order, way = answer.order[: problem.positions], answer.way[0]
-        return Answer(order, message=way, details={"way": way})
+            order, way = answer.order[: problem.positions], answer.algorithm[0]
+        return SolverResult(order, message=way, details={"way": way})
 
-    def for_batch(self, offsets: Ints) -> Exact:
+    def for_batch(self, offsets: Ints) -> ExactArgmax:
         """The same for a batch of these queries and for any part of it."""
         if self.compiled is not None:
             return self
@@ -79,30 +79,32 @@ class Exact:
     @overload
     def solve_batch(self, batch: RankTwoBatch) -> BatchSolution: ...
     @overload
-    def solve_batch(self, batch: PatternBatch) -> PatternSolution: ...
-    def solve_batch(self, batch: RankTwoBatch | PatternBatch) -> BatchSolution | PatternSolution:
+    def solve_batch(self, batch: RelevanceBatch) -> RelevanceSolution: ...
+    def solve_batch(self, batch: RankTwoBatch | RelevanceBatch) -> BatchSolution | RelevanceSolution:
         """All queries at once, on all threads; the way taken is reported for each."""
-        if isinstance(batch, PatternBatch):
+        if isinstance(batch, RelevanceBatch):
             return self._solve_patterns(batch)
         from formulations.argmax.layout import WAYS
 
         if not self.for_batch(batch.offsets).compiled:
             count = len(batch)
             found = (np.empty(batch.scores.size, np.int64), np.empty(count), np.empty(count), np.empty(count, np.int8))
-            weights = (batch.scores, batch.gain, batch.discount, batch.decay, batch.offsets)
+            weights = (batch.scores, batch.gain, batch.discount, batch.position_weights, batch.offsets)
             assign_queries(*weights, np.arange(count), *found)
             return BatchSolution(batch, *found, WAYS, self.spec)
 
         from formulations.argmax.batch import argmax_of
         from formulations.argmax.layout import Layout
 
-        layout = batch.kept("layout", lambda: Layout.of(batch.gain, batch.discount, batch.decay, batch.offsets))
+        layout = batch.kept(
+            "layout", lambda: Layout.from_arrays(batch.gain, batch.discount, batch.position_weights, batch.offsets)
+        )
         order, value, bound, ways = argmax_of(batch, layout, 0 if self.room is None else max(self.room, 2))
         if layout.lost_discount.any() or layout.lost_decay.any():
             value, bound = _with_all_weights(batch, layout, order, bound - value)
         return BatchSolution(batch, order, value, bound, ways, WAYS, self.spec)
 
-    def _solve_patterns(self, batch: PatternBatch) -> PatternSolution:
+    def _solve_patterns(self, batch: RelevanceBatch) -> RelevanceSolution:
         from formulations.argmax.relevance_layout import PATTERN_WAYS, layout_of
 
         layout = layout_of(batch)
@@ -117,17 +119,17 @@ class Exact:
         else:
             from formulations.argmax.relevance_batch import argmax_of_patterns
 
-            ways = layout.way
+            ways = layout.algorithm
             order, told = argmax_of_patterns(batch, layout, ways)
         bound = told.value + layout.hidden(batch, ways)
-        return PatternSolution(batch, order, told.value, bound, ways, PATTERN_WAYS, self.spec, told=told)
+        return RelevanceSolution(batch, order, told.value, bound, ways, PATTERN_WAYS, self.spec, told=told)
 
 
 def _with_all_weights(batch: RankTwoBatch, layout: Layout, order: Ints, gap: Floats) -> tuple[Floats, Floats]:
     """Value and bound of orders that were found with the significant weights alone, by all of them."""
     starts = batch.offsets[:-1]
     placed = order + np.repeat(starts, np.diff(batch.offsets))
-    profit = batch.decay * batch.scores[placed] - batch.discount * batch.gain[placed]
+    profit = batch.position_weights * batch.scores[placed] - batch.discount * batch.gain[placed]
     value = np.add.reduceat(profit, starts)
     score, gain = (np.maximum.reduceat(np.abs(part), starts) for part in (batch.scores, batch.gain))
     return value, value + gap + 2.0 * (layout.lost_decay * score + layout.lost_discount * gain)
@@ -136,9 +138,9 @@ def _with_all_weights(batch: RankTwoBatch, layout: Layout, order: Ints, gap: Flo
 def _padded(problem: RankTwoAssignment) -> RankTwoBatch | None:
     """The problem as a batch of one, with weight zero beyond its positions; None if that would not be the same."""
     spare = problem.documents - problem.positions
-    if spare and min(problem.discount[-1], problem.decay[-1]) < 0:
+    if spare and min(problem.discount[-1], problem.position_weights[-1]) < 0:
         return None
-    discount, decay = (np.pad(weights, (0, spare)) for weights in (problem.discount, problem.decay))
+    discount, decay = (np.pad(weights, (0, spare)) for weights in (problem.discount, problem.position_weights))
     return RankTwoBatch(problem.scores, problem.gain, discount, decay, np.array([0, problem.documents]))
 
 
@@ -150,10 +152,12 @@ def _few_candidates(problem: RankTwoAssignment) -> tuple[Ints, str]:
     """
     from scipy.optimize import linear_sum_assignment
 
-    below = int((problem.decay < 0).sum())
+    below = int((problem.position_weights < 0).sum())
     candidates = candidates_of(problem.scores, problem.gain, problem.positions - below, below)
     # Documents by positions: scipy solves this way round in less than half the time of the other.
-    profit = np.outer(problem.scores[candidates], problem.decay) - np.outer(problem.gain[candidates], problem.discount)
+    profit = np.outer(problem.scores[candidates], problem.position_weights) - np.outer(
+        problem.gain[candidates], problem.discount
+    )
     placed, position = linear_sum_assignment(profit, maximize=True)
     chosen = np.empty(problem.positions, dtype=np.int64)
     chosen[position] = placed

@@ -3,8 +3,8 @@
 >>> from formulations import RankTwoAssignment, ranking, solve
 >>> def by_score(problem):
 ...     return np.argsort(-problem.scores, kind="stable")[: problem.positions]
->>> problem = ranking([0.5, 0.2, 0.1], [3.0, 0.0, 1.0], discount=[1.0, 0.6], decay=[2.0, 1.0])
->>> solution = solve(problem, own(by_score, accepts=RankTwoAssignment))
+>>> problem = ranking([0.5, 0.2, 0.1], [3.0, 0.0, 1.0], discount=[1.0, 0.6], position_weights=[2.0, 1.0])
+>>> solution = solve(problem, function_solver(by_score, accepts=RankTwoAssignment))
 >>> solution.solver, solution.status.name, solution.order
 ('own:by_score', 'WITHIN_BOUND', array([0, 1]))
 """
@@ -19,17 +19,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.errors import UnknownSolver
-from formulations.problems.problem import Form, Solution
-from formulations.solvers.solver import Answer, Solver
+from formulations.errors import UnknownSolverError
+from formulations.problems.problem import Problem, Solution
+from formulations.solvers.solver import Solver, SolverResult
 
 
 @dataclass(frozen=True)
 class FunctionSolver:
-    """A function as a solver; see `own`."""
+    """A function as a solver; see `function_solver`."""
 
-    function: Callable[[Any], Answer | Solution | NDArray[Any]]
-    accepts: tuple[type[Form], ...]
+    function: Callable[[Any], SolverResult | Solution | NDArray[Any]]
+    accepts: tuple[type[Problem], ...]
     name: str
     package: str = ""
     declining: Callable[[Any], str | None] | None = field(default=None)
@@ -38,58 +38,63 @@ class FunctionSolver:
     def spec(self) -> str:
         return f"own:{self.name}"
 
-    def declines(self, problem: Form) -> str | None:
+    def reason_unsupported(self, problem: Problem) -> str | None:
         return None if self.declining is None else self.declining(problem)
 
-    def solve(self, problem: Any, start: Solution | None = None) -> Answer:
+    def solve(self, problem: Any, warm_start: Solution | None = None) -> SolverResult:
         """The function's answer; what a `Solution` claims is kept beside it, to be held against what is proven."""
         said = self.function(problem)
         if isinstance(said, Solution):
             told = {"told_value": float(said.value), "told_bound": float(said.bound), "told_status": said.status.name}
-            return Answer(said.x, said.y, said.message, {**said.details, **told})
-        return Answer(said) if isinstance(said, np.ndarray) else said  # `solve` refuses what is no Answer
+            return SolverResult(said.x, said.y, said.message, {**said.details, **told})
+        return SolverResult(said) if isinstance(said, np.ndarray) else said  # `solve` refuses what is no Answer
 
 
-def own(
-    function: Callable[[Any], Answer | Solution | NDArray[Any]],
+def function_solver(
+    function: Callable[[Any], SolverResult | Solution | NDArray[Any]],
     *,
-    accepts: type[Form] | Iterable[type[Form]],
+    accepts: type[Problem] | Iterable[type[Problem]],
     name: str | None = None,
     package: str = "",
-    declines: Callable[[Any], str | None] | None = None,
+    rejects: Callable[[Any], str | None] | None = None,
 ) -> FunctionSolver:
     """A function as a solver, to be given wherever a solver is: `solve`, rankers, `SolverSwap`.
 
     Args:
         function: takes a problem, and returns a point (the document at each position, where documents are placed), an
-            `Answer(x, y)` with dual prices too, or a `Solution`. Nothing of it is believed: value, feasibility and
-            bound are recomputed, and the bound is recovered from the point where no prices come along.
+            `SolverResult(x, y)` with dual prices too, or a `Solution`. Nothing of it is believed: value, feasibility
+            and bound are recomputed, and the bound is recovered from the point where no prices come along.
         accepts: the forms that the function takes as they are; bridges restate others, such as a ranking as an
             `Assignment` or a `LinearProgram`, and carry the answer back.
         name: what results call it, after "own:"; the function's name by default.
         package: the distribution whose version is reported.
-        declines: why a problem, though of an accepted form, cannot be solved; None if it can.
+        rejects: why a problem, though of an accepted form, cannot be solved; None if it can.
 
     `formulations.testing.check_solver(own(...))` runs the checks that our own solvers pass.
     """
     forms = (accepts,) if isinstance(accepts, type) else tuple(accepts)
-    wrong = [form for form in forms if not (isinstance(form, type) and issubclass(form, Form))]
+    wrong = [form for form in forms if not (isinstance(form, type) and issubclass(form, Problem))]
     if wrong or not forms:
-        raise UnknownSolver(f"accepts names {wrong or 'nothing'}; give forms, such as formulations.RankTwoAssignment")
+        raise UnknownSolverError(
+            f"accepts names {wrong or 'nothing'}; give forms, such as formulations.RankTwoAssignment"
+        )
     label = str(name or getattr(function, "__name__", type(function).__name__))
-    return FunctionSolver(function, forms, label, package, declines)
+    return FunctionSolver(function, forms, label, package, rejects)
 
 
 def imported(place: str) -> Solver:
-    """The solver at "module:attribute": an object such as `own` makes, or a class of solvers with its defaults."""
+    """The solver at "module:attribute": an object such as `function_solver` makes, or a class of solvers with its
+    defaults."""
     module, _, attribute = place.partition(":")
     try:
         found = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:
-        raise UnknownSolver(f"no solver is at {place!r}: {error}; give module:attribute of an installed one") from error
+        raise UnknownSolverError(
+            f"no solver is at {place!r}: {error}; give module:attribute of an installed one"
+        ) from error
     solver = found() if isinstance(found, type) else found
     if not isinstance(solver, Solver):
-        raise UnknownSolver(
+        raise UnknownSolverError(
             f"{place!r} is a {type(solver).__name__} and no solver; wrap a function by own(function, ...)"
         )
     return solver

@@ -18,10 +18,10 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from formulations.arrays import Floats
-from formulations.errors import Infeasible, SolverFailed, Unbounded, UnknownSolver
+from formulations.errors import InfeasibleError, SolverError, UnboundedError, UnknownSolverError
 from formulations.problems.linear_program import LinearProgram
-from formulations.problems.problem import Form, Solution, row_units, unit
-from formulations.solvers.solver import Answer, check_limits
+from formulations.problems.problem import Problem, Solution, row_units, unit
+from formulations.solvers.solver import SolverResult, check_limits
 
 
 def presolve(whole: int, variables: int) -> dict[str, Any]:
@@ -43,7 +43,7 @@ class Highs:
     time_limit: seconds; a feasible point found by then is returned. threads: HiGHS's own choice by default.
     method: the simplex method ends at a vertex, "ipm" crosses over to one, "pdlp" does not.
     presolve: "on" or "off" for all problems; "choose" leaves it to HiGHS, but for what `highs_presolve` says.
-    log: whether HiGHS prints its log. options: further ones by HiGHS's own names, {"simplex_strategy": 4}.
+    verbose: whether HiGHS prints its log. options: further ones by HiGHS's own names, {"simplex_strategy": 4}.
 
     The dual of a program with integers is that of its relaxation: a bound that can be recomputed, which the bound of a
     search tree cannot. The latter is told in `details["told_bound"]`. Whole and real variables together are by choice
@@ -54,7 +54,7 @@ class Highs:
     threads: int | None = None
     method: Literal["choose", "simplex", "ipm", "pdlp"] = "choose"
     presolve: Literal["choose", "on", "off"] = "choose"
-    log: bool = False
+    verbose: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
 
     accepts = (LinearProgram,)
@@ -63,10 +63,10 @@ class Highs:
 
     def __post_init__(self) -> None:
         if self.method not in ("choose", "simplex", "ipm", "pdlp"):
-            raise UnknownSolver(f"'highs' has no method {self.method!r}; it has choose, simplex, ipm and pdlp")
+            raise UnknownSolverError(f"'highs' has no method {self.method!r}; it has choose, simplex, ipm and pdlp")
         if self.presolve not in ("choose", "on", "off"):
-            raise UnknownSolver(f"'highs' has no presolve {self.presolve!r}; it has choose, on and off")
-        check_limits(self.time_limit, self.threads, self.log, self.options)
+            raise UnknownSolverError(f"'highs' has no presolve {self.presolve!r}; it has choose, on and off")
+        check_limits(self.time_limit, self.threads, self.verbose, self.options)
         if self.options:
             import highspy
 
@@ -74,9 +74,11 @@ class Highs:
             asked.setOptionValue("output_flag", False)
             for name, value in self.options.items():
                 if asked.setOptionValue(name, value) != highspy.HighsStatus.kOk:
-                    raise UnknownSolver(f"'highs' has no option {name!r} that may be {value!r}; see HiGHS's own list")
+                    raise UnknownSolverError(
+                        f"'highs' has no option {name!r} that may be {value!r}; see HiGHS's own list"
+                    )
 
-    def declines(self, problem: Form) -> str | None:
+    def reason_unsupported(self, problem: Problem) -> str | None:
         if not isinstance(problem, LinearProgram):
             return None
         entries = np.abs(problem.matrix.data) / np.repeat(row_units(problem.matrix), np.diff(problem.matrix.indptr))
@@ -87,24 +89,26 @@ class Highs:
                 return f"it takes limits of {ENDLESS:g} or more for infinite; rescale"
         return None
 
-    def solve(self, problem: LinearProgram, start: Solution | None = None) -> Answer:
+    def solve(self, problem: LinearProgram, warm_start: Solution | None = None) -> SolverResult:
         whole = problem.integer is not None and bool(problem.integer.any())
         run = _Run(problem, self, relaxed=False)
-        if whole and start is not None:
-            run.suggest(start.x)
+        if whole and warm_start is not None:
+            run.suggest(warm_start.x)
         message = run.solve()
         x = np.array(run.highs.getSolution().col_value, dtype=np.float64)
         if not whole:
-            return Answer(x, run.prices(), message, {"iterations": run.iterations})
+            return SolverResult(x, run.prices(), message, {"iterations": run.iterations})
         x[problem.integer] = np.round(x[problem.integer])
-        details = {"told_bound": (-run.scale if problem.maximises else run.scale) * run.highs.getInfo().mip_dual_bound}
+        details = {
+            "told_bound": (-run.scale if problem.is_maximization else run.scale) * run.highs.getInfo().mip_dual_bound
+        }
         details["iterations"] = run.iterations
         relaxation = _Run(problem, self, relaxed=True)
         try:
             relaxation.solve()
-        except SolverFailed:
-            return Answer(x, None, message, details)
-        return Answer(x, relaxation.prices(), message, details)
+        except SolverError:
+            return SolverResult(x, None, message, details)
+        return SolverResult(x, relaxation.prices(), message, details)
 
 
 class _Run:
@@ -118,7 +122,7 @@ class _Run:
             highspy.Highs.resetGlobalScheduler(True)
         self.highs = highspy.Highs()
         self.scale, self.row_scale = unit(problem.objective), row_units(problem.matrix)
-        self._set(output_flag=options.log, solver=options.method, presolve=options.presolve)
+        self._set(output_flag=options.verbose, solver=options.method, presolve=options.presolve)
         self._set(**options.options)
         if options.time_limit is not None:
             self._set(time_limit=float(options.time_limit))
@@ -126,7 +130,7 @@ class _Run:
             self._set(threads=int(options.threads))
         program = highspy.HighsLp()
         program.num_row_, program.num_col_ = problem.matrix.shape
-        program.col_cost_ = problem.objective / (-self.scale if problem.maximises else self.scale)
+        program.col_cost_ = problem.objective / (-self.scale if problem.is_maximization else self.scale)
         program.col_lower_, program.col_upper_ = problem.lower, problem.upper
         program.row_lower_, program.row_upper_ = problem.row_lower / self.row_scale, problem.row_upper / self.row_scale
         matrix = program.a_matrix_
@@ -139,7 +143,7 @@ class _Run:
             program.integrality_ = [kinds[int(flag)] for flag in problem.integer]
             needed = presolve(int(problem.integer.sum()), problem.integer.size)
             if any(options.options.get(name, value) != value for name, value in needed.items()):
-                raise UnknownSolver(
+                raise UnknownSolverError(
                     "'highs' cannot presolve a program with whole and real variables because HiGHS then calls points "
                     "optimal that are not (ERGO-Code/HiGHS#2957); leave out the option presolve"
                 )
@@ -150,11 +154,11 @@ class _Run:
     def _set(self, **options: Any) -> None:
         for name, value in options.items():
             if self.highs.setOptionValue(name, value) != self.status.kOk:
-                raise UnknownSolver(f"HiGHS refuses {name} = {value!r}")
+                raise UnknownSolverError(f"HiGHS refuses {name} = {value!r}")
 
     def _check(self, status: Any, step: str) -> None:
         if status == self.status.kError:
-            raise SolverFailed(f"HiGHS failed in {step}: {self.highs.modelStatusToString(self.highs.getModelStatus())}")
+            raise SolverError(f"HiGHS failed in {step}: {self.highs.modelStatusToString(self.highs.getModelStatus())}")
 
     def suggest(self, x: Floats) -> None:
         """Start the search for integers from x."""
@@ -177,15 +181,15 @@ class _Run:
             reached = self.highs.getModelStatus()
         word = str(self.highs.modelStatusToString(reached))
         if reached == state.kInfeasible:
-            raise Infeasible(f"HiGHS found no feasible point. {self._conflict()}")
+            raise InfeasibleError(f"HiGHS found no feasible point. {self._conflict()}")
         if reached in (state.kUnbounded, state.kUnboundedOrInfeasible):
-            raise Unbounded(f"HiGHS says: {word}")
+            raise UnboundedError(f"HiGHS says: {word}")
         if reached in (state.kOptimal, state.kModelEmpty):
             return word
         feasible = self.highs.getInfo().primal_solution_status == highspy.kSolutionStatusFeasible
         if reached in (state.kTimeLimit, state.kIterationLimit, state.kSolutionLimit, state.kInterrupt) and feasible:
             return word
-        raise SolverFailed(f"HiGHS ended without a feasible point: {word}")
+        raise SolverError(f"HiGHS ended without a feasible point: {word}")
 
     def _conflict(self) -> str:
         """An irreducible set of rows and limits that cannot hold together, as HiGHS finds it."""

@@ -8,10 +8,10 @@ from typing import ClassVar
 import numpy as np
 
 from formulations.bridges.widening import exact_costs
-from formulations.errors import Infeasible, Unbounded
+from formulations.errors import InfeasibleError, UnboundedError
 from formulations.problems.min_cost_flow import MinCostFlow
-from formulations.problems.problem import Form, Solution
-from formulations.solvers.solver import Answer
+from formulations.problems.problem import Problem, Solution
+from formulations.solvers.solver import SolverResult
 
 
 @dataclass(frozen=True)
@@ -22,10 +22,10 @@ class NetworkX:
     package: ClassVar[str] = "networkx"
     spec = "networkx"
 
-    def declines(self, problem: Form) -> str | None:
+    def reason_unsupported(self, problem: Problem) -> str | None:
         return None
 
-    def solve(self, problem: MinCostFlow, start: Solution | None = None) -> Answer:
+    def solve(self, problem: MinCostFlow, warm_start: Solution | None = None) -> SolverResult:
         import networkx
 
         costs = exact_costs(problem.cost)
@@ -38,12 +38,12 @@ class NetworkX:
         try:
             _, flows = networkx.network_simplex(graph)
         except networkx.NetworkXUnfeasible as error:
-            raise Infeasible(f"'networkx' found no flow that meets all supplies: {error}") from error
+            raise InfeasibleError(f"'networkx' found no flow that meets all supplies: {error}") from error
         except networkx.NetworkXUnbounded as error:
-            raise Unbounded(f"'networkx' found the cost unbounded: {error}") from error
+            raise UnboundedError(f"'networkx' found the cost unbounded: {error}") from error
         flow = np.zeros(problem.cost.size)
         for heads in flows.values():
             for arcs in heads.values():
                 for arc, amount in arcs.items():
                     flow[arc] = amount
-        return Answer(flow, message="network_simplex returned", details=dict(costs.details))
+        return SolverResult(flow, message="network_simplex returned", details=dict(costs.details))

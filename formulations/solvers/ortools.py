@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from formulations.bridges.widening import rounded_costs
-from formulations.errors import Infeasible, SolverFailed, UnknownSolver
+from formulations.errors import InfeasibleError, SolverError, UnknownSolverError
 from formulations.problems.assignment import Assignment
 from formulations.problems.min_cost_flow import MinCostFlow
-from formulations.problems.problem import Form, Solution
-from formulations.solvers.solver import Answer
+from formulations.problems.problem import Problem, Solution
+from formulations.solvers.solver import SolverResult
 
 
 @dataclass(frozen=True)
@@ -28,13 +28,13 @@ class OrTools:
     package: ClassVar[str] = "ortools"
 
     @classmethod
-    def variant(cls, name: str) -> OrTools:
+    def with_backend(cls, name: str) -> OrTools:
         if name != "flow":
-            raise UnknownSolver(f"'ortools' has one variant, 'ortools:flow', and not {name!r}")
+            raise UnknownSolverError(f"'ortools' has one variant, 'ortools:flow', and not {name!r}")
         return cls(flow=True)
 
     @classmethod
-    def variants(cls) -> tuple[str, ...]:
+    def backends(cls) -> tuple[str, ...]:
         return "", "flow"
 
     @property
@@ -42,17 +42,17 @@ class OrTools:
         return "ortools:flow" if self.flow else "ortools"
 
     @property
-    def accepts(self) -> tuple[type[Form], ...]:
+    def accepts(self) -> tuple[type[Problem], ...]:
         return (MinCostFlow,) if self.flow else (Assignment, MinCostFlow)
 
-    def declines(self, problem: Form) -> str | None:
+    def reason_unsupported(self, problem: Problem) -> str | None:
         return None
 
-    def solve(self, problem: Assignment | MinCostFlow, start: Solution | None = None) -> Answer:
+    def solve(self, problem: Assignment | MinCostFlow, warm_start: Solution | None = None) -> SolverResult:
         return _assigned(problem) if isinstance(problem, Assignment) else _routed(problem)
 
 
-def _assigned(problem: Assignment) -> Answer:
+def _assigned(problem: Assignment) -> SolverResult:
     """Rows of zeros stand for the positions that are missing to a square."""
     k, n = problem.positions, problem.documents
     mask = np.ones((k, n), dtype=bool) if problem.allowed is None else problem.allowed
@@ -67,12 +67,12 @@ def _assigned(problem: Assignment) -> Answer:
     status = solver.solve()
     # Reading a mate after any other status ends the process.
     if status != solver.OPTIMAL:
-        raise SolverFailed(f"'ortools' did not solve a feasible assignment (status {status})")
+        raise SolverError(f"'ortools' did not solve a feasible assignment (status {status})")
     order = np.array([solver.right_mate(i) for i in range(k)], dtype=np.int64)
-    return Answer(order, message=f"OPTIMAL in whole costs, times 2^{costs.exponent}", details=dict(costs.details))
+    return SolverResult(order, message=f"OPTIMAL in whole costs, times 2^{costs.exponent}", details=dict(costs.details))
 
 
-def _routed(problem: MinCostFlow) -> Answer:
+def _routed(problem: MinCostFlow) -> SolverResult:
     terms = problem.units
     costs = rounded_costs(problem.cost, terms, problem.supply.size, shift=False)
     solver = _module("min_cost_flow").SimpleMinCostFlow()
@@ -82,11 +82,11 @@ def _routed(problem: MinCostFlow) -> Answer:
     solver.set_nodes_supplies(np.arange(problem.supply.size, dtype=np.int32), problem.supply)
     status = solver.solve()
     if status in (solver.INFEASIBLE, solver.UNBALANCED):
-        raise Infeasible(f"'ortools' found no flow that meets all supplies within the capacities ({status.name})")
+        raise InfeasibleError(f"'ortools' found no flow that meets all supplies within the capacities ({status.name})")
     if status != solver.OPTIMAL:
-        raise SolverFailed(f"'ortools' did not solve the flow ({getattr(status, 'name', status)})")
+        raise SolverError(f"'ortools' did not solve the flow ({getattr(status, 'name', status)})")
     flow = np.asarray(solver.flows(arcs), dtype=np.float64)
-    return Answer(flow, message=f"OPTIMAL in whole costs, times 2^{costs.exponent}", details=dict(costs.details))
+    return SolverResult(flow, message=f"OPTIMAL in whole costs, times 2^{costs.exponent}", details=dict(costs.details))
 
 
 def _module(name: str) -> Any:

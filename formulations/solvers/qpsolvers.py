@@ -11,12 +11,12 @@ import numpy as np
 from scipy.sparse import csc_matrix
 
 from formulations.arrays import Floats
-from formulations.errors import Infeasible, SolverFailed, Unbounded, UnknownSolver
+from formulations.errors import InfeasibleError, SolverError, UnboundedError, UnknownSolverError
 from formulations.problems.linear_program import row_sides
-from formulations.problems.problem import Form, Solution, unit
+from formulations.problems.problem import Problem, Solution, unit
 from formulations.problems.quadratic_program import QuadraticProgram
 from formulations.solvers.back_ends import QPSOLVERS, missing, present
-from formulations.solvers.solver import Answer, check_limits
+from formulations.solvers.solver import SolverResult, check_limits
 
 TOLERANCES = {
     "clarabel": ("tol_gap_abs", "tol_gap_rel", "tol_feas"),
@@ -42,36 +42,36 @@ DEFAULTS: dict[str, dict[str, Any]] = {
 class QpSolvers:
     """A back end by its name in `qpsolvers.available_solvers`; the objective is scaled to order one by a power of two.
 
-    time_limit: seconds, for back ends that have one. log: whether the back end prints what it does. options: go to the
-    back end as they are.
+    time_limit: seconds, for back ends that have one. verbose: whether the back end prints what it does. options: go to
+    the back end as they are.
     """
 
     backend: str = "clarabel"
     tolerance: float | None = 1e-9
     time_limit: float | None = None
-    log: bool = False
+    verbose: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
 
     accepts = (QuadraticProgram,)
     package: ClassVar[str] = "qpsolvers"
 
     def __post_init__(self) -> None:
-        check_limits(self.time_limit, log=self.log, options=self.options)
-        if self.time_limit is not None and not self.takes_time_limit:
-            raise UnknownSolver(f"{self.spec!r} has no time limit; {', '.join(TIME_LIMIT)} have one")
+        check_limits(self.time_limit, verbose=self.verbose, options=self.options)
+        if self.time_limit is not None and not self.supports_time_limit:
+            raise UnknownSolverError(f"{self.spec!r} has no time limit; {', '.join(TIME_LIMIT)} have one")
         asked = set(self.options)
         wrong = asked - _known_options(self.backend, asked) if asked else asked
         if wrong:
-            raise UnknownSolver(f"{self.spec!r} has no option {', '.join(sorted(wrong))}")
+            raise UnknownSolverError(f"{self.spec!r} has no option {', '.join(sorted(wrong))}")
 
     @classmethod
-    def variant(cls, backend: str) -> QpSolvers:
-        if backend not in cls.variants() and (backend in QPSOLVERS or backend not in _known_to_qpsolvers()):
-            raise UnknownSolver(missing("qpsolvers", QPSOLVERS, backend))
+    def with_backend(cls, backend: str) -> QpSolvers:
+        if backend not in cls.backends() and (backend in QPSOLVERS or backend not in _known_to_qpsolvers()):
+            raise UnknownSolverError(missing("qpsolvers", QPSOLVERS, backend))
         return cls(backend)
 
     @classmethod
-    def variants(cls) -> tuple[str, ...]:
+    def backends(cls) -> tuple[str, ...]:
         return present(QPSOLVERS)
 
     @property
@@ -79,10 +79,10 @@ class QpSolvers:
         return f"qpsolvers:{self.backend}"
 
     @property
-    def takes_time_limit(self) -> bool:
+    def supports_time_limit(self) -> bool:
         return self.backend in TIME_LIMIT
 
-    def declines(self, problem: Form) -> str | None:
+    def reason_unsupported(self, problem: Problem) -> str | None:
         return None
 
     def _dense(self, problem: QuadraticProgram) -> bool:
@@ -92,7 +92,7 @@ class QpSolvers:
         full = problem.hessian.nnz > 0.3 * problem.linear.size**2
         return self.backend not in qpsolvers.sparse_solvers or (full and self.backend in qpsolvers.dense_solvers)
 
-    def solve(self, problem: QuadraticProgram, start: Solution | None = None) -> Answer:
+    def solve(self, problem: QuadraticProgram, warm_start: Solution | None = None) -> SolverResult:
         import qpsolvers
 
         options = dict(DEFAULTS.get(self.backend, {}))
@@ -106,23 +106,23 @@ class QpSolvers:
             with warnings.catch_warnings():  # what back ends warn of stands in the status
                 warnings.simplefilter("ignore")
                 answer = qpsolvers.solve_problem(
-                    _posed(problem, scale, self._dense(problem)), self.backend, verbose=self.log, **options
+                    _posed(problem, scale, self._dense(problem)), self.backend, verbose=self.verbose, **options
                 )
         except (TypeError, AttributeError, ValueError) as error:
             if self.options and any(name in str(error) for name in self.options):
-                raise UnknownSolver(f"{self.spec!r} refuses the options {dict(self.options)}: {error}") from error
-            raise SolverFailed(f"{self.spec!r} gave up: {error}") from error
+                raise UnknownSolverError(f"{self.spec!r} refuses the options {dict(self.options)}: {error}") from error
+            raise SolverError(f"{self.spec!r} gave up: {error}") from error
         told = _status(answer)
         if not answer.found:
             if "unbound" in told.lower() or "dual infeasible" in told.lower() or "DualInfeasible" in told:
-                raise Unbounded(f"{self.spec!r} found the objective unbounded ({told})")
+                raise UnboundedError(f"{self.spec!r} found the objective unbounded ({told})")
             if "infeasible" in told.lower():
-                raise Infeasible(f"{self.spec!r} found no feasible point ({told})")
+                raise InfeasibleError(f"{self.spec!r} found no feasible point ({told})")
             if answer.x is None or not np.isfinite(answer.x).all():
-                raise SolverFailed(f"{self.spec!r} returned no point ({told})")
+                raise SolverError(f"{self.spec!r} returned no point ({told})")
         x = np.asarray(answer.x, dtype=np.float64)
         prices = None if answer.z is None else np.concatenate([_prices(problem, answer) * scale, x])
-        return Answer(x, prices, told)
+        return SolverResult(x, prices, told)
 
 
 def _known_to_qpsolvers() -> tuple[str, ...]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from formulations.errors import SolverFailed
+from formulations.errors import SolverError
 from formulations.problems.assignment import Assignment
-from formulations.problems.problem import Form, Solution
-from formulations.solvers.solver import Answer
+from formulations.problems.problem import Problem, Solution
+from formulations.solvers.solver import SolverResult
 
 
 @dataclass(frozen=True)
@@ -19,14 +19,14 @@ class Scipy:
     package: ClassVar[str] = "scipy"
     spec = "scipy"
 
-    def declines(self, problem: Form) -> str | None:
+    def reason_unsupported(self, problem: Problem) -> str | None:
         return None
 
-    def solve(self, problem: Assignment, start: Solution | None = None) -> Answer:
+    def solve(self, problem: Assignment, warm_start: Solution | None = None) -> SolverResult:
         from scipy.optimize import linear_sum_assignment
 
         try:
             _, order = linear_sum_assignment(problem.masked_profit(), maximize=True)
         except ValueError as error:
-            raise SolverFailed(f"scipy refused an assignment that is feasible: {error}") from error
-        return Answer(order, message="linear_sum_assignment returned")
+            raise SolverError(f"scipy refused an assignment that is feasible: {error}") from error
+        return SolverResult(order, message="linear_sum_assignment returned")

@@ -24,12 +24,12 @@ from numpy.typing import NDArray
 from formulations.arrays import Floats
 from formulations.bridges import chains
 from formulations.display import CompactReprMixin
-from formulations.errors import UnknownSolver
-from formulations.problems.problem import Form, Solution
+from formulations.errors import UnknownSolverError
+from formulations.problems.problem import Problem, Solution
 
 
 @dataclass(frozen=True)
-class Answer(CompactReprMixin):
+class SolverResult(CompactReprMixin):
     """What a solver says: a primal point, dual prices if it has any, its own word and figures. Nothing is believed."""
 
     x: NDArray[Any]
@@ -42,23 +42,23 @@ class Answer(CompactReprMixin):
 class Solver(Protocol):
     """A solver: a frozen dataclass whose fields are its options.
 
-    `accepts` lists the forms it takes as they are, `spec` is the text that `formulations.solvers.named` parses, and
-    `package` the distribution whose version is reported.
+    `accepts` lists the forms it takes as they are, `spec` is the text that `formulations.solvers.get_solver` parses,
+    and `package` the distribution whose version is reported.
     """
 
     package: ClassVar[str]
 
     @property
-    def accepts(self) -> tuple[type[Form], ...]: ...
+    def accepts(self) -> tuple[type[Problem], ...]: ...
 
     @property
     def spec(self) -> str: ...
 
-    def declines(self, problem: Form) -> str | None:
+    def reason_unsupported(self, problem: Problem) -> str | None:
         """Why this problem, though of an accepted form, cannot be solved; None if it can."""
         ...
 
-    def solve(self, problem: Any, start: Solution | None = None) -> Answer: ...
+    def solve(self, problem: Any, warm_start: Solution | None = None) -> SolverResult: ...
 
 
 @runtime_checkable
@@ -68,22 +68,24 @@ class BatchSolver(Protocol):
     def solve_batch(self, batch: Any) -> Any: ...
 
 
-def suits(solver: Solver, form: type[Form]) -> bool:
+def suits(solver: Solver, form: type[Problem]) -> bool:
     """Whether a chain of bridges leads from the form to one that the solver accepts."""
     return bool(chains(form, solver.accepts))
 
 
-def check_limits(time_limit: Any = None, threads: Any = None, log: Any = None, options: Any = None) -> None:
-    """Raise UnknownSolver for a time that is no positive number of seconds, threads that are no whole number from 1 on,
-    a log that is neither True nor False, options that are no mapping of names; None is left to the solver."""
+def check_limits(time_limit: Any = None, threads: Any = None, verbose: Any = None, options: Any = None) -> None:
+    """Raise UnknownSolverError for a time that is no positive number of seconds, threads that are no whole number from
+    1 on, a log that is neither True nor False, options that are no mapping of names; None is left to the solver."""
     if time_limit is not None and not (_plain(time_limit, Real) and time_limit > 0):
-        raise UnknownSolver(f"time_limit = {time_limit!r} is no positive number of seconds; leave it out for no limit")
+        raise UnknownSolverError(
+            f"time_limit = {time_limit!r} is no positive number of seconds; leave it out for no limit"
+        )
     if threads is not None and not (_plain(threads, Integral) and threads >= 1):
-        raise UnknownSolver(f"threads = {threads!r} is no whole number from 1 on; leave it out for the usual ones")
-    if log is not None and not isinstance(log, bool | np.bool_):
-        raise UnknownSolver(f"log = {log!r} says neither yes nor no; write log=True")
+        raise UnknownSolverError(f"threads = {threads!r} is no whole number from 1 on; leave it out for the usual ones")
+    if verbose is not None and not isinstance(verbose, bool | np.bool_):
+        raise UnknownSolverError(f"log = {verbose!r} says neither yes nor no; write verbose=True")
     if options is not None and not (isinstance(options, Mapping) and all(isinstance(key, str) for key in options)):
-        raise UnknownSolver(f"options = {options!r} is no mapping of names; write options={{'name': value}}")
+        raise UnknownSolverError(f"options = {options!r} is no mapping of names; write options={{'name': value}}")
 
 
 def _plain(value: Any, kind: type) -> bool:
@@ -98,12 +100,12 @@ def stated(spec: str) -> tuple[str, dict[str, Any]]:
     """The name and the options of "name(option=value, ...)"; values are numbers, words in quotes, True, False, None,
     or {...} of such.
 
-    Raises UnknownSolver for what does not read so. Nothing is evaluated.
+    Raises UnknownSolverError for what does not read so. Nothing is evaluated.
     """
     name, bracket, rest = spec.partition("(")
     if not bracket:
         return spec, {}
-    wrong = UnknownSolver(f"{spec[:80]!r} is no solver with options; write {name[:40]}(option=1, other='word')")
+    wrong = UnknownSolverError(f"{spec[:80]!r} is no solver with options; write {name[:40]}(option=1, other='word')")
     if len(spec) > LONGEST or not rest.endswith(")"):
         raise wrong
     try:
@@ -122,7 +124,7 @@ def stated(spec: str) -> tuple[str, dict[str, Any]]:
 def optioned(solver: Solver, **options: Any) -> Solver:
     """The solver with these options in place of its own; where it hands `options` on to its package, others go there.
 
-    Raises UnknownSolver for options that it does not have.
+    Raises UnknownSolverError for options that it does not have.
     """
     known: list[str] = [entry.name for entry in fields(solver) if entry.init] if is_dataclass(solver) else []
     unknown = sorted(options.keys() - set(known))
@@ -131,11 +133,11 @@ def optioned(solver: Solver, **options: Any) -> Solver:
         options = {**options, "options": {**passed, **options.get("options", {})}}
     elif unknown:
         has = f"it has {', '.join(known)}" if known else "it has none"
-        raise UnknownSolver(f"{solver.spec!r} has no option {unknown[0]!r}; {has}")
+        raise UnknownSolverError(f"{solver.spec!r} has no option {unknown[0]!r}; {has}")
     try:
         changed: Solver = replace(solver, **options)  # type: ignore[type-var]
     except (TypeError, ValueError) as error:
-        raise UnknownSolver(f"{solver.spec!r} refuses {options}: {error}") from error
+        raise UnknownSolverError(f"{solver.spec!r} refuses {options}: {error}") from error
     return changed
 
 

@@ -1,6 +1,6 @@
 """A solver once for each combination of options.
 
->>> [solver.presolve for solver in swept("highs", method="ipm", presolve=["on", "off"])]
+>>> [solver.presolve for solver in solver_grid("highs", method="ipm", presolve=["on", "off"])]
 ['on', 'off']
 """
 
@@ -9,13 +9,13 @@ from __future__ import annotations
 from itertools import product
 from typing import Any
 
-from formulations.solvers import named
+from formulations.solvers import get_solver
 from formulations.solvers.solver import Solver, optioned
 
 
-def swept(spec: str | Solver, **choices: Any) -> tuple[Solver, ...]:
+def solver_grid(spec: str | Solver, **choices: Any) -> tuple[Solver, ...]:
     """The solver once for each combination of options, in the order of the product; a value that is no list or tuple
-    is the same in all. Raises UnknownSolver for options that the solver does not have."""
-    solver = named(spec) if isinstance(spec, str) else spec
+    is the same in all. Raises UnknownSolverError for options that the solver does not have."""
+    solver = get_solver(spec) if isinstance(spec, str) else spec
     lists = [list(value) if isinstance(value, list | tuple) else [value] for value in choices.values()]
     return tuple(optioned(solver, **dict(zip(choices, values, strict=True))) for values in product(*lists))

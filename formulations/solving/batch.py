@@ -9,62 +9,66 @@ from typing import Any, overload
 import numpy as np
 
 from formulations.arrays import Ints
-from formulations.errors import Crashed, FormulationError, NoAnswer
+from formulations.errors import FormulationError, InvalidSolutionError, SolverCrashError
 from formulations.problems.ranking import RankTwoBatch
-from formulations.problems.relevance_ranking import PatternBatch, PatternRanking
-from formulations.solvers import named
-from formulations.solvers.batch_solution import BatchSolution, PatternSolution
-from formulations.solvers.exact import Exact
+from formulations.problems.relevance_ranking import RelevanceBatch, RelevanceRanking
+from formulations.solvers import get_solver
+from formulations.solvers.batch_solution import BatchSolution, RelevanceSolution
+from formulations.solvers.exact import ExactArgmax
 from formulations.solvers.solver import BatchSolver, Solver
 from formulations.solving.solve import solve
 
 
 @overload
-def solve_batch(batch: RankTwoBatch, solver: Solver | str = "exact", *, outward: bool = True) -> BatchSolution: ...
-@overload
-def solve_batch(batch: PatternBatch, solver: Solver | str = "exact", *, outward: bool = True) -> PatternSolution: ...
 def solve_batch(
-    batch: RankTwoBatch | PatternBatch, solver: Solver | str = "exact", *, outward: bool = True
-) -> BatchSolution | PatternSolution:
+    batch: RankTwoBatch, solver: Solver | str = "exact", *, directed_rounding: bool = True
+) -> BatchSolution: ...
+@overload
+def solve_batch(
+    batch: RelevanceBatch, solver: Solver | str = "exact", *, directed_rounding: bool = True
+) -> RelevanceSolution: ...
+def solve_batch(
+    batch: RankTwoBatch | RelevanceBatch, solver: Solver | str = "exact", *, directed_rounding: bool = True
+) -> BatchSolution | RelevanceSolution:
     """Solve every query of a batch: at once where the solver can, else one by one.
 
-    outward: whether value and bound are rounded outward, so that value <= optimum <= bound. If not, they are as double
-    precision leaves them, a rounding error to either side: what training's loop takes.
+    directed_rounding: whether value and bound are rounded outward, so that value <= optimum <= bound. If not, they are
+    as double precision leaves them, a rounding error to either side: what training's loop takes.
 
-    Of other solvers nothing is believed. Raises `NoAnswer` for what holds no order of some query, and what `solve`
-    raises.
+    Of other solvers nothing is believed. Raises `InvalidSolutionError` for what holds no order of some query, and what
+    `solve` raises.
     """
-    chosen = named("exact" if solver == "auto" else solver) if isinstance(solver, str) else solver
+    chosen = get_solver("exact" if solver == "auto" else solver) if isinstance(solver, str) else solver
     began = perf_counter()
-    if isinstance(batch, PatternBatch):
-        return replace(_patterns(batch, chosen, outward), seconds=perf_counter() - began)
-    if isinstance(chosen, Exact):
+    if isinstance(batch, RelevanceBatch):
+        return replace(_patterns(batch, chosen, directed_rounding), seconds=perf_counter() - began)
+    if isinstance(chosen, ExactArgmax):
         answer = chosen.solve_batch(batch)
-        answer = answer.outward(chosen.for_batch(batch.offsets).compiled) if outward else answer
+        answer = answer.outward(chosen.for_batch(batch.offsets).compiled) if directed_rounding else answer
     elif isinstance(chosen, BatchSolver):
         answer = _checked(batch, chosen)
     else:
-        answer = _one_by_one(batch, chosen, outward)
+        answer = _one_by_one(batch, chosen, directed_rounding)
     return replace(answer, seconds=perf_counter() - began)
 
 
-def _patterns(batch: PatternBatch, solver: Solver, outward: bool) -> PatternSolution:
+def _patterns(batch: RelevanceBatch, solver: Solver, outward: bool) -> RelevanceSolution:
     """At once where the solver takes such batches, else one by one."""
-    if isinstance(solver, Exact):
+    if isinstance(solver, ExactArgmax):
         answer = solver.solve_batch(batch)
         return answer.outward() if outward else answer
     nothing, ways = np.zeros(len(batch)), np.zeros(len(batch), dtype=np.int8)
-    if isinstance(solver, BatchSolver) and PatternRanking in solver.accepts:
-        order = _orders(solver, batch, PatternSolution)
-        return PatternSolution(batch, order, nothing, nothing + np.inf, ways, (solver.spec,), solver.spec).proved()
+    if isinstance(solver, BatchSolver) and RelevanceRanking in solver.accepts:
+        order = _orders(solver, batch, RelevanceSolution)
+        return RelevanceSolution(batch, order, nothing, nothing + np.inf, ways, (solver.spec,), solver.spec).proved()
     order, bound = np.empty(batch.scores.size, dtype=np.int64), nothing
     for query in range(len(batch)):
-        solution = solve(batch[query], solver, outward=outward)
+        solution = solve(batch[query], solver, directed_rounding=outward)
         order[batch.offsets[query] : batch.offsets[query + 1]] = solution.order
         bound[query] = solution.bound
     found = batch.judged(order)
     value = found.least if outward else found.value
-    return PatternSolution(batch, order, value, bound, ways, (solver.spec,), solver.spec, told=found)
+    return RelevanceSolution(batch, order, value, bound, ways, (solver.spec,), solver.spec, told=found)
 
 
 def _checked(batch: RankTwoBatch, solver: Any) -> BatchSolution:
@@ -75,7 +79,7 @@ def _checked(batch: RankTwoBatch, solver: Any) -> BatchSolution:
     return BatchSolution(batch, whole, nothing, nothing, ways, (str(spec),), str(spec)).proved()
 
 
-def _orders(solver: Any, batch: RankTwoBatch | PatternBatch, kind: type[Any]) -> Ints:
+def _orders(solver: Any, batch: RankTwoBatch | RelevanceBatch, kind: type[Any]) -> Ints:
     """The orders that a batch solver found: every one an order of its query's documents."""
     spec = getattr(solver, "spec", type(solver).__name__)
     try:
@@ -83,13 +87,15 @@ def _orders(solver: Any, batch: RankTwoBatch | PatternBatch, kind: type[Any]) ->
     except FormulationError:
         raise
     except Exception as error:  # whatever a solver of the user's own dies of
-        raise Crashed(f"{spec!r} crashed: {type(error).__name__}: {error}") from error
+        raise SolverCrashError(f"{spec!r} crashed: {type(error).__name__}: {error}") from error
     order = getattr(said, "order", None)
     if not isinstance(said, kind) or not isinstance(order, np.ndarray):
-        raise NoAnswer(f"{spec!r} returned {type(said).__name__}, which is no {kind.__name__} with an array of orders")
+        raise InvalidSolutionError(
+            f"{spec!r} returned {type(said).__name__}, which is no {kind.__name__} with an array of orders"
+        )
     order = np.asarray(order)
     if order.shape != batch.scores.shape or order.dtype.kind not in "iu":
-        raise NoAnswer(
+        raise InvalidSolutionError(
             f"{spec!r} returned orders of {order.dtype} and shape {order.shape} for {batch.scores.size} rows"
         )
     starts = np.repeat(batch.offsets[:-1], np.diff(batch.offsets))
@@ -98,7 +104,7 @@ def _orders(solver: Any, batch: RankTwoBatch | PatternBatch, kind: type[Any]) ->
     if not inside.all() or (held != 1).any():
         place = int(np.flatnonzero(~inside | (held != 1))[0])
         query = int(np.searchsorted(batch.offsets, place, side="right")) - 1
-        raise NoAnswer(f"what {spec!r} returned is no order of the documents of query {query}")
+        raise InvalidSolutionError(f"what {spec!r} returned is no order of the documents of query {query}")
     return np.ascontiguousarray(order, dtype=np.int64)
 
 
@@ -107,7 +113,7 @@ def _one_by_one(batch: RankTwoBatch, solver: Solver, outward: bool) -> BatchSolu
     value, bound = np.empty(len(batch)), np.empty(len(batch))
     for query in range(len(batch)):
         problem = batch[query]
-        solution = solve(problem, solver, outward=outward)
+        solution = solve(problem, solver, directed_rounding=outward)
         low, high = batch.offsets[query], batch.offsets[query + 1]
         left = np.setdiff1d(np.arange(high - low), solution.order, assume_unique=True)
         order[low:high] = np.concatenate([solution.order, left])

@@ -105,7 +105,7 @@ def best_of_groups(
     scores: Floats,
     gain: Floats,
     discount: Floats,
-    decay: Floats,
+    position_weights: Floats,
     charge: float = 1.0,
     cell_prices: Floats | None = None,
 ) -> tuple[Ints, float, float, str] | None:
@@ -113,27 +113,27 @@ def best_of_groups(
 
     charge: times the prices of soft rows; cell_prices: (k, n) what cells cost that are forbidden at a price.
     """
-    rows = SideConstraintRows.of(stated)
+    rows = SideConstraintRows.from_rows(stated)
     if rows is None:
         return None
-    k, n = decay.size, scores.size
-    size = float(np.abs(decay).sum() * np.abs(scores).max() + np.abs(discount).sum() * np.abs(gain).max())
+    k, n = position_weights.size, scores.size
+    size = float(np.abs(position_weights).sum() * np.abs(scores).max() + np.abs(discount).sum() * np.abs(gain).max())
     base, price = np.zeros((k, n)), rows.price
     if cell_prices is not None:
         base = charge * cell_prices
         size += k * float(base.max())
     if not np.isfinite(size):
         return None
-    spread = float(np.abs(decay).max() * (scores.max() - scores.min()))
+    spread = float(np.abs(position_weights).max() * (scores.max() - scores.min()))
     spread += float(np.abs(discount).max() * (gain.max() - gain.min()))
     if rows.any_soft:
         price = np.where(rows.soft, charge * np.where(rows.soft, price, 0.0), np.inf)
-    search = _Search(stated, rows, (scores, gain, discount, decay), price, base, size, spread / 8.0 or 1.0)
-    whole = not rows.any_soft and NestedGroups.of(stated) is not None
+    search = _Search(stated, rows, (scores, gain, discount, position_weights), price, base, size, spread / 8.0 or 1.0)
+    whole = not rows.any_soft and NestedGroups.from_rows(stated) is not None
     if not (search.nested() if whole else search.tolled()):
         return None
     order, proven = search.order, float(search.told[1])
-    value = float(decay @ scores[order] - discount @ gain[order])
+    value = float(position_weights @ scores[order] - discount @ gain[order])
     if rows.any_soft or cell_prices is not None:
         value -= search.paid(order)
     proven += 16.0 * EPSILON * (2.0 + k + rows.groups.low.sum()) * (size + k * float(search.told[2]))

@@ -26,28 +26,28 @@ from formulations.solving.solve import solve
 @dataclass(frozen=True, eq=False)
 class SetBatchSolution(CompactReprMixin):
     """order: the document (counted within its query) at each place; value and proven bound, one a query, as double
-    precision leaves them; way: how."""
+    precision leaves them; algorithm: how."""
 
     order: Ints
     value: Floats
     bound: Floats
-    way: NDArray[np.object_]
+    algorithm: NDArray[np.object_]
 
 
 @dataclass(frozen=True, eq=False)
 class SetBatch(CompactReprMixin):
     """Query q: max over rankings π in sets[q] of Σ_i decay[i] scores[π_i] - discount[i] gain[π_i].
 
-    `scores` and `gain` have one entry a document, rows offsets[q] : offsets[q + 1]; `discount` and `decay` one a
-    position, places[q] : places[q + 1], as many as the set has. Of soft constraints charge[q] times their price is
-    taken off, once their price where there is no `charge`.
+    `scores` and `gain` have one entry a document, rows offsets[q] : offsets[q + 1]; `discount` and `position_weights`
+    one a position, places[q] : places[q + 1], as many as the set has. Of soft constraints charge[q] times their price
+    is taken off, once their price where there is no `charge`.
     """
 
     sets: Sequence[RankingSet]
     scores: Floats
     gain: Floats
     discount: Floats
-    decay: Floats
+    position_weights: Floats
     offsets: Ints
     places: Ints
     charge: Floats | None = None
@@ -59,7 +59,12 @@ class SetBatch(CompactReprMixin):
         """The problem of one query."""
         rows = slice(int(self.offsets[query]), int(self.offsets[query + 1]))
         spots = slice(int(self.places[query]), int(self.places[query + 1]))
-        scores, gain, discount, decay = self.scores[rows], self.gain[rows], self.discount[spots], self.decay[spots]
+        scores, gain, discount, decay = (
+            self.scores[rows],
+            self.gain[rows],
+            self.discount[spots],
+            self.position_weights[spots],
+        )
         admissible = self.sets[query]
         profit = np.outer(decay, scores) - np.outer(discount, gain)
         if admissible.soft_constraints:
@@ -80,7 +85,7 @@ class SetBatch(CompactReprMixin):
             self.scores[rows],
             self.gain[rows],
             self.discount[spots],
-            self.decay[spots],
+            self.position_weights[spots],
             offsets,
             places,
             None if self.charge is None else self.charge[queries],
@@ -93,7 +98,7 @@ def solve_sets(batch: SetBatch, solver: Solver | str = "auto") -> SetBatchSoluti
     others by `best_of_groups` where that proves its answer; any other solver is asked query by query. Raises what
     `solve` raises."""
     count = len(batch)
-    order, value, bound = np.empty(batch.decay.size, dtype=np.int64), np.empty(count), np.empty(count)
+    order, value, bound = np.empty(batch.position_weights.size, dtype=np.int64), np.empty(count), np.empty(count)
     way = np.empty(count, dtype=object)
     together: list[int] = []
     if isinstance(solver, str) and solver in ("auto", "exact"):
@@ -109,7 +114,7 @@ def solve_sets(batch: SetBatch, solver: Solver | str = "auto") -> SetBatchSoluti
                 way[q] = told
                 together.append(q)
     for q in sorted(set(range(count)) - set(together)):
-        solution = solve(batch[q], solver, outward=False)
+        solution = solve(batch[q], solver, directed_rounding=False)
         order[batch.places[q] : batch.places[q + 1]] = solution.order
         value[q], bound[q], way[q] = solution.value, max(solution.bound, solution.value), solution.solver
     return SetBatchSolution(order, value, bound, way)
@@ -126,12 +131,21 @@ def _collapsed(batch: SetBatch, queries: list[int], order: Ints, value: Floats, 
     few = np.maximum.reduceat(blocks, part.offsets[:-1]) + 1 < np.diff(part.places)
     for q in np.flatnonzero(few).tolist():  # the pass would look for a free block without end
         part.sets[q].check_nonempty()
-    found, best, proven = np.empty(part.decay.size, dtype=np.int64), np.empty(len(part)), np.empty(len(part))
+    found, best, proven = np.empty(part.position_weights.size, dtype=np.int64), np.empty(len(part)), np.empty(len(part))
     collapsed_argmax(
-        part.scores, part.gain, blocks, part.offsets, part.discount, part.decay, part.places, found, best, proven
+        part.scores,
+        part.gain,
+        blocks,
+        part.offsets,
+        part.discount,
+        part.position_weights,
+        part.places,
+        found,
+        best,
+        proven,
     )
     tallest = [np.maximum.reduceat(np.abs(height), part.offsets[:-1]) for height in (part.scores, part.gain)]
-    weight = [np.add.reduceat(np.abs(weights), part.places[:-1]) for weights in (part.decay, part.discount)]
+    weight = [np.add.reduceat(np.abs(weights), part.places[:-1]) for weights in (part.position_weights, part.discount)]
     rounding = 4.0 * EPSILON * (2.0 + np.diff(part.places)) * (weight[0] * tallest[0] + weight[1] * tallest[1])
     spots, _ = _gathered(batch.places, np.array(queries))
     order[spots], value[queries], bound[queries] = found, best, np.maximum(proven, best) + rounding
@@ -144,7 +158,12 @@ def _grouped(batch: SetBatch, query: int, order: Ints, value: Floats, bound: Flo
         return False
     rows = slice(int(batch.offsets[query]), int(batch.offsets[query + 1]))
     spots = slice(int(batch.places[query]), int(batch.places[query + 1]))
-    scores, gain, discount, decay = batch.scores[rows], batch.gain[rows], batch.discount[spots], batch.decay[spots]
+    scores, gain, discount, decay = (
+        batch.scores[rows],
+        batch.gain[rows],
+        batch.discount[spots],
+        batch.position_weights[spots],
+    )
     factors = of_rank_one(scores, gain, discount, decay)
     if factors is None:
         return False
@@ -168,7 +187,12 @@ def _limited(batch: SetBatch, query: int, order: Ints, value: Floats, bound: Flo
     leaves it open."""
     rows = slice(int(batch.offsets[query]), int(batch.offsets[query + 1]))
     spots = slice(int(batch.places[query]), int(batch.places[query + 1]))
-    scores, gain, discount, decay = batch.scores[rows], batch.gain[rows], batch.discount[spots], batch.decay[spots]
+    scores, gain, discount, decay = (
+        batch.scores[rows],
+        batch.gain[rows],
+        batch.discount[spots],
+        batch.position_weights[spots],
+    )
     admissible = batch.sets[query]
     if admissible.soft_constraints:
         admissible.check_nonempty()
@@ -183,19 +207,21 @@ def _limited(batch: SetBatch, query: int, order: Ints, value: Floats, bound: Flo
     return way
 
 
-def of_rank_one(scores: Floats, gain: Floats, discount: Floats, decay: Floats) -> tuple[Floats, Floats] | None:
+def of_rank_one(
+    scores: Floats, gain: Floats, discount: Floats, position_weights: Floats
+) -> tuple[Floats, Floats] | None:
     """Weights by position, falling to 0 or more, and heights by document whose products are the profits
     decay[i] scores[j] - discount[i] gain[j], up to rounding; None where these are of rank two, or fall below 0."""
-    if not scores.any() or not decay.any():
+    if not scores.any() or not position_weights.any():
         weights, heights = discount, -gain
     elif not gain.any() or not discount.any():
-        weights, heights = decay, scores
+        weights, heights = position_weights, scores
     else:
-        largest = int(np.abs(decay).argmax())
-        factor = discount[largest] / decay[largest]
-        if (np.abs(discount - factor * decay) > 4.0 * EPSILON * np.abs(discount)).any():
+        largest = int(np.abs(position_weights).argmax())
+        factor = discount[largest] / position_weights[largest]
+        if (np.abs(discount - factor * position_weights) > 4.0 * EPSILON * np.abs(discount)).any():
             return None
-        weights, heights = decay, scores - factor * gain
+        weights, heights = position_weights, scores - factor * gain
     falls = (np.diff(weights) <= 0.0).all() and (weights[-1] >= 0.0 or weights.size == heights.size)
     return (weights, heights) if falls else None
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from formulations.constraints.constrained_ranking import PenalizedRanking
 from formulations.display import CompactReprMixin
-from formulations.errors import Unsupported
+from formulations.errors import UnsupportedProblemError
 from formulations.integrality.statement import stated
 from formulations.problems.cvxpy_problem import AnyProblem
 from formulations.problems.linear_program import LinearProgram
@@ -57,19 +57,21 @@ def integrality_gap(problem: AnyProblem, solver: Solver | str = "highs") -> Inte
     problem  a form, or anything that has a linear `program`; its objective is asked about
     solver   one that accepts linear programs with integers
 
-    Raises what `solve` raises; `Unsupported` for a bare matrix, which has no objective.
+    Raises what `solve` raises; `UnsupportedProblemError` for a bare matrix, which has no objective.
     """
     said = stated(problem).program
     if said is None:
-        raise Unsupported("a bare matrix has no objective, so no optimum; give a problem, or ask verify_integrality")
-    program = LinearProgram.of(said)
+        raise UnsupportedProblemError(
+            "a bare matrix has no objective, so no optimum; give a problem, or ask verify_integrality"
+        )
+    program = LinearProgram.from_program(said)
     relaxed = solve(replace(program, integer=None), solver)
     every = np.ones(program.objective.size, dtype=np.bool_)
     # What soft rows of fractional coefficients are broken by is no whole number.
     marked = problem.linear_program(integer=True).integer if isinstance(problem, PenalizedRanking) else every
     asked = replace(program, integer=marked)
     whole = _better(asked, solve(asked, solver), relaxed)
-    absolute = max(0.0, (relaxed.value - whole.value) * (1.0 if program.maximises else -1.0))
+    absolute = max(0.0, (relaxed.value - whole.value) * (1.0 if program.is_maximization else -1.0))
     slack = 1e-7 * max(1.0, abs(whole.value)) + program.rounding
     near = OPEN * float(np.abs(program.objective).max(initial=0.0))
     integral = True if absolute <= slack else None if absolute <= near else False
@@ -83,7 +85,7 @@ def _better(asked: LinearProgram, whole: Solution, relaxed: Solution) -> Solutio
     if np.abs(near - relaxed.x).max(initial=0.0) > asked.tolerance:
         return whole
     found = asked.solution(near, relaxed.y)
-    ahead = (found.value - whole.value) * (1.0 if asked.maximises else -1.0)
+    ahead = (found.value - whole.value) * (1.0 if asked.is_maximization else -1.0)
     if found.violation > asked.tolerance or ahead <= 0.0:
         return whole
-    return found.told_by(solver=relaxed.solver, version=relaxed.version, seconds=whole.seconds)
+    return found.with_metadata(solver=relaxed.solver, version=relaxed.version, seconds=whole.seconds)

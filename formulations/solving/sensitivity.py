@@ -10,7 +10,7 @@ the best value. Limits that admit the same rankings (`limit_range`) are solved o
 
 >>> site = RankingSet(4, 3).at_most(2, documents=[0, 1, 2], name="site")
 >>> problem = constrained_ranking(np.outer([3.0, 2.0, 1.0], [5.0, 4.0, 3.0, 1.0]), site)
->>> print(price_of(problem, "site", range(1, 4)))
+>>> print(sensitivity(problem, "site", range(1, 4)))
 site at most  value  price  whole
            1  empty
            2     24      2    yes
@@ -36,7 +36,7 @@ from formulations.constraints.constraint import Constraint, row_rounding
 from formulations.constraints.duals import relaxation_prices
 from formulations.constraints.ranking_set import RankingSet
 from formulations.display import CompactReprMixin, axes_for, data_frame, tick_each
-from formulations.errors import Infeasible, InvalidProblem
+from formulations.errors import InfeasibleError, InvalidProblemError
 from formulations.gallery.assignments import constrained_ranking
 from formulations.solvers.solver import Solver
 from formulations.solving.solve import solve
@@ -60,7 +60,7 @@ there."""
 
 
 @dataclass(frozen=True, eq=False)
-class PriceCurve(CompactReprMixin):
+class SensitivityCurve(CompactReprMixin):
     """The optimum against the limit of a constraint, of one problem, or of several (queries).
 
     name: of the constraint, with its side. limits (m,). The others are (m,), or (problems, m) of several: value, of the
@@ -77,7 +77,7 @@ class PriceCurve(CompactReprMixin):
     whole: Bools
 
     @classmethod
-    def from_curves(cls, name: str, limits: Floats, every: Sequence[PriceCurve | None]) -> PriceCurve:
+    def from_curves(cls, name: str, limits: Floats, every: Sequence[SensitivityCurve | None]) -> SensitivityCurve:
         """The curves of several problems at the same limits; None: a problem without a ranking at any limit."""
         none = np.full(limits.size, np.nan)
         empty = cls(name, limits, none, none, none, none, np.zeros(limits.size, dtype=bool))
@@ -208,7 +208,7 @@ class PriceCurve(CompactReprMixin):
         return "\n".join([*lines, *([self.unshared] if self.value.ndim > 1 and self.unshared else [])])
 
 
-def price_of(
+def sensitivity(
     problem: ConstrainedRanking | RankingSet | Sequence[ConstrainedRanking],
     constraint: str,
     limits: Iterable[float],
@@ -216,7 +216,7 @@ def price_of(
     profit: ArrayLike | None = None,
     side: Side | None = None,
     solver: Solver | str = "auto",
-) -> PriceCurve:
+) -> SensitivityCurve:
     """The curve of the best value against the limit of a constraint.
 
     Args:
@@ -229,22 +229,25 @@ def price_of(
         solver: of each point.
 
     Raises:
-        InvalidProblem: no constraint has this name, or has no limits; a set without a profit; no limits, or too many.
+        InvalidProblemError: no constraint has this name, or has no limits; a set without a profit; no limits, or too
+        many.
         Infeasible: a set that holds no ranking at any of the limits, nor under its own.
-        SolverFailed, Unsupported: as `solve` does. A limit that leaves no ranking is a point that says so.
+        SolverError, UnsupportedProblemError: as `solve` does. A limit that leaves no ranking is a point that says so.
     """
     asked = read_limits(limits)
     if isinstance(problem, RankingSet):
         if profit is None:
-            raise InvalidProblem("a set alone has no values; give profit=, (k, n), or a problem of ranking_set")
+            raise InvalidProblemError("a set alone has no values; give profit=, (k, n), or a problem of ranking_set")
         problem = _feasible_problem(profit, problem, constraint, asked, side)
     if isinstance(problem, ConstrainedRanking):
         return _curve(problem, constraint, asked, side, solver)
     every = tuple(problem)
     if not every or not all(isinstance(one, ConstrainedRanking) for one in every):
-        raise InvalidProblem("price_of takes problems of ranking_set, one at least; give each set its profit there")
+        raise InvalidProblemError(
+            "price_of takes problems of ranking_set, one at least; give each set its profit there"
+        )
     found = [_curve(one, constraint, asked, side, solver) for one in every]
-    return PriceCurve.from_curves(found[0].name, asked, found)
+    return SensitivityCurve.from_curves(found[0].name, asked, found)
 
 
 def _feasible_problem(
@@ -253,17 +256,17 @@ def _feasible_problem(
     """The problem of a set; if it is empty, at the first of the limits that leaves a ranking."""
     try:
         return constrained_ranking(profit, admissible)
-    except Infeasible:
+    except InfeasibleError:
         limit = _checked_limit(admissible, name, limits, side)
         for one in dict.fromkeys(np.clip(limits, *limit_range(limit)).tolist()):
-            with suppress(Infeasible):
+            with suppress(InfeasibleError):
                 return constrained_ranking(profit, limit.at(one))
         raise
 
 
 def _curve(
     problem: ConstrainedRanking, name: str, limits: Floats, side: str | None, solver: Solver | str
-) -> PriceCurve:
+) -> SensitivityCurve:
     limit = _checked_limit(problem.admissible, name, limits, side)
     low, high = limit_range(limit)
     differing = np.clip(limits, low, high)
@@ -272,11 +275,11 @@ def _curve(
     loose = limits >= high if limit.side == "at most" else (limits <= low) & (limit.side == "at least")
     price[loose & ~np.isnan(value)] = 0.0  # `relaxed` bounds the rankings under any limit
     arrays = map(frozen, (limits.copy(), value, bound, relaxed, price, whole == 1.0))
-    return PriceCurve(f"{name} {limit.side}", *arrays)
+    return SensitivityCurve(f"{name} {limit.side}", *arrays)
 
 
 def _checked_limit(admissible: RankingSet, name: str, limits: Floats, side: str | None) -> ConstraintLimit:
-    """The limit of this name; InvalidProblem if one of those asked for is beyond its limit on the other side."""
+    """The limit of this name; InvalidProblemError if one of those asked for is beyond its limit on the other side."""
     limit = limit_of(admissible, name, side)
     for one in limits.tolist():
         limit.check(one)
@@ -287,7 +290,7 @@ def _point(problem: ConstrainedRanking, limit: ConstraintLimit, at: float, solve
     """Value, bound, relaxed value, price and whether the program is integral at one limit."""
     try:
         moved = replace(problem, admissible=limit.at(at), ranked=None)
-    except Infeasible:
+    except InfeasibleError:
         return (np.nan, np.nan, np.nan, np.nan, 0.0)
     solution = solve(moved, solver)
     known = [solution.y] if solution.y is not None and solution.y.ndim == 1 else []
@@ -349,19 +352,19 @@ class ConstraintLimit:
         return any(one.constraint is self.constraint for one in self.admissible.soft_constraints)
 
     def check(self, limit: float) -> None:
-        """Raise InvalidProblem for a limit beyond the one on the other side, of a row that has one, and for one that
-        breaks a soft row by more than can be counted."""
+        """Raise InvalidProblemError for a limit beyond the one on the other side, of a row that has one, and for one
+        that breaks a soft row by more than can be counted."""
         loose = limit > 0 if self.side == "at most" else limit < 0 and self.side == "at least"
         largest = float(np.abs(self.constraint.matrix.data).max(initial=1.0))
         if self.is_soft and not loose and abs(limit) > MAX_COUNT * largest:
-            raise InvalidProblem(
+            raise InvalidProblemError(
                 f"limit {limit:g} of {self.constraint.name!r} is beyond what doubles count, and as this is soft each "
                 "unit costs; give a limit that rankings come near to"
             )
         other = (self.constraint.lower if self.side == "at most" else self.constraint.upper)[self.rows]
         crossed = other[other > limit if self.side == "at most" else other < limit]
         if crossed.size and self.side != "exactly":
-            raise InvalidProblem(
+            raise InvalidProblemError(
                 f"{self.constraint.name!r} cannot be {self.side} {limit:g}: its other limit is {crossed[0]:g}; sweep "
                 "on that side only"
             )
@@ -371,7 +374,7 @@ def limit_of(admissible: RankingSet, constraint: str, side: str | None = None) -
     """The limit of a constraint (of all its rows), or of a row by its own name: "site", "site['a.org']".
 
     side: "at most", "at least" or "exactly"; needed where rows have two limits that differ.
-    Raises InvalidProblem for an unknown name, for a constraint without limits, and for a side it does not have.
+    Raises InvalidProblemError for an unknown name, for a constraint without limits, and for a side it does not have.
     """
     every = [*admissible.constraints, *(one.constraint for one in admissible.soft_constraints)]
     for held in every:
@@ -380,21 +383,21 @@ def limit_of(admissible: RankingSet, constraint: str, side: str | None = None) -
             rows = np.array([constraint in (held.name, name) for name in names], dtype=bool)
             return ConstraintLimit(admissible, held, rows, _side(held, rows, constraint, side))
     known = ", ".join(repr(held.name) for held in every if held.rows) or "none"
-    raise InvalidProblem(f"no constraint is named {constraint!r}; with limits there are {known}")
+    raise InvalidProblemError(f"no constraint is named {constraint!r}; with limits there are {known}")
 
 
 def _side(held: Constraint, rows: Bools, name: Hashable, side: str | None) -> str:
     if not rows.any():
-        raise InvalidProblem(f"{name!r} forbids cells and has no limit; sweep a constraint that counts")
+        raise InvalidProblemError(f"{name!r} forbids cells and has no limit; sweep a constraint that counts")
     if held.forbids is not None and name == held.name:
-        raise InvalidProblem(
+        raise InvalidProblemError(
             f"{name!r} forbids cells beside its rows and has no limit; sweep one of its rows, {held.block.name(0)!r} "
             f"say, or make it soft: penalized({name!r}, penalty=...)"
         )
     below, above = np.isfinite(held.lower[rows]), np.isfinite(held.upper[rows])
     if side is not None:
         if side not in SIDES:
-            raise InvalidProblem(f"side must be one of {', '.join(map(repr, SIDES))}; got {side!r}")
+            raise InvalidProblemError(f"side must be one of {', '.join(map(repr, SIDES))}; got {side!r}")
         return side
     if (below & above).all() and (held.lower[rows] == held.upper[rows]).all():
         return "exactly"
@@ -402,20 +405,20 @@ def _side(held: Constraint, rows: Bools, name: Hashable, side: str | None) -> st
         return "at most"
     if not above.any():
         return "at least"
-    raise InvalidProblem(f"{name!r} has limits on both sides; say side='at most' or side='at least'")
+    raise InvalidProblemError(f"{name!r} has limits on both sides; say side='at most' or side='at least'")
 
 
 def read_limits(limits: Any) -> Floats:
-    """Limits to try, (m,) finite numbers in the order given; InvalidProblem for none, too many, or others."""
+    """Limits to try, (m,) finite numbers in the order given; InvalidProblemError for none, too many, or others."""
     try:
         given = [] if isinstance(limits, str) else list(islice(limits, MAX_POINTS + 1))
         asked = np.array(given, dtype=np.float64)
     except (OverflowError, TypeError, ValueError):
         asked = np.empty(0)
     if asked.ndim != 1 or not asked.size or not np.isfinite(asked).all():
-        raise InvalidProblem(f"limits = {limits!r} are no numbers to sweep over; give some, range(1, 5) say")
+        raise InvalidProblemError(f"limits = {limits!r} are no numbers to sweep over; give some, range(1, 5) say")
     if asked.size > MAX_POINTS:
-        raise InvalidProblem(
+        raise InvalidProblemError(
             f"limits from {asked[0]:g} on are more than {MAX_POINTS}, the most that a sweep tries; give a shorter "
             "range, or one with a step: range(0, 1000, 10)"
         )

@@ -16,29 +16,29 @@ import numpy as np
 from formulations.bridges import Chain, crossings
 from formulations.bridges.bridge import Back
 from formulations.errors import (
-    Crashed,
     FormulationError,
-    Fractional,
-    Infeasible,
-    NoAnswer,
-    SolverFailed,
-    Unbounded,
-    UnknownSolver,
-    Unsupported,
+    FractionalSolutionError,
+    InfeasibleError,
+    InvalidSolutionError,
+    SolverCrashError,
+    SolverError,
+    UnboundedError,
+    UnknownSolverError,
+    UnsupportedProblemError,
 )
 from formulations.problems.cvxpy_problem import AnyProblem, as_form
-from formulations.problems.problem import Form, Solution, Status
-from formulations.solvers import automatic, installed_version, named
-from formulations.solvers.solver import Answer, Solver, check_limits
+from formulations.problems.problem import Problem, Solution, Status
+from formulations.solvers import default_solvers, get_solver, installed_version
+from formulations.solvers.solver import Solver, SolverResult, check_limits
 
 WORDS = {"time_limit": "limit of time", "threads": "choice of threads", "log": "log", "options": "further options"}
 
 
 def takes(solver: Solver | str, option: str) -> bool:
     """Whether a solver has this option; "auto" takes all but `options` and leaves out what does not suit. Solvers whose
-    back ends differ say so in `takes_time_limit` and the like."""
+    back ends differ say so in `supports_time_limit` and the like."""
     if isinstance(solver, str):
-        return option != "options" if solver == "auto" else takes(named(solver), option)
+        return option != "options" if solver == "auto" else takes(get_solver(solver), option)
     one: Any = solver
     known = is_dataclass(one) and any(entry.name == option for entry in fields(one) if entry.init)
     return known and bool(getattr(one, f"takes_{option}", True))
@@ -46,21 +46,21 @@ def takes(solver: Solver | str, option: str) -> bool:
 
 @dataclass(frozen=True)
 class SolveOptions:
-    """What is asked of the solver; None and nothing where it is left to it. Raises UnknownSolver for what no solver
-    could be asked: each would say it in words of its own, or read it as no limit at all."""
+    """What is asked of the solver; None and nothing where it is left to it. Raises UnknownSolverError for what no
+    solver could be asked: each would say it in words of its own, or read it as no limit at all."""
 
     precision: float | None = None
     time_limit: float | None = None
     threads: int | None = None
-    log: bool | None = None
+    verbose: bool | None = None
     options: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        check_limits(self.time_limit, self.threads, self.log, self.options)
+        check_limits(self.time_limit, self.threads, self.verbose, self.options)
 
-    def of(self, solver: Solver, strict: bool) -> Solver:
-        """The solver with all this. A tolerance is a wish; of the rest UnknownSolver is raised for what the solver does
-        not have, if `strict`, and else it is left out."""
+    def for_solver(self, solver: Solver, strict: bool) -> Solver:
+        """The solver with all this. A tolerance is a wish; of the rest UnknownSolverError is raised for what the solver
+        does not have, if `strict`, and else it is left out."""
         aimed: Any = solver
         if self.precision is not None and takes(solver, "tolerance"):
             aimed = replace(aimed, tolerance=self.precision)
@@ -71,7 +71,7 @@ class SolveOptions:
             if takes(solver, name):
                 aimed = replace(aimed, **{name: _joined(name, value, getattr(aimed, name))})
             elif strict:
-                raise UnknownSolver(
+                raise UnknownSolverError(
                     f"{solver.spec!r} has no {word}; leave out {name} = {value!r}, or choose another solver"
                 )
         return cast("Solver", aimed)
@@ -93,13 +93,13 @@ LOOSE = 1e-6
 def solve(
     problem: AnyProblem,
     solver: Solver | str = "auto",
-    start: Solution | None = None,
+    warm_start: Solution | None = None,
     *,
-    precision: float | None = None,
-    outward: bool = True,
+    rel_gap: float | None = None,
+    directed_rounding: bool = True,
     time_limit: float | None = None,
     threads: int | None = None,
-    log: bool = False,
+    verbose: bool = False,
     options: Mapping[str, Any] | None = None,
 ) -> Solution:
     """The solution of `problem`, its value and bound recomputed from the data.
@@ -109,51 +109,54 @@ def solve(
         solver: a solver or its name, such as "ortools", "highs" or "cvxpy:CLARABEL". A forced solver is never
             replaced. "auto" tries the exact ways for the form from the cheapest on until one leaves hardly a gap, and
             returns the one with the smallest; it logs what it does.
-        start: a solution of a similar problem, for solvers that can start from one; others ignore it.
-        precision: the relative gap that suffices, for solvers that have a `tolerance`; others do their best anyhow.
+        warm_start: a solution of a similar problem, for solvers that can start from one; others ignore it.
+        rel_gap: the relative gap that suffices, for solvers that have a `tolerance`; others do their best anyhow.
             Value and bound are proven whatever it is.
-        outward: whether value and bound are rounded outward, so that the optimum lies between them, or left as double
+        directed_rounding: whether value and bound are rounded outward, so that the optimum lies between them, or left
+        as double
             precision leaves them, which loops that add margins of their own may take.
         time_limit: seconds; a shorter one of the solver's own stays. "auto" gives it to each that it tries and that
             takes one; others take as long as they take.
         threads: of the solver, likewise.
-        log: whether the solver's package prints what it does, likewise.
+        verbose: whether the solver's package prints what it does, likewise.
         options: go to the solver's package as they are, by its own names: {"presolve": "off"} for "highs". For a solver
             that is named.
 
     Raises:
-        UnknownSolver: there is no such solver, or it does not have what is asked of it, or no solver could: a time
+        UnknownSolverError: there is no such solver, or it does not have what is asked of it, or no solver could: a time
             limit that is not positive, say.
         Unsupported: no chain of bridges leads to what the solver accepts.
-        Infeasible, Unbounded: as the solver found and says.
-        SolverFailed: the solver gave up, or what it returned is no point of the problem. A point that breaks
+        Infeasible, UnboundedError: as the solver found and says.
+        SolverError: the solver gave up, or what it returned is no point of the problem. A point that breaks
             constraints by more than a tolerance is returned with the status INACCURATE, by "auto" never.
     """
     problem = as_form(problem)
     asked = SolveOptions(
-        precision, time_limit, threads, None if log is False else log, None if options == {} else options
+        rel_gap, time_limit, threads, None if verbose is False else verbose, None if options == {} else options
     )
     if isinstance(solver, str) and solver == "auto":
         if options:
-            raise UnknownSolver(f"options {dict(options)} are of one solver, but 'auto' tries several; name the solver")
-        return _cheapest(problem, start, asked, outward)
-    chosen = asked.of(named(solver) if isinstance(solver, str) else solver, strict=True)
-    return _solve(problem, chosen, start, outward)
+            raise UnknownSolverError(
+                f"options {dict(options)} are of one solver, but 'auto' tries several; name the solver"
+            )
+        return _cheapest(problem, warm_start, asked, directed_rounding)
+    chosen = asked.for_solver(get_solver(solver) if isinstance(solver, str) else solver, strict=True)
+    return _solve(problem, chosen, warm_start, directed_rounding)
 
 
-def _cheapest(problem: Form, start: Solution | None, asked: SolveOptions, outward: bool) -> Solution:
+def _cheapest(problem: Problem, start: Solution | None, asked: SolveOptions, outward: bool) -> Solution:
     """The first answer of the automatic solvers that is tight, else the one with the smallest gap."""
     enough = LOOSE if asked.precision is None else max(LOOSE, 4.0 * asked.precision)
     failures: list[str] = []
     refusals: list[str] = []
     loose: list[Solution] = []
-    for spec in automatic(problem):
+    for spec in default_solvers(problem):
         try:
-            solution = _solve(problem, asked.of(named(spec), strict=False), start, outward)
-        except Unsupported as error:
+            solution = _solve(problem, asked.for_solver(get_solver(spec), strict=False), start, outward)
+        except UnsupportedProblemError as error:
             refusals.append(f"{spec}: {error}")
             continue
-        except SolverFailed as error:
+        except SolverError as error:
             reason = str(error)
         else:
             if solution.status is not Status.INACCURATE:
@@ -169,8 +172,10 @@ def _cheapest(problem: Form, start: Solution | None, asked: SolveOptions, outwar
         return min(loose, key=lambda solution: solution.gap)
     if not failures:
         said = ". ".join(["", *refusals[:1]])  # the first is the one that suits best
-        raise Unsupported(f"no installed solver accepts this {type(problem).__name__}; give one of your own{said}")
-    raise SolverFailed("every solver failed. " + "; ".join(failures))
+        raise UnsupportedProblemError(
+            f"no installed solver accepts this {type(problem).__name__}; give one of your own{said}"
+        )
+    raise SolverError("every solver failed. " + "; ".join(failures))
 
 
 def _searched(solution: Solution) -> bool:
@@ -179,42 +184,43 @@ def _searched(solution: Solution) -> bool:
     return isinstance(told, float | int) and abs(told - solution.value) <= LOOSE * max(abs(solution.value), abs(told))
 
 
-def _solve(problem: Form, solver: Solver, start: Solution | None, outward: bool) -> Solution:
+def _solve(problem: Problem, solver: Solver, warm_start: Solution | None, directed_rounding: bool) -> Solution:
     """By the first chain that the problem's structure and the solver admit and whose answer is whole if it must."""
     refusals: dict[str, None] = {}
-    fractional: Fractional | None = None
+    fractional: FractionalSolutionError | None = None
     for chain, form, backs in crossings(problem, solver.accepts):
-        refusal = form if isinstance(form, str) else solver.declines(form)
+        refusal = form if isinstance(form, str) else solver.reason_unsupported(form)
         if refusal is not None:
             words = "" if isinstance(form, str) else f"this {type(form).__name__}: "
             refusals[words + refusal] = None
             continue
-        assert isinstance(form, Form)
+        assert isinstance(form, Problem)
         try:
-            return _answered(problem, solver, start, chain, form, backs, outward)
-        except Fractional as error:
+            return _answered(problem, solver, warm_start, chain, form, backs, directed_rounding)
+        except FractionalSolutionError as error:
             log.info("%s: %s", solver.spec, error)
             fractional = error
     if fractional is not None:
-        raise Fractional(f"{solver.spec!r}: {fractional}")
+        raise FractionalSolutionError(f"{solver.spec!r}: {fractional}")
     if refusals:
-        raise Unsupported(
-            f"{solver.spec!r} cannot solve this {type(problem).__name__} of {problem.extent}: {'; '.join(refusals)}. "
+        raise UnsupportedProblemError(
+            f"{solver.spec!r} cannot solve this {type(problem).__name__} of {problem.shape_text}: "
+            f"{'; '.join(refusals)}. "
             "Choose a solver of formulations.accepting(problem)"
         )
     accepted = " or ".join(form.__name__ for form in solver.accepts)
-    raise Unsupported(
+    raise UnsupportedProblemError(
         f"{solver.spec!r} accepts {accepted}, and {type(problem).__name__} cannot be restated as that; "
         "choose a solver of formulations.accepting(problem)"
     )
 
 
 def _answered(
-    problem: Form,
+    problem: Problem,
     solver: Solver,
     start: Solution | None,
     chain: Chain,
-    restated: Form,
+    restated: Problem,
     backs: list[Back],
     outward: bool,
 ) -> Solution:
@@ -224,32 +230,38 @@ def _answered(
     began = perf_counter()
     try:
         answer = solver.solve(restated, start)
-    except (Infeasible, Unbounded) as error:
-        if not problem.solvable:
+    except (InfeasibleError, UnboundedError) as error:
+        if not problem.always_feasible:
             raise
-        raise NoAnswer(f"{solver.spec!r} is wrong, every {type(problem).__name__} is solvable: {error}") from error
+        raise InvalidSolutionError(
+            f"{solver.spec!r} is wrong, every {type(problem).__name__} is solvable: {error}"
+        ) from error
     except FormulationError:
         raise
     except (Exception, SystemExit) as error:  # whatever a solver package, or a solver of the user's own, dies of
-        raise Crashed(f"{solver.spec!r} crashed: {type(error).__name__}: {error}") from error
-    if not (isinstance(answer, Answer) and isinstance(answer.x, np.ndarray)):
-        raise NoAnswer(f"{solver.spec!r} returned {type(answer).__name__}, which is no Answer with an array x")
+        raise SolverCrashError(f"{solver.spec!r} crashed: {type(error).__name__}: {error}") from error
+    if not (isinstance(answer, SolverResult) and isinstance(answer.x, np.ndarray)):
+        raise InvalidSolutionError(
+            f"{solver.spec!r} returned {type(answer).__name__}, which is no Answer with an array x"
+        )
     seconds = perf_counter() - began
     x, y = np.asarray(answer.x), answer.y
     if x.dtype.kind not in "iuf" or not np.isfinite(x).all():
-        raise NoAnswer(f"{solver.spec!r} returned values that are no finite numbers ({answer.message})")
+        raise InvalidSolutionError(f"{solver.spec!r} returned values that are no finite numbers ({answer.message})")
     if backs:  # ways back believe that what they carry has the right shape
         with np.errstate(all="ignore"):
             violation = restated.violation(x)
         if not np.isfinite(violation):
-            raise NoAnswer(f"what {solver.spec!r} returned is no point of this {type(restated).__name__}: {x}")
-        y = y if restated.takes_dual(y) else None
+            raise InvalidSolutionError(
+                f"what {solver.spec!r} returned is no point of this {type(restated).__name__}: {x}"
+            )
+        y = y if restated.is_valid_dual(y) else None
     for back in reversed(backs):
         x, y = back(x, y)
     via = "" if not chain else " via " + ", ".join(bridge.words for bridge in chain)
     why = [bridge.because(problem) for bridge in chain[:1] if bridge.because is not None]
-    solution = problem.improve_bound(problem.solution(problem.repaired(x), y, outward=outward))
-    return solution.told_by(
+    solution = problem.improve_bound(problem.solution(problem.repair(x), y, outward=outward))
+    return solution.with_metadata(
         solver=solver.spec + via,
         version=installed_version(solver.package),
         seconds=seconds,

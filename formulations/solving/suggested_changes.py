@@ -11,7 +11,7 @@ Whether a matrix is totally unimodular does not depend on the limits: those of a
 choose. Bans and pins only take columns away, and are left alone.
 
 >>> top = RankingSet(6, 4).at_most(1, documents=[0, 1, 2], positions=range(2), name="top")
->>> for one in advice(top):
+>>> for one in suggest_changes(top):
 ...     print(one)
 Count 'top' over all positions: then the matrix is totally unimodular (bipartite)
 Leave out 'top': then the matrix is totally unimodular (bipartite)
@@ -30,8 +30,8 @@ from formulations.arrays import Bools
 from formulations.constraints.constraint import Constraint, rows_of_cells
 from formulations.constraints.ranking_set import RankingSet
 from formulations.display import CompactReprMixin
-from formulations.errors import Unsupported
-from formulations.integrality.checker import confirm
+from formulations.errors import UnsupportedProblemError
+from formulations.integrality.checker import check_evidence
 from formulations.integrality.evidence import Proof, Witness
 from formulations.integrality.proofs import prove
 from formulations.integrality.statement import stated
@@ -50,7 +50,7 @@ Variant = tuple[Bools, Bools]
 
 
 @dataclass(frozen=True, eq=False)
-class Advice(CompactReprMixin):
+class SuggestedChange(CompactReprMixin):
     """changes: name of a constraint → "all positions", "nested groups", "both" or "left out". admissible: the set with
     these; proof: that its program is whole, confirmed from the matrix alone."""
 
@@ -63,19 +63,20 @@ class Advice(CompactReprMixin):
         return f"{parts[:1].upper()}{parts[1:]}: then the matrix is totally unimodular ({self.proof.kind})"
 
 
-def advice(
+def suggest_changes(
     admissible: RankingSet, found: Proof | Witness | None = None, *, seconds: float = np.inf
-) -> tuple[Advice, ...]:
+) -> tuple[SuggestedChange, ...]:
     """All single changes of a constraint that make the set's program whole; where there are none, changes of several
     of which none can be spared. Empty for a set that is whole.
     Hard constraints are changed only: where those of soft ones refute the widened statement, nothing is said.
 
     found: the answer of `verify_integrality` for the set, if it is known. seconds: after these no further change is
     tried: there may be others, or one of several may be spared; what is said is proved all the same. A change that
-    would leave no ranking is not said. Raises Unsupported for what is no set, and what `verify_integrality` raises.
+    would leave no ranking is not said. Raises UnsupportedProblemError for what is no set, and what `verify_integrality`
+    raises.
     """
     if not isinstance(admissible, RankingSet):
-        raise Unsupported(f"advice is for sets, not for a {type(admissible).__name__}; give the RankingSet")
+        raise UnsupportedProblemError(f"advice is for sets, not for a {type(admissible).__name__}; give the RankingSet")
     answer = verify_integrality(admissible) if found is None else found
     if isinstance(answer, Proof):
         return ()
@@ -101,7 +102,7 @@ def _suspects(admissible: RankingSet, answer: object) -> list[Constraint]:
     return [held for held in counting if {held.block.name(r) for r in range(held.rows)} & {*answer.row_names}]
 
 
-def _several(admissible: RankingSet, ends: float) -> Advice | None:
+def _several(admissible: RankingSet, ends: float) -> SuggestedChange | None:
     """From all left out, one constraint after the other put back as it is, or changed as little as can be: in the
     end none can be put back as it is, for what is not whole does not become so by more rows."""
     counting = [held for held in admissible.constraints if held.rows]
@@ -118,7 +119,7 @@ def _several(admissible: RankingSet, ends: float) -> Advice | None:
     return best
 
 
-def _tried(admissible: RankingSet, changes: Mapping[str, str]) -> Advice | None:
+def _tried(admissible: RankingSet, changes: Mapping[str, str]) -> SuggestedChange | None:
     """The set with these changes, if it holds a ranking and its program is proved whole; None else, and where a change
     changes nothing."""
     constraints: list[Constraint] = []
@@ -139,8 +140,8 @@ def _tried(admissible: RankingSet, changes: Mapping[str, str]) -> Advice | None:
     proof = prove(statement.matrix, thorough=True)
     if not isinstance(proof, Proof) or changed.max_positions < changed.positions:
         return None
-    confirm(changed, proof)
-    return Advice(dict(changes), changed, proof)
+    check_evidence(changed, proof)
+    return SuggestedChange(dict(changes), changed, proof)
 
 
 def _changed(admissible: RankingSet, held: Constraint, change: str) -> Constraint | None:

@@ -21,14 +21,14 @@ from formulations.arrays import Floats
 from formulations.bridges import crossings
 from formulations.certificates.certify import certify
 from formulations.constraints.constrained_ranking import ConstrainedRanking
-from formulations.errors import FormulationError, Fractional, Infeasible, SolverFailed
+from formulations.errors import FormulationError, FractionalSolutionError, InfeasibleError, SolverError
 from formulations.problems.assignment import Assignment
-from formulations.problems.group_sequence import PrefixGroupRanking
+from formulations.problems.group_sequence import GroupSequence
 from formulations.problems.lattice_path import LatticePath
-from formulations.problems.problem import Form, Solution, Status
+from formulations.problems.problem import Problem, Solution, Status
 from formulations.problems.ranking import RankTwoAssignment, RankTwoBatch
-from formulations.problems.relevance_ranking import PatternRanking
-from formulations.solvers import accepting
+from formulations.problems.relevance_ranking import RelevanceRanking
+from formulations.solvers import compatible_solvers
 from formulations.solvers.solver import Solver, suits
 from formulations.solving.batch import solve_batch
 from formulations.solving.solve import solve
@@ -37,7 +37,7 @@ from formulations.testing.instances import FORMS, brute_force, infeasible, insta
 __all__ = ["check_problem", "check_solver"]
 
 
-def check_solver(solver: Solver, *, accuracy: float = 1e-7, forms: Iterable[type[Form]] = FORMS) -> list[str]:
+def check_solver(solver: Solver, *, accuracy: float = 1e-7, forms: Iterable[type[Problem]] = FORMS) -> list[str]:
     """Solve small problems of every form that `solver` reaches, bridges included.
 
     Checked: it is a frozen dataclass with the fields of the protocol; every answer is feasible, and its value and bound
@@ -75,7 +75,7 @@ def check_solver(solver: Solver, *, accuracy: float = 1e-7, forms: Iterable[type
     return checked
 
 
-def check_problem(problem: Form, *, solvers: Iterable[Solver | str] | None = None) -> dict[str, Solution]:
+def check_problem(problem: Problem, *, solvers: Iterable[Solver | str] | None = None) -> dict[str, Solution]:
     """Solve a problem with all solvers that reach it (or with those given) and compare.
 
     Checked: its arrays are read-only; it prints; every answer is certified; no value exceeds any bound; with 7
@@ -86,21 +86,21 @@ def check_problem(problem: Form, *, solvers: Iterable[Solver | str] | None = Non
         assert not (isinstance(array, np.ndarray) and array.flags.writeable), f"{name} can be written to"
     assert str(problem)
     solutions = {}
-    for solver in accepting(problem) if solvers is None else solvers:
+    for solver in compatible_solvers(problem) if solvers is None else solvers:
         spec = solver if isinstance(solver, str) else solver.spec
         try:
             solutions[spec] = _certified(problem, solver, f"{spec!r}")
         except Unsolved:
             continue
-    assert solutions, f"no solver answered; tried {accepting(problem) if solvers is None else list(solvers)}"
-    sign = 1.0 if problem.maximises else -1.0
+    assert solutions, f"no solver answered; tried {compatible_solvers(problem) if solvers is None else list(solvers)}"
+    sign = 1.0 if problem.is_maximization else -1.0
     # Points of real variables may break a row by a tolerance, and gain by it.
     slack = problem.rounding + (0.0 if problem.tolerance == 0.0 else 1e-5 * problem.scale)
     for one in solutions.values():
         for other in solutions.values():
             assert sign * (one.value - other.bound) <= slack, f"{one} beats the bound of {other}"
     best = max(sign * solution.value for solution in solutions.values())
-    orders = Assignment | RankTwoAssignment | ConstrainedRanking | PatternRanking
+    orders = Assignment | RankTwoAssignment | ConstrainedRanking | RelevanceRanking
     if isinstance(problem, orders) and problem.documents <= 7:
         assert abs(best - brute_force(problem)) <= problem.rounding, f"brute force finds {brute_force(problem)!r}"
     for solution in solutions.values():
@@ -128,12 +128,16 @@ def _check_batch(solver: Solver) -> None:
         for _, problem, optimum in instances(RankTwoAssignment)
         if isinstance(problem, RankTwoAssignment) and optimum is not None
     ]
-    stated = [(problem, optimum) for problem, optimum in stated if min(problem.discount[-1], problem.decay[-1]) >= 0]
+    stated = [
+        (problem, optimum)
+        for problem, optimum in stated
+        if min(problem.discount[-1], problem.position_weights[-1]) >= 0
+    ]
     problems = [problem for problem, _ in stated]
     offsets = np.cumsum([0] + [problem.documents for problem in problems])
     columns = {
         name: np.concatenate([_padded(getattr(problem, name), problem.documents) for problem in problems])
-        for name in ("scores", "gain", "discount", "decay")
+        for name in ("scores", "gain", "discount", "position_weights")
     }
     answer = solve_batch(RankTwoBatch(**columns, offsets=offsets), solver)
     for query, (problem, optimum) in enumerate(stated):
@@ -148,11 +152,11 @@ def _padded(values: Floats, size: int) -> Floats:
     return np.pad(values, (0, size - values.size))
 
 
-def _certified(problem: Form, solver: Solver | str, label: str) -> Solution:
+def _certified(problem: Problem, solver: Solver | str, label: str) -> Solution:
     try:
         solution = solve(problem, solver)
     except FormulationError as error:
-        if isinstance(error, TypeError | Fractional):  # declined
+        if isinstance(error, TypeError | FractionalSolutionError):  # declined
             raise Unsolved(label) from error
         raise AssertionError(f"{label}: {error}") from error
     assert solution.status is not Status.INACCURATE, f"{label} breaks a constraint by {solution.violation:g}"
@@ -162,9 +166,9 @@ def _certified(problem: Form, solver: Solver | str, label: str) -> Solution:
 
 def _check_value(solution: Solution, optimum: float | None, accuracy: float, label: str) -> None:
     problem = solution.problem
-    sign = 1.0 if problem.maximises else -1.0
+    sign = 1.0 if problem.is_maximization else -1.0
     placed = isinstance(
-        problem, Assignment | RankTwoAssignment | ConstrainedRanking | PatternRanking | LatticePath | PrefixGroupRanking
+        problem, Assignment | RankTwoAssignment | ConstrainedRanking | RelevanceRanking | LatticePath | GroupSequence
     )
     allowed = problem.rounding + (0.0 if placed else accuracy * max(problem.scale, abs(solution.value)))
     if optimum is None:
@@ -174,12 +178,12 @@ def _check_value(solution: Solution, optimum: float | None, accuracy: float, lab
     assert sign * (solution.bound - optimum) >= -allowed, f"{label}: the bound {solution.bound!r} excludes the optimum"
 
 
-def _check_refused(problem: Form, solver: Solver) -> None:
+def _check_refused(problem: Problem, solver: Solver) -> None:
     if _declined(solver, problem):
         return
     try:
         solution = solve(problem, solver)
-    except (Infeasible, SolverFailed):
+    except (InfeasibleError, SolverError):
         return
     refused = solution.status is Status.INACCURATE
     assert refused, f"{solver.spec!r} calls a point of an infeasible {type(problem).__name__} {solution.status.name}"
@@ -188,4 +192,4 @@ def _check_refused(problem: Form, solver: Solver) -> None:
 def _declined(solver: Solver, problem: Any) -> bool:
     """Whether the solver declines the problem, restated in any way as one that it accepts."""
     forms = [form for _, form, _ in crossings(problem, solver.accepts)]
-    return all(isinstance(form, str) or solver.declines(form) is not None for form in forms)
+    return all(isinstance(form, str) or solver.reason_unsupported(form) is not None for form in forms)

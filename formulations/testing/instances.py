@@ -19,16 +19,16 @@ from formulations.bridges import restated
 from formulations.constraints.constrained_ranking import ConstrainedRanking, PenalizedRanking
 from formulations.constraints.ranking_set import RankingSet
 from formulations.gallery.masters import margin_dual
-from formulations.gallery.rankings import first_relevant_ranking, pairwise_ranking, pattern_ranking, ranking
+from formulations.gallery.rankings import first_relevant_ranking, pairwise_ranking, ranking, relevance_ranking
 from formulations.problems.assignment import Assignment
-from formulations.problems.group_sequence import PrefixGroupRanking
+from formulations.problems.group_sequence import GroupSequence
 from formulations.problems.lattice_path import LatticePath
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.min_cost_flow import MinCostFlow
-from formulations.problems.problem import Form
+from formulations.problems.problem import Problem
 from formulations.problems.quadratic_program import QuadraticProgram
 from formulations.problems.ranking import RankTwoAssignment
-from formulations.problems.relevance_ranking import PatternRanking
+from formulations.problems.relevance_ranking import RelevanceRanking
 from formulations.problems.relevance_values import DOCUMENT
 from formulations.problems.simplex_qp import GroupedSimplexQP
 
@@ -100,20 +100,20 @@ def failing() -> Iterator[tuple[str, ConstrainedRanking, float, float]]:
     yield "a suffix", ConstrainedRanking(profit, suffix), 35.5, 35.0
 
 
-FORMS: tuple[type[Form], ...] = (
-    RankTwoAssignment, Assignment, ConstrainedRanking, PenalizedRanking, PatternRanking, LatticePath,
-    PrefixGroupRanking, MinCostFlow, LinearProgram,
+FORMS: tuple[type[Problem], ...] = (
+    RankTwoAssignment, Assignment, ConstrainedRanking, PenalizedRanking, RelevanceRanking, LatticePath,
+    GroupSequence, MinCostFlow, LinearProgram,
     GroupedSimplexQP, QuadraticProgram,
 )  # fmt: skip
 
 
-Instance = tuple[str, Form, float | None]
+Instance = tuple[str, Problem, float | None]
 
-FOUND: dict[type[Form], list[Instance]] = {}
+FOUND: dict[type[Problem], list[Instance]] = {}
 """The instances of the forms of which somebody has taken all: many solvers are held against the same optima."""
 
 
-def instances(form: type[Form]) -> Iterator[Instance]:
+def instances(form: type[Problem]) -> Iterator[Instance]:
     """Name, problem, and the optimum where it is known otherwise than from a solver."""
     if form in FOUND:
         yield from FOUND[form]
@@ -125,7 +125,7 @@ def instances(form: type[Form]) -> Iterator[Instance]:
     FOUND[form] = found
 
 
-def _stated(form: type[Form]) -> Iterator[Instance]:
+def _stated(form: type[Problem]) -> Iterator[Instance]:
     if form is RankTwoAssignment:
         yield from ((name, problem, brute_force(problem)) for name, problem in _rankings())
     elif form is Assignment:
@@ -134,11 +134,11 @@ def _stated(form: type[Form]) -> Iterator[Instance]:
         yield from ((name, constrained, brute_force(constrained)) for name, constrained in _constrained())
     elif form is PenalizedRanking:
         yield from ((name, softened, brute_force(softened)) for name, softened in _softened())
-    elif form is PatternRanking:
+    elif form is RelevanceRanking:
         yield from ((name, pattern, brute_force(pattern)) for name, pattern in _patterns())
     elif form is LatticePath:
         yield from ((name, pattern.lattice(), brute_force(pattern)) for name, pattern in _patterns())
-    elif form is PrefixGroupRanking:
+    elif form is GroupSequence:
         yield from ((name, grouped, best_sequence(grouped)) for name, grouped in _sequences())
     elif form is MinCostFlow:
         for name, problem in _matchings():
@@ -155,7 +155,7 @@ def _stated(form: type[Form]) -> Iterator[Instance]:
         yield "corner", _corner(), -2.4375
 
 
-def brute_force(problem: Assignment | RankTwoAssignment | ConstrainedRanking | PatternRanking) -> float:
+def brute_force(problem: Assignment | RankTwoAssignment | ConstrainedRanking | RelevanceRanking) -> float:
     """The best value over all orders; for at most 7 documents."""
     if isinstance(problem, ConstrainedRanking):
         orders = np.array(list(permutations(range(problem.documents), problem.positions)))
@@ -167,34 +167,34 @@ def brute_force(problem: Assignment | RankTwoAssignment | ConstrainedRanking | P
             if problem.admissible.is_feasible(order):
                 best = max(best, problem.value(order))
         return best
-    if isinstance(problem, PatternRanking):
+    if isinstance(problem, RelevanceRanking):
         return max(problem.value(np.array(order)) for order in permutations(range(problem.documents)))
     if isinstance(problem, RankTwoAssignment):
-        profit = np.outer(problem.decay, problem.scores) - np.outer(problem.discount, problem.gain)
+        profit = np.outer(problem.position_weights, problem.scores) - np.outer(problem.discount, problem.gain)
     else:
         profit = problem.masked_profit()
     orders = np.array(list(permutations(range(profit.shape[1]), profit.shape[0])))
     return float(profit[np.arange(profit.shape[0]), orders].sum(axis=1).max())
 
 
-def best_sequence(problem: PrefixGroupRanking) -> float:
+def best_sequence(problem: GroupSequence) -> float:
     """The best value over all sequences of groups; for few positions."""
     every = map(np.array, product(range(problem.groups), repeat=problem.positions))
     return max(problem.value(groups) for groups in every if problem.violation(groups) == 0.0)
 
 
-def shuffled(problem: Form, seed: int = 0) -> Form | None:
+def shuffled(problem: Problem, seed: int = 0) -> Problem | None:
     """The same problem with its documents, columns or planes in another order; None where that means nothing."""
     random = np.random.default_rng(seed)
     if isinstance(problem, RankTwoAssignment):
         new = random.permutation(problem.documents)
-        return RankTwoAssignment(problem.scores[new], problem.gain[new], problem.discount, problem.decay)
+        return RankTwoAssignment(problem.scores[new], problem.gain[new], problem.discount, problem.position_weights)
     if isinstance(problem, Assignment):
         new = random.permutation(problem.documents)
         return Assignment(problem.profit[:, new], None if problem.allowed is None else problem.allowed[:, new])
-    if isinstance(problem, PatternRanking) and problem.earnings.kind != DOCUMENT:
+    if isinstance(problem, RelevanceRanking) and problem.earnings.kind != DOCUMENT:
         new = random.permutation(problem.documents)
-        return PatternRanking(problem.scores[new], problem.grade[new], problem.map, problem.earnings)
+        return RelevanceRanking(problem.scores[new], problem.grade[new], problem.map, problem.earnings)
     if isinstance(problem, GroupedSimplexQP):
         new = random.permutation(problem.values.size)
         return GroupedSimplexQP(
@@ -203,7 +203,7 @@ def shuffled(problem: Form, seed: int = 0) -> Form | None:
     return None
 
 
-def infeasible(form: type[Form]) -> Form | None:
+def infeasible(form: type[Problem]) -> Problem | None:
     """A problem of this form that no point satisfies, where the form can state one."""
     if form is MinCostFlow:
         return _network([0], [1], [1], [1.0], [2, -2])
@@ -217,24 +217,24 @@ def _rankings() -> Iterator[tuple[str, RankTwoAssignment]]:
     i = np.arange(1.0, 8.0)
     log, power, linear = 1 / np.log2(i + 1), i**-0.5, np.maximum(5 - i, 0)
     scores, gain = random.normal(size=7), np.array([3.0, 0, 0, 1, 0, 7, 0])
-    yield "random", ranking(scores, random.random(7), discount=log, decay=power)
-    yield "grades", ranking(scores, gain, discount=log, decay=linear)
-    yield "cut", ranking(scores, gain, discount=log[:3], decay=linear[:3])
-    yield "decay beyond the cut", ranking(scores, gain, discount=log[:2], decay=power)
-    yield "proportional weights", ranking(scores, gain, discount=log, decay=2 * log)
-    yield "equal weights", ranking(scores, gain, discount=np.ones(7) / 7, decay=np.ones(7))
-    yield "all scores zero", ranking(np.zeros(7), gain, discount=log, decay=power)
-    yield "all gains zero", ranking(scores, np.zeros(7), discount=log, decay=power)
-    yield "tied", ranking([1, 1, 0, 0, 1, 0.0], [1, 0, 1, 0, 1, 0.0], discount=6 - i[:6], decay=power[:6])
-    yield "one document", ranking([-2.0], [1.0], discount=[1.0], decay=[1.0])
-    yield "one position", ranking(scores, gain, discount=[1.0], decay=[1.0])
-    yield "1e-9", ranking(scores * 1e-9, gain * 1e-9, discount=log, decay=power)
-    yield "1e9", ranking(scores * 1e9, gain * 1e9, discount=log, decay=power)
-    yield "mixed scales", ranking(scores * 1e9, gain, discount=log, decay=power)
-    yield "negative weights", ranking(scores, gain, discount=log[:4] - 1, decay=power[:4] - 0.8)
+    yield "random", ranking(scores, random.random(7), discount=log, position_weights=power)
+    yield "grades", ranking(scores, gain, discount=log, position_weights=linear)
+    yield "cut", ranking(scores, gain, discount=log[:3], position_weights=linear[:3])
+    yield "decay beyond the cut", ranking(scores, gain, discount=log[:2], position_weights=power)
+    yield "proportional weights", ranking(scores, gain, discount=log, position_weights=2 * log)
+    yield "equal weights", ranking(scores, gain, discount=np.ones(7) / 7, position_weights=np.ones(7))
+    yield "all scores zero", ranking(np.zeros(7), gain, discount=log, position_weights=power)
+    yield "all gains zero", ranking(scores, np.zeros(7), discount=log, position_weights=power)
+    yield "tied", ranking([1, 1, 0, 0, 1, 0.0], [1, 0, 1, 0, 1, 0.0], discount=6 - i[:6], position_weights=power[:6])
+    yield "one document", ranking([-2.0], [1.0], discount=[1.0], position_weights=[1.0])
+    yield "one position", ranking(scores, gain, discount=[1.0], position_weights=[1.0])
+    yield "1e-9", ranking(scores * 1e-9, gain * 1e-9, discount=log, position_weights=power)
+    yield "1e9", ranking(scores * 1e9, gain * 1e9, discount=log, position_weights=power)
+    yield "mixed scales", ranking(scores * 1e9, gain, discount=log, position_weights=power)
+    yield "negative weights", ranking(scores, gain, discount=log[:4] - 1, position_weights=power[:4] - 0.8)
 
 
-def _patterns() -> Iterator[tuple[str, PatternRanking]]:
+def _patterns() -> Iterator[tuple[str, RelevanceRanking]]:
     random = np.random.default_rng(11)
     scores, grades, tied = random.normal(size=5), [2, 0, 1, 0, 0], [1.0, 1.0, 0.0, 1.0, 0.0]
     half = 0.5 ** np.arange(5.0)
@@ -243,11 +243,11 @@ def _patterns() -> Iterator[tuple[str, PatternRanking]]:
     yield "AUC by pairs, all scores zero", pairwise_ranking(np.zeros(5), grades, "AUC")
     yield "nDCG@2 by pairs, graded", pairwise_ranking(scores, grades, "nDCG@2")
     yield "RR by the first", first_relevant_ranking(scores, grades, "RR")
-    yield "AP by positions", pattern_ranking(scores, grades, "AP", decay=half)
-    yield "ERR@2 by positions", pattern_ranking(tied, grades, "ERR@2", decay=half)
+    yield "AP by positions", relevance_ranking(scores, grades, "AP", position_weights=half)
+    yield "ERR@2 by positions", relevance_ranking(tied, grades, "ERR@2", position_weights=half)
     yield "one document", pairwise_ranking([-2.0], [1.0], "AP")
     yield "no relevant document", first_relevant_ranking(scores, np.zeros(5), "RR")
-    yield "AP by pairs, 1e-9", pairwise_ranking(scores * 1e-9, grades, "AP", strength=1e-9)
+    yield "AP by pairs, 1e-9", pairwise_ranking(scores * 1e-9, grades, "AP", scale=1e-9)
     yield "AP by pairs, 1e9", pairwise_ranking(scores * 1e9, grades, "AP")
 
 
@@ -313,7 +313,7 @@ def _softened() -> Iterator[tuple[str, PenalizedRanking]]:
     )
 
 
-def _sequences() -> Iterator[tuple[str, PrefixGroupRanking]]:
+def _sequences() -> Iterator[tuple[str, GroupSequence]]:
     random = np.random.default_rng(12)
     profit = np.outer([4.0, 3.0, 1.5, 1.0], random.normal(size=6))
     site = [*"aabbcc"]
@@ -326,7 +326,7 @@ def _sequences() -> Iterator[tuple[str, PrefixGroupRanking]]:
         ("1e9", profit * 1e9, floors),
         ("1e-9", profit * 1e-9, floors),
     ):
-        yield name, restated(ConstrainedRanking(weights, one), PrefixGroupRanking)
+        yield name, restated(ConstrainedRanking(weights, one), GroupSequence)
 
 
 def _two_routes() -> MinCostFlow:
@@ -339,13 +339,13 @@ def _rows_of_all_kinds() -> LinearProgram:
     """min x + 2y - z with an equation, a two-sided row, a free and a bounded variable: (1, -2, 0) is best."""
     return _program(
         [1.0, 2.0, -1.0], [[1.0, -1.0, 0.0], [1.0, 1.0, 1.0], [0.0, 1.0, 2.0]],
-        [3.0, -1.0, -np.inf], [3.0, 2.0, -2.0], [0.0, -np.inf, 0.0], [np.inf, np.inf, 4.0], maximises=False,
+        [3.0, -1.0, -np.inf], [3.0, 2.0, -2.0], [0.0, -np.inf, 0.0], [np.inf, np.inf, 4.0], is_maximization=False,
     )  # fmt: skip
 
 
 def _whole_and_real() -> LinearProgram:
     """min 2x + 3z, x + z >= 9/2, z whole: (9/2, 0) is best; where HiGHS 1.14.0 presolves it says (0, 5)."""
-    real = _program([2.0, 3.0], [[1.0, 1.0]], [4.5], [np.inf], [0.0, 0.0], [10.0, 10.0], maximises=False)
+    real = _program([2.0, 3.0], [[1.0, 1.0]], [4.5], [np.inf], [0.0, 0.0], [10.0, 10.0], is_maximization=False)
     return replace(real, integer=np.array([False, True]))
 
 
@@ -357,7 +357,7 @@ def _corner() -> QuadraticProgram:
     )  # fmt: skip
 
 
-def _masters() -> Iterator[tuple[str, Form, float | None]]:
+def _masters() -> Iterator[tuple[str, Problem, float | None]]:
     random = np.random.default_rng(9)
     slopes, heights = random.normal(size=(9, 4)), random.random(9)
     groups = np.arange(9) % 3
@@ -371,8 +371,8 @@ def _masters() -> Iterator[tuple[str, Form, float | None]]:
     yield "small lam", margin_dual(slopes, heights, lam=1e-4), None
     yield "1e-9", margin_dual(slopes * 1e-9, heights * 1e-9, lam=0.1), None
     yield "1e9, lam to match", margin_dual(slopes * 1e9, heights * 1e9, lam=1e8), None
-    yield "groups", margin_dual(slopes, heights, lam=0.1, groups=groups, capacity=[0.5, 0.3, 0.2]), None
-    yield "an empty group", margin_dual(slopes, heights, lam=0.1, groups=groups, capacity=[0.4, 0.3, 0.2, 0.1]), None
+    yield "groups", margin_dual(slopes, heights, lam=0.1, groups=groups, group_mass=[0.5, 0.3, 0.2]), None
+    yield "an empty group", margin_dual(slopes, heights, lam=0.1, groups=groups, group_mass=[0.4, 0.3, 0.2, 0.1]), None
 
 
 def _program(
@@ -382,11 +382,11 @@ def _program(
     row_upper: list[float],
     lower: list[float],
     upper: list[float],
-    maximises: bool = True,
+    is_maximization: bool = True,
 ) -> LinearProgram:
     return LinearProgram(
         np.array(objective), csr_array(np.array(rows)), np.array(row_lower), np.array(row_upper),
-        np.array(lower), np.array(upper), maximises=maximises,
+        np.array(lower), np.array(upper), is_maximization=is_maximization,
     )  # fmt: skip
 
 

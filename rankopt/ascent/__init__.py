@@ -7,8 +7,8 @@ from formulations.registry import member
 
 PARTS = {
     "DirectionCertificate": "rankopt.ascent.certificate:DirectionCertificate",
-    "Moves": "rankopt.ascent.ascent:Moves",
-    "Random": "rankopt.ascent.ascent:Random",
+    "AscentHistory": "rankopt.ascent.ascent:AscentHistory",
+    "RandomDirections": "rankopt.ascent.ascent:RandomDirections",
     "Verified": "rankopt.ascent.certificate:Verified",
     "verify_directions": "rankopt.ascent.certificate:verify_directions",
 }

@@ -66,7 +66,7 @@ class Move:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Moves(Columns[Move]):
+class AscentHistory(Columns[Move]):
     """The accepted steps as columns: `history.value[i]` is the measure after step i, and so for each field of `Move`.
     Steps of one path stand together, in their order."""
 
@@ -108,7 +108,7 @@ NAMES = ("coordinates", "powell")
 
 
 @dataclass(frozen=True)
-class Random:
+class RandomDirections:
     """`count` directions drawn anew in each round."""
 
     count: int = 10
@@ -127,10 +127,10 @@ class Directions:
     units: Floats
 
     @classmethod
-    def of(cls, given: Any, deviations: Floats) -> Directions:
-        """Of what a ranker is told: names and `Random`, in any order. OptionError for anything else."""
+    def from_spec(cls, given: Any, deviations: Floats) -> Directions:
+        """Of what a ranker is told: names and `RandomDirections`, in any order. OptionError for anything else."""
         check_directions(given)
-        drawn = sum(one.count for one in given if isinstance(one, Random))
+        drawn = sum(one.count for one in given if isinstance(one, RandomDirections))
         units = np.where(deviations > 0, deviations, 1.0)
         return cls("coordinates" in given, "powell" in given, drawn, units)
 
@@ -150,7 +150,7 @@ class Directions:
 def check_directions(given: Any) -> None:
     """Raise OptionError for what names no directions."""
     several = isinstance(given, Sequence) and not isinstance(given, str)
-    if not several or not given or not all(isinstance(one, Random) or one in NAMES for one in given):
+    if not several or not given or not all(isinstance(one, RandomDirections) or one in NAMES for one in given):
         raise OptionError(
             f"directions = {given!r} cannot be; give a sequence of {', '.join(map(repr, NAMES))} and Random(count), "
             "such as ('coordinates',)"

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.display import CompactReprMixin
-from rankopt.ascent.ascent import Moves, Path
+from rankopt.ascent.ascent import AscentHistory, Path
 from rankopt.data.queries import Queries
 from rankopt.errors import DataError
 from rankopt.evaluation.evaluation import evaluate
@@ -252,7 +252,7 @@ def as_data(paths: Sequence[Path], seconds: float) -> dict[str, Any]:
         {
             **{name: getattr(path, name) for name in (*VECTORS, *WHOLE, *NUMBERS, *TRUTHS, "chosen")},
             "generator": path.generator,
-            "moves": {name: column for name, column in vars(Moves.of(path.moves)).items()},
+            "moves": {name: column for name, column in vars(AscentHistory.from_rows(path.moves)).items()},
         }
         for path in paths
     ]
@@ -295,7 +295,7 @@ def _path(kept: Mapping[str, Any], number: int, features: int) -> Path:
         raise ValueError("paths are not in their order")
     bits: Any = np.random.PCG64()
     bits.state = kept["generator"]
-    moves = Moves(**kept["moves"])
+    moves = AscentHistory(**kept["moves"])
     return Path(**known, generator=dict(kept["generator"]), moves=tuple(moves[i] for i in range(len(moves))))
 
 

@@ -98,7 +98,7 @@ def grown(
     if not any(data.feature_num_bin(feature) for feature in range(train.n_features)):
         return [""] * len(objectives), 0, []
     boosters = [package.Booster(growth.parameters(objective.seed), data) for objective in objectives]
-    judged = None if evaluation is None else _Judged.of(evaluation, data, boosters, metric)
+    judged = None if evaluation is None else _Judged.from_queries(evaluation, data, boosters, metric)
     best, rounds, trees, values = -np.inf, 0, [0] * len(boosters), list[float]()
     for round in range(1, growth.rounds + 1):
         for booster, objective in zip(boosters, objectives, strict=True):
@@ -133,12 +133,15 @@ class _Judged:
     metric: BoostingMetric
 
     @classmethod
-    def of(cls, queries: Queries, data: Any, boosters: Sequence[Any], metric: BoostingMetric) -> _Judged:
+    def from_queries(cls, queries: Queries, data: Any, boosters: Sequence[Any], metric: BoostingMetric) -> _Judged:
         sizes = np.diff(queries.offsets)
         held = data.create_valid(table(queries.features), queries.relevance, group=sizes, params=OF_DATA).construct()
         for booster in boosters:
             booster.add_valid(held, "eval_set")
-        return cls(BoostingData.of(queries.relevance, np.zeros(queries.n_documents), None, sizes, "the ranker"), metric)
+        return cls(
+            BoostingData.from_arrays(queries.relevance, np.zeros(queries.n_documents), None, sizes, "the ranker"),
+            metric,
+        )
 
     def mean_of(self, boosters: Sequence[Any]) -> float:
         """The measure of the mean of all scores."""

@@ -18,7 +18,7 @@ from rankopt.data.validation import column
 from rankopt.errors import DataError, OptionError
 from rankopt.evaluation.evaluation import evaluate
 from rankopt.losses.margin import Bound
-from rankopt.losses.oracle import Map
+from rankopt.losses.oracle import JointFeatureMap
 from rankopt.losses.score_loss import GradedLoss, ScoreLoss
 from rankopt.measures.convention import Convention, convention_named
 from rankopt.measures.measure import Measure
@@ -43,7 +43,7 @@ class BoostingData:
     weights: Floats | None
 
     @classmethod
-    def of(cls, relevance: Any, scores: Any, weight: Any, group: Any, what: str) -> BoostingData:
+    def from_arrays(cls, relevance: Any, scores: Any, weight: Any, group: Any, what: str) -> BoostingData:
         """Grades, scores, weights and the sizes of queries, as LightGBM's ranker passes them to functions of one's own.
 
         what: who asks, for the DataError where there are no queries.
@@ -55,7 +55,7 @@ class BoostingData:
     @classmethod
     def of_dataset(cls, scores: Any, data: Any, what: str) -> BoostingData:
         """Scores and a `lightgbm.Dataset`."""
-        return cls.of(data.get_label(), scores, data.get_weight(), data.get_group(), what)
+        return cls.from_arrays(data.get_label(), scores, data.get_weight(), data.get_group(), what)
 
     @classmethod
     def of_matrix(cls, scores: Any, matrix: Any, what: str) -> BoostingData:
@@ -95,12 +95,12 @@ def boosting_objective(
     measure: Any = "nDCG@10",
     *,
     bound: str | Bound = "nonconvex",
-    decay: Any = "power(0.5)",
+    position_weights: Any = "power(0.5)",
     noise: float = 1.0,
     scale: float = 1.0,
     damping: float = 0.3,
     seed: int = 0,
-    map: str | Map = "positional",
+    feature_map: str | JointFeatureMap = "positional",
 ) -> BoostingObjective:
     """The objective Σ_q loss_q(scale · s) of scores s, loss_q an upper bound of the regret of `measure` on query q.
 
@@ -112,7 +112,7 @@ def boosting_objective(
     if not (number(seed) >= 0 and number(seed).is_integer()):
         raise OptionError(f"seed = {seed!r} is no seed; give a whole number, 0 or more")
     return BoostingObjective(
-        ScoreLoss(measure, bound, decay, map), float(noise), float(scale), float(damping), int(seed)
+        ScoreLoss(measure, bound, position_weights, feature_map), float(noise), float(scale), float(damping), int(seed)
     )
 
 
@@ -148,7 +148,7 @@ class BoostingObjective:
         what = "the objective"
         if hasattr(second, "get_label"):
             return self.at(BoostingData.of_dataset(first, second, what))
-        return self.at(BoostingData.of(first, second, weight, group, what))
+        return self.at(BoostingData.from_arrays(first, second, weight, group, what))
 
     def xgboost(self, scores: Any, matrix: Any) -> tuple[Floats, Floats]:
         """For XGBoost: scores and a `DMatrix` with groups or query ids."""
@@ -221,7 +221,7 @@ class BoostingMetric:
         what = "the metric"
         if hasattr(second, "get_label"):
             return (repr(self.measure), self.at(BoostingData.of_dataset(first, second, what)), True)
-        return (repr(self.measure), self.at(BoostingData.of(first, second, weight, group, what)), True)
+        return (repr(self.measure), self.at(BoostingData.from_arrays(first, second, weight, group, what)), True)
 
     def xgboost(self, scores: Any, matrix: Any) -> tuple[str, float]:
         """(name, value) of scores and a `DMatrix`."""

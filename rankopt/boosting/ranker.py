@@ -85,7 +85,7 @@ class Forest(CompactReprMixin):
     texts: tuple[NDArray[np.uint8], ...]
 
     @classmethod
-    def of(cls, texts: Sequence[str]) -> Forest:
+    def from_texts(cls, texts: Sequence[str]) -> Forest:
         return cls(tuple(np.frombuffer(text.encode("ascii"), dtype=np.uint8) for text in texts))
 
     @cached_property
@@ -138,8 +138,8 @@ class BoostedRanker(Ranker):
         learning_rate: what a leaf may move a score by at most, in units of the margin.
         num_leaves, min_child_samples, colsample_bytree: of a tree, as LightGBM calls them: its leaves, the documents
             that one holds at least, and the part of the features that it sees.
-        noise: the deviation of what is added to the scores a round, in deviations of the scores.
-        n_members: so many models, each with noise and features drawn anew, whose scores are averaged.
+        score_noise: the deviation of what is added to the scores a round, in deviations of the scores.
+        n_bags: so many models, each with noise and features drawn anew, whose scores are averaged.
         early_stopping: rounds without a better measure of the averaged scores on eval_set after which training ends.
         engine, n_jobs: "threads", so many of them (None or -1 for all cores), or "serial"; the bits are the same. Other
             engines are refused: what the objective measures (the mean slope, the spread of the scores) is of all
@@ -150,34 +150,34 @@ class BoostedRanker(Ranker):
         constraints: an `Admissible` that `rank` and `score` obey; training does not use it.
         normalize: as in `LargeMarginRanker`.
 
-    Fitted: `trees_`, LightGBM's text of each member, `n_rounds_`, the trees that each has; with eval_set
-    `eval_score_`, and `eval_history_`, the measure after each round.
+    Fitted: `estimators_`, LightGBM's text of each member, `n_rounds_`, the trees that each has; with eval_set
+    `best_score_`, and `evals_result_`, the measure after each round.
     Needs `pip install 'rankopt[boosting]'`; OptionError says so where it is missing.
     """
 
-    _saved: ClassVar[tuple[str, ...]] = (*Ranker._saved, "trees_", "n_rounds_", "eval_score_", "eval_history_")
+    _saved: ClassVar[tuple[str, ...]] = (*Ranker._saved, "estimators_", "n_rounds_", "best_score_", "evals_result_")
     _of_the_run: ClassVar[tuple[str, ...]] = ("engine", "n_jobs", "verbose")
 
-    trees_: tuple[NDArray[np.uint8], ...]
+    estimators_: tuple[NDArray[np.uint8], ...]
     n_rounds_: int
-    eval_score_: float
-    eval_history_: Floats
+    best_score_: float
+    evals_result_: Floats
     _forest: Forest
 
     def __init__(
         self,
         measure: AnyMeasure = "nDCG@10",
         *,
-        map: AnyMap = "positional",
+        feature_map: AnyMap = "positional",
         bound: AnyBound = "nonconvex",
-        decay: AnyDecay = "power(0.5)",
+        position_weights: AnyDecay = "power(0.5)",
         n_estimators: int | None = None,
         learning_rate: float = 0.1,
         num_leaves: int = 8,
         min_child_samples: int = 20,
         colsample_bytree: float = 0.7,
-        noise: float = 1.0,
-        n_members: int = 3,
+        score_noise: float = 1.0,
+        n_bags: int = 3,
         early_stopping: int = 50,
         engine: Literal["threads", "serial"] = "threads",
         n_jobs: int | None = None,
@@ -187,16 +187,16 @@ class BoostedRanker(Ranker):
         normalize: Normalize = None,
     ) -> None:
         self.measure = measure
-        self.map = map
+        self.feature_map = feature_map
         self.bound = bound
-        self.decay = decay
+        self.position_weights = position_weights
         self.n_estimators = n_estimators
         self.learning_rate = learning_rate
         self.num_leaves = num_leaves
         self.min_child_samples = min_child_samples
         self.colsample_bytree = colsample_bytree
-        self.noise = noise
-        self.n_members = n_members
+        self.score_noise = score_noise
+        self.n_bags = n_bags
         self.early_stopping = early_stopping
         self.engine = engine
         self.n_jobs = n_jobs
@@ -211,23 +211,28 @@ class BoostedRanker(Ranker):
             raise DataError("training cannot learn an order because there is 1 sample; give two documents or more")
         objectives = [
             boosting_objective(
-                self.measure, map=self.map, bound=self.bound, decay=self.decay, noise=self.noise, seed=seed
+                self.measure,
+                feature_map=self.feature_map,
+                bound=self.bound,
+                position_weights=self.position_weights,
+                noise=self.score_noise,
+                seed=seed,
             )
-            for seed in seeds_of(self.random_state, self.n_members)
+            for seed in seeds_of(self.random_state, self.n_bags)
         ]
         measure = objectives[0].loss.regret.measure
         arranged = with_distinct_grades(canonical(queries, weights), measure)
         growth, metric = self._growth(evaluation is not None), boosting_metric(measure)
-        with told(self.verbose, self.n_members, growth.rounds, repr(measure)) as progress:
+        with told(self.verbose, self.n_bags, growth.rounds, repr(measure)) as progress:
             texts, self.n_rounds_, values = grown(arranged, objectives, growth, evaluation, metric, progress)
-        self._forest = Forest.of(texts)
-        self.trees_ = self._forest.texts
-        for name in ("eval_score_", "eval_history_"):
+        self._forest = Forest.from_texts(texts)
+        self.estimators_ = self._forest.texts
+        for name in ("best_score_", "evals_result_"):
             if hasattr(self, name):
                 delattr(self, name)
         if evaluation is not None:
-            self.eval_history_ = np.array(values)
-            self.eval_score_ = self._mean(evaluation, np.ones(len(evaluation)), None)
+            self.evals_result_ = np.array(values)
+            self.best_score_ = self._mean(evaluation, np.ones(len(evaluation)), None)
 
     def _growth(self, judged: bool) -> Growth:
         rounds = (JUDGED if judged else ROUNDS) if self.n_estimators is None else self.n_estimators
@@ -243,14 +248,14 @@ class BoostedRanker(Ranker):
 
     def _scores(self, features: Any) -> Floats:
         if not hasattr(self, "_forest"):
-            self._forest = Forest(self.trees_)
+            self._forest = Forest(self.estimators_)
         return self._forest.scores(features, self._threads())
 
     def _as_graph(self) -> Nodes:
-        return nodes_of(self.trees_, self.n_features_in_)
+        return nodes_of(self.estimators_, self.n_features_in_)
 
     def _check_learned(self) -> None:
-        check_trees(getattr(self, "trees_", None), getattr(self, "n_rounds_", None), self.n_features_in_)
+        check_trees(getattr(self, "estimators_", None), getattr(self, "n_rounds_", None), self.n_features_in_)
 
     def _check_params(self) -> None:
         super()._check_params()

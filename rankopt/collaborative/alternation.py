@@ -342,7 +342,7 @@ def run_as_data(at: AlternationResult, before: AlternationResult | None = None) 
         "now": _plain(at.now),
         "best": None if at.best is at.now else _plain(at.best),
         "judged": float(at.judged),
-        "history": dict(vars(AlternationHistory.of(at.steps))),
+        "history": dict(vars(AlternationHistory.from_rows(at.steps))),
         "spent": float(at.spent),
         "begun": int(at.begun),
     }

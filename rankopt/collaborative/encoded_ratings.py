@@ -101,7 +101,7 @@ class EncodedRatings:
     all_ratings: int
 
     @classmethod
-    def of(cls, ratings: Ratings, weights: Floats | None = None) -> EncodedRatings:
+    def from_ratings(cls, ratings: Ratings, weights: Floats | None = None) -> EncodedRatings:
         """Of all ratings, with weights (ratings,) in their order."""
         weights = np.zeros(0) if weights is None else weights
         found = refine_colors(ratings.bounds, ratings.columns, ratings.values, weights, ratings.n_items)
@@ -207,7 +207,7 @@ class EncodedRatings:
         parts = (values, self.columns.astype(kind, copy=False), self.bounds.astype(kind))
         return csr_array(parts, shape=(self.n_users, self.n_items), copy=False)
 
-    def only_users(self, chosen: NDArray[np.bool_]) -> EncodedRatings:
+    def select_users(self, chosen: NDArray[np.bool_]) -> EncodedRatings:
         """The ratings of these users (n,) alone, over the same items; `users` and `given` are places as before."""
         return self if chosen.all() else self._selected(np.flatnonzero(chosen), np.arange(self.n_items))
 

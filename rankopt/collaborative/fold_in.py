@@ -61,7 +61,7 @@ def fold_in(
     if not ratings.n_ratings:
         return nothing
     try:
-        rated = loss.seen(EncodedRatings.of(ratings, weights))
+        rated = loss.seen(EncodedRatings.from_ratings(ratings, weights))
     except DataError:  # no order to learn from
         return nothing
     problem = penalties.problem(rated).at_strength(lam, min(lam, 1.0))  # what items cost is taken off: let it be small

@@ -37,9 +37,9 @@ from scipy.optimize import linear_sum_assignment, linprog
 from scipy.sparse import coo_array, csr_array, eye_array, kron, vstack
 
 from rankopt.errors import OptionError
-from rankopt.losses.position_weights import parse_decay
+from rankopt.losses.position_weights import parse_position_weights
 from rankopt.measures.notation import parse
-from rankopt.measures.positional import Positional
+from rankopt.measures.positional import PositionalMeasure
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -135,7 +135,7 @@ class SlowLoss:
     squared: bool = False
 
 
-def slow_loss(spec: Any, bound: Any = "convex", decay: Any = "shifted(0.25)") -> SlowLoss:
+def slow_loss(spec: Any, bound: Any = "convex", position_weights: Any = "shifted(0.25)") -> SlowLoss:
     """The loss of this name, as `CofiRanker` takes it. Raises OptionError for losses that have no slow way here."""
     if isinstance(spec, str) and spec in ("regression", "squared"):
         return SlowLoss(_squares, _highest_square, lambda y: spec == "regression" or bool(np.ptp(y) > 0), squared=True)
@@ -154,11 +154,11 @@ def slow_loss(spec: Any, bound: Any = "convex", decay: Any = "shifted(0.25)") ->
         measure = parse(spec)
     except (TypeError, ValueError):
         measure = None
-    if not isinstance(measure, Positional):
+    if not isinstance(measure, PositionalMeasure):
         raise OptionError(
             f"loss = {spec!r} cannot be verified because it is neither of {known} nor a positional measure"
         )
-    margin = _Margin(measure, parse_decay(decay), bound)
+    margin = _Margin(measure, parse_position_weights(position_weights), bound)
     return SlowLoss(
         lambda y, f, w: float(w[0] * margin.value(y, f)),
         (lambda y, psi, w: float(w[0] * margin.highest(y, psi / w[0]))) if bound == "convex" else None,
@@ -199,13 +199,13 @@ def _flow(y: Floats, cost: Callable[[Floats, Floats], Floats], psi: Floats) -> f
 class _Margin:
     """The margin loss of one list."""
 
-    measure: Positional
-    decay: Any
+    measure: PositionalMeasure
+    position_weights: Any
     bound: str
 
     def _parts(self, y: Floats) -> tuple[Floats, Floats, Floats]:
         """Discounts a, gains b, position weights c."""
-        return self.measure.discount(y.size), self.gains(y), self.decay.weights(y.size, self.measure)
+        return self.measure.discount(y.size), self.gains(y), self.position_weights.weights(y.size, self.measure)
 
     def gains(self, y: Floats) -> Floats:
         """b."""

@@ -115,7 +115,7 @@ def block_bounds(problem: FactorProblem, factors: Factors, slopes: Floats, heigh
     lost is subtracted.
     """
     rated = problem.rated
-    sums = _Sums.of(problem, factors, [(slice(0, rated.n_users), slopes, heights)])
+    sums = _Sums.from_problem(problem, factors, [(slice(0, rated.n_users), slopes, heights)])
     users = [sums.total, _product(sums.per_item, factors.offsets, sums.off_item)]
     users += [_penalty(problem.items_penalty(factors), factors)]
     moved = pulled(rated.bounds, rated.columns, slopes, factors.items)
@@ -128,7 +128,7 @@ def block_bounds(problem: FactorProblem, factors: Factors, slopes: Floats, heigh
 def items_bound(problem: FactorProblem, factors: Factors, parts: Iterable[tuple[slice, Floats, Floats]]) -> float:
     """The second of these bounds. parts: some users after others, as a slice of all, with their slopes and heights, so
     that those of all need not be there at a time."""
-    return _Sums.of(problem, factors, parts).items_bound(problem, factors)
+    return _Sums.from_problem(problem, factors, parts).items_bound(problem, factors)
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,7 +144,9 @@ class _Sums:
     moved: Floats
 
     @classmethod
-    def of(cls, problem: FactorProblem, factors: Factors, parts: Iterable[tuple[slice, Floats, Floats]]) -> _Sums:
+    def from_problem(
+        cls, problem: FactorProblem, factors: Factors, parts: Iterable[tuple[slice, Floats, Floats]]
+    ) -> _Sums:
         rated = problem.rated
         n, m = rated.n_users, rated.n_items
         heights, per_user, off_user = np.empty(n), np.empty(n), np.empty(n)

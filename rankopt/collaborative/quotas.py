@@ -24,7 +24,7 @@ from formulations.constraints.constraint import by_label
 from formulations.constraints.duals import earned, pressing
 from formulations.constraints.language import ConstraintSpec
 from formulations.constraints.ranking_set import RankingSet
-from formulations.errors import Infeasible
+from formulations.errors import InfeasibleError
 from formulations.gallery.assignments import constrained_ranking
 from formulations.problems.problem import Solution, Status
 from formulations.solving.solve import solve
@@ -46,7 +46,9 @@ class CandidateClasses:
     counted: tuple[tuple[dict[Any, int], NDArray[np.bool_]], ...]
 
     @classmethod
-    def of(cls, specs: tuple[ConstraintSpec, ...], attributes: Mapping[str, NDArray[Any]], n: int) -> CandidateClasses:
+    def from_constraints(
+        cls, specs: tuple[ConstraintSpec, ...], attributes: Mapping[str, NDArray[Any]], n: int
+    ) -> CandidateClasses:
         """What the rules see of n items."""
         above, below, exact = (np.zeros((n, 0), dtype=bool) for _ in range(3))
         every = tuple(_counted(spec, attributes, n) for spec in specs)
@@ -129,12 +131,19 @@ class ConstrainedRecommender:
     kinds: CandidateClasses | None
 
     @classmethod
-    def of(cls, admissible: Admissible, attributes: Mapping[str, NDArray[Any]], n: int) -> ConstrainedRecommender:
+    def from_admissible(
+        cls, admissible: Admissible, attributes: Mapping[str, NDArray[Any]], n: int
+    ) -> ConstrainedRecommender:
         """DataError for an attribute that is missing."""
         admissible.validate(attributes, FIT_ANEW)
         used = {name: attributes[name] for name in admissible.attributes}
         caps = GroupCapacities.from_specs(admissible.specs, used, n, min(admissible.k, n))
-        return cls(admissible, used, caps, None if caps is not None else CandidateClasses.of(admissible.specs, used, n))
+        return cls(
+            admissible,
+            used,
+            caps,
+            None if caps is not None else CandidateClasses.from_constraints(admissible.specs, used, n),
+        )
 
     def best(self, scores: Floats, user: Any) -> Ints:
         """The list that maximises Σ_i s_π(i) / log2(i + 1) over items of finite score, best first. DataError naming the
@@ -165,11 +174,11 @@ class ConstrainedRecommender:
                 return proved
         try:
             return needed[self._solved(needed, scores[needed]).order]
-        except Infeasible:
+        except InfeasibleError:
             pass  # the words are of all items that are left
         try:
             return free[self._solved(free, scores[free]).order]
-        except Infeasible as error:
+        except InfeasibleError as error:
             raise infeasible_error(self.admissible, user, error, "user", "item") from error
 
     @property
@@ -189,7 +198,7 @@ class ConstrainedRecommender:
         lowest = scores[others].min()
         try:
             allowed = self._allowed(first)
-        except Infeasible:
+        except InfeasibleError:
             return None
         k = allowed.positions
         if k < min(self.admissible.k, first.size):

@@ -109,7 +109,7 @@ def read_ratings_and_weights(
         raise DataError("requires y to be passed, but the target y is None: pass the ratings of the pairs, or Ratings")
     else:
         users, items = pairs_of(X)
-        ratings = Ratings.of(users, items, y)
+        ratings = Ratings.from_arrays(users, items, y)
         if sample_weight is not None:
             given = _checked(sample_weight, ratings.n_ratings, "sample_weight", "rows")
             row_weight = np.empty_like(given)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.display import CompactReprMixin
-from formulations.solving.sensitivity import PriceCurve
+from formulations.solving.sensitivity import SensitivityCurve
 from rankopt.collaborative.factors import Factors, scores_of_pairs
 from rankopt.collaborative.fold_in import FoldInResult
 from rankopt.collaborative.quotas import ConstrainedRecommender
@@ -247,7 +247,11 @@ def recommended(
     candidates = Candidates.among(model, among)
     offsets = candidates.offsets + _popular(popularity, candidates.counts)
     out, m = left_out(model, seen, asked, candidates), candidates.items.size
-    quotas = None if admissible is None else ConstrainedRecommender.of(admissible, candidates.attributes(known), m)
+    quotas = (
+        None
+        if admissible is None
+        else ConstrainedRecommender.from_admissible(admissible, candidates.attributes(known), m)
+    )
     taken, seconds = [], np.zeros(asked.size)
     for begin in range(0, asked.size, max(1, TOGETHER // max(m, 1))):
         part = places[begin : begin + max(1, TOGETHER // max(m, 1))]
@@ -357,7 +361,7 @@ class SupportsRecommend(Protocol):
 
 def price_of_quota(
     ranker: SupportsRecommend, by: str, users: Sequence[Any], k: int = 10, limits: Sequence[int] = (1, 2, 3, 5, 10)
-) -> PriceCurve:
+) -> SensitivityCurve:
     """The weighted mean score Σ_i c_i s_π(i) / Σ_i c_i, c_i = 1/log2(i + 1), of each user's best list with at most so
     many items of each label. A limit of k is no quota. A list that a limit cuts short has the mean of its items. The
     curve has no prices."""
@@ -372,4 +376,4 @@ def price_of_quota(
                 values[u, column] = np.average(own, weights=weights[: own.size])
     none = np.full(values.shape, np.nan)
     limits_ = np.array(limits, dtype=np.float64)
-    return PriceCurve(f"{by} at most", limits_, values, none, none, none, np.zeros(values.shape, dtype=bool))
+    return SensitivityCurve(f"{by} at most", limits_, values, none, none, none, np.zeros(values.shape, dtype=bool))

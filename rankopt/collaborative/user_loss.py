@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.compiled import is_small
-from formulations.solvers.exact import Exact
+from formulations.solvers.exact import ExactArgmax
 from rankopt.collaborative.encoded_ratings import EncodedRatings
 from rankopt.collaborative.least_squares import Regression
 from rankopt.collaborative.plane_blocks import PlaneBlocks
@@ -19,10 +19,10 @@ from rankopt.collaborative.problem import FactorProblem
 from rankopt.data.canonical_order import Arrangement
 from rankopt.engines.threads import Threads
 from rankopt.errors import DataError, OptionError
-from rankopt.losses import LOSSES, bound_named, loss_named
+from rankopt.losses import LOSSES, get_bound, get_loss
 from rankopt.losses.loss import says
 from rankopt.losses.oracle_positional import orderable
-from rankopt.losses.position_weights import parse_decay
+from rankopt.losses.position_weights import parse_position_weights
 from rankopt.losses.regret import RegretBound
 from rankopt.losses.squared import SquaredError
 from rankopt.measures.measure import Measure
@@ -47,15 +47,17 @@ class UserLoss:
     ours: bool = True
 
     @classmethod
-    def named(cls, spec: Any, bound: Any, decay: Any) -> UserLoss:
+    def named(cls, spec: Any, bound: Any, position_weights: Any) -> UserLoss:
         """Of what is said by name or by value; OptionError and MeasureError for what does not go together."""
-        kind, weights = bound_named(bound), parse_decay(decay)
+        kind, weights = get_bound(bound), parse_position_weights(position_weights)
         named = isinstance(spec, str) and spec in ("regression", *LOSSES)
         if named or (callable(spec) and not isinstance(spec, Measure)):
             if not (isinstance(bound, str) and bound == "convex"):
                 raise OptionError(f"bound = {bound!r} is of a measure's regret, which loss = {spec!r} has not; omit it")
-            if weights != parse_decay(SHIFTED):
-                raise OptionError(f"decay = {decay!r} weighs positions, which loss = {spec!r} has not; omit it")
+            if weights != parse_position_weights(SHIFTED):
+                raise OptionError(
+                    f"decay = {position_weights!r} weighs positions, which loss = {spec!r} has not; omit it"
+                )
             return cls() if spec == "regression" else cls._made(spec)
         try:
             return cls(regret=RegretBound.named(spec, "positional", kind, weights))
@@ -69,9 +71,9 @@ class UserLoss:
     def _made(cls, spec: Any) -> UserLoss:
         if why := _unfit(spec):
             raise OptionError(f"loss = {spec!r} {why}")
-        factory = loss_named(spec)
+        factory = get_loss(spec)
         made = getattr(factory, "func", factory)  # of a partial: one of ours with other costs is never below 0 either
-        return cls(factory=factory, ours=any(made is loss_named(name) for name in LOSSES))
+        return cls(factory=factory, ours=any(made is get_loss(name) for name in LOSSES))
 
     @property
     def sees_levels(self) -> bool:
@@ -94,7 +96,7 @@ class UserLoss:
             return rated
         sizes = np.diff(rated.bounds)
         told = sizes > 1
-        some = told_apart = rated.only_users(told)
+        some = told_apart = rated.select_users(told)
         if some.n_users:
             if self.regret is None:
                 low, high = (one.reduceat(some.values, some.bounds[:-1]) for one in (np.minimum, np.maximum))
@@ -102,7 +104,7 @@ class UserLoss:
             else:
                 with measured(self.regret.measure, some.values, "loss"):
                     useful = _orderable(some, self.regret.measure)
-            some = some.only_users(useful) if useful.any() else some.only_users(np.zeros(some.n_users, dtype=bool))
+            some = some.select_users(useful) if useful.any() else some.select_users(np.zeros(some.n_users, dtype=bool))
         if not some.n_users:
             measure = None if self.regret is None else self.regret.measure
             cure = _cure(measure, told_apart) or "give more"
@@ -126,11 +128,13 @@ class UserLoss:
             return Regression(problem, engine or Threads())
         rated = problem.rated
         weights = rated.weights[rated.bounds[:-1]] if rated.weights.size else np.ones(rated.n_users)
-        solver = Exact(compiled=None if is_small(rated.bounds) else True)  # no shard of many ratings counts as few
+        solver = ExactArgmax(
+            compiled=None if is_small(rated.bounds) else True
+        )  # no shard of many ratings counts as few
         loss = partial(self._loss, solver=solver)
         return PlaneBlocks(problem, loss, weights, self.convex, self.ours, engine or Threads())
 
-    def _loss(self, values: Floats, bounds: Ints, solver: Exact | None = None) -> Any:
+    def _loss(self, values: Floats, bounds: Ints, solver: ExactArgmax | None = None) -> Any:
         """Of the ratings of users that were `seen`."""
         if self.factory is not None:
             return self.factory(values, bounds)
@@ -138,12 +142,12 @@ class UserLoss:
         lists = Arrangement(
             np.zeros((values.size, 0)), np.arange(values.size), bounds, np.ones(m), values, tuple(range(m)), {}
         )
-        return self.regret.loss(lists, solver or Exact())  # type: ignore[union-attr]
+        return self.regret.loss(lists, solver or ExactArgmax())  # type: ignore[union-attr]
 
 
 def _unfit(spec: Any) -> str:
     """Why a loss cannot be that of users' scores, and what can; "" where it can."""
-    factory = loss_named(spec)
+    factory = get_loss(spec)
     if says(factory) != "plane":
         return "says no planes, which both blocks need; take another"
     if not getattr(factory, "exact", True):

@@ -13,7 +13,7 @@ from rankopt.commands.options import EstimatorCommand, given_options
 from rankopt.errors import OptionError
 
 if TYPE_CHECKING:
-    from formulations.solving.sensitivity import PriceCurve
+    from formulations.solving.sensitivity import SensitivityCurve
     from rankopt.rankers import CofiRanker
     from rankopt.ratings import Ratings
     from rankopt.ratings.evaluation import RatingsEvaluation
@@ -125,13 +125,13 @@ def _parted(ratings: Ratings, split: Split) -> str:
 
 def _accuracy(ranker: CofiRanker, split: Split, measure: str) -> list[tuple[str, list[RatingsEvaluation]]]:
     """Ranker and baselines, among rated items and among all."""
-    from rankopt.ratings import ItemMean, Popularity, evaluate_ratings
+    from rankopt.ratings import ItemMeanBaseline, PopularityBaseline, evaluate_ratings
 
     rows = [
         (f"CofiRanker({ranker.loss})", ranker),
-        ("item mean, shrunk by 5", ItemMean().fit(split.train)),
-        ("item mean, by 10, + .1 log(1 + count)", ItemMean(10.0, 0.1).fit(split.train)),
-        ("popularity", Popularity().fit(split.train)),
+        ("item mean, shrunk by 5", ItemMeanBaseline().fit(split.train)),
+        ("item mean, by 10, + .1 log(1 + count)", ItemMeanBaseline(10.0, 0.1).fit(split.train)),
+        ("popularity", PopularityBaseline().fit(split.train)),
     ]
     return [
         (name, [evaluate_ratings(split, one, measure, candidates) for candidates in ("rated", "all")])
@@ -139,11 +139,11 @@ def _accuracy(ranker: CofiRanker, split: Split, measure: str) -> list[tuple[str,
     ]
 
 
-def _price_of_quota(ranker: CofiRanker, by: str) -> PriceCurve | None:
+def _price_of_quota(ranker: CofiRanker, by: str) -> SensitivityCurve | None:
     """The curve of a quota on this attribute; None where items do not have it."""
     from rankopt.collaborative.recommendation import price_of_quota
 
-    users = ranker.users_.tolist()
+    users = ranker.user_ids_.tolist()
     return price_of_quota(ranker, by, users[:: max(1, len(users) // USERS)]) if by in ranker.item_attributes_ else None
 
 
@@ -155,8 +155,8 @@ def _say(
     if json_:
         as_json(
             {
-                "model": model, "users": len(ranker.users_), "items": len(ranker.items_),
-                "strength": ranker.strength_, "lam": ranker.lam_,
+                "model": model, "users": len(ranker.user_ids_), "items": len(ranker.item_ids_),
+                "reg": ranker.reg_, "lam": ranker.lam_,
                 "rounds": ranker.n_iter_, "seconds": seconds,
                 "certificate": {
                     "kind": proved.kind, "objective": proved.primal, "users_gap": proved.users_gap,
@@ -179,7 +179,7 @@ def _say(
         ],
         [
             [
-                len(ranker.users_), len(ranker.items_), factors, f"{ranker.strength_:.3g}",
+                len(ranker.user_ids_), len(ranker.item_ids_), factors, f"{ranker.reg_:.3g}",
                 ranker.n_iter_, f"{seconds:.1f}",
                 f"{100 * proved.users_gap:.2g}%", f"{100 * proved.items_gap:.2g}%",
                 f"{100 * proved.relative_gap:.2g}%" if proved.kind == "global" else "not known",

@@ -54,7 +54,7 @@ def convert(
     folder = next((file for file in files if Path(file).is_dir()), None)
     if folder is not None:
         raise click.UsageError(f"File '{folder}' is a directory; --verify checks a stored one")
-    from rankopt.data.stored_folder import open_stored, store
+    from rankopt.data.stored_folder import open_queries, save_queries
     from rankopt.data.svmlight.reader import read_svmlight_blocks
     from rankopt.data.tables import is_table, read_table
 
@@ -71,8 +71,8 @@ def convert(
                 yield part
 
     with waiting(f"storing {', '.join(files)}"):
-        store(parts(), output)
-    queries = open_stored(output)
+        save_queries(parts(), output)
+    queries = open_queries(output)
     if json_:
         as_json({"folder": output, "queries": len(queries), "documents": queries.n_documents})
     else:
@@ -84,16 +84,16 @@ def _table(queries: Queries, float32: bool, sparse: bool) -> Queries:
     from scipy.sparse import csr_array
 
     features = queries.features.astype("float32") if float32 else queries.features
-    return queries.with_(features=csr_array(features) if sparse else features) if float32 or sparse else queries
+    return queries.replace(features=csr_array(features) if sparse else features) if float32 or sparse else queries
 
 
 def _verify(folders: tuple[str, ...], json_: bool) -> None:
-    from rankopt.data.stored_folder import verify_stored
+    from rankopt.data.stored_folder import verify_queries
 
     found = {}
     for folder in folders:
         with waiting(f"reading {folder}"):
-            found[folder] = verify_stored(folder)
+            found[folder] = verify_queries(folder)
         if not json_:
             click.echo(f"{folder}: {len(found[folder])} files are as they were written")
     if json_:

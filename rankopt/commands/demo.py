@@ -143,7 +143,9 @@ def _swapped(train: Queries, say: Any) -> dict[tuple[str, str], LargeMarginRanke
     cells: dict[tuple[str, str], LargeMarginRanker] = {}
     for argmax in ARGMAX:
         for master in MASTERS:
-            ranker = LargeMarginRanker("nDCG@5", bound="convex", decay="linear", lam=1.0, argmax=argmax, master=master)
+            ranker = LargeMarginRanker(
+                "nDCG@5", bound="convex", position_weights="linear", lam=1.0, argmax_solver=argmax, master_solver=master
+            )
             cells[argmax, master] = ranker.fit(few)
     best = min(ranker.certificate_.primal for ranker in cells.values())
     agree = all(ranker.certificate_.bound <= best for ranker in cells.values())

@@ -49,16 +49,16 @@ def _tried() -> list[dict[str, Any]]:
     """One row a solver and problem: an assignment and a margin dual with known optima."""
     from formulations.gallery.masters import margin_dual
     from formulations.gallery.rankings import ranking
-    from formulations.solvers import accepting
+    from formulations.solvers import compatible_solvers
     from formulations.solving.solve import solve
 
     problems = {
-        "ranking": (ranking([0.5, 0.2, 0.1], [3.0, 0.0, 1.0], discount=[1.0, 0.6], decay=[2.0, 1.0]), -0.1),
+        "ranking": (ranking([0.5, 0.2, 0.1], [3.0, 0.0, 1.0], discount=[1.0, 0.6], position_weights=[2.0, 1.0]), -0.1),
         "margin dual": (margin_dual([[1.0], [-1.0]], [1.0, 0.0], lam=1.0), 0.625),
     }
     rows = []
     for name, (problem, optimum) in problems.items():
-        for spec in accepting(problem):
+        for spec in compatible_solvers(problem):
             began = perf_counter()
             try:
                 solution = solve(problem, spec)

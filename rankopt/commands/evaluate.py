@@ -43,13 +43,13 @@ def evaluate_runs(
     """Measure the runs of these files, compare each with the first, and say what they lack."""
     from rankopt.evaluation.runs import compare_runs
     from rankopt.evaluation.trec import read_qrels, read_run
-    from rankopt.measures import evaluate, judge
+    from rankopt.measures import evaluate, join
 
     known = read_qrels(qrels, negative="unjudged" if negative is None else negative)
     read = {name: read_run(path) for name, path in zip(_names(runs), runs, strict=True)}
     how = cast(Literal["error", "skip", "zero"], missing)
     found = {
-        name: evaluate(*judge(known, run, missing=how), measures, convention=convention) for name, run in read.items()
+        name: evaluate(*join(known, run, missing=how), measures, convention=convention) for name, run in read.items()
     }
     compared = compare_runs(found, test=cast("Test", test), interval=cast("IntervalBy", interval))
     lacks = _lacks(known, read)
@@ -258,7 +258,7 @@ def _predicted(path: str, data: str, unjudged: float | None) -> NDArray[np.float
     ranker = load_model(path)
     queries = queries_at(data, unjudged=unjudged, n_features=ranker.n_features_in_)
     scores: NDArray[np.float64] = ranker.predict(queries)
-    return scores[np.argsort(np.argsort(queries.row_order))]  # rows of the file may have been left out
+    return scores[np.argsort(np.argsort(queries.input_order))]  # rows of the file may have been left out
 
 
 def _read_scores(path: str, queries: Queries) -> NDArray[np.float64]:
@@ -277,4 +277,4 @@ def _read_scores(path: str, queries: Queries) -> NDArray[np.float64]:
         values.append(float(word))
     if len(values) != queries.n_documents:
         raise DataError(f"{path} has {len(values)} scores for {queries.n_documents} documents; write one for each.")
-    return np.array(values)[queries.row_order]
+    return np.array(values)[queries.input_order]

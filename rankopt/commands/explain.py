@@ -67,7 +67,7 @@ def explain(
     if missing:
         raise click.UsageError(f"no attribute {missing[0]!r} is known: give --attributes FILE with such a column")
     try:
-        found = ranker.tightness(queries, measure=measure)
+        found = ranker.bound_tightness(queries, measure=measure)
     except OptionError as error:
         told, other = str(error), "give --measure nDCG@10"
         for cure in ("pass measure='nDCG@10'", "train another measure and evaluate with it"):
@@ -95,8 +95,10 @@ def _weights(ranker: Any, queries: Queries) -> list[tuple[str, Weights]]:
     given = getattr(ranker, "feature_names_in_", queries.feature_names)
     names = [f"feature {j + 1}" for j in range(queries.n_features)] if given is None else [str(name) for name in given]
     if ranker.coef_.ndim == 1:
-        return [("scores", Weights.of(names, ranker.coef_, deviation))]
-    return [(f"slot {slot}", Weights.of(names, own, deviation)) for slot, own in enumerate(ranker.coef_, 1)]
+        return [("scores", Weights.from_coefficients(names, ranker.coef_, deviation))]
+    return [
+        (f"slot {slot}", Weights.from_coefficients(names, own, deviation)) for slot, own in enumerate(ranker.coef_, 1)
+    ]
 
 
 def _printed(found: Tightness, weights: Sequence[tuple[str, Weights]], count: int) -> None:

@@ -35,9 +35,9 @@ def queries_at(path: str, unjudged: float | None = None, n_features: int | None 
         from rankopt.data.svmlight.reader import read_svmlight
 
         return read_svmlight(path, unjudged=unjudged, n_features=n_features)
-    from rankopt.data.stored_folder import open_stored
+    from rankopt.data.stored_folder import open_queries
 
-    return _as_wide(open_stored(path), path, n_features)
+    return _as_wide(open_queries(path), path, n_features)
 
 
 def _as_wide(queries: Queries, path: str, n_features: int | None) -> Queries:

@@ -27,22 +27,13 @@ RANKERS = {
 }
 """Value of `--ranker` → estimator of `rankopt.rankers.MODEL_CLASSES`."""
 
-CLI_NAMES = {
-    "combine": "aggregate",
-    "decay": "position-weights",
-    "map": "feature-map",
-    "point": "step-rule",
-    "sigmas": "bandwidth",
-    "start": "init",
-    "strength": "reg",
-    "w0": "init",
-}
-"""Parameters whose option has another name: delete an entry when the Python parameter is renamed."""
+CLI_NAMES = {"bandwidths": "bandwidth", "w0": "init"}
+"""Parameters whose option has another name."""
 
 EXCLUDED = ("C", "callbacks", "constraints", "verbose", "warm_start")
 """Parameters without an option."""
 
-TRIED = ("lam", "decay")
+TRIED = ("lam", "position_weights")
 """Parameters whose option may be repeated: every value is fitted, and the best on `--validate` is saved."""
 
 EXTRA = {

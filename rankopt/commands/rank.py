@@ -123,22 +123,22 @@ def _run(data: str, queries: Queries, orders: Any, predicted: Any, tag: str | No
         elif Path(data).is_dir():
             cure = f"{cure} of the file, or give the table a column ({usual}), and store it again"
         raise DataError(f"a TREC run names documents, but these have no ids: {cure}")
-    name = {row: queries.document_ids[place] for place, row in enumerate(queries.row_order.tolist())}
+    name = {row: queries.document_ids[place] for place, row in enumerate(queries.input_order.tolist())}
     shown = {query: [name[row] for row in rows.tolist()] for query, rows in orders.items()}
     wanted: Any = scores or "rank"
     try:
-        return run_text(queries, predicted[queries.row_order], tag=tag or "rankopt", scores=wanted, orders=shown)
+        return run_text(queries, predicted[queries.input_order], tag=tag or "rankopt", scores=wanted, orders=shown)
     except DataError as error:
         raise DataError(str(error).replace("scores='rank'", "--scores rank")) from error
 
 
 def _by_row(queries: Queries) -> Queries:
     """The same queries, their documents named by the row in the file."""
-    return queries.with_(document_ids=None)
+    return queries.replace(document_ids=None)
 
 
 def _document(queries: Queries, row: int) -> Any:
-    return row if queries.document_ids is None else queries.document_ids[int((queries.row_order == row).argmax())]
+    return row if queries.document_ids is None else queries.document_ids[int((queries.input_order == row).argmax())]
 
 
 def _admissible(

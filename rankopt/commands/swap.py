@@ -33,12 +33,12 @@ from rankopt.commands.input_output import (
     unjudged_option,
     write_report,
 )
-from rankopt.losses import BOUNDS, MAPS
+from rankopt.losses import BOUNDS, FEATURE_MAPS
 
 if TYPE_CHECKING:
     from rankopt.experiments.regression import Changed
-    from rankopt.experiments.rows import Row
-    from rankopt.experiments.traces import Tape
+    from rankopt.experiments.rows import BenchmarkRow
+    from rankopt.experiments.traces import ProblemTrace
     from rankopt.rankers.options import BoundName, MapName
 
 PARTS = {"argmax": "rankings or linear programs", "master": "quadratic programs"}
@@ -58,7 +58,7 @@ def are_problems(files: Sequence[str]) -> bool:
     return bool(files) and not others
 
 
-def tapes_at(files: Sequence[str], argmax: str | None, master: str | None) -> list[Tape]:
+def tapes_at(files: Sequence[str], argmax: str | None, master: str | None) -> list[ProblemTrace]:
     """The problems of the files. Raises a usage error for solvers of a part that none of them has, and where no solver
     is left."""
     from rankopt.experiments.traces import tapes_of
@@ -79,19 +79,19 @@ def tapes_at(files: Sequence[str], argmax: str | None, master: str | None) -> li
     return tapes
 
 
-def forms_of(tapes: Iterable[Tape], kind: str) -> set[Any]:
+def forms_of(tapes: Iterable[ProblemTrace], kind: str) -> set[Any]:
     """The forms of the problems that are solved by this part."""
     return {type(taped.form) for tape in tapes if tape.kind == kind for taped in tape.problems}
 
 
 def all_of(forms: Iterable[Any]) -> list[str]:
     """All installed solvers of any of these forms."""
-    from formulations.solvers import accepting
+    from formulations.solvers import compatible_solvers
 
-    return list(dict.fromkeys(solver for form in forms for solver in accepting(form)))
+    return list(dict.fromkeys(solver for form in forms for solver in compatible_solvers(form)))
 
 
-def _fitting(tapes: Iterable[Tape]) -> str:
+def _fitting(tapes: Iterable[ProblemTrace]) -> str:
     return f"{', '.join(all_of(taped.form for tape in tapes for taped in tape.problems))} fit"
 
 
@@ -99,7 +99,7 @@ SHOWN = ("nDCG@1", "nDCG@5", "nDCG@10")
 """The measures that have a column; the report draws the others too."""
 
 
-def summary(rows: list[Row]) -> list[dict[str, Any]]:
+def summary(rows: list[BenchmarkRow]) -> list[dict[str, Any]]:
     """One line a tape and solver, and a live run. seconds: the shifted geometric mean over all problems, None where it
     solved none of them; of a live run what it took."""
     from rankopt.experiments.rows import Outcome
@@ -122,7 +122,7 @@ def summary(rows: list[Row]) -> list[dict[str, Any]]:
     return lines
 
 
-def show(rows: list[Row]) -> None:
+def show(rows: list[BenchmarkRow]) -> None:
     """Print the summary."""
     lines = summary(rows)
     for tape, role in dict.fromkeys((line["tape"], line["role"]) for line in lines):
@@ -152,14 +152,14 @@ def _line(line: dict[str, Any], measures: list[str], unit: float) -> list[str]:
     ]
 
 
-def watched(rows: Any) -> list[Row]:
+def watched(rows: Any) -> list[BenchmarkRow]:
     """The rows, the latest of them shown on a terminal while work goes on."""
     from rich.console import Console
 
     console = Console(stderr=True)
     if not console.is_terminal:
         return list(rows)
-    found: list[Row] = []
+    found: list[BenchmarkRow] = []
     with console.status("recording tapes ...") as status:
         for row in rows:
             found.append(row)
@@ -195,7 +195,7 @@ def _factor(_: click.Context, parameter: click.Parameter, value: float) -> float
 @click.option("--method", help="Ways to minimise; likewise.")
 @click.option("--measure", default="nDCG@10", show_default=True, help="The measure that is optimized.")
 @click.option(
-    "--feature-map", "map_", type=click.Choice([*MAPS]), default="positional", show_default=True,
+    "--feature-map", "map_", type=click.Choice([*FEATURE_MAPS]), default="positional", show_default=True,
     help="The feature map: what an order makes of the scores.",
 )  # fmt: skip
 @click.option(
@@ -255,9 +255,9 @@ def swap(
     hangs and wrong answers are rows of the result. Exit code 1 says that an answer was refuted.
     """
     from formulations.problems.ranking import RankTwoAssignment
-    from formulations.problems.relevance_ranking import PatternRanking
+    from formulations.problems.relevance_ranking import RelevanceRanking
     from formulations.problems.simplex_qp import GroupedSimplexQP
-    from formulations.solvers import named
+    from formulations.solvers import get_solver
     from formulations.solvers.solver import suits
     from rankopt.data import load_sample
     from rankopt.experiments.isolation import Limits, method_spec
@@ -265,7 +265,7 @@ def swap(
     from rankopt.experiments.rows import Outcome
     from rankopt.experiments.solver_swap import ARGMAX, MASTERS, METHODS, SolverSwap
     from rankopt.measures.notation import parse
-    from rankopt.measures.positional import Positional
+    from rankopt.measures.positional import PositionalMeasure
     from rankopt.optimize import METHODS as KNOWN
     from rankopt.rankers import LargeMarginRanker
 
@@ -276,13 +276,13 @@ def swap(
     sys.path.append(os.getcwd())  # where a solver of the caller's own may stand
     seconds = 3.0 if time_limit is None else time_limit
     limits = Limits(
-        problem=time_limit or 10.0, tape=seconds, training=seconds * 2 / 3, memory=int(memory_limit * 2**30)
+        problem=time_limit or 10.0, tape=seconds, training_time=seconds * 2 / 3, memory=int(memory_limit * 2**30)
     )
     usual = {method_spec(one): one for one in METHODS}
     what: Any
     usual_argmax: Any = ARGMAX
     usual_masters: Any = MASTERS
-    before: list[Row] = []
+    before: list[BenchmarkRow] = []
     stated = baseline is not None or are_problems(data)
     if baseline is not None:
         from rankopt.experiments.regression import baseline_solvers, read_baseline
@@ -303,19 +303,19 @@ def swap(
     else:
         what = queries_at(data[0], unjudged=unjudged) if data else load_sample("les-miserables")
     features = what.n_features if data and not stated else None
-    ranker = LargeMarginRanker(measure, map=cast("MapName", map_), bound=cast("BoundName", bound), lam=lam)
-    inner = map_ == "positional" and isinstance(parse(measure), Positional)
-    forms = forms_of(what, "argmax") if stated else {RankTwoAssignment if inner else PatternRanking}
+    ranker = LargeMarginRanker(measure, feature_map=cast("MapName", map_), bound=cast("BoundName", bound), lam=lam)
+    inner = map_ == "positional" and isinstance(parse(measure), PositionalMeasure)
+    forms = forms_of(what, "argmax") if stated else {RankTwoAssignment if inner else RelevanceRanking}
     planes = forms_of(what, "master") if stated else {GroupedSimplexQP}
     if not stated:
-        usual_argmax = [one for one in ARGMAX if suits(named(str(one)), *forms)]
+        usual_argmax = [one for one in ARGMAX if suits(get_solver(str(one)), *forms)]
     experiment = SolverSwap(
         what,
         argmax=_chosen(argmax, usual_argmax, lambda: all_of(forms)),
         masters=_chosen(master, usual_masters, lambda: all_of(planes)),
         methods=[usual.get(name, name) for name in _chosen(method, usual, lambda: dict.fromkeys([*usual, *KNOWN]))],
         ranker=ranker,
-        held_out=None if test_file is None else queries_at(test_file, unjudged=unjudged, n_features=features),
+        test=None if test_file is None else queries_at(test_file, unjudged=unjudged, n_features=features),
         limits=limits,
         **options,
     )
@@ -400,5 +400,5 @@ def show_changes(found: Sequence[Changed], tolerance: float) -> None:
     )
 
 
-def _versions(rows: Iterable[Row]) -> str:
+def _versions(rows: Iterable[BenchmarkRow]) -> str:
     return ", ".join(sorted({row.version for row in rows if row.version}))

@@ -9,7 +9,7 @@ import click
 from rankopt.commands.input_output import as_json, json_option, table
 
 if TYPE_CHECKING:
-    from rankopt.experiments.traces import RecordedProblem, Tape
+    from rankopt.experiments.traces import ProblemTrace, RecordedProblem
 
 
 SHOWN = 40
@@ -27,13 +27,13 @@ def trace(action: str, file: str, solve: bool, json_: bool) -> None:
     A trace holds problems, and of each a value that is attained and a bound that is proven, by the word of who recorded
     it. Exit code 1: --solve found one of these claims false.
     """
-    from rankopt.experiments.traces import Tape
+    from rankopt.experiments.traces import ProblemTrace
 
     if action != "inspect":
         raise click.UsageError(
             f"the action must be inspect; got {action[:40]!r}; write rankopt trace inspect {file[:80]}"
         )
-    kept = Tape.load(file)
+    kept = ProblemTrace.load(file)
     false = _false_claims(kept) if solve else {}
     if json_:
         problems = [_record(taped, false) for taped in kept.problems]
@@ -42,7 +42,7 @@ def trace(action: str, file: str, solve: bool, json_: bool) -> None:
     else:
         click.secho(f"{kept.name}: {len(kept.problems)} problems, kind {kept.kind}", bold=True)
         lines = [_line(_record(taped, false)) for taped in kept.problems[:SHOWN]]
-        table(["problem", "form", "extent", "value", "gap known", "claim"], lines)
+        table(["problem", "form", "shape_text", "value", "gap known", "claim"], lines)
         if len(kept.problems) > SHOWN:
             click.echo(f"the first {SHOWN} of {len(kept.problems)}; --json has all")
         click.echo(f"{len(false)} claims are false" if solve else "claims are the recorder's; --solve checks them")
@@ -50,13 +50,13 @@ def trace(action: str, file: str, solve: bool, json_: bool) -> None:
         raise click.exceptions.Exit(1)
 
 
-def _false_claims(kept: Tape) -> dict[str, str]:
+def _false_claims(kept: ProblemTrace) -> dict[str, str]:
     """Problem → why what the tape says of it cannot be."""
     false: dict[str, str] = {}
-    for taped, again in zip(kept.problems, kept.judged_again().problems, strict=True):
+    for taped, again in zip(kept.problems, kept.reevaluate().problems, strict=True):
         if taped.known is None or again.known is None:
             continue
-        sign = 1.0 if taped.form.maximises else -1.0
+        sign = 1.0 if taped.form.is_maximization else -1.0
         slack = 1e-9 * (taped.form.scale or 1.0)
         value, bound = (sign * part for part in taped.known)
         proven = [sign * part for part in again.known]
@@ -71,7 +71,8 @@ def _record(taped: RecordedProblem, false: dict[str, str]) -> dict[str, Any]:
     value, bound = taped.known or (None, None)
     gap = None if value is None or bound is None else abs(bound - value) / (taped.form.scale or 1.0)
     return {
-        "problem": taped.name, "step": taped.step, "form": type(taped.form).__name__, "extent": taped.form.extent,
+        "problem": taped.name, "step": taped.step, "form": type(taped.form).__name__,
+        "shape_text": taped.form.shape_text,
         "value": value, "bound": bound, "gap": gap, "claim": false.get(taped.name, ""),
     }  # fmt: skip
 
@@ -79,4 +80,4 @@ def _record(taped: RecordedProblem, false: dict[str, str]) -> dict[str, Any]:
 def _line(record: dict[str, Any]) -> list[str]:
     value, gap = record["value"], record["gap"]
     shown = ["-" if value is None else f"{value:.9g}", "-" if gap is None else f"{gap:.0e}"]
-    return [record["problem"], record["form"], record["extent"], *shown, record["claim"] or "-"]
+    return [record["problem"], record["form"], record["shape_text"], *shown, record["claim"] or "-"]

@@ -66,8 +66,8 @@ def train(
             raise click.UsageError(f"several {option} need --validate FILE to choose on")
     if "lam" in parameters and not tried["lam"]:
         tried["lam"] = (parameters["lam"].default,)
-    if len(tried["decay"]) == 1:
-        (options["decay"],) = tried.pop("decay")
+    if len(tried["position_weights"]) == 1:
+        (options["position_weights"],) = tried.pop("position_weights")
     options.setdefault("measure", parameters["measure"].default)
     files = (
         os.path.abspath(train_file),
@@ -75,7 +75,13 @@ def train(
         None if validate is None else os.path.abspath(validate),
     )
     training = Training(
-        *files, tried["lam"], unjudged, 10.0 if every is None else every, options, tried.get("decay", ()), ranker
+        *files,
+        tried["lam"],
+        unjudged,
+        10.0 if every is None else every,
+        options,
+        tried.get("position_weights", ()),
+        ranker,
     )
     training.run(json_, None if checkpoint is None else Path(checkpoint), report)
 

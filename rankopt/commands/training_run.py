@@ -17,7 +17,7 @@ import click
 
 from rankopt.commands.input_output import as_given, as_json, queries_at, table, write_report
 from rankopt.commands.options import RANKERS, TRIED, estimator_class, options_of, parameters_of
-from rankopt.errors import BelowStart, Interrupted, OptionError
+from rankopt.errors import OptionError, TrainingInterrupted, WorseThanInitWarning
 from rankopt.rankers import STRENGTHS
 
 if TYPE_CHECKING:
@@ -111,10 +111,10 @@ def results_of(ranker: Any) -> dict[str, Any]:
     found |= {name: getattr(ranker, of) for name, of in SIZES.items() if hasattr(ranker, of)}
     if getattr(ranker, "penalty", None) == "l1":
         found["features"] = int(ranker.get_support().sum())
-    if hasattr(getattr(ranker, "trees_", None), "__len__"):
-        found["models"] = len(ranker.trees_)
-    if hasattr(ranker, "weights_"):
-        found["trees"] = int(ranker.weights_.size)
+    if hasattr(getattr(ranker, "estimators_", None), "__len__"):
+        found["models"] = len(ranker.estimators_)
+    if hasattr(ranker, "estimator_weights_"):
+        found["trees"] = int(ranker.estimator_weights_.size)
     if hasattr(ranker, "classes_"):
         found["grades"] = ranker.classes_.tolist()
     return found
@@ -181,7 +181,7 @@ class Training:
     unjudged: float | None
     every: float
     options: dict[str, Any]
-    decay: tuple[str, ...] = ()
+    position_weights: tuple[str, ...] = ()
     ranker: str = "margin"
 
     @classmethod
@@ -199,7 +199,9 @@ class Training:
             if len(content) > LIMIT:
                 raise ValueError(f"it has more than {LIMIT} bytes")
             known = json.loads(content)
-            training = cls(**{**known, "lam": tuple(known["lam"]), "decay": tuple(known.get("decay", ()))})
+            training = cls(
+                **{**known, "lam": tuple(known["lam"]), "position_weights": tuple(known.get("position_weights", ()))}
+            )
             training._check()
         except (ValueError, TypeError, KeyError, RecursionError) as error:
             told = f"{folder / MANIFEST} is not what `rankopt train` writes ({error}); begin anew in another folder"
@@ -221,7 +223,9 @@ class Training:
         for number in (*numbers, self.every, 0.0 if self.unjudged is None else self.unjudged):
             if isinstance(number, bool) or not isinstance(number, int | float) or not abs(number) < math.inf:
                 raise ValueError(f"{str(number)[:80]!r} is no number")
-        if not all(isinstance(decay, str) for decay in self.decay) or (self.decay and "decay" not in parameters):
+        if not all(isinstance(decay, str) for decay in self.position_weights) or (
+            self.position_weights and "position_weights" not in parameters
+        ):
             raise ValueError("decay is not a list of position weights, or the ranker has no position weights")
         if not isinstance(self.options, dict) or "measure" not in self.options:
             raise ValueError("options name no measure")
@@ -262,7 +266,7 @@ class Training:
         if self.validate is not None:
             validation = queries_at(self.validate, unjudged=self.unjudged, n_features=queries.n_features)
         rows, best, interrupted = [], None, False
-        for number, (decay, value) in enumerate(product(self.decay or (None,), self.lam or (None,))):
+        for number, (decay, value) in enumerate(product(self.position_weights or (None,), self.lam or (None,))):
             kept = None if checkpoint is None else checkpoint / f"lam{number}"
             if kept is not None and kept.is_symlink():
                 raise OptionError(f"{kept} is a link; a training keeps its checkpoints in folders of its own")
@@ -326,15 +330,16 @@ class Training:
         """The ranker, not fitted."""
         options = {**self.options, **more}
         if self.ranker == "direct":
-            from rankopt.rankers import Random
+            from rankopt.rankers import RandomDirections
 
             powell, drawn = options.pop("powell", False), options.pop("n_random_directions", 0)
-            more_directions = [*(["powell"] if powell else []), *([Random(drawn)] if drawn else [])]
+            more_directions = [*(["powell"] if powell else []), *([RandomDirections(drawn)] if drawn else [])]
             options["directions"] = ("coordinates", *more_directions)
         return estimator_class(RANKERS[self.ranker])(**options)
 
     def _fitted(
-        self, queries: Queries, validation: Queries | None, lam: float | str | None, decay: str | None, verbose: bool,
+        self, queries: Queries, validation: Queries | None, lam: float | str | None, position_weights: str | None,
+        verbose: bool,
         folder: Path | None,
     ) -> tuple[Any, dict[str, Any], bool]:  # fmt: skip
         """The ranker fitted with this λ and these position weights, its row of the report, and whether it was
@@ -343,7 +348,9 @@ class Training:
 
         from rankopt.rankers import Checkpoint
 
-        more: dict[str, Any] = {name: value for name, value in (("lam", lam), ("decay", decay)) if value is not None}
+        more: dict[str, Any] = {
+            name: value for name, value in (("lam", lam), ("position_weights", position_weights)) if value is not None
+        }
         ranker = self._made(**more)
         if "verbose" in ranker._get_param_names():
             ranker.verbose = int(verbose)
@@ -354,14 +361,14 @@ class Training:
             warnings.simplefilter("always")  # the report says how each run stopped
             try:
                 ranker.fit(queries, eval_set=validation)
-            except Interrupted:
+            except TrainingInterrupted:
                 interrupted = True
         more |= {} if lam is None else {"lam": getattr(ranker, "lam_", lam)}
         row = {
             **more,
             **results_of(ranker),
-            "below_start": any(issubclass(one.category, BelowStart) for one in caught),
+            "below_start": any(issubclass(one.category, WorseThanInitWarning) for one in caught),
             "seconds": perf_counter() - began,
-            "validation": getattr(ranker, "eval_score_", None),
+            "validation": getattr(ranker, "best_score_", None),
         }
         return ranker, row, interrupted

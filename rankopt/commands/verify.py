@@ -18,7 +18,7 @@ from rankopt.commands.input_output import as_given, as_json, json_option, report
 
 if TYPE_CHECKING:
     from formulations.integrality import Proof, Undecided, Witness
-    from formulations.solving.sensitivity import PriceCurve, Side
+    from formulations.solving.sensitivity import SensitivityCurve, Side
 
 FORM = "NAME=LOW:HIGH[:STEP][:SIDE]"
 
@@ -49,12 +49,12 @@ class SweepOption:
         return cls(text, found["name"], limits, side)
 
 
-def swept_by(problem: Any, sweeps: tuple[str, ...], profit: Any = None) -> list[PriceCurve]:
+def swept_by(problem: Any, sweeps: tuple[str, ...], profit: Any = None) -> list[SensitivityCurve]:
     """The curve of each constraint. Raises a usage error for what cannot be swept,
-    `Infeasible` for a set that is empty at all limits."""
+    `InfeasibleError` for a set that is empty at all limits."""
     from formulations.constraints.constrained_ranking import ConstrainedRanking
-    from formulations.errors import InvalidProblem
-    from formulations.solving.sensitivity import price_of
+    from formulations.errors import InvalidProblemError
+    from formulations.solving.sensitivity import sensitivity
 
     read = [SweepOption.read(text) for text in sweeps]
     if read and profit is None and not isinstance(problem, ConstrainedRanking):
@@ -62,8 +62,8 @@ def swept_by(problem: Any, sweeps: tuple[str, ...], profit: Any = None) -> list[
     swept = []
     for one in read:
         try:
-            swept.append(price_of(problem, one.name, one.limits, profit=profit, side=one.side))
-        except InvalidProblem as error:
+            swept.append(sensitivity(problem, one.name, one.limits, profit=profit, side=one.side))
+        except InvalidProblemError as error:
             raise click.UsageError(f"--sensitivity {one.text!r}: {_as_written(error)}") from None
     return swept
 
@@ -122,18 +122,18 @@ def verify(file: str, effort: int, seed: int, sweeps: tuple[str, ...], report: s
 
     from formulations.constraints.constrained_ranking import ConstrainedRanking, PenalizedRanking
     from formulations.constraints.ranking_set import RankingSet
-    from formulations.errors import Infeasible
-    from formulations.integrality import confirm, verify_integrality
-    from formulations.io.toml_file import read_solver, read_statement
+    from formulations.errors import InfeasibleError
+    from formulations.integrality import check_evidence, verify_integrality
+    from formulations.io.toml_file import read_ranking_set, read_solver
     from formulations.solving.integrality_gap import integrality_gap
     from formulations.solving.solve import solve
 
     try:
-        problem = read_statement(file)
+        problem = read_ranking_set(file)
         admissible = problem.admissible if isinstance(problem, ConstrainedRanking) else problem
         if isinstance(admissible, RankingSet):
             admissible.check_nonempty()
-    except Infeasible:
+    except InfeasibleError:
         _say_empty(file, sweeps, json_)
         raise
     if isinstance(admissible, RankingSet):
@@ -143,8 +143,8 @@ def verify(file: str, effort: int, seed: int, sweeps: tuple[str, ...], report: s
         rows, columns = np.shape(admissible)
         stated = f"matrix of {rows} rows × {columns} columns"
     swept = swept_by(problem, sweeps)
-    found = verify_integrality(problem, seed=seed, effort=effort)
-    confirm(problem, found)
+    found = verify_integrality(problem, seed=seed, max_effort=effort)
+    check_evidence(problem, found)
     solver = read_solver(file)
     gap = integrality_gap(problem, solver or "highs") if isinstance(problem, ConstrainedRanking) else None
     if not json_:
@@ -195,12 +195,12 @@ def _say(stated: str, found: Proof | Witness | Undecided, gap: Any) -> None:
 
 def _say_empty(file: str, sweeps: tuple[str, ...], json_: bool) -> None:
     """Of an empty set what other limits cost, where asked and where one of them holds, and the least broken ranking."""
-    from formulations.errors import FormulationError, Infeasible
+    from formulations.errors import FormulationError, InfeasibleError
     from formulations.io.toml_file import read_set
 
     admissible, profit = read_set(file)
     swept: list[Any] = []
-    with suppress(Infeasible):
+    with suppress(InfeasibleError):
         swept = swept_by(admissible, sweeps, profit)
     least: Any = None
     try:
@@ -217,7 +217,7 @@ def _say_empty(file: str, sweeps: tuple[str, ...], json_: bool) -> None:
         click.echo(str(line))
 
 
-def _columns(swept: PriceCurve) -> dict[str, Any]:
+def _columns(swept: SensitivityCurve) -> dict[str, Any]:
     """A curve as JSON."""
     fields = {name: getattr(swept, name).tolist() for name in ("limits", "value", "bound", "relaxed", "price", "whole")}
     return {"name": swept.name, **fields}
@@ -227,12 +227,12 @@ def _advised(admissible: Any, found: Any) -> list[str]:
     """Changes that make a refuted set integral, each tried and proved."""
     from formulations.constraints.ranking_set import RankingSet
     from formulations.integrality import Witness
-    from formulations.solving.suggested_changes import advice
+    from formulations.solving.suggested_changes import suggest_changes
 
     if not isinstance(found, Witness) or not isinstance(admissible, RankingSet):
         return []
     began = perf_counter()
-    told = [f"Advice: {one}" for one in advice(admissible, found, seconds=LOOKED)[:ADVISED]]
+    told = [f"Advice: {one}" for one in suggest_changes(admissible, found, seconds=LOOKED)[:ADVISED]]
     if perf_counter() - began > LOOKED:
         told.append(f"Advice was looked for during {LOOKED:g} s; formulations.advice looks to the end")
     if admissible.soft_constraints and not told:

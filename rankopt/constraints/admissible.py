@@ -22,7 +22,7 @@ from formulations.constraints.constraint import whole_number
 from formulations.constraints.language import ConstraintMethods, ConstraintSpec
 from formulations.constraints.ranking_set import RankingSet
 from formulations.constraints.repair import Repair
-from formulations.errors import Infeasible, InvalidProblem
+from formulations.errors import InfeasibleError, InvalidProblemError
 from rankopt.constraints.specs import (
     Attributes,
     apply_spec,
@@ -40,7 +40,7 @@ from rankopt.errors import DataError, OptionError
 
 if TYPE_CHECKING:
     from formulations.solvers.solver import Solver
-    from formulations.solving.sensitivity import PriceCurve, Side
+    from formulations.solving.sensitivity import SensitivityCurve, Side
     from rankopt.data.canonical_order import Arrangement
     from rankopt.data.queries import Queries
 
@@ -101,7 +101,7 @@ class Admissible(ConstraintMethods[Selector, str]):
         """Each selection of documents of the list `precedes` the next."""
         try:
             return super().precedence_chain(documents, name=name)
-        except InvalidProblem as error:
+        except InvalidProblemError as error:
             raise OptionError(str(error)) from None
 
     def penalized(self, constraint: str, *, penalty: float) -> Admissible:
@@ -141,7 +141,7 @@ class Admissible(ConstraintMethods[Selector, str]):
         """The set of one query: n documents with these attributes, (n,) each.
 
         Raises DataError for an attribute that is missing or of another length, OptionError for an invalid n,
-        `formulations.errors.Infeasible` naming the conflict if no ranking is admissible.
+        `formulations.errors.InfeasibleError` naming the conflict if no ranking is admissible.
         """
         found, n = self._read(attributes, n)
         filled = min(self.k, n)
@@ -169,7 +169,7 @@ class Admissible(ConstraintMethods[Selector, str]):
             own = {name: queries.attributes[name][start:stop] for name in self.attributes}
             try:
                 sets.append(self.for_query(own, int(stop - start)))
-            except Infeasible as error:
+            except InfeasibleError as error:
                 raise infeasible_error(self, query, error) from error
         return tuple(sets)
 
@@ -199,7 +199,7 @@ class Admissible(ConstraintMethods[Selector, str]):
         own = {name: penalty for name, penalty in named.items() if name not in absent}
         return whole.repair({**spread, **own})
 
-    def price_of(
+    def sensitivity(
         self,
         constraint: str,
         limits: Iterable[float],
@@ -209,7 +209,7 @@ class Admissible(ConstraintMethods[Selector, str]):
         weights: Callable[[int, int], NDArray[np.float64]] | None = None,
         side: Side | None = None,
         solver: Solver | str = "auto",
-    ) -> PriceCurve:
+    ) -> SensitivityCurve:
         """The best Σ_i c_i s_π(i) of each query at each limit of a constraint, with dual bounds, and the mean.
 
         Parameters
@@ -232,7 +232,7 @@ class Admissible(ConstraintMethods[Selector, str]):
 
         own = np.asarray(scores, dtype=np.float64)
         if own.shape == (queries.offsets[-1],):
-            own = own[queries.row_order]
+            own = own[queries.input_order]
         made = weights or (lambda k, n: 1.0 / np.log2(np.arange(2.0, k + 2.0)))
         return price_of_rule(self, constraint, limits, queries, own, made, side, solver)
 
@@ -242,7 +242,7 @@ class Admissible(ConstraintMethods[Selector, str]):
         given: Any = attributes
         try:
             n = whole_number("n", n)
-        except InvalidProblem as error:
+        except InvalidProblemError as error:
             raise OptionError(str(error)) from None
         found: dict[str, NDArray[Any]] = {}
         for name in self.attributes:
@@ -258,7 +258,7 @@ class Admissible(ConstraintMethods[Selector, str]):
 
 
 def infeasible_error(
-    admissible: Admissible, query: Hashable, error: Infeasible, who: str = "query", what: str = "document"
+    admissible: Admissible, query: Hashable, error: InfeasibleError, who: str = "query", what: str = "document"
 ) -> DataError:
     """The error for a query that has no admissible ranking of documents, or a user who has none of items."""
     cure = ""

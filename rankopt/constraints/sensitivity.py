@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from formulations.constraints.constraint import Constraint
 from formulations.constraints.language import ConstraintSpec
 from formulations.constraints.ranking_set import RankingSet
-from formulations.errors import Infeasible, InvalidProblem
+from formulations.errors import InfeasibleError, InvalidProblemError
 from formulations.gallery.assignments import constrained_ranking
-from formulations.solving.sensitivity import PriceCurve, Side, price_of, read_limits
+from formulations.solving.sensitivity import SensitivityCurve, Side, read_limits, sensitivity
 from formulations.solving.solve import solve
 from rankopt.constraints.specs import label, resolve
 from rankopt.errors import DataError, OptionError
@@ -36,7 +36,7 @@ def price_of_rule(
     weights: Callable[[int, int], Floats],
     side: Side | None = None,
     solver: Any = "auto",
-) -> PriceCurve:
+) -> SensitivityCurve:
     """The curve of Σ_i c_i s_π(i) for each query, scores (N,) in the order of the rows of `queries`, c = weights(k, n).
 
     A query is asked for no more documents than the rule has positions in it; under on_infeasible="truncate" its
@@ -58,7 +58,7 @@ def price_of_rule(
     admissible.validate(queries.attributes)
     try:
         asked = read_limits(limits)
-    except InvalidProblem as error:
+    except InvalidProblemError as error:
         raise OptionError(str(error)) from None
     others = [one for one in specs if one is not rule]
     first = replace(admissible, specs=(rule, *others))  # so that no rule of the same name has its name
@@ -70,7 +70,7 @@ def price_of_rule(
         for start, stop in pairwise(queries.offsets.tolist())
     ]  # fmt: skip
     name = next((curve.name for curve in found if curve is not None and curve.name != constraint), constraint)
-    return PriceCurve.from_curves(name, asked, found)
+    return SensitivityCurve.from_curves(name, asked, found)
 
 
 SIDES = {"at_most": "at most", "at_least": "at least", "exactly": "exactly"}
@@ -113,7 +113,7 @@ def _curve(
     asked: Floats,
     side: Side | None,
     solver: Any,
-) -> PriceCurve | None:
+) -> SensitivityCurve | None:
     """The curve of one query; None where it has no ranking at any limit."""
     n = scores.size
     try:
@@ -126,13 +126,15 @@ def _curve(
         every = _every(one)
         if held is not None and any(part.name == held and part.rows for part in every):
             reach = one.positions if rule.positions is None else sum(at < one.positions for at in rule.positions)
-            found = price_of(one, held, np.minimum(asked, reach), profit=profit, side=side, solver=solver)
+            found = sensitivity(one, held, np.minimum(asked, reach), profit=profit, side=side, solver=solver)
             return replace(found, limits=asked, name=constraint + found.name.removeprefix(held))
         solution = solve(constrained_ranking(profit, one), solver)
-    except Infeasible:
+    except InfeasibleError:
         return None
     best, bound = np.full(asked.size, solution.value), np.full(asked.size, solution.bound)
-    return PriceCurve(constraint, asked, best, bound, bound, np.zeros(asked.size), np.ones(asked.size, dtype=bool))
+    return SensitivityCurve(
+        constraint, asked, best, bound, bound, np.zeros(asked.size), np.ones(asked.size, dtype=bool)
+    )
 
 
 def _every(one: RankingSet) -> list[Constraint]:

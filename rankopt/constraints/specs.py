@@ -14,7 +14,7 @@ from formulations.constraints.kinds import KINDS, parameters, rounded_share
 from formulations.constraints.language import ConstraintSpec
 from formulations.constraints.ranking_set import RankingSet
 from formulations.constraints.rows import valid_penalty
-from formulations.errors import InvalidProblem
+from formulations.errors import InvalidProblemError
 from rankopt.errors import DataError, OptionError
 
 Attributes: TypeAlias = Mapping[str, NDArray[Any]]
@@ -188,7 +188,7 @@ def validated(spec: ConstraintSpec, k: int) -> ConstraintSpec:
         if isinstance(where.get("share"), tuple):
             where["share"] = dict(where["share"])
         KINDS[kind]((last + 1, 1), *plain, **where)
-    except InvalidProblem as error:
+    except InvalidProblemError as error:
         raise OptionError(str(error)) from None
     except TypeError as error:
         raise OptionError(

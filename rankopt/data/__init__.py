@@ -16,9 +16,9 @@ if TYPE_CHECKING:  # the table is text: this tells a type checker what the names
     from rankopt.data.samples import SAMPLES as SAMPLES
     from rankopt.data.samples import Sample as Sample
     from rankopt.data.samples import load_sample as load_sample
-    from rankopt.data.stored_folder import open_stored as open_stored
-    from rankopt.data.stored_folder import store as store
-    from rankopt.data.stored_folder import verify_stored as verify_stored
+    from rankopt.data.stored_folder import open_queries as open_queries
+    from rankopt.data.stored_folder import save_queries as save_queries
+    from rankopt.data.stored_folder import verify_queries as verify_queries
     from rankopt.data.svmlight.reader import read_svmlight as read_svmlight
     from rankopt.data.svmlight.reader import read_svmlight_blocks as read_svmlight_blocks
     from rankopt.data.svmlight.reader import write_svmlight as write_svmlight
@@ -32,13 +32,13 @@ PARTS = {
     "concatenate": "rankopt.data.queries:concatenate",
     "load_sample": "rankopt.data.samples:load_sample",
     "normalise": "rankopt.data.normalisation:normalise",
-    "open_stored": "rankopt.data.stored_folder:open_stored",
+    "open_queries": "rankopt.data.stored_folder:open_queries",
     "read_attributes": "rankopt.data.attributes:read_attributes",
     "read_svmlight": "rankopt.data.svmlight.reader:read_svmlight",
     "read_svmlight_blocks": "rankopt.data.svmlight.reader:read_svmlight_blocks",
     "read_table": "rankopt.data.tables:read_table",
-    "store": "rankopt.data.stored_folder:store",
-    "verify_stored": "rankopt.data.stored_folder:verify_stored",
+    "save_queries": "rankopt.data.stored_folder:save_queries",
+    "verify_queries": "rankopt.data.stored_folder:verify_queries",
     "write_svmlight": "rankopt.data.svmlight.reader:write_svmlight",
 }
 """Everything here, `name: "module:object"`."""

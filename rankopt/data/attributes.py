@@ -67,7 +67,7 @@ def read_attributes(path: str | PathLike[str], queries: Queries, *, columns: lis
             f"({len(found) - len(complete)} lack them): add a line."
         )
     added = {name: _typed([values[c] for values in complete]) for c, name in enumerate(names)}
-    return queries.with_(attributes={**queries.attributes, **added})
+    return queries.replace(attributes={**queries.attributes, **added})
 
 
 def _table(file: str, columns: list[str] | None) -> tuple[list[str], Iterator[tuple[int, Key, list[str]]]]:

@@ -37,7 +37,7 @@ Ints = NDArray[np.int64]
 
 def normalise(queries: Queries, method: str = "zscore") -> Queries:
     """The same queries with features normalised within each. Raises as `normalised_rows` does."""
-    return queries.with_(features=normalised_rows(queries.features, queries.offsets, method))
+    return queries.replace(features=normalised_rows(queries.features, queries.offsets, method))
 
 
 def normalised_rows(features: Features, offsets: Ints, method: str) -> Features:

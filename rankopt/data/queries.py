@@ -136,16 +136,16 @@ class Queries(CompactReprMixin):
     * `document_ids`: N hashables, or None
     * `attributes`: name -> (N,) array, one value a document (site, author, genre, group)
     * `feature_names`: d strings, or None
-    * `row_order` (N,) int64: the row that each document was in the caller's data (as they stand, if not given)
+    * `input_order` (N,) int64: the row that each document was in the caller's data (as they stand, if not given)
 
     `Queries.from_arrays` groups rows that come in any order. Here everything is grouped already. Raises DataError for
-    parts that do not fit together, for values that are not finite and for negative grades. unread: features are not
+    parts that do not fit together, for values that are not finite and for negative grades. lazy: features are not
     read now, but by `check_features` when a ranker first wants them.
 
     >>> queries = Queries.from_arrays([[0.5, 1], [2, 0], [3, 1]], [0, 2, 1], qid=["b", "a", "b"])
     >>> queries
     Queries(2 queries, 3 documents (1 to 2 a query), 2 features float64, grades 0: 1, 1: 1, 2: 1)
-    >>> queries.row_order, queries.to_caller(queries.relevance)
+    >>> queries.row_order, queries.to_input_order(queries.relevance)
     (array([0, 2, 1]), array([0., 2., 1.]))
     """
 
@@ -156,8 +156,8 @@ class Queries(CompactReprMixin):
     document_ids: tuple[Hashable, ...] | None = None
     attributes: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     feature_names: tuple[str, ...] | None = None
-    row_order: Ints = field(default_factory=lambda: np.arange(0))
-    unread: InitVar[bool] = False
+    input_order: Ints = field(default_factory=lambda: np.arange(0))
+    lazy: InitVar[bool] = False
     _unread: bool = field(default=False, init=False, repr=False)
 
     @classmethod
@@ -204,10 +204,10 @@ class Queries(CompactReprMixin):
             document_ids=None if documents is None else picked(documents, rows),
             attributes={name: column(v, n, name)[rows] for name, v in (attributes or {}).items()},
             feature_names=None if feature_names is None else tuple(feature_names),
-            row_order=rows,
+            input_order=rows,
         )
 
-    def __post_init__(self, unread: bool) -> None:
+    def __post_init__(self, lazy: bool) -> None:
         features = as_features(self.features)
         n, d = features.shape
         if n == 0 or d == 0:
@@ -219,8 +219,8 @@ class Queries(CompactReprMixin):
         ids = tuple(self.query_ids) or tuple(range(m))
         if len(ids) != m or len(set(ids)) != m:
             raise DataError(f"query_ids has {len(set(ids))} distinct ids but there are {m} queries; give each its own.")
-        rows = self.row_order if len(self.row_order) else np.arange(n)
-        rows = np.ascontiguousarray(column(rows, n, "row_order"), dtype=np.int64)
+        rows = self.input_order if len(self.input_order) else np.arange(n)
+        rows = np.ascontiguousarray(column(rows, n, "input_order"), dtype=np.int64)
         names = None if self.feature_names is None else tuple(map(str, self.feature_names))
         if names is not None and len(names) != d:
             raise DataError(f"feature_names has {len(names)} names but there are {d} features; name each one.")
@@ -233,15 +233,15 @@ class Queries(CompactReprMixin):
             "query_ids": ids,
             "document_ids": documents,
             "feature_names": names,
-            "row_order": frozen(rows),
+            "input_order": frozen(rows),
             "attributes": MappingProxyType({k: frozen(column(v, n, k)) for k, v in self.attributes.items()}),
         }
         if self.relevance is not None:
             settled["relevance"] = frozen(column(self.relevance, n, "relevance", np.float64))
         for name, value in settled.items():
             object.__setattr__(self, name, value)
-        object.__setattr__(self, "_unread", unread)
-        self._check_values(None if unread else features)
+        object.__setattr__(self, "_unread", lazy)
+        self._check_values(None if lazy else features)
 
     def __len__(self) -> int:
         """The number m of queries."""
@@ -268,12 +268,12 @@ class Queries(CompactReprMixin):
         """Which query holds a (grouped) row."""
         return int(np.searchsorted(self.offsets, row, side="right")) - 1
 
-    def to_caller(self, values: Any) -> NDArray[Any]:
+    def to_input_order(self, values: Any) -> NDArray[Any]:
         """Values (N, ...) of the grouped rows, in the order of the caller's rows (those that were not dropped)."""
         array = np.asarray(values)
         if array.shape[:1] != (self.n_documents,):
             raise DataError(f"values have shape {array.shape} but there are {self.n_documents} documents.")
-        return array[np.argsort(self.row_order, kind="stable")]
+        return array[np.argsort(self.input_order, kind="stable")]
 
     def select(self, indices: Any) -> "Queries":
         """The queries of these positions, in this order: distinct integers, a mask (m,) or a slice."""
@@ -297,13 +297,13 @@ class Queries(CompactReprMixin):
             document_ids=None if self.document_ids is None else picked(self.document_ids, rows),
             attributes={name: values[rows] for name, values in self.attributes.items()},
             feature_names=self.feature_names,
-            row_order=self.row_order[rows],
+            input_order=self.input_order[rows],
         )
 
-    def with_(self, **changes: Any) -> "Queries":
+    def replace(self, **changes: Any) -> "Queries":
         """The same queries with some fields replaced; arrays are in the grouped order, as the fields are."""
         kept = "features" not in changes  # what has been looked at is not looked at again
-        made = replace(self, **changes, unread=kept)
+        made = replace(self, **changes, lazy=kept)
         object.__setattr__(made, "_unread", kept and self._unread)
         return made
 
@@ -324,7 +324,7 @@ class Queries(CompactReprMixin):
     def _place(self, row: int) -> str:
         """Where a (grouped) row comes from: the caller's row, its query and document."""
         document = "" if self.document_ids is None else f", document {self.document_ids[row]!r}"
-        return f"Row {self.row_order[row]}, query {self.query_ids[self.query_of(row)]!r}{document}"
+        return f"Row {self.input_order[row]}, query {self.query_ids[self.query_of(row)]!r}{document}"
 
 
 def concatenate(parts: Sequence[Queries]) -> Queries:
@@ -342,7 +342,7 @@ def concatenate(parts: Sequence[Queries]) -> Queries:
     documents: list[Hashable] = []
     for part in parts:
         documents += part.document_ids if part.document_ids is not None else [None] * part.n_documents
-    ranks = [np.argsort(np.argsort(part.row_order)) for part in parts]  # dropped rows leave no gaps
+    ranks = [np.argsort(np.argsort(part.input_order)) for part in parts]  # dropped rows leave no gaps
     return Queries(
         features=_stacked([part.features for part in parts]),
         offsets=np.concatenate([[0], *(part.offsets[1:] + shift for part, shift in zip(parts, shifts, strict=False))]),
@@ -351,7 +351,7 @@ def concatenate(parts: Sequence[Queries]) -> Queries:
         document_ids=tuple(documents) if any(part.document_ids is not None for part in parts) else None,
         attributes={k: np.concatenate([part.attributes[k] for part in parts]) for k in parts[0].attributes},
         feature_names=next((part.feature_names for part in parts if part.feature_names is not None), None),
-        row_order=np.concatenate([rank + shift for rank, shift in zip(ranks, shifts, strict=False)]),
+        input_order=np.concatenate([rank + shift for rank, shift in zip(ranks, shifts, strict=False)]),
     )
 
 

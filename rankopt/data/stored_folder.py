@@ -5,7 +5,7 @@ features.npy    (N, d); of sparse data the written values (nnz,), with columns.n
 offsets.npy, row_order.npy, relevance.npy, attribute0.npy, ...
 
 Opening checks sizes, types, shapes, index ranges, and the checksum of everything except features of more than 64 MiB.
-`verify_stored` (`rankopt convert --verify`) compares these too. Do not write into a folder that is in use.
+`verify_queries` (`rankopt convert --verify`) compares these too. Do not write into a folder that is in use.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class StoreWriter:
         else:
             self._append("features.npy", part.features)
         self._append("offsets.npy", part.offsets[1:] + self.documents)
-        self._append("row_order.npy", np.argsort(np.argsort(part.row_order)) + self.documents)
+        self._append("row_order.npy", np.argsort(np.argsort(part.input_order)) + self.documents)
         if part.relevance is not None:
             self._append("relevance.npy", part.relevance)
         for name, values in part.attributes.items():
@@ -192,7 +192,7 @@ def _check_alike(part: Queries, first: Queries) -> None:
         raise DataError("A part names its features differently from the first; bring them into one naming.")
 
 
-def store(parts: Queries | Iterable[Queries], folder: str | PathLike[str]) -> None:
+def save_queries(parts: Queries | Iterable[Queries], folder: str | PathLike[str]) -> None:
     """Write queries to a new folder, part after part, so that no more than one part is in memory at a time.
 
     All parts have the same features, of one type, and either all have grades or none. Raises DataError where they do
@@ -217,16 +217,16 @@ def store(parts: Queries | Iterable[Queries], folder: str | PathLike[str]) -> No
         shutil.rmtree(unfinished, ignore_errors=True)
 
 
-def open_stored(folder: str | PathLike[str]) -> Queries:
-    """The queries that `store` wrote. Features stay in their file and are mapped into memory, read-only; of sparse ones
-    the values do, and their columns are kept as numbers of 32 bits where they fit.
+def open_queries(folder: str | PathLike[str]) -> Queries:
+    """The queries that `save_queries` wrote. Features stay in their file and are mapped into memory, read-only; of
+    sparse ones the values do, and their columns are kept as numbers of 32 bits where they fit.
 
-    Raises DataError, which names the file, where the folder is not what `store` writes.
+    Raises DataError, which names the file, where the folder is not what `save_queries` writes.
     """
     return StoredFolder(Path(folder)).queries(CHEAP)
 
 
-def verify_stored(folder: str | PathLike[str]) -> tuple[str, ...]:
+def verify_queries(folder: str | PathLike[str]) -> tuple[str, ...]:
     """Open the folder and compare all files with their checksums; which files these are.
 
     Raises DataError, which names the file, where one differs or the folder cannot be opened.
@@ -272,8 +272,8 @@ class StoredFolder:
                 document_ids=said["document_ids"],
                 attributes=attributes,
                 feature_names=said["feature_names"],
-                row_order=rows,
-                unread=not is_cheap,
+                input_order=rows,
+                lazy=not is_cheap,
             )
         except DataError as error:
             raise self._damaged("", f"of what it holds: {str(error).rstrip('.')}") from error
@@ -338,7 +338,8 @@ class StoredFolder:
         file = self.path / name
         if not os.path.lexists(file):
             raise DataError(
-                f"{self.path} holds no stored queries: {name} is missing; write it by `store`, or fetch it again."
+                f"{self.path} holds no stored queries: {name} is missing; write it by `save_queries`, or fetch "
+                f"it again."
             )
         if not file.is_file():
             raise self._damaged(name, "it is no regular file")
@@ -346,7 +347,7 @@ class StoredFolder:
 
     def _damaged(self, name: str, why: str) -> DataError:
         return DataError(
-            f"{self.path / name} cannot be used because {why}. It was damaged, or not written by `store`: "
+            f"{self.path / name} cannot be used because {why}. It was damaged, or not written by `save_queries`: "
             "fetch the folder again, or store its data again."
         )
 
@@ -367,7 +368,7 @@ class StoredFolder:
 
 
 def _check_manifest(said: dict[str, Any]) -> None:
-    """Raise ValueError for fields that are missing or of other types than `store` writes."""
+    """Raise ValueError for fields that are missing or of other types than `save_queries` writes."""
     known = said.get("format"), said.get("version")
     if known != (FORMAT, VERSION):
         raise ValueError(f"it is of format and version {known!r:.80}, and this rankopt reads {(FORMAT, VERSION)}")

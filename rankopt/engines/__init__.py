@@ -12,7 +12,7 @@ from rankopt.errors import OptionError
 if TYPE_CHECKING:
     from rankopt.risk.risk import Engine
 
-__all__ = ["ENGINES", "ended", "engine_named"]
+__all__ = ["ENGINES", "ended", "get_engine"]
 
 ENGINES = {
     "dask": "rankopt.engines.dask:Dask",
@@ -21,7 +21,7 @@ ENGINES = {
 }
 
 
-def engine_named(spec: str | Engine, workers: int | None = None) -> Engine:
+def get_engine(spec: str | Engine, workers: int | None = None) -> Engine:
     """The engine of this name with so many workers (None: its own choice), or the engine object itself."""
     if not isinstance(spec, str):
         if not callable(getattr(spec, "map", None)):

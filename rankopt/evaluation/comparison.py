@@ -77,7 +77,7 @@ class Comparison(CompactReprMixin):
     """Two rankers on the same queries by one measure.
 
     difference      mean_a - mean_b, with its `interval` at the `confidence`, which is by "t" or by "bootstrap"
-    p_randomization, p_t, p_wilcoxon   two-sided; `flips` sign vectors were tried, all of them where `exact`
+    p_randomization, p_t, p_wilcoxon   two-sided; `n_permutations` sign vectors were tried, all of them where `exact`
     p               that of the `test` that was asked for
     wins, ties, losses     queries on which a is better, equal to 1e-12, worse
     differences     (n,) query by query
@@ -91,7 +91,7 @@ class Comparison(CompactReprMixin):
     interval: tuple[float, float]
     confidence: float
     p_randomization: float
-    flips: int
+    n_permutations: int
     exact: bool
     p_t: float
     wins: int
@@ -99,7 +99,7 @@ class Comparison(CompactReprMixin):
     losses: int
     p_wilcoxon: float
     test: Test = "randomization"
-    interval_by: IntervalBy = "t"
+    interval_method: IntervalBy = "t"
     differences: Floats = field(default_factory=lambda: np.zeros(0), repr=False, compare=False)
 
     @property
@@ -141,16 +141,16 @@ class Comparison(CompactReprMixin):
 
     @property
     def _by(self) -> str:
-        return "the bootstrap" if self.interval_by == "bootstrap" else "t"
+        return "the bootstrap" if self.interval_method == "bootstrap" else "t"
 
     def __str__(self) -> str:
         low, high = self.interval
         also = f", {self.p_wilcoxon:.4f} by Wilcoxon's signed ranks" if self.test == "wilcoxon" else ""
-        by = " by the bootstrap" if self.interval_by == "bootstrap" else ""
+        by = " by the bootstrap" if self.interval_method == "bootstrap" else ""
         return (
             f"{self.measure} on {self.queries} queries: {self.mean_a:.4f} against {self.mean_b:.4f}\n"
             f"difference  {self.difference:+.4f}, {self.confidence:.0%} interval{by} {low:+.4f} to {high:+.4f}\n"
-            f"p           {self.p_randomization:.4f} by randomisation ({self.flips} sign vectors, "
+            f"p           {self.p_randomization:.4f} by randomisation ({self.n_permutations} sign vectors, "
             f"{'all of them' if self.exact else 'sampled'}), {self.p_t:.4f} by the t test{also}\n"
             f"queries     {self.wins} better, {self.ties} equal, {self.losses} worse"
         )
@@ -200,7 +200,7 @@ def compare(
         interval=interval_of(d, interval, confidence, resamples, random_state),
         confidence=confidence,
         p_randomization=p_flips,
-        flips=flips,
+        n_permutations=flips,
         exact=exact,
         p_t=_student(d),
         wins=int(np.count_nonzero(d > 0)),
@@ -208,7 +208,7 @@ def compare(
         losses=int(np.count_nonzero(d < 0)),
         p_wilcoxon=signed_rank_p(d),
         test=test,
-        interval_by=interval,
+        interval_method=interval,
         differences=d,
     )
 
@@ -254,9 +254,9 @@ def _paired(
     if not summed:
         raise DataError("No measures cannot be compared; name one or several.")
     rows = [row_b[query] for query in run_a.query_ids]
-    a = np.sum([run_a.values_of(one) for one in summed], axis=0)
-    b = np.sum([run_b.values_of(one)[rows] for one in summed], axis=0)
-    return a, b, " + ".join(run_a.name_of(one) for one in summed)
+    a = np.sum([run_a.per_query(one) for one in summed], axis=0)
+    b = np.sum([run_b.per_query(one)[rows] for one in summed], axis=0)
+    return a, b, " + ".join(run_a.get_name(one) for one in summed)
 
 
 def _student(d: Floats) -> float:

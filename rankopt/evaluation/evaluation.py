@@ -91,13 +91,13 @@ class Evaluation(CompactReprMixin):
     convention: Convention
 
     def __getitem__(self, measure: str | Measure) -> Floats:
-        return self.values_of(measure)
+        return self.per_query(measure)
 
-    def values_of(self, measure: str | Measure | None = None) -> Floats:
+    def per_query(self, measure: str | Measure | None = None) -> Floats:
         """The values (m,) of one measure, which may be left out when there is only one."""
         return np.asarray(self.values[self._row(measure)])
 
-    def name_of(self, measure: str | Measure | None = None) -> str:
+    def get_name(self, measure: str | Measure | None = None) -> str:
         """That measure as text."""
         return repr(self.measures[self._row(measure)])
 
@@ -106,16 +106,16 @@ class Evaluation(CompactReprMixin):
 
     def mean(self, measure: str | Measure | None = None, weights: ArrayLike | None = None) -> float:
         """The mean over the queries that count, weighted by weights (m,) where given."""
-        values = self.values_of(measure)
+        values = self.per_query(measure)
         counted = ~np.isnan(values)
         shares = np.ones(len(values)) if weights is None else np.asarray(weights, dtype=np.float64)
         if shares.shape != values.shape:
             raise DataError(f"There are {len(values)} queries, but the weights have shape {shares.shape}; one a query.")
         return float(np.average(values[counted], weights=shares[counted]))
 
-    def counted(self, measure: str | Measure | None = None) -> int:
+    def n_evaluated(self, measure: str | Measure | None = None) -> int:
         """The number of queries in the mean."""
-        return int(np.count_nonzero(~np.isnan(self.values_of(measure))))
+        return int(np.count_nonzero(~np.isnan(self.per_query(measure))))
 
     def interval(
         self, measure: str | Measure | None = None, *, by: IntervalBy = "t", confidence: float = 0.95,
@@ -123,10 +123,10 @@ class Evaluation(CompactReprMixin):
     ) -> tuple[float, float]:  # fmt: skip
         """Of the mean, over draws of such queries: by Student's t or by the "bootstrap". NaN of fewer than two."""
         check_interval(by, confidence, resamples)
-        values = self.values_of(measure)
+        values = self.per_query(measure)
         return interval_of(values[~np.isnan(values)], by, confidence, resamples, random_state)
 
-    def of(self, query_ids: Iterable[Hashable]) -> Evaluation:
+    def for_queries(self, query_ids: Iterable[Hashable]) -> Evaluation:
         """The same of some of its queries, in this order. `tied` is not known of a part: -1."""
         row = {query: place for place, query in enumerate(self.query_ids)}
         chosen = tuple(query_ids)
@@ -156,7 +156,7 @@ class Evaluation(CompactReprMixin):
         for measure in self.measures:
             low, high = self.interval(measure)
             told = f"[{low:.{digits}f}, {high:.{digits}f}]" if low == low else "-"
-            rows.append([repr(measure), f"{self.mean(measure):.{digits}f}", told, str(self.counted(measure))])
+            rows.append([repr(measure), f"{self.mean(measure):.{digits}f}", told, str(self.n_evaluated(measure))])
         head = ["measure", "mean", "interval", "queries"]
         return latex_table(head, rows, f"convention {self.convention.name}; 95% intervals of the mean by t")
 
@@ -173,7 +173,7 @@ class Evaluation(CompactReprMixin):
             "convention": self.convention.name,
             "queries": len(self),
             "measures": {
-                repr(measure): {"mean": self.mean(measure), "queries": self.counted(measure), "tied": int(tied)}
+                repr(measure): {"mean": self.mean(measure), "queries": self.n_evaluated(measure), "tied": int(tied)}
                 for measure, tied in zip(self.measures, self.tied, strict=True)
             },
         }
@@ -183,7 +183,7 @@ class Evaluation(CompactReprMixin):
         width = max(map(len, names), default=0)
         lines = [f"{'measure':{width}}     mean  queries  tied    (convention {self.convention.name})"]
         for measure, name, tied in zip(self.measures, names, self.tied, strict=True):
-            lines.append(f"{name:{max(width, 7)}}  {self.mean(measure):7.4f}  {self.counted(measure):7}  {tied:4}")
+            lines.append(f"{name:{max(width, 7)}}  {self.mean(measure):7.4f}  {self.n_evaluated(measure):7}  {tied:4}")
         return "\n".join(lines)
 
     def _row(self, measure: str | Measure | None) -> int:
@@ -222,7 +222,7 @@ def evaluate(
     wanted = tuple(measures) if isinstance(measures, Iterable) and not isinstance(measures, str) else (measures,)
     asked = tuple(parse(measure) for measure in wanted)
     ranking = _ranking(documents, values, rules)
-    rows = [_values(measure.under(rules), ranking, rules) for measure in asked]
+    rows = [_values(measure.with_convention(rules), ranking, rules) for measure in asked]
     by_score = ranking if rules.ties == "average" else _ranking(documents, values, replace(rules, ties="average"))
     tied = _tied(asked, by_score, rules)
     table = np.array(rows).reshape(len(asked), len(documents.query_ids))
@@ -250,13 +250,13 @@ def _values(measure: Measure, ranking: Ranking, rules: Convention) -> Floats:
     """The value (m,) of each query, with what the convention says of undefined and of short ones."""
     values = measure.values(ranking)
     defined = measure.defined(ranking.relevance, ranking.offsets)
-    if rules.empty == "skip" and not np.any(defined):
+    if rules.no_relevant == "skip" and not np.any(defined):
         raise MeasureError(
             f"{measure} has no value on any of the {len(defined)} queries because none has what it needs (relevant "
             "documents; for AUC others too); check the grades, or let such queries count: Convention(empty=0.0)."
         )
-    values = np.where(defined, values, np.nan if rules.empty == "skip" else rules.empty)
-    if measure.cutoff is not None and rules.short in measure.zero_when_short:
+    values = np.where(defined, values, np.nan if rules.no_relevant == "skip" else rules.no_relevant)
+    if measure.cutoff is not None and rules.fewer_than_k in measure.zero_if_short:
         values[np.diff(ranking.offsets) < measure.cutoff] = 0.0
     return values
 
@@ -267,7 +267,7 @@ def _tied(measures: tuple[Measure, ...], ranking: Ranking, rules: Convention) ->
         return np.zeros(len(measures), dtype=np.int64)
     counts = []
     for measure in measures:
-        settled = measure.under(rules)
+        settled = measure.with_convention(rules)
         best = _values(settled, ranking.broken("best"), rules)
         worst = _values(settled, ranking.broken("worst"), rules)
         counts.append(np.count_nonzero(np.abs(best - worst) > 1e-12 * np.abs(best)))

@@ -92,10 +92,10 @@ def leader(found: Mapping[str, Evaluation], measure: str | Measure | None = None
     means = {name: one.mean(measure) for name, one in found.items()}
     order = sorted(means, key=lambda name: -means[name])
     best, others = found[order[0]], order[1:]
-    counted = best.counted(measure)
+    counted = best.n_evaluated(measure)
     if counted < 2 or not others:
         p = [1.0] * len(others)
     else:
         p = holm([compare(best, found[name], measure=measure).p_randomization for name in others]).tolist()
     shown = {name: means[name] for name in order}
-    return Leader(best.name_of(measure), counted, shown, dict(zip(others, p, strict=True)))
+    return Leader(best.get_name(measure), counted, shown, dict(zip(others, p, strict=True)))

@@ -42,7 +42,7 @@ class RunComparison(CompactReprMixin):
     comparisons: Mapping[tuple[str, str], Comparison]
     p_holm: Mapping[tuple[str, str], float]
     test: Test
-    interval_by: IntervalBy
+    interval_method: IntervalBy
     confidence: float
 
     @property
@@ -56,7 +56,7 @@ class RunComparison(CompactReprMixin):
     @property
     def note(self) -> str:
         """How the numbers were made."""
-        by = "the bootstrap" if self.interval_by == "bootstrap" else "Student's t"
+        by = "the bootstrap" if self.interval_method == "bootstrap" else "Student's t"
         said = f"convention {self.runs[self.baseline].convention.name}; {self.confidence:.0%} intervals by {by}"
         if not self.comparisons:
             return said
@@ -72,7 +72,7 @@ class RunComparison(CompactReprMixin):
             for name, run in self.runs.items():
                 low, high = self.intervals[name, measure]
                 own = self.comparisons.get((name, measure))
-                row = {"measure": measure, "run": name, "queries": run.counted(measure), "mean": run.mean(measure)}
+                row = {"measure": measure, "run": name, "queries": run.n_evaluated(measure), "mean": run.mean(measure)}
                 row |= {"low": low, "high": high, "difference": None, "difference_low": None, "difference_high": None}
                 row |= {"paired_queries": None, "p": None, "p_holm": None}
                 if own is not None:
@@ -86,7 +86,7 @@ class RunComparison(CompactReprMixin):
         """All of it as plain data."""
         return {
             "baseline": self.baseline, "convention": self.runs[self.baseline].convention.name, "test": self.test,
-            "interval": self.interval_by, "confidence": self.confidence, "tests": len(self.comparisons),
+            "interval": self.interval_method, "confidence": self.confidence, "tests": len(self.comparisons),
             "rows": self.rows(),
         }  # fmt: skip
 
@@ -115,7 +115,7 @@ class RunComparison(CompactReprMixin):
         for name, run in self.runs.items():
             means = np.array([run.mean(measure) for measure in self.measures])
             drawn[name] = (means, np.array([self.intervals[name, measure] for measure in self.measures]))
-        by = "bootstrap" if self.interval_by == "bootstrap" else "t"
+        by = "bootstrap" if self.interval_method == "bootstrap" else "t"
         return dots_of_means(self.measures, drawn, f"mean, {self.confidence:.0%} {by} interval", axes)
 
     def __str__(self) -> str:
@@ -173,7 +173,7 @@ def compare_runs(
             raise DataError(
                 f"{other} and {first} have {len(common)} queries in common, and a test needs two; see their ids."
             )
-        a, b = runs[other].of(common), runs[first].of(common)
+        a, b = runs[other].for_queries(common), runs[first].for_queries(common)
         for m in wanted:
             comparisons[other, repr(m)] = compare(
                 a, b, measure=m, test=test, interval=interval, confidence=confidence, resamples=resamples,

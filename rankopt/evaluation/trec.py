@@ -268,7 +268,7 @@ def _write(path: str | PathLike[str], text: str) -> None:
 Missing = Literal["error", "skip", "zero"]
 
 
-def judge(qrels: Qrels, run: Run, *, missing: Missing = "error") -> tuple[JudgedQueries, Floats]:
+def join(qrels: Qrels, run: Run, *, missing: Missing = "error") -> tuple[JudgedQueries, Floats]:
     """The judged documents and their scores, query by query: `evaluate(*judge(qrels, run), measures)`.
 
     A retrieved document without a judgment has the grade 0. A judged document that was not retrieved has no position:

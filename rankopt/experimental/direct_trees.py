@@ -16,7 +16,7 @@ from formulations.parallel import at_most
 from rankopt.boosting.ranker import seeds_of
 from rankopt.data.canonical_order import canonical
 from rankopt.data.validation import is_sparse, taken
-from rankopt.errors import DataError, Interrupted, ModelError, OptionError
+from rankopt.errors import DataError, ModelError, OptionError, TrainingInterrupted
 from rankopt.evaluation.evaluation import evaluate
 from rankopt.experimental.tree_ensemble import (
     MeasureObjective,
@@ -70,10 +70,10 @@ class DirectBoostedRanker(Ranker):
         searches on M; it is slow.
     strategy : {"stage-wise", "leveraging", "both"}
         "stage-wise" weights each tree once, when it is grown. "leveraging" grows all trees with the largest weight of
-        `interval` and then maximizes M by coordinate ascent in all weights. "both" does one after the other.
+        `weight_bounds` and then maximizes M by coordinate ascent in all weights. "both" does one after the other.
     weight : {"inside", "clamped"}
-        The weight of a new tree: the best in the open `interval`, or the best of the whole line, clamped to `interval`
-        [paper 3].
+        The weight of a new tree: the best in the open `weight_bounds`, or the best of the whole line, clamped to
+        `weight_bounds` [paper 3].
     interval : smallest and largest weight of a new tree; (0.1, 0.5) in [paper 3].
     n_estimators : int or None
         Trees. None is 100; with eval_set the number that is best for `measure` there, at most 1,000.
@@ -100,24 +100,24 @@ class DirectBoostedRanker(Ranker):
     """
 
     _saved: ClassVar[tuple[str, ...]] = (
-        *Ranker._saved, "trees_", "weights_", "history_", "certificate_", "eval_score_",
+        *Ranker._saved, "estimators_", "estimator_weights_", "history_", "certificate_", "best_score_",
     )  # fmt: skip
     _of_the_run: ClassVar[tuple[str, ...]] = ("callbacks", "n_jobs")
 
-    trees_: TreeTable
-    weights_: Floats
+    estimators_: TreeTable
+    estimator_weights_: Floats
     history_: TreeHistory
     certificate_: TreeCertificate
-    eval_score_: float
+    best_score_: float
 
     def __init__(
         self,
         measure: AnyMeasure = "nDCG@10",
         *,
-        trees: Literal["scikit-learn", "lightgbm", "measure"] = "scikit-learn",
+        tree_learner: Literal["scikit-learn", "lightgbm", "measure"] = "scikit-learn",
         strategy: Literal["stage-wise", "leveraging", "both"] = "stage-wise",
-        weight: Literal["inside", "clamped"] = "inside",
-        interval: tuple[float, float] = (0.05, 0.2),
+        weight_rule: Literal["inside", "clamped"] = "inside",
+        weight_bounds: tuple[float, float] = (0.05, 0.2),
         n_estimators: int | None = None,
         num_leaves: int = 10,
         min_child_samples: int = 20,
@@ -130,10 +130,10 @@ class DirectBoostedRanker(Ranker):
         normalize: Normalize = None,
     ) -> None:
         self.measure = measure
-        self.trees = trees
+        self.tree_learner = tree_learner
         self.strategy = strategy
-        self.weight = weight
-        self.interval = interval
+        self.weight_rule = weight_rule
+        self.weight_bounds = weight_bounds
         self.n_estimators = n_estimators
         self.num_leaves = num_leaves
         self.min_child_samples = min_child_samples
@@ -160,25 +160,26 @@ class DirectBoostedRanker(Ranker):
                 return float(evaluate(evaluation, deployment.places(scores), self.measure).mean())
 
         rounds = (ROUNDS if evaluation is None else MAX_ROUNDS) if self.n_estimators is None else self.n_estimators
-        low, high = map(float, self.interval)
+        low, high = map(float, self.weight_bounds)
         (seed,) = seeds_of(self.random_state, 1)
         with self._limit_threads() as threads:
             data = GrowerData(features, objective, self.num_leaves, self.min_child_samples, high, seed, threads)
             training = TreeTraining(
-                objective, GROWERS[self.trees](data), rounds, self.early_stopping, self.strategy, self.weight,
+                objective, GROWERS[self.tree_learner](data), rounds, self.early_stopping, self.strategy,
+                self.weight_rule,
                 (low, high), judge, self.time_limit, self.callbacks,
             )  # fmt: skip
             stop, best = training.run(len(features)), training.best
             chosen = [number for number, weight in enumerate(best.weights) if weight != 0]
             trees = [best.trees[number] for number in chosen]
-            self.weights_ = np.array([best.weights[number] for number in chosen], dtype=np.float64)
-            self.trees_ = TreeTable.from_trees(trees, self.weights_.tolist(), self.n_features_in_)
-            self.history_ = TreeHistory.of(training.steps)
+            self.estimator_weights_ = np.array([best.weights[number] for number in chosen], dtype=np.float64)
+            self.estimators_ = TreeTable.from_trees(trees, self.estimator_weights_.tolist(), self.n_features_in_)
+            self.history_ = TreeHistory.from_rows(training.steps)
             self.certificate_ = certify_weights(objective, trees, best.scores, stop)
-        if hasattr(self, "eval_score_"):
-            del self.eval_score_
+        if hasattr(self, "best_score_"):
+            del self.best_score_
         if judge is not None:
-            self.eval_score_ = judge(best.scores[objective.grades.size :])
+            self.best_score_ = judge(best.scores[objective.grades.size :])
         if stop is TreeStop.TIME:
             warnings.warn(
                 f"training stopped before all trees were grown and weighted ({self.certificate_}); raise time_limit",
@@ -186,7 +187,7 @@ class DirectBoostedRanker(Ranker):
                 stacklevel=4,
             )
         if stop is TreeStop.INTERRUPTED:
-            raise Interrupted("training was interrupted; the ranker holds the trees so far")
+            raise TrainingInterrupted("training was interrupted; the ranker holds the trees so far")
 
     @contextmanager
     def _limit_threads(self) -> Iterator[int]:
@@ -200,14 +201,14 @@ class DirectBoostedRanker(Ranker):
             yield int(self.n_jobs or 0)
 
     def _as_graph(self) -> Nodes:
-        trees = self.trees_
+        trees = self.estimators_
         feature, left, right = (column.astype(np.int64) for column in (trees.feature, trees.left, trees.right))
         return Nodes(feature, trees.number, left, right, trees.roots, trees.n_features)
 
     def _scores(self, features: Any) -> Floats:
-        if self.trees_.n_features != features.shape[1]:
+        if self.estimators_.n_features != features.shape[1]:
             raise DataError(f"trees_ are not of {features.shape[1]} features; fit again")
-        return self.trees_.predict(_dense(features))
+        return self.estimators_.predict(_dense(features))
 
     def _check_options(self) -> None:
         """Raise OptionError for a value that cannot work."""
@@ -219,9 +220,9 @@ class DirectBoostedRanker(Ranker):
         for name, known in CHOICES.items():
             if getattr(self, name) not in known:
                 raise OptionError(f"{name} must be one of {', '.join(map(repr, known))}; got {getattr(self, name)!r}")
-        ends = [number(end) for end in self.interval] if isinstance(self.interval, tuple | list) else []
+        ends = [number(end) for end in self.weight_bounds] if isinstance(self.weight_bounds, tuple | list) else []
         if not (len(ends) == 2 and 0 < ends[0] < ends[1] < np.inf):
-            raise OptionError(f"interval must be two numbers 0 < low < high; got {self.interval!r}")
+            raise OptionError(f"interval must be two numbers 0 < low < high; got {self.weight_bounds!r}")
         jobs = self.n_jobs
         if jobs is not None and not (number(jobs).is_integer() and jobs >= -1 and jobs != 0):
             raise OptionError(f"n_jobs must be a positive integer, None or -1; got {jobs!r}")
@@ -235,7 +236,7 @@ class DirectBoostedRanker(Ranker):
         self._check_options()
 
     def _check_learned(self) -> None:
-        trees, weights = getattr(self, "trees_", None), getattr(self, "weights_", None)
+        trees, weights = getattr(self, "estimators_", None), getattr(self, "estimator_weights_", None)
         if not (type(trees) is TreeTable and trees.n_features == self.n_features_in_):
             raise ModelError(f"trees_ is missing, or holds no trees of {self.n_features_in_} features.")
         if not (isinstance(weights, np.ndarray) and weights.dtype == np.float64 and weights.ndim == 1):

@@ -65,19 +65,19 @@ class McRanker(Ranker):
 
     classes_: Floats
     classifier_: Any
-    eval_score_: float
+    best_score_: float
 
     def __init__(
         self,
         classifier: Any = None,
-        expected: Literal["grade", "gain"] = "grade",
+        expectation: Literal["grade", "gain"] = "grade",
         *,
         measure: AnyMeasure = "nDCG@10",
         constraints: Admissible | None = None,
         normalize: Normalize = None,
     ) -> None:
         self.classifier = classifier
-        self.expected = expected
+        self.expectation = expectation
         self.measure = measure
         self.constraints = constraints
         self.normalize = normalize
@@ -94,7 +94,7 @@ class McRanker(Ranker):
                 "RegressionRanker or BoostedRanker, which read grades as numbers"
             )
         if not np.isfinite(self._values()).all():
-            raise DataError(f"2^{self.classes_[-1]:g} overflows; use expected='grade' or lower grades")
+            raise DataError(f"2^{self.classes_[-1]:g} overflows; use expectation='grade' or lower grades")
         if self.classifier is None:
             own = HistGradientBoostingClassifier(max_iter=30, max_leaf_nodes=8, early_stopping=False, random_state=0)
         else:
@@ -110,10 +110,10 @@ class McRanker(Ranker):
             options = {"sample_weight": rows}
         features = _readable(own, taken(arranged.features, arranged.rows))
         self.classifier_ = own.fit(features, labels, **options)
-        if hasattr(self, "eval_score_"):
-            del self.eval_score_
+        if hasattr(self, "best_score_"):
+            del self.best_score_
         if evaluation is not None:
-            self.eval_score_ = self._mean(evaluation, np.ones(len(evaluation)), None)
+            self.best_score_ = self._mean(evaluation, np.ones(len(evaluation)), None)
 
     def _scores(self, features: Any) -> Floats:
         found = np.asarray(self.classifier_.predict_proba(_readable(self.classifier_, features)), dtype=np.float64)
@@ -127,7 +127,7 @@ class McRanker(Ranker):
     def _values(self) -> Floats:
         """(K,) what a document of each grade is worth."""
         with np.errstate(over="ignore"):
-            return self.classes_ if self.expected == "grade" else np.asarray(2.0**self.classes_ - 1.0)
+            return self.classes_ if self.expectation == "grade" else np.asarray(2.0**self.classes_ - 1.0)
 
     def _check_options(self) -> None:
         given = self.classifier
@@ -137,8 +137,8 @@ class McRanker(Ranker):
             raise OptionError(
                 f"classifier must have predict_proba; got {given!r:.80}. Wrap it by CalibratedClassifierCV"
             )
-        if self.expected not in ("grade", "gain"):
-            raise OptionError(f"expected must be 'grade' or 'gain'; got {self.expected!r}")
+        if self.expectation not in ("grade", "gain"):
+            raise OptionError(f"expected must be 'grade' or 'gain'; got {self.expectation!r}")
         parse(self.measure)
 
     def save(self, path: str | PathLike[str]) -> NoReturn:

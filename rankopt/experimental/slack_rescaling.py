@@ -15,14 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.arrays import Shorts
-from formulations.experimental.slack_rescaling import RescaledBatch, rescaled_ranking, solve_slack_rescaled
+from formulations.experimental.slack_rescaling import RescaledBatch, slack_rescaled_ranking, solve_slack_rescaled
 from formulations.solvers.solver import Solver
 from rankopt.errors import OptionError
-from rankopt.losses.loss import LossAt
-from rankopt.losses.position_weights import parse_decay
+from rankopt.losses.loss import LossValue
+from rankopt.losses.position_weights import parse_position_weights
 from rankopt.losses.segment_ops import alike, query_of_row, shared
 from rankopt.measures.notation import parse
-from rankopt.measures.positional import Positional
+from rankopt.measures.positional import PositionalMeasure
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -41,13 +41,13 @@ class RescaledSlack:
     of any ranking, height D and slope D (c[π] - c̄), lies below the loss, so the lower bound of training holds. The
     objective uses `bound`, so the reported gap is true; it stays open where the hull leaves one.
 
-    measure: positional; a `LossRanker` passes its own. decay: c. argmax: any solver of `ranking`.
+    measure: positional; a `LossRanker` passes its own. position_weights: c. argmax: any solver of `ranking`.
     """
 
     relevance: Floats
     offsets: Ints
     measure: Any = "nDCG@10"
-    decay: Any = "power(0.5)"
+    position_weights: Any = "power(0.5)"
     argmax: Solver | str = "exact"
     convex = True
     exact: ClassVar[bool] = False
@@ -61,27 +61,27 @@ class RescaledSlack:
     def problem(self) -> RescaledBatch:
         """The batch; its scores do not matter."""
         measure = parse(self.measure)
-        if not isinstance(measure, Positional):
+        if not isinstance(measure, PositionalMeasure):
             raise OptionError(f"measure {measure} has no regret of position weights and gains; train nDCG@k, P@k, ...")
-        gain, decay = measure.gain(self.relevance, self.offsets), parse_decay(self.decay)
-        return rescaled_ranking(
+        gain, decay = measure.gain(self.relevance, self.offsets), parse_position_weights(self.position_weights)
+        return slack_rescaled_ranking(
             np.zeros(gain.size),
             gain,
             discount=measure.discount,
-            decay=lambda n: decay.weights(n, measure),
+            position_weights=lambda n: decay.weights(n, measure),
             offsets=self.offsets,
         )
 
-    def at(self, scores: Floats, prove: bool = False) -> LossAt:
+    def at(self, scores: Floats, prove: bool = False) -> LossValue:
         """Values, proven bounds and planes at `scores`, (N,)."""
         answer = solve_slack_rescaled(self.problem.with_scores(scores), self.argmax, outward=False)
         answer = answer.proved(EXACTLY) if prove else answer
         rows = self.offsets[query_of_row(self.offsets)] + answer.order
         placed = np.empty(scores.size)
-        placed[rows] = self.problem.ranking.decay
+        placed[rows] = self.problem.ranking.position_weights
         placed = shared(placed, answer.problems.ranking.scores, self.kind, self.offsets)
         slope = np.repeat(answer.loss, np.diff(self.offsets)) * (placed - self.problem.reference)
-        return LossAt(answer.value, answer.bound, answer.loss, slope, np.zeros(scores.size), answer.seconds)
+        return LossValue(answer.value, answer.bound, answer.loss, slope, np.zeros(scores.size), answer.seconds)
 
     @cached_property
     def kind(self) -> Shorts:

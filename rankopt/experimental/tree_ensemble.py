@@ -67,7 +67,7 @@ class MeasureObjective:
         seen = queries.learnable(defined, f"give {measure} a value")
         sizes = np.diff(queries.offsets)
         shares = np.repeat(queries.weights, sizes)
-        sweep = LineSweep.of(measure, seen.graded, seen.offsets, seen.weights)
+        sweep = LineSweep.from_measure(measure, seen.graded, seen.offsets, seen.weights)
         return cls(sweep, np.flatnonzero(np.repeat(defined, sizes)), queries.graded, shares / shares.mean())
 
     def value(self, scores: Floats) -> float:

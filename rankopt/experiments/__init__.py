@@ -11,20 +11,20 @@ if TYPE_CHECKING:  # the table is text: this tells a type checker what the names
     from rankopt.experiments.isolation import Limits as Limits
     from rankopt.experiments.regression import Changed as Changed
     from rankopt.experiments.regression import changes as changes
+    from rankopt.experiments.rows import BenchmarkRow as BenchmarkRow
     from rankopt.experiments.rows import Outcome as Outcome
-    from rankopt.experiments.rows import Row as Row
     from rankopt.experiments.rows import read_rows as read_rows
     from rankopt.experiments.solver_swap import SolverSwap as SolverSwap
-    from rankopt.experiments.traces import Tape as Tape
+    from rankopt.experiments.traces import ProblemTrace as ProblemTrace
 
 PARTS = {
     "Changed": "rankopt.experiments.regression:Changed",
     "IntegralityStudy": "rankopt.experiments.integrality:IntegralityStudy",
     "Limits": "rankopt.experiments.isolation:Limits",
     "Outcome": "rankopt.experiments.rows:Outcome",
-    "Row": "rankopt.experiments.rows:Row",
+    "BenchmarkRow": "rankopt.experiments.rows:BenchmarkRow",
     "SolverSwap": "rankopt.experiments.solver_swap:SolverSwap",
-    "Tape": "rankopt.experiments.traces:Tape",
+    "ProblemTrace": "rankopt.experiments.traces:ProblemTrace",
     "changes": "rankopt.experiments.regression:changes",
     "read_rows": "rankopt.experiments.rows:read_rows",
 }

@@ -24,16 +24,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.constraints.ranking_set import RankingSet
-from formulations.errors import FormulationError, Infeasible, Refuted
+from formulations.errors import CertificateError, FormulationError, InfeasibleError
 from formulations.gallery.marginal_ranking import marginal_ranking
-from formulations.integrality.checker import confirm
+from formulations.integrality.checker import check_evidence
 from formulations.integrality.evidence import Proof, Witness
 from formulations.integrality.verify import verify_integrality
-from formulations.marginals.exposure import ExposureLimits
+from formulations.marginals.exposure import ExposureBounds
 from formulations.problems.linear_program import LinearProgram
 from formulations.solving.integrality_gap import integrality_gap
 from rankopt.experiments.isolation import Limits, memory_peak, start_peak
-from rankopt.experiments.rows import Outcome, Row, versions
+from rankopt.experiments.rows import BenchmarkRow, Outcome, versions
 from rankopt.experiments.supervisor import RowFile, grown
 
 Statement = Callable[[int, int, int], RankingSet | LinearProgram | None]
@@ -104,7 +104,7 @@ def exposure(n: int, k: int, blocks: int) -> LinearProgram | None:
     if blocks < 2 or k < 2:
         return None
     even = float((1.0 / np.log2(np.arange(2.0, k + 2))).sum()) / n
-    fair = ExposureLimits(_labels(n, blocks).tolist(), 0.6 * even, 1.4 * even)
+    fair = ExposureBounds(_labels(n, blocks).tolist(), 0.6 * even, 1.4 * even)
     return marginal_ranking(np.zeros((k, n)), constraints=fair)
 
 
@@ -172,11 +172,11 @@ class IntegralityStudy:
     limits: Limits = field(default_factory=Limits)
     seed: int = 0
 
-    def run(self, output: str | PathLike[str] | None = None, *, resume: bool = False) -> list[Row]:
+    def run(self, output: str | PathLike[str] | None = None, *, resume: bool = False) -> list[BenchmarkRow]:
         """All rows, also written line by line to `output`; `resume` goes on with that file."""
         return list(self.rows(output, resume=resume))
 
-    def rows(self, output: str | PathLike[str] | None = None, *, resume: bool = False) -> Iterator[Row]:
+    def rows(self, output: str | PathLike[str] | None = None, *, resume: bool = False) -> Iterator[BenchmarkRow]:
         """The rows as they are found, statement after statement, small sizes first."""
         file = RowFile(output, resume)
         for name, statement in self.statements.items():
@@ -186,8 +186,8 @@ class IntegralityStudy:
             job = Study(name, statement, tuple(sizes), tuple(blanks), self.objectives, self.seed)
             yield from grown(file, job, blanks, self.limits, self.limits.problem)
 
-    def _blank(self, name: str, n: int, k: int, blocks: int) -> Row:
-        return Row(
+    def _blank(self, name: str, n: int, k: int, blocks: int) -> BenchmarkRow:
+        return BenchmarkRow(
             kind="integrality", solver="verify_integrality", status=Outcome.GIVEN_UP,
             problem=f"{name} n={n} k={k} blocks={blocks}", tape=f"integrality:{self.objectives}-{self.seed}",
             sizes={"n": n, "k": k, "blocks": blocks}, facts={"statement": name}, versions=versions(), seed=self.seed,
@@ -201,7 +201,7 @@ class Study:
     name: str
     statement: Statement
     sizes: tuple[tuple[int, int, int], ...]
-    blanks: tuple[Row, ...]
+    blanks: tuple[BenchmarkRow, ...]
     objectives: int
     seed: int
 
@@ -211,12 +211,12 @@ class Study:
     def warm(self) -> None:
         """Nothing is asked first: all of it is ours."""
 
-    def row(self, item: int, partial: Callable[[dict[str, Any]], None]) -> Row:
+    def row(self, item: int, partial: Callable[[dict[str, Any]], None]) -> BenchmarkRow:
         start_peak()
         stated, blank = self.statement(*self.sizes[item]), self.blanks[item]
         assert stated is not None
         program: LinearProgram = stated if isinstance(stated, LinearProgram) else stated.program
-        blank = replace(blank, extent=f"{program.matrix.shape[0]} rows × {program.matrix.shape[1]} variables")
+        blank = replace(blank, shape_text=f"{program.matrix.shape[0]} rows × {program.matrix.shape[1]} variables")
         began = perf_counter()
         try:
             if isinstance(stated, RankingSet):
@@ -233,13 +233,13 @@ class Study:
                 status = Outcome.UNDECIDED
             confirmed = None
             if status is not Outcome.UNDECIDED:
-                confirmed = bool(confirm(program, answer))  # raises where the evidence is false
+                confirmed = bool(check_evidence(program, answer))  # raises where the evidence is false
             row = replace(blank, status=status, seconds=seconds, repeats=1, facts=facts, certified=confirmed)
             partial({"seconds": seconds, "facts": facts})
             facts |= self._sampled(program, *self.sizes[item][:2])
-        except Infeasible as error:
+        except InfeasibleError as error:
             return replace(blank, status=Outcome.FAILED, message=f"the set is empty: {error}")
-        except Refuted as error:
+        except CertificateError as error:
             return replace(blank, status=Outcome.WRONG, certified=False, message=str(error))
         except FormulationError as error:
             return replace(blank, status=Outcome.FAILED, message=str(error))
@@ -262,7 +262,7 @@ class Study:
         objective[: cells.size] = _on_cells(profit, cells)
         try:
             gap = integrality_gap(replace(program, objective=objective))
-        except Infeasible:
+        except InfeasibleError:
             return None
         return 0.0 if gap.integral else gap.absolute / abs(gap.whole.value)
 

@@ -28,13 +28,13 @@ from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Protocol, TextIO
 
-from formulations.errors import UnknownSolver
-from formulations.solvers import SOLVERS, named
+from formulations.errors import UnknownSolverError
+from formulations.solvers import SOLVERS, get_solver
 from formulations.solvers.function_solver import imported
 from formulations.solvers.solver import Solver
 from rankopt.errors import OptionError
-from rankopt.experiments.rows import Row
-from rankopt.optimize import METHODS, method_named
+from rankopt.experiments.rows import BenchmarkRow
+from rankopt.optimize import METHODS, get_method
 
 
 @dataclass(frozen=True)
@@ -43,19 +43,19 @@ class Limits:
 
     problem: seconds for a problem with all its repeats and its judging.
     tape: seconds of one solver for a tape; when they are used up its other problems are given up.
-    training: seconds of a live run, which it is asked to keep; it is killed at twice that and 5 more.
+    training_time: seconds of a live run, which it is asked to keep; it is killed at twice that and 5 more.
     start: seconds in which a process must come up and, once on a machine, compile what its solver needs.
     memory: bytes that a solver may take beyond what its process holds when it begins; the system sees to it where it
         can (data on Linux, the address space elsewhere; nothing on Windows).
-    breakdowns: crashes and the like in a row after which a solver is given up.
+    max_crashes: crashes and the like in a row after which a solver is given up.
     """
 
     problem: float = 10.0
     tape: float = 3.0
-    training: float = 2.0
+    training_time: float = 2.0
     start: float = 300.0
     memory: int | None = 4 << 30
-    breakdowns: int = 3
+    max_crashes: int = 3
 
     def __post_init__(self) -> None:
         for name in ("problem", "tape", "training", "start", "breakdowns"):
@@ -120,7 +120,7 @@ def _status(name: str) -> int | None:
 
 
 Entrant = str | Solver
-"""A solver that takes part: its name, "module:attribute", or an object such as `own(...)` makes."""
+"""A solver that takes part: its name, "module:attribute", or an object such as `function_solver(...)` makes."""
 
 
 def check_entrants(**entrants: Any) -> None:
@@ -135,28 +135,30 @@ def check_entrants(**entrants: Any) -> None:
 def spec_of(entrant: Any) -> str:
     """What rows call an entrant: its name, and options that are not the usual ones, as in "highs(method='ipm')".
 
-    Raises UnknownSolver for a name that is none, so that a slip is no row, and for what is no solver.
+    Raises UnknownSolverError for a name that is none, so that a slip is no row, and for what is no solver.
     """
     if not isinstance(entrant, str):
         if not isinstance(entrant, Solver):
-            raise UnknownSolver(f"{entrant!r} is no solver; give a name, or wrap a function by formulations.own(...)")
+            raise UnknownSolverError(
+                f"{entrant!r} is no solver; give a name, or wrap a function by formulations.own(...)"
+            )
         return _own_spec(entrant)
     if _has_options(entrant):
-        return _own_spec(named(entrant))
+        return _own_spec(get_solver(entrant))
     head = entrant.partition(":")[0]
     if entrant == "auto" or head in SOLVERS:
         return entrant
     if ":" in entrant:
         return resolved(entrant).spec
-    named(entrant)  # raises, with what is near
+    get_solver(entrant)  # raises, with what is near
     return entrant
 
 
 def method_spec(entrant: Any) -> str:
     """What rows call a method: its name, and options that are not the usual ones, as in "bundle(groups=1)"."""
-    method: Any = method_named(entrant)  # raises for what is none
+    method: Any = get_method(entrant)  # raises for what is none
     for name in METHODS:
-        usual: Any = method_named(name)
+        usual: Any = get_method(name)
         if type(usual) is type(method):
             return name + _options(method, usual)
     return repr(method)
@@ -165,8 +167,8 @@ def method_spec(entrant: Any) -> str:
 def _own_spec(solver: Any) -> str:
     spec: str = solver.spec
     try:
-        usual: Any = named(spec)
-    except UnknownSolver:  # a solver of the caller's own, or one that is not installed
+        usual: Any = get_solver(spec)
+    except UnknownSolverError:  # a solver of the caller's own, or one that is not installed
         return spec
     return spec + _options(solver, usual)
 
@@ -187,15 +189,15 @@ def _options(part: Any, usual: Any) -> str:
 
 
 def resolved(entrant: Entrant) -> Solver:
-    """The solver itself. Raises UnknownSolver where there is none, or its package is missing."""
+    """The solver itself. Raises UnknownSolverError where there is none, or its package is missing."""
     if not isinstance(entrant, str):
         return entrant
     if not _has_options(entrant) and entrant.partition(":")[0] not in SOLVERS and ":" in entrant:
         return imported(entrant)
     try:
-        return named(entrant)
+        return get_solver(entrant)
     except ImportError as error:
-        raise UnknownSolver(f"{entrant!r} cannot be loaded: {error}; install its package") from error
+        raise UnknownSolverError(f"{entrant!r} cannot be loaded: {error}; install its package") from error
 
 
 def parcel(job: Any, what: str) -> bytes:
@@ -227,7 +229,7 @@ class Job(Protocol):
         """Let what is loaded or compiled on first use be loaded now: it is asked something tiny."""
         ...
 
-    def row(self, item: int, partial: Callable[[dict[str, Any]], None]) -> Row:
+    def row(self, item: int, partial: Callable[[dict[str, Any]], None]) -> BenchmarkRow:
         """The row of one item. partial: told fields of the row that are known already."""
         ...
 

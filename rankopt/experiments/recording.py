@@ -9,15 +9,15 @@ from typing import Any, ClassVar, overload
 import numpy as np
 
 from formulations.constraints.constrained_ranking import ConstrainedRanking, PenalizedRanking
-from formulations.problems.problem import Form, Solution
+from formulations.problems.problem import Problem, Solution
 from formulations.problems.ranking import RankTwoAssignment, RankTwoBatch
-from formulations.problems.relevance_ranking import PatternBatch, PatternRanking
+from formulations.problems.relevance_ranking import RelevanceBatch, RelevanceRanking
 from formulations.problems.simplex_qp import GroupedSimplexQP
-from formulations.solvers.batch_solution import BatchSolution, PatternSolution
-from formulations.solvers.solver import Answer
+from formulations.solvers.batch_solution import BatchSolution, RelevanceSolution
+from formulations.solvers.solver import SolverResult
 from formulations.solving.batch import solve_batch
 from formulations.solving.solve import solve
-from rankopt.experiments.traces import RecordedProblem, Tape
+from rankopt.experiments.traces import ProblemTrace, RecordedProblem
 
 
 @dataclass
@@ -48,28 +48,28 @@ class ArgmaxRecorder:
 
     log: Log
 
-    accepts: ClassVar[tuple[type[Form], ...]] = (
+    accepts: ClassVar[tuple[type[Problem], ...]] = (
         RankTwoAssignment,
-        PatternRanking,
+        RelevanceRanking,
         ConstrainedRanking,
         PenalizedRanking,
     )
     package: ClassVar[str] = "rankopt"
     spec: ClassVar[str] = "recorder"
 
-    def declines(self, problem: Form) -> str | None:
+    def reason_unsupported(self, problem: Problem) -> str | None:
         return None
 
-    def solve(self, problem: Form, start: Solution | None = None) -> Answer:
+    def solve(self, problem: Problem, warm_start: Solution | None = None) -> SolverResult:
         self.log.keep([problem])
         solution = solve(problem)
-        return Answer(solution.x, solution.y, solution.message)
+        return SolverResult(solution.x, solution.y, solution.message)
 
     @overload
     def solve_batch(self, batch: RankTwoBatch) -> BatchSolution: ...
     @overload
-    def solve_batch(self, batch: PatternBatch) -> PatternSolution: ...
-    def solve_batch(self, batch: RankTwoBatch | PatternBatch) -> BatchSolution | PatternSolution:
+    def solve_batch(self, batch: RelevanceBatch) -> RelevanceSolution: ...
+    def solve_batch(self, batch: RankTwoBatch | RelevanceBatch) -> BatchSolution | RelevanceSolution:
         self.log.keep(batch)
         return solve_batch(batch)
 
@@ -80,20 +80,20 @@ class MasterRecorder:
 
     log: Log
 
-    accepts: ClassVar[tuple[type[Form], ...]] = (GroupedSimplexQP,)
+    accepts: ClassVar[tuple[type[Problem], ...]] = (GroupedSimplexQP,)
     package: ClassVar[str] = "rankopt"
     spec: ClassVar[str] = "recorder"
 
-    def declines(self, problem: Form) -> str | None:
+    def reason_unsupported(self, problem: Problem) -> str | None:
         return None
 
-    def solve(self, problem: GroupedSimplexQP, start: Solution | None = None) -> Answer:
+    def solve(self, problem: GroupedSimplexQP, warm_start: Solution | None = None) -> SolverResult:
         self.log.keep(problem)
-        solution = solve(problem, start=start)
-        return Answer(solution.x, solution.y, solution.message)
+        solution = solve(problem, warm_start=warm_start)
+        return SolverResult(solution.x, solution.y, solution.message)
 
 
-def argmax_tape(log: Log, count: int, seed: int, label: str = "argmax") -> Tape:
+def argmax_tape(log: Log, count: int, seed: int, label: str = "argmax") -> ProblemTrace:
     """About `count` rankings: the same queries, small to large, at the start, in the middle and at the end of the run.
 
     They are replayed query by query in an order drawn with the seed, so that a slow solver meets all sizes and stages.
@@ -112,14 +112,14 @@ def argmax_tape(log: Log, count: int, seed: int, label: str = "argmax") -> Tape:
         for query in chosen.tolist()
         for step in stages
     ]
-    return Tape(label, tuple(problems))
+    return ProblemTrace(label, tuple(problems))
 
 
-def master_tape(log: Log, count: int, label: str = "master") -> Tape:
+def master_tape(log: Log, count: int, label: str = "master") -> ProblemTrace:
     """About `count` masters, evenly spaced over the run, from few planes to many."""
     steps = sorted(log.heard)
     spread = np.unique(np.linspace(0, len(steps) - 1, min(count, len(steps))).round().astype(int))
-    return Tape(
+    return ProblemTrace(
         label, tuple(RecordedProblem.judged(f"step {steps[i]:04d}", log.heard[steps[i]][0], steps[i]) for i in spread)
     )
 
@@ -128,19 +128,19 @@ def master_tape(log: Log, count: int, label: str = "master") -> Tape:
 class _Query:
     """A query of a batch, stated as a problem only where it is chosen."""
 
-    batch: RankTwoBatch | PatternBatch | Sequence[Form]
+    batch: RankTwoBatch | RelevanceBatch | Sequence[Problem]
     index: int
 
     @property
     def size(self) -> int:
-        if isinstance(self.batch, RankTwoBatch | PatternBatch):
+        if isinstance(self.batch, RankTwoBatch | RelevanceBatch):
             return int(self.batch.offsets[self.index + 1] - self.batch.offsets[self.index])
         return self.batch[self.index].size
 
     @property
-    def form(self) -> Form:
+    def form(self) -> Problem:
         return self.batch[self.index]
 
 
-def _queries(batch: RankTwoBatch | PatternBatch | Sequence[Form]) -> list[_Query]:
+def _queries(batch: RankTwoBatch | RelevanceBatch | Sequence[Problem]) -> list[_Query]:
     return [_Query(batch, index) for index in range(len(batch))]

@@ -17,8 +17,8 @@ from scipy.stats import mannwhitneyu
 
 from formulations.solvers import SOLVERS
 from rankopt.errors import DataError, OptionError
-from rankopt.experiments.rows import Outcome, Row, read_rows
-from rankopt.experiments.traces import Tape
+from rankopt.experiments.rows import BenchmarkRow, Outcome, read_rows
+from rankopt.experiments.traces import ProblemTrace
 
 TOLERANCE = 1.1
 """The factor up to which seconds count as the same."""
@@ -27,7 +27,7 @@ LEVEL = 0.0501
 """Significance level of a test; three repeats of both runs reach 1/20 and no less."""
 
 
-def read_baseline(path: str | PathLike[str]) -> tuple[list[Row], list[Tape]]:
+def read_baseline(path: str | PathLike[str]) -> tuple[list[BenchmarkRow], list[ProblemTrace]]:
     """The rows of recorded problems in a file that `rankopt swap --output` wrote, and the traces stored next to it."""
     cure = "give the file that `rankopt swap --output` wrote"
     try:
@@ -37,7 +37,7 @@ def read_baseline(path: str | PathLike[str]) -> tuple[list[Row], list[Tape]]:
     if not rows:
         raise DataError(f"{path} has no rows of recorded problems; {cure}")
     folder = Path(path).with_suffix(".tapes")
-    found = {tape.name: tape for tape in map(Tape.load, sorted(folder.glob("*.npz")))}
+    found = {tape.name: tape for tape in map(ProblemTrace.load, sorted(folder.glob("*.npz")))}
     names = list(dict.fromkeys(row.tape for row in rows))
     missing = [name for name in names if name not in found]
     if missing:
@@ -45,7 +45,7 @@ def read_baseline(path: str | PathLike[str]) -> tuple[list[Row], list[Tape]]:
     return rows, [found[name] for name in names]
 
 
-def baseline_solvers(rows: Iterable[Row], kind: str) -> list[str]:
+def baseline_solvers(rows: Iterable[BenchmarkRow], kind: str) -> list[str]:
     """The solvers of the rows of this kind. OptionError where one is module:attribute: a file may not start code."""
     names = list(dict.fromkeys(row.solver for row in rows if row.kind == kind))
     for name in names:
@@ -77,14 +77,16 @@ class Changed:
     """One problem of one solver. factor: median of all ratios of seconds, after / before; None where the answers differ
     or a run has no repeats."""
 
-    before: Row
-    after: Row
+    before: BenchmarkRow
+    after: BenchmarkRow
     kind: Kind
     why: str = ""
     factor: float | None = None
 
 
-def changes(before: Iterable[Row], after: Iterable[Row], tolerance: float = TOLERANCE) -> list[Changed]:
+def changes(
+    before: Iterable[BenchmarkRow], after: Iterable[BenchmarkRow], tolerance: float = TOLERANCE
+) -> list[Changed]:
     """All problems that both runs have, in the order of `after`; rows of training and of integrality are left out.
 
     tolerance: the factor up to which seconds count as the same. A solver with options that the earlier run did not have
@@ -95,7 +97,7 @@ def changes(before: Iterable[Row], after: Iterable[Row], tolerance: float = TOLE
     return [_changed(earlier, row, tolerance) for earlier, row in pairs if earlier is not None]
 
 
-def _changed(before: Row, after: Row, tolerance: float) -> Changed:
+def _changed(before: BenchmarkRow, after: BenchmarkRow, tolerance: float) -> Changed:
     beyond = _beyond(before, after)
     if after.status is Outcome.WRONG or beyond:
         return Changed(before, after, Kind.WRONG, beyond or after.message)
@@ -111,7 +113,7 @@ def _changed(before: Row, after: Row, tolerance: float) -> Changed:
     return Changed(before, after, compare_times(before.times, after.times, tolerance), "", factor)
 
 
-def _outcome(before: Row, after: Row) -> tuple[Kind, str] | None:
+def _outcome(before: BenchmarkRow, after: BenchmarkRow) -> tuple[Kind, str] | None:
     """What became of the answer, and why; None where it is the same, so that seconds can be compared."""
     if before.status is after.status is Outcome.NO_OPTIMUM:
         return None
@@ -124,19 +126,19 @@ def _outcome(before: Row, after: Row) -> tuple[Kind, str] | None:
         return Kind.MENDED, f"{before.status.words}: {before.message}"
     if not (before.answered and after.answered) or before.value is None or after.value is None:
         return Kind.UNSOLVED, f"{after.status.words}: {after.message}"
-    gained = (after.value - before.value) * (1.0 if after.maximises else -1.0)
+    gained = (after.value - before.value) * (1.0 if after.is_maximization else -1.0)
     if abs(gained) <= (after.tolerance or 0.0) * (after.scale or 1.0):
         return None
     why = f"feasible both times, proved neither; {before.value:.9g} before, {after.value:.9g} now"
     return (Kind.MENDED if gained > 0 else Kind.LOST), why
 
 
-def _beyond(before: Row, after: Row) -> str:
+def _beyond(before: BenchmarkRow, after: BenchmarkRow) -> str:
     """Why both cannot be right: what one attains is beyond what the other proves."""
     for one, other, word in ((after, before, "before"), (before, after, "now")):
         if one.value is None or other.bound is None or not (one.answered and other.answered):
             continue
-        over = one.value - other.bound if one.maximises else other.bound - one.value
+        over = one.value - other.bound if one.is_maximization else other.bound - one.value
         if over > 1e-9 * (one.scale or 1.0):
             return f"{one.value:.9g} is attained, which the bound {other.bound:.9g} proved {word} denies"
     return ""

@@ -21,28 +21,28 @@ from numpy.typing import NDArray
 from formulations.certificates.certify import certify
 from formulations.constraints.constrained_ranking import ConstrainedRanking
 from formulations.errors import (
-    Crashed,
+    CertificateError,
     FormulationError,
-    Fractional,
-    Infeasible,
-    NoAnswer,
-    Refuted,
-    Unbounded,
-    UnknownSolver,
-    Unsupported,
+    FractionalSolutionError,
+    InfeasibleError,
+    InvalidSolutionError,
+    SolverCrashError,
+    UnboundedError,
+    UnknownSolverError,
+    UnsupportedProblemError,
 )
 from formulations.problems.assignment import Assignment
-from formulations.problems.problem import Form, Solution, Status
+from formulations.problems.problem import Problem, Solution, Status
 from formulations.problems.quadratic_program import QuadraticProgram
 from formulations.problems.ranking import RankTwoAssignment, RankTwoBatch
-from formulations.problems.relevance_ranking import PatternRanking
+from formulations.problems.relevance_ranking import RelevanceRanking
 from formulations.problems.simplex_qp import GroupedSimplexQP
-from formulations.solvers.batch_solution import BatchSolution, PatternSolution
-from formulations.solvers.solver import Answer, BatchSolver, Solver
+from formulations.solvers.batch_solution import BatchSolution, RelevanceSolution
+from formulations.solvers.solver import BatchSolver, Solver, SolverResult
 from formulations.solving.solve import solve
 from rankopt.experiments.isolation import Entrant, memory_peak, resolved, start_peak
-from rankopt.experiments.rows import Outcome, Row
-from rankopt.experiments.traces import RecordedProblem, Tape
+from rankopt.experiments.rows import BenchmarkRow, Outcome
+from rankopt.experiments.traces import ProblemTrace, RecordedProblem
 
 LOOSE = 1e-6
 """By how much of the scale a claim may be off: solvers round, and their tolerances are their own."""
@@ -54,7 +54,7 @@ def refuted_claim(taped: RecordedProblem, solution: Solution) -> str | None:
     What the tape says is attained counts up to the bound that is proven of this answer: tapes may be another's.
     """
     form, told = taped.form, solution.details
-    sign, slack = (1.0 if form.maximises else -1.0), LOOSE * (form.scale or 1.0)
+    sign, slack = (1.0 if form.is_maximization else -1.0), LOOSE * (form.scale or 1.0)
     attained = max(sign * solution.value, *(min(sign * value, sign * solution.bound) for value in _attained(taped)))
     value, bound = (_number(told.get(name)) for name in ("told_value", "told_bound"))
     if value is not None and not abs(value - solution.value) <= slack:
@@ -75,7 +75,7 @@ def unbeaten(taped: RecordedProblem, solution: Solution, tolerance: float) -> bo
     whole = form.program.integer
     if whole is None or not whole.any():
         return False
-    sign, slack = (1.0 if form.maximises else -1.0), tolerance * (form.scale or 1.0)
+    sign, slack = (1.0 if form.is_maximization else -1.0), tolerance * (form.scale or 1.0)
     told = _number(solution.details.get("told_bound"))
     if told is not None and not abs(told - solution.value) <= slack:
         return False
@@ -90,14 +90,14 @@ def batch_claim(taped: RecordedProblem, solver: Solver) -> str | None:
     form = taped.form
     if not isinstance(solver, BatchSolver) or type(form) not in solver.accepts:
         return None
-    answer: BatchSolution | PatternSolution
-    if isinstance(form, PatternRanking):
+    answer: BatchSolution | RelevanceSolution
+    if isinstance(form, RelevanceRanking):
         answer = solver.solve_batch(form.alone())
     elif isinstance(form, RankTwoAssignment):
         spare = form.documents - form.positions
-        if spare and min(form.discount[-1], form.decay[-1]) < 0:
+        if spare and min(form.discount[-1], form.position_weights[-1]) < 0:
             return None
-        discount, decay = (np.pad(weights, (0, spare)) for weights in (form.discount, form.decay))
+        discount, decay = (np.pad(weights, (0, spare)) for weights in (form.discount, form.position_weights))
         answer = solver.solve_batch(
             RankTwoBatch(form.scores, form.gain, discount, decay, np.array([0, form.documents]))
         )
@@ -128,12 +128,12 @@ CHECKED = 200
 that the count is a sample's."""
 
 
-def tied_pairs(problem: Form, order: NDArray[Any]) -> int | None:
+def tied_pairs(problem: Problem, order: NDArray[Any]) -> int | None:
     """The pairs {x, y} of documents, x placed, whose exchange leaves the value as it is, to rounding, and is allowed.
 
     0 says that no single exchange ties; another order far from this one might. None where no documents are placed.
     """
-    if isinstance(problem, PatternRanking):
+    if isinstance(problem, RelevanceRanking):
         return _tied_in_pattern(problem, np.asarray(order, dtype=np.int64))
     if isinstance(problem, RankTwoAssignment):
         profit = problem.assignment().profit
@@ -180,7 +180,7 @@ def _exchanged(order: NDArray[np.int64], position: int, document: int) -> NDArra
     return fresh
 
 
-def _tied_in_pattern(problem: PatternRanking, order: NDArray[np.int64]) -> int:
+def _tied_in_pattern(problem: RelevanceRanking, order: NDArray[np.int64]) -> int:
     """What exchanges leave is worked out by the definition."""
     first, second = np.triu_indices(order.size, 1)
     if not first.size:
@@ -198,19 +198,22 @@ WHOLE = 1e-6
 """How far from whole numbers a point may lie and be called whole."""
 
 
-def blank_rows(tape: Tape, solver: str, tolerance: float, seed: int, versions: dict[str, str]) -> list[Row]:
+def blank_rows(
+    tape: ProblemTrace, solver: str, tolerance: float, seed: int, versions: dict[str, str]
+) -> list[BenchmarkRow]:
     """A row a problem, without its outcome."""
     return [
-        Row(
+        BenchmarkRow(
             kind=tape.kind, solver=solver, status=Outcome.GIVEN_UP, problem=taped.name, tape=tape.name,
-            extent=taped.form.extent, sizes=_sizes(taped.form), step=taped.step, maximises=taped.form.maximises,
+            shape_text=taped.form.shape_text, sizes=_sizes(taped.form), step=taped.step,
+            is_maximization=taped.form.is_maximization,
             scale=taped.form.scale or 1.0, tolerance=tolerance, versions=versions, seed=seed,
         )
         for taped in tape.problems
     ]  # fmt: skip
 
 
-def _sizes(form: Form) -> dict[str, int]:
+def _sizes(form: Problem) -> dict[str, int]:
     if isinstance(form, GroupedSimplexQP):
         planes, features = form.slopes.shape
         return {"planes": int(planes), "features": int(features), "groups": int(form.capacity.size)}
@@ -224,25 +227,25 @@ class TimedSolver:
     """A solver whose own answer is kept: what `solve` returns has been rounded and repaired."""
 
     solver: Solver
-    said: list[Answer] = field(default_factory=list)
+    said: list[SolverResult] = field(default_factory=list)
 
     @property
     def package(self) -> str:
         return self.solver.package
 
     @property
-    def accepts(self) -> tuple[type[Form], ...]:
+    def accepts(self) -> tuple[type[Problem], ...]:
         return self.solver.accepts
 
     @property
     def spec(self) -> str:
         return self.solver.spec
 
-    def declines(self, problem: Form) -> str | None:
-        return self.solver.declines(problem)
+    def reason_unsupported(self, problem: Problem) -> str | None:
+        return self.solver.reason_unsupported(problem)
 
-    def solve(self, problem: Any, start: Solution | None = None) -> Answer:
-        answer = self.solver.solve(problem, start)
+    def solve(self, problem: Any, warm_start: Solution | None = None) -> SolverResult:
+        answer = self.solver.solve(problem, warm_start)
         self.said[:] = [answer]
         return answer
 
@@ -254,15 +257,15 @@ class Replay:
 
     path: str
     entrant: Entrant
-    blanks: list[Row]
+    blanks: list[BenchmarkRow]
     repeats: int
     seconds: float
 
     def open(self) -> Iterator[str]:
-        self.tape = Tape.load(self.path)
+        self.tape = ProblemTrace.load(self.path)
         try:
             self.solver: Solver | None = None if self.entrant == "auto" else resolved(self.entrant)
-        except UnknownSolver as error:
+        except UnknownSolverError as error:
             yield str(error)
             return
 
@@ -270,7 +273,7 @@ class Replay:
         for form in dict.fromkeys(type(taped.form) for taped in self.tape.problems):
             warm(self.solver, form)
 
-    def row(self, item: int, partial: Callable[[dict[str, Any]], None]) -> Row:
+    def row(self, item: int, partial: Callable[[dict[str, Any]], None]) -> BenchmarkRow:
         taped, blank = self.tape.problems[item], self.blanks[item]
         start_peak()
         began = perf_counter()
@@ -278,9 +281,9 @@ class Replay:
             row = self._judged(blank, taped, began)
         except MemoryError as error:
             row = replace(blank, status=Outcome.OUT_OF_MEMORY, message=f"MemoryError {error}".strip())
-        except Refuted as error:
+        except CertificateError as error:
             row = replace(blank, status=Outcome.WRONG, certified=False, message=str(error))
-        except (Infeasible, Unbounded) as error:
+        except (InfeasibleError, UnboundedError) as error:
             status, took = Outcome.FAILED if taped.known else Outcome.NO_OPTIMUM, perf_counter() - began
             row = replace(
                 blank, status=status, message=str(error), seconds=took, seconds_whole=took, repeats=1, times=(took,)
@@ -289,7 +292,7 @@ class Replay:
             row = replace(blank, message=str(error), **fault(error))
         return replace(row, memory=memory_peak())
 
-    def _judged(self, blank: Row, taped: RecordedProblem, began: float) -> Row:
+    def _judged(self, blank: BenchmarkRow, taped: RecordedProblem, began: float) -> BenchmarkRow:
         """Solve, repeat, certify; then hold the solver's claims against what is known."""
         form = taped.form
         watched: Any = None if self.solver is None else TimedSolver(self.solver)
@@ -322,7 +325,7 @@ class Replay:
         return replace(row, status=status, certified=True, ties=ties)
 
 
-def warm(solver: Solver | None, form: type[Form]) -> None:
+def warm(solver: Solver | None, form: type[Problem]) -> None:
     """Let what is loaded or compiled on first use be loaded now, by a problem of this form but tiny."""
     from formulations.compiled import kernels_of
     from formulations.testing.instances import instances
@@ -339,15 +342,15 @@ def warm(solver: Solver | None, form: type[Form]) -> None:
 
 def fault(error: Exception) -> dict[str, Any]:
     """What an error of `solve`, or of training, says of the solver."""
-    if isinstance(error, Unsupported):
+    if isinstance(error, UnsupportedProblemError):
         return {"status": Outcome.UNSUPPORTED}
-    if isinstance(error, Fractional):
+    if isinstance(error, FractionalSolutionError):
         return {"status": Outcome.FAILED, "integral": False}
-    if isinstance(error, NoAnswer):
+    if isinstance(error, InvalidSolutionError):
         return {"status": Outcome.WRONG, "certified": False}
-    if isinstance(error, UnknownSolver):
+    if isinstance(error, UnknownSolverError):
         return {"status": Outcome.MISSING}
-    if not isinstance(error, Crashed):
+    if not isinstance(error, SolverCrashError):
         return {"status": Outcome.FAILED}
     cause: BaseException | None = error.__cause__
     while cause is not None:
@@ -359,8 +362,8 @@ def fault(error: Exception) -> dict[str, Any]:
     return {"status": Outcome.CRASHED}
 
 
-def _is_whole(form: Form, answer: Answer | None) -> bool | None:
+def _is_whole(form: Problem, answer: SolverResult | None) -> bool | None:
     """Whether the solver's own point was whole, where the problem asks for whole ones."""
-    if answer is None or isinstance(form, GroupedSimplexQP | QuadraticProgram) or not form.solvable:
+    if answer is None or isinstance(form, GroupedSimplexQP | QuadraticProgram) or not form.always_feasible:
         return None
     return bool((np.abs(answer.x - np.round(answer.x)) <= WHOLE).all())

@@ -53,7 +53,7 @@ class Outcome(Enum):
 
 
 @dataclass(frozen=True)
-class Row(CompactReprMixin):
+class BenchmarkRow(CompactReprMixin):
     """One solver on one problem, or one run, or one statement.
 
     None stands for what is not known or makes no sense. Seconds and bytes are of this machine; all else is the same
@@ -71,13 +71,13 @@ class Row(CompactReprMixin):
     """The tape's name and fingerprint, as in "argmax:1f0c9a27"; for training that of the data and settings."""
     role: str = ""
     """Training: which part was swapped, "argmax", "master" or "method"."""
-    extent: str = ""
+    shape_text: str = ""
     """How large the problem is, in words."""
     sizes: Mapping[str, int] = field(default_factory=dict)
     """The same in numbers: positions, documents; planes, features, groups; queries, documents; n, k, blocks."""
     step: int | None = None
     """The step of the recorded run that met the problem."""
-    maximises: bool = True
+    is_maximization: bool = True
     """Whether value <= optimum <= bound; False for bound <= optimum <= value."""
     value: float | None = None
     """The objective of the answer, recomputed; for training the best proven objective."""
@@ -125,7 +125,9 @@ class Row(CompactReprMixin):
         """Distance from value to bound, relative to scale; not below 0, None where one of them is not known."""
         if self.value is None or self.bound is None:
             return None
-        return max(self.bound - self.value if self.maximises else self.value - self.bound, 0.0) / (self.scale or 1.0)
+        return max(self.bound - self.value if self.is_maximization else self.value - self.bound, 0.0) / (
+            self.scale or 1.0
+        )
 
     @property
     def key(self) -> tuple[str, str, str, str, str]:
@@ -148,7 +150,7 @@ class Row(CompactReprMixin):
         return json.dumps(record, ensure_ascii=False)
 
     @classmethod
-    def from_line(cls, line: str) -> Row:
+    def from_line(cls, line: str) -> BenchmarkRow:
         """The row of one line; raises ValueError where it is none."""
         record = json.loads(line)
         if not isinstance(record, dict):
@@ -174,9 +176,9 @@ def _check_numbers(known: Mapping[str, Any]) -> None:
         raise ValueError("scale cannot be below 0, nor tolerance beyond 0 to 1")
 
 
-_NAMES = {entry.name for entry in fields(Row)}
+_NAMES = {entry.name for entry in fields(BenchmarkRow)}
 _DEFAULTS: dict[str, Any] = {
-    **{entry.name: entry.default for entry in fields(Row)},
+    **{entry.name: entry.default for entry in fields(BenchmarkRow)},
     **{name: {} for name in ("sizes", "versions", "history", "measures", "facts")},
 }
 
@@ -193,7 +195,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def read_rows(path: str | PathLike[str]) -> list[Row]:
+def read_rows(path: str | PathLike[str]) -> list[BenchmarkRow]:
     """The rows of a file. A last line without an end was cut off when its run was killed: it is no row."""
     try:
         lines = Path(path).read_text(encoding="utf-8").split("\n")
@@ -207,13 +209,13 @@ def read_rows(path: str | PathLike[str]) -> list[Row]:
         if not line.strip():
             continue
         try:
-            rows.append(Row.from_line(line))
+            rows.append(BenchmarkRow.from_line(line))
         except ValueError as error:
             raise DataError(f"{path}, line {number} is no row of an experiment: {error}; remove the line") from error
     return rows
 
 
-def written(rows: Iterable[Row]) -> str:
+def written(rows: Iterable[BenchmarkRow]) -> str:
     """The rows as text, one line each."""
     return "".join(row.as_line() + "\n" for row in rows)
 

@@ -24,14 +24,14 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from formulations.errors import FormulationError, UnknownSolver
-from formulations.problems.problem import Form
+from formulations.errors import FormulationError, UnknownSolverError
+from formulations.problems.problem import Problem
 from formulations.problems.ranking import RankTwoAssignment
 from formulations.problems.simplex_qp import GroupedSimplexQP
 from formulations.solvers import SOLVERS, solves
 from rankopt.data.queries import Queries
 from rankopt.data.samples import Sample
-from rankopt.data.stored_folder import open_stored, store
+from rankopt.data.stored_folder import open_queries, save_queries
 from rankopt.errors import OptionError, RankoptError
 from rankopt.evaluation.evaluation import evaluate
 from rankopt.experiments.isolation import (
@@ -47,9 +47,9 @@ from rankopt.experiments.isolation import (
 )
 from rankopt.experiments.recording import ArgmaxRecorder, Log, MasterRecorder, argmax_tape, master_tape
 from rankopt.experiments.replay import Replay, blank_rows, fault, warm
-from rankopt.experiments.rows import Outcome, Row, versions
+from rankopt.experiments.rows import BenchmarkRow, Outcome, versions
 from rankopt.experiments.supervisor import RowFile, grown
-from rankopt.experiments.traces import Tape, tapes_of
+from rankopt.experiments.traces import ProblemTrace, tapes_of
 from rankopt.optimize.bundle import Bundle
 from rankopt.optimize.certificate import Step
 from rankopt.optimize.method import check_number, check_whole
@@ -60,7 +60,7 @@ TOLD = 0.2
 POINTS = 200
 """Steps of a history that a row keeps, evenly spaced, first and last among them."""
 
-FORMS: dict[str, type[Form]] = {"argmax": RankTwoAssignment, "master": GroupedSimplexQP}
+FORMS: dict[str, type[Problem]] = {"argmax": RankTwoAssignment, "master": GroupedSimplexQP}
 """What is asked in the place of each part that is a solver."""
 
 
@@ -68,7 +68,7 @@ FORMS: dict[str, type[Form]] = {"argmax": RankTwoAssignment, "master": GroupedSi
 class LiveRun:
     """The job of a worker: fit `ranker` on the queries stored at `train`, with `entrant` in its parameter `role`.
 
-    attained: an objective that another run attained, which no bound of a convex problem may pass.
+    value_lower_bound: an objective that another run attained, which no bound of a convex problem may pass.
     """
 
     ranker: Any
@@ -77,17 +77,17 @@ class LiveRun:
     train: str
     held_out: str | None
     measures: tuple[str, ...]
-    blank: Row
+    blank: BenchmarkRow
     seconds: float
-    attained: float | None = None
+    value_lower_bound: float | None = None
 
     def open(self) -> Iterator[str]:
-        self.queries = open_stored(self.train)
+        self.queries = open_queries(self.train)
         swapped = self.entrant
         if self.role != "method" and swapped != "auto":
             try:
                 swapped = resolved(swapped)
-            except UnknownSolver as error:
+            except UnknownSolverError as error:
                 yield str(error)
                 return
         self.swapped = clone(self.ranker).set_params(**{self.role: swapped, "time_limit": self.seconds})
@@ -101,7 +101,7 @@ class LiveRun:
         with suppress(FormulationError, RankoptError):
             clone(self.ranker).set_params(max_iter=1).fit(few)
 
-    def row(self, item: int, partial: Callable[[dict[str, Any]], None]) -> Row:
+    def row(self, item: int, partial: Callable[[dict[str, Any]], None]) -> BenchmarkRow:
         start_peak()
         known = ReferenceSolution(partial)
         try:
@@ -116,7 +116,7 @@ class LiveRun:
             row = replace(self.blank, **known.fields(), message=str(error), **how)
         return replace(row, memory=memory_peak())
 
-    def _judged(self, row: Row) -> Row:
+    def _judged(self, row: BenchmarkRow) -> BenchmarkRow:
         """The run's claims recomputed: J at its w with the usual argmax and proven bounds, and no bound above a J."""
         proved = self.swapped.certificate_
         row = replace(
@@ -130,7 +130,7 @@ class LiveRun:
         if proved.primal < true - slack:
             why = f"it says that J = {proved.primal:.9g}, and J = {true:.9g} there"
             return replace(row, status=Outcome.WRONG, certified=False, message=why)
-        attained = true if self.attained is None else min(true, self.attained)
+        attained = true if self.value_lower_bound is None else min(true, self.value_lower_bound)
         if proved.kind == "global" and proved.bound > attained + slack:
             why = f"it says that nothing is below {proved.bound:.9g}, but {attained:.9g} is attained"
             return replace(row, status=Outcome.WRONG, certified=False, message=why)
@@ -140,7 +140,7 @@ class LiveRun:
     def _measured(self) -> dict[str, float | None]:
         if self.held_out is None:
             return {}
-        queries: Queries = open_stored(self.held_out)
+        queries: Queries = open_queries(self.held_out)
         found = evaluate(queries, self.swapped.predict(queries), list(self.measures))
         return {name: float(found.mean(name)) for name in self.measures}
 
@@ -208,13 +208,13 @@ class RecordedRun:
         """Where queries are stored for the workers."""
         target = self.folder / f"{name}-{self.digest}"
         if not target.exists():
-            store(queries, target)
+            save_queries(queries, target)
         return str(target)
 
-    def argmax_tape(self) -> Tape:
+    def argmax_tape(self) -> ProblemTrace:
         return self._kept("argmax", lambda log: argmax_tape(log, self.problems, self.seed), argmax=ArgmaxRecorder)
 
-    def master_tape(self, method: Any, name: str) -> Tape:
+    def master_tape(self, method: Any, name: str) -> ProblemTrace:
         """The masters of a run by this method."""
         count, label = max(1, self.problems // 2), f"master:{name}"
         return self._kept(label, lambda log: master_tape(log, count, label), master=MasterRecorder, method=method)
@@ -223,10 +223,10 @@ class RecordedRun:
         """Where the tape with this label is kept."""
         return self.folder / f"{label.replace(':', '-')}-{self.digest}-{self.problems}-{self.seed}.npz"
 
-    def _kept(self, label: str, made: Any, **parts: Any) -> Tape:
+    def _kept(self, label: str, made: Any, **parts: Any) -> ProblemTrace:
         """The tape with this label: read if it was kept, else recorded now."""
         if self.path(label).exists():
-            return Tape.load(self.path(label))
+            return ProblemTrace.load(self.path(label))
         log = Log()
         recorders = {name: part(log) if isinstance(part, type) else part for name, part in parts.items()}
         usual = {"engine": "serial", "time_limit": self.seconds, "callbacks": (log.stepped,), "verbose": 0}
@@ -238,7 +238,7 @@ class RecordedRun:
             except FormulationError:
                 if not log.heard:
                     raise
-        tape: Tape = made(log)
+        tape: ProblemTrace = made(log)
         tape.save(self.path(label))
         return tape
 
@@ -257,44 +257,45 @@ class SolverSwap:
     """Every solver on the same work, each in a process of its own with hard limits; what goes wrong is a row.
 
     Args:
-        what: `Queries` or a `Sample`: training runs are recorded and their tapes replayed, then solvers are swapped
+        data: `Queries` or a `Sample`: training runs are recorded and their tapes replayed, then solvers are swapped
             inside live training. Or what `problems` takes.
-        argmax, masters: names of solvers, also with options ("highs(presolve='off')", or what `formulations.swept`
-            gives), places "module:attribute", or objects such as `formulations.own(...)` makes.
+        argmax, masters: names of solvers, also with options ("highs(presolve='off')", or what
+        `formulations.solver_grid`
+            gives), places "module:attribute", or objects such as `formulations.function_solver(...)` makes.
         methods: names of methods, or methods with settings of their own.
         ranker: what is trained, `LargeMarginRanker()` by default; its own argmax, master and method are the usual ones
             that others replace one at a time.
-        held_out: other queries, on which learnt rankers are measured by `measures`; a `Sample` brings its own.
+        test: other queries, on which learnt rankers are measured by `measures`; a `Sample` brings its own.
         problems: about how many an argmax tape holds; a plane tape holds half as many. Or problems of your own, of
             any form or as files (.mps, .lp, .toml, tapes): these are replayed only, and nothing is learnt. Of them
             quadratic programs go to `masters`, all else to `argmax`.
         repeats: timed runs of a problem, the median of which counts.
         tolerance: the gap, relative to the problem's scale, up to which an answer counts as solved.
-        live: whether solvers are swapped inside training too.
+        train: whether solvers are swapped inside training too.
     """
 
-    what: Any = None
+    data: Any = None
     argmax: Sequence[Entrant] = ARGMAX
     masters: Sequence[Entrant] = MASTERS
     methods: Sequence[Any] = METHODS
     ranker: Any = None
-    held_out: Queries | None = None
+    test: Queries | None = None
     measures: tuple[str, ...] = MEASURES
     problems: Any = 24
     repeats: int = 3
     tolerance: float = 1e-6
-    live: bool = True
+    train: bool = True
     limits: Limits = field(default_factory=Limits)
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.what is None and (self.problems is None or isinstance(self.problems, Real)):
+        if self.data is None and (self.problems is None or isinstance(self.problems, Real)):
             raise OptionError(
                 f"problems = {self.problems!r} come from no data; give Queries or a Sample, SolverSwap(queries), or "
                 "problems of your own, SolverSwap(problems=['mine.mps'])"
             )
         if not isinstance(self.problems, Real):
-            if self.what is not None:
+            if self.data is not None:
                 raise OptionError("problems of your own stand alone; leave the data out, or give a number of problems")
             object.__setattr__(self, "what", _several(self.problems))
             object.__setattr__(self, "problems", 1)
@@ -305,12 +306,12 @@ class SolverSwap:
         if not (self.argmax or self.masters or self.methods):
             raise OptionError("there is nothing to swap; name argmax solvers, masters or methods")
 
-    def run(self, output: str | PathLike[str] | None = None, *, resume: bool = False) -> list[Row]:
+    def run(self, output: str | PathLike[str] | None = None, *, resume: bool = False) -> list[BenchmarkRow]:
         """All rows. output: a file of JSON lines that they are written to at once, with tapes in a folder beside it.
         resume: go on with that file; rows that are there already are not run again."""
         return list(self.rows(output, resume=resume))
 
-    def rows(self, output: str | PathLike[str] | None = None, *, resume: bool = False) -> Iterator[Row]:
+    def rows(self, output: str | PathLike[str] | None = None, *, resume: bool = False) -> Iterator[BenchmarkRow]:
         """The rows as they are found."""
         for role, entrants in self._roles().items():
             labels = [first_name(_label(entrant, role)) for entrant in entrants]  # a slip is an error now, and no row
@@ -326,23 +327,23 @@ class SolverSwap:
         folder_beside.mkdir(parents=True, exist_ok=True)
         yield from self._rows(file, folder_beside)
 
-    def _rows(self, file: RowFile, folder: Path) -> Iterator[Row]:
+    def _rows(self, file: RowFile, folder: Path) -> Iterator[BenchmarkRow]:
         queries, held_out = self._data()
         if queries is None:
-            for tape in tapes_of(self.what):
+            for tape in tapes_of(self.data):
                 path = folder / f"{re.sub(r'[^A-Za-z0-9]+', '-', tape.name)}.npz"
                 tape.save(path)
                 yield from self._replayed(file, tape, path, self._entrants(tape))
             return
         ranker = self._ranker()
-        run = RecordedRun(ranker, queries, folder, self.problems, 4.0 * self.limits.training, self.seed)
+        run = RecordedRun(ranker, queries, folder, self.problems, 4.0 * self.limits.training_time, self.seed)
         if "argmax" in ranker.get_params() and self.argmax:
             yield from self._replayed(file, run.argmax_tape(), run.path("argmax"), self.argmax)
         for method in self.methods if self.masters else ():
             name = _label(method, "method")
             tape = run.master_tape(method, name)
             yield from self._replayed(file, tape, run.path(f"master:{name}"), self.masters)
-        if self.live:
+        if self.train:
             yield from self._trained(file, run, held_out)
 
     def _roles(self) -> dict[str, Sequence[Any]]:
@@ -351,13 +352,13 @@ class SolverSwap:
 
     def _data(self) -> tuple[Queries | None, Queries | None]:
         """The queries that are trained on and those that are measured on; none where problems were given."""
-        if isinstance(self.what, Sample):
-            return self.what.train, self.held_out or self.what.test
-        if isinstance(self.what, Queries):
-            return self.what, self.held_out
+        if isinstance(self.data, Sample):
+            return self.data.train, self.test or self.data.test
+        if isinstance(self.data, Queries):
+            return self.data, self.test
         return None, None
 
-    def _entrants(self, tape: Tape) -> Sequence[Entrant]:
+    def _entrants(self, tape: ProblemTrace) -> Sequence[Entrant]:
         """Who takes part; of the usual ones those that take such problems."""
         if tape.kind == "master":
             chosen, usual = self.masters, MASTERS
@@ -372,20 +373,22 @@ class SolverSwap:
 
         return LargeMarginRanker() if self.ranker is None else clone(self.ranker)
 
-    def _replayed(self, file: RowFile, tape: Tape, path: Path, entrants: Sequence[Entrant]) -> Iterator[Row]:
+    def _replayed(
+        self, file: RowFile, tape: ProblemTrace, path: Path, entrants: Sequence[Entrant]
+    ) -> Iterator[BenchmarkRow]:
         """The tape through every entrant."""
         for entrant in entrants:
             blanks = blank_rows(tape, spec_of(entrant), self.tolerance, self.seed, versions())
             job = Replay(str(path), entrant, blanks, self.repeats, self.limits.problem)
             yield from grown(file, job, blanks, self.limits, self.limits.problem, self.limits.tape)
 
-    def _trained(self, file: RowFile, run: RecordedRun, held_out: Queries | None) -> Iterator[Row]:
+    def _trained(self, file: RowFile, run: RecordedRun, test: Queries | None) -> Iterator[BenchmarkRow]:
         """Live runs. The usual parts make one run, whose row stands in every role."""
         usual = run.ranker.get_params()
-        train = run.stored(run.queries, "train")
-        test = None if held_out is None else run.stored(held_out, "held-out")
+        train_path = run.stored(run.queries, "train")
+        test_path = None if test is None else run.stored(test, "test")
         attained: float | None = None
-        base: Row | None = None
+        base: BenchmarkRow | None = None
         for role, entrants in self._roles().items():
             if role not in usual or not entrants:
                 continue
@@ -397,9 +400,9 @@ class SolverSwap:
                         file.add(row)
                         yield row
                     continue
-                seconds = self.limits.training
+                seconds = self.limits.training_time
                 job = LiveRun(
-                    run.ranker, role, entrant, train, test, self.measures, blank, seconds,
+                    run.ranker, role, entrant, train_path, test_path, self.measures, blank, seconds,
                     attained if base is not None else None,
                 )  # fmt: skip
                 for row in grown(file, job, [blank], self.limits, 2.0 * seconds + 5.0):
@@ -408,17 +411,17 @@ class SolverSwap:
                     base = file.known(blank)
                     attained = base.value if base is not None and base.answered else None
 
-    def _blank(self, run: RecordedRun, role: str, entrant: Any) -> Row:
+    def _blank(self, run: RecordedRun, role: str, entrant: Any) -> BenchmarkRow:
         ranker, queries = run.ranker.get_params(), run.queries
         settings = [str(ranker["measure"])] if "measure" in ranker else []
         settings += [f"{ranker['bound']} bound"] if "bound" in ranker else []
         lam = ranker.get("lam")
         settings += [] if lam is None else [f"λ = {lam}" if isinstance(lam, str) else f"λ = {lam:g}"]
         sizes = {"queries": len(queries), "documents": queries.n_documents, "features": queries.n_features}
-        return Row(
-            kind="training", solver=_label(entrant, role), status=Outcome.GIVEN_UP, role=role, maximises=False,
+        return BenchmarkRow(
+            kind="training", solver=_label(entrant, role), status=Outcome.GIVEN_UP, role=role, is_maximization=False,
             problem=", ".join([type(run.ranker).__name__, *settings]), tape=f"training:{run.digest}",
-            extent=f"{len(queries)} queries, {queries.n_documents} documents", sizes=sizes,
+            shape_text=f"{len(queries)} queries, {queries.n_documents} documents", sizes=sizes,
             tolerance=ranker.get("tol"), versions=versions(), seed=self.seed,
         )  # fmt: skip
 

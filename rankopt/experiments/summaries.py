@@ -11,17 +11,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rankopt.experiments.rows import Outcome, Row
+from rankopt.experiments.rows import BenchmarkRow, Outcome
 
 Floats = NDArray[np.float64]
 
 
-def of_kind(rows: Iterable[Row], kind: str) -> list[Row]:
+def of_kind(rows: Iterable[BenchmarkRow], kind: str) -> list[BenchmarkRow]:
     """The rows of a kind, in their order."""
     return [row for row in rows if row.kind == kind]
 
 
-def solvers_of(rows: Iterable[Row]) -> list[str]:
+def solvers_of(rows: Iterable[BenchmarkRow]) -> list[str]:
     """The solvers in order of first appearance."""
     return list(dict.fromkeys(row.solver for row in rows))
 
@@ -35,10 +35,10 @@ class Agreement:
     solvers: tuple[str, ...]
     shares: Floats
     compared: NDArray[np.int64]
-    differing: tuple[tuple[Row, Row], ...]
+    differing: tuple[tuple[BenchmarkRow, BenchmarkRow], ...]
 
 
-def agreement(rows: Sequence[Row]) -> Agreement:
+def agreement(rows: Sequence[BenchmarkRow]) -> Agreement:
     """Who agrees with whom. Answers that were refuted do not count as answers, but are in no agreement either: a WRONG
     row differs from every answer."""
     solvers, table = solvers_of(rows), _by_problem(rows)
@@ -62,11 +62,11 @@ def agreement(rows: Sequence[Row]) -> Agreement:
         return Agreement(tuple(solvers), same / both, both, tuple(differing))
 
 
-def _said(row: Row) -> bool:
+def _said(row: BenchmarkRow) -> bool:
     return row.answered or row.status is Outcome.WRONG
 
 
-def _one_value(x: Row, y: Row) -> bool:
+def _one_value(x: BenchmarkRow, y: BenchmarkRow) -> bool:
     if not (x.answered and y.answered) or x.value is None or y.value is None:
         return False
     scale = max(x.scale or 1.0, y.scale or 1.0)
@@ -80,7 +80,9 @@ def shifted_geometric_mean(seconds: Iterable[float], shift: float) -> float:
     return float(np.exp(np.log(times + shift).mean()) - shift) if times.size else float("nan")
 
 
-def shifted_geometric_means(rows: Sequence[Row], shift: float = 1e-3, penalty: float | None = None) -> dict[str, float]:
+def shifted_geometric_means(
+    rows: Sequence[BenchmarkRow], shift: float = 1e-3, penalty: float | None = None
+) -> dict[str, float]:
     """Seconds of each solver over all problems of the rows. What it did not solve counts as `penalty` seconds, by
     default ten times the longest time of any solver, so that giving up never pays. A solver that solved none has no
     time: NaN."""
@@ -96,7 +98,7 @@ def shifted_geometric_means(rows: Sequence[Row], shift: float = 1e-3, penalty: f
     }
 
 
-def performance_profile(rows: Sequence[Row]) -> dict[str, tuple[Floats, Floats]]:
+def performance_profile(rows: Sequence[BenchmarkRow]) -> dict[str, tuple[Floats, Floats]]:
     """For each solver factors t >= 1 in rising order, and the share of all problems that it solved within t times the
     seconds of the fastest that solved it [Dolan and Moré, Math. Program. 91, 2002]. Problems that nobody solved count.
     """
@@ -112,7 +114,7 @@ def performance_profile(rows: Sequence[Row]) -> dict[str, tuple[Floats, Floats]]
     return curves
 
 
-def pairwise_wins(rows: Sequence[Row]) -> tuple[list[str], NDArray[np.int64]]:
+def pairwise_wins(rows: Sequence[BenchmarkRow]) -> tuple[list[str], NDArray[np.int64]]:
     """wins[a, b]: problems that a solved and b did not, or later. Equal times are nobody's win."""
     solvers, table = solvers_of(rows), _by_problem(rows)
     times = np.array(
@@ -121,7 +123,7 @@ def pairwise_wins(rows: Sequence[Row]) -> tuple[list[str], NDArray[np.int64]]:
     return solvers, np.array([[int((one < other).sum()) for other in times] for one in times], dtype=np.int64)
 
 
-def gap_against_time(rows: Sequence[Row]) -> dict[str, tuple[Floats, Floats]]:
+def gap_against_time(rows: Sequence[BenchmarkRow]) -> dict[str, tuple[Floats, Floats]]:
     """For each training run, named "role: solver", its seconds and its gap relative to the best objective at each."""
     curves = {}
     for row in rows:
@@ -139,13 +141,13 @@ def relative_gaps(primal: Floats, bound: Floats) -> Floats:
     return np.asarray(np.maximum(primal - bound, 0.0) / np.maximum(np.abs(primal), 1e-300))
 
 
-def _by_problem(rows: Iterable[Row]) -> Mapping[tuple[str, str, str], dict[str, Row]]:
-    table: dict[tuple[str, str, str], dict[str, Row]] = {}
+def _by_problem(rows: Iterable[BenchmarkRow]) -> Mapping[tuple[str, str, str], dict[str, BenchmarkRow]]:
+    table: dict[tuple[str, str, str], dict[str, BenchmarkRow]] = {}
     for row in rows:
         table.setdefault((row.tape, row.problem, row.role), {})[row.solver] = row
     return table
 
 
-def _time(row: Row | None, missed: float) -> float:
+def _time(row: BenchmarkRow | None, missed: float) -> float:
     """The seconds of a solved problem."""
     return missed if row is None or not row.solved or row.seconds is None else row.seconds

@@ -24,7 +24,7 @@ from typing import IO, Any
 
 from rankopt.errors import OptionError
 from rankopt.experiments.isolation import Job, Limits, parcel
-from rankopt.experiments.rows import Outcome, Row, read_rows, written
+from rankopt.experiments.rows import BenchmarkRow, Outcome, read_rows, written
 
 BOOT = (
     "import json, runpy, sys; sys.path[:] = json.loads(sys.argv.pop());"
@@ -36,8 +36,13 @@ STARVED = ("MemoryError", "bad_alloc", "Cannot allocate memory", "out of memory"
 
 
 def supervised(
-    job: Job, rows: Sequence[Row], items: Sequence[int], limits: Limits, seconds: float, budget: float = math.inf
-) -> Iterator[Row]:
+    job: Job,
+    rows: Sequence[BenchmarkRow],
+    items: Sequence[int],
+    limits: Limits,
+    seconds: float,
+    budget: float = math.inf,
+) -> Iterator[BenchmarkRow]:
     """The rows of these items of a job; rows[item] says what an item is and has everything but the outcome.
 
     A worker solves item after item. When it crashes, hangs or starves, that item's row says so, and another worker goes
@@ -46,7 +51,7 @@ def supervised(
     left, broken, used = list(items), 0, 0.0
     packed = parcel(job, rows[0].solver if rows else "nothing")
     while left:
-        if broken >= limits.breakdowns:
+        if broken >= limits.max_crashes:
             yield from _given_up(rows, left, f"it broke down {broken} times in a row")
             return
         if used >= budget:
@@ -71,7 +76,7 @@ def supervised(
                     break
 
 
-def _given_up(rows: Sequence[Row], left: list[int], why: str) -> Iterator[Row]:
+def _given_up(rows: Sequence[BenchmarkRow], left: list[int], why: str) -> Iterator[BenchmarkRow]:
     return (replace(rows[item], status=Outcome.GIVEN_UP, message=f"not tried: {why}") for item in left)
 
 
@@ -106,7 +111,7 @@ class _Worker:
         self.process.stdout.close()
         self.words.close()
 
-    def next_row(self, blank: Row, seconds: float, start: float) -> Row:
+    def next_row(self, blank: BenchmarkRow, seconds: float, start: float) -> BenchmarkRow:
         """The row of the item that the worker is at or comes to, however it ends."""
         self.seconds_starting = 0.0
         partial: dict[str, Any] = {}
@@ -135,7 +140,7 @@ class _Worker:
             if "partial" in message:
                 partial = message["partial"]
             if "row" in message:
-                return Row.from_line(json.dumps(message["row"]))
+                return BenchmarkRow.from_line(json.dumps(message["row"]))
 
     def _late(self) -> str:
         return "a tiny first problem was not solved in" if self.ready else "it did not come up in"
@@ -175,7 +180,7 @@ class _Worker:
         return Outcome.CRASHED, f"the process ended by {how}" + (f": {last}" if last else "")
 
 
-def _known(row: Row, partial: dict[str, Any]) -> Row:
+def _known(row: BenchmarkRow, partial: dict[str, Any]) -> BenchmarkRow:
     """The row with what was known when its worker ended."""
     return replace(row, **partial)
 
@@ -185,7 +190,7 @@ class RowFile:
 
     def __init__(self, path: str | PathLike[str] | None = None, resume: bool = False) -> None:
         self.path = None if path is None else Path(path)
-        self.rows: dict[tuple[str, ...], Row] = {}
+        self.rows: dict[tuple[str, ...], BenchmarkRow] = {}
         if self.path is None:
             return
         if self.path.exists() and not resume:
@@ -196,11 +201,11 @@ class RowFile:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self.path.write_text(written(self.rows.values()), encoding="utf-8")  # a last line that was cut off goes
 
-    def known(self, row: Row) -> Row | None:
+    def known(self, row: BenchmarkRow) -> BenchmarkRow | None:
         """The row with this one's key that is there already."""
         return self.rows.get(row.key)
 
-    def add(self, row: Row) -> None:
+    def add(self, row: BenchmarkRow) -> None:
         self.rows[row.key] = row
         if self.path is not None:
             with self.path.open("a", encoding="utf-8") as file:
@@ -208,8 +213,8 @@ class RowFile:
 
 
 def grown(
-    file: RowFile, job: Job, blanks: Sequence[Row], limits: Limits, seconds: float, budget: float = math.inf
-) -> Iterator[Row]:
+    file: RowFile, job: Job, blanks: Sequence[BenchmarkRow], limits: Limits, seconds: float, budget: float = math.inf
+) -> Iterator[BenchmarkRow]:
     """The rows of a job that the file does not hold yet, each added to it as it is found; see `supervised`."""
     items = [item for item, blank in enumerate(blanks) if file.known(blank) is None]
     for row in supervised(job, blanks, items, limits, seconds, budget) if items else ():

@@ -2,7 +2,7 @@
 
 The file of a tape, read without trust: an .npz of plain arrays, each held to the size that its header says.
 
-Nothing is unpickled, nothing is larger than the limits below, and whatever is not as `Tape.save` writes it is a
+Nothing is unpickled, nothing is larger than the limits below, and whatever is not as `ProblemTrace.save` writes it is a
 DataError that names the file.
 
 Problems as plain arrays and JSON, to be kept in a file of data only.
@@ -39,8 +39,8 @@ from scipy.sparse import csr_array, issparse
 from formulations.constraints.constraint import Constraint
 from formulations.display import CompactReprMixin
 from formulations.errors import FormulationError
-from formulations.io.toml_file import read_program, read_statement
-from formulations.problems.problem import Form
+from formulations.io.toml_file import read_program, read_ranking_set
+from formulations.problems.problem import Problem
 from formulations.problems.program import Block
 from formulations.problems.quadratic_program import QuadraticProgram
 from formulations.problems.ranking import RankTwoAssignment
@@ -92,7 +92,8 @@ def _array(file: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
 
 
 def checked_meta(path: str | PathLike[str], meta: Any) -> tuple[str, list[tuple[str, int | None, int]]]:
-    """The label, and name, step and number of each problem. Raises DataError for what `Tape.save` does not write."""
+    """The label, and name, step and number of each problem. Raises DataError for what `ProblemTrace.save` does not
+    write."""
     file = fspath(path)
     told = meta.get("format") if isinstance(meta, dict) else None
     if told != FORMAT:
@@ -225,8 +226,8 @@ FORMS = {
     "LatticePath": "formulations.problems.lattice_path:LatticePath",
     "LinearProgram": "formulations.problems.linear_program:LinearProgram",
     "MinCostFlow": "formulations.problems.min_cost_flow:MinCostFlow",
-    "PatternRanking": "formulations.problems.relevance_ranking:PatternRanking",
-    "PrefixGroupRanking": "formulations.problems.group_sequence:PrefixGroupRanking",
+    "RelevanceRanking": "formulations.problems.relevance_ranking:RelevanceRanking",
+    "GroupSequence": "formulations.problems.group_sequence:GroupSequence",
     "QuadraticProgram": "formulations.problems.quadratic_program:QuadraticProgram",
     "RankTwoAssignment": "formulations.problems.ranking:RankTwoAssignment",
     "RankingSet": "formulations.constraints.ranking_set:RankingSet",
@@ -288,7 +289,7 @@ class Packed:
         raise OptionError(f"a {type(value).__name__} cannot be put on a tape; use numbers and words as labels")
 
 
-def unpacked(records: list[dict[str, Any]], arrays: list[NDArray[Any]], wanted: list[int]) -> list[Form]:
+def unpacked(records: list[dict[str, Any]], arrays: list[NDArray[Any]], wanted: list[int]) -> list[Problem]:
     """The problems with these numbers. Raises DataError for what `Packed` does not write."""
     made: list[Any] = []
 
@@ -311,7 +312,7 @@ def unpacked(records: list[dict[str, Any]], arrays: list[NDArray[Any]], wanted: 
             made.append(kind(**parts))
         forms = [made[_place(number, made)] for number in wanted]
         for form in forms:
-            if not isinstance(form, Form):
+            if not isinstance(form, Problem):
                 raise TypeError(f"a {type(form).__name__} is no problem")
             if not np.isfinite(form.scale):
                 raise ValueError("its numbers overflow")
@@ -357,12 +358,12 @@ class RecordedProblem(CompactReprMixin):
     proven, by our own solvers; what any other solver claims is held against them."""
 
     name: str
-    form: Form
+    form: Problem
     step: int | None = None
     known: tuple[float, float] | None = None
 
     @classmethod
-    def judged(cls, name: str, form: Form, step: int | None = None) -> RecordedProblem:
+    def judged(cls, name: str, form: Problem, step: int | None = None) -> RecordedProblem:
         """The problem with what the automatic solvers prove of it."""
         try:
             solution = solve(form)
@@ -372,16 +373,16 @@ class RecordedProblem(CompactReprMixin):
 
 
 @dataclass(frozen=True, eq=False)
-class Tape(CompactReprMixin):
+class ProblemTrace(CompactReprMixin):
     """Problems in the order in which they are replayed; `label` says what they are."""
 
     label: str
     problems: tuple[RecordedProblem, ...]
 
     @classmethod
-    def of(cls, forms: Form | Iterable[Form], label: str | None = None) -> Tape:
+    def from_problems(cls, forms: Problem | Iterable[Problem], label: str | None = None) -> ProblemTrace:
         """A tape of problems given by hand."""
-        given = [forms] if isinstance(forms, Form) else list(forms)
+        given = [forms] if isinstance(forms, Problem) else list(forms)
         if not given:
             raise DataError("a tape without problems measures nothing; give one problem at least")
         problems = tuple(RecordedProblem.judged(f"problem {number:03d}", form) for number, form in enumerate(given))
@@ -413,11 +414,11 @@ class Tape(CompactReprMixin):
             np.savez_compressed(file, meta=np.frombuffer(meta, dtype=np.uint8), known=known, **arrays)
 
     @classmethod
-    def load(cls, path: str | PathLike[str]) -> Tape:
+    def load(cls, path: str | PathLike[str]) -> ProblemTrace:
         """The tape that `save` wrote, its fingerprint that of the file. Raises DataError where it did not.
 
         Files of others are read without trust: see `tape_file`; what is known of a problem is a claim, which
-        `judged_again` works out anew.
+        `reevaluate` works out anew.
         """
         meta, arrays = members(path)
         label, listed = checked_meta(path, meta)
@@ -432,7 +433,7 @@ class Tape(CompactReprMixin):
         tape.__dict__["name"] = _fingerprint(label, _as_text(meta), {name: arrays[name] for name in names})
         return tape
 
-    def judged_again(self) -> Tape:
+    def reevaluate(self) -> ProblemTrace:
         """The tape with what the automatic solvers of this version prove."""
         return replace(
             self, problems=tuple(RecordedProblem.judged(one.name, one.form, one.step) for one in self.problems)
@@ -455,35 +456,35 @@ ENDINGS = (".mps", ".lp", ".mps.gz", ".lp.gz", ".toml", ".npz")
 """How files of problems end."""
 
 
-def tapes_of(given: Any) -> list[Tape]:
+def tapes_of(given: Any) -> list[ProblemTrace]:
     """One tape of what is solved as rankings and linear programs are, one of quadratic programs, each tape as it is.
 
-    given: a form, a path, a `Tape`, or several of these. Problems are called after their files, else by number.
+    given: a form, a path, a `ProblemTrace`, or several of these. Problems are called after their files, else by number.
     """
-    several = [given] if isinstance(given, Form | Tape | str | PathLike) else given
+    several = [given] if isinstance(given, Problem | ProblemTrace | str | PathLike) else given
     if not isinstance(several, Iterable):
         raise _no_problem(given)
-    tapes: list[Tape] = []
+    tapes: list[ProblemTrace] = []
     problems: dict[str, list[RecordedProblem]] = {"argmax": [], "master": []}
     for number, one in enumerate(several):
         if isinstance(one, str | PathLike) and fspath(one).endswith(".npz"):
-            tapes.append(Tape.load(one))
+            tapes.append(ProblemTrace.load(one))
             continue
-        if isinstance(one, Tape):
+        if isinstance(one, ProblemTrace):
             tapes.append(one)
             continue
-        form = one if isinstance(one, Form) else _read(one)
+        form = one if isinstance(one, Problem) else _read(one)
         kind = "master" if isinstance(form, GroupedSimplexQP | QuadraticProgram) else "argmax"
-        name = f"problem {number:03d}" if isinstance(one, Form) else Path(one).name
+        name = f"problem {number:03d}" if isinstance(one, Problem) else Path(one).name
         taken = {taped.name for taped in problems[kind]}
         problems[kind].append(RecordedProblem.judged(name if name not in taken else f"{name} {number:03d}", form))
-    made = [Tape(kind, tuple(taped)) for kind, taped in problems.items() if taped]
+    made = [ProblemTrace(kind, tuple(taped)) for kind, taped in problems.items() if taped]
     if not made and not tapes:
         raise DataError("a swap without problems measures nothing; give one problem at least")
     return [*made, *tapes]
 
 
-def _read(path: Any) -> Form:
+def _read(path: Any) -> Problem:
     """The problem of a file."""
     if not isinstance(path, str | PathLike):
         raise _no_problem(path)
@@ -492,8 +493,8 @@ def _read(path: Any) -> Form:
         raise OptionError(f"{file!r} is no file of a problem; its name ends with one of {', '.join(ENDINGS)}")
     if not file.endswith(".toml"):
         return read_program(file)
-    stated = read_statement(file)
-    if isinstance(stated, np.ndarray) or not isinstance(stated, Form):
+    stated = read_ranking_set(file)
+    if isinstance(stated, np.ndarray) or not isinstance(stated, Problem):
         raise OptionError(f"{file} states no profit, and a set alone has nothing to solve; add profit = [...]")
     return stated
 

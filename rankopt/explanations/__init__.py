@@ -14,7 +14,7 @@ PARTS = {
     "Explanation": "rankopt.explanations.contributions:Explanation",
     "Tightness": "rankopt.explanations.tightness:Tightness",
 }
-"""What `explain` and `tightness` of a ranker return, `name: "module:object"`."""
+"""What `explain` and `bound_tightness` of a ranker return, `name: "module:object"`."""
 
 __all__ = [*PARTS]
 

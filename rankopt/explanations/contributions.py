@@ -50,7 +50,7 @@ class Explanation(CompactReprMixin):
     column: NDArray[np.int64]
 
     @classmethod
-    def of(cls, features: tuple[str, ...], coef: Floats, x: Floats, y: Floats) -> Explanation:
+    def from_coefficients(cls, features: tuple[str, ...], coef: Floats, x: Floats, y: Floats) -> Explanation:
         """Take the difference of the scores of `x` and `y` (both (d,)) apart. DataError for other widths."""
         widths = [np.shape(one) for one in (coef, x, y)]
         if widths != [(len(features),)] * 3:
@@ -133,7 +133,7 @@ class Weights(CompactReprMixin):
     column: NDArray[np.int64]
 
     @classmethod
-    def of(cls, names: Sequence[str], coef: Floats, deviation: Floats) -> Weights:
+    def from_coefficients(cls, names: Sequence[str], coef: Floats, deviation: Floats) -> Weights:
         """The weights `coef` (d,) of features that vary by `deviation` (d,)."""
         order = np.argsort(-np.abs(coef * deviation), kind="stable")
         return cls(tuple(names[j] for j in order.tolist()), coef[order], deviation[order], order)
@@ -141,7 +141,7 @@ class Weights(CompactReprMixin):
     @classmethod
     def on(cls, names: Sequence[str], coef: Floats, queries: Any) -> Weights:
         """The same, deviations taken of the documents of `queries`."""
-        return cls.of(names, coef, deviations_within(queries.features, queries.offsets))
+        return cls.from_coefficients(names, coef, deviations_within(queries.features, queries.offsets))
 
     def __len__(self) -> int:
         return len(self.features)

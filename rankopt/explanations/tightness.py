@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from formulations.display import CompactReprMixin, first_lines
 from rankopt.errors import RankoptError
 from rankopt.losses.margin import Bound, referred
-from rankopt.losses.oracle import Argmax
+from rankopt.losses.oracle import MaxOracle
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -45,7 +45,7 @@ SLIGHT = 0.01
 """Part of the mean bound; what a change of scale by e would change it by less is not worth a word."""
 
 
-def bounds_at(argmax: Argmax, scores: Floats, bounds: Mapping[str, Bound]) -> tuple[dict[str, Floats], Floats]:
+def bounds_at(argmax: MaxOracle, scores: Floats, bounds: Mapping[str, Bound]) -> tuple[dict[str, Floats], Floats]:
     """The value (m,) of each bound at these scores, and `growth` (bounds, m): the derivative of each with respect to
     the logarithm of the scale of the scores. The loss-augmented argmax is taken once for all of them."""
     found = argmax.at(scores)
@@ -59,7 +59,7 @@ def bounds_at(argmax: Argmax, scores: Floats, bounds: Mapping[str, Bound]) -> tu
     return {name: heights[name] + grown for name, grown in growth.items()}, np.array([*growth.values()])
 
 
-def most_lost(argmax: Argmax) -> Floats:
+def most_lost(argmax: MaxOracle) -> Floats:
     """(m,) what the worst ranking of all would lose of the measure; prices of soft constraints are no loss of it."""
     unpaid: Floats | None = getattr(argmax, "worst_unpaid", None)
     return argmax.best + argmax.at(np.zeros(argmax.shape)).value if unpaid is None else argmax.best - unpaid
@@ -74,13 +74,14 @@ class Tightness(CompactReprMixin):
     counts; `bounds` by name; `most`, what the worst ranking of all would lose; `looseness`, of the bound named
     `trained` (for rankers that train no bound of the regret the nonconvex one, the tightest). `growth`: how that bound
     would change with the logarithm of the scale of the scores. Regret and bounds are in the units of the measure.
-    `map`, `decay`: the feature map, and the position weights of "positional". `parts`: of a mix of measures a table for
-    each of its parts, by name, not weighted; their queries are those of which the part tells something apart.
-    `own`, `lam`, `linear`: whether the ranker trained a bound of the regret, and under a λ, and has weights.
+    `feature_map`, `position_weights`: the feature map, and the position weights of "positional". `parts`: of a mix of
+    measures a table for each of its parts, by name, not weighted; their queries are those of which the part tells
+    something apart. `function_solver`, `lam`, `linear`: whether the ranker trained a bound of the regret, and under a
+    λ, and has weights.
     """
 
     measure: str
-    decay: str
+    position_weights: str
     trained: str
     own: bool
     lam: bool
@@ -92,7 +93,7 @@ class Tightness(CompactReprMixin):
     most: Floats
     growth: Floats
     linear: bool = True
-    map: str = "positional"
+    feature_map: str = "positional"
     parts: Mapping[str, Tightness] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -119,7 +120,7 @@ class Tightness(CompactReprMixin):
     @property
     def slopes(self) -> str:
         """What the bounds make of an order, in words."""
-        return f"decay {self.decay}" if self.map == "positional" else f"map {self.map}"
+        return f"decay {self.position_weights}" if self.feature_map == "positional" else f"map {self.feature_map}"
 
     @property
     def finding(self) -> str:

@@ -1,8 +1,8 @@
 """Losses: functions of the scores of queries, with values, proven bounds and planes.
 
-Three tables, `name: "module:object"`, loaded on use: the bounds of the regret, each one function of an `Argmax` (see
-`margin.py`); the feature maps under which it is bounded, each a class of such (`Map`); and the losses that a
-`LossRanker` trains, each a factory `(relevance, offsets) -> Loss`; one that `says` "gradient" has no planes and is
+Three tables, `name: "module:object"`, loaded on use: the bounds of the regret, each one function of an `MaxOracle` (see
+`margin.py`); the feature maps under which it is bounded, each a class of such (`JointFeatureMap`); and the losses that
+a `LossRanker` trains, each a factory `(relevance, offsets) -> Loss`; one that `says` "gradient" has no planes and is
 trained by `SmoothRanker`. Who makes the scores himself asks `ScoreLoss`.
 """
 
@@ -16,17 +16,17 @@ from rankopt.errors import OptionError
 
 if TYPE_CHECKING:
     from rankopt.losses.loss import Loss
-    from rankopt.losses.loss import LossAt as LossAt
+    from rankopt.losses.loss import LossValue as LossValue
     from rankopt.losses.margin import Bound
     from rankopt.losses.margin import MarginLoss as MarginLoss
-    from rankopt.losses.oracle import Argmax as Argmax
     from rankopt.losses.oracle import ArgmaxResult as ArgmaxResult
-    from rankopt.losses.oracle import Map as Map
-    from rankopt.losses.oracle_positional import PositionalArgmax as PositionalArgmax
+    from rankopt.losses.oracle import JointFeatureMap as JointFeatureMap
+    from rankopt.losses.oracle import MaxOracle as MaxOracle
+    from rankopt.losses.oracle_positional import PositionalOracle as PositionalOracle
     from rankopt.losses.ordinal import OrdinalHinge as OrdinalHinge
-    from rankopt.losses.position_weights import parse_decay as parse_decay
+    from rankopt.losses.position_weights import parse_position_weights as parse_position_weights
     from rankopt.losses.preferences import PreferenceHinge as PreferenceHinge
-    from rankopt.losses.preferences import Preferences as Preferences
+    from rankopt.losses.preferences import PreferencePairs as PreferencePairs
     from rankopt.losses.score_loss import ScoreLoss as ScoreLoss
     from rankopt.losses.squared import SquaredError as SquaredError
     from rankopt.measures.measure import Measure
@@ -37,8 +37,8 @@ BOUNDS = {
     "nonconvex": "rankopt.losses.bounds:Nonconvex",
 }
 
-MAPS = {
-    "positional": "rankopt.losses.oracle_positional:PositionalArgmax",
+FEATURE_MAPS = {
+    "positional": "rankopt.losses.oracle_positional:PositionalOracle",
     "pairwise": "rankopt.losses.oracle_relevance:PairwiseArgmax",
     "first-relevant": "rankopt.losses.oracle_relevance:FirstRelevantArgmax",
 }
@@ -52,22 +52,22 @@ LOSSES = {
 }
 
 PARTS = {
-    "Argmax": "rankopt.losses.oracle:Argmax",
+    "MaxOracle": "rankopt.losses.oracle:MaxOracle",
     "ArgmaxResult": "rankopt.losses.oracle:ArgmaxResult",
-    "Map": "rankopt.losses.oracle:Map",
-    "LossAt": "rankopt.losses.loss:LossAt",
+    "JointFeatureMap": "rankopt.losses.oracle:JointFeatureMap",
+    "LossValue": "rankopt.losses.loss:LossValue",
     "MarginLoss": "rankopt.losses.margin:MarginLoss",
     "OrdinalHinge": "rankopt.losses.ordinal:OrdinalHinge",
     "PreferenceHinge": "rankopt.losses.preferences:PreferenceHinge",
-    "Preferences": "rankopt.losses.preferences:Preferences",
+    "PreferencePairs": "rankopt.losses.preferences:PreferencePairs",
     "SquaredError": "rankopt.losses.squared:SquaredError",
-    "PositionalArgmax": "rankopt.losses.oracle_positional:PositionalArgmax",
+    "PositionalOracle": "rankopt.losses.oracle_positional:PositionalOracle",
     "ScoreLoss": "rankopt.losses.score_loss:ScoreLoss",
-    "parse_decay": "rankopt.losses.position_weights:parse_decay",
+    "parse_position_weights": "rankopt.losses.position_weights:parse_position_weights",
 }
 """What a loss or a feature map of one's own is made of; and `ScoreLoss`, any bound at anybody's scores."""
 
-__all__ = ["BOUNDS", "LOSSES", "MAPS", *PARTS, "bound_named", "loss_named", "map_named"]
+__all__ = ["BOUNDS", "LOSSES", "FEATURE_MAPS", *PARTS, "get_bound", "get_loss", "get_feature_map"]
 
 
 def __getattr__(name: str) -> Any:
@@ -78,7 +78,7 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
-def bound_named(spec: str | Bound, **options: Any) -> Bound:
+def get_bound(spec: str | Bound, **options: Any) -> Bound:
     """The bound of this name with its options, or the one that is given; raises `OptionError` naming the bounds."""
     if isinstance(spec, str):
         if spec not in BOUNDS:
@@ -93,21 +93,22 @@ def bound_named(spec: str | Bound, **options: Any) -> Bound:
     return spec
 
 
-def map_named(spec: str | Map, measure: Measure | None = None) -> Map:
+def get_feature_map(spec: str | JointFeatureMap, measure: Measure | None = None) -> JointFeatureMap:
     """The feature map of this name, or the one that is given; raises `OptionError` naming the maps, and those that
     would do where this one cannot bound the regret of the measure."""
-    found: Map = spec  # type: ignore[assignment]
+    found: JointFeatureMap = spec  # type: ignore[assignment]
     if isinstance(spec, str):
-        if spec not in MAPS:
-            raise OptionError(f"map {spec!r} is unknown; known are {', '.join(MAPS)}")
-        found = load(MAPS[spec])
+        if spec not in FEATURE_MAPS:
+            raise OptionError(f"map {spec!r} is unknown; known are {', '.join(FEATURE_MAPS)}")
+        found = load(FEATURE_MAPS[spec])
     if not all(callable(getattr(found, name, None)) for name in ("of", "takes")):
         raise OptionError(
-            f"map = {spec!r} is no feature map; give a name of {', '.join(MAPS)}, or a class with `of` and `takes` as "
+            f"feature_map = {spec!r} is no feature map; give a name of {', '.join(FEATURE_MAPS)}, or a class with `of` "
+            f"and `takes` as "
             "rankopt.losses.Map lists them"
         )
     if measure is not None and not found.takes(measure):
-        others = [name for name, place in MAPS.items() if load(place).takes(measure)]
+        others = [name for name, place in FEATURE_MAPS.items() if load(place).takes(measure)]
         cure = f"take map {' or '.join(map(repr, others))}" if others else "train another measure and evaluate with it"
         raise OptionError(
             f"map {_name_of(spec)} cannot bound the regret of {measure} because it is not of its form; {cure}"
@@ -119,7 +120,7 @@ def _name_of(spec: Any) -> str:
     return repr(spec) if isinstance(spec, str) else getattr(spec, "__name__", type(spec).__name__)
 
 
-def loss_named(spec: str | Callable[..., Loss]) -> Callable[..., Loss]:
+def get_loss(spec: str | Callable[..., Loss]) -> Callable[..., Loss]:
     """The factory `(relevance, offsets) -> Loss` of this name, or the one that is given; raises `OptionError` naming
     the losses."""
     if isinstance(spec, str):

@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rankopt.losses.oracle import Argmax
+from rankopt.losses.oracle import MaxOracle
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,8 @@ class Convex:
     reference: str | None = None
     convex: ClassVar[bool] = True
 
-    def __call__(self, argmax: Argmax, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        return argmax.best_reference() if self.reference is None else argmax.best_reference(self.reference)
+    def __call__(self, argmax: MaxOracle, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        return argmax.mean_of_best() if self.reference is None else argmax.mean_of_best(self.reference)
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,8 @@ class TieAware:
 
     convex: ClassVar[bool] = False
 
-    def __call__(self, argmax: Argmax, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        return argmax.best_by_score(scores)
+    def __call__(self, argmax: MaxOracle, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        return argmax.best_then_score(scores)
 
 
 @dataclass(frozen=True)
@@ -49,5 +49,5 @@ class Nonconvex:
 
     convex: ClassVar[bool] = False
 
-    def __call__(self, argmax: Argmax, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        return argmax.by_score(scores)
+    def __call__(self, argmax: MaxOracle, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        return argmax.top_scoring(scores)

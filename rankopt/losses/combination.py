@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from rankopt.losses.loss import Loss, LossAt
+from rankopt.losses.loss import Loss, LossValue
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -66,7 +66,7 @@ class Combination:
             own[part.queries] = part.weight * getattr(part.loss, "unit", 1.0)
         return np.asarray(units.max(axis=0) if self.shared else units.sum(axis=0))
 
-    def at(self, scores: Floats, prove: bool = False) -> LossAt:
+    def at(self, scores: Floats, prove: bool = False) -> LossValue:
         """Values, bounds and planes at `scores`, (N,)."""
         found = [self._part_at(part, scores, prove) for part in self.parts]
         seconds = sum(one.seconds for one in found)
@@ -75,7 +75,7 @@ class Combination:
             value, bound, height, placed = (
                 _sum([getattr(one, name) for one in found]) for name in ("value", "bound", "height", "placed")
             )
-            return LossAt(value, bound, height, placed, reference, seconds)
+            return LossValue(value, bound, height, placed, reference, seconds)
         values = np.array([one.value for one in found])
         largest, query = values.argmax(axis=0), np.repeat(np.arange(len(values[0])), np.diff(self.offsets))
         chosen, which = np.arange(values.shape[1]), largest[query]
@@ -87,7 +87,7 @@ class Combination:
         if self.fixed is not None:
             more = np.add.reduceat((reference - fixed) * scores, self.offsets[:-1])
             value, bound = value + more, bound + more
-        return LossAt(value, bound, height, own + reference, fixed, seconds)
+        return LossValue(value, bound, height, own + reference, fixed, seconds)
 
     def majorant(self, scores: Floats) -> Combination:
         """The convex loss that is nowhere below this one and touches it at `scores`; itself if convex."""
@@ -116,7 +116,7 @@ class Combination:
         given = [part.weight * part.loss.reference_weights(scores[part.rows]) for part in self.parts]
         return _sum([self._spread(part.rows, own) for part, own in zip(self.parts, given, strict=True)])
 
-    def _part_at(self, part: PartOf, scores: Floats, prove: bool) -> LossAt:
+    def _part_at(self, part: PartOf, scores: Floats, prove: bool) -> LossValue:
         """A part's loss in the combination's queries, times its weight."""
         found = part.loss.at(scores[part.rows], prove)
         m = self.offsets.size - 1
@@ -126,7 +126,7 @@ class Combination:
             whole[part.queries] = part.weight * values
             return whole
 
-        return LossAt(
+        return LossValue(
             queries(found.value),
             queries(found.bound),
             queries(found.height),

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from formulations.arrays import Shorts
 from rankopt.losses.segment_ops import alike, query_of_row, sorted_rows
 from rankopt.measures.measure import Measure
-from rankopt.measures.positional import Positional
+from rankopt.measures.positional import PositionalMeasure
 from rankopt.measures.segments import totals
 from rankopt.measures.tied_ranking import Ranking, ranked
 
@@ -37,29 +37,29 @@ class Criterion:
     measure: Measure
     relevance: Floats
     offsets: Ints
-    inner: bool
+    inner_product: bool
 
     @classmethod
-    def of(cls, measure: Measure, relevance: Floats, offsets: Ints) -> Criterion:
-        return cls(measure, relevance, offsets, measure.inner(relevance, offsets))
+    def from_measure(cls, measure: Measure, relevance: Floats, offsets: Ints) -> Criterion:
+        return cls(measure, relevance, offsets, measure.inner_product(relevance, offsets))
 
     @cached_property
-    def best_orders(self) -> tuple[Floats, Floats]:
+    def optimal_rankings(self) -> tuple[Floats, Floats]:
         """b (N,) of the documents and a (N,) of the places: the best orders are those that maximise a[π]ᵀb."""
-        return self.measure.best_orders(self.relevance, self.offsets)
+        return self.measure.optimal_rankings(self.relevance, self.offsets)
 
     @cached_property
     def factors(self) -> tuple[Floats, Floats]:
-        """b (N,) and a (N,) of an inner product: its value, where `best_orders` says no more than which orders are best
-        (of RR those with the relevant document first, whatever the other places count)."""
-        if isinstance(self.measure, Positional):
+        """b (N,) and a (N,) of an inner product: its value, where `optimal_rankings` says no more than which orders are
+        best (of RR those with the relevant document first, whatever the other places count)."""
+        if isinstance(self.measure, PositionalMeasure):
             return self.measure.gain(self.relevance, self.offsets), self.measure.discounts(self.offsets)
-        return self.best_orders
+        return self.optimal_rankings
 
     @cached_property
     def kind(self) -> Shorts:
         """(N,) which documents the measure tells apart: kinds count from 0 in each query, the least worth first."""
-        return alike(self.offsets, self.best_orders[0])
+        return alike(self.offsets, self.optimal_rankings[0])
 
     @cached_property
     def query(self) -> Ints:
@@ -73,30 +73,30 @@ class Criterion:
     @cached_property
     def best(self) -> Floats:
         """(m,) what the best orders earn."""
-        return self.earned(sorted_rows(self.query, self.best_orders[0]))
+        return self.earned(sorted_rows(self.query, self.optimal_rankings[0]))
 
     @cached_property
     def worst(self) -> Floats:
         """(m,) what the order by rising worth earns; no order earns less."""
-        return self.earned(sorted_rows(self.query, -self.best_orders[0]))
+        return self.earned(sorted_rows(self.query, -self.optimal_rankings[0]))
 
     @cached_property
     def constant(self) -> Floats:
         """(m,) what the measure subtracts, and is not counted here."""
-        if self.inner and isinstance(self.measure, Positional):
+        if self.inner_product and isinstance(self.measure, PositionalMeasure):
             return self.measure.constant(self.relevance, self.offsets)
         return np.zeros(self.offsets.size - 1)
 
     def earned(self, rows: Ints) -> Floats:
         """(m,) what the orders earn that have document rows[i] at the place of row i."""
-        if self.inner:
+        if self.inner_product:
             gain, discount = self.factors
             return totals(discount * gain[rows], self.offsets)
         return self.measure.values(Ranking(self.relevance[rows], self.offsets, np.arange(rows.size + 1)))
 
     def worst_and_mean(self, scores: Floats) -> tuple[Floats, Floats]:
         """(m,) each, what the worst order earns that the scores allow, and the mean over all these orders."""
-        if self.inner:
+        if self.inner_product:
             gain, discount = self.factors
             ranking = ranked(gain, scores, self.offsets)
             worst = totals(discount * ranking.broken("worst").relevance, self.offsets)
@@ -112,4 +112,6 @@ class Criterion:
     def only(self, first: int, last: int) -> Criterion:
         """The queries first <= q < last."""
         low, high = self.offsets[[first, last]].tolist()
-        return Criterion(self.measure, self.relevance[low:high], self.offsets[first : last + 1] - low, self.inner)
+        return Criterion(
+            self.measure, self.relevance[low:high], self.offsets[first : last + 1] - low, self.inner_product
+        )

@@ -17,7 +17,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class LossAt(CompactReprMixin):
+class LossValue(CompactReprMixin):
     """A loss at scores s, for all queries of a batch.
 
     value, bound: (m,) what was reached, and what the loss cannot exceed (the argmax is proven to that).
@@ -43,7 +43,7 @@ class Loss(Protocol):
     @property
     def convex(self) -> bool: ...
 
-    def at(self, scores: Floats, prove: bool = False) -> LossAt:
+    def at(self, scores: Floats, prove: bool = False) -> LossValue:
         """Values and planes; `prove` takes bounds from dual prices even where the argmax is exact by construction."""
         ...
 

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, compiled
 from formulations.parallel import share_ranges
 from formulations.sorting import QUERY_ROWS
-from rankopt.losses.loss import LossAt
-from rankopt.losses.oracle import Argmax
+from rankopt.losses.loss import LossValue
+from rankopt.losses.oracle import MaxOracle
 from rankopt.losses.segment_ops import query_of_row
 
 Floats = NDArray[np.float64]
@@ -25,7 +25,7 @@ class Bound(Protocol):
 
     convex: ClassVar[bool]
 
-    def __call__(self, argmax: Argmax, scores: Floats) -> Floats:
+    def __call__(self, argmax: MaxOracle, scores: Floats) -> Floats:
         """r̄ at these scores, one of the slopes that `argmax` tells, or a mean of them."""
         ...
 
@@ -39,13 +39,13 @@ class MarginLoss:
     constraints, where there are such (`charges`).
     """
 
-    argmax: Argmax
+    argmax: MaxOracle
     bound: Bound
     fixed: Floats | None = None
     paid: Floats | None = None
 
     @classmethod
-    def build(cls, argmax: Argmax, bound: Bound) -> MarginLoss:
+    def build(cls, argmax: MaxOracle, bound: Bound) -> MarginLoss:
         """The loss; the reference of a convex bound is taken once, here. Other bounds take the map `raised`, if there
         is such a one: the same to any bound of the regret, but the margin of the order by score is convex there."""
         loss = cls(argmax if bound.convex else getattr(argmax, "raised", argmax), bound)
@@ -60,7 +60,7 @@ class MarginLoss:
         """(m,) the λ that is natural to slopes of this size, in units of that of slopes of 1."""
         return np.asarray(getattr(self.argmax, "unit", np.ones(self.argmax.offsets.size - 1)))
 
-    def at(self, scores: Floats, prove: bool = False) -> LossAt:
+    def at(self, scores: Floats, prove: bool = False) -> LossValue:
         """Values, bounds and planes at `scores`, of the shape of the argmax."""
         found, (reference, paid) = self.argmax.at(scores, prove), self._reference(scores)
         height, value = self.argmax.best - found.earned, np.empty(found.value.size)
@@ -74,7 +74,9 @@ class MarginLoss:
             query = np.repeat(query_of_row(offsets), width)
             value[:] = np.bincount(query, (flat[0] - flat[1]) * flat[2], value.size)
         value += height
-        return LossAt(value, value + (found.bound - found.value), height, found.slope, reference, found.seconds, paid)
+        return LossValue(
+            value, value + (found.bound - found.value), height, found.slope, reference, found.seconds, paid
+        )
 
     def majorant(self, scores: Floats) -> MarginLoss:
         """The convex loss that is nowhere below this one and touches it at `scores`; itself if convex."""
@@ -104,9 +106,9 @@ class MarginLoss:
         return referred(self.argmax, self.bound, scores)
 
 
-def referred(argmax: Argmax, bound: Bound, scores: Floats) -> tuple[Floats, Floats | None]:
+def referred(argmax: MaxOracle, bound: Bound, scores: Floats) -> tuple[Floats, Floats | None]:
     """The reference r̄ of a bound at these scores, and what it pays for soft constraints; None where there are none."""
-    charges: Argmax | None = getattr(argmax, "charges", None)
+    charges: MaxOracle | None = getattr(argmax, "charges", None)
     if charges is None:
         return bound(argmax, scores), None
     both = bound(charges, scores)

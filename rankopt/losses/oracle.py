@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from formulations import solve_batch
 from formulations.compiled import STATES
 from formulations.display import CompactReprMixin
-from formulations.solvers.exact import Exact
+from formulations.solvers.exact import ExactArgmax
 from formulations.solvers.solver import Solver
 from rankopt.losses.criterion import Criterion
 from rankopt.losses.segment_ops import shared
@@ -49,7 +49,7 @@ class ArgmaxResult(CompactReprMixin):
     seconds: float
 
 
-class Argmax(Protocol):
+class MaxOracle(Protocol):
     """The queries of a batch, documents of query q in rows offsets[q] : offsets[q + 1].
 
     Every slope is blind to the order in which equal documents come: of those that nothing tells apart (equal score,
@@ -75,16 +75,16 @@ class Argmax(Protocol):
         """The loss-augmented best y; `prove` takes bounds from dual prices even where the solver proves by way."""
         ...
 
-    def best_reference(self, which: str = "average") -> Floats:
+    def mean_of_best(self, which: str = "average") -> Floats:
         """r of a y of greatest gain, or a mean of such, which the scores do not change; `which`: "average", all of
         them, or another word that this map knows; OptionError for one that it does not. The default is what fits."""
         ...
 
-    def best_by_score(self, scores: Floats) -> Floats:
+    def best_then_score(self, scores: Floats) -> Floats:
         """r of the y that of those of greatest gain the scores like most."""
         ...
 
-    def by_score(self, scores: Floats) -> Floats:
+    def top_scoring(self, scores: Floats) -> Floats:
         """r of the y that the scores like most: a subgradient of max_y r(y)ᵀs.
 
         Where the order by score is not that y, `raised` is a map that differs from this one by a convex function of the
@@ -92,15 +92,15 @@ class Argmax(Protocol):
         """
         ...
 
-    def only(self, first: int, last: int) -> Argmax:
+    def only(self, first: int, last: int) -> MaxOracle:
         """The queries first <= q < last."""
         ...
 
 
-class Map(Protocol):
-    """A feature map by name, `rankopt.losses.MAPS`: a class of `Argmax`.
+class JointFeatureMap(Protocol):
+    """A feature map by name, `rankopt.losses.FEATURE_MAPS`: a class of `MaxOracle`.
 
-    reference: what its `best_reference` is by default; a class that has `references`, all its words, is not asked for
+    reference: what its `mean_of_best` is by default; a class that has `references`, all its words, is not asked for
     others. An argmax whose slopes are of another size than those of other maps has `in_mixes`, itself brought to
     theirs.
     """
@@ -111,9 +111,11 @@ class Map(Protocol):
         """Whether it can bound the regret of this measure."""
         ...
 
-    def of(self, queries: Arrangement, measure: Measure, decay: Decay, solver: Solver) -> Argmax:
-        """The argmax of these queries, all of which have something to order. decay: position weights, for maps that
-        have such. solver: who finds the loss-augmented y."""
+    def from_queries(
+        self, queries: Arrangement, measure: Measure, position_weights: Decay, solver: Solver
+    ) -> MaxOracle:
+        """The argmax of these queries, all of which have something to order. position_weights: position weights, for
+        maps that have such. solver: who finds the loss-augmented y."""
         ...
 
 
@@ -124,7 +126,7 @@ EXACTLY = 1
 def settled(solver: Solver, criterion: Criterion) -> Solver:
     """The solver, where it is the exact one told once for all these queries whether it is compiled: shards of them must
     not differ. Many kinds of documents make many states of few documents."""
-    if not isinstance(solver, Exact) or solver.compiled is not None:
+    if not isinstance(solver, ExactArgmax) or solver.compiled is not None:
         return solver
     starts = criterion.offsets[:-1][criterion.query]  # a query has no more kinds than documents
     states = np.multiply.reduceat(
@@ -157,11 +159,11 @@ class OrdersArgmax:
 
     @cached_property
     def problem(self) -> Any:
-        """The batch of max over orders of r(π)ᵀs - gain(π), a `PatternBatch`; its scores do not matter."""
+        """The batch of max over orders of r(π)ᵀs - gain(π), a `RelevanceBatch`; its scores do not matter."""
         raise NotImplementedError(f"{type(self).__name__} has no `problem`; write it.")
 
     def at(self, scores: Floats, prove: bool = False) -> ArgmaxResult:
-        answer = solve_batch(self.problem.with_scores(scores), self.solver, outward=False)
+        answer = solve_batch(self.problem.with_scores(scores), self.solver, directed_rounding=False)
         answer = answer.proved(exactly=EXACTLY) if prove else answer
         slope = shared(answer.slope.copy(), answer.problems.scores, self.criterion.kind, self.offsets, answer.order)
         constant = self.criterion.constant

@@ -36,8 +36,8 @@ from formulations import RankingSet as RankingSet_admissible_orders
 from formulations import RankingSet as RankingSet_argmax_admissible
 from formulations.arrays import Shorts
 from formulations.constraints.structure import kinds
-from formulations.errors import Unsupported
-from formulations.solvers import accepting
+from formulations.errors import UnsupportedProblemError
+from formulations.solvers import compatible_solvers
 from formulations.solvers.solver import Solver
 from formulations.solving.constrained_batch import SetBatch, solve_sets
 from rankopt.data.canonical_order import Arrangement
@@ -45,7 +45,7 @@ from rankopt.errors import OptionError
 from rankopt.losses.oracle import ArgmaxResult
 from rankopt.losses.position_weights import Decay
 from rankopt.losses.segment_ops import alike, shared
-from rankopt.measures.positional import Positional
+from rankopt.measures.positional import PositionalMeasure
 
 if TYPE_CHECKING:
     from formulations.constraints.ranking_set import RankingSet
@@ -74,13 +74,13 @@ class PenalizedReferences:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.argmax, name)
 
-    def best_reference(self, which: str = "average") -> Floats:
+    def mean_of_best(self, which: str = "average") -> Floats:
         return self._with(self.argmax.reference_rows(which), self.argmax.start, exchanged="best")
 
-    def best_by_score(self, scores: Floats) -> Floats:
+    def best_then_score(self, scores: Floats) -> Floats:
         return self._with(self.argmax.best_rows(scores), scores, exchanged="best")
 
-    def by_score(self, scores: Floats) -> Floats:
+    def top_scoring(self, scores: Floats) -> Floats:
         return self._with(self.argmax.liked_rows(scores), scores, exchanged="liked")
 
     def _with(self, rows: Ints, scores: Floats, exchanged: str) -> Floats:
@@ -105,7 +105,7 @@ class AdmissibleOrders:
     sets: tuple[RankingSet_admissible_orders, ...]
     gain: Floats
     discount: Floats
-    decay: Floats
+    position_weights: Floats
     offsets: Ints
     solver: Solver | str
 
@@ -152,7 +152,7 @@ class AdmissibleOrders:
             np.repeat(by_score, sizes) * scores,
             np.repeat(-by_gain, sizes) * self.gain,
             self.discount,
-            self.decay,
+            self.position_weights,
             self.offsets,
             self.places,
             charge,
@@ -160,8 +160,8 @@ class AdmissibleOrders:
         batch = every if chosen is None else every.some(queries)
         try:
             answer = solve_sets(batch, self.solver)
-        except Unsupported as error:
-            known = ", ".join(["auto", *accepting(batch[0])])
+        except UnsupportedProblemError as error:
+            known = ", ".join(["auto", *compatible_solvers(batch[0])])
             raise OptionError(f"argmax cannot rank under these constraints: {error}. Use one of {known}") from error
         rows = answer.order + np.repeat(self.offsets[queries], np.diff(batch.places))
         return Orders(rows, answer.value, answer.bound, perf_counter() - began)
@@ -181,12 +181,12 @@ class AdmissibleOrders:
     def placed(self, rows: Ints) -> Floats:
         """(N,) the decay of the position where each document stands, c[π]; 0 where it is not placed."""
         weights = np.zeros(self.gain.size)
-        weights[rows] = self.decay
+        weights[rows] = self.position_weights
         return weights
 
     def sizes(self, values: Floats, measure: bool) -> Floats:
         """(m,) how large a[π]ᵀb or c[π]ᵀs can be."""
-        weights = self.discount if measure else self.decay
+        weights = self.discount if measure else self.position_weights
         tallest = np.maximum.reduceat(np.abs(values), self.offsets[:-1])
         return np.asarray(np.add.reduceat(np.abs(weights), self.places[:-1]) * tallest)
 
@@ -212,14 +212,15 @@ DELTAS = (1e-3, 1e-5, 1e-7, 1e-9)
 class AdmissibleArgmax(AdmissibleOrders):
     """The loss-augmented orders of queries under sets, and their references.
 
-    start: (N,) the scores at w₀, by which ties of the best reference fall. best_orders: maximisers of a[π]ᵀb over S_q.
+    start: (N,) the scores at w₀, by which ties of the best reference fall. optimal_rankings: maximisers of a[π]ᵀb over
+    S_q.
     unpaid: of soft constraints, the same where nothing is paid.
     Documents of equal score and gain that the set does not tell apart share their slopes; other ties fall by the order
     in which the documents stand, which is that of their contents where training has put them there (`data.canonical`).
     """
 
     start: Floats
-    best_orders: Orders
+    optimal_rankings: Orders
     unpaid: Orders | None = None
 
     @classmethod
@@ -228,25 +229,25 @@ class AdmissibleArgmax(AdmissibleOrders):
         sets: Sequence[RankingSet_argmax_admissible],
         gain: Floats,
         discount: Floats,
-        decay: Floats,
+        position_weights: Floats,
         offsets: Ints,
         start: Floats,
         solver: Solver | str = "auto",
     ) -> AdmissibleArgmax:
         """The argmax with its best orders; the bound of these is that of the programs solved."""
         none = Orders(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0), 0.0)
-        bare = cls(tuple(sets), gain, discount, decay, offsets, solver, start, none)
+        bare = cls(tuple(sets), gain, discount, position_weights, offsets, solver, start, none)
         ones = np.ones(len(bare))
         zeros = np.zeros(gain.size)
         unpaid = bare.argmax(ones, 0.0 * ones, zeros, charge=0.0 * ones) if bare.soft else None
-        return replace(bare, best_orders=bare.argmax(ones, 0.0 * ones, zeros), unpaid=unpaid)
+        return replace(bare, optimal_rankings=bare.argmax(ones, 0.0 * ones, zeros), unpaid=unpaid)
 
     @classmethod
-    def of(
+    def from_queries(
         cls,
         queries: Arrangement,
-        measure: Positional,
-        decay: Decay,
+        measure: PositionalMeasure,
+        position_weights: Decay,
         sets_of: Callable[[Arrangement], Sequence[RankingSet_argmax_admissible]],
         start_of: Callable[[Arrangement], Floats],
         solver: Solver | str = "auto",
@@ -267,7 +268,7 @@ class AdmissibleArgmax(AdmissibleOrders):
             sets,
             measure.gain(queries.graded, queries.offsets),
             np.concatenate([measure.discount(n)[:k] for n, k in lengths]),
-            np.concatenate([decay.weights(n, measure)[:k] for n, k in lengths]),
+            np.concatenate([position_weights.weights(n, measure)[:k] for n, k in lengths]),
             queries.offsets,
             start_of(queries),
             solver,
@@ -283,7 +284,7 @@ class AdmissibleArgmax(AdmissibleOrders):
 
     @property
     def _most(self) -> Orders:
-        return self.best_orders if self.unpaid is None else self.unpaid
+        return self.optimal_rankings if self.unpaid is None else self.unpaid
 
     @property
     def worst_unpaid(self) -> Floats | None:
@@ -307,16 +308,16 @@ class AdmissibleArgmax(AdmissibleOrders):
             earned = earned + self.charged(answer.rows)
         return ArgmaxResult(slope, earned, answer.value, bound, answer.seconds)
 
-    def best_reference(self, which: str = "average") -> Floats:
+    def mean_of_best(self, which: str = "average") -> Floats:
         """An admissible order that is best for the measure, ties falling by the score at w₀ and then by the documents'
         own order; the mean over those that exchange documents which nothing tells apart."""
         return self.slope_of(self.reference_rows(which), self.start)
 
-    def best_by_score(self, scores: Floats) -> Floats:
+    def best_then_score(self, scores: Floats) -> Floats:
         """Of the admissible orders that are best for the measure the one that is best for the scores."""
         return self.slope_of(self.best_rows(scores), scores)
 
-    def by_score(self, scores: Floats) -> Floats:
+    def top_scoring(self, scores: Floats) -> Floats:
         """The admissible order that is best for the scores."""
         return self.slope_of(self.liked_rows(scores), scores, "liked")
 
@@ -348,7 +349,7 @@ class AdmissibleArgmax(AdmissibleOrders):
         none = np.zeros(len(self))
         worst = self.argmax(none - 1.0, none, np.zeros(self.gain.size))
         lost = worst.value + self.charged(worst.rows) if self.soft else worst.value
-        return np.asarray(self.measured(self.best_orders.rows) + lost > 1e-12 * self.sizes(self.gain, True))
+        return np.asarray(self.measured(self.optimal_rankings.rows) + lost > 1e-12 * self.sizes(self.gain, True))
 
     def best_rows(self, scores: Floats) -> Ints:
         """(K,) of the orders that maximise a[π]ᵀb the one with the largest c[π]ᵀs.
@@ -357,8 +358,8 @@ class AdmissibleArgmax(AdmissibleOrders):
         best for a[π]ᵀb, then no other such has a larger c[π]ᵀs; else δ was too large, and a smaller one is tried.
         Below the last δ ties stay as they are.
         """
-        best = self.worth(self.best_orders.rows)
-        rows = self.best_orders.rows.copy()
+        best = self.worth(self.optimal_rankings.rows)
+        rows = self.optimal_rankings.rows.copy()
         worth, size = self.sizes(self.gain, True), self.sizes(scores, False)
         left = np.flatnonzero(size > 0)
         by_gain = np.divide(1.0, worth, out=np.zeros_like(worth), where=worth > 0)
@@ -379,7 +380,7 @@ class AdmissibleArgmax(AdmissibleOrders):
 
     def some(self, queries: Ints) -> AdmissibleArgmax:
         """The queries of these positions, in this order."""
-        places, best = self.places, self.best_orders
+        places, best = self.places, self.optimal_rankings
         documents = np.concatenate([np.arange(self.offsets[q], self.offsets[q + 1]) for q in queries])
         spots = np.concatenate([np.arange(places[q], places[q + 1]) for q in queries])
         offsets = np.concatenate([[0], np.cumsum(np.diff(self.offsets)[queries])])
@@ -390,10 +391,10 @@ class AdmissibleArgmax(AdmissibleOrders):
             sets=tuple(self.sets[q] for q in queries),
             gain=self.gain[documents],
             discount=self.discount[spots],
-            decay=self.decay[spots],
+            position_weights=self.position_weights[spots],
             offsets=offsets,
             start=self.start[documents],
-            best_orders=Orders(best.rows[spots] + moved, best.value[queries], best.bound[queries], 0.0),
+            optimal_rankings=Orders(best.rows[spots] + moved, best.value[queries], best.bound[queries], 0.0),
             unpaid=None
             if unpaid is None
             else Orders(unpaid.rows[spots] + moved, unpaid.value[queries], unpaid.bound[queries], 0.0),

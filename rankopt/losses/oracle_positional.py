@@ -19,12 +19,12 @@ import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations import pattern_ranking, ranking, solve_batch
+from formulations import ranking, relevance_ranking, solve_batch
 from formulations.arrays import Shorts
 from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, READ_SHORTS, compiled
 from formulations.parallel import share_ranges
 from formulations.problems.ranking import RankTwoBatch, laid_out
-from formulations.solvers.exact import Exact
+from formulations.solvers.exact import ExactArgmax
 from formulations.solvers.solver import Solver
 from formulations.sorting import QUERY_ROWS, sort_falling
 from rankopt.data.canonical_order import Arrangement
@@ -44,13 +44,13 @@ from rankopt.losses.segment_ops import (
 )
 from rankopt.measures.measure import Measure
 from rankopt.measures.notation import MeasureMix
-from rankopt.measures.positional import Positional
+from rankopt.measures.positional import PositionalMeasure
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-def mean_of_best(which: str, gain: Floats, decay: Floats, offsets: Ints) -> Floats:
+def mean_of_best(which: str, gain: Floats, position_weights: Floats, offsets: Ints) -> Floats:
     """The mean of c over all orders that are best by gain, "average"; "first": equal gains in the order of the
     input, as in the papers, which makes that order a part of the problem. OptionError for another word."""
     if which not in ("average", "first"):
@@ -58,26 +58,26 @@ def mean_of_best(which: str, gain: Floats, decay: Floats, offsets: Ints) -> Floa
     query = query_of_row(offsets)
     rows = sorted_rows(query, gain)
     weights = np.empty(rows.size)
-    weights[rows] = decay if which == "first" else mean_of_runs(decay, query, gain[rows])
+    weights[rows] = position_weights if which == "first" else mean_of_runs(position_weights, query, gain[rows])
     return weights
 
 
-def liked_of_best(scores: Floats, gain: Floats, discount: Floats, decay: Floats, offsets: Ints) -> Floats:
+def liked_of_best(scores: Floats, gain: Floats, discount: Floats, position_weights: Floats, offsets: Ints) -> Floats:
     """c of the best ranking that the scores like most: sorted by gain, inside equal gains by score, then inside each
     run of positions with one discount (all those beyond a cut-off are such a run) by score again; documents alike in
     both share theirs."""
     weights = np.empty(scores.size)
-    given = (scores, gain, discount, decay, offsets)
+    given = (scores, gain, discount, position_weights, offsets)
     if not best_by_score.pays(200 * scores.size):
         return best_by_score_in_numpy(*given)
     share_ranges(offsets, QUERY_ROWS, lambda first, last: best_by_score(*given, first, last, weights))
     return weights
 
 
-def liked(scores: Floats, decay: Floats, offsets: Ints) -> Floats:
+def liked(scores: Floats, position_weights: Floats, offsets: Ints) -> Floats:
     """The decay by rank of score, documents of equal score share theirs."""
     weights = np.empty(scores.size)
-    given = (scores, decay, offsets)
+    given = (scores, position_weights, offsets)
     if not by_score.pays(100 * scores.size):
         return by_score_in_numpy(*given)
     share_ranges(offsets, QUERY_ROWS, lambda first, last: by_score(*given, first, last, weights))
@@ -152,46 +152,50 @@ def best_by_score(
             start = end
 
 
-def by_score_in_numpy(scores: Floats, decay: Floats, offsets: Ints) -> Floats:
-    """`by_score` of all queries, the same bits."""
+def by_score_in_numpy(scores: Floats, position_weights: Floats, offsets: Ints) -> Floats:
+    """`top_scoring` of all queries, the same bits."""
     query = query_of_row(offsets)
     rows, weights = sorted_rows(query, scores), np.empty(scores.size)
-    weights[rows] = mean_of_alike(decay, np.arange(rows.size), query, scores[rows])
+    weights[rows] = mean_of_alike(position_weights, np.arange(rows.size), query, scores[rows])
     return weights
 
 
-def best_by_score_in_numpy(scores: Floats, gain: Floats, discount: Floats, decay: Floats, offsets: Ints) -> Floats:
-    """`best_by_score` of all queries, the same bits."""
+def best_by_score_in_numpy(
+    scores: Floats, gain: Floats, discount: Floats, position_weights: Floats, offsets: Ints
+) -> Floats:
+    """`best_then_score` of all queries, the same bits."""
     query, weights = query_of_row(offsets), np.empty(scores.size)
     by_gain = sorted_rows(query, gain, scores)
     begins = np.append(True, (query[1:] != query[:-1]) | (discount[1:] != discount[:-1]))
     run = np.cumsum(begins)
     rows = by_gain[sorted_rows(run, scores[by_gain])]
-    weights[rows] = mean_of_alike(decay, np.arange(rows.size), run, scores[rows])
+    weights[rows] = mean_of_alike(position_weights, np.arange(rows.size), run, scores[rows])
     weights[by_gain] = mean_of_alike(weights[by_gain], np.arange(rows.size), query, gain[by_gain], scores[by_gain])
     return weights
 
 
 @dataclass(frozen=True, eq=False)
 class PatternArgmax(OrdersArgmax):
-    """gain(π) = the measure of the pattern of grades. decay: c."""
+    """gain(π) = the measure of the pattern of grades. position_weights: c."""
 
-    decay: Decay
+    position_weights: Decay
 
     @cached_property
     def problem(self) -> Any:
         grades, gains = self.criterion.gain_table()
-        return pattern_ranking(np.zeros(grades.size), grades, gains, decay=self._weights, offsets=self.offsets)
+        return relevance_ranking(
+            np.zeros(grades.size), grades, gains, position_weights=self._weights, offsets=self.offsets
+        )
 
-    def best_reference(self, which: str = "average") -> Floats:
-        gain, _ = self.criterion.best_orders
+    def mean_of_best(self, which: str = "average") -> Floats:
+        gain, _ = self.criterion.optimal_rankings
         return mean_of_best(which, gain, self.weights, self.offsets)
 
-    def best_by_score(self, scores: Floats) -> Floats:
-        gain, discount = self.criterion.best_orders
+    def best_then_score(self, scores: Floats) -> Floats:
+        gain, discount = self.criterion.optimal_rankings
         return liked_of_best(scores, gain, discount, self.weights, self.offsets)
 
-    def by_score(self, scores: Floats) -> Floats:
+    def top_scoring(self, scores: Floats) -> Floats:
         return liked(scores, self.weights, self.offsets)
 
     @cached_property
@@ -200,7 +204,7 @@ class PatternArgmax(OrdersArgmax):
         return laid_out(self._weights, self.offsets)
 
     def _weights(self, n: int) -> Floats:
-        return self.decay.weights(n, self.criterion.measure)
+        return self.position_weights.weights(n, self.criterion.measure)
 
 
 EXACTLY = 1
@@ -216,8 +220,8 @@ def orderable(relevance: Floats, offsets: Ints, measure: Measure) -> NDArray[np.
     """(m,) which queries have something to order: their best order is worth more than their worst."""
     if isinstance(measure, MeasureMix):
         return np.asarray(np.any([orderable(relevance, offsets, part.measure) for part in measure.parts], axis=0))
-    if not (isinstance(measure, Positional) and measure.inner(relevance, offsets)):
-        criterion = Criterion.of(measure, relevance, offsets)
+    if not (isinstance(measure, PositionalMeasure) and measure.inner_product(relevance, offsets)):
+        criterion = Criterion.from_measure(measure, relevance, offsets)
         return np.asarray(criterion.best > criterion.worst)
     gain, discount = measure.gain(relevance, offsets), measure.discounts(offsets)
     query = query_of_row(offsets)
@@ -226,7 +230,7 @@ def orderable(relevance: Floats, offsets: Ints, measure: Measure) -> NDArray[np.
 
 
 @dataclass(frozen=True, eq=False)
-class PositionalArgmax:
+class PositionalOracle:
     """gain(π) = a[π]ᵀb. problem: gain b, discount a, decay c and offsets; its scores do not matter. known_kind: `kind`,
     where it was worked out for more queries."""
 
@@ -242,21 +246,21 @@ class PositionalArgmax:
         return measure.has_gain_table
 
     @classmethod
-    def of(
-        cls, queries: Arrangement, measure: Measure, decay: Decay, solver: Solver
-    ) -> PositionalArgmax | PatternArgmax:
+    def from_queries(
+        cls, queries: Arrangement, measure: Measure, position_weights: Decay, solver: Solver
+    ) -> PositionalOracle | PatternArgmax:
         """Of a measure and a decay, for these queries; of AP, ERR, and RR with several relevant documents a
         `PatternArgmax`."""
-        if not (isinstance(measure, Positional) and measure.inner(queries.graded, queries.offsets)):
-            criterion = Criterion.of(measure, queries.graded, queries.offsets)
-            return PatternArgmax(criterion, settled(solver, criterion), decay)
+        if not (isinstance(measure, PositionalMeasure) and measure.inner_product(queries.graded, queries.offsets)):
+            criterion = Criterion.from_measure(measure, queries.graded, queries.offsets)
+            return PatternArgmax(criterion, settled(solver, criterion), position_weights)
         gain = measure.gain(queries.graded, queries.offsets)
-        solver = solver.for_batch(queries.offsets) if isinstance(solver, Exact) else solver
+        solver = solver.for_batch(queries.offsets) if isinstance(solver, ExactArgmax) else solver
         problem = ranking(
             np.zeros(gain.size),
             gain,
             discount=measure.discount,
-            decay=lambda n: decay.weights(n, measure),
+            position_weights=lambda n: position_weights.weights(n, measure),
             offsets=queries.offsets,
         )
         return cls(problem, solver)
@@ -280,40 +284,50 @@ class PositionalArgmax:
         return alike(self.offsets, self.problem.gain) if self.known_kind is None else self.known_kind
 
     def at(self, scores: Floats, prove: bool = False) -> ArgmaxResult:
-        answer = solve_batch(self.problem.with_scores(scores), self.solver, outward=False)
+        answer = solve_batch(self.problem.with_scores(scores), self.solver, directed_rounding=False)
         answer = answer.proved(exactly=EXACTLY) if prove else answer
         problem, slope, earned = answer.problems, np.empty(scores.size), np.empty(len(answer))
-        given = (problem.scores, problem.gain, problem.discount, problem.decay, self.kind, self.offsets, answer.order)
+        given = (
+            problem.scores,
+            problem.gain,
+            problem.discount,
+            problem.position_weights,
+            self.kind,
+            self.offsets,
+            answer.order,
+        )
         if _placed.pays(200 * scores.size):
             share_ranges(self.offsets, QUERY_ROWS, lambda first, last: _placed(*given, first, last, slope, earned))
         else:
             query = query_of_row(self.offsets)
             placed = self.offsets[query] + answer.order
             earned[:] = np.bincount(query, problem.discount * problem.gain[placed], earned.size)
-            slope[placed] = problem.decay
+            slope[placed] = problem.position_weights
             slope = shared(slope, problem.scores, self.kind, self.offsets)
         return ArgmaxResult(slope, earned, answer.value, answer.bound, answer.seconds)
 
-    def best_reference(self, which: str = "average") -> Floats:
+    def mean_of_best(self, which: str = "average") -> Floats:
         """The mean over all orders that are best by gain; "first": equal gains in the order of the input, as in the
         papers, which makes that order a part of the problem."""
-        return mean_of_best(which, self.problem.gain, self.problem.decay, self.offsets)
+        return mean_of_best(which, self.problem.gain, self.problem.position_weights, self.offsets)
 
-    def best_by_score(self, scores: Floats) -> Floats:
+    def best_then_score(self, scores: Floats) -> Floats:
         """Sorted by gain, inside equal gains by score, then inside each run of positions with one discount (all those
         beyond a cut-off are such a run) by score again; documents alike in both share theirs."""
         problem = self.problem
-        return liked_of_best(scores, problem.gain, problem.discount, problem.decay, self.offsets)
+        return liked_of_best(scores, problem.gain, problem.discount, problem.position_weights, self.offsets)
 
-    def by_score(self, scores: Floats) -> Floats:
+    def top_scoring(self, scores: Floats) -> Floats:
         """The decay by rank of score, documents of equal score share theirs."""
-        return liked(scores, self.problem.decay, self.offsets)
+        return liked(scores, self.problem.position_weights, self.offsets)
 
-    def only(self, first: int, last: int) -> PositionalArgmax:
+    def only(self, first: int, last: int) -> PositionalOracle:
         all_, (low, high) = self.problem, self.offsets[[first, last]]
         rows = slice(int(low), int(high))
         offsets = self.offsets[first : last + 1] - low
-        problem = RankTwoBatch(all_.scores[rows], all_.gain[rows], all_.discount[rows], all_.decay[rows], offsets)
+        problem = RankTwoBatch(
+            all_.scores[rows], all_.gain[rows], all_.discount[rows], all_.position_weights[rows], offsets
+        )
         return replace(self, problem=problem, known_kind=self.kind[rows])
 
 

@@ -65,8 +65,10 @@ class FirstRelevantArgmax(OrdersArgmax):
         return isinstance(measure, ReciprocalRank | WinnerTakesAll)
 
     @classmethod
-    def of(cls, queries: Arrangement, measure: Measure, decay: Decay, solver: Solver) -> FirstRelevantArgmax:
-        criterion = Criterion.of(measure, queries.graded, queries.offsets)
+    def from_queries(
+        cls, queries: Arrangement, measure: Measure, position_weights: Decay, solver: Solver
+    ) -> FirstRelevantArgmax:
+        criterion = Criterion.from_measure(measure, queries.graded, queries.offsets)
         return cls(criterion, settled(solver, criterion))
 
     @cached_property
@@ -97,7 +99,7 @@ class FirstRelevantArgmax(OrdersArgmax):
         more = np.add.reduceat(lift * scores, self.offsets[:-1])
         return replace(found, slope=found.slope + lift, value=found.value + more, bound=found.bound + more)
 
-    def best_reference(self, which: str = "ideal") -> Floats:
+    def mean_of_best(self, which: str = "ideal") -> Floats:
         if which not in ("ideal", "average"):
             raise OptionError(f"reference {which!r} is neither 'ideal' nor 'average'")
         if not self.lifted:
@@ -106,10 +108,10 @@ class FirstRelevantArgmax(OrdersArgmax):
         height = self.strength * self._others / np.maximum(goods, 1.0)
         return np.where(self._good, height[self.criterion.query], 0.0)
 
-    def best_by_score(self, scores: Floats) -> Floats:
+    def best_then_score(self, scores: Floats) -> Floats:
         return self._lift(scores) if self.lifted else np.zeros(self.shape)
 
-    def by_score(self, scores: Floats) -> Floats:
+    def top_scoring(self, scores: Floats) -> Floats:
         """The order by score, others that tie with the first relevant one half before it; relevant documents of equal
         score share."""
         top = self._top(scores)[self.criterion.query]
@@ -125,7 +127,7 @@ class FirstRelevantArgmax(OrdersArgmax):
 
     @cached_property
     def _good(self) -> NDArray[np.bool_]:
-        return np.asarray(self.criterion.best_orders[0] > 0)
+        return np.asarray(self.criterion.optimal_rankings[0] > 0)
 
     @cached_property
     def _others(self) -> Floats:
@@ -300,7 +302,7 @@ def inverted_of_best(
 
 @dataclass(frozen=True, eq=False)
 class PairwiseArgmax(OrdersArgmax):
-    """gain(π) = the measure. `best_reference`: "ideal" (the default), all better documents first, which is 0;
+    """gain(π) = the measure. `mean_of_best`: "ideal" (the default), all better documents first, which is 0;
     "average", the mean over all orders that are best."""
 
     reference: ClassVar[str] = "ideal"
@@ -311,8 +313,10 @@ class PairwiseArgmax(OrdersArgmax):
         return measure.has_gain_table
 
     @classmethod
-    def of(cls, queries: Arrangement, measure: Measure, decay: Decay, solver: Solver) -> PairwiseArgmax:
-        criterion = Criterion.of(measure, queries.graded, queries.offsets)
+    def from_queries(
+        cls, queries: Arrangement, measure: Measure, position_weights: Decay, solver: Solver
+    ) -> PairwiseArgmax:
+        criterion = Criterion.from_measure(measure, queries.graded, queries.offsets)
         return cls(criterion, settled(solver, criterion))
 
     @cached_property
@@ -320,22 +324,22 @@ class PairwiseArgmax(OrdersArgmax):
         grades, gains = self.criterion.gain_table()
         return pairwise_ranking(np.zeros(grades.size), grades, gains, offsets=self.offsets)
 
-    def best_reference(self, which: str = "ideal") -> Floats:
+    def mean_of_best(self, which: str = "ideal") -> Floats:
         if which not in ("ideal", "average"):
             raise OptionError(f"reference {which!r} is neither 'ideal' nor 'average'")
         if which != "average":
             return np.zeros(self.shape)
-        gain, _ = self.criterion.best_orders
+        gain, _ = self.criterion.optimal_rankings
         rows = sorted_rows(self.criterion.query, gain)
         runs, slope = self._runs(), np.empty(self.shape)
         apart = self._of_places(rows, runs, runs)[rows]  # all of a run are tied: every order of it
         slope[rows] = mean_of_runs(apart, self.criterion.query, gain[rows])
         return slope
 
-    def best_by_score(self, scores: Floats) -> Floats:
+    def best_then_score(self, scores: Floats) -> Floats:
         """Sorted by gain, inside equal gains by score; inside each run of places where the order does not matter to the
         measure by score again. Documents alike in gain and score share."""
-        (gain, discount), query = self.criterion.best_orders, self.criterion.query
+        (gain, discount), query = self.criterion.optimal_rankings, self.criterion.query
         if self._apart_by_runs:
             return np.zeros(self.shape)
         if inverted_of_best.pays(500 * scores.size):
@@ -351,7 +355,7 @@ class PairwiseArgmax(OrdersArgmax):
         slope[by_gain] = mean_of_alike(kept, np.arange(kept.size), query, gain[by_gain], scores[by_gain])
         return slope
 
-    def by_score(self, scores: Floats) -> Floats:
+    def top_scoring(self, scores: Floats) -> Floats:
         """The order by score, pairs of equal score half."""
         slope, offsets, kind = np.empty(self.shape), self.offsets, self.criterion.kind
         if not inverted_by_score.pays(250 * scores.size):
@@ -370,7 +374,7 @@ class PairwiseArgmax(OrdersArgmax):
     @cached_property
     def _apart_by_runs(self) -> bool:
         """Whether no run of places holds documents of two kinds in the best orders: these then have no inversion."""
-        gain, _ = self.criterion.best_orders
+        gain, _ = self.criterion.optimal_rankings
         kind = self.criterion.kind[sorted_rows(self.criterion.query, gain)]
         return not (~self._runs()[1:] & (kind[1:] != kind[:-1])).any()
 
@@ -387,7 +391,7 @@ class PairwiseArgmax(OrdersArgmax):
 
     def _runs(self) -> NDArray[np.bool_]:
         """(N,) where a run of places begins in which any order is as good."""
-        _, discount = self.criterion.best_orders
+        _, discount = self.criterion.optimal_rankings
         return self._begins() | self._apart(discount)
 
     def _apart(self, values: Floats) -> NDArray[np.bool_]:

@@ -38,7 +38,7 @@ def matched(profit: Floats, solver: Solver | str = "auto", belongs: Bools | None
     if belongs is not None:
         free = ~belongs.any(axis=0)
         cells = np.vstack([belongs | free, np.tile(free, (blanks, 1))]).T
-    solution = solve(matching(worth, allowed=cells), solver, outward=False)
+    solution = solve(matching(worth, allowed=cells), solver, directed_rounding=False)
     order = np.where(solution.order < n, solution.order, EMPTY)
     return order, solution.value, max(solution.bound, solution.value)
 
@@ -58,7 +58,9 @@ class SlotArgmax:
     solver: Solver | str = "auto"
 
     @classmethod
-    def of(cls, queries: Arrangement, benefit: Floats, solver: Solver | str = "auto") -> tuple[Arrangement, SlotArgmax]:
+    def from_queries(
+        cls, queries: Arrangement, benefit: Floats, solver: Solver | str = "auto"
+    ) -> tuple[Arrangement, SlotArgmax]:
         """The queries in which matchings differ in worth, and their argmax. benefit: (N, k), a row a document."""
         all_ = cls(benefit, queries.offsets, solver)
         useful = all_.best + all_._matchings(-benefit, -benefit)[1] > 1e-12 * all_.best
@@ -83,7 +85,7 @@ class SlotArgmax:
         earned = np.add.reduceat((slope * self.benefit).sum(axis=1), self.offsets[:-1])
         return ArgmaxResult(slope, earned, value, bound, seconds)
 
-    def best_reference(self, which: str = "average") -> Floats:
+    def mean_of_best(self, which: str = "average") -> Floats:
         """Documents that belong in one slot share it, the others share the slots that no document belongs in: it is
         best, its rows and columns sum to at most 1 and fill what there is to fill, so it is a mean of best matchings
         (the matching polytope and its faces are integral)."""
@@ -101,11 +103,11 @@ class SlotArgmax:
             mean[low:high] = own
         return mean
 
-    def best_by_score(self, scores: Floats) -> Floats:
+    def best_then_score(self, scores: Floats) -> Floats:
         """Of the best matchings the one with the largest score."""
         return self._matchings(scores, np.hstack([scores, self.benefit]), best_only=True)[0]
 
-    def by_score(self, scores: Floats) -> Floats:
+    def top_scoring(self, scores: Floats) -> Floats:
         """The matching with the largest score."""
         return self._matchings(scores, scores)[0]
 

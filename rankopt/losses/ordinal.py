@@ -19,7 +19,7 @@ from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, READ_SHORTS, c
 from formulations.parallel import share_ranges
 from formulations.sorting import QUERY_ROWS, sort_falling
 from rankopt.errors import OptionError
-from rankopt.losses.loss import LossAt
+from rankopt.losses.loss import LossValue
 from rankopt.losses.segment_ops import query_of_row, sorted_rows
 
 Floats = NDArray[np.float64]
@@ -103,7 +103,7 @@ class OrdinalHinge:
         pairs = (sizes.astype(np.float64) ** 2 - np.bincount(query, of_level**2, sizes.size)) / 2
         return np.divide(1.0, pairs, out=np.zeros(pairs.size), where=pairs > 0)
 
-    def at(self, scores: Floats, prove: bool = False) -> LossAt:
+    def at(self, scores: Floats, prove: bool = False) -> LossValue:
         """Values and planes at `scores`, (N,); the hinge is evaluated, not bounded, so value and bound are one."""
         pass  # MERGED
 
@@ -117,7 +117,7 @@ class OrdinalHinge:
         height = np.bincount(query, below, self.share.size) * self.share
         slope = self.share[query] * (above - below)
         value = height + np.bincount(query, slope * scores, self.share.size)
-        return LossAt(value, value, height, slope, np.zeros(scores.size), perf_counter() - began)
+        return LossValue(value, value, height, slope, np.zeros(scores.size), perf_counter() - began)
 
     def majorant(self, scores: Floats) -> OrdinalHinge:
         return self

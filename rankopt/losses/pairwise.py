@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from formulations.compiled import INTS, READ_FLOATS, READ_INTS, compiled
 from formulations.parallel import share_ranges
 from formulations.sorting import QUERY_ROWS, sort_falling
-from rankopt.losses.loss import LossAt
+from rankopt.losses.loss import LossValue
 from rankopt.losses.segment_ops import query_of_row, sorted_rows
 
 Floats = NDArray[np.float64]
@@ -58,7 +58,7 @@ class PairwiseHinge:
         same = np.bincount(query[starts], runs * (runs - 1) / 2, sizes.size)
         return np.asarray(sizes * (sizes - 1) / 2 - same)
 
-    def at(self, scores: Floats, prove: bool = False) -> LossAt:
+    def at(self, scores: Floats, prove: bool = False) -> LossValue:
         """Values and planes at `scores`, (N,); the hinge is evaluated, not bounded, so value and bound are one."""
         pass  # MERGED
 
@@ -75,7 +75,7 @@ class PairwiseHinge:
         height = np.add.reduceat(below.astype(np.float64), self.offsets[:-1]) * share
         slope = np.repeat(share, np.diff(self.offsets)) * (above - below)
         value = height + np.add.reduceat(slope * scores, self.offsets[:-1])
-        return LossAt(value, value, height, slope, np.zeros(scores.size), perf_counter() - began)
+        return LossValue(value, value, height, slope, np.zeros(scores.size), perf_counter() - began)
 
     def majorant(self, scores: Floats) -> PairwiseHinge:
         return self

@@ -10,9 +10,9 @@
 
 `power(0.5)@10` cuts a family at 10 positions.
 
->>> parse_decay("linear@3").weights(5)
+>>> parse_position_weights("linear@3").weights(5)
 array([3., 2., 1., 0., 0.])
->>> parse_decay("power(1)@2").weights(3)
+>>> parse_position_weights("power(1)@2").weights(3)
 array([1. , 0.5, 0. ])
 """
 
@@ -91,7 +91,7 @@ class Decay:
         return f"{self.family}{exponent}" + ("" if self.cut is None else f"@{self.cut}")
 
 
-def parse_decay(spec: str | Decay | ArrayLike) -> Decay:
+def parse_position_weights(spec: str | Decay | ArrayLike) -> Decay:
     """The decay of this notation, or of these position weights; raises `OptionError` naming the families."""
     if isinstance(spec, Decay):
         return spec

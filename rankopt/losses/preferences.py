@@ -22,7 +22,7 @@ from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, READ_SHO
 from formulations.parallel import share_ranges
 from formulations.sorting import QUERY_ROWS, sort_falling
 from rankopt.errors import OptionError
-from rankopt.losses.loss import LossAt
+from rankopt.losses.loss import LossValue
 from rankopt.losses.segment_ops import query_of_row, sorted_rows
 
 Floats = NDArray[np.float64]
@@ -38,7 +38,7 @@ PYTHON = 60_000
 """Nanoseconds that a document costs without compiled code, about."""
 
 
-class Preferences(NamedTuple):
+class PreferencePairs(NamedTuple):
     """P: document worse[p] is to stand below document better[p], both rows of one query; cost[p] >= 0 says how much."""
 
     worse: Ints
@@ -54,14 +54,14 @@ class PreferenceHinge:
     relevance: (N,) grades, any numbers. offsets: (m + 1,). gain: without `pairs` P_q has all pairs with y_i < y_j, and
     C(i, j) = g(y_j) - g(y_i), g of this name, "exponential" (2^y - 1, the default: the first places matter most) or
     "linear", or a function of grades that does not fall; all of them cost O(n log n), whatever the number of grades.
-    pairs: P one by one, `Preferences` of rows; needs no order, may contradict itself, and costs O(|P|).
+    pairs: P one by one, `PreferencePairs` of rows; needs no order, may contradict itself, and costs O(|P|).
     Raises OptionError for gains that fall, and for pairs that no query holds.
     """
 
     relevance: Floats
     offsets: Ints
     gain: str | Callable[[Floats], Floats] = "exponential"
-    pairs: Preferences | None = None
+    pairs: PreferencePairs | None = None
     convex = True
 
     @classmethod
@@ -79,7 +79,7 @@ class PreferenceHinge:
         return partial(_ruled, rule)
 
     @cached_property
-    def checked(self) -> Preferences | None:
+    def checked(self) -> PreferencePairs | None:
         """`pairs` by query, in whole numbers, each inside one query."""
         if self.pairs is None:
             return None
@@ -101,7 +101,7 @@ class PreferenceHinge:
         if not (np.isfinite(cost).all() and (cost >= 0).all()):
             raise OptionError("costs of preferences must be finite and 0 or more")
         order = np.argsort(query[worse], kind="stable")
-        return Preferences(np.asarray(worse[order]), np.asarray(better[order]), np.asarray(cost[order]))
+        return PreferencePairs(np.asarray(worse[order]), np.asarray(better[order]), np.asarray(cost[order]))
 
     @cached_property
     def gains(self) -> Floats:
@@ -138,16 +138,16 @@ class PreferenceHinge:
             pairs = (sizes.astype(np.float64) ** 2 - np.bincount(query, of_level**2, sizes.size)) / 2
         return np.divide(1.0, pairs, out=np.zeros(pairs.size), where=pairs > 0)
 
-    def at(self, scores: Floats, prove: bool = False) -> LossAt:
+    def at(self, scores: Floats, prove: bool = False) -> LossValue:
         """Values and planes at `scores`, (N,); the hinge is evaluated, not bounded, so value and bound are one."""
         began, query = perf_counter(), query_of_row(self.offsets)
         above, below = self._by_sweep(scores) if self.checked is None else self._one_by_one(self.checked, scores)
         height = np.bincount(query, below, self.share.size) * self.share
         slope = self.share[query] * (above - below)
         value = height + np.bincount(query, slope * scores, self.share.size)
-        return LossAt(value, value, height, slope, np.zeros(scores.size), perf_counter() - began)
+        return LossValue(value, value, height, slope, np.zeros(scores.size), perf_counter() - began)
 
-    def _one_by_one(self, pairs: Preferences, scores: Floats) -> tuple[Floats, Floats]:
+    def _one_by_one(self, pairs: PreferencePairs, scores: Floats) -> tuple[Floats, Floats]:
         near = scores[pairs.better] - scores[pairs.worse] < 1.0
         cost = np.where(near, pairs.cost, 0.0)
         above: Floats = np.asarray(np.bincount(pairs.worse, cost, scores.size), dtype=np.float64)
@@ -171,7 +171,7 @@ class PreferenceHinge:
         pairs = self.checked
         if pairs is not None:
             here = (pairs.worse >= low) & (pairs.worse < high)
-            pairs = Preferences(pairs.worse[here] - low, pairs.better[here] - low, pairs.cost[here])
+            pairs = PreferencePairs(pairs.worse[here] - low, pairs.better[here] - low, pairs.cost[here])
         offsets = self.offsets[first : last + 1] - low
         return replace(self, relevance=self.relevance[low:high], offsets=offsets, pairs=pairs)
 
@@ -180,12 +180,14 @@ class PreferenceHinge:
 
 
 def _ruled(rule: Rule, relevance: Floats, offsets: Ints) -> PreferenceHinge:
-    parts: list[Preferences] = []
+    parts: list[PreferencePairs] = []
     for low, high in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
         worse, better, cost = (np.atleast_1d(np.asarray(part)) for part in rule(relevance[low:high]))
-        parts.append(Preferences(worse.astype(np.int64) + low, better.astype(np.int64) + low, cost.astype(np.float64)))
+        parts.append(
+            PreferencePairs(worse.astype(np.int64) + low, better.astype(np.int64) + low, cost.astype(np.float64))
+        )
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
-    return PreferenceHinge(relevance, offsets, pairs=Preferences(*columns))
+    return PreferenceHinge(relevance, offsets, pairs=PreferencePairs(*columns))
 
 
 @compiled(nb.void(INTS, FLOATS, nb.int64, nb.float64))

@@ -10,48 +10,48 @@ import numpy as np
 from formulations.solvers.solver import Solver
 from rankopt.data.canonical_order import Arrangement, rows_of
 from rankopt.errors import OptionError
-from rankopt.losses import MAPS, bound_named, map_named
+from rankopt.losses import FEATURE_MAPS, get_bound, get_feature_map
 from rankopt.losses.combination import Combination, PartOf
 from rankopt.losses.loss import Loss
 from rankopt.losses.margin import Bound, MarginLoss
-from rankopt.losses.oracle import Argmax, Map
+from rankopt.losses.oracle import JointFeatureMap, MaxOracle
 from rankopt.losses.oracle_positional import orderable, with_distinct_grades
-from rankopt.losses.position_weights import Decay, parse_decay
+from rankopt.losses.position_weights import Decay, parse_position_weights
 from rankopt.measures.measure import Measure
 from rankopt.measures.notation import MeasureMix, parse
 
 
 @dataclass(frozen=True)
 class RegretBound:
-    """An upper bound of the regret of `measure` under a feature map, as `bound` has it. decay: position weights, of
-    maps that have such. mixed: whether it is a part of a mix.
+    """An upper bound of the regret of `measure` under a feature map, as `bound` has it. position_weights: position
+    weights, of maps that have such. mixed: whether it is a part of a mix.
 
     The loss of a `MeasureMix` is made of those of its parts, each under the map that it names, or this one.
     """
 
     measure: Measure
-    map: Map
+    feature_map: JointFeatureMap
     bound: Bound
-    decay: Decay
+    position_weights: Decay
     mixed: bool = False
 
     @classmethod
-    def named(cls, measure: Any, map: Any, bound: Any, decay: Any) -> RegretBound:
+    def named(cls, measure: Any, feature_map: Any, bound: Any, position_weights: Any) -> RegretBound:
         """Of what is said by name or by value; OptionError and MeasureError for what does not go together."""
-        asked, whole = parse(measure), map_named(map)
-        regret = cls(asked, whole, bound_named(bound), parse_decay(decay))
+        asked, whole = parse(measure), get_feature_map(feature_map)
+        regret = cls(asked, whole, get_bound(bound), parse_position_weights(position_weights))
         if isinstance(asked, MeasureMix):
-            _ = [map_named(part.map or map, part.measure) for part in asked.parts]
+            _ = [get_feature_map(part.feature_map or feature_map, part.measure) for part in asked.parts]
         else:
-            map_named(map, asked)
+            get_feature_map(feature_map, asked)
         regret._check_reference()
         return regret
 
     @property
     def map_name(self) -> str:
         """The map's name, or that of its class."""
-        known = [name for name in MAPS if map_named(name) is self.map]
-        return known[0] if known else getattr(self.map, "__name__", type(self.map).__name__)
+        known = [name for name in FEATURE_MAPS if get_feature_map(name) is self.feature_map]
+        return known[0] if known else getattr(self.feature_map, "__name__", type(self.feature_map).__name__)
 
     @property
     def parts(self) -> tuple[tuple[float, RegretBound], ...]:
@@ -59,14 +59,22 @@ class RegretBound:
         if not isinstance(self.measure, MeasureMix):
             return ((1.0, self),)
         return tuple(
-            (part.weight, replace(self, measure=part.measure, map=map_named(part.map or self.map), mixed=True))
+            (
+                part.weight,
+                replace(
+                    self,
+                    measure=part.measure,
+                    feature_map=get_feature_map(part.feature_map or self.feature_map),
+                    mixed=True,
+                ),
+            )
             for part in self.measure.parts
         )
 
     def _check_reference(self) -> None:
         """OptionError naming the part whose map does not know the reference of the bound."""
         word, mixed = getattr(self.bound, "reference", None), isinstance(self.measure, MeasureMix)
-        known = [(part, getattr(part.map, "references", (word,))) for _, part in self.parts]
+        known = [(part, getattr(part.feature_map, "references", (word,))) for _, part in self.parts]
         for part, words in known:
             if word is None or word in words:
                 continue
@@ -77,7 +85,7 @@ class RegretBound:
             cure = f"take {' or '.join(of_all)}, which all parts have" if of_all else "leave it out"
             raise OptionError(f"{told}, under which part {part.measure} of {self.measure} is trained; {cure}")
 
-    def of(self, queries: Arrangement, solver: Solver) -> tuple[Arrangement, Loss]:
+    def bind(self, queries: Arrangement, solver: Solver) -> tuple[Arrangement, Loss]:
         """Those of the queries that have something to order, and their loss; DataError where there are none."""
         chosen = with_distinct_grades(queries, self.measure)
         return chosen, self.loss(chosen, solver)
@@ -94,8 +102,8 @@ class RegretBound:
                 parts.append(PartOf(weight, loss, own, rows_of(queries.offsets, own)))
         return Combination(tuple(parts), queries.offsets, self.measure.slack == "shared")
 
-    def argmax(self, queries: Arrangement, solver: Solver) -> Argmax:
+    def argmax(self, queries: Arrangement, solver: Solver) -> MaxOracle:
         """The argmax of these queries, all of which have something to order, of a measure that is no mix."""
-        found = self.map.of(queries, self.measure, self.decay, solver)
-        mixed: Argmax = getattr(found, "in_mixes", found)
+        found = self.feature_map.from_queries(queries, self.measure, self.position_weights, solver)
+        mixed: MaxOracle = getattr(found, "in_mixes", found)
         return mixed if self.mixed else found

@@ -18,14 +18,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from formulations.solvers.exact import Exact
+from formulations.solvers.exact import ExactArgmax
 from rankopt.data.canonical_order import Arrangement
 from rankopt.data.grouping import codes_of_ids, grouped
 from rankopt.data.validation import column
 from rankopt.errors import DataError
 from rankopt.losses.loss import Loss
 from rankopt.losses.margin import Bound
-from rankopt.losses.oracle import Map
+from rankopt.losses.oracle import JointFeatureMap
 from rankopt.losses.oracle_positional import orderable
 from rankopt.losses.regret import RegretBound
 from rankopt.measures.measure import Measure
@@ -41,17 +41,18 @@ class ScoreLoss:
     [ORM, eq. 20 to 22].
 
     measure: a measure of `rankopt.measures`, or its notation. bound: which reference r̄ is subtracted, "convex",
-    "tie-aware", "nonconvex", or one of your own. decay: the position weights c, r(π) = c[π], of the map "positional".
-    map: which slope r(π) an order has, "positional", "pairwise", "first-relevant" (see `rankopt.losses.MAPS`), or a map
-    of your own.
+    "tie-aware", "nonconvex", or one of your own. position_weights: the position weights c, r(π) = c[π], of the map
+    "positional".
+    feature_map: which slope r(π) an order has, "positional", "pairwise", "first-relevant" (see
+    `rankopt.losses.FEATURE_MAPS`), or a map of your own.
 
     Raises OptionError and MeasureError for what cannot be trained.
     """
 
     measure: Any = "nDCG@10"
     bound: str | Bound = "nonconvex"
-    decay: Any = "power(0.5)"
-    map: str | Map = "positional"
+    position_weights: Any = "power(0.5)"
+    feature_map: str | JointFeatureMap = "positional"
 
     def __post_init__(self) -> None:
         _ = self.regret  # refuses what it does not know
@@ -59,7 +60,7 @@ class ScoreLoss:
     @property
     def regret(self) -> RegretBound:
         """What is said by name, looked up."""
-        return RegretBound.named(self.measure, self.map, self.bound, self.decay)
+        return RegretBound.named(self.measure, self.feature_map, self.bound, self.position_weights)
 
     def on(self, relevance: ArrayLike, *, qid: Any = None, offsets: ArrayLike | None = None) -> GradedLoss:
         """The loss of documents with the grades `relevance` (N,), finite and >= 0.
@@ -99,7 +100,7 @@ class ScoreLoss:
         every = Arrangement(
             np.empty((grades.size, 0)), rows, offsets, np.ones(offsets.size - 1), grades, ids, {}
         ).select(kept)
-        _, loss = regret.of(every, Exact())
+        _, loss = regret.bind(every, ExactArgmax())
         return GradedLoss(regret.measure, grades, rows, offsets, ids, counted, every.rows, loss)
 
 

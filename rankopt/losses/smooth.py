@@ -36,7 +36,7 @@ from rankopt.losses.oracle_positional import orderable
 from rankopt.losses.segment_ops import query_of_row, sorted_rows
 from rankopt.measures.measure import Measure
 from rankopt.measures.notation import parse
-from rankopt.measures.positional import Positional
+from rankopt.measures.positional import PositionalMeasure
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -115,9 +115,9 @@ class SmoothedRegret:
         return np.maximum.reduceat(np.where(self.discount != 0.0, place, 0), self.offsets[:-1])
 
     @cached_property
-    def _positional(self) -> Positional:
+    def _positional(self) -> PositionalMeasure:
         found = positional(self.measure)
-        if not found.inner(self.relevance, self.offsets):
+        if not found.inner_product(self.relevance, self.offsets):
             raise _refused(found, " on queries with several relevant documents")
         return found
 
@@ -163,10 +163,10 @@ class SmoothedRegret:
         return value, slope
 
 
-def positional(measure: Any) -> Positional:
+def positional(measure: Any) -> PositionalMeasure:
     """The measure, if it can be smoothed so; OptionError for others."""
     found: Measure = parse(measure)
-    if not isinstance(found, Positional):
+    if not isinstance(found, PositionalMeasure):
         raise _refused(found, "")
     return found
 
@@ -174,11 +174,11 @@ def positional(measure: Any) -> Positional:
 def smoothable(measure: Any, relevance: Floats, offsets: Ints) -> bool:
     """Whether `SmoothedRegret` takes the measure on those of these queries that have something to order."""
     found: Measure = parse(measure)
-    if not isinstance(found, Positional):
+    if not isinstance(found, PositionalMeasure):
         return False
     kept = np.flatnonzero(orderable(relevance, offsets, found))
     rows, lengths = rows_of(offsets, kept), np.diff(offsets)[kept]
-    return found.inner(relevance[rows], np.append(0, np.cumsum(lengths)))
+    return found.inner_product(relevance[rows], np.append(0, np.cumsum(lengths)))
 
 
 def _refused(measure: Measure, where: str) -> OptionError:

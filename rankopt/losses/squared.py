@@ -8,7 +8,7 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import NDArray
 
-from rankopt.losses.loss import LossAt
+from rankopt.losses.loss import LossValue
 from rankopt.losses.segment_ops import query_of_row
 
 Floats = NDArray[np.float64]
@@ -30,13 +30,13 @@ class SquaredError:
     offsets: Ints
     convex = True
 
-    def at(self, scores: Floats, prove: bool = False) -> LossAt:
+    def at(self, scores: Floats, prove: bool = False) -> LossValue:
         """Values and tangents at `scores`, (N,)."""
         began, query, lists = perf_counter(), query_of_row(self.offsets), self.offsets.size - 1
         slope = scores - self.relevance
         value: Floats = np.asarray(np.bincount(query, 0.5 * slope * slope, lists), dtype=np.float64)
         height: Floats = np.asarray(np.bincount(query, -0.5 * slope * (scores + self.relevance), lists), np.float64)
-        return LossAt(value, value, height, slope, np.zeros(scores.size), perf_counter() - began)
+        return LossValue(value, value, height, slope, np.zeros(scores.size), perf_counter() - began)
 
     def majorant(self, scores: Floats) -> SquaredError:
         return self

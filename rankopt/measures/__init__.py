@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # the tables are text: this tells a type checker what the nam
     from rankopt.evaluation.evaluation import evaluate as evaluate
     from rankopt.evaluation.runs import RunComparison as RunComparison
     from rankopt.evaluation.runs import compare_runs as compare_runs
-    from rankopt.evaluation.trec import judge as judge
+    from rankopt.evaluation.trec import join as join
     from rankopt.evaluation.trec import read_qrels as read_qrels
     from rankopt.evaluation.trec import read_run as read_run
     from rankopt.evaluation.trec import write_qrels as write_qrels
@@ -49,7 +49,7 @@ if TYPE_CHECKING:  # the tables are text: this tells a type checker what the nam
     from rankopt.measures.measure import Measure as Measure
     from rankopt.measures.notation import MeasureMix as MeasureMix
     from rankopt.measures.notation import parse as parse
-    from rankopt.measures.positional import Positional as Positional
+    from rankopt.measures.positional import PositionalMeasure as PositionalMeasure
     from rankopt.measures.user_models import ERR as ERR
     from rankopt.measures.user_models import ERU as ERU
     from rankopt.measures.user_models import NERU as NERU
@@ -81,14 +81,14 @@ PARTS = {
     "Evaluation": "rankopt.evaluation.evaluation:Evaluation",
     "Measure": "rankopt.measures.measure:Measure",
     "MeasureMix": "rankopt.measures.notation:MeasureMix",
-    "Positional": "rankopt.measures.positional:Positional",
+    "PositionalMeasure": "rankopt.measures.positional:PositionalMeasure",
     "RunComparison": "rankopt.evaluation.runs:RunComparison",
     "compare": "rankopt.evaluation.comparison:compare",
     "compare_runs": "rankopt.evaluation.runs:compare_runs",
     "conventions": "rankopt.measures.convention:conventions",
     "evaluate": "rankopt.evaluation.evaluation:evaluate",
     "holm": "rankopt.evaluation.comparison:holm",
-    "judge": "rankopt.evaluation.trec:judge",
+    "join": "rankopt.evaluation.trec:join",
     "parse": "rankopt.measures.notation:parse",
     "read_qrels": "rankopt.evaluation.trec:read_qrels",
     "read_run": "rankopt.evaluation.trec:read_run",

@@ -9,9 +9,9 @@ Average precision: the mean, over all relevant documents, of the precision at th
 
     AP@k = (1/n₊) Σ_j [y_j = 1, π(j) <= k] (number of relevant documents at positions <= π(j)) / π(j)
 
-No inner product, but a function of the pattern of relevance: it is trained by `rankopt.losses.MAPS`. In a tie group of
-t documents, r of them relevant, with s positions and R relevant documents before it, place i is relevant with chance
-r/t, and then (i - 1)(r - 1)/(t - 1) of the places before it are on average: the expectation is
+No inner product, but a function of the pattern of relevance: it is trained by `rankopt.losses.FEATURE_MAPS`. In a tie
+group of t documents, r of them relevant, with s positions and R relevant documents before it, place i is relevant with
+chance r/t, and then (i - 1)(r - 1)/(t - 1) of the places before it are on average: the expectation is
 Σ_i (r/t) (R + 1 + (i - 1)(r - 1)/(t - 1)) / (s + i).
 
 Source of the closed form: McSherry and Najork, Computing information retrieval performance measures efficiently in the
@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankopt.measures.binary import Binary
-from rankopt.measures.positional import Positional
+from rankopt.measures.positional import PositionalMeasure
 from rankopt.measures.segments import Floats, Ints, position_in_query, query_of_row, totals
 from rankopt.measures.tied_ranking import Ranking
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, repr=False)
-class AreaUnderCurve(Binary, Positional):
+class AreaUnderCurve(Binary, PositionalMeasure):
     """Pairs in the right order; not defined on a query whose documents are all relevant or all not."""
 
     name: ClassVar[str] = "AUC"
@@ -84,12 +84,12 @@ class AveragePrecision(Binary):
 
     name: ClassVar[str] = "AP"
     has_gain_table: ClassVar[bool] = True
-    along_line: ClassVar[str] = "precision"
+    sweep_kind: ClassVar[str] = "precision"
 
     def defined(self, relevance: Floats, offsets: Ints) -> NDArray[np.bool_]:
         return self.any_relevant(relevance, offsets)
 
-    def best_orders(self, relevance: Floats, offsets: Ints) -> tuple[Floats, Floats]:
+    def optimal_rankings(self, relevance: Floats, offsets: Ints) -> tuple[Floats, Floats]:
         """Relevant documents stand first, within the cutoff."""
         place = position_in_query(offsets)
         reach = np.minimum(np.diff(offsets), self.cutoff or np.inf)

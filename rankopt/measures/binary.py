@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 
 from rankopt.errors import MeasureError
 from rankopt.measures.measure import Measure
-from rankopt.measures.positional import Positional
+from rankopt.measures.positional import PositionalMeasure
 from rankopt.measures.segments import Floats, Ints, query_of_row, totals
 from rankopt.measures.tied_ranking import Ranking
 
@@ -80,11 +80,11 @@ class Binary(Measure):
 
 
 @dataclass(frozen=True, repr=False)
-class Precision(Binary, Positional):
+class Precision(Binary, PositionalMeasure):
     """Relevant documents among the first k, over k. Without a cutoff every order has the same: MeasureError."""
 
     name: ClassVar[str] = "P"
-    zero_when_short: ClassVar[tuple[str, ...]] = ("zero",)
+    zero_if_short: ClassVar[tuple[str, ...]] = ("zero",)
 
     def discount(self, n: int) -> Floats:
         if self.cutoff is None:
@@ -99,7 +99,7 @@ P = Precision()
 
 
 @dataclass(frozen=True, repr=False)
-class Recall(Binary, Positional):
+class Recall(Binary, PositionalMeasure):
     """Relevant documents among the first k, over all of them; not defined where there is none.
 
     Without a cutoff every order has the same: MeasureError.
@@ -145,7 +145,7 @@ Rprec = RPrecision()
 
 
 @dataclass(frozen=True, repr=False)
-class WinnerTakesAll(Binary, Positional):
+class WinnerTakesAll(Binary, PositionalMeasure):
     """1 where the first document is relevant, else 0."""
 
     name: ClassVar[str] = "WTA"

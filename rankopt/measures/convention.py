@@ -35,8 +35,8 @@ class Convention:
 
     gain: Gain | None = None
     discount: Discount | None = None
-    empty: float | Empty = "skip"
-    short: Short = "own"
+    no_relevant: float | Empty = "skip"
+    fewer_than_k: Short = "own"
     ties: Ties = "average"
     float32: bool = False
 
@@ -44,8 +44,8 @@ class Convention:
         for name, value, known in (
             ("gain", self.gain, (None, *get_args(Gain))),
             ("discount", self.discount, (None, *get_args(Discount))),
-            ("empty", self.empty, ("skip", 0.0, 1.0)),
-            ("short", self.short, get_args(Short)),
+            ("empty", self.no_relevant, ("skip", 0.0, 1.0)),
+            ("short", self.fewer_than_k, get_args(Short)),
             ("ties", self.ties, get_args(Ties)),
             ("float32", self.float32, (False, True)),
         ):
@@ -59,16 +59,16 @@ class Convention:
         return " = ".join(name for name, known in conventions.items() if known == self) or repr(self)
 
 
-_LETOR = Convention(gain="exp2", discount="letor", empty=0.0, short="zero", ties="input")
+_LETOR = Convention(gain="exp2", discount="letor", no_relevant=0.0, fewer_than_k="zero", ties="input")
 
 conventions: dict[str, Convention] = {
     "default": Convention(),
     "letor2": _LETOR,
     "letor3": _LETOR,
-    "letor4": Convention(gain="exp2", discount="letor", empty=0.0, short="zero-ndcg", ties="input"),
-    "trec": Convention(gain="linear", discount="log2", empty=0.0, ties="id", float32=True),
-    "sklearn": Convention(gain="linear", discount="log2", empty=0.0),
-    "burges": Convention(gain="exp2", discount="log2", empty=0.0),
+    "letor4": Convention(gain="exp2", discount="letor", no_relevant=0.0, fewer_than_k="zero-ndcg", ties="input"),
+    "trec": Convention(gain="linear", discount="log2", no_relevant=0.0, ties="id", float32=True),
+    "sklearn": Convention(gain="linear", discount="log2", no_relevant=0.0),
+    "burges": Convention(gain="exp2", discount="log2", no_relevant=0.0),
 }
 """Named conventions.
 

@@ -22,12 +22,12 @@ from rankopt.measures.segments import Floats, Ints
 
 
 @dataclass(frozen=True, repr=False)
-class OwnWeights(DiscountedGain):
+class CustomMeasure(DiscountedGain):
     """A discount and a gain given by the user; no convention changes them."""
 
     name: ClassVar[str] = "Custom"
 
-    def under(self, convention: Convention) -> Self:
+    def with_convention(self, convention: Convention) -> Self:
         return self
 
     def discount(self, n: int) -> Floats:
@@ -41,4 +41,4 @@ class OwnWeights(DiscountedGain):
         return super().gain(relevance, offsets)
 
 
-Custom = OwnWeights()
+Custom = CustomMeasure()

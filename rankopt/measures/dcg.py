@@ -33,7 +33,7 @@ from numpy.typing import ArrayLike, NDArray
 from rankopt.errors import MeasureError
 from rankopt.measures.convention import Convention
 from rankopt.measures.measure import Measure
-from rankopt.measures.positional import Positional, best_sum, per_best
+from rankopt.measures.positional import PositionalMeasure, best_sum, per_best
 from rankopt.measures.segments import Floats, Ints, descending, query_of_row, running, totals
 from rankopt.measures.tied_ranking import Ranking
 
@@ -143,7 +143,7 @@ def _called(what: str, function: Any, argument: Any, shape: tuple[int, ...]) -> 
 
 
 @dataclass(frozen=True, repr=False)
-class DiscountedGain(Positional):
+class DiscountedGain(PositionalMeasure):
     """Discounted cumulative gain."""
 
     name: ClassVar[str] = "DCG"
@@ -158,7 +158,7 @@ class DiscountedGain(Positional):
         object.__setattr__(self, "stated_discount", discount_form(self.stated_discount))
         object.__setattr__(self, "stated_gain", gain_form(self.stated_gain))
 
-    def under(self, convention: Convention) -> Self:
+    def with_convention(self, convention: Convention) -> Self:
         return replace(
             self,
             stated_discount=convention.discount if self.stated_discount is None else self.stated_discount,
@@ -177,7 +177,7 @@ class NormalizedDiscountedGain(DiscountedGain):
     """Discounted cumulative gain over its best; not defined on a query whose best is 0."""
 
     name: ClassVar[str] = "nDCG"
-    zero_when_short: ClassVar[tuple[str, ...]] = ("zero", "zero-ndcg")
+    zero_if_short: ClassVar[tuple[str, ...]] = ("zero", "zero-ndcg")
 
     def gain(self, relevance: Floats, offsets: Ints) -> Floats:
         return per_best(super().gain(relevance, offsets), self.discounts(offsets), offsets)
@@ -212,8 +212,8 @@ class MeanNormalizedDiscountedGain(Measure):
         """The DCG that is averaged."""
         return DiscountedGain(stated_discount=self.stated_discount, stated_gain=self.stated_gain)
 
-    def under(self, convention: Convention) -> Self:
-        settled = self.dcg.under(convention)
+    def with_convention(self, convention: Convention) -> Self:
+        settled = self.dcg.with_convention(convention)
         return replace(self, stated_discount=settled.stated_discount, stated_gain=settled.stated_gain)
 
     def defined(self, relevance: Floats, offsets: Ints) -> NDArray[np.bool_]:

@@ -8,8 +8,8 @@ Reciprocal rank of the first relevant document.
     RR@k = 1 / min {π(j) : y_j = 1}, or 0 where that is beyond k
 
 With one relevant document this is Σ_j a[π(j)] y_j with a_i = 1/i. With several it is no inner product; it is trained by
-the pattern of relevance (`rankopt.losses.MAPS`). In a tie group of t documents, r of them relevant, the chance that
-the first relevant one stands at place i (from 1) is r/(t - i + 1) Π_{l < i} (t - l + 1 - r)/(t - l + 1).
+the pattern of relevance (`rankopt.losses.FEATURE_MAPS`). In a tie group of t documents, r of them relevant, the chance
+that the first relevant one stands at place i (from 1) is r/(t - i + 1) Π_{l < i} (t - l + 1 - r)/(t - l + 1).
 
 Source: [ORM, section 2.3].
 
@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from rankopt.errors import MeasureError
 from rankopt.measures.binary import Binary
-from rankopt.measures.positional import Positional
+from rankopt.measures.positional import PositionalMeasure
 from rankopt.measures.segments import Floats, Ints, position_in_query, query_of_row, running, totals
 from rankopt.measures.tied_ranking import Ranking
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, repr=False)
-class FirstRelevant(Binary, Positional):
+class FirstRelevant(Binary, PositionalMeasure):
     """A function of min {π(j) : y_j = 1}, at best 1; not defined where nothing is relevant.
 
     with_gains: measures to take instead where gains are needed, for the message.
@@ -60,7 +60,7 @@ class FirstRelevant(Binary, Positional):
             )
         return relevant
 
-    def inner(self, relevance: Floats, offsets: Ints) -> bool:
+    def inner_product(self, relevance: Floats, offsets: Ints) -> bool:
         return bool(totals(self.relevant(relevance), offsets).max(initial=0) <= 1)
 
     def best(self, relevance: Floats, offsets: Ints) -> Floats:
@@ -76,13 +76,13 @@ class ReciprocalRank(FirstRelevant):
 
     name: ClassVar[str] = "RR"
     with_gains: ClassVar[str] = "nDCG@k or P@k"
-    along_line: ClassVar[str] = "first relevant"
+    sweep_kind: ClassVar[str] = "first relevant"
 
     def discount(self, n: int) -> Floats:
         ranks = np.arange(1, n + 1)
         return np.where(ranks <= (self.cutoff or n), 1 / ranks, 0.0)
 
-    def best_orders(self, relevance: Floats, offsets: Ints) -> tuple[Floats, Floats]:
+    def optimal_rankings(self, relevance: Floats, offsets: Ints) -> tuple[Floats, Floats]:
         """A relevant document comes first."""
         return self.relevant(relevance), (position_in_query(offsets) == 0).astype(np.float64)
 
@@ -122,7 +122,7 @@ class SuccessAtCutoff(FirstRelevant):
 
     name: ClassVar[str] = "Success"
     with_gains: ClassVar[str] = "R@k or P@k"
-    along_line: ClassVar[str] = "crossings"
+    sweep_kind: ClassVar[str] = "crossings"
 
     def discount(self, n: int) -> Floats:
         return np.where(np.arange(n) < self._first, 1.0, 0.0)
@@ -133,7 +133,7 @@ class SuccessAtCutoff(FirstRelevant):
             raise MeasureError("Success cannot tell orders apart without a cutoff; write Success@k, as in Success@5.")
         return self.cutoff
 
-    def best_orders(self, relevance: Floats, offsets: Ints) -> tuple[Floats, Floats]:
+    def optimal_rankings(self, relevance: Floats, offsets: Ints) -> tuple[Floats, Floats]:
         """As many relevant documents as there are, first: of several, orders with fewer of them there are best too."""
         return self.relevant(relevance), self.discounts(offsets)
 

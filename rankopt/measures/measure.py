@@ -38,11 +38,11 @@ class Measure:
     graded: ClassVar[bool] = False
     """Whether its gain table reads the grades themselves."""
     takes_cutoff: ClassVar[bool] = True
-    along_line: ClassVar[str] = "crossings"
+    sweep_kind: ClassVar[str] = "crossings"
     """What it is as scores move along a line, for `rankopt.line`: "places" a discount and a gain, "precision" that of
     `AP` by `relevant`, "cascade" that of `ERR` by `stopping`, "first relevant" that of `RR` by `relevant`, "sum"
     that of its `summands`, "crossings" anything else, which is valued between all crossings."""
-    zero_when_short: ClassVar[tuple[str, ...]] = ()
+    zero_if_short: ClassVar[tuple[str, ...]] = ()
     """The settings of `Convention.short` under which a query with fewer documents than the cutoff has the value 0."""
 
     cutoff: int | None = field(default=None, kw_only=True)
@@ -72,7 +72,7 @@ class Measure:
         )
         return self.name + (f"({options})" if options else "") + ("" if self.cutoff is None else f"@{self.cutoff}")
 
-    def under(self, convention: Convention) -> Self:
+    def with_convention(self, convention: Convention) -> Self:
         """The measure with what it leaves open settled by the convention; stated options stay."""
         return self
 
@@ -80,11 +80,11 @@ class Measure:
         """For which queries (m,) the measure has a value; the convention says what the others count."""
         return np.ones(len(offsets) - 1, dtype=np.bool_)
 
-    def inner(self, relevance: Floats, offsets: Ints) -> bool:
+    def inner_product(self, relevance: Floats, offsets: Ints) -> bool:
         """Whether it is an inner product a[π]ᵀb of a discount and a gain on all these queries."""
         return False
 
-    def best_orders(self, relevance: Floats, offsets: Ints) -> tuple[Floats, Floats]:
+    def optimal_rankings(self, relevance: Floats, offsets: Ints) -> tuple[Floats, Floats]:
         """b (N,) of the documents and a (N,) of the places, which never increases in a query: the orders that are best
         for the measure are those that maximise a[π]ᵀb, whether or not this is its value.
 

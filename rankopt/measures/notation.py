@@ -274,11 +274,11 @@ _SLACK = re.compile(
 
 @dataclass(frozen=True)
 class WeightedMeasure:
-    """weight: C_l > 0. map: the feature map that this part is trained with, None for the ranker's."""
+    """weight: C_l > 0. feature_map: the feature map that this part is trained with, None for the ranker's."""
 
     weight: float
     measure: Measure
-    map: str | None = None
+    feature_map: str | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.weight, bool) or not isinstance(self.weight, int | float | np.number):
@@ -294,7 +294,11 @@ class WeightedMeasure:
 
     def __str__(self) -> str:
         number = int(self.weight) if self.weight.is_integer() and self.weight < 1e15 else self.weight
-        return ("" if self.weight == 1 else f"{number!r} ") + f"{self.measure}" + (f"[{self.map}]" if self.map else "")
+        return (
+            ("" if self.weight == 1 else f"{number!r} ")
+            + f"{self.measure}"
+            + (f"[{self.feature_map}]" if self.feature_map else "")
+        )
 
 
 @dataclass(frozen=True, repr=False)
@@ -307,7 +311,7 @@ class MeasureMix(Measure):
 
     parts: Any = ()
     slack: str = "separate"
-    short: str = "own"
+    fewer_than_k: str = "own"
 
     def __post_init__(self) -> None:
         given = self.parts
@@ -339,25 +343,25 @@ class MeasureMix(Measure):
         alone = len(self.parts) == 1 and self.name == str(self.parts[0].measure)
         return f"1 {self.name}" if alone else self.name  # the name alone is the measure, which is no mix
 
-    def under(self, convention: Convention) -> Self:
-        parts = tuple(replace(part, measure=part.measure.under(convention)) for part in self.parts)
-        return replace(self, parts=parts, short=convention.short)
+    def with_convention(self, convention: Convention) -> Self:
+        parts = tuple(replace(part, measure=part.measure.with_convention(convention)) for part in self.parts)
+        return replace(self, parts=parts, fewer_than_k=convention.fewer_than_k)
 
     def defined(self, relevance: Floats, offsets: Ints) -> NDArray[np.bool_]:
         known = [part.measure.defined(relevance, offsets) for part in self.parts]
         return np.asarray(np.logical_and.reduce(known))
 
     @property
-    def along_line(self) -> str:  # type: ignore[override]
+    def sweep_kind(self) -> str:  # type: ignore[override]
         """ "sum", or "crossings" where a part says nothing of how it changes."""
-        return "crossings" if any(part.measure.along_line == "crossings" for part in self.parts) else "sum"
+        return "crossings" if any(part.measure.sweep_kind == "crossings" for part in self.parts) else "sum"
 
     def summands(self, offsets: Ints) -> list[tuple[Measure, Floats]]:
         """Each part's measure, and what it weighs in each query (m,)."""
         lengths, found = np.diff(offsets), []
         for part in self.parts:
             weights = np.full(lengths.size, part.weight)
-            if part.measure.cutoff is not None and self.short in part.measure.zero_when_short:
+            if part.measure.cutoff is not None and self.fewer_than_k in part.measure.zero_if_short:
                 weights[lengths < part.measure.cutoff] = 0.0
             found.append((part.measure, weights))
         return found
@@ -421,7 +425,7 @@ def _parts_in_term(term: str, whole: str) -> tuple[WeightedMeasure, ...] | None:
         )
     parts = _parts_in(inner) if len(_terms(inner)) > 1 else None
     parts = (WeightedMeasure(1.0, _weighed(measure, term.strip())),) if parts is None else parts
-    return tuple(_times(replace(part, map=part.map or found["map"]), weight) for part in parts)
+    return tuple(_times(replace(part, feature_map=part.feature_map or found["map"]), weight) for part in parts)
 
 
 def _weighed(measure: str, term: str) -> Measure:

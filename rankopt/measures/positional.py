@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, repr=False)
-class Positional(Measure):
+class PositionalMeasure(Measure):
     """A measure given by `discount` and `gain`, and `constant` where it subtracts one."""
 
     trainable: ClassVar[bool] = True
     has_gain_table: ClassVar[bool] = True
-    along_line: ClassVar[str] = "places"
+    sweep_kind: ClassVar[str] = "places"
 
     def discount(self, n: int) -> Floats:
         """Position weights a (n,): non-increasing, 0 beyond the cutoff."""
@@ -49,10 +49,10 @@ class Positional(Measure):
         starts = np.cumsum(lengths) - lengths
         return np.asarray(table[starts[which][query_of_row(offsets)] + position_in_query(offsets)])
 
-    def inner(self, relevance: Floats, offsets: Ints) -> bool:
+    def inner_product(self, relevance: Floats, offsets: Ints) -> bool:
         return True
 
-    def best_orders(self, relevance: Floats, offsets: Ints) -> tuple[Floats, Floats]:
+    def optimal_rankings(self, relevance: Floats, offsets: Ints) -> tuple[Floats, Floats]:
         return self.gain(relevance, offsets), self.discounts(offsets)
 
     def gain_table(self, classes: Floats, relevance: Floats, offsets: Ints) -> GainTable:

@@ -2,7 +2,7 @@
 
     ERR@k = Σ_{i <= k} (1/i) p_i Π_{l < i} (1 - p_l)          p(y) = (2^y - 1) / 2^max_grade
 
-No inner product, but a function of the pattern of grades: it is trained by `rankopt.losses.MAPS`. Option
+No inner product, but a function of the pattern of grades: it is trained by `rankopt.losses.FEATURE_MAPS`. Option
 `max_grade`: the highest grade of the scale (not of the data), 4 as in the program of the TREC Web track unless stated.
 
 In a tie group with factors q = 1 - p the chance to pass its first i places is the mean A_i of Π q over all subsets of i
@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 from rankopt.errors import MeasureError
 from rankopt.measures.binary import Binary
 from rankopt.measures.measure import Measure
-from rankopt.measures.positional import Positional, best_sum, per_best
+from rankopt.measures.positional import PositionalMeasure, best_sum, per_best
 from rankopt.measures.segments import Floats, Ints, position_in_query, running, totals
 from rankopt.measures.tied_ranking import Ranking
 
@@ -52,7 +52,7 @@ class ExpectedReciprocalRank(Measure):
     """Reciprocal of the position at which a cascading user stops, in expectation."""
 
     name: ClassVar[str] = "ERR"
-    along_line: ClassVar[str] = "cascade"
+    sweep_kind: ClassVar[str] = "cascade"
     has_gain_table: ClassVar[bool] = True
     graded: ClassVar[bool] = True
     max_grade: float = field(default=4.0, metadata={"option": "max_grade"})
@@ -80,7 +80,7 @@ class ExpectedReciprocalRank(Measure):
             )
         return np.asarray((np.exp2(relevance) - 1) / np.exp2(self.max_grade))
 
-    def best_orders(self, relevance: Floats, offsets: Ints) -> tuple[Floats, Floats]:
+    def optimal_rankings(self, relevance: Floats, offsets: Ints) -> tuple[Floats, Floats]:
         """Sorted by grade up to the cutoff."""
         position = position_in_query(offsets) + 1
         return self.stopping(relevance), np.where(position <= (self.cutoff or np.inf), 1 / position, 0.0)
@@ -121,7 +121,7 @@ ERR = ExpectedReciprocalRank()
 
 
 @dataclass(frozen=True, repr=False)
-class RankBiasedPrecision(Binary, Positional):
+class RankBiasedPrecision(Binary, PositionalMeasure):
     """Expected rate at which a user of persistence p finds relevant documents."""
 
     name: ClassVar[str] = "RBP"
@@ -153,7 +153,7 @@ RBP = RankBiasedPrecision()
 
 
 @dataclass(frozen=True, repr=False)
-class ExpectedUtility(Positional):
+class ExpectedUtility(PositionalMeasure):
     """Half-life utility of the votes above d."""
 
     name: ClassVar[str] = "ERU"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rankopt.optimize.line_search import LineSearch as LineSearch
     from rankopt.optimize.method import Method
 
-__all__ = ["METHODS", "PENALTIES", "SEARCHES", "STATES", "LineSearch", "method_named"]
+__all__ = ["METHODS", "PENALTIES", "SEARCHES", "STATES", "LineSearch", "get_method"]
 
 METHODS = {
     "block_frank_wolfe": "rankopt.optimize.frank_wolfe:BlockFrankWolfe",
@@ -49,7 +49,7 @@ def __getattr__(name: str) -> Any:
     return member(__name__, name, SEARCHES)
 
 
-def method_named(spec: str | Method, random_state: Any = None) -> Method:
+def get_method(spec: str | Method, random_state: Any = None) -> Method:
     """The method of this name with its default settings, or the one that is given; `random_state`, a number of 0 or
     more or a generator, is its seed if it draws."""
     method: Any = _method(spec)

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.display import CompactReprMixin
-from formulations.errors import InvalidProblem
+from formulations.errors import InvalidProblemError
 from rankopt.optimize.certificate import Columns, Stop
 from rankopt.optimize.objective import SmoothObjective
 
@@ -127,15 +127,15 @@ class Reached:
         return dict(vars(self))
 
     @classmethod
-    def read(cls, kept: Mapping[str, Any], features: int, sigmas: tuple[float, ...], max_iter: int) -> Self | None:
+    def read(cls, kept: Mapping[str, Any], features: int, bandwidths: tuple[float, ...], max_iter: int) -> Self | None:
         """What a checkpoint held; None where it is nothing that a run of these stages leaves. Of J and of measures it
         claims nothing: they are worked out afresh."""
         found = cls(**kept)
         history, steps = found.history, len(found.history)
         sound = (
             type(found.stages) is int
-            and 0 < found.stages <= len(sigmas)
-            and found.sigma in sigmas[: found.stages]
+            and 0 < found.stages <= len(bandwidths)
+            and found.sigma in bandwidths[: found.stages]
             and all(
                 isinstance(w, np.ndarray)
                 and w.dtype == np.float64
@@ -145,7 +145,7 @@ class Reached:
             )
             and steps <= found.stages * max_iter
             and all(np.isfinite(getattr(history, name)).all() for name in ("primal", "gradient", "seconds"))
-            and bool(np.isin(history.sigma, sigmas).all())
+            and bool(np.isin(history.sigma, bandwidths).all())
             and np.array_equal(history.step, np.arange(1, steps + 1))
             and bool((np.diff(history.seconds, prepend=0.0) >= 0).all())
         )
@@ -175,7 +175,7 @@ class Annealing:
     """sigmas: σ of each stage. method: of `DESCENTS`. max_iter: steps of a stage at most. tol: the length of the
     gradient (see `SmoothObjective`) at which a stage is over. time_limit: seconds of the whole run."""
 
-    sigmas: tuple[float, ...]
+    bandwidths: tuple[float, ...]
     method: str = "L-BFGS"
     max_iter: int = 40
     tol: float = 1e-6
@@ -290,13 +290,13 @@ def anneal(
     the limit of time end the run with what it has; before the first step there is nothing, and KeyboardInterrupt is
     raised.
     """
-    sigmas, w0 = settings.sigmas, objective.w0
-    known = begun or Reached(0, w0, w0, sigmas[0], AnnealingHistory.of([]))
+    sigmas, w0 = settings.bandwidths, objective.w0
+    known = begun or Reached(0, w0, w0, sigmas[0], AnnealingHistory.from_rows([]))
     steps = [known.history[i] for i in range(len(known.history))]
     places = ((known.w, sigmas[0]), (known.best, known.sigma))
     last, best = (At(w, sigma, *objective.at(w, sigma)) for w, sigma in places)
     if not np.isfinite(last.primal):
-        raise InvalidProblem("the scores at w0 leave double precision")
+        raise InvalidProblemError("the scores at w0 leave double precision")
     if judge is not None:
         best = replace(best, judged=judge(known.best))
     used = steps[-1].seconds if steps else 0.0
@@ -308,7 +308,7 @@ def anneal(
             done += 1
             if keep is not None:
                 best = run.chosen
-                now = Reached(done, run.last.w, best.w, best.sigma, AnnealingHistory.of(run.steps))
+                now = Reached(done, run.last.w, best.w, best.sigma, AnnealingHistory.from_rows(run.steps))
                 keep(now, done == len(sigmas))
     except _Over as over:
         stop = over.reason or stop
@@ -320,4 +320,4 @@ def anneal(
     reached, before = (objective.best - objective.risk(w) for w in (chosen.w, w0))
     slope, at_start = objective.slope(chosen.gradient), bool(np.array_equal(chosen.w, w0))
     certificate = AnnealingCertificate(chosen.sigma, chosen.primal, slope, reached, before, stop, at_start)
-    return Annealed(chosen.w, certificate, AnnealingHistory.of(run.steps), chosen.judged)
+    return Annealed(chosen.w, certificate, AnnealingHistory.from_rows(run.steps), chosen.judged)

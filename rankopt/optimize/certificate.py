@@ -114,7 +114,7 @@ class Columns(CompactReprMixin, Generic[Row]):
                 raise ValueError(f"{field.name} of a history is no column of numbers, one a step")
 
     @classmethod
-    def of(cls, rows: Sequence[Row]) -> Self:
+    def from_rows(cls, rows: Sequence[Row]) -> Self:
         """The table of these rows."""
         kinds = cls.kinds()
         return cls(**{name: np.array([getattr(row, name) for row in rows], dtype=kinds[name]) for name in kinds})

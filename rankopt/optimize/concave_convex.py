@@ -9,8 +9,8 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.errors import InvalidProblem
-from rankopt.errors import MasterFailed
+from formulations.errors import InvalidProblemError
+from rankopt.errors import MasterProblemError
 from rankopt.optimize.certificate import Certificate, History, Step, Stop
 from rankopt.optimize.method import Clock, Method
 from rankopt.optimize.objective import Objective
@@ -103,7 +103,7 @@ def train(
     certificate = Certificate("global" if convex else "stationary", primal, chosen.bound, stop, at_start)
     if stop is Stop.GAP and certificate.relative_gap > max(tol, ROUNDED):
         certificate = replace(certificate, stop=Stop.STALLED if chosen is passed[-1] else Stop.CHOSEN)
-    return Training(chosen.w, certificate, History.of(clock.steps), now.state, risk, judged, failure)
+    return Training(chosen.w, certificate, History.from_rows(clock.steps), now.state, risk, judged, failure)
 
 
 @dataclass
@@ -139,12 +139,12 @@ def _followed(
         while now.stop is None:
             try:
                 state = method.step(now.state, objective)
-            except InvalidProblem:  # it went where double precision ends: what it has so far is the result
+            except InvalidProblemError:  # it went where double precision ends: what it has so far is the result
                 if not np.isfinite(now.state.primal):
                     raise
                 now = now.with_best(Stop.STALLED)
                 break
-            except MasterFailed as error:
+            except MasterProblemError as error:
                 if not np.isfinite(now.state.primal):
                     raise
                 late = clock.ends is not None and perf_counter() >= clock.ends
@@ -179,6 +179,6 @@ def _finished(
         last = now.after(finish(now.state, objective), tol, every=True)
     except KeyboardInterrupt:
         return replace(now, stop=Stop.INTERRUPTED), failure
-    except MasterFailed as error:
+    except MasterProblemError as error:
         return now, failure or str(error)
     return replace(last, taken=now.taken, stop=last.stop or now.stop), failure

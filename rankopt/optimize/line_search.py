@@ -5,7 +5,7 @@ averaged: what `evaluate` says. Along a line it is a step function; its jumping 
 best of all t is found, not the best of some steps.
 
 >>> from rankopt.data import load_sample
->>> search = LineSearch.of("nDCG@10", load_sample("les-miserables").train)
+>>> search = LineSearch.from_measure("nDCG@10", load_sample("les-miserables").train)
 >>> w = np.zeros(search.features)
 >>> best = max((search.along(w, j) for j in range(search.features)), key=lambda line: line.value)
 >>> best.value > search.value(w)
@@ -25,12 +25,12 @@ from numpy.typing import ArrayLike, NDArray
 from formulations.parallel import at_most, share
 from rankopt.data.canonical_order import Arrangement
 from rankopt.data.queries import Queries
-from rankopt.engines import engine_named
+from rankopt.engines import get_engine
 from rankopt.errors import DataError, OptionError
 from rankopt.losses.loss import Loss
 from rankopt.measures.measure import Measure
 from rankopt.measures.notation import parse
-from rankopt.risk.along_line import AlongLine, FeatureVariances, IdealOrderAt, MeasureAt, SpreadAt
+from rankopt.risk.along_line import FeatureVariances, LineEvaluation, MeasureAt, PlackettLuceEvaluation, SpreadAt
 from rankopt.risk.risk import Engine
 from rankopt.risk.shard import Shard, shards
 from rankopt.sweeps.step_function import (
@@ -64,7 +64,7 @@ class LineSearch:
     engine: Engine
 
     @classmethod
-    def of(
+    def from_measure(
         cls,
         measure: str | Measure,
         queries: Queries | Arrangement,
@@ -77,9 +77,9 @@ class LineSearch:
         def build(queries: Arrangement) -> tuple[Arrangement, Loss]:
             useful = asked.defined(queries.graded, queries.offsets)
             queries = queries.learnable(useful, f"give {asked} a value")
-            return queries, LineSweep.of(asked, queries.graded, queries.offsets, queries.weights)
+            return queries, LineSweep.from_measure(asked, queries.graded, queries.offsets, queries.weights)
 
-        return cls(asked, shards(_arranged(queries, query_weight), build), engine_named(engine))
+        return cls(asked, shards(_arranged(queries, query_weight), build), get_engine(engine))
 
     @property
     def features(self) -> int:
@@ -148,7 +148,7 @@ class LineSearch:
     def steps(self, w: ArrayLike, direction: int | ArrayLike) -> StepFunction:
         """All of t -> M(w + t v): its open intervals and their values."""
         ((events, _),) = self._lines(self._vector("w", w), [direction], 1.0)
-        return StepFunction.of(events)
+        return StepFunction.from_events(events)
 
     def _lines(self, w: Floats, directions: Sequence[int | ArrayLike], window: float) -> list[tuple[StepEvents, float]]:
         """The events along each direction, and the t by which scores move by `window` of their deviation."""
@@ -158,7 +158,7 @@ class LineSearch:
             places = [place for place, one in enumerate(single) if one == kind]
             if places:
                 asked = [self._direction(directions[place]) for place in places]
-                parts = self.engine.map(AlongLine(w, np.array(asked)), self.shards)
+                parts = self.engine.map(LineEvaluation(w, np.array(asked)), self.shards)
                 variance = sum(part.score_variance for part in parts)
                 of_slopes = np.sum([part.slope_variances for part in parts], axis=0)
                 for number, place in enumerate(places):
@@ -185,7 +185,7 @@ class LineSearch:
             return found
 
         def unlikely(t: float) -> float:
-            return -sum(self.engine.map(IdealOrderAt(w + t * v, w), self.shards))
+            return -sum(self.engine.map(PlackettLuceEvaluation(w + t * v, w), self.shards))
 
         best = minimize_scalar(unlikely, bounds=(low, high), method="bounded")
         t = float(best.x)

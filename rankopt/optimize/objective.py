@@ -17,19 +17,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.active_set.solver import LOST
-from formulations.errors import Infeasible, SolverFailed, Unbounded
-from formulations.gallery.masters import margin_dual, sparse_margin_dual
+from formulations.errors import InfeasibleError, SolverError, UnboundedError
+from formulations.gallery.masters import l1_margin_dual, margin_dual
 from formulations.problems.linear_program import LinearProgram
-from formulations.problems.problem import Form, Solution, Status
+from formulations.problems.problem import Problem, Solution, Status
 from formulations.problems.simplex_qp import GroupedSimplexQP
-from formulations.solvers import named, solves
+from formulations.solvers import get_solver, solves
 from formulations.solvers.active_set import ActiveSet
 from formulations.solvers.solver import Solver
 from formulations.solving.solve import solve, takes
-from rankopt.errors import EngineError, MasterFailed, OptionError
+from rankopt.errors import EngineError, MasterProblemError, OptionError
 from rankopt.optimize.least_squares import column_units, in_units, spreads
 from rankopt.optimize.planes import PlaneSet
-from rankopt.risk.risk import Engine, GradientOf, Planes, Risk, ShardGradient
+from rankopt.risk.risk import Engine, GradientEvaluation, Planes, Risk, ShardGradient
 from rankopt.risk.shard import Shard
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Objective:
     small: bool = False
     ends: float | None = None
 
-    form: ClassVar[type[Form]] = GroupedSimplexQP
+    form: ClassVar[type[Problem]] = GroupedSimplexQP
     """Of the master program."""
 
     start_counts: ClassVar[bool] = True
@@ -114,12 +114,12 @@ class Objective:
         """Load what a first step needs: compiled code, workers with their data. Limits of time begin afterwards."""
         here = self.risk.at(self.w0, queries=(0, 1))
         planes = PlaneSet.empty(1, self.w0.size).plus(here.slopes, here.heights, np.zeros(1, dtype=np.int64))
-        with suppress(MasterFailed):  # the first step says so, if it was not this plane alone
+        with suppress(MasterProblemError):  # the first step says so, if it was not this plane alone
             self.solve_master(planes, np.ones(1), np.zeros(1))
 
     def takes_groups(self) -> bool:
         """Whether the solver of the master program takes planes of more than one group."""
-        two = margin_dual(np.zeros((2, 1)), np.zeros(2), lam=self.lam, groups=[0, 1], capacity=[1.0, 1.0])
+        two = margin_dual(np.zeros((2, 1)), np.zeros(2), lam=self.lam, groups=[0, 1], group_mass=[1.0, 1.0])
         return solves(self.master, two)
 
     def upper(self, w: Floats, planes: Planes) -> float:
@@ -140,7 +140,7 @@ class Objective:
 
         precision: the relative gap that suffices, handed to solvers that have a tolerance; None leaves them theirs.
 
-        Raises MasterFailed where the solver gives no answer.
+        Raises MasterProblemError where the solver gives no answer.
         """
         softest = SOFTEST * self._natural_lam(planes, capacity)
         if self.lam >= softest:
@@ -175,7 +175,7 @@ class Objective:
 
     def _solver(self, program: GroupedSimplexQP) -> Solver | str:
         """The solver of the master; ours without compiled code where the data and the master are small."""
-        solver = named("active_set") if self.small and self.master == "auto" else self.master
+        solver = get_solver("active_set") if self.small and self.master == "auto" else self.master
         if isinstance(solver, ActiveSet) and solver.compiled is None:
             return replace(solver, compiled=not self.small or min(program.slopes.shape) > OPEN)
         return solver
@@ -188,15 +188,17 @@ class Objective:
             planes.heights,
             lam=self.lam,
             groups=planes.group,
-            capacity=capacity,
+            group_mass=capacity,
             w0=self.w0,
         )
         start = Solution(program, alpha, None, np.nan, np.nan, Status.FEASIBLE) if alpha.any() else None
         seconds = LONGEST if self.ends is None else min(LONGEST, max(SHORTEST, self.ends - began))
         try:
             solution = self._answer(program, start, precision, seconds)
-        except SolverFailed as error:
-            raise MasterFailed(f"the master program was not solved: {error}; use master='auto', or another") from error
+        except SolverError as error:
+            raise MasterProblemError(
+                f"the master program was not solved: {error}; use master='auto', or another"
+            ) from error
         step = program.step(solution.x)
         used = np.flatnonzero(solution.x)
         size = float(solution.x[used] @ (np.abs(program.values[used]) + norms(program.slopes[used]) * norms(step)))
@@ -226,7 +228,7 @@ class SmoothObjective:
 
     def at(self, w: Floats, sigma: float) -> tuple[float, Floats]:
         """J_σ(w), and its gradient (d,)."""
-        parts, away = self._asked(GradientOf(w, sigma)), w - self.w0
+        parts, away = self._asked(GradientEvaluation(w, sigma)), w - self.w0
         with np.errstate(over="ignore", invalid="ignore"):
             value = self.lam / 2.0 * float(away @ away) + sum(part.value for part in parts)
             gradient = self.lam * away
@@ -236,7 +238,7 @@ class SmoothObjective:
 
     def risk(self, w: Floats, sigma: float = 0.0) -> float:
         """Σ_q v_q loss_q; at σ = 0 what the measure at w lacks of the best orders."""
-        return sum(part.value for part in self._asked(GradientOf(w, sigma, value_only=True)))
+        return sum(part.value for part in self._asked(GradientEvaluation(w, sigma, value_only=True)))
 
     @property
     def best(self) -> float:
@@ -253,7 +255,7 @@ class SmoothObjective:
         """(d,) the features that order anything."""
         return np.asarray(self.units > 0)
 
-    def _asked(self, question: GradientOf) -> list[ShardGradient]:
+    def _asked(self, question: GradientEvaluation) -> list[ShardGradient]:
         parts = self.engine.map(question, self.shards)
         if len(parts) != len(self.shards):
             raise EngineError(f"{type(self.engine).__name__} gave {len(parts)} answers for {len(self.shards)} shards")
@@ -310,7 +312,7 @@ class SparseObjective(Objective):
 
     begins: Floats = field(default_factory=lambda: np.zeros(0))
 
-    form: ClassVar[type[Form]] = LinearProgram
+    form: ClassVar[type[Problem]] = LinearProgram
     restarts: ClassVar[bool] = True  # a path that was at 0 would stay there: 0 is critical
     start_counts: ClassVar[bool] = False  # least squares, say, leave nothing out
 
@@ -340,7 +342,7 @@ class SparseObjective(Objective):
         return float(self.lam * np.abs(w).sum())
 
     def takes_groups(self) -> bool:
-        two = sparse_margin_dual(np.ones((2, 1)), np.ones(2), lam=self.lam, groups=[0, 1], capacity=[1.0, 1.0])
+        two = l1_margin_dual(np.ones((2, 1)), np.ones(2), lam=self.lam, groups=[0, 1], group_mass=[1.0, 1.0])
         return solves(self.master, two)
 
     def solve_master(
@@ -348,21 +350,23 @@ class SparseObjective(Objective):
     ) -> MasterAnswer:
         """Minimise the penalty and the planes' maxima; w from the prices of the features, the bound from the weights.
 
-        Raises MasterFailed where the solver gives no answer, or no prices.
+        Raises MasterProblemError where the solver gives no answer, or no prices.
         """
         began = perf_counter()
         seconds = LONGEST if self.ends is None else min(LONGEST, max(SHORTEST, self.ends - began))
-        program = sparse_margin_dual(
-            _without_faint(planes.slopes), planes.heights, lam=self.lam, groups=planes.group, capacity=capacity
+        program = l1_margin_dual(
+            _without_faint(planes.slopes), planes.heights, lam=self.lam, groups=planes.group, group_mass=capacity
         )
         start = Solution(program, alpha, None, np.nan, np.nan, Status.FEASIBLE) if alpha.any() else None
         try:
             limits: dict[str, Any] = {"time_limit": seconds} if takes(self.master, "time_limit") else {}
-            solution = solve(program, self.master, start, precision=precision, outward=False, **limits)
-        except (SolverFailed, Infeasible, Unbounded) as error:
-            raise MasterFailed(f"the master program was not solved: {error}; use master='auto', or another") from error
+            solution = solve(program, self.master, start, rel_gap=precision, directed_rounding=False, **limits)
+        except (SolverError, InfeasibleError, UnboundedError) as error:
+            raise MasterProblemError(
+                f"the master program was not solved: {error}; use master='auto', or another"
+            ) from error
         if not solution.dual:
-            raise MasterFailed(f"master {solution.solver!r} tells no prices, which are the weights; use 'auto'")
+            raise MasterProblemError(f"master {solution.solver!r} tells no prices, which are the weights; use 'auto'")
         weights, pull = self._proving(planes, capacity, solution.x)
         bound = float(weights @ planes.heights)
         bound -= ROUNDING * float(weights @ np.abs(planes.heights))

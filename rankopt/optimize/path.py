@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from rankopt.errors import MasterFailed
+from rankopt.errors import MasterProblemError
 from rankopt.optimize.certificate import Stop
 from rankopt.optimize.concave_convex import Judge, Training, train
 from rankopt.optimize.method import Clock, Method
@@ -80,6 +80,6 @@ def continued(state: State, old: Objective, new: Objective, method: Method) -> S
     state = replace(state, steps=0, seconds_argmax=0.0, seconds_master=0.0)
     try:
         ahead: State = aimed(state, new)
-    except MasterFailed:  # the first step asks again, and ends the run if that fails too
+    except MasterProblemError:  # the first step asks again, and ends the run if that fails too
         return state
     return ahead

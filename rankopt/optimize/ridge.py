@@ -70,7 +70,7 @@ class Ridges:
     rows: int
 
     @classmethod
-    def of(cls, features: Any, targets: Floats, weights: Floats, rows: Ints, offsets: Ints) -> Ridges:
+    def from_features(cls, features: Any, targets: Floats, weights: Floats, rows: Ints, offsets: Ints) -> Ridges:
         """Read the data once. Arguments as in `least_squares`; queries of weight 0 belong to no fold.
 
         Squares of the features must be within double precision.
@@ -89,7 +89,7 @@ class Ridges:
         squares = np.diagonal(self.whole.squares)
         deviations = np.sqrt(squares)
         inverse = np.divide(1.0, deviations, out=np.zeros_like(deviations), where=deviations > 0)
-        return tuple(RidgeFamily.of(self.whole, scale) for scale in (np.ones_like(inverse), inverse))
+        return tuple(RidgeFamily.from_products(self.whole, scale) for scale in (np.ones_like(inverse), inverse))
 
     @property
     def penalties(self) -> Floats:
@@ -130,7 +130,7 @@ class RidgeFamily:
     alphas: Floats
 
     @classmethod
-    def of(cls, whole: Products, scale: Floats) -> RidgeFamily:
+    def from_products(cls, whole: Products, scale: Floats) -> RidgeFamily:
         largest = float(np.linalg.eigvalsh(whole.scaled(scale).squares)[-1])
         return cls(scale, largest * 10.0**POWERS if largest > 0 else np.ones(1))
 
@@ -194,7 +194,7 @@ class FewRows:
     kinds: tuple[tuple[Floats, Floats, Ridges], ...]
 
     @classmethod
-    def of(cls, features: Any, targets: Floats, weights: Floats, rows: Ints, offsets: Ints) -> FewRows:
+    def from_features(cls, features: Any, targets: Floats, weights: Floats, rows: Ints, offsets: Ints) -> FewRows:
         sizes = np.diff(offsets)
         own = features[rows].toarray() if hasattr(features, "toarray") else features[rows].astype(np.float64)
         own = own - np.repeat(np.add.reduceat(own, offsets[:-1], axis=0) / sizes[:, None], sizes, axis=0)
@@ -204,7 +204,7 @@ class FewRows:
         for scale in (np.ones_like(inverse), inverse):
             basis, coordinates = np.linalg.qr((own * scale).T)
             turned = np.ascontiguousarray(coordinates.T)
-            kinds.append((scale, basis, Ridges.of(turned, targets, weights, np.arange(rows.size), offsets)))
+            kinds.append((scale, basis, Ridges.from_features(turned, targets, weights, np.arange(rows.size), offsets)))
         return cls(tuple(kinds))
 
     @property
@@ -272,8 +272,8 @@ Choice = Ridges | FewRows | WideRidges
 
 
 def ridges_of(features: Any, targets: Floats, weights: Floats, rows: Ints, offsets: Ints) -> Choice:
-    """What a ridge is chosen by; arguments as in `Ridges.of`."""
+    """What a ridge is chosen by; arguments as in `Ridges.from_features`."""
     wide = features.shape[1]
     if rows.size < wide and rows.size <= WIDEST and rows.size * wide <= NUMBERS:
-        return FewRows.of(features, targets, weights, rows, offsets)
-    return (WideRidges if wide > WIDEST else Ridges.of)(features, targets, weights, rows, offsets)
+        return FewRows.from_features(features, targets, weights, rows, offsets)
+    return (WideRidges if wide > WIDEST else Ridges.from_features)(features, targets, weights, rows, offsets)

@@ -386,7 +386,7 @@ def _plain(now: TrainingState, steps: Sequence[Step]) -> dict[str, Any]:
         "primal": np.array([point.primal for point in now.passed]),
         "bound": np.array([point.bound for point in now.passed]),
     }
-    return {"standing": replace(now, passed=()), "passed": columns, "history": History.of(steps)}
+    return {"standing": replace(now, passed=()), "passed": columns, "history": History.from_rows(steps)}
 
 
 def _sound(run: Mapping[str, Any]) -> tuple[TrainingState, list[Step]] | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from formulations.registry import member
 
 if TYPE_CHECKING:  # the tables are text: this tells a type checker what the names are
-    from rankopt.ascent.ascent import Random as Random
+    from rankopt.ascent.ascent import RandomDirections as RandomDirections
     from rankopt.boosting.ranker import BoostedRanker as BoostedRanker
     from rankopt.explanations.contributions import Explanation as Explanation
     from rankopt.persistence.checkpoint import Checkpoint as Checkpoint
@@ -69,7 +69,7 @@ _PARTS = {
     "Checkpoint": "rankopt.persistence.checkpoint:Checkpoint",
     "Explanation": "rankopt.explanations.contributions:Explanation",
     "LinearRanker": "rankopt.rankers.linear:LinearRanker",
-    "Random": "rankopt.ascent.ascent:Random",
+    "RandomDirections": "rankopt.ascent.ascent:RandomDirections",
     "Ranker": "rankopt.rankers.base:Ranker",
     "load_model": "rankopt.persistence.models:load_model",
     "save_model": "rankopt.persistence.models:save_model",

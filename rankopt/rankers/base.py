@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from formulations.solving.sensitivity import PriceCurve, Side
+from formulations.solving.sensitivity import SensitivityCurve, Side
 from rankopt.constraints.admissible import Admissible
 from rankopt.constraints.sensitivity import price_of_rule
 from rankopt.data.queries import Queries
@@ -31,7 +31,7 @@ from rankopt.errors import DataError, ModelError, OptionError, RankoptError
 from rankopt.evaluation.evaluation import evaluate
 from rankopt.explanations.tightness import Tightness, bounds_at, most_lost, of_parts
 from rankopt.fitting import AtomicFitMixin
-from rankopt.losses import BOUNDS, bound_named
+from rankopt.losses import BOUNDS, get_bound
 from rankopt.losses.margin import Bound
 from rankopt.losses.regret import RegretBound
 from rankopt.measures.notation import MeasureMix, parse
@@ -134,7 +134,7 @@ class RankMixin:
 
     def _deployment(self, queries: Queries, constraints: Any = None) -> Deployment:
         """How the documents of these queries are ranked, whatever their scores."""
-        return Deployment.of(queries, self._admissible(constraints))
+        return Deployment.from_queries(queries, self._admissible(constraints))
 
 
 DECAY, MAP = "power(0.5)", "positional"
@@ -142,14 +142,14 @@ DECAY, MAP = "power(0.5)", "positional"
 
 
 class ExplanationMixin(RankMixin):
-    """`tightness` and `price_of` of a ranker that scores documents."""
+    """`bound_tightness` and `sensitivity` of a ranker that scores documents."""
 
     measure: Any
 
     _unlimited: ClassVar[str] = "there are none; pass constraints=Admissible(k).at_most(...)"
     """Why limits have no prices where nothing is constrained."""
 
-    def tightness(
+    def bound_tightness(
         self,
         X: AnyRows,
         y: Values | None = None,
@@ -159,8 +159,8 @@ class ExplanationMixin(RankMixin):
         attributes: Attributes | None = None,
         constraints: Admissible | None = None,
         measure: AnyMeasure | None = None,
-        decay: AnyDecay | None = None,
-        map: AnyMap | None = None,
+        position_weights: AnyDecay | None = None,
+        feature_map: AnyMap | None = None,
     ) -> Tightness:
         """Regret and its bounds query by query, for the queries that have something to order: a table.
 
@@ -176,8 +176,8 @@ class ExplanationMixin(RankMixin):
         queries = read_queries(self, X, y, qid=qid, group=group, attributes=attributes, reset=False)
         asked = parse(getattr(self, "measure", "nDCG") if measure is None else measure)
         if not isinstance(asked, MeasureMix) or self._admissible(constraints) is not None:
-            return self._tight(self._judged(queries, constraints, measure, decay, map))
-        own, parts = self._regret(asked, decay, map), list[tuple[float, str, Tightness]]()
+            return self._tight(self._judged(queries, constraints, measure, position_weights, feature_map))
+        own, parts = self._regret(asked, position_weights, feature_map), list[tuple[float, str, Tightness]]()
         for (weight, regret), part in zip(own.parts, asked.parts, strict=True):
             judged = judged_rankings(as_arranged(queries), self._scores(queries.features), regret)
             parts.append((weight, str(replace(part, weight=1.0)), self._tight(judged)))
@@ -186,7 +186,7 @@ class ExplanationMixin(RankMixin):
     def _tight(self, judged: RegretReport) -> Tightness:
         """Regret and bounds of what was judged."""
         trained = self._trained_bound()
-        bounds: dict[str, Bound] = {name: bound_named(name) for name in BOUNDS}
+        bounds: dict[str, Bound] = {name: get_bound(name) for name in BOUNDS}
         name = "nonconvex"
         if trained is not None:
             alike = [known for known, bound in bounds.items() if bound == trained]
@@ -196,8 +196,8 @@ class ExplanationMixin(RankMixin):
         chosen = judged.queries
         return Tightness(
             measure=judged.measure,
-            decay=judged.decay,
-            map=judged.map,
+            position_weights=judged.position_weights,
+            feature_map=judged.feature_map,
             trained=name,
             own=trained is not None,
             lam=hasattr(self, "lam"),
@@ -211,7 +211,7 @@ class ExplanationMixin(RankMixin):
             linear=hasattr(self, "coef_"),
         )
 
-    def price_of(
+    def sensitivity(
         self,
         constraint: str,
         limits: Iterable[float],
@@ -222,9 +222,10 @@ class ExplanationMixin(RankMixin):
         attributes: Attributes | None = None,
         constraints: Admissible | None = None,
         side: Side | None = None,
-    ) -> PriceCurve:
+    ) -> SensitivityCurve:
         """What the limit of one rule of the constraints (the ranker's own, if none are given) costs over these queries,
-        at each of `limits`: `Admissible.price_of` with the scores of the ranker and the weights that `rank` takes."""
+        at each of `limits`: `Admissible.sensitivity` with the scores of the ranker and the weights that `rank`
+        takes."""
         check_is_fitted(self)
         admissible = self._admissible(constraints)
         if admissible is None:
@@ -234,10 +235,12 @@ class ExplanationMixin(RankMixin):
         scores = np.asarray(self._scores(queries.features), dtype=np.float64)
         return price_of_rule(admissible, constraint, limits, queries, scores, kept.weights, side, kept.solver)
 
-    def _judged(self, queries: Queries, constraints: Any, measure: Any, decay: Any, map: Any) -> RegretReport:
+    def _judged(
+        self, queries: Queries, constraints: Any, measure: Any, position_weights: Any, feature_map: Any
+    ) -> RegretReport:
         """The queries with something to order, their argmax, and the regret of what is shown."""
         admissible = self._admissible(constraints)
-        regret = self._regret(measure, decay, map)
+        regret = self._regret(measure, position_weights, feature_map)
         arranged = as_arranged(queries)
         scores = self._scores(queries.features)
         if admissible is None:
@@ -245,18 +248,20 @@ class ExplanationMixin(RankMixin):
         w0 = getattr(self, "w0_", None)
         start = np.zeros(scores.size) if w0 is None else linear_scores(queries.features, w0)
         shown = self._deployment(queries, admissible)
-        return judged_in_a_set(arranged, scores, regret.measure, regret.decay, admissible, shown, start)
+        return judged_in_a_set(arranged, scores, regret.measure, regret.position_weights, admissible, shown, start)
 
-    def _regret(self, measure: Any, decay: Any, map: Any) -> RegretBound:
+    def _regret(self, measure: Any, position_weights: Any, feature_map: Any) -> RegretBound:
         """What is asked for, or this ranker's own."""
         measure = self.measure if measure is None else measure
-        decay = getattr(self, "decay", DECAY) if decay is None else decay
-        return RegretBound.named(measure, getattr(self, "map", MAP) if map is None else map, "nonconvex", decay)
+        position_weights = getattr(self, "position_weights", DECAY) if position_weights is None else position_weights
+        return RegretBound.named(
+            measure, getattr(self, "map", MAP) if feature_map is None else feature_map, "nonconvex", position_weights
+        )
 
     def _trained_bound(self) -> Bound | None:
         """The bound of the regret that was trained, if one was."""
         bound = getattr(self, "bound", None)
-        return None if bound is None else bound_named(bound)
+        return None if bound is None else get_bound(bound)
 
 
 # mypy: allow-subclassing-any
@@ -274,9 +279,9 @@ class Ranker(ExplanationMixin, AtomicFitMixin, BaseEstimator):
     * a column `qid` of the data frame, which is never a feature
     * a `Queries`, which brings its grades along
 
-    None of them means that all rows are one query; `fit` warns of more than 300 (`rankopt.errors.ForgottenQueries`).
-    `qid` and the like are requested from scikit-learn's metadata routing by the class, so
-    `sklearn.set_config(enable_metadata_routing=True)` is all that a Pipeline needs.
+    None of them means that all rows are one query; `fit` warns of more than 300
+    (`rankopt.errors.MissingQueryIdsWarning`). `qid` and the like are requested from scikit-learn's metadata routing by
+    the class, so `sklearn.set_config(enable_metadata_routing=True)` is all that a Pipeline needs.
 
     `normalize=` ("zscore", "minmax", "sum", "rank"; see `rankopt.data.normalisation`) makes each feature comparable
     within its query: in `fit`, on eval_set, and wherever the ranker scores; `predict` then needs the queries of its

@@ -65,60 +65,62 @@ class CofiRanker(AtomicFitMixin, RecommendationMixin, BaseEstimator):
             loss of `rankopt.losses.LOSSES` by name, "ordinal", "preferences", ... that says planes and is exact.
         factors: d, the width of U and M; or "free": doubled along the top singular pairs of the dual state until the
             gap of the whole is within `tol`, or closes no more.
-        strength: ρ = λ/λ_max, λ_max the λ from which on a convex loss leaves no factors; "auto" chooses it by
+        reg: ρ = λ/λ_max, λ_max the λ from which on a convex loss leaves no factors; "auto" chooses it by
             cross-fitting inside the training ratings (`chosen_` tells how).
         lam: λ itself, in place of strength.
-        offsets: whether items have offsets b of their own; else b is one constant for all.
-        offset_strength: how many ratings the prior counts for; None is 10, and 30 where it is "means". μ is this times
+        item_bias: whether items have offsets b of their own; else b is one constant for all.
+        bias_reg: how many ratings the prior counts for; None is 10, and 30 where it is "means". μ is this times
             what a rating bends the loss by, Σψ²/(2Σl) at b⁰ with its slopes ψ: 1 in a regression.
-        prior: "mean", b⁰ as above; "means", plus the mean of what an item's n ratings leave over, times n/(n + 30);
+        item_prior: "mean", b⁰ as above; "means", plus the mean of what an item's n ratings leave over, times n/(n +
+        30);
             "auto", "means" for losses of orders under a bound that is not convex, or where users have fewer than 30
             ratings in the median, else "mean".
-        popularity: c >= 0.
-        by_counts: λ and μ count once a rating of the user or item, in place of once.
+        popularity_prior: c >= 0.
+        weight_by_count: λ and μ count once a rating of the user or item, in place of once.
         bound: of a measure's regret: "convex", "tie-aware", "nonconvex", or of your own.
-        decay: position weights of the scores, for a measure; "shifted(0.25)" is (i + 1)^-0.25, the paper's.
-        measure: what `score`, eval_set and strength="auto" go by, over the rated items of each user.
-        start: "residual", the top singular pairs of what offsets alone leave over; or "random", which draws.
+        position_weights: position weights of the scores, for a measure; "shifted(0.25)" is (i + 1)^-0.25, the paper's.
+        measure: what `score`, eval_set and reg="auto" go by, over the rated items of each user.
+        init: "residual", the top singular pairs of what offsets alone leave over; or "random", which draws.
         tol: the gap of both blocks at which training ends, as a part of J; None is 1e-4.
-        certify: whether the bound of the whole is worked out, where the loss is convex: it takes a dense matrix of the
+        compute_bound: whether the bound of the whole is worked out, where the loss is convex: it takes a dense matrix
+        of the
             smaller side, up to 5,000 wide.
         max_iter, time_limit: rounds, and seconds, after which it ends anyway, with a ConvergenceWarning; the choice of
             a strength may take half of the seconds.
         patience: rounds without a better measure on eval_set after which it ends.
-        random_state: of start="random"; nothing else is drawn.
+        random_state: of init="random"; nothing else is drawn.
         engine, n_jobs: who computes users and items, as in `LargeMarginRanker`; the bits are the same.
         callbacks: functions (step, standing) called after each round; one that returns True ends training.
         checkpoint: as in `LargeMarginRanker`.
         verbose: 1 shows progress on a terminal.
 
-    Fitted: `users_`, `items_`, the ids; `user_factors_` (n, d), `item_factors_` (m, d), `item_offsets_` (m,),
+    Fitted: `user_ids_`, `item_ids_`, the ids; `user_factors_` (n, d), `item_factors_` (m, d), `item_offsets_` (m,),
     `user_offsets_` (n,), 0 where the loss cannot see them; `item_prior_` b⁰ (m,),
-    `unknown_` that of an item without ratings, `item_counts_` (m,); `lam_`, `lam_max_`, `strength_`,
+    `cold_start_bias_` that of an item without ratings, `item_popularity_` (m,); `lam_`, `lam_max_`, `reg_`,
     `offset_strength_` μ; `certificate_`, `history_`, `n_iter_` of the training; and the dual states that prove what the
     certificate says, each a plane below every user's loss: slopes (ratings,) in the order of `Ratings` and heights
-    (n,), `dual_slopes_`, `dual_heights_` of the users' block, `item_dual_slopes_`, `item_dual_heights_` of the items',
+    (n,), `dual_slopes_`, `dual_heights_` of the users' block, `item_dual_coef_`, `item_dual_intercept_` of the items',
     often the same. With eval_set the factors are the best of
-    all rounds there, and `eval_score_` is what they reach.
+    all rounds there, and `best_score_` is what they reach.
     """
 
     __metadata_request__fit: ClassVar = {"sample_weight": True, "user_weight": True}
     __metadata_request__score: ClassVar = {"sample_weight": True}
 
     _saved: ClassVar[tuple[str, ...]] = (
-        "users_", "items_", "user_factors_", "item_factors_", "item_offsets_", "user_offsets_",
-        "item_prior_", "unknown_", "item_counts_",
-        "lam_", "lam_max_", "strength_", "offset_strength_", "chosen_", "certificate_",
+        "user_ids_", "item_ids_", "user_factors_", "item_factors_", "item_offsets_", "user_offsets_",
+        "item_prior_", "cold_start_bias_", "item_popularity_",
+        "lam_", "lam_max_", "reg_", "offset_strength_", "chosen_", "certificate_",
         "history_", "n_iter_",
-        "dual_slopes_", "dual_heights_", "item_dual_slopes_", "item_dual_heights_", "eval_score_", "n_features_in_",
-        "seen_bounds_", "seen_items_", "item_attributes_",
+        "dual_slopes_", "dual_heights_", "item_dual_coef_", "item_dual_intercept_", "best_score_", "n_features_in_",
+        "seen_indptr_", "seen_indices_", "item_attributes_",
     )  # fmt: skip
     _of_the_run: ClassVar[tuple[str, ...]] = OF_THE_RUN
 
     certificate_: FactorCertificate
     history_: AlternationHistory
     n_features_in_: int
-    eval_score_: float
+    best_score_: float
     chosen_: RegularizationChoice
 
     def __init__(
@@ -126,19 +128,19 @@ class CofiRanker(AtomicFitMixin, RecommendationMixin, BaseEstimator):
         loss: str | Measure | Callable[..., Any] = "regression",
         *,
         factors: int | Literal["free"] = 15,
-        strength: float | Literal["auto"] = "auto",
+        reg: float | Literal["auto"] = "auto",
         lam: float | None = None,
-        offsets: bool = True,
-        offset_strength: float | None = None,
-        prior: Literal["auto", "mean", "means"] = "auto",
-        popularity: float = 0.1,
-        by_counts: bool = False,
+        item_bias: bool = True,
+        bias_reg: float | None = None,
+        item_prior: Literal["auto", "mean", "means"] = "auto",
+        popularity_prior: float = 0.1,
+        weight_by_count: bool = False,
         bound: AnyBound = "convex",
-        decay: AnyDecay = "shifted(0.25)",
+        position_weights: AnyDecay = "shifted(0.25)",
         measure: AnyMeasure = "nDCG@10",
-        start: Literal["residual", "random"] = "residual",
+        init: Literal["residual", "random"] = "residual",
         tol: float | None = None,
-        certify: bool = True,
+        compute_bound: bool = True,
         max_iter: int = 100,
         time_limit: float | None = None,
         patience: int = 5,
@@ -151,19 +153,19 @@ class CofiRanker(AtomicFitMixin, RecommendationMixin, BaseEstimator):
     ) -> None:
         self.loss = loss
         self.factors = factors
-        self.strength = strength
+        self.reg = reg
         self.lam = lam
-        self.offsets = offsets
-        self.offset_strength = offset_strength
-        self.prior = prior
-        self.popularity = popularity
-        self.by_counts = by_counts
+        self.item_bias = item_bias
+        self.bias_reg = bias_reg
+        self.item_prior = item_prior
+        self.popularity_prior = popularity_prior
+        self.weight_by_count = weight_by_count
         self.bound = bound
-        self.decay = decay
+        self.position_weights = position_weights
         self.measure = measure
-        self.start = start
+        self.init = init
         self.tol = tol
-        self.certify = certify
+        self.compute_bound = compute_bound
         self.max_iter = max_iter
         self.time_limit = time_limit
         self.patience = patience
@@ -244,10 +246,10 @@ class CofiRanker(AtomicFitMixin, RecommendationMixin, BaseEstimator):
                 raise OptionError(f"{name} = {value!r} is no whole number of 0 or more; give one")
         params, held = self.get_params(deep=False), vars(self)
         ratings, weights = read_ratings_and_weights(X, y, sample_weight, user_weight)
-        known = np.array_equal(ratings.users, self.users_) and np.array_equal(ratings.items, self.items_)
+        known = np.array_equal(ratings.users, self.user_ids_) and np.array_equal(ratings.items, self.item_ids_)
         if not known or ratings.n_ratings != held["dual_slopes_"].size:
             raise DataError("these are not the ratings of the fit: users, items or their number differ; give those")
-        loss = slow_loss(params["loss"], params["bound"], params["decay"])
+        loss = slow_loss(params["loss"], params["bound"], params["position_weights"])
         sizes = np.diff(ratings.bounds)
         rows = zip(ratings.bounds[:-1].tolist(), ratings.bounds[1:].tolist(), strict=True)
         try:
@@ -270,7 +272,7 @@ class CofiRanker(AtomicFitMixin, RecommendationMixin, BaseEstimator):
             prior=held["item_prior_"],
             duals=(
                 (held["dual_slopes_"], held["dual_heights_"]),
-                (held["item_dual_slopes_"], held["item_dual_heights_"]),
+                (held["item_dual_coef_"], held["item_dual_intercept_"]),
             ),
             certificate=self.certificate_,
         )
@@ -285,15 +287,15 @@ class CofiRanker(AtomicFitMixin, RecommendationMixin, BaseEstimator):
         wrong = [*found.wrong, *self._unlike(ratings, prior + mean, float(mean)), *self._unlike_strengths()]
         return replace(found, wrong=tuple(wrong))
 
-    def _unlike(self, ratings: Ratings, prior: Floats, mean: float) -> Iterator[str]:
+    def _unlike(self, ratings: Ratings, item_prior: Floats, mean: float) -> Iterator[str]:
         """What else the ranker tells of these ratings and is not so."""
-        away = float(np.abs(self.item_prior_ - prior).max(initial=0.0))
+        away = float(np.abs(self.item_prior_ - item_prior).max(initial=0.0))
         if not away <= ALLOWED * (1.0 + abs(mean)):
             what = "the mean and popularity of these ratings"
             yield f"items are pulled to other offsets than {what}, by up to {away:.3g}"
-        if not abs(self.unknown_ - mean) <= ALLOWED * (1.0 + abs(mean)):
-            yield f"the prior of an item without ratings is {mean:.8g}, not {self.unknown_:.8g}"
-        if not np.array_equal(self.item_counts_, ratings.counts):
+        if not abs(self.cold_start_bias_ - mean) <= ALLOWED * (1.0 + abs(mean)):
+            yield f"the prior of an item without ratings is {mean:.8g}, not {self.cold_start_bias_:.8g}"
+        if not np.array_equal(self.item_popularity_, ratings.counts):
             yield "item_counts_ are not those of these ratings"
         if self.loss != "regression" and self.user_offsets_.any():
             yield "users have offsets, which this loss cannot see"
@@ -301,12 +303,12 @@ class CofiRanker(AtomicFitMixin, RecommendationMixin, BaseEstimator):
     def _unlike_strengths(self) -> Iterator[str]:
         """Whether strengths fit λ, and what the options ask for; and whether factors are as many as asked for, and the
         gaps closed where training says so."""
-        lam, strength, said = self.lam_, self.strength_, self.certificate_
+        lam, strength, said = self.lam_, self.reg_, self.certificate_
         if not abs(lam - strength * (self.lam_max_ or lam)) <= ALLOWED * lam:
             yield f"strength_ = {strength:g} of lam_max_ = {self.lam_max_:g} is not lam_ = {lam:g}"
             return
         settings = CofiSettings.from_params(self.get_params(deep=False))
-        found, name = (strength, "strength_") if self.lam is None and self.lam_max_ else (lam, "lam_")
+        found, name = (strength, "reg_") if self.lam is None and self.lam_max_ else (lam, "lam_")
         if not abs(found - (asked := settings.lam(vars(self).get("chosen_")))) <= ALLOWED * found:
             yield f"{name} = {found:.8g} is not the {asked:.8g} that was asked for or chosen"
         if self.factors not in ("free", width := self.item_factors_.shape[1]):
@@ -325,7 +327,7 @@ class CofiRanker(AtomicFitMixin, RecommendationMixin, BaseEstimator):
         check_learned(self)
 
     def _check_storable(self) -> None:
-        for name in ("users_", "items_"):
+        for name in ("user_ids_", "item_ids_"):
             ids = getattr(self, name)
             if ids.dtype == object and not all(isinstance(one, str) for one in ids.tolist()):
                 what = "neither whole numbers of 64 bits nor strings"
@@ -345,7 +347,7 @@ class CofiRanker(AtomicFitMixin, RecommendationMixin, BaseEstimator):
 
 def check_learned(ranker: Any) -> None:
     """Raise ModelError where fitted attributes are missing, of other shapes, or not finite."""
-    ids = [getattr(ranker, name, None) for name in ("users_", "items_")]
+    ids = [getattr(ranker, name, None) for name in ("user_ids_", "item_ids_")]
     if not all(isinstance(one, np.ndarray) and one.ndim == 1 for one in ids):
         raise ModelError("users_ or items_ are missing or are no ids.")
     n, m = len(ids[0]), len(ids[1])  # type: ignore[arg-type]
@@ -353,27 +355,27 @@ def check_learned(ranker: Any) -> None:
     width = known.shape[-1:] if isinstance(known, np.ndarray) else ()
     shapes: dict[str, tuple[int, ...]] = {
         "user_factors_": (n, *width), "item_factors_": (m, *width), "item_offsets_": (m,), "user_offsets_": (n,),
-        "item_prior_": (m,), "item_counts_": (m,), "dual_heights_": (n,), "item_dual_heights_": (n,),
+        "item_prior_": (m,), "item_popularity_": (m,), "dual_heights_": (n,), "item_dual_intercept_": (n,),
     }  # fmt: skip
     for name, shape in shapes.items():
         array: NDArray[Any] | None = getattr(ranker, name, None)
-        kind = "i" if name == "item_counts_" else "f"
+        kind = "i" if name == "item_popularity_" else "f"
         if not isinstance(array, np.ndarray) or array.shape != shape or array.dtype.kind != kind:
             raise ModelError(f"{name} is missing or has another shape than {shape}.")
         if not np.isfinite(array).all():
             raise ModelError(f"{name} holds numbers that are not finite.")
-    for name in ("dual_slopes_", "item_dual_slopes_"):
+    for name in ("dual_slopes_", "item_dual_coef_"):
         slopes = getattr(ranker, name, None)
-        if not isinstance(slopes, np.ndarray) or slopes.shape != (int(ranker.item_counts_.sum()),):
+        if not isinstance(slopes, np.ndarray) or slopes.shape != (int(ranker.item_popularity_.sum()),):
             raise ModelError(f"{name} is missing or holds not one number a rating.")
         if slopes.dtype.kind != "f" or not np.isfinite(slopes).all():
             raise ModelError(f"{name} holds what is no finite number.")
-    for name in ("unknown_", "lam_", "lam_max_", "strength_", "offset_strength_"):
+    for name in ("cold_start_bias_", "lam_", "lam_max_", "reg_", "offset_strength_"):
         if not np.isfinite(number(getattr(ranker, name, None))):
             raise ModelError(f"{name} is missing or no number.")
     if min(ranker.lam_max_, ranker.offset_strength_) < 0:
         raise ModelError("lam_max_ and offset_strength_ cannot be negative.")
-    if min(ranker.lam_, ranker.strength_) <= 0:
+    if min(ranker.lam_, ranker.reg_) <= 0:
         raise ModelError("lam_ and strength_ are above 0.")
     if not isinstance(getattr(ranker, "certificate_", None), FactorCertificate):
         raise ModelError("certificate_ is missing or is no certificate of factors.")

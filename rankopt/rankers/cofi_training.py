@@ -43,8 +43,8 @@ from rankopt.collaborative.regularization import (
     start_of,
 )
 from rankopt.collaborative.user_loss import UserLoss
-from rankopt.engines import ended, engine_named
-from rankopt.errors import DataError, Interrupted, OptimumAtStart, OptionError
+from rankopt.engines import ended, get_engine
+from rankopt.errors import DataError, NoProgressWarning, OptionError, TrainingInterrupted
 from rankopt.measures.notation import parse
 from rankopt.optimize.certificate import Stop
 from rankopt.persistence.checkpoint import Checkpoint, identity_of_ratings
@@ -105,13 +105,13 @@ def check_cofi(**given: Any) -> None:
         if not isinstance(given[name], bool | np.bool_):
             raise OptionError(f"{name} = {given[name]!r} is neither True nor False; give one of them")
     parse(given["measure"])
-    UserLoss.named(given["loss"], given["bound"], given["decay"])
+    UserLoss.named(given["loss"], given["bound"], given["position_weights"])
 
 
 @contextmanager
 def workers_of(engine: Any, n_jobs: int | None) -> Iterator[Any]:
     """The engine, and the threads of this process that belong to it."""
-    known = engine_named(engine, None if n_jobs == -1 else n_jobs)
+    known = get_engine(engine, None if n_jobs == -1 else n_jobs)
     with ended(known, isinstance(engine, str)), at_most(1 if engine == "serial" else None if n_jobs == -1 else n_jobs):
         yield known
 
@@ -127,7 +127,7 @@ class CofiSettings:
 
     @classmethod
     def from_params(cls, params: Mapping[str, Any]) -> CofiSettings:
-        loss = UserLoss.named(params["loss"], params["bound"], params["decay"])
+        loss = UserLoss.named(params["loss"], params["bound"], params["position_weights"])
         return cls(loss, TOL if params["tol"] is None else float(params["tol"]), params)
 
     def penalties(self, counts: NDArray[np.int64]) -> Penalties:
@@ -206,7 +206,7 @@ def train(
         nullcontext() if kept is None else kept.claimed(),
     ):
         counts = ratings.counts  # now: it takes 8 bytes a rating while it is made
-        rated = loss.seen(EncodedRatings.of(ratings, weights)).of_rated_items()
+        rated = loss.seen(EncodedRatings.from_ratings(ratings, weights)).of_rated_items()
         loss.check_parts(rated)
         identity = {}
         if kept is not None:
@@ -262,11 +262,15 @@ def train(
             stop = Stop.INTERRUPTED
             ranker.certificate_ = certificate_of(blocks, best, stop, False)
     _keep_model(ranker, ratings, blocks.problem, best, unknown)
-    ranker.item_counts_, ranker.history_, ranker.n_iter_ = counts, AlternationHistory.of(steps), len(steps) - 1
+    ranker.item_popularity_, ranker.history_, ranker.n_iter_ = (
+        counts,
+        AlternationHistory.from_rows(steps),
+        len(steps) - 1,
+    )
     ranker.lam_, ranker.lam_max_ = float(lam), start.lam_max
-    ranker.strength_ = float(lam / (start.lam_max or lam)) if given_lam or not start.lam_max else settings.lam(chosen)
+    ranker.reg_ = float(lam / (start.lam_max or lam)) if given_lam or not start.lam_max else settings.lam(chosen)
     ranker.offset_strength_ = bend * (penalties.offsets or 0.0)
-    for name, value in (("chosen_", chosen), ("eval_score_", None if judge is None else judged)):
+    for name, value in (("chosen_", chosen), ("best_score_", None if judge is None else judged)):
         vars(ranker).pop(name, None)
         if value is not None:
             setattr(ranker, name, value)
@@ -279,13 +283,13 @@ def _tell(ranker: Any, stop: Stop, chosen: RegularizationChoice | None) -> None:
         told = f"training stopped before its gaps closed ({ranker.certificate_}); raise max_iter or time_limit"
         warnings.warn(told, ConvergenceWarning, stacklevel=5)
     if stop is Stop.INTERRUPTED:
-        raise Interrupted("training was interrupted; the ranker holds the best factors so far")
+        raise TrainingInterrupted("training was interrupted; the ranker holds the best factors so far")
     cut = chosen is not None and chosen.cut  # that is told
-    if not cut and ranker.lam_max_ and ranker.strength_ >= 1.0 and not ranker.item_factors_.any():
-        told = "strength='auto' found none" if chosen is not None else f"strength = {ranker.strength_:g} is none"
+    if not cut and ranker.lam_max_ and ranker.reg_ >= 1.0 and not ranker.item_factors_.any():
+        told = "strength='auto' found none" if chosen is not None else f"strength = {ranker.reg_:g} is none"
         warnings.warn(
             f"{told} at which factors help: every user has the same order, that of item_offsets_; give a strength "
-            "below 1, or more ratings", OptimumAtStart, stacklevel=5,
+            "below 1, or more ratings", NoProgressWarning, stacklevel=5,
         )  # fmt: skip
 
 
@@ -317,14 +321,19 @@ def _judge(
 def _keep_model(ranker: Any, ratings: Ratings, problem: Any, best: ModelState, unknown: float) -> None:
     """unknown: b⁰ of an item without ratings."""
     rated, factors = problem.rated, factors_to_caller(problem, best.factors, unknown)
-    ranker.users_, ranker.items_, ranker.unknown_, ranker.n_features_in_ = ratings.users, ratings.items, unknown, 2
+    ranker.user_ids_, ranker.item_ids_, ranker.cold_start_bias_, ranker.n_features_in_ = (
+        ratings.users,
+        ratings.items,
+        unknown,
+        2,
+    )
     ranker.user_factors_, ranker.user_offsets_ = factors.users, factors.user_offsets
     ranker.item_factors_, ranker.item_offsets_ = factors.items, factors.offsets
     ranker.item_prior_ = placed(problem.prior, rated.items, rated.all_items, unknown)
     users = dual_to_caller(problem, best.slopes, best.heights)
     items = users if best.of_items is None else dual_to_caller(problem, *best.of_items)
-    (ranker.dual_slopes_, ranker.dual_heights_), (ranker.item_dual_slopes_, ranker.item_dual_heights_) = users, items
-    ranker.seen_bounds_, ranker.seen_items_ = ratings.bounds, ratings.columns
+    (ranker.dual_slopes_, ranker.dual_heights_), (ranker.item_dual_coef_, ranker.item_dual_intercept_) = users, items
+    ranker.seen_indptr_, ranker.seen_indices_ = ratings.bounds, ratings.columns
     ranker.item_attributes_ = {
         name: values if values.dtype.kind in "iufb" else values.tolist() for name, values in ratings.attributes.items()
     }

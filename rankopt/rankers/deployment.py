@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.constraints.ranking_set import RankingSet
-from formulations.errors import Infeasible
+from formulations.errors import InfeasibleError
 from formulations.gallery.assignments import constrained_ranking
 from formulations.solvers.solver import Solver
 from formulations.solving.solve import solve
@@ -41,7 +41,7 @@ class Deployment:
     solver: Solver | str = "auto"
 
     @classmethod
-    def of(
+    def from_queries(
         cls,
         queries: Queries,
         admissible: Admissible | None,
@@ -99,5 +99,5 @@ def _set_of(queries: Queries, q: int, admissible: Admissible) -> GroupCapacities
             return caps
     try:
         return admissible.for_query(attributes, n)
-    except Infeasible as error:
+    except InfeasibleError as error:
         raise infeasible_error(admissible, queries.query_ids[q], error) from error

@@ -26,11 +26,11 @@ from formulations.parallel import at_most, threads
 from formulations.typing import SupportsArray
 from rankopt.ascent import COMBINATIONS, ORDERS
 from rankopt.ascent.ascent import (
+    AscentHistory,
     AscentProblem,
     AscentRun,
     Directions,
     Limits,
-    Moves,
     Path,
     Round,
     check_directions,
@@ -39,9 +39,9 @@ from rankopt.ascent.ascent import (
 from rankopt.ascent.certificate import DirectionCertificate, as_data, false_claim, paths_of, proved
 from rankopt.data.canonical_order import canonical
 from rankopt.data.typing import Ids, Sizes, Values
-from rankopt.engines import ended, engine_named
+from rankopt.engines import ended, get_engine
 from rankopt.engines.threads import Threads
-from rankopt.errors import DataError, Interrupted, ModelError, OptionError
+from rankopt.errors import DataError, ModelError, OptionError, TrainingInterrupted
 from rankopt.measures.notation import parse
 from rankopt.optimize.certificate import Stop
 from rankopt.optimize.line_search import LineSearch, Point
@@ -202,7 +202,7 @@ class LineSearchMixin:
         """
         check_is_fitted(self, "coef_")
         queries, weights = self._asked(X, y, qid, group, query_weight)
-        search = LineSearch.of(self.measure, queries, weights)
+        search = LineSearch.from_measure(self.measure, queries, weights)
         names = list(getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)]))
         if isinstance(direction, str):
             if direction not in names:
@@ -264,22 +264,22 @@ class DirectRanker(LineSearchMixin, CheckpointMixin, EvaluationMixin, FeatureSel
 
     Args:
         measure: any of `rankopt.measures`, or of your own (see `docs/adding.md` on lines), or its notation.
-        start: where it begins: "smooth" (`SmoothRanker(measure)`; nDCG@10 in place of a measure that cannot be smoothed
+        init: where it begins: "smooth" (`SmoothRanker(measure)`; nDCG@10 in place of a measure that cannot be smoothed
             on these queries), "ridge" (as w0 of `LargeMarginRanker`), "zeros", a linear ranker, of which a clone is
             fitted on the same queries and which is so polished, or an array (d,).
-        order: "cyclic", every direction in turn and a step wherever one leads higher; "greedy", the best of all
+        selection: "cyclic", every direction in turn and a step wherever one leads higher; "greedy", the best of all
             directions for each step.
         directions: of each round, any of "coordinates" (the features), "powell" (by which the last round moved w), and
-            `rankopt.rankers.Random(count)` (drawn anew).
-        point: where to stand on a line: "window", the t whose surroundings are best, "middle" of the best interval,
-            "plackett-luce", where in that the ideal order is most likely; window: the width of the surroundings, as a
-            part of the deviation of the scores.
-        restarts: how many paths there are in all: the first from the start, the others from places around it. engine
+            `rankopt.rankers.RandomDirections(count)` (drawn anew).
+        step_rule: where to stand on a line: "window", the t whose surroundings are best, "middle" of the best interval,
+            "plackett-luce", where in that the ideal order is most likely; step_window: the width of the surroundings,
+            as a part of the deviation of the scores.
+        n_restarts: how many paths there are in all: the first from the start, the others from places around it. engine
             "threads" follows several at once.
-        combine: "mean" of the ends of the paths, each at scores of deviation 1, or the "best" of them: on eval_set
+        aggregate: "mean" of the ends of the paths, each at scores of deviation 1, or the "best" of them: on eval_set
             where there is one, else on the training queries.
         lam: λ >= 0 of a pull to the start w0: what is climbed is M(w) - (λ/2) Σ_j σ_j² (w_j - w0_j)², σ_j the deviation
-            of feature j inside queries; the best t is exact for that too, and `point` has no say.
+            of feature j inside queries; the best t is exact for that too, and `step_rule` has no say.
         tol: what a step has to gain, at least.
         max_iter, time_limit: rounds of each path, and seconds, after which it ends anyway, with a ConvergenceWarning.
             The start is found first.
@@ -295,34 +295,34 @@ class DirectRanker(LineSearchMixin, CheckpointMixin, EvaluationMixin, FeatureSel
     Fitted: `coef_`; `certificate_`, a `DirectionCertificate`; `history_`, every accepted step (`history_.plot()`);
     `n_iter_`, rounds of the longest path; `w0_`, the start as it was scaled; `path_coefs_` (restarts, d) and
     `path_values_`, where the paths ended and the measure there. With eval_set a path ends where it was best on that,
-    its start included, and `eval_score_` is that of `coef_`.
+    its start included, and `best_score_` is that of `coef_`.
     """
 
     _saved: ClassVar[tuple[str, ...]] = (
         *LinearRanker._saved, "certificate_", "history_", "n_iter_", "w0_", "path_coefs_", "path_values_",
-        "eval_score_",
+        "best_score_",
     )  # fmt: skip
     _of_the_run: ClassVar[tuple[str, ...]] = ("callbacks", "checkpoint", "engine", "n_jobs", "verbose")
 
     certificate_: DirectionCertificate
-    history_: Moves
+    history_: AscentHistory
     n_iter_: int
     w0_: Floats
     path_coefs_: Floats
     path_values_: Floats
-    eval_score_: float
+    best_score_: float
 
     def __init__(
         self,
         measure: AnyMeasure = "nDCG@10",
         *,
-        start: DirectStartName | Ranker | SupportsArray | Sequence[float] = "smooth",
-        order: Literal["cyclic", "greedy"] = "cyclic",
+        init: DirectStartName | Ranker | SupportsArray | Sequence[float] = "smooth",
+        selection: Literal["cyclic", "greedy"] = "cyclic",
         directions: Sequence[Any] = ("coordinates",),
-        point: Point = "window",
-        window: float = 0.2,
-        restarts: int = 1,
-        combine: Literal["mean", "best"] = "mean",
+        step_rule: Point = "window",
+        step_window: float = 0.2,
+        n_restarts: int = 1,
+        aggregate: Literal["mean", "best"] = "mean",
         lam: float = 0.0,
         tol: float = 1e-6,
         max_iter: int = 100,
@@ -337,13 +337,13 @@ class DirectRanker(LineSearchMixin, CheckpointMixin, EvaluationMixin, FeatureSel
         normalize: Normalize = None,
     ) -> None:
         self.measure = measure
-        self.start = start
-        self.order = order
+        self.init = init
+        self.selection = selection
         self.directions = directions
-        self.point = point
-        self.window = window
-        self.restarts = restarts
-        self.combine = combine
+        self.step_rule = step_rule
+        self.step_window = step_window
+        self.n_restarts = n_restarts
+        self.aggregate = aggregate
         self.lam = lam
         self.tol = tol
         self.max_iter = max_iter
@@ -362,7 +362,7 @@ class DirectRanker(LineSearchMixin, CheckpointMixin, EvaluationMixin, FeatureSel
         self._admissible()
         if queries.n_documents < 2:
             raise DataError("training cannot learn an order because there is 1 sample; give two documents or more")
-        engine = engine_named(self.engine, None if self.n_jobs == -1 else self.n_jobs)
+        engine = get_engine(self.engine, None if self.n_jobs == -1 else self.n_jobs)
         kept = self._checkpoint()
         judge = None if evaluation is None else self._judge(evaluation)
         with (
@@ -372,9 +372,9 @@ class DirectRanker(LineSearchMixin, CheckpointMixin, EvaluationMixin, FeatureSel
             nullcontext() if kept is None else kept.claimed(),
         ):
             arranged = canonical(queries, weights / weights.max())
-            search = LineSearch.of(self.measure, arranged, engine=engine)
+            search = LineSearch.from_measure(self.measure, arranged, engine=engine)
             start = start_weights(self, queries, weights, arranged)
-            begun = begun_at(search, start, self.restarts, seed_of(self.random_state))
+            begun = begun_at(search, start, self.n_restarts, seed_of(self.random_state))
             climb = self._climb(search, begun[0][0])
             done = self._climbed(climb, begun, queries, weights, judge, progress, kept)
             self._keep(climb, done, begun[0][0], judge)
@@ -387,13 +387,13 @@ class DirectRanker(LineSearchMixin, CheckpointMixin, EvaluationMixin, FeatureSel
                 stacklevel=4,
             )
         if proved.stop is Stop.INTERRUPTED:
-            raise Interrupted("training was interrupted; the ranker holds the best weights so far")
+            raise TrainingInterrupted("training was interrupted; the ranker holds the best weights so far")
 
     def _climb(self, search: LineSearch, w0: Floats) -> AscentProblem:
-        directions = Directions.of(self.directions, search.deviations)
-        greedy = self.order == "greedy"
+        directions = Directions.from_spec(self.directions, search.deviations)
+        greedy = self.selection == "greedy"
         return AscentProblem(
-            search, directions, greedy, self.point, float(self.window), float(self.lam), w0, float(self.tol)
+            search, directions, greedy, self.step_rule, float(self.step_window), float(self.lam), w0, float(self.tol)
         )
 
     def _climbed(
@@ -419,7 +419,7 @@ class DirectRanker(LineSearchMixin, CheckpointMixin, EvaluationMixin, FeatureSel
             paths = tuple(Path.started(i, w, search.value(w), drawn) for i, (w, drawn) in enumerate(begun))
         workers = workers_of(search.engine, len(paths))
         if workers > 1:  # a path a thread, and nobody beside it
-            climb = replace(climb, search=replace(search, engine=engine_named("serial")))
+            climb = replace(climb, search=replace(search, engine=get_engine("serial")))
         limits = Limits(self.max_iter, self.time_limit, workers, spent)
 
         def keep(paths: tuple[Path, ...], seconds: float, over: bool) -> None:
@@ -431,14 +431,14 @@ class DirectRanker(LineSearchMixin, CheckpointMixin, EvaluationMixin, FeatureSel
     def _keep(self, climb: AscentProblem, done: AscentRun, w0: Floats, judge: Callable[[Floats], float] | None) -> None:
         if done.stop is Stop.INTERRUPTED and not any(path.lines for path in done.paths):
             raise KeyboardInterrupt("interrupted before the first line search was done")
-        self.coef_, self.certificate_, self.path_coefs_, self.path_values_ = combined(climb, done, self.combine)
-        self.history_ = Moves.of([move for path in done.paths for move in path.moves])
+        self.coef_, self.certificate_, self.path_coefs_, self.path_values_ = combined(climb, done, self.aggregate)
+        self.history_ = AscentHistory.from_rows([move for path in done.paths for move in path.moves])
         self.n_iter_ = max(path.round + (path.place > 0 and not path.over) for path in done.paths)
         self.w0_ = w0
-        if hasattr(self, "eval_score_"):
-            del self.eval_score_
+        if hasattr(self, "best_score_"):
+            del self.best_score_
         if judge is not None:
-            self.eval_score_ = judge(self.coef_)
+            self.best_score_ = judge(self.coef_)
 
     def _check_params(self) -> None:
         super()._check_params()
@@ -449,7 +449,7 @@ class DirectRanker(LineSearchMixin, CheckpointMixin, EvaluationMixin, FeatureSel
         d, proved = self.n_features_in_, getattr(self, "certificate_", None)
         if not isinstance(proved, DirectionCertificate) or proved.vectors.shape[1] != d or np.any(proved.features >= d):
             raise ModelError("certificate_ is missing or is no certificate of directions of these features.")
-        if not isinstance(getattr(self, "history_", None), Moves):
+        if not isinstance(getattr(self, "history_", None), AscentHistory):
             raise ModelError("history_ is missing or is no history of steps.")
         ends, values = np.shape(getattr(self, "path_coefs_", 0.0)), np.shape(getattr(self, "path_values_", 0.0))
         if len(ends) != 2 or ends[1] != d or values != ends[:1]:

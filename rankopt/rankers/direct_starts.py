@@ -18,7 +18,7 @@ from rankopt.losses.smooth import smoothable
 from rankopt.optimize.line_search import LineSearch
 from rankopt.rankers import STARTS
 from rankopt.rankers.options import as_numbers
-from rankopt.rankers.starts import start_named, workers
+from rankopt.rankers.starts import get_start, workers
 
 if TYPE_CHECKING:
     from rankopt.data.canonical_order import Arrangement
@@ -59,7 +59,7 @@ def start_weights(ranker: Any, queries: Queries, weights: Floats, arranged: Arra
     if isinstance(start, str) and start == "zeros":
         return np.zeros(queries.n_features)
     if isinstance(start, str) and start != "smooth":
-        return np.asarray(start_named(start, NAMED)(ranker, arranged))
+        return np.asarray(get_start(start, NAMED)(ranker, arranged))
     if isinstance(start, str):
         engine, n_jobs = workers(ranker)
         smooth = load(NAMED["smooth"])

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d, vali
 
 from rankopt.data.queries import Queries
 from rankopt.data.validation import as_csr, is_sparse, lent
-from rankopt.errors import DataError, ForgottenQueries
+from rankopt.errors import DataError, MissingQueryIdsWarning
 from rankopt.rankers.within_query import normalised
 
 SEVERAL = (tuple, list, set, frozenset)
@@ -135,7 +135,7 @@ def read_queries(
         if labels and X.relevance is None:
             raise DataError(
                 f"{type(ranker).__name__} requires y to be passed, but the target y is None: these Queries have no "
-                "relevance; read them with their grades, or add them by `queries.with_(relevance=...)`."
+                "relevance; read them with their grades, or add them by `queries.replace(relevance=...)`."
             )
         return normalised(ranker, X)
     if labels and y is None:
@@ -171,10 +171,10 @@ def read_rows(ranker: Any, X: Any, *, qid: Any, group: Any) -> tuple[Any, Callab
     The query of a row matters to a ranker with `normalize` alone: `qid` or `group` names it, as in `read_queries`.
     """
     if ranker.normalize is None:
-        return read_features(ranker, X, reset=False), X.to_caller if isinstance(X, Queries) else np.asarray
+        return read_features(ranker, X, reset=False), X.to_input_order if isinstance(X, Queries) else np.asarray
     check_queries_named(ranker, X, qid, group)
     queries = read_queries(ranker, X, None, qid=qid, group=group, reset=False, labels=False)
-    return queries.features, queries.to_caller
+    return queries.features, queries.to_input_order
 
 
 def warn_of_one_query(X: Any, rows: int, qid: Any, group: Any, stacklevel: int = 3) -> None:
@@ -185,7 +185,7 @@ def warn_of_one_query(X: Any, rows: int, qid: Any, group: Any, stacklevel: int =
         warnings.warn(
             f"all {rows} rows are taken for one query because nothing says which belong together; pass qid= (an id a "
             f"row) or group= (sizes of consecutive queries), or group=[{rows}] if they are one",
-            ForgottenQueries,
+            MissingQueryIdsWarning,
             stacklevel=stacklevel,
         )
 
@@ -204,7 +204,7 @@ def check_queries_named(ranker: Fitted, X: Any, qid: Any, group: Any) -> None:
 def documents_of(queries: Queries) -> NDArray[Any]:
     """(N,) what a caller knows the documents by: their ids where the data has them, else their rows."""
     if queries.document_ids is None:
-        return queries.row_order
+        return queries.input_order
     documents = np.empty(queries.n_documents, dtype=object)
     documents[:] = queries.document_ids
     return documents
@@ -349,14 +349,14 @@ def weights_of_rows(queries: Queries, sample_weight: Any) -> Floats:
             f"sample_weight has shape {rows.shape} but there are {queries.n_documents} rows; pass one weight a row."
         )
     # The places of the grouped rows among the caller's rows; row_order may skip some, as in a selection of queries.
-    grouped = rows[np.argsort(np.argsort(queries.row_order))]
+    grouped = rows[np.argsort(np.argsort(queries.input_order))]
     values = grouped[queries.offsets[:-1]]
     differs = grouped != np.repeat(values, np.diff(queries.offsets))
     if differs.any():
         row = int(np.flatnonzero(differs)[0])
         query = queries.query_ids[int(np.searchsorted(queries.offsets, row, side="right")) - 1]
         raise DataError(
-            f"sample_weight differs inside query {query!r} (row {int(queries.row_order[row])}) but a ranking is "
+            f"sample_weight differs inside query {query!r} (row {int(queries.input_order[row])}) but a ranking is "
             "weighed as a whole; give all rows of a query one weight."
         )
     return _checked(queries, values, "sample_weight")

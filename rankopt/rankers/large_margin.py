@@ -11,20 +11,20 @@ from numpy.typing import NDArray
 
 from formulations.constraints.constrained_ranking import ConstrainedRanking
 from formulations.problems.ranking import RankTwoAssignment
-from formulations.problems.relevance_ranking import PatternRanking
-from formulations.solvers import accepting, named
+from formulations.problems.relevance_ranking import RelevanceRanking
+from formulations.solvers import compatible_solvers, get_solver
 from formulations.solvers.solver import Solver, suits
 from rankopt.constraints.admissible import Admissible
 from rankopt.errors import OptionError
-from rankopt.losses import bound_named, map_named
+from rankopt.losses import get_bound, get_feature_map
 from rankopt.losses.margin import Bound, MarginLoss
-from rankopt.losses.oracle import Map
+from rankopt.losses.oracle import JointFeatureMap
 from rankopt.losses.oracle_constrained import AdmissibleArgmax
-from rankopt.losses.oracle_positional import PositionalArgmax
-from rankopt.losses.position_weights import parse_decay
+from rankopt.losses.oracle_positional import PositionalOracle
+from rankopt.losses.position_weights import parse_position_weights
 from rankopt.losses.regret import RegretBound
 from rankopt.measures.notation import MeasureMix, parse
-from rankopt.measures.positional import Positional
+from rankopt.measures.positional import PositionalMeasure
 from rankopt.rankers.deployment import Deployment, log_weights
 from rankopt.rankers.optimized import OptimizedRanker
 from rankopt.rankers.options import (
@@ -62,19 +62,21 @@ class LargeMarginRanker(OptimizedRanker):
     Source: [ORM, eq. 20 to 24]. The defaults were chosen on seven real data sets and samples of them
     (benchmarks/accuracy.md): the ridge that cross-validation over whole queries chooses, brought to margins of 1, is
     w₀; the nonconvex bound goes on from there. The convex bound often ends at w = 0. The m queries with something to
-    order count, v_q = query_weight / Σ query_weight (1/m by default). A `rankopt.errors.BelowStart` warning says so
-    where the training queries are ordered worse than by w₀.
+    order count, v_q = query_weight / Σ query_weight (1/m by default). A `rankopt.errors.WorseThanInitWarning` warning
+    says so where the training queries are ordered worse than by w₀.
 
     Args:
         measure: a measure of `rankopt.measures`, or its notation: nDCG@k, P@k, AUC, AP, RR, ERR, ...
-        map: the feature map, which says what an order makes of the scores: "positional" (its slope is the decay of the
+        feature_map: the feature map, which says what an order makes of the scores: "positional" (its slope is the decay
+        of the
             position [ORM]), "pairwise" (pairs in the wrong order [paper 4, φ_po]; it takes every measure too),
             "first-relevant" (RR alone [φ_mrr]), or a map of your own (see `rankopt.losses`).
         bound: "convex", "tie-aware", "nonconvex", or one of your own (see `rankopt.losses`); those that are not convex
             by the concave-convex procedure.
-        reference: of the convex bound, a word that the map knows: "average" or "first" of "positional", "ideal" or
+        target_ranking: of the convex bound, a word that the map knows: "average" or "first" of "positional", "ideal" or
             "average" of the others; by default the one named first. In a mix it is that of every part.
-        decay: position weights of the scores, of the map "positional": "linear", "power(0.5)", "log", "loglog",
+        position_weights: position weights of the scores, of the map "positional": "linear", "power(0.5)", "log",
+        "loglog",
             "discount", each with a cut-off such as "power(0.5)@10" if wanted, or an array.
         w0: what the regulariser pulls to and training starts from: "ridge" (`RegressionRanker()` times the factor that
             makes margins 1), "ranksvm" (`PairwiseRanker()`), "regression" (bare least squares on the gains [ORM,
@@ -82,8 +84,9 @@ class LargeMarginRanker(OptimizedRanker):
             others. It is found first; limits of steps and time begin afterwards.
         method: "bundle", "cutting_planes", "block_frank_wolfe", "stochastic_subgradient", "steepest_subgradient", or
             such an object of `rankopt.optimize` with settings of its own.
-        argmax: the solver of the loss-augmented ranking, "exact" or any of `formulations.solvers`.
-        master: the solver of the master program, "auto" or any of `formulations.solvers`. If it fails once a step was
+        argmax_solver: the solver of the loss-augmented ranking, "exact" or any of `formulations.solvers`.
+        master_solver: the solver of the master program, "auto" or any of `formulations.solvers`. If it fails once a
+        step was
             done, training ends with the best weights so far, their gap, and a ConvergenceWarning.
         lam, C: the weight λ of the regulariser; or C = 1 / (λ m), with lam=None. "scale" is the strength natural to the
             data, 3 U / m with U the mean square distance of the features from the mean of their query: the same
@@ -92,20 +95,20 @@ class LargeMarginRanker(OptimizedRanker):
         tol: the relative gap at which training ends.
         max_iter, time_limit: steps and seconds after which it ends anyway, with a ConvergenceWarning.
         engine, n_jobs: what computes the shards of the data ("threads", "serial", "dask", or an object with a method
-            `map(function, shards)`), and the number of workers. Results are bit-identical for every engine.
+            `feature_map(function, shards)`), and the number of workers. Results are bit-identical for every engine.
         random_state: of methods that draw: the order of the queries; a number gives the same weights each time, None
             does too.
         warm_start: start from the previous `coef_` instead of w₀.
         callbacks: functions (step, state) called after each step; one that returns True ends training.
         checkpoint: a folder (or `Checkpoint(folder, every=seconds)`) that keeps where the run stands. A fit of the same
             problem with the same folder goes on from there, to the same bits; limits may be others, and so may
-            `master`, should it have failed.
+            `master_solver`, should it have failed.
         verbose: 1 shows progress on a terminal.
         constraints: the rankings that are admissible, an `Admissible` over attributes that `fit`, `score` and `rank`
             take as attributes=. Argmax and reference both live in the set, regret is measured from its best ranking
             [ORM, section 7.1]; decay and discount are cut to its k positions. The convex reference is then one
             admissible order, ties falling by the score at w0, or the mean of those that exchange documents which
-            nothing tells apart; argmax="exact" means the cheapest exact way for the set.
+            nothing tells apart; argmax_solver="exact" means the cheapest exact way for the set.
             Where the set's program is not integral, the proven gap may stay open.
         normalize: None, or how features are normalised within their query: "zscore", "minmax", "sum", "rank". The first
             thing to try where raw scales differ from query to query (benchmarks/normalisation.md).
@@ -116,7 +119,7 @@ class LargeMarginRanker(OptimizedRanker):
             its λ another: `path(lams=20)` begins where 0 is optimal. Methods: "bundle" and "cutting_planes".
 
     Fitted: `coef_`, `certificate_` (kind, primal, bound, gap of J), `history_` (`history_.plot()` draws the gap),
-    `n_iter_`, `w0_`. With eval_set, `coef_` is the best on it of what the run passed through (`eval_score_`), and the
+    `n_iter_`, `w0_`. With eval_set, `coef_` is the best on it of what the run passed through (`best_score_`), and the
     certificate speaks of that one.
     """
 
@@ -124,14 +127,14 @@ class LargeMarginRanker(OptimizedRanker):
         self,
         measure: AnyMeasure = "nDCG@10",
         *,
-        map: AnyMap = "positional",
+        feature_map: AnyMap = "positional",
         bound: AnyBound = "nonconvex",
-        reference: ReferenceName | None = None,
-        decay: AnyDecay = "power(0.5)",
+        target_ranking: ReferenceName | None = None,
+        position_weights: AnyDecay = "power(0.5)",
         w0: Start = None,
         method: AnyMethod = "bundle",
-        argmax: AnySolver = "exact",
-        master: AnySolver = "auto",
+        argmax_solver: AnySolver = "exact",
+        master_solver: AnySolver = "auto",
         lam: Strength = "scale",
         C: float | None = None,
         tol: float = 1e-3,
@@ -149,14 +152,14 @@ class LargeMarginRanker(OptimizedRanker):
         penalty: PenaltyName = "l2",
     ) -> None:
         self.measure = measure
-        self.map = map
+        self.feature_map = feature_map
         self.bound = bound
-        self.reference = reference
-        self.decay = decay
+        self.target_ranking = target_ranking
+        self.position_weights = position_weights
         self.w0 = w0
         self.method = method
-        self.argmax = argmax
-        self.master = master
+        self.argmax_solver = argmax_solver
+        self.master_solver = master_solver
         self.lam = lam
         self.C = C
         self.tol = tol
@@ -174,15 +177,20 @@ class LargeMarginRanker(OptimizedRanker):
         self.penalty = penalty
 
     def _shards(self, queries: Arrangement, w0: Callable[[], Floats]) -> tuple[Shard, ...]:
-        regret = RegretBound.named(self.measure, self.map, self._bound(), self.decay)
+        regret = RegretBound.named(self.measure, self.feature_map, self._bound(), self.position_weights)
         admissible = self._admissible()
         if admissible is None:
             solver = self._argmax()
-            return shards(queries, lambda some: regret.of(some, solver))
+            return shards(queries, lambda some: regret.bind(some, solver))
 
         def build(queries: Arrangement) -> tuple[Arrangement, Loss]:
-            chosen, argmax = AdmissibleArgmax.of(
-                queries, self._inner(), regret.decay, admissible.for_queries, start, self._argmax_under_constraints()
+            chosen, argmax = AdmissibleArgmax.from_queries(
+                queries,
+                self._inner(),
+                regret.position_weights,
+                admissible.for_queries,
+                start,
+                self._argmax_under_constraints(),
             )
             return chosen, MarginLoss.build(argmax, regret.bound)
 
@@ -191,7 +199,7 @@ class LargeMarginRanker(OptimizedRanker):
 
         return shards(queries, build)
 
-    def _inner(self) -> Positional:
+    def _inner(self) -> PositionalMeasure:
         """The measure where rankings are constrained; OptionError where it is none for that."""
         measure = parse(self.measure)
         if isinstance(measure, MeasureMix):
@@ -199,21 +207,22 @@ class LargeMarginRanker(OptimizedRanker):
                 f"measure {measure} cannot be trained under constraints, which take no mixes of measures, no weights "
                 "and no maps in brackets; take one of nDCG@k, P@k, ... alone"
             )
-        if not isinstance(measure, Positional) or map_named(self.map) is not PositionalArgmax:
+        if not isinstance(measure, PositionalMeasure) or get_feature_map(self.feature_map) is not PositionalOracle:
             raise OptionError(
-                f"measure {measure} under the map {self.map!r} cannot be trained under constraints, which take inner "
-                "products of position weights and gains; take nDCG@k, P@k, ... and map='positional'"
+                f"measure {measure} under the map {self.feature_map!r} cannot be trained under constraints, "
+                f"which take inner "
+                "products of position weights and gains; take nDCG@k, P@k, ... and feature_map='positional'"
             )
         return measure
 
     def _deployment(self, queries: Queries, constraints: Any = None) -> Deployment:
         admissible = self._admissible(constraints)
         solver = "auto" if admissible is None else self._argmax_under_constraints()
-        return Deployment.of(queries, admissible, self._shown_weights, solver)
+        return Deployment.from_queries(queries, admissible, self._shown_weights, solver)
 
     def _shown_weights(self, k: int, n: int) -> Floats:
         """The decay of training where it is positive and strictly decreasing over k positions, else 1 / log2(i + 1)."""
-        known = parse_decay(self.decay).weights(n, parse(self.measure))[:k]
+        known = parse_position_weights(self.position_weights).weights(n, parse(self.measure))[:k]
         return known if known[-1] > 0 and (np.diff(known) < 0).all() else log_weights(k, n)
 
     def _order_matters(self) -> bool:
@@ -224,23 +233,30 @@ class LargeMarginRanker(OptimizedRanker):
 
     @property
     def _cures(self) -> str:
-        parts = () if self.constraints else RegretBound.named(self.measure, self.map, self._bound(), self.decay).parts
+        parts = (
+            ()
+            if self.constraints
+            else RegretBound.named(self.measure, self.feature_map, self._bound(), self.position_weights).parts
+        )
         return cures_at_start(self.bound, [part for _, part in parts])
 
     def _bound(self) -> Bound:
-        usual = self.reference is None or {self.reference} == {one.reference for one in self._maps()}
+        usual = self.target_ranking is None or {self.target_ranking} == {one.reference for one in self._maps()}
         if self.bound == "convex":
-            return bound_named("convex") if usual else bound_named("convex", reference=self.reference)
-        if not usual and self.reference != "average":
+            return get_bound("convex") if usual else get_bound("convex", reference=self.target_ranking)
+        if not usual and self.target_ranking != "average":
             raise OptionError(
-                f"reference = {self.reference!r} is an option of bound='convex', not of {self.bound!r}; leave it out"
+                f"target_ranking = {self.target_ranking!r} is an option of bound='convex', not of {self.bound!r}; "
+                f"leave it out"
             )
-        return bound_named(self.bound)
+        return get_bound(self.bound)
 
-    def _maps(self) -> list[Map]:
+    def _maps(self) -> list[JointFeatureMap]:
         asked = parse(self.measure)
         parts = asked.parts if isinstance(asked, MeasureMix) else ()
-        return [map_named(part.map or self.map) for part in parts] or [map_named(self.map)]
+        return [get_feature_map(part.feature_map or self.feature_map) for part in parts] or [
+            get_feature_map(self.feature_map)
+        ]
 
     def _trained_bound(self) -> Bound:
         return self._bound()
@@ -249,25 +265,29 @@ class LargeMarginRanker(OptimizedRanker):
         return ("zeros" if self._bound().convex else "ridge") if self.w0 is None else self.w0
 
     def _argmax(self) -> Solver:
-        solver = named("exact") if self.argmax == "auto" else self._solver()
-        for _, part in RegretBound.named(self.measure, self.map, self._bound(), self.decay).parts:
-            inner = part.map is PositionalArgmax and isinstance(part.measure, Positional)
-            form = RankTwoAssignment if inner else PatternRanking
+        solver = get_solver("exact") if self.argmax_solver == "auto" else self._solver()
+        for _, part in RegretBound.named(self.measure, self.feature_map, self._bound(), self.position_weights).parts:
+            inner = part.feature_map is PositionalOracle and isinstance(part.measure, PositionalMeasure)
+            form = RankTwoAssignment if inner else RelevanceRanking
             if not suits(solver, form):
-                raise OptionError(f"argmax {solver.spec!r} cannot rank; use one of {', '.join(accepting(form))}")
+                raise OptionError(
+                    f"argmax {solver.spec!r} cannot rank; use one of {', '.join(compatible_solvers(form))}"
+                )
         return solver
 
     def _argmax_under_constraints(self) -> Solver | str:
-        if isinstance(self.argmax, str) and self.argmax in ("exact", "auto"):
+        if isinstance(self.argmax_solver, str) and self.argmax_solver in ("exact", "auto"):
             return "auto"
         solver = self._solver()
         if not suits(solver, ConstrainedRanking):
-            known = ", ".join(["auto", *accepting(ConstrainedRanking)])
+            known = ", ".join(["auto", *compatible_solvers(ConstrainedRanking)])
             raise OptionError(f"argmax {solver.spec!r} cannot rank under constraints; use one of {known}")
         return solver
 
     def _solver(self) -> Solver:
-        solver = named(self.argmax) if isinstance(self.argmax, str) else self.argmax
+        solver = get_solver(self.argmax_solver) if isinstance(self.argmax_solver, str) else self.argmax_solver
         if not isinstance(solver, Solver):
-            raise OptionError(f"argmax = {self.argmax!r} is no solver; give a name or a solver of formulations.solvers")
+            raise OptionError(
+                f"argmax = {self.argmax_solver!r} is no solver; give a name or a solver of formulations.solvers"
+            )
         return solver

@@ -59,7 +59,7 @@ class LinearRanker(Ranker):
         names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
         rows = [read_row(self, document, name) for document, name in ((x, "x"), (y, "y"))]
         rows = normalised_among(self, rows, among, lambda X: read_features(self, X, reset=False))
-        return Explanation.of(tuple(str(name) for name in names), coef, *rows)
+        return Explanation.from_coefficients(tuple(str(name) for name in names), coef, *rows)
 
     def _as_graph(self) -> Linear:
         return Linear(self.coef_)

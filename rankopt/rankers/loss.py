@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankopt.errors import OptionError
-from rankopt.losses import loss_named
+from rankopt.losses import get_loss
 from rankopt.losses.loss import says
 from rankopt.measures.notation import parse
 from rankopt.rankers.optimized import OptimizedRanker
@@ -55,7 +55,7 @@ class LossRanker(OptimizedRanker):
             checkpoint, verbose, normalize, penalty: as in `LargeMarginRanker`.
 
     Fitted: `coef_`, `certificate_` (global where the loss is convex, else stationary), `history_`, `n_iter_`, `w0_`,
-    `lam_`; with eval_set `eval_score_`.
+    `lam_`; with eval_set `best_score_`.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class LossRanker(OptimizedRanker):
         *,
         w0: Start = "zeros",
         method: AnyMethod = "bundle",
-        master: AnySolver = "auto",
+        master_solver: AnySolver = "auto",
         lam: Strength = 1e-2,
         C: float | None = None,
         tol: float = 1e-3,
@@ -86,7 +86,7 @@ class LossRanker(OptimizedRanker):
         self.measure = measure
         self.w0 = w0
         self.method = method
-        self.master = master
+        self.master_solver = master_solver
         self.lam = lam
         self.C = C
         self.tol = tol
@@ -105,7 +105,7 @@ class LossRanker(OptimizedRanker):
 
     def _shards(self, queries: Arrangement, w0: Callable[[], Floats]) -> tuple[Shard, ...]:
         measure = parse(self.measure)  # a slip in what it is judged by is an error before training
-        factory = loss_named(self.loss)
+        factory = get_loss(self.loss)
         factory = factory.of_measure(measure) if hasattr(factory, "of_measure") else factory
 
         def made(relevance: Floats, offsets: Ints) -> Loss:

@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from formulations.problems.assignment import Assignment
-from formulations.solvers import accepting, named
+from formulations.solvers import compatible_solvers, get_solver
 from formulations.solvers.solver import Solver, suits
 from rankopt.data.canonical_order import Arrangement
 from rankopt.data.queries import Queries
 from rankopt.data.typing import Attributes, Ids, PlainRows, Sizes, Values
 from rankopt.errors import DataError, ModelError, OptionError
 from rankopt.explanations.contributions import Explanation
-from rankopt.losses import bound_named
+from rankopt.losses import get_bound
 from rankopt.losses.margin import MarginLoss
 from rankopt.losses.oracle_slots import EMPTY, SlotArgmax, matched
 from rankopt.optimize.least_squares import least_squares
@@ -63,8 +63,8 @@ Ints = NDArray[np.int64]
 
 
 def slot_weights(slots: Any, slot_weight: Any, queries: Queries | Arrangement) -> Floats:
-    """(k,) what a right document earns in each slot. k is `slots`, else the length of slot_weight, else the largest
-    grade. Raises OptionError where they contradict each other."""
+    """(k,) what a right document earns in each slot. k is `n_positions`, else the length of slot_weight, else the
+    largest grade. Raises OptionError where they contradict each other."""
     if slots is not None and (isinstance(slots, bool) or not isinstance(slots, numbers.Integral) or slots < 1):
         raise OptionError(f"slots = {slots!r} is no number of slots; give a whole number, 1 or more, or None")
     if slot_weight is None:
@@ -88,7 +88,7 @@ def benefit(queries: Queries | Arrangement, weights: Floats) -> Floats:
         row = int(np.flatnonzero(wrong)[0])
         raise DataError(
             f"Query {queries.query_ids[queries.query_of(row)]!r} has the grade {grades[row]:g}, which names no slot: "
-            f"they count from 1 to {weights.size}, and 0 belongs nowhere; mend y, or give slots="
+            f"they count from 1 to {weights.size}, and 0 belongs nowhere; mend y, or give n_positions="
         )
     return np.asarray((grades[:, None] == np.arange(1, weights.size + 1)) * weights)
 
@@ -107,9 +107,11 @@ def matching_solver(argmax: Any) -> Solver | str:
     """The solver of the matchings; OptionError for one that cannot match."""
     if isinstance(argmax, str) and argmax == "auto":
         return "auto"
-    solver = named(argmax) if isinstance(argmax, str) else argmax
+    solver = get_solver(argmax) if isinstance(argmax, str) else argmax
     if not isinstance(solver, Solver) or not suits(solver, Assignment):
-        raise OptionError(f"argmax = {argmax!r} cannot match; use 'auto' or one of {', '.join(accepting(Assignment))}")
+        raise OptionError(
+            f"argmax = {argmax!r} cannot match; use 'auto' or one of {', '.join(compatible_solvers(Assignment))}"
+        )
     return solver
 
 
@@ -125,19 +127,19 @@ class MatchingRanker(OptimizedRanker):
     takes one document. A query of n < k documents leaves k - n slots empty and places all its documents.
 
     Args:
-        slots: k, or None: the largest grade of fit.
-        slot_weight: (k,) what a right document earns in each slot, positive; 1 each by default.
+        n_positions: k, or None: the largest grade of fit.
+        position_weight: (k,) what a right document earns in each slot, positive; 1 each by default.
         bound: "convex", "tie-aware" or "nonconvex" (see `rankopt.losses.oracle_slots`).
         w0: "zeros", "regression" (least squares on belonging in the slot), or an array (k, d); by default zeros for the
             convex bound and regression for the others.
-        argmax: the solver of the matchings, "auto" or any of `formulations.solvers`.
+        argmax_solver: the solver of the matchings, "auto" or any of `formulations.solvers`.
         method, master, lam, C, tol, max_iter, time_limit, engine, n_jobs, warm_start, callbacks, checkpoint,
             verbose, normalize: as in `LargeMarginRanker`.
 
     `score` is the mean part of the best benefit that the matchings by score earn, over the queries where a document
     belongs in some slot.
 
-    Fitted: `coef_` (k, d), `certificate_`, `history_`, `n_iter_`, `w0_`, `lam_`; with eval_set `eval_score_`.
+    Fitted: `coef_` (k, d), `certificate_`, `history_`, `n_iter_`, `w0_`, `lam_`; with eval_set `best_score_`.
     """
 
     _saved: ClassVar[tuple[str, ...]] = (*OptimizedRanker._saved, "slot_weight_")
@@ -150,14 +152,14 @@ class MatchingRanker(OptimizedRanker):
 
     def __init__(
         self,
-        slots: int | None = None,
+        n_positions: int | None = None,
         *,
-        slot_weight: Values | None = None,
+        position_weight: Values | None = None,
         bound: AnyBound = "convex",
         w0: SlotStart = None,
         method: AnyMethod = "bundle",
-        argmax: AnySolver = "auto",
-        master: AnySolver = "auto",
+        argmax_solver: AnySolver = "auto",
+        master_solver: AnySolver = "auto",
         lam: Strength = 1e-2,
         C: float | None = None,
         tol: float = 1e-3,
@@ -171,13 +173,13 @@ class MatchingRanker(OptimizedRanker):
         verbose: int = 0,
         normalize: Normalize = None,
     ) -> None:
-        self.slots = slots
-        self.slot_weight = slot_weight
+        self.n_positions = n_positions
+        self.position_weight = position_weight
         self.bound = bound
         self.w0 = w0
         self.method = method
-        self.argmax = argmax
-        self.master = master
+        self.argmax_solver = argmax_solver
+        self.master_solver = master_solver
         self.lam = lam
         self.C = C
         self.tol = tol
@@ -192,18 +194,18 @@ class MatchingRanker(OptimizedRanker):
         self.normalize = normalize
 
     def _before(self, queries: Queries) -> None:
-        self.slot_weight_ = slot_weights(self.slots, self.slot_weight, queries)
+        self.slot_weight_ = slot_weights(self.n_positions, self.position_weight, queries)
 
     @property
     def _cures(self) -> str:
         return cures_at_start(self.bound, ())
 
     def _shards(self, queries: Arrangement, w0: Callable[[], Floats]) -> tuple[Shard, ...]:
-        bound, solver = bound_named(self.bound), matching_solver(self.argmax)
-        worth = benefit(queries, slot_weights(self.slots, self.slot_weight, queries))
+        bound, solver = get_bound(self.bound), matching_solver(self.argmax_solver)
+        worth = benefit(queries, slot_weights(self.n_positions, self.position_weight, queries))
 
         def build(queries: Arrangement) -> tuple[Arrangement, Loss]:
-            chosen, argmax = SlotArgmax.of(queries, worth, solver)
+            chosen, argmax = SlotArgmax.from_queries(queries, worth, solver)
             return chosen, MarginLoss.build(argmax, bound)
 
         return shards(queries, build, lambda linear: Slots(linear, worth.shape[1]))
@@ -212,10 +214,10 @@ class MatchingRanker(OptimizedRanker):
         return False
 
     def _start(self) -> Any:
-        return ("zeros" if bound_named(self.bound).convex else "regression") if self.w0 is None else self.w0
+        return ("zeros" if get_bound(self.bound).convex else "regression") if self.w0 is None else self.w0
 
     def _shape(self, queries: Arrangement) -> tuple[int, ...]:
-        return (slot_weights(self.slots, self.slot_weight, queries).size, queries.n_features)
+        return (slot_weights(self.n_positions, self.position_weight, queries).size, queries.n_features)
 
     def _keep(self, outcome: Training, objective: Objective) -> None:
         super()._keep(outcome, objective)
@@ -298,16 +300,18 @@ class MatchingRanker(OptimizedRanker):
             raise DataError(f"there is no slot {slot}; they count from 1 to {self.coef_.shape[0]}")
         return self._explained(x, y, self.coef_[slot - 1], among)
 
-    def _judged(self, queries: Queries, constraints: Any, measure: Any, decay: Any, map: Any) -> RegretReport:
+    def _judged(
+        self, queries: Queries, constraints: Any, measure: Any, position_weights: Any, feature_map: Any
+    ) -> RegretReport:
         """Regret in units of the benefit: what the matching by score earns less than the best one."""
         self._admissible(constraints)
-        if not (measure is None and decay is None and map is None):
+        if not (measure is None and position_weights is None and feature_map is None):
             raise OptionError(
                 "measure, decay and map say nothing of slots, whose weights are slot_weight_; leave them out"
             )
         arranged = as_arranged(queries)
         worth = benefit(queries, self.slot_weight_)
-        chosen, argmax = SlotArgmax.of(arranged, worth, matching_solver(self.argmax))
+        chosen, argmax = SlotArgmax.from_queries(arranged, worth, matching_solver(self.argmax_solver))
         place = {query: number for number, query in enumerate(queries.query_ids)}
         reach = reached(queries, worth, self._matchings(queries, self.coef_))
         lost = np.maximum(argmax.best * (1.0 - reach[[place[query] for query in chosen.query_ids]]), 0.0)
@@ -316,7 +320,7 @@ class MatchingRanker(OptimizedRanker):
 
     def _matchings(self, queries: Queries, coef: Floats) -> list[NDArray[np.int64]]:
         """The matching with the largest score of each query: the document in each slot, counted within the query."""
-        scores, solver = slot_scores(queries.features, coef), matching_solver(self.argmax)
+        scores, solver = slot_scores(queries.features, coef), matching_solver(self.argmax_solver)
         return [matched(scores[low:high], solver)[0] for low, high in pairwise(queries.offsets.tolist())]
 
     def _admissible(self, given: Any = None) -> None:

@@ -20,14 +20,14 @@ from numpy.typing import NDArray
 
 from formulations.compiled import is_small
 from formulations.registry import load
-from formulations.solvers import accepting, named
+from formulations.solvers import compatible_solvers, get_solver
 from formulations.solvers.solver import Solver, suits
 from rankopt.data.canonical_order import Arrangement, canonical
-from rankopt.engines import ended, engine_named
-from rankopt.errors import DataError, Interrupted, ModelError, OptionError
+from rankopt.engines import ended, get_engine
+from rankopt.errors import DataError, ModelError, OptionError, TrainingInterrupted
 from rankopt.measures.notation import parse
-from rankopt.measures.positional import Positional
-from rankopt.optimize import PENALTIES, method_named
+from rankopt.measures.positional import PositionalMeasure
+from rankopt.optimize import PENALTIES, get_method
 from rankopt.optimize.certificate import Certificate, History, Step, Stop
 from rankopt.optimize.concave_convex import Training, train
 from rankopt.optimize.method import Clock
@@ -40,7 +40,7 @@ from rankopt.rankers.options import as_numbers, check_options, in_range
 from rankopt.rankers.path import RegularizationPathMixin, chosen_factor
 from rankopt.rankers.progress import shown, tell, tell_below
 from rankopt.rankers.scale import natural_lam, unit_of
-from rankopt.rankers.starts import start_named
+from rankopt.rankers.starts import get_start
 from rankopt.risk.risk import Risk
 from rankopt.risk.shard import Shard
 
@@ -120,7 +120,7 @@ class OptimizedRanker(RegularizationPathMixin, CheckpointMixin, FeatureSelection
     """
 
     _saved: ClassVar[tuple[str, ...]] = (
-        *LinearRanker._saved, "certificate_", "history_", "n_iter_", "w0_", "lam_", "eval_score_",
+        *LinearRanker._saved, "certificate_", "history_", "n_iter_", "w0_", "lam_", "best_score_",
     )  # fmt: skip
     _of_the_run: ClassVar[tuple[str, ...]] = ("callbacks", "checkpoint", "engine", "n_jobs", "verbose")
 
@@ -130,7 +130,7 @@ class OptimizedRanker(RegularizationPathMixin, CheckpointMixin, FeatureSelection
     certificate_: Certificate
     history_: History
     method: Any
-    master: Any
+    master_solver: Any
     engine: Any
     lam: float | str | None
     C: float | None
@@ -170,7 +170,7 @@ class OptimizedRanker(RegularizationPathMixin, CheckpointMixin, FeatureSelection
             admissible.validate(queries.attributes)
         arranged = canonical(queries, weights, keep_documents=self._order_matters(), attributes=names)
         w0 = cache(lambda: self._w0(arranged))  # found once, after the options are known to be good
-        risk = Risk(self._shards(arranged, w0), engine_named(self.engine, None if self.n_jobs == -1 else self.n_jobs))
+        risk = Risk(self._shards(arranged, w0), get_engine(self.engine, None if self.n_jobs == -1 else self.n_jobs))
         lam, small = self._lam(arranged, risk), is_small(arranged.offsets)
         objective = self._penalised().begun_at(risk, lam, w0(), self._master(), small)
         if isinstance(self.lam, str) and getattr(self, "penalty", "l2") == "l1":
@@ -190,12 +190,12 @@ class OptimizedRanker(RegularizationPathMixin, CheckpointMixin, FeatureSelection
         if objective.start_counts:  # a sparse model is not to be measured by what leaves nothing out
             tell_below(self._values(queries), outcome.w, objective.start)
         if outcome.certificate.stop is Stop.INTERRUPTED:
-            raise Interrupted("training was interrupted; the ranker holds the best weights so far")
+            raise TrainingInterrupted("training was interrupted; the ranker holds the best weights so far")
 
     def _trained(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> tuple[Training, Objective]:
         """The run and what it minimised."""
         objective = self.objective(queries, weights)
-        method = method_named(self.method, getattr(self, "random_state", None))
+        method = get_method(self.method, getattr(self, "random_state", None))
         start = objective.start
         if self.warm_start and hasattr(self, "coef_") and self.coef_.shape == self._coef_shape():
             start = self.coef_.ravel()
@@ -223,23 +223,25 @@ class OptimizedRanker(RegularizationPathMixin, CheckpointMixin, FeatureSelection
         self.n_iter_ = len(outcome.history)
         self.w0_, self.lam_ = objective.w0, objective.lam
         if outcome.judged is not None:
-            self.eval_score_ = outcome.judged
-        elif hasattr(self, "eval_score_"):
-            del self.eval_score_
+            self.best_score_ = outcome.judged
+        elif hasattr(self, "best_score_"):
+            del self.best_score_
 
     def _penalised(self) -> type[Objective]:
         """The objective of the penalty."""
-        return penalised(getattr(self, "penalty", "l2"), method_named(self.method))
+        return penalised(getattr(self, "penalty", "l2"), get_method(self.method))
 
     def _master(self) -> Solver | str:
-        if isinstance(self.master, str) and self.master == "auto":
+        if isinstance(self.master_solver, str) and self.master_solver == "auto":
             return "auto"
-        solver = named(self.master) if isinstance(self.master, str) else self.master
+        solver = get_solver(self.master_solver) if isinstance(self.master_solver, str) else self.master_solver
         if not isinstance(solver, Solver):
-            raise OptionError(f"master = {self.master!r} is no solver; give a name or a solver of formulations.solvers")
+            raise OptionError(
+                f"master = {self.master_solver!r} is no solver; give a name or a solver of formulations.solvers"
+            )
         form = self._penalised().form
         if not suits(solver, form):
-            known = ", ".join(accepting(form))
+            known = ", ".join(compatible_solvers(form))
             raise OptionError(f"master {solver.spec!r} cannot solve the master program; use 'auto' or one of {known}")
         return solver
 
@@ -258,7 +260,7 @@ class OptimizedRanker(RegularizationPathMixin, CheckpointMixin, FeatureSelection
     def _w0(self, queries: Arrangement) -> Floats:
         start, shape = self._start(), self._shape(queries)
         if isinstance(start, str):
-            return np.asarray(start_named(start, self._starts)(self, queries)).ravel()
+            return np.asarray(get_start(start, self._starts)(self, queries)).ravel()
         w0 = as_numbers("w0", start)
         if w0.shape != shape or not np.isfinite(w0).all():
             size = " × ".join(map(str, shape))
@@ -271,7 +273,7 @@ class OptimizedRanker(RegularizationPathMixin, CheckpointMixin, FeatureSelection
 
     def _gains(self, queries: Arrangement) -> Floats:
         measure = parse(self.measure)
-        if not isinstance(measure, Positional):
+        if not isinstance(measure, PositionalMeasure):
             raise OptionError(
                 f"w0 = 'regression' needs gains, and {measure} has none; use 'ridge', 'ranksvm', 'zeros' or an array"
             )

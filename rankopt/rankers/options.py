@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.errors import InvalidProblem
+from formulations.errors import InvalidProblemError
 from formulations.typing import Sparse, SupportsArray
 from rankopt.data.queries import Queries
 from rankopt.data.typing import Frame, Ids, Pairs, Rows, Sizes, Values
@@ -30,7 +30,7 @@ from rankopt.ratings.table import Ratings
 if TYPE_CHECKING:
     from formulations.solvers.solver import Solver
     from rankopt.losses.margin import Bound
-    from rankopt.losses.oracle import Map
+    from rankopt.losses.oracle import JointFeatureMap
     from rankopt.losses.position_weights import Decay
     from rankopt.measures.measure import Measure
     from rankopt.optimize.method import Method
@@ -115,7 +115,7 @@ StrengthName = Literal["scale", "auto"]
 
 AnyMeasure: TypeAlias = "str | Measure"
 AnyBound: TypeAlias = "BoundName | Bound"
-AnyMap: TypeAlias = "MapName | Map"
+AnyMap: TypeAlias = "MapName | JointFeatureMap"
 AnyMethod: TypeAlias = "MethodName | Method"
 AnyEngine: TypeAlias = "EngineName | Engine"
 AnySolver: TypeAlias = "str | Solver"
@@ -150,7 +150,7 @@ def in_range(queries: Queries) -> Iterator[None]:
     """Turn the error of a problem whose numbers are too large into one of the feature that makes them so."""
     try:
         yield
-    except (InvalidProblem, OverflowError) as error:
+    except (InvalidProblemError, OverflowError) as error:
         largest = largest_magnitudes(queries.features)
         worst = int(largest.argmax())
         if not largest[worst] > FAR:

@@ -38,7 +38,7 @@ class PairwiseRanker(LossRanker):
         *,
         w0: Start = "zeros",
         method: AnyMethod = "bundle",
-        master: AnySolver = "auto",
+        master_solver: AnySolver = "auto",
         lam: Strength = 1e-2,
         C: float | None = None,
         tol: float = 1e-3,
@@ -56,7 +56,8 @@ class PairwiseRanker(LossRanker):
         penalty: PenaltyName = "l2",
     ) -> None:
         super().__init__(
-            "pairwise", measure, w0=w0, method=method, master=master, lam=lam, C=C, tol=tol, max_iter=max_iter,
+            "pairwise", measure, w0=w0, method=method, master_solver=master_solver, lam=lam, C=C, tol=tol,
+            max_iter=max_iter,
             time_limit=time_limit, engine=engine, n_jobs=n_jobs, random_state=random_state, warm_start=warm_start,
             callbacks=callbacks, checkpoint=checkpoint, verbose=verbose, constraints=constraints,
             normalize=normalize,

@@ -11,7 +11,7 @@
 All take the convex bound and start from w = 0, as the papers do.
 
 >>> svm("map")
-LargeMarginRanker(bound='convex', map='pairwise', measure='AP')
+LargeMarginRanker(bound='convex', feature_map='pairwise', measure='AP')
 """
 # mypy: allow-subclassing-any
 
@@ -28,7 +28,7 @@ PAPERS: dict[str, dict[str, str]] = {
     "mrr": {"measure": "RR", "map": "first-relevant"},
     "ndcg": {"measure": "nDCG@10", "map": "pairwise"},
     "ndcg-nc": {"measure": "nDCG(gain='binary')", "map": "pairwise"},
-    "dorm": {"measure": "nDCG@10", "decay": "power(0.5)@30"},
+    "dorm": {"measure": "nDCG@10", "position_weights": "power(0.5)@30"},
     "combo": {"measure": "AP + nDCG@10 + RR", "map": "pairwise"},
 }
 """What the names mean, beside the convex bound."""

@@ -25,13 +25,13 @@ from sklearn.base import clone
 from formulations.compiled import is_small
 from formulations.display import CompactReprMixin
 from formulations.solvers.active_set import ActiveSet
-from formulations.solvers.exact import Exact
+from formulations.solvers.exact import ExactArgmax
 from rankopt.data.canonical_order import canonical
 from rankopt.data.typing import Attributes, Ids, Sizes, Values
 from rankopt.engines import ended
 from rankopt.errors import OptionError
 from rankopt.measures.notation import parse
-from rankopt.optimize import method_named
+from rankopt.optimize import get_method
 from rankopt.optimize.certificate import Stop
 from rankopt.optimize.method import Clock
 from rankopt.optimize.objective import SparseObjective, largest
@@ -68,10 +68,10 @@ class Path(CompactReprMixin):
 
     @property
     def best(self) -> Any:
-        """The model with the best `eval_score_`, of equals the first."""
-        if not all(hasattr(model, "eval_score_") for model in self.models):
+        """The model with the best `best_score_`, of equals the first."""
+        if not all(hasattr(model, "best_score_") for model in self.models):
             raise OptionError("a path has no best model because nothing judged it; give path an eval_set")
-        return max(self.models, key=lambda model: model.eval_score_)
+        return max(self.models, key=lambda model: model.best_score_)
 
 
 class RegularizationPathMixin:
@@ -92,7 +92,7 @@ class RegularizationPathMixin:
         y: Values | None = None,
         *,
         lams: Iterable[float] | int | None = None,
-        decays: Iterable[AnyDecay] | None = None,
+        position_weights: Iterable[AnyDecay] | None = None,
         bounds: Iterable[AnyBound] | None = None,
         qid: Ids | None = None,
         group: Sizes | None = None,
@@ -107,7 +107,7 @@ class RegularizationPathMixin:
         each: Callable[[Any], None] | None = None,
     ) -> Path:
         """A fitted copy of this ranker for each λ of `lams`, the largest first, each with its own certificate; and so
-        for each of `decays` and `bounds`, where they are given (else this ranker's own alone).
+        for each of `position_weights` and `bounds`, where they are given (else this ranker's own alone).
 
         The data are read once, and each λ begins where the one before ended, with all planes found so far: ten take
         as many passes as one to three of the dearest fits (benchmarks/loops.md). Where those planes prove enough, a λ
@@ -121,7 +121,7 @@ class RegularizationPathMixin:
         begins at w0 again, for a path that was at 0 would stay there.
         The ranker itself stays as it is.
         """
-        choices = _choices(self, decays, bounds)
+        choices = _choices(self, position_weights, bounds)
         wanted: Sequence[float] | None = None if lams is None or _is_count(lams) else _wanted(lams)
         if getattr(self, "checkpoint", None) is not None:
             raise OptionError("a path keeps no checkpoint; fit each λ by itself, or set checkpoint=None")
@@ -155,7 +155,7 @@ class RegularizationPathMixin:
     ) -> Iterator[Any]:
         """A model for each λ."""
         judge = None if evaluation is None else ranker._judge(evaluation)
-        method = method_named(self.method, getattr(self, "random_state", None))
+        method = get_method(self.method, getattr(self, "random_state", None))
         engine = objective.risk.engine
         with ended(engine, engine is not self.engine), shown(self.verbose) as progress:
             objective.prepare()
@@ -178,9 +178,9 @@ def _at(ranker: Any, lam: float, choice: dict[str, Any] | None = None) -> Any:
     return copy(ranker).set_params(lam=lam, C=None, **(choice or {}))
 
 
-def _choices(ranker: Any, decays: Iterable[Any] | None, bounds: Iterable[Any] | None) -> list[dict[str, Any]]:
+def _choices(ranker: Any, position_weights: Iterable[Any] | None, bounds: Iterable[Any] | None) -> list[dict[str, Any]]:
     """The parameters of each combination, decay by decay."""
-    asked = {"decay": decays, "bound": bounds}
+    asked = {"position_weights": position_weights, "bound": bounds}
     for name, values in asked.items():
         if values is not None and name not in ranker.get_params(deep=False):
             raise OptionError(
@@ -271,7 +271,7 @@ def judged(ranker: Any, queries: Queries, weights: Floats) -> tuple[Floats, tupl
     folds = dealt(queries, weights, counted, min(FOLDS, int(counted.sum())))
     factors: tuple[float, ...] = FACTORS
     values = np.full((1 + max(len(FACTORS), len(FROM_ZERO)), len(queries)), np.nan)
-    method = method_named(ranker.method, getattr(ranker, "random_state", None))
+    method = get_method(ranker.method, getattr(ranker, "random_state", None))
     for fold in range(folds.max() + 1):
         rest, left = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
         engine = "serial" if ranker.engine == "serial" else "threads"  # the data are here
@@ -306,8 +306,8 @@ def as_of(ranker: Any, queries: Queries) -> dict[str, Any]:
     if is_small(queries.offsets):
         return {}
     plain = getattr(ranker, "argmax", None) == "exact" and getattr(ranker, "constraints", None) is None
-    master = {"master": ActiveSet(compiled=True)} if ranker.master == "auto" else {}
-    return {"argmax": Exact(compiled=True), **master} if plain else master
+    master = {"master": ActiveSet(compiled=True)} if ranker.master_solver == "auto" else {}
+    return {"argmax": ExactArgmax(compiled=True), **master} if plain else master
 
 
 def dealt(queries: Queries, weights: Floats, counted: NDArray[np.bool_], folds: int) -> NDArray[np.int64]:

@@ -19,9 +19,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from rankopt.ascent.ascent import Round
 from rankopt.collaborative.alternation import AlternationStep
-from rankopt.errors import BelowStart, OptimumAtStart
+from rankopt.errors import NoProgressWarning, WorseThanInitWarning
 from rankopt.losses.bounds import Nonconvex
-from rankopt.losses.oracle_positional import PositionalArgmax
+from rankopt.losses.oracle_positional import PositionalOracle
 from rankopt.losses.regret import RegretBound
 from rankopt.optimize.annealing import AnnealingStep
 from rankopt.optimize.certificate import Stop
@@ -59,7 +59,11 @@ def cures_at_start(bound: Any, parts: Sequence[RegretBound]) -> str:
 
 def _goes_on(part: RegretBound) -> bool:
     k = part.measure.cutoff
-    return k is not None and part.map is PositionalArgmax and bool(part.decay.weights(k + 1, part.measure)[k] > 0)
+    return (
+        k is not None
+        and part.feature_map is PositionalOracle
+        and bool(part.position_weights.weights(k + 1, part.measure)[k] > 0)
+    )
 
 
 def tell(outcome: Training, cures_at_start: str, stacklevel: int = 5) -> None:
@@ -69,7 +73,7 @@ def tell(outcome: Training, cures_at_start: str, stacklevel: int = 5) -> None:
     if proved.at_start and proved.stop is Stop.GAP and outcome.judged is None and proved.primal > NOTHING:
         warnings.warn(
             f"the optimum is at w0, so the ranker orders as w0 does: {cures_at_start}",
-            OptimumAtStart,
+            NoProgressWarning,
             stacklevel=stacklevel,
         )
     if proved.stop in CURES and proved.gap > NOTHING:
@@ -94,7 +98,7 @@ def tell_below(values: Callable[[Floats], Floats], w: Floats, start: Floats) -> 
             f"the measure on the training queries is {after[~np.isnan(after)].mean():.4f}, below the "
             f"{before[~np.isnan(before)].mean():.4f} of the start w0: raise lam, which keeps the result nearer to w0, "
             "or choose another bound or decay; an eval_set may choose w0 itself",
-            BelowStart,
+            WorseThanInitWarning,
             stacklevel=5,
         )
 

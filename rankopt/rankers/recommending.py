@@ -26,26 +26,26 @@ from rankopt.ratings.table import Ratings
 class RecommendationMixin:
     """`predict`, `recommend`, `fold_in` and `similar` of a ranker of two factors.
 
-    Fitted besides: `seen_bounds_` (n_users + 1,) and `seen_items_` (ratings,), the places in `items_` of what each user
-    rated; `item_attributes_`, name -> one value an item.
+    Fitted besides: `seen_indptr_` (n_users + 1,) and `seen_indices_` (ratings,), the places in `item_ids_` of what each
+    user rated; `item_attributes_`, name -> one value an item.
     """
 
     get_params: Any
-    users_: NDArray[Any]
-    items_: NDArray[Any]
-    item_counts_: NDArray[np.int64]
-    unknown_: float
+    user_ids_: NDArray[Any]
+    item_ids_: NDArray[Any]
+    item_popularity_: NDArray[np.int64]
+    cold_start_bias_: float
     lam_: float
     lam_max_: float
     engine: Any
     n_jobs: int | None
-    seen_bounds_: NDArray[np.int64]
-    seen_items_: NDArray[np.int32]
+    seen_indptr_: NDArray[np.int64]
+    seen_indices_: NDArray[np.int32]
     item_attributes_: dict[str, Any]
 
     @property
     def model_(self) -> Factors:
-        """The factors and offsets as one record, in the order of `users_` and `items_`."""
+        """The factors and offsets as one record, in the order of `user_ids_` and `item_ids_`."""
         own: Any = self
         return Factors(own.user_factors_, own.item_factors_, own.item_offsets_, own.user_offsets_)
 
@@ -113,22 +113,22 @@ class RecommendationMixin:
         settings = CofiSettings.from_params(self.get_params(deep=False))
         settings.loss.check_weights(sample_weight is not None)
         table, weights = _on_known_items(known.seen, ratings, weights)
-        penalties = settings.penalties(np.diff(self.seen_bounds_))
+        penalties = settings.penalties(np.diff(self.seen_indptr_))
         with workers_of(self.engine, self.n_jobs):
             proved = fold_in(settings.loss, penalties, lam, self.model_, table, weights, settings.tol)
         factors = replace(self.model_, users=proved.users, user_offsets=proved.user_offsets)
         given = ratings if table.n_ratings < ratings.n_ratings else None
-        return KnownModel(table, factors, self.item_counts_, float(self.unknown_), proved, given)
+        return KnownModel(table, factors, self.item_popularity_, float(self.cold_start_bias_), proved, given)
 
     def _known(self) -> KnownModel:
         check_is_fitted(self)
         seen = vars(self).get("_seen")
-        if seen is None or seen.users is not self.users_ or seen.columns is not self.seen_items_:
-            values = np.zeros(len(self.seen_items_))
+        if seen is None or seen.users is not self.user_ids_ or seen.columns is not self.seen_indices_:
+            values = np.zeros(len(self.seen_indices_))
             attributes = {name: _array(column) for name, column in self.item_attributes_.items()}
-            seen = Ratings(self.users_, self.items_, self.seen_bounds_, self.seen_items_, values, attributes)
+            seen = Ratings(self.user_ids_, self.item_ids_, self.seen_indptr_, self.seen_indices_, values, attributes)
             self._seen = seen
-        return KnownModel(seen, self.model_, self.item_counts_, float(self.unknown_))
+        return KnownModel(seen, self.model_, self.item_popularity_, float(self.cold_start_bias_))
 
 
 def _on_known_items(known: Ratings, ratings: Ratings, weights: Any) -> tuple[Ratings, Any]:
@@ -140,7 +140,7 @@ def _on_known_items(known: Ratings, ratings: Ratings, weights: Any) -> tuple[Rat
     users, items = ratings.user_of()[kept], place[kept].astype(np.int32)
     if weights is not None:
         weights = weights[kept][np.lexsort((items, users))]
-    table = Ratings.of_places(ratings.users, users, known.items, items, ratings.values[kept])
+    table = Ratings.from_indices(ratings.users, users, known.items, items, ratings.values[kept])
     return table.with_attributes(known.attributes), weights
 
 

@@ -11,7 +11,7 @@ from rankopt.data.queries import Queries
 from rankopt.errors import DataError, OptionError
 from rankopt.evaluation.evaluation import evaluate
 from rankopt.measures.notation import parse
-from rankopt.measures.positional import Positional
+from rankopt.measures.positional import PositionalMeasure
 from rankopt.optimize.least_squares import column_units, in_units, least_squares
 from rankopt.optimize.ridge import Choice, ridges_of
 from rankopt.rankers.linear import LinearRanker
@@ -47,13 +47,13 @@ class RegressionRanker(LinearRanker):
     normalize: None, or how features are normalised within their query: "zscore", "minmax", "sum", "rank".
 
     Fitted besides what all rankers have: `alpha_` (d,), the ridge of each feature; with an eval_set that chose it
-    `eval_score_`.
+    `best_score_`.
     """
 
-    _saved: ClassVar[tuple[str, ...]] = (*LinearRanker._saved, "alpha_", "eval_score_")
+    _saved: ClassVar[tuple[str, ...]] = (*LinearRanker._saved, "alpha_", "best_score_")
 
     alpha_: Floats
-    eval_score_: float
+    best_score_: float
 
     def __init__(
         self,
@@ -78,8 +78,8 @@ class RegressionRanker(LinearRanker):
             raise OptionError(f"alpha = {self.alpha!r} is not a ridge; it must be finite and >= 0, or 'auto'.")
         if self.intercept not in INTERCEPTS:
             raise OptionError(f"intercept = {self.intercept!r} is unknown; it is one of {', '.join(INTERCEPTS)}.")
-        if hasattr(self, "eval_score_"):
-            del self.eval_score_
+        if hasattr(self, "best_score_"):
+            del self.best_score_
         parse(self.measure)  # a slip in what it is judged by is an error before training
         arranged = canonical(queries, weights)
         targets, rows = self._targets(arranged), row_weights(arranged)
@@ -99,7 +99,7 @@ class RegressionRanker(LinearRanker):
         with np.errstate(over="ignore"):
             self.alpha_ = np.minimum(alpha / units / units, np.finfo(np.float64).max)
         if judge is not None:
-            self.eval_score_ = judge(self.coef_)
+            self.best_score_ = judge(self.coef_)
 
     def _judge(self, evaluation: Queries) -> Callable[[Floats], float]:
         return lambda w: evaluate(evaluation, linear_scores(evaluation.features, w), self.measure).mean()
@@ -111,7 +111,7 @@ class RegressionRanker(LinearRanker):
         if self.target == "grade":
             return relevance
         measure = parse(self.measure)
-        if not isinstance(measure, Positional):
+        if not isinstance(measure, PositionalMeasure):
             raise OptionError(f"{measure} has no gains to regress on because it is not positional; use target='grade'.")
         return np.asarray(measure.gain(relevance, queries.offsets))
 

@@ -13,19 +13,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.display import CompactReprMixin
-from formulations.solvers import named
+from formulations.solvers import get_solver
 from rankopt.constraints.admissible import Admissible
 from rankopt.data.canonical_order import Arrangement
 from rankopt.data.queries import Queries
 from rankopt.errors import OptionError
 from rankopt.losses.criterion import Criterion
-from rankopt.losses.oracle import Argmax
+from rankopt.losses.oracle import MaxOracle
 from rankopt.losses.oracle_constrained import AdmissibleArgmax
 from rankopt.losses.oracle_positional import with_distinct_grades
-from rankopt.losses.position_weights import Decay, parse_decay
+from rankopt.losses.position_weights import Decay, parse_position_weights
 from rankopt.losses.regret import RegretBound
 from rankopt.measures.notation import parse
-from rankopt.measures.positional import Positional
+from rankopt.measures.positional import PositionalMeasure
 from rankopt.rankers.deployment import Deployment
 
 Floats = NDArray[np.float64]
@@ -41,12 +41,12 @@ class RegretReport(CompactReprMixin):
 
     queries: Arrangement
     scores: Floats
-    argmax: Argmax
+    argmax: MaxOracle
     regret: Floats
     expected: Floats
     measure: str
-    decay: str
-    map: str = "positional"
+    position_weights: str
+    feature_map: str = "positional"
 
 
 def as_arranged(queries: Queries) -> Arrangement:
@@ -62,10 +62,10 @@ def as_arranged(queries: Queries) -> Arrangement:
     )
 
 
-def _positional(measure: Any) -> Positional:
+def _positional(measure: Any) -> PositionalMeasure:
     """The measure, if its regret can be bounded in a set; OptionError with the cure for others."""
     found = parse(measure)
-    if not isinstance(found, Positional):
+    if not isinstance(found, PositionalMeasure):
         raise OptionError(
             f"the regret of {found} has no such bounds under constraints because it is no inner product of position "
             "weights and gains; pass measure='nDCG@10' or another positional measure"
@@ -76,22 +76,25 @@ def _positional(measure: Any) -> Positional:
 def judged_rankings(queries: Arrangement, scores: Floats, regret: RegretBound) -> RegretReport:
     """Rankings by score, scores (N,) a document of `queries`; of a measure that is no mix."""
     chosen = with_distinct_grades(queries, regret.measure)
-    argmax, own = regret.argmax(chosen, named("exact")), scores[chosen.rows]
-    criterion = Criterion.of(regret.measure, chosen.graded, chosen.offsets)
+    argmax, own = regret.argmax(chosen, get_solver("exact")), scores[chosen.rows]
+    criterion = Criterion.from_measure(regret.measure, chosen.graded, chosen.offsets)
     lost = [np.maximum(argmax.best - value, 0.0) for value in criterion.worst_and_mean(own)]
-    return RegretReport(chosen, own, argmax, lost[0], lost[1], str(regret.measure), str(regret.decay), regret.map_name)
+    return RegretReport(
+        chosen, own, argmax, lost[0], lost[1], str(regret.measure), str(regret.position_weights), regret.map_name
+    )
 
 
 def judged_in_a_set(
-    queries: Arrangement, scores: Floats, measure: Any, decay: Any, admissible: Admissible, shown: Deployment,
+    queries: Arrangement, scores: Floats, measure: Any, position_weights: Any, admissible: Admissible,
+    shown: Deployment,
     start: Floats,
 ) -> RegretReport:  # fmt: skip
     """Rankings of a set as they are `shown`. start: (N,) the scores by which ties of the convex reference fall.
 
     Raises OptionError where the ranking shown is not one that the decay likes most: no bound speaks of it.
     """
-    asked, weights = _positional(measure), parse_decay(decay)
-    chosen, argmax = AdmissibleArgmax.of(
+    asked, weights = _positional(measure), parse_position_weights(position_weights)
+    chosen, argmax = AdmissibleArgmax.from_queries(
         queries, asked, weights, admissible.for_queries, lambda some: start[some.rows], shown.solver
     )
     place = {query: number for number, query in enumerate(queries.query_ids)}
@@ -104,15 +107,17 @@ def judged_in_a_set(
     return RegretReport(chosen, own, argmax, lost, lost, str(asked), str(weights))
 
 
-def _check_liked(argmax: AdmissibleArgmax, rows: Ints, scores: Floats, decay: Decay) -> None:
+def _check_liked(argmax: AdmissibleArgmax, rows: Ints, scores: Floats, position_weights: Decay) -> None:
     """Raise OptionError unless these rankings maximise c[π]ᵀs over the sets."""
     ones = np.ones(len(argmax))
     best = argmax.argmax(0.0 * ones, ones, scores).value
-    reached = np.add.reduceat(argmax.decay * scores[rows], argmax.places[:-1])
+    reached = np.add.reduceat(argmax.position_weights * scores[rows], argmax.places[:-1])
     if argmax.soft:
         reached = reached - argmax.charged(rows)
     if (best - reached > ROUNDING * np.maximum(np.abs(best), np.abs(scores).max())).any():
         raise OptionError(
-            f"no bound speaks of the rankings that are shown because decay {decay} does not fall over all their "
-            "positions, so that they are chosen by 1 / log2(i + 1); pass decay='log', or train with a decay that falls"
+            f"no bound speaks of the rankings that are shown because decay {position_weights} does not fall "
+            f"over all their "
+            "positions, so that they are chosen by 1 / log2(i + 1); pass position_weights='log', or train with "
+            "a decay that falls"
         )

@@ -12,7 +12,7 @@ were at hand to measure it: from 1 to 10 little changes.
 
 A feature map whose slopes are f times as large has the same orders at weights 1/f times as large, under f² times the λ:
 
-    λ = 3 U/m Σ_q v_q f_q²         f = 1 for positions and pairs, n₋ for the first relevant document (`MAPS`)
+    λ = 3 U/m Σ_q v_q f_q²         f = 1 for positions and pairs, n₋ for the first relevant document (`FEATURE_MAPS`)
 
 and a loss times C has its optimum under C times the λ.
 """
@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from formulations.errors import InvalidProblem
+from formulations.errors import InvalidProblemError
 from rankopt.errors import DataError
 from rankopt.optimize import least_squares as within
 from rankopt.optimize.least_squares import largest_magnitudes
@@ -43,12 +43,12 @@ FAINT = 1e-280
 def natural_lam(queries: Arrangement, count: int) -> float:
     """λ = 3 U / m of so many queries with something to order; features that vary nowhere leave 3 / m.
 
-    Raises InvalidProblem where squares of the features are too large for double precision, and DataError where they are
-    too small.
+    Raises InvalidProblemError where squares of the features are too large for double precision, and DataError where
+    they are too small.
     """
     unit = spread(queries)
     if not np.isfinite(unit):
-        raise InvalidProblem("the squares of the features leave double precision")
+        raise InvalidProblemError("the squares of the features leave double precision")
     if unit < FAINT and 0.0 < largest_magnitudes(queries.features).max(initial=0.0) < np.sqrt(FAINT):
         raise DataError(
             "lam='scale' cannot be found because squares of the features are next to nothing in double precision; "

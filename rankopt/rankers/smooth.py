@@ -14,8 +14,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from formulations.compiled import is_small
 from rankopt.data.canonical_order import canonical
-from rankopt.engines import ended, engine_named
-from rankopt.errors import DataError, Interrupted, ModelError, OptimumAtStart, OptionError
+from rankopt.engines import ended, get_engine
+from rankopt.errors import DataError, ModelError, NoProgressWarning, OptionError, TrainingInterrupted
 from rankopt.losses.oracle_positional import orderable
 from rankopt.losses.smooth import SmoothedRegret, positional
 from rankopt.optimize.annealing import (
@@ -47,7 +47,7 @@ from rankopt.rankers.options import (
 )
 from rankopt.rankers.progress import shown, tell_below
 from rankopt.rankers.scale import spread
-from rankopt.rankers.starts import start_named
+from rankopt.rankers.starts import get_start
 from rankopt.risk.shard import shards
 
 if TYPE_CHECKING:
@@ -77,13 +77,13 @@ class SmoothRanker(CheckpointMixin, EvaluationMixin, LinearRanker):
 
     Args:
         measure: a positional measure of `rankopt.measures`, or its notation: nDCG@k, DCG@k, P@k, AUC, ERU, ...
-        sigmas: σ of the stages, in deviations of the scores (inside queries) at w₀; falling, as a rule.
+        bandwidths: σ of the stages, in deviations of the scores (inside queries) at w₀; falling, as a rule.
         lam: λ >= 0, or "scale", U / m with U the mean square distance of the features from the mean of their query:
             the same problem if all features are multiplied by one factor. `lam_` is λ.
         w0: what the regulariser pulls to and the descent starts from: "ridge" (`RegressionRanker()`), "ranksvm"
             (`PairwiseRanker()`), "regression" (least squares on the gains), or an array (d,); it is multiplied by the
             factor that gives its scores the deviation 1. Where all documents of every query have one score, the
-            gradient is 0 and nothing is learned, as `rankopt.errors.OptimumAtStart` says.
+            gradient is 0 and nothing is learned, as `rankopt.errors.NoProgressWarning` says.
         method: "L-BFGS" or "CG", as SciPy has them. Each feature is given to it in units of its deviation.
         tol: the length of the gradient at which a stage ends, in units of the measure a deviation.
         max_iter: steps of each stage, after which the next one begins.
@@ -96,12 +96,12 @@ class SmoothRanker(CheckpointMixin, EvaluationMixin, LinearRanker):
         engine, n_jobs, normalize: as in `LargeMarginRanker`.
 
     Fitted: `coef_`, `certificate_`, `history_` (`history_.plot()` draws J_σ), `n_iter_`, `w0_`, `lam_`. With eval_set,
-    `coef_` is the best on it of w₀ and every step (`eval_score_`), and the certificate speaks of that one. An
+    `coef_` is the best on it of w₀ and every step (`best_score_`), and the certificate speaks of that one. An
     interruption keeps the last step, or the best one so far on eval_set.
     """
 
     _saved: ClassVar[tuple[str, ...]] = (
-        *LinearRanker._saved, "certificate_", "history_", "n_iter_", "w0_", "lam_", "eval_score_",
+        *LinearRanker._saved, "certificate_", "history_", "n_iter_", "w0_", "lam_", "best_score_",
     )  # fmt: skip
     _of_the_run: ClassVar[tuple[str, ...]] = ("callbacks", "checkpoint", "engine", "n_jobs", "verbose")
 
@@ -112,7 +112,7 @@ class SmoothRanker(CheckpointMixin, EvaluationMixin, LinearRanker):
         self,
         measure: AnyMeasure = "nDCG@10",
         *,
-        sigmas: Sequence[float] = SIGMAS,
+        bandwidths: Sequence[float] = SIGMAS,
         lam: float | StrengthName = "scale",
         w0: SmoothStart = "ridge",
         method: Literal["L-BFGS", "CG"] = "L-BFGS",
@@ -128,7 +128,7 @@ class SmoothRanker(CheckpointMixin, EvaluationMixin, LinearRanker):
         normalize: Normalize = None,
     ) -> None:
         self.measure = measure
-        self.sigmas = sigmas
+        self.bandwidths = bandwidths
         self.lam = lam
         self.w0 = w0
         self.method = method
@@ -163,7 +163,7 @@ class SmoothRanker(CheckpointMixin, EvaluationMixin, LinearRanker):
             scaled = w0 / apart if apart > 0 else w0
         if not np.isfinite(scaled).all():
             raise OptionError("w0 gives scores that are next to equal, so that it has no scale; give another start")
-        engine = engine_named(self.engine, None if self.n_jobs == -1 else self.n_jobs)
+        engine = get_engine(self.engine, None if self.n_jobs == -1 else self.n_jobs)
         return SmoothObjective(parts, engine, lam, scaled, deviations(arranged))
 
     def _fit(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> None:
@@ -174,13 +174,13 @@ class SmoothRanker(CheckpointMixin, EvaluationMixin, LinearRanker):
         self.coef_, self.certificate_, self.history_ = outcome.w, outcome.certificate, outcome.history
         self.n_iter_, self.w0_, self.lam_ = len(outcome.history), objective.w0, objective.lam
         if outcome.judged is not None:
-            self.eval_score_ = outcome.judged
-        elif hasattr(self, "eval_score_"):
-            del self.eval_score_
+            self.best_score_ = outcome.judged
+        elif hasattr(self, "best_score_"):
+            del self.best_score_
         self._tell(outcome)
         tell_below(self._values(queries), outcome.w, objective.w0)
         if outcome.certificate.stop is Stop.INTERRUPTED:
-            raise Interrupted("training was interrupted; the ranker holds the best weights so far")
+            raise TrainingInterrupted("training was interrupted; the ranker holds the best weights so far")
 
     def _trained(
         self, queries: Queries, weights: Floats, evaluation: Queries | None
@@ -198,10 +198,12 @@ class SmoothRanker(CheckpointMixin, EvaluationMixin, LinearRanker):
                 of_run = self._of_run(queries, weights, objective.w0, judge is not None)
                 begun = kept.found(
                     of_run,
-                    lambda run: Reached.read(run, objective.w0.size, settings.sigmas, settings.max_iter),
+                    lambda run: Reached.read(run, objective.w0.size, settings.bandwidths, settings.max_iter),
                     self._defaults(),
                 )
-            objective.at(objective.w0, settings.sigmas[0])  # compiled code, workers with their data: limits begin now
+            objective.at(
+                objective.w0, settings.bandwidths[0]
+            )  # compiled code, workers with their data: limits begin now
             keep = None if kept is None else lambda now, over: kept.write(lambda: now.plain, over)
             callbacks: Callbacks = (*self.callbacks, *progress)
             return anneal(objective, settings, callbacks, judge, begun, keep), objective
@@ -209,9 +211,9 @@ class SmoothRanker(CheckpointMixin, EvaluationMixin, LinearRanker):
     def _settings(self) -> Annealing:
         """The options of the descent; OptionError for what cannot work."""
         check_options(C=None, **self.get_params(deep=False))
-        sigmas = as_numbers("sigmas", self.sigmas)
+        sigmas = as_numbers("bandwidths", self.bandwidths)
         if sigmas.ndim != 1 or not sigmas.size or not ((sigmas > 0) & (sigmas < np.inf)).all():
-            raise OptionError(f"sigmas = {self.sigmas!r:.80} are no widths; give one number above 0, or several")
+            raise OptionError(f"sigmas = {self.bandwidths!r:.80} are no widths; give one number above 0, or several")
         if self.method not in DESCENTS:
             raise OptionError(f"method = {self.method!r} is unknown; it is one of {', '.join(map(repr, DESCENTS))}")
         if self.lam != "scale" if isinstance(self.lam, str) else not 0 <= number(self.lam) < np.inf:
@@ -225,7 +227,7 @@ class SmoothRanker(CheckpointMixin, EvaluationMixin, LinearRanker):
 
     def _w0(self, queries: Arrangement) -> Floats:
         if isinstance(self.w0, str):
-            return np.asarray(start_named(self.w0, SMOOTH_STARTS)(self, queries))
+            return np.asarray(get_start(self.w0, SMOOTH_STARTS)(self, queries))
         w0 = as_numbers("w0", self.w0)
         if w0.shape != (queries.n_features,) or not np.isfinite(w0).all():
             raise OptionError(f"w0 has shape {w0.shape}; it needs {queries.n_features} finite numbers, one a feature")
@@ -239,7 +241,7 @@ class SmoothRanker(CheckpointMixin, EvaluationMixin, LinearRanker):
         found = outcome.certificate
         if not len(outcome.history):
             told = "nothing was learned because the gradient is 0 at w0, so the ranker orders as w0: give another"
-            warnings.warn(told, OptimumAtStart, stacklevel=4)
+            warnings.warn(told, NoProgressWarning, stacklevel=4)
         if found.stop is Stop.TIME:
             told = f"training stopped before every sigma was gone through ({found}); raise time_limit, or give fewer"
             warnings.warn(told, ConvergenceWarning, stacklevel=4)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from formulations.compiled import is_small
 from formulations.registry import load
-from rankopt.engines import ended, engine_named
+from rankopt.engines import ended, get_engine
 from rankopt.errors import OptionError
 from rankopt.losses.pairwise import PairwiseHinge
 from rankopt.optimize.bundle import Bundle
@@ -81,7 +81,7 @@ def workers(ranker: Any) -> tuple[str, int | None]:
 def by_pairs(ranker: Any, queries: Arrangement, lam: float | None) -> Floats:
     """RankSVM at this λ, None for the natural one. Limits of time begin afterwards: a start that they cut off would
     depend on the speed of the machine."""
-    engine = engine_named(*workers(ranker))
+    engine = get_engine(*workers(ranker))
     risk = Risk(shards_of_grades(queries, PairwiseHinge), engine)
     lam = natural_lam(queries, risk.weights.size) if lam is None else lam
     objective = Objective(risk, lam, np.zeros(queries.n_features), "auto", is_small(queries.offsets))
@@ -92,7 +92,7 @@ def by_pairs(ranker: Any, queries: Arrangement, lam: float | None) -> Floats:
     return outcome.w
 
 
-def start_named(name: str, known: Mapping[str, str]) -> Callable[[Any, Arrangement], Floats]:
+def get_start(name: str, known: Mapping[str, str]) -> Callable[[Any, Arrangement], Floats]:
     """The start of this name among those `known`: a function of the ranker and of its training queries to w₀. Raises
     OptionError for another one."""
     if name not in known:

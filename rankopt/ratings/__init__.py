@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from formulations.registry import member
 
 if TYPE_CHECKING:  # the table is text: this tells a type checker what the names are
-    from rankopt.ratings.baselines import ItemMean as ItemMean
-    from rankopt.ratings.baselines import Popularity as Popularity
+    from rankopt.ratings.baselines import ItemMeanBaseline as ItemMeanBaseline
+    from rankopt.ratings.baselines import PopularityBaseline as PopularityBaseline
     from rankopt.ratings.evaluation import RatingsEvaluation as RatingsEvaluation
     from rankopt.ratings.evaluation import evaluate_ratings as evaluate_ratings
     from rankopt.ratings.films import load_ratings_sample as load_ratings_sample
@@ -21,8 +21,8 @@ if TYPE_CHECKING:  # the table is text: this tells a type checker what the names
     from rankopt.ratings.table import Ratings as Ratings
 
 PARTS = {
-    "ItemMean": "rankopt.ratings.baselines:ItemMean",
-    "Popularity": "rankopt.ratings.baselines:Popularity",
+    "ItemMeanBaseline": "rankopt.ratings.baselines:ItemMeanBaseline",
+    "PopularityBaseline": "rankopt.ratings.baselines:PopularityBaseline",
     "Ratings": "rankopt.ratings.table:Ratings",
     "RatingsEvaluation": "rankopt.ratings.evaluation:RatingsEvaluation",
     "Split": "rankopt.ratings.splits:Split",

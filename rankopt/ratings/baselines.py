@@ -2,9 +2,9 @@
 
 >>> from rankopt.ratings import Ratings
 >>> ratings = Ratings.of(["ann", "bob", "ann"], ["Alien", "Alien", "Brazil"], [5, 4, 3])
->>> ItemMean(shrinkage=1).fit(ratings).scores.round(2)
+>>> ItemMeanBaseline(shrinkage=1).fit(ratings).scores.round(2)
 array([4.33, 3.5 ])
->>> Popularity().fit(ratings).predict(ratings)
+>>> PopularityBaseline().fit(ratings).predict(ratings)
 array([2., 1., 2.])
 """
 
@@ -39,7 +39,7 @@ class ItemScores(CompactReprMixin):
 
 
 @dataclass(frozen=True)
-class ItemMean:
+class ItemMeanBaseline:
     """b_j = m + c log(1 + n_j) + Σ_u (r_uj - m) / (n_j + κ): the mean of an item, shrunk towards the mean m of all.
 
     n_j is the number of its ratings, κ `shrinkage` >= 0, c `popularity`. An item without ratings has m.
@@ -62,7 +62,7 @@ class ItemMean:
 
 
 @dataclass(frozen=True)
-class Popularity:
+class PopularityBaseline:
     """The number of ratings of an item, whatever they say."""
 
     def fit(self, ratings: Ratings) -> ItemScores:

@@ -238,7 +238,7 @@ def _scored(split: Split, predict: Any, tested: NDArray[np.int64], candidates: s
 def _unseen(split: Split, users: NDArray[np.int64]) -> Ratings:
     """All pairs of these users and the items that they have not seen; the grade is the test rating, or 0."""
     test, seen = split.test, split.seen
-    grades = test.only_users(users).to_csr()[users].toarray()
+    grades = test.select_users(users).to_csr()[users].toarray()
     free = np.ones(grades.shape, dtype=bool)
     known = seen.to_csr()[users]
     free[np.repeat(np.arange(users.size), np.diff(known.indptr)), known.indices] = False

@@ -54,7 +54,7 @@ def films() -> Ratings:
         3.4 + quality[j] + level[u] + 0.35 * (tastes[u] * traits[j]).sum(axis=1) + 0.7 * random.standard_normal(u.size)
     )
     titles = {f + 1: f"Film {f + 1}" for f in range(FILMS)}
-    return Ratings.of(
+    return Ratings.from_arrays(
         u + 1, j + 1, np.clip(np.rint(liking), 1, 5), users=range(1, USERS + 1), items=range(1, FILMS + 1),
         attributes={"genre": {f + 1: of for f, of in enumerate(genres)}, "title": titles},
     )  # fmt: skip

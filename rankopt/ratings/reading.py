@@ -149,13 +149,13 @@ def ratings_of_columns(
         names = chosen_columns(list(table.column_names), *columns)
         user, item, rating = (column_of(table, name, file) for name in names)
         if not attributes:
-            return Ratings.of(user, item, rating)
+            return Ratings.from_arrays(user, item, rating)
         whole = item.dtype.kind in "iu"
         known = {
             name: {one if whole else str(one): value for one, value in of.items()} for name, of in attributes.items()
         }
         items = list(dict.fromkeys([*item.tolist(), *(one for of in known.values() for one in of)]))
-        return Ratings.of(user, item, rating, items=items).with_attributes(known)
+        return Ratings.from_arrays(user, item, rating, items=items).with_attributes(known)
     except DataError as error:
         told = str(error)
         raise DataError(told if file in told else f"{file}: {told}") from error
@@ -452,7 +452,7 @@ class _Reading:
             rank[order] = np.arange(len(order), dtype=np.int32)
             recode(codes[what], rank)
         values = np.frombuffer(self.values, dtype=np.float64)
-        table = Ratings.of_places(known["user"], codes["user"], known["item"], codes["item"], values, self._twice)
+        table = Ratings.from_indices(known["user"], codes["user"], known["item"], codes["item"], values, self._twice)
         return table.with_attributes(attributes) if attributes else table
 
     def _twice(self, user: Any, item: Any, first: int, second: int) -> DataError:

@@ -115,7 +115,7 @@ def given_split(train: Ratings | Any, test: Ratings | Any) -> Split:
     users = list(dict.fromkeys([*train.users.tolist(), *test.users.tolist()]))
     items = list(dict.fromkeys([*train.items.tolist(), *test.items.tolist()]))
     first, second = (
-        Ratings.of(one.users[one.user_of()], one.items[one.columns], one.values, users=users, items=items)
+        Ratings.from_arrays(one.users[one.user_of()], one.items[one.columns], one.values, users=users, items=items)
         for one in (train, test)
     )
     both = first.to_csr()

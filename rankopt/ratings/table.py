@@ -260,7 +260,7 @@ class Ratings(CompactReprMixin):
     attributes: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
     @classmethod
-    def of(
+    def from_arrays(
         cls,
         user: Ids,
         item: Ids,
@@ -283,7 +283,7 @@ class Ratings(CompactReprMixin):
         if not rows.size and users is None and items is None:
             raise DataError("there are no ratings; a table without any needs users= and items=.")
         given = attributes_of_items(attributes, known_items, items)
-        return cls.of_places(known_users, rows, known_items, columns, rating)._having(given)
+        return cls.from_indices(known_users, rows, known_items, columns, rating)._having(given)
 
     @classmethod
     def from_csr(
@@ -300,7 +300,7 @@ class Ratings(CompactReprMixin):
         known_users, rows, known_items, columns, values = triplets_of_csr(table, users, items)
         given = np.arange(known_items.size) if items is None else items
         found = attributes_of_items(attributes, known_items, given)
-        return cls.of_places(known_users, rows, known_items, columns, values)._having(found)
+        return cls.from_indices(known_users, rows, known_items, columns, values)._having(found)
 
     @classmethod
     def from_frame(
@@ -318,10 +318,10 @@ class Ratings(CompactReprMixin):
         names (user, userID, user_id, userId; item, movie, ... alike; rating, score, stars); the others are left aside.
         Raises DataError where a column is missing or two would do."""
         found = triplets_of_frame(frame, user, item, rating)
-        return cls.of(*found, users=users, items=items, attributes=attributes)
+        return cls.from_arrays(*found, users=users, items=items, attributes=attributes)
 
     @classmethod
-    def of_places(
+    def from_indices(
         cls,
         users: NDArray[Any],
         rows: NDArray[np.int32],
@@ -412,7 +412,7 @@ class Ratings(CompactReprMixin):
         """(n_ratings,) the place in `users` of the one who gave each rating."""
         return np.repeat(np.arange(self.n_users, dtype=np.int32), np.diff(self.bounds))
 
-    def by_item(self) -> tuple[Ints, Ints]:
+    def to_csc(self) -> tuple[Ints, Ints]:
         """The same item after item: bounds (n_items + 1,), and the positions (n_ratings,) of the ratings of each, users
         rising. Made anew in every call."""
         bounds, order = by_code(self.columns, self.n_items)
@@ -454,7 +454,7 @@ class Ratings(CompactReprMixin):
             attributes = {name: values[seen] for name, values in attributes.items()}
         return Ratings(users, items, bounds, columns, self.values[kept], attributes)
 
-    def only_users(self, index: Any, *, drop: bool = False) -> "Ratings":
+    def select_users(self, index: Any, *, drop: bool = False) -> "Ratings":
         """The ratings of the users at these places: integers, a mask (n_users,) or a slice; see `keep`."""
         chosen = np.zeros(self.n_users, dtype=bool)
         try:

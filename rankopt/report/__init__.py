@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rankopt.experiments.rows import Row
+    from rankopt.experiments.rows import BenchmarkRow
 
 __all__ = ["save", "write"]
 
 
-def write(rows: Sequence[Row], path: str | PathLike[str], made_by: str = "") -> Path:
+def write(rows: Sequence[BenchmarkRow], path: str | PathLike[str], made_by: str = "") -> Path:
     """Write what the rows say to `path`, an HTML file, and return the path.
 
     made_by: the command, printed at the foot of the page.

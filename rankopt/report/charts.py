@@ -14,7 +14,7 @@ from rankopt.experiments.summaries import relative_gaps
 from rankopt.report.page import LIGHT, SHADES, Drawing, line_style, log_scale, shortened
 
 if TYPE_CHECKING:
-    from formulations.solving.sensitivity import PriceCurve
+    from formulations.solving.sensitivity import SensitivityCurve
 
 Floats = NDArray[np.float64]
 Columns = Mapping[str, Sequence[float | None]]
@@ -206,7 +206,7 @@ def profile_drawing(curves: Mapping[str, tuple[Floats, Floats]], about: str) -> 
     return drawing
 
 
-def limit_curve(curve: PriceCurve) -> Drawing:
+def limit_curve(curve: SensitivityCurve) -> Drawing:
     """What a limit costs, against the limit."""
     says = f"What a limit costs, against the limit: {curve.name}."
     with (drawing := Drawing(curve.name, says)) as axes:

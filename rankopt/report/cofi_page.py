@@ -11,7 +11,7 @@ from rankopt.report.charts import limit_curve
 from rankopt.report.page import Drawing, FormattedCell, line_style, log_scale, render
 
 if TYPE_CHECKING:
-    from formulations.solving.sensitivity import PriceCurve
+    from formulations.solving.sensitivity import SensitivityCurve
     from rankopt.ratings.evaluation import RatingsEvaluation
 
 ROUNDING = 1e-10
@@ -21,7 +21,7 @@ ROUNDING = 1e-10
 def page_of_cofi(
     ranker: Any,
     accuracy: Sequence[tuple[str, Sequence[RatingsEvaluation]]],
-    prices: PriceCurve | None,
+    prices: SensitivityCurve | None,
     by: str,
     name: str,
     made_by: str = "",
@@ -152,7 +152,7 @@ def _gaps(ranker: Any, gaps: dict[str, Any], closed: Sequence[str]) -> Drawing:
     return drawing
 
 
-def _prices(prices: PriceCurve) -> list[list[object]]:
+def _prices(prices: SensitivityCurve) -> list[list[object]]:
     """What the lists lose at each limit against the loosest one."""
     lost, spread = prices.lost
     return [

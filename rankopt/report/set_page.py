@@ -15,7 +15,7 @@ from rankopt.report.page import LIGHT, Drawing, brief, render
 
 if TYPE_CHECKING:
     from formulations.solving.integrality_gap import IntegralityGap
-    from formulations.solving.sensitivity import PriceCurve
+    from formulations.solving.sensitivity import SensitivityCurve
 
 MOST_ENTRIES = 4000
 """Entries up to which a matrix is drawn: each is a shape on the page."""
@@ -34,15 +34,15 @@ def page_of_set(
     found: Proof | Witness | Undecided,
     gap: IntegralityGap | None,
     made_by: str,
-    swept: Sequence[PriceCurve] = (),
+    swept: Sequence[SensitivityCurve] = (),
     told: Sequence[str] = (),
 ) -> str:
     """The page.
 
     name: of the set; says: what is in it, as text; problem: what was verified; made_by: the command.
-    found: the answer of `verify_integrality`, confirmed by `confirm`.
+    found: the answer of `verify_integrality`, confirmed by `check_evidence`.
     gap: the answer of `integrality_gap` where the problem has an objective.
-    swept: curves of `price_of`.
+    swept: curves of `sensitivity`.
     told: what would make the set or its optimum integral, a line each, as the command prints it.
     """
     matrix = stated(problem).matrix
@@ -130,7 +130,7 @@ def _fractional(gap: IntegralityGap) -> list[list[object]]:
     return [[program.variable_name(int(j)), float(x[j])] for j in np.flatnonzero(np.abs(x - np.round(x)) > 1e-6)]
 
 
-def _curve(curve: PriceCurve) -> dict[str, Any]:
+def _curve(curve: SensitivityCurve) -> dict[str, Any]:
     """A figure and a table of what each limit costs."""
     rows: list[list[object]] = []
     numbers = np.column_stack([curve.limits, curve.value, curve.bound, curve.relaxed, curve.price + 0.0])

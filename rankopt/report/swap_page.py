@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from rankopt.experiments.rows import Outcome, Row
+from rankopt.experiments.rows import BenchmarkRow, Outcome
 from rankopt.experiments.summaries import (
     agreement,
     of_kind,
@@ -34,7 +34,7 @@ SHARES = {
 }
 
 
-def page_of_swap(rows: Sequence[Row], made_by: str = "") -> str:
+def page_of_swap(rows: Sequence[BenchmarkRow], made_by: str = "") -> str:
     """The page of these rows."""
     replayed = _grouped((row for kind in KINDS for row in of_kind(rows, kind)), "kind", "tape")
     return render(
@@ -51,15 +51,15 @@ def page_of_swap(rows: Sequence[Row], made_by: str = "") -> str:
     )
 
 
-def _grouped(rows: Iterable[Row], first: str, second: str) -> dict[tuple[str, str], list[Row]]:
+def _grouped(rows: Iterable[BenchmarkRow], first: str, second: str) -> dict[tuple[str, str], list[BenchmarkRow]]:
     """The rows by two of their attributes, in order of first appearance."""
-    groups: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    groups: dict[tuple[str, str], list[BenchmarkRow]] = defaultdict(list)
     for row in rows:
         groups[getattr(row, first), getattr(row, second)].append(row)
     return dict(groups)
 
 
-def _run(rows: Sequence[Row]) -> list[list[object]]:
+def _run(rows: Sequence[BenchmarkRow]) -> list[list[object]]:
     """What was run: kind, tape, problems, solvers, rows, seeds."""
     lines: list[list[object]] = []
     for (kind, tape), own in _grouped(rows, "kind", "tape").items():
@@ -68,19 +68,19 @@ def _run(rows: Sequence[Row]) -> list[list[object]]:
     return lines
 
 
-def _versions(rows: Sequence[Row]) -> list[list[object]]:
+def _versions(rows: Sequence[BenchmarkRow]) -> list[list[object]]:
     """Packages, their versions and the number of rows; one file may hold rows of several versions."""
     counts = Counter((name, version) for row in rows for name, version in row.versions.items())
     return [[name, version, count] for (name, version), count in sorted(counts.items())]
 
 
-def _tape(kind: str, name: str, rows: Sequence[Row]) -> dict[str, Any]:
+def _tape(kind: str, name: str, rows: Sequence[BenchmarkRow]) -> dict[str, Any]:
     """A tape replayed through solvers: who solved what, how fast, who agrees, and what went wrong."""
     mean = shifted_geometric_means(rows)
     about = f"{kind}, {len({row.problem for row in rows})} problems"
     solvers, wins = pairwise_wins([row for row in rows if row.status not in NOT_TRIED])
     failed = [row for row in rows if not row.solved and row.status not in NOT_TRIED]
-    skipped: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    skipped: dict[tuple[str, str], list[BenchmarkRow]] = defaultdict(list)
     for row in rows:
         if row.status in NOT_TRIED:
             skipped[row.solver, row.status.words].append(row)
@@ -91,12 +91,12 @@ def _tape(kind: str, name: str, rows: Sequence[Row]) -> dict[str, Any]:
         "faster_than": solvers,
         "wins": [[solver, *(int(count) for count in line)] for solver, line in zip(solvers, wins, strict=True)],
         "differing": _differing(rows),
-        "failed": [[r.problem, r.extent, r.solver, r.status.words, brief(r.gap), r.message] for r in failed],
+        "failed": [[r.problem, r.shape_text, r.solver, r.status.words, brief(r.gap), r.message] for r in failed],
         "skipped": [[*key, len(same), same[0].message] for key, same in skipped.items()],
     }
 
 
-def _solvers(rows: Sequence[Row], mean: dict[str, float]) -> list[list[object]]:
+def _solvers(rows: Sequence[BenchmarkRow], mean: dict[str, float]) -> list[list[object]]:
     """A line for each solver, the fastest first."""
     problems = len({row.problem for row in rows})
     lines: list[list[object]] = []
@@ -121,7 +121,7 @@ def _solvers(rows: Sequence[Row], mean: dict[str, float]) -> list[list[object]]:
     return lines
 
 
-def _profile(rows: Sequence[Row], mean: dict[str, float], about: str) -> list[Drawing]:
+def _profile(rows: Sequence[BenchmarkRow], mean: dict[str, float], about: str) -> list[Drawing]:
     curves = {solver: curve for solver, curve in performance_profile(rows).items() if len(curve[0])}
     if len(curves) > MOST_CURVES:
         about += f", the {MOST_CURVES} fastest of {len(curves)} solvers"
@@ -129,7 +129,7 @@ def _profile(rows: Sequence[Row], mean: dict[str, float], about: str) -> list[Dr
     return [profile_drawing({solver: curves[solver] for solver in fastest}, about)] if curves else []
 
 
-def _agreement(rows: Sequence[Row], about: str) -> list[Drawing]:
+def _agreement(rows: Sequence[BenchmarkRow], about: str) -> list[Drawing]:
     found = agreement(rows)
     answered = [place for place in range(len(found.solvers)) if found.compared[place].any()]
     if not answered:
@@ -139,9 +139,9 @@ def _agreement(rows: Sequence[Row], about: str) -> list[Drawing]:
     return [heat_map(names, found.shares[answered][:, answered], "agreement", says)]
 
 
-def _differing(rows: Sequence[Row]) -> list[list[object]]:
+def _differing(rows: Sequence[BenchmarkRow]) -> list[list[object]]:
     """Each answer that differs from another one, once, preferably next to the answer of a solver that solved it."""
-    pairs: dict[tuple[str, str], tuple[Row, Row]] = {}
+    pairs: dict[tuple[str, str], tuple[BenchmarkRow, BenchmarkRow]] = {}
     for a, b in sorted(agreement(rows).differing, key=lambda pair: not any(row.solved for row in pair)):
         one, other = (b, a) if a.solved else (a, b)
         pairs.setdefault((one.problem, one.solver), (one, other))
@@ -150,7 +150,7 @@ def _differing(rows: Sequence[Row]) -> list[list[object]]:
     ]
 
 
-def _training(rows: Sequence[Row]) -> dict[str, Any]:
+def _training(rows: Sequence[BenchmarkRow]) -> dict[str, Any]:
     """Runs that train one thing with one part swapped: what was reached, and how objective and bound converged."""
     names = sorted({name for row in rows for name in row.measures}, key=_by_cutoff)
     names = [name for name in names if _by_cutoff(name)[1] in (0, 1, 5, 10)]
@@ -170,9 +170,9 @@ def _training(rows: Sequence[Row]) -> dict[str, Any]:
     return {"first": rows[0], "measures": names, "lines": lines, "drawings": drawings}
 
 
-def _distinct(rows: Sequence[Row]) -> dict[str, Mapping[str, float | None]]:
+def _distinct(rows: Sequence[BenchmarkRow]) -> dict[str, Mapping[str, float | None]]:
     """The measures of learned rankers; rankers with equal measures are one entry."""
-    same: dict[tuple[object, ...], list[Row]] = defaultdict(list)
+    same: dict[tuple[object, ...], list[BenchmarkRow]] = defaultdict(list)
     for row in rows:
         if row.measures:
             same[tuple(row.measures.items())].append(row)
@@ -188,7 +188,7 @@ def _by_cutoff(name: str) -> tuple[str, int]:
     return measure, int(cutoff) if cutoff.isdigit() else 0
 
 
-def _integrality(rows: Sequence[Row]) -> dict[str, Any]:
+def _integrality(rows: Sequence[BenchmarkRow]) -> dict[str, Any]:
     """What is proved of each statement, and how often and how far its relaxation is off; empty without such rows."""
     if not rows:
         return {}
@@ -204,7 +204,7 @@ def _integrality(rows: Sequence[Row]) -> dict[str, Any]:
     return {"sizes": sizes, "lines": lines, "drawings": [_fact(rows, *item) for item in SHARES.items()]}
 
 
-def _fact(rows: Sequence[Row], fact: str, says: str) -> Drawing:
+def _fact(rows: Sequence[BenchmarkRow], fact: str, says: str) -> Drawing:
     """A fact against the number of documents, the largest over all other sizes."""
     says += "; against documents, the largest over all other sizes."
     with (drawing := Drawing(fact.replace("_max", " at most"), says, "n, documents")) as axes:
@@ -220,7 +220,7 @@ def _fact(rows: Sequence[Row], fact: str, says: str) -> Drawing:
     return drawing
 
 
-def _statement(row: Row) -> str:
+def _statement(row: BenchmarkRow) -> str:
     return str(row.facts.get("statement", row.problem))
 
 
@@ -231,14 +231,14 @@ NAMED = 4
 """Solvers that are named; of more their number is told."""
 
 
-def swap_finding(rows: Sequence[Row]) -> str:
+def swap_finding(rows: Sequence[BenchmarkRow]) -> str:
     """What was found, and what to do; nothing of no rows."""
     told = [_fastest(of_kind(rows, kind), does) for kind, does in KINDS.items()]
     told += [_refuted(rows), _trained(of_kind(rows, "training")), _sets(of_kind(rows, "integrality"))]
     return " ".join(filter(None, told))
 
 
-def _fastest(rows: Sequence[Row], does: str) -> str:
+def _fastest(rows: Sequence[BenchmarkRow], does: str) -> str:
     """Who solved all problems in the least time (shifted geometric mean), and how far the next is."""
     if not rows:
         return ""
@@ -256,7 +256,7 @@ def _fastest(rows: Sequence[Row], does: str) -> str:
     return f"{told}, and it took {1e3 * means[first]:.3g} ms, the next, {others[0]}, {1e3 * means[others[0]]:.3g}."
 
 
-def _refuted(rows: Sequence[Row]) -> str:
+def _refuted(rows: Sequence[BenchmarkRow]) -> str:
     wrong = [row.solver for row in rows if row.status is Outcome.WRONG]
     if not wrong:
         return ""
@@ -265,7 +265,7 @@ def _refuted(rows: Sequence[Row]) -> str:
     return f"Do not use {named}: {len(wrong)} {'answer was' if len(wrong) == 1 else 'answers were'} refuted."
 
 
-def _trained(rows: Sequence[Row]) -> str:
+def _trained(rows: Sequence[BenchmarkRow]) -> str:
     """Whether runs that train one thing end at one objective, as far as their proven gaps tell: value <= best + gap."""
     ended = [row for row in rows if row.value is not None and row.bound is not None]
     if not ended:
@@ -283,7 +283,7 @@ def _trained(rows: Sequence[Row]) -> str:
     return f"{count}, all within it of the best: the choice of a solver changes the time alone."
 
 
-def _sets(rows: Sequence[Row]) -> str:
+def _sets(rows: Sequence[BenchmarkRow]) -> str:
     """How many statements are whole, and what to do with the others."""
     if not rows:
         return ""

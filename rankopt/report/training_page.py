@@ -18,7 +18,7 @@ def page_of_training(
     ranker: Any, queries: Queries, head: Sequence[str], rows: Sequence[Sequence[str]], name: str, made_by: str = ""
 ) -> str:
     """The page. head, rows: the table of fits, of which `ranker` was chosen; queries: the training data."""
-    judged, certificate = getattr(ranker, "eval_score_", None), getattr(ranker, "certificate_", None)
+    judged, certificate = getattr(ranker, "best_score_", None), getattr(ranker, "certificate_", None)
     finding = f"{ranker.measure} on validation is {judged:.4f}." if judged is not None else (
         f"{ranker.measure} on other queries is not known: measure it by rankopt evaluate, or train with --validate."
     )  # fmt: skip

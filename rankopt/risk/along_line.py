@@ -38,7 +38,7 @@ class ShardAlong:
 
 
 @dataclass(frozen=True, eq=False)
-class AlongLine:
+class LineEvaluation:
     """The events of t -> Σ_q v_q measure_q(X (w + t v)) for each of D directions v, of shards that hold a `LineSweep`.
 
     w: (d,). directions: (D,) numbers of features, for the unit vectors, or vectors (D, d).
@@ -105,7 +105,7 @@ class FeatureVariances:
     def __call__(self, shard: Shard) -> Floats:
         every, found = np.arange(shard.scorer.dimensions), []
         for begin in range(0, every.size, AT_ONCE):
-            line = AlongLine(np.zeros(0), every[begin : begin + AT_ONCE])
+            line = LineEvaluation(np.zeros(0), every[begin : begin + AT_ONCE])
             slopes = line._slopes(shard, line.directions)
             variances = line._variances(shard, line.directions, slopes)
             found += np.where(_tells_apart(shard, slopes), variances, 0.0).tolist()
@@ -163,7 +163,7 @@ def _tells_apart(shard: Shard, lines: Floats) -> NDArray[np.bool_]:
 
 
 @dataclass(frozen=True, eq=False)
-class IdealOrderAt:
+class PlackettLuceEvaluation:
     """Σ_q v_q Σ_{i <= k} [z_i - log Σ_{l >= i} exp(z_l)], z the scores X w in the ideal order: by falling grade, and
     inside a grade by falling score at `start`.
 

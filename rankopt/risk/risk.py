@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class ShardAt:
+class ShardResult:
     """A shard at one w. value, bound, heights: one a query that was asked for. slopes, references: one row a plane, the
     weighted sum over all these queries if merged, else one a query and not weighted. seconds: spent in the argmax.
     paid: of each height the part that belongs to the reference.
@@ -39,7 +39,7 @@ class ShardAt:
 
 
 @dataclass(frozen=True, eq=False)
-class PlanesAt:
+class CuttingPlaneEvaluation:
     """Values and planes of all queries of a shard at w.
 
     merged: the planes summed with the weights of the queries, or one a query.
@@ -55,11 +55,11 @@ class PlanesAt:
     touch: Floats | None = None
     queries: tuple[int, int] | None = None
 
-    def __call__(self, shard: Shard) -> ShardAt:
+    def __call__(self, shard: Shard) -> ShardResult:
         first, last = shard.own(self.queries)
         if first >= last:
             none, planes = np.zeros(0), np.zeros((1 if self.merged else 0, shard.scorer.dimensions))
-            return ShardAt(none, none, none, planes, planes, 0.0, none)
+            return ShardResult(none, none, none, planes, planes, 0.0, none)
         known = shard.touched(self.touch)
         whole = last - first == len(shard)
         loss = known.loss if whole else known.loss.only(first, last)
@@ -71,7 +71,7 @@ class PlanesAt:
         else:
             slopes, references = shard.summed((there.placed, there.reference), first, last, self.merged)
         paid = np.zeros_like(there.height) if there.paid is None else there.paid
-        return ShardAt(there.value, there.bound, there.height, slopes, references, there.seconds, paid)
+        return ShardResult(there.value, there.bound, there.height, slopes, references, there.seconds, paid)
 
 
 class Engine(Protocol):
@@ -129,7 +129,7 @@ class Risk:
 
         `prove` takes the bound from dual prices of every ranking, which costs more than the rankings.
         """
-        parts = self.engine.map(PlanesAt(w, merged, prove, self.touch, queries), self.shards)
+        parts = self.engine.map(CuttingPlaneEvaluation(w, merged, prove, self.touch, queries), self.shards)
         if len(parts) != len(self.shards):
             raise EngineError(f"{type(self.engine).__name__} gave {len(parts)} answers for {len(self.shards)} shards")
 
@@ -159,7 +159,7 @@ class ShardGradient:
 
 
 @dataclass(frozen=True, eq=False)
-class GradientOf:
+class GradientEvaluation:
     """Σ_q v_q loss_q(X_q w; sigma) of shards whose loss says a gradient. sigma: the width of one that is annealed, None
     for its own. value_only: without the gradient, and the pass over the features that it costs."""
 

@@ -99,7 +99,7 @@ def check_lines(
     for small in (False, True):
         sweep = LineSweep(measure, relevance, offsets, weights, small)
         (events,) = sweep.events(scores, slopes[None])
-        steps = StepFunction.of(events)
+        steps = StepFunction.from_events(events)
         for t in np.concatenate([steps.middles, gaps]).tolist():
             told = float(steps.at(t))
             if np.isnan(told) or np.any(np.abs(crossings - t) <= 4 * np.finfo(np.float64).eps * abs(t)):

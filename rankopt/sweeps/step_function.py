@@ -82,7 +82,7 @@ class StepFunction:
     values: Floats
 
     @classmethod
-    def of(cls, events: StepEvents) -> StepFunction:
+    def from_events(cls, events: StepEvents) -> StepFunction:
         order = np.argsort(events.times, kind="stable")
         times, widths = events.times[order], events.widths[order]
         values = events.start + np.append(0.0, np.cumsum(events.steps[order]))
@@ -124,7 +124,7 @@ EQUAL = 1e-12
 def best_interval(events: StepEvents) -> tuple[float, float, float]:
     """The interval (low, high) of the largest value, and that value; of equal ones the nearest to 0."""
     if events.times.size <= FEW:
-        steps = StepFunction.of(events)
+        steps = StepFunction.from_events(events)
         return _nearest(steps.lows, steps.highs, steps.values)
     bins = _bins(events.times)
     count = int(bins.max()) + 1
@@ -222,7 +222,7 @@ def window_point(events: StepEvents, h: float) -> LinePoint:
     Jumping points so far out that h is lost in the rounding of what lies between are passed over: lines that are
     parallel but for rounding cross there. The middle of the best interval where there are no others.
     """
-    steps = StepFunction.of(events)
+    steps = StepFunction.from_events(events)
     if steps.values.size == 1:
         value = float(steps.values[0])
         return LinePoint(0.0, -np.inf, np.inf, value, events.times.size, value)
@@ -254,7 +254,7 @@ def window_point(events: StepEvents, h: float) -> LinePoint:
 def penalised_point(events: StepEvents, h: float, slope: float, curvature: float) -> LinePoint:
     """The t of the largest M(t) - slope t - curvature t²/2, curvature > 0: of each interval the t nearest to the top of
     the parabola, away from the ends by h / 8, or by half of an interval that is narrower than that allows."""
-    steps = StepFunction.of(events)
+    steps = StepFunction.from_events(events)
     inside = np.minimum(h / 8, (steps.highs - steps.lows) / 2)
     points = np.clip(-slope / curvature, steps.lows + inside, steps.highs - inside)
     gained = steps.values - points * (slope + curvature * points / 2)
@@ -301,7 +301,7 @@ def within(events: StepEvents, low: float, high: float) -> StepEvents:
 
 def inside_point(events: StepEvents, low: float, high: float) -> LinePoint:
     """The middle of the interval of the largest value in (low, high), of equal ones the widest."""
-    return _Pieces.of(events, low, high).best()
+    return _Pieces.from_events(events, low, high).best()
 
 
 def clamped_point(events: StepEvents, low: float, high: float, reach: float) -> LinePoint:
@@ -309,7 +309,7 @@ def clamped_point(events: StepEvents, low: float, high: float, reach: float) -> 
     found = middle_point(events, reach)
     if low <= found.t <= high:
         return found
-    return _Pieces.of(events, low, high).near(low if found.t < low else high, (high - low) / 8)
+    return _Pieces.from_events(events, low, high).near(low if found.t < low else high, (high - low) / 8)
 
 
 class _Pieces:
@@ -319,8 +319,8 @@ class _Pieces:
         self.lows, self.highs, self.values, self.events = lows, highs, values, events
 
     @classmethod
-    def of(cls, events: StepEvents, low: float, high: float) -> _Pieces:
-        steps = StepFunction.of(within(events, low, high))
+    def from_events(cls, events: StepEvents, low: float, high: float) -> _Pieces:
+        steps = StepFunction.from_events(within(events, low, high))
         lows, highs = np.maximum(steps.lows, low), np.minimum(steps.highs, high)
         kept = lows < highs
         if not kept.any():  # rounding covers it all

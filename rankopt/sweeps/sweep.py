@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from formulations.parallel import share, threads
 from rankopt.errors import OptionError
-from rankopt.losses.loss import Loss, LossAt
+from rankopt.losses.loss import Loss, LossValue
 from rankopt.measures.measure import Measure
 from rankopt.measures.segments import position_in_query, query_of_row, totals
 from rankopt.measures.tied_ranking import ranked
@@ -101,14 +101,14 @@ class SweepPlan:
 def sweep_plans(measure: Measure, relevance: Floats, offsets: Ints, weights: Floats) -> tuple[SweepPlan, ...]:
     """The sweeps whose events are, together, those of Σ_q v_q measure_q: relevance (N,), offsets, weights v (m,).
 
-    By the measure's `along_line`: "places" from its discount and gain, "precision", "cascade", "first relevant"; "sum"
+    By the measure's `sweep_kind`: "places" from its discount and gain, "precision", "cascade", "first relevant"; "sum"
     the sweeps of all its `summands`, each in its own way.
     """
-    if measure.along_line == "sum":
+    if measure.sweep_kind == "sum":
         summed: Any = measure
         parts = [sweep_plans(part, relevance, offsets, weights * own) for part, own in summed.summands(offsets)]
         return tuple(way for ways in parts for way in ways)
-    return (WAYS[measure.along_line](measure, relevance, offsets, weights),)
+    return (WAYS[measure.sweep_kind](measure, relevance, offsets, weights),)
 
 
 def _places(measure: Any, relevance: Floats, offsets: Ints, weights: Floats) -> SweepPlan:
@@ -241,7 +241,7 @@ class LineSweep:
     relevance: (N,) grades. offsets: (m + 1,). weights: (m,) v. The measure is defined on every query.
     small: whether the data that these are a part of are so small that nothing is compiled for them.
 
-    A shard may hold it in place of a loss. Which sweep suits a measure it says itself, as `along_line`: see
+    A shard may hold it in place of a loss. Which sweep suits a measure it says itself, as `sweep_kind`: see
     `sweep_plans`; one that says nothing of itself is valued between all crossings.
     """
 
@@ -252,7 +252,7 @@ class LineSweep:
     small: bool = False
 
     @classmethod
-    def of(cls, measure: Measure, relevance: Floats, offsets: Ints, weights: Floats) -> LineSweep:
+    def from_measure(cls, measure: Measure, relevance: Floats, offsets: Ints, weights: Floats) -> LineSweep:
         """Of all data that belong together."""
         lengths = np.diff(offsets)
         return cls(measure, relevance, offsets, weights, bool(lengths @ lengths <= PAIRS))
@@ -265,7 +265,7 @@ class LineSweep:
 
     convex: ClassVar[bool] = False
 
-    def at(self, scores: Floats, prove: bool = False) -> LossAt:
+    def at(self, scores: Floats, prove: bool = False) -> LossValue:
         raise OptionError(
             f"{self.measure} itself has no planes because it is a step function of the scores; train a loss of LOSSES "
             "by planes, or the measure along lines"
@@ -284,7 +284,7 @@ class LineSweep:
     def order(self, scores: Floats) -> Ints | None:
         """The documents of each query by falling score, which all lines through these scores (N,) share; None where
         sweeps ask for none."""
-        if self.small or self.measure.along_line == "crossings":
+        if self.small or self.measure.sweep_kind == "crossings":
             return None
         from rankopt.sweeps.intersections import by_falling_score
 

@@ -115,9 +115,9 @@ class MarginLoss:
 
     measure: Any = "nDCG@10"
     bound: Any = "nonconvex"
-    decay: Any = "power(0.5)"
+    position_weights: Any = "power(0.5)"
     reduction: str = "mean"
-    map: Any = "positional"
+    feature_map: Any = "positional"
 
     def __post_init__(self) -> None:
         self._loss()
@@ -149,7 +149,7 @@ class MarginLoss:
         return found.sum() / (max(int(graded.counted.sum()), 1) if self.reduction == "mean" else 1)
 
     def _loss(self) -> ScoreLoss:
-        return ScoreLoss(self.measure, self.bound, self.decay, self.map)
+        return ScoreLoss(self.measure, self.bound, self.position_weights, self.feature_map)
 
     def _there(self, mask: Any, grades: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Where documents stand, of the shape of the scores."""

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from formulations.errors import FormulationError
-from rankopt.data import Queries, open_stored, verify_stored
+from rankopt.data import Queries, open_queries, verify_queries
 from rankopt.data import stored_folder as stored
 from rankopt.data.stored_folder import CHECKSUM, MANIFEST, checksum
 from rankopt.errors import DataError, RankoptError
@@ -47,7 +47,7 @@ def content(queries):
     """All that queries hold, as bytes."""
     table = queries.features
     parts = [table] if isinstance(table, np.ndarray) else [table.data, table.indices.astype(np.int64), table.indptr]
-    arrays = [*parts, queries.offsets, queries.relevance, queries.row_order]
+    arrays = [*parts, queries.offsets, queries.relevance, queries.input_order]
     names = (queries.query_ids, queries.document_ids, queries.feature_names)
     columns = {name: (str(values.dtype), values.tolist()) for name, values in queries.attributes.items()}
     return repr([(np.shape(a), str(a.dtype), a.tobytes()) for a in arrays if a is not None]) + repr((names, columns))
@@ -297,9 +297,9 @@ def tried(original, folder, damage, how, seed):
 
 
 def _opened(original, folder, damage, how):
-    whole = content(open_stored(original))
+    whole = content(open_queries(original))
     try:
-        opened = open_stored(folder)
+        opened = open_queries(folder)
     except DataError as error:
         if damage is nothing:
             raise AssertionError("a whole folder is refused") from error
@@ -308,7 +308,7 @@ def _opened(original, folder, damage, how):
     if how in ("signed", "large") and content(opened) != whole:
         assert how == "large", "other data, and nobody says so"
         try:
-            verify_stored(folder)
+            verify_queries(folder)
         except DataError as error:
             assert_told(error, folder)
         else:
@@ -334,7 +334,7 @@ def used(queries):
         for work in (
             lambda: linear_scores(queries.features, np.ones(queries.n_features)),
             lambda: queries.select([0]),
-            lambda: queries.to_caller(queries.offsets[0] + np.zeros(queries.n_documents)),
+            lambda: queries.to_input_order(queries.offsets[0] + np.zeros(queries.n_documents)),
             lambda: pickle.dumps(queries),
             lambda: repr(queries),
             lambda: LargeMarginRanker("nDCG@3", bound="convex", max_iter=2, engine="serial").fit(queries),
@@ -348,14 +348,14 @@ def used(queries):
 def run(folder, tries, seed):
     """So many damaged folders, drawn evenly from what is damaged and how it is signed: how many were refused and how
     many opened, and the faults."""
-    from rankopt.data import store
+    from rankopt.data import save_queries
 
     folder, counts, faults = Path(folder), {"refused": 0, "opened": 0}, []
     folder.mkdir(parents=True, exist_ok=True)
     originals = []
     for number, (sparse, dtype) in enumerate([(False, np.float64), (False, np.float32), (True, np.float64)]):
         originals.append(folder / f"whole{number}")
-        store(made(number, sparse, dtype), originals[-1])
+        save_queries(made(number, sparse, dtype), originals[-1])
     for number in range(tries):
         damage, how = DAMAGE[number % len(DAMAGE)], SIGNED[number // len(DAMAGE) % len(SIGNED)]
         original = originals[number // (len(DAMAGE) * len(SIGNED)) % len(originals)]

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from formulations.errors import InvalidProblem
-from formulations.solvers.exact import Exact
+from formulations.errors import InvalidProblemError
+from formulations.solvers.exact import ExactArgmax
 
 
 @dataclass(frozen=True)
-class Dying(Exact):
+class Dying(ExactArgmax):
     """Is killed with SIGKILL while it solves, once for each file in a folder; never in the process `safe`."""
 
     folder: str = ""
@@ -30,7 +30,7 @@ class Dying(Exact):
 
 
 @dataclass(frozen=True)
-class Fatal(Exact):
+class Fatal(ExactArgmax):
     """Is killed whenever it solves."""
 
     safe: int = 0
@@ -41,26 +41,26 @@ class Fatal(Exact):
 
 
 @dataclass(frozen=True)
-class Failing(Exact):
+class Failing(ExactArgmax):
     """Raises an error of ours at the query with the most documents."""
 
     limit: int = 0
 
     def solve_batch(self, batch):
         if (batch.offsets[1:] - batch.offsets[:-1]).max() >= self.limit:
-            raise InvalidProblem(f"a query has {self.limit} documents or more")
+            raise InvalidProblemError(f"a query has {self.limit} documents or more")
         return super().solve_batch(batch)
 
 
 @dataclass(frozen=True)
-class Bound(Exact):
+class Bound(ExactArgmax):
     """Holds what cannot be sent."""
 
     held: Callable[[], int] = lambda: 0
 
 
 @dataclass(frozen=True)
-class Slow(Exact):
+class Slow(ExactArgmax):
     """Sleeps before it solves."""
 
     seconds: float = 0.0

@@ -21,17 +21,17 @@ from problems.integrality_matrices import (
     set_program,
 )
 
-from formulations import RankingSet, Solution, Status, certify, constrained_ranking, own, solve, solve_batch
+from formulations import RankingSet, Solution, Status, certify, constrained_ranking, function_solver, solve, solve_batch
 from formulations.constraints.constrained_ranking import ConstrainedRanking, PenalizedRanking
 from formulations.errors import FormulationError
-from formulations.integrality import Proof, Witness, confirm, verify_integrality
+from formulations.integrality import Proof, Witness, check_evidence, verify_integrality
 from formulations.integrality.evidence import Colouring, Families, Part, Parts, RowOrder, Signings, Tree, Vertex
 from formulations.problems.assignment import Assignment
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.min_cost_flow import MinCostFlow
 from formulations.problems.ranking import RankTwoAssignment, RankTwoBatch
 from formulations.solvers.batch_solution import BatchSolution
-from formulations.solvers.solver import Answer
+from formulations.solvers.solver import SolverResult
 from formulations.testing.instances import FORMS, instances
 
 __all__ = ["ATTACKS", "attack", "forged"]
@@ -206,7 +206,7 @@ def forge_a_proof(random):
         place = tuple(random.integers(size) for size in matrix.shape)
         matrix[place] = random.integers(-1, 2)
     claim = _wrapped(forged(truth, random, int(random.integers(0, 4))), matrix, random)
-    verdict = confirm(matrix, claim)
+    verdict = check_evidence(matrix, claim)
     if verdict is None:
         return None
     if not is_totally_unimodular(matrix):
@@ -248,7 +248,7 @@ def forge_a_witness(random):
         problem = grown
     truth = verify_integrality(problem, seed=int(random.integers(3)))
     claim = forged(truth, random, int(random.integers(1, 4)))
-    if confirm(problem, claim) != "witness":
+    if check_evidence(problem, claim) != "witness":
         return None
     matrix = problem.matrix.toarray() if isinstance(problem, LinearProgram) else problem
     part = matrix[list(claim.rows)][:, list(claim.columns)].astype(float)
@@ -301,7 +301,7 @@ def forge_a_solution(random):
 
 
 def _wrong_certificate(problem, known, certificate):
-    sign = 1 if problem.maximises else -1
+    sign = 1 if problem.is_maximization else -1
     if known is not None and sign * float(certificate.bound) < sign * known - _slack(problem):
         return f"certified bound {float(certificate.bound)!r} of {known!r}"
     return None
@@ -313,7 +313,7 @@ def _slack(problem):
 
 def _falsehood(problem, known, claim):
     """What is false of a solution, by enumeration or by an optimum that is known otherwise."""
-    sign = 1 if problem.maximises else -1
+    sign = 1 if problem.is_maximization else -1
     if not isinstance(claim, Solution) or problem.violation(claim.x) > problem.tolerance:
         return None if isinstance(claim, Solution) and claim.status is Status.INACCURATE else f"infeasible: {claim!r}"
     if isinstance(problem, RankTwoAssignment | Assignment | ConstrainedRanking):
@@ -354,7 +354,7 @@ def forge_cases(random):
     if y.ndim == 2 and random.random() < 0.8:
         y = y[random.random(len(y)) < 0.7]
     bound = truth.bound - random.choice([0.0, 1e-3, 1.0])
-    claim = replace(truth, y=forged(y, random, int(random.integers(0, 2))), bound=bound, status=Status.WITHIN_BOUND)
+    claim = replace(truth, y=forged(y, random, int(random.integers(0, 2))), bound=bound, status=Status.BOUNDED_GAP)
     certify(problem, claim, exact=True)
     best = max(problem.value(np.array(o)) for o in permutations(range(5), 2) if admissible.is_feasible(list(o)))
     return None if claim.bound >= best - problem.rounding else f"bound {claim.bound} of {best}"
@@ -367,9 +367,9 @@ def _lie(problem, known, random):
     """Some answer to a problem of any form."""
     try:
         true = solve(problem)
-        answer = Answer(true.x, true.y, "all is well", {"told_bound": true.bound})
+        answer = SolverResult(true.x, true.y, "all is well", {"told_bound": true.bound})
     except FormulationError:
-        answer = Answer(np.zeros(3))
+        answer = SolverResult(np.zeros(3))
     lies = (
         lambda: forged(answer, random, int(random.integers(1, 4))),
         lambda: forged(answer.x, random),
@@ -386,7 +386,7 @@ def hear_a_liar(random):
         return _hear_a_liar_in_batches(random)
     problem, known, _ = solved(int(random.integers(len(SOLVED))))
     accepts = (type(problem), Assignment, MinCostFlow, LinearProgram)[random.integers(4)]
-    liar = own(lambda asked: _lie(asked, known, random), accepts=accepts, name="liar")
+    liar = function_solver(lambda asked: _lie(asked, known, random), accepts=accepts, name="liar")
     solution = solve(problem, liar)
     false = _falsehood(problem, known, solution)
     if false is None:
@@ -404,10 +404,10 @@ class LiarInBatches:
     def __init__(self, random):
         self.random = random
 
-    def declines(self, problem):
+    def reason_unsupported(self, problem):
         return None
 
-    def solve(self, problem, start=None):
+    def solve(self, problem, warm_start=None):
         raise AssertionError("it takes batches")
 
     def solve_batch(self, batch):

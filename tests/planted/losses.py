@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from rankopt.losses.loss import LossAt
+from rankopt.losses.loss import LossValue
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +24,7 @@ class TopOne:
         value = -np.add.reduceat(given * np.log(shown), self.offsets[:-1])
         slope = shown - given
         height = value - np.add.reduceat(slope * scores, self.offsets[:-1])
-        return LossAt(value, value, height, slope, np.zeros(scores.size), 0.0)
+        return LossValue(value, value, height, slope, np.zeros(scores.size), 0.0)
 
     def softmax(self, values):
         sizes = np.diff(self.offsets)
@@ -49,4 +49,4 @@ class Halfway:
     convex: ClassVar[bool] = False
 
     def __call__(self, argmax, scores):
-        return (argmax.best_reference() + argmax.best_by_score(scores)) / 2
+        return (argmax.mean_of_best() + argmax.best_then_score(scores)) / 2

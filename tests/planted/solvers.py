@@ -8,9 +8,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from formulations import Answer, Assignment, GroupedSimplexQP, RankTwoAssignment, own, solve
+from formulations import Assignment, GroupedSimplexQP, RankTwoAssignment, SolverResult, function_solver, solve
 from formulations.solvers.active_set import ActiveSet
-from formulations.solvers.exact import Exact
+from formulations.solvers.exact import ExactArgmax
 from formulations.solving.batch import solve_batch
 from rankopt.optimize.bundle import Bundle
 
@@ -53,7 +53,7 @@ def raising(problem):
 class OneGroup(ActiveSet):
     """A master that takes planes of one group only, as many foreign ones do."""
 
-    def declines(self, problem):
+    def reason_unsupported(self, problem):
         return f"it takes one group and this has {problem.capacity.size}" if problem.capacity.size > 1 else None
 
 
@@ -64,11 +64,11 @@ class Failing(ActiveSet):
     after: int = 0
     asked: list = field(default_factory=list, repr=False)
 
-    def solve(self, problem, start=None):
+    def solve(self, problem, warm_start=None):
         self.asked.append(problem.values.size)
         if len(self.asked) > self.after + 1:
             raise RuntimeError("planted")
-        return super().solve(problem, start)
+        return super().solve(problem, warm_start)
 
 
 def segfaulting(problem):
@@ -124,14 +124,14 @@ class LiarInBatches:
     package: ClassVar[str] = "rankopt"
     spec: ClassVar[str] = "liar"
 
-    def declines(self, problem):
+    def reason_unsupported(self, problem):
         return None
 
-    def solve(self, problem, start=None):
-        return Exact().solve(problem, start)
+    def solve(self, problem, warm_start=None):
+        return ExactArgmax().solve(problem, warm_start)
 
     def solve_batch(self, batch):
-        worst = solve_batch(replace(batch, scores=-batch.scores), Exact())
+        worst = solve_batch(replace(batch, scores=-batch.scores), ExactArgmax())
         value = np.array([batch[q].value(worst[q].order) for q in range(len(batch))])
         return replace(worst, problems=batch, value=value, bound=value)
 
@@ -145,12 +145,12 @@ class Boasting(Bundle):
 
 def no_weight(problem):
     """A master of weight zero: feasible, and never good."""
-    return Answer(np.zeros(problem.values.size))
+    return SolverResult(np.zeros(problem.values.size))
 
 
-HONEST = own(honest, accepts=RankTwoAssignment)
-ASSIGNED = own(lambda problem: solve(problem, "scipy").x, accepts=Assignment, name="nameless")
-IDLE_MASTER = own(no_weight, accepts=GroupedSimplexQP)
+HONEST = function_solver(honest, accepts=RankTwoAssignment)
+ASSIGNED = function_solver(lambda problem: solve(problem, "scipy").x, accepts=Assignment, name="nameless")
+IDLE_MASTER = function_solver(no_weight, accepts=GroupedSimplexQP)
 EXPECTED = {
     honest: "SOLVED",
     chattering: "SOLVED",

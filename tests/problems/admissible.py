@@ -6,7 +6,7 @@ import numpy as np
 
 from rankopt.constraints import Admissible
 from rankopt.losses.oracle_constrained import AdmissibleArgmax
-from rankopt.losses.position_weights import parse_decay
+from rankopt.losses.position_weights import parse_position_weights
 from rankopt.measures import parse
 
 SETS = {
@@ -32,8 +32,10 @@ def drawn(seed, queries=3, largest=6, tied=False):
     return rng.integers(0, 3, n).astype(float), attributes, offsets, scores
 
 
-def batch_of(admissible, grades, attributes, offsets, measure="nDCG@3", decay="power(0.5)", solver="auto", start=None):
-    measure, decay = parse(measure), parse_decay(decay)
+def batch_of(
+    admissible, grades, attributes, offsets, measure="nDCG@3", position_weights="power(0.5)", solver="auto", start=None
+):
+    measure, position_weights = parse(measure), parse_position_weights(position_weights)
     sets = [
         admissible.for_query({name: attributes[name][low:high] for name in admissible.attributes}, high - low)
         for low, high in pairwise(offsets.tolist())
@@ -42,7 +44,7 @@ def batch_of(admissible, grades, attributes, offsets, measure="nDCG@3", decay="p
         sets,
         measure.gain(grades, offsets),
         np.concatenate([measure.discount(one.documents)[: one.positions] for one in sets]),
-        np.concatenate([decay.weights(one.documents, measure)[: one.positions] for one in sets]),
+        np.concatenate([position_weights.weights(one.documents, measure)[: one.positions] for one in sets]),
         offsets,
         np.zeros(grades.size) if start is None else start,
         solver,
@@ -57,7 +59,7 @@ def written_out(batch, q):
 def paid_out(batch, q):
     """The same with what each order pays for the soft constraints that it breaks."""
     low, high, top, end = (*batch.offsets[q : q + 2].tolist(), *batch.places[q : q + 2].tolist())
-    gain, discount, decay = batch.gain[low:high], batch.discount[top:end], batch.decay[top:end]
+    gain, discount, decay = batch.gain[low:high], batch.discount[top:end], batch.position_weights[top:end]
     found = []
     for order in permutations(range(high - low), end - top):
         if batch.sets[q].is_feasible(order):

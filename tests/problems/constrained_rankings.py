@@ -4,7 +4,7 @@ from itertools import permutations
 
 import numpy as np
 
-from formulations import Infeasible, RankingSet, constrained_ranking
+from formulations import InfeasibleError, RankingSet, constrained_ranking
 
 EVERY = RankingSet(6, 3)
 
@@ -62,6 +62,6 @@ def stated(kind, seed):
         profit = random.integers(0, 3, (k, n)).astype(float) if seed % 2 else random.normal(size=(k, n))
         try:
             return constrained_ranking(profit, KINDS[kind](RankingSet(n, k), random))
-        except Infeasible:
+        except InfeasibleError:
             continue
     raise AssertionError(f"no {kind} for seed {seed}")

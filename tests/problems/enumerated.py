@@ -16,8 +16,8 @@ from sklearn.exceptions import ConvergenceWarning
 from formulations import FormulationError, margin_dual, solve
 from rankopt.constraints import Admissible
 from rankopt.data.queries import Queries
-from rankopt.errors import OptimumAtStart
-from rankopt.losses.position_weights import parse_decay
+from rankopt.errors import NoProgressWarning
+from rankopt.losses.position_weights import parse_position_weights
 from rankopt.measures.notation import parse
 from rankopt.optimize import METHODS
 from rankopt.optimize.certificate import Stop
@@ -49,7 +49,7 @@ class Tiny:
     qid: np.ndarray
     weight: dict
     measure: str
-    decay: str
+    position_weights: str
     lam: float
     tol: float
     site: np.ndarray
@@ -88,7 +88,8 @@ class Tiny:
         method, master, bound, constrained, _ = self.case
         rules = Admissible(self.k, on_infeasible="truncate").at_most(self.most, by="site") if constrained else None
         return LargeMarginRanker(
-            self.measure, bound=bound, decay=self.decay, w0=self.w0, method=method, master=master, lam=self.lam,
+            self.measure, bound=bound, position_weights=self.position_weights, w0=self.w0, method=method,
+            master_solver=master, lam=self.lam,
             tol=self.tol, constraints=rules, engine="serial", **{"max_iter": 150, **options},
         )  # fmt: skip
 
@@ -98,7 +99,7 @@ class Tiny:
 
     def tables(self):
         """For each query that counts: its rows, its weight, and of every admissible ranking c[π] and a[π]ᵀb."""
-        measure, decay, found = parse(self.measure), parse_decay(self.decay), []
+        measure, decay, found = parse(self.measure), parse_position_weights(self.position_weights), []
         for q in np.unique(self.qid):
             rows = np.flatnonzero(self.qid == q)
             n = rows.size
@@ -146,7 +147,7 @@ def check(tiny):
         return "", "nothing to learn", None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        warnings.simplefilter("ignore", OptimumAtStart)
+        warnings.simplefilter("ignore", NoProgressWarning)
         try:
             ranker.fit(tiny.queries, query_weight=tiny.weight)
         except FormulationError as error:
@@ -224,7 +225,7 @@ def optimum(tiny, slopes, heights, groups, w0):
     """The least objective of these planes from above and from below, both worked out here from a solver's weights."""
     count = groups.max() + 1
     above, below = np.inf, 0.0
-    program = margin_dual(slopes, heights, lam=tiny.lam, groups=groups, capacity=np.ones(count), w0=w0)
+    program = margin_dual(slopes, heights, lam=tiny.lam, groups=groups, group_mass=np.ones(count), w0=w0)
     for solver in ("qpsolvers:piqp", "qpsolvers:clarabel", "active_set"):
         try:
             alpha = solve(program, solver).x

@@ -59,7 +59,7 @@ def nasty(seed, groups=1):
     size, lam = 10.0 ** random.choice([0, 0, -9, 9]), 10.0 ** random.integers(-6, 7)
     members = random.permutation(np.arange(heights.size) % groups)
     capacity = random.dirichlet(np.ones(groups)) * 0.9 + 0.1 / groups
-    return margin_dual(slopes * size, heights * size, lam=lam * size, groups=members, capacity=capacity)
+    return margin_dual(slopes * size, heights * size, lam=lam * size, groups=members, group_mass=capacity)
 
 
 def tangents(random, planes, features):

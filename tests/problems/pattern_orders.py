@@ -5,7 +5,7 @@ from itertools import pairwise, permutations
 import numpy as np
 
 from rankopt.data.canonical_order import Arrangement
-from rankopt.losses.position_weights import parse_decay
+from rankopt.losses.position_weights import parse_position_weights
 from rankopt.measures.tied_ranking import Ranking
 
 
@@ -25,9 +25,9 @@ def batch(rng, queries=4, largest=6, grades=2):
     return relevance, offsets
 
 
-def by_positions(worth, order, measure, decay="power(0.5)"):
+def by_positions(worth, order, measure, position_weights="power(0.5)"):
     slope = np.empty(len(order))
-    slope[order] = parse_decay(decay).weights(len(order), measure)
+    slope[order] = parse_position_weights(position_weights).weights(len(order), measure)
     return slope
 
 
@@ -59,7 +59,7 @@ def every_order(name, measure, relevance):
     """Of one query: all orders, their slopes, and the measure of each."""
     n = relevance.size
     offsets = np.array([0, n])
-    worth, _ = measure.best_orders(relevance, offsets)
+    worth, _ = measure.optimal_rankings(relevance, offsets)
     orders = [list(order) for order in permutations(range(n))]
     slopes = np.array([SLOPES[name](worth, order, measure) for order in orders])
     every = Ranking(relevance[np.concatenate(orders)], np.arange(len(orders) + 1) * n, np.arange(len(orders) * n + 1))

@@ -14,7 +14,7 @@ def few(users=5, items=8, each=4, seed=0, grades=5):
         given[0] = given[1] % grades + 1
         chosen = draws.permutation(items)[:each]
         rows += [(f"u{user}", f"film {item}", grade) for item, grade in zip(chosen, given, strict=True)]
-    return Ratings.of(*zip(*rows, strict=True), items=[f"film {item}" for item in range(items)])
+    return Ratings.from_arrays(*zip(*rows, strict=True), items=[f"film {item}" for item in range(items)])
 
 
 def tastes(users=40, items=30, each=12, seed=0, rank=2):
@@ -25,4 +25,4 @@ def tastes(users=40, items=30, each=12, seed=0, rank=2):
     grade = np.clip(np.round(3 + score), 1, 5)
     user = np.repeat(np.arange(users), each)
     item = np.concatenate([draws.permutation(items)[:each] for _ in range(users)])
-    return Ratings.of(user, item, grade[user, item])
+    return Ratings.from_arrays(user, item, grade[user, item])

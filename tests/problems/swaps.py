@@ -5,7 +5,7 @@ import numpy as np
 from formulations import ranking
 from rankopt.experiments import Limits, SolverSwap
 
-QUICK = Limits(problem=2.0, tape=30.0, training=2.0, memory=1 << 30)
+QUICK = Limits(problem=2.0, tape=30.0, training_time=2.0, memory=1 << 30)
 TIMED = {"seconds", "times", "seconds_whole", "memory", "repeats"}
 """Fields of a row that differ from run to run."""
 
@@ -14,7 +14,10 @@ def rankings(sizes=(9, 12, 15)):
     rng = np.random.default_rng(3)
     return [
         ranking(
-            rng.normal(size=n), rng.integers(0, 3, n), discount=1 / np.log2(np.arange(2, 7)), decay=6 - np.arange(1, 6)
+            rng.normal(size=n),
+            rng.integers(0, 3, n),
+            discount=1 / np.log2(np.arange(2, 7)),
+            position_weights=6 - np.arange(1, 6),
         )
         for n in sizes
     ]

@@ -10,7 +10,7 @@ from problems.few import few
 
 from formulations import ranking, solve, solve_batch
 from formulations.argmax.layout import WAYS
-from formulations.solvers.exact import Exact
+from formulations.solvers.exact import ExactArgmax
 from formulations.testing.instances import brute_force
 
 DECAYS = {
@@ -48,38 +48,42 @@ numbers = st.one_of(st.sampled_from([0.0, 1.0, -1.0, 0.1, 0.3]), st.floats(-4, 4
 @given(
     documents=st.lists(st.tuples(numbers, st.sampled_from([0.0, 1.0, 3.0, 0.5])), min_size=1, max_size=6),
     discount=weights,
-    decay=weights,
+    position_weights=weights,
     exponent=st.sampled_from([0, 0, -30, 30]),
     lift=st.sampled_from([0.0, 0.0, -0.6]),
 )
-def test_no_order_beats_the_argmax(documents, discount, decay, exponent, lift):
+def test_no_order_beats_the_argmax(documents, discount, position_weights, exponent, lift):
     scores, gain = np.array(documents).T * 2.0**exponent
     if lift:  # beyond the end of an array weights are zero, which must not be a rise
-        discount, decay = zip(*zip(discount, decay, strict=False), strict=True)
-    problem = ranking(scores, gain, discount=np.array(discount) + lift, decay=np.array(decay) + lift)
+        discount, position_weights = zip(*zip(discount, position_weights, strict=False), strict=True)
+    problem = ranking(
+        scores, gain, discount=np.array(discount) + lift, position_weights=np.array(position_weights) + lift
+    )
     solution = solve(problem, "exact")
     assert solution.value == pytest.approx(brute_force(problem), abs=problem.rounding)
     assert -problem.rounding <= solution.gap <= problem.rounding
 
 
 @pytest.mark.every(5)
-@pytest.mark.parametrize(("decay", "discount"), list(product(DECAYS, DISCOUNTS)))
-def test_exact_and_scipy_agree_on_longer_lists(decay, discount):
-    random = np.random.default_rng([len(decay), len(discount), 11])
+@pytest.mark.parametrize(("position_weights", "discount"), list(product(DECAYS, DISCOUNTS)))
+def test_exact_and_scipy_agree_on_longer_lists(position_weights, discount):
+    random = np.random.default_rng([len(position_weights), len(discount), 11])
     for n, k, grades, ties in ((40, 10, 2, False), (40, 10, 5, True), (90, 5, 3, True), (25, 40, 4, False)):
         scores, gain = query(random, n, grades, ties)
-        problem = ranking(scores, gain, discount=DISCOUNTS[discount](n, k), decay=DECAYS[decay](n, k))
+        problem = ranking(
+            scores, gain, discount=DISCOUNTS[discount](n, k), position_weights=DECAYS[position_weights](n, k)
+        )
         exact, scipy = solve(problem, "exact"), solve(problem, "scipy")
         assert exact.value == pytest.approx(scipy.value, abs=problem.rounding)
         assert exact.gap <= problem.rounding
 
 
-def batch(random, sizes, decay="power", discount="nDCG", grades=3, ties=False):
+def batch(random, sizes, position_weights="power", discount="nDCG", grades=3, ties=False):
     parts = [query(random, n, grades, ties) for n in sizes]
     scores, gain = (np.concatenate(column) for column in zip(*parts, strict=True))
     return ranking(
         scores, gain, offsets=np.cumsum([0, *sizes]),
-        discount=lambda n: DISCOUNTS[discount](n, 10), decay=lambda n: DECAYS[decay](n, 10),
+        discount=lambda n: DISCOUNTS[discount](n, 10), position_weights=lambda n: DECAYS[position_weights](n, 10),
     )  # fmt: skip
 
 
@@ -97,7 +101,7 @@ def test_a_batch_is_its_queries_one_by_one(solver):
         assert answer[q].value == pytest.approx(answer.value[q], abs=problems[q].rounding)
         assert sorted(answer.order[rows]) == list(range(n))
         assert answer.position[rows][answer.order[rows]].tolist() == list(range(n))
-        np.testing.assert_array_equal(answer.placed_decay[rows][answer.order[rows]], problems.decay[rows])
+        np.testing.assert_array_equal(answer.placed_weights[rows][answer.order[rows]], problems.position_weights[rows])
 
 
 def test_a_batch_at_other_scores_is_the_batch_made_anew():
@@ -107,7 +111,7 @@ def test_a_batch_at_other_scores_is_the_batch_made_anew():
     moved = problems.with_scores(scores)
     anew = ranking(
         scores, problems.gain, offsets=problems.offsets,
-        discount=lambda n: DISCOUNTS["nDCG"](n, 9), decay=lambda n: DECAYS["power"](n, 9),
+        discount=lambda n: DISCOUNTS["nDCG"](n, 9), position_weights=lambda n: DECAYS["power"](n, 9),
     )  # fmt: skip
     np.testing.assert_array_equal(solve_batch(moved).value, solve_batch(anew).value)
     for wrong in (scores[:3], np.full(14, np.nan), np.full(14, 1e151)):
@@ -116,11 +120,11 @@ def test_a_batch_at_other_scores_is_the_batch_made_anew():
 
 
 REACHED = {
-    "any order": {"decay": np.ones(8), "discount": np.ones(8)},
-    "one sort": {"decay": DECAYS["log"](8, 8), "discount": 2 * DECAYS["log"](8, 8)},
-    "two sorts": {"decay": DECAYS["power"](8, 8), "discount": DECAYS["log"](8, 8)},
-    "merge": {"decay": DECAYS["linear"](8, 8), "discount": DECAYS["log"](8, 8)},
-    "order ideals": {"decay": DECAYS["linear"](8, 8), "discount": DECAYS["log"](8, 8)},
+    "any order": {"position_weights": np.ones(8), "discount": np.ones(8)},
+    "one sort": {"position_weights": DECAYS["log"](8, 8), "discount": 2 * DECAYS["log"](8, 8)},
+    "two sorts": {"position_weights": DECAYS["power"](8, 8), "discount": DECAYS["log"](8, 8)},
+    "merge": {"position_weights": DECAYS["linear"](8, 8), "discount": DECAYS["log"](8, 8)},
+    "order ideals": {"position_weights": DECAYS["linear"](8, 8), "discount": DECAYS["log"](8, 8)},
 }
 
 
@@ -151,27 +155,27 @@ def test_without_room_for_states_an_assignment_is_solved(cut, way):
         scores, gain = query(random, 60, 5, ties=False)
         weights = [DECAYS["linear"](60, 70) / 20, DISCOUNTS["nDCG"](60, 60)]
         discount, decay = weights[1][:cut], weights[0][:cut]
-        problems = ranking(scores, gain, discount=discount, decay=decay, offsets=[0, 60])
-        small, large = solve_batch(problems, Exact(room=2)), solve_batch(problems, Exact())
-        ways.update(small.way)
+        problems = ranking(scores, gain, discount=discount, position_weights=decay, offsets=[0, 60])
+        small, large = solve_batch(problems, ExactArgmax(room=2)), solve_batch(problems, ExactArgmax())
+        ways.update(small.algorithm)
         np.testing.assert_allclose(small.value, large.value, atol=problems[0].rounding)
         assert small.value <= small.bound <= small.value + problems[0].rounding * 60
         assert sorted(small.order) == list(range(60))
-        assert large.way[0] not in ("assignment", "few candidates")
+        assert large.algorithm[0] not in ("assignment", "few candidates")
     assert way in ways
     assert ways <= {*WAYS[:-2], way}
 
 
-@pytest.mark.parametrize(("decay", "ties"), list(product(DECAYS, [False, True])))
-def test_shuffling_documents_changes_no_value(decay, ties):
+@pytest.mark.parametrize(("position_weights", "ties"), list(product(DECAYS, [False, True])))
+def test_shuffling_documents_changes_no_value(position_weights, ties):
     random = np.random.default_rng(5)
-    problems = batch(random, [50, 31], decay=decay, ties=ties)
+    problems = batch(random, [50, 31], position_weights=position_weights, ties=ties)
     value = solve_batch(problems).value
     for _ in range(5):
         new = np.concatenate([random.permutation(50), 50 + random.permutation(31)])
         shuffled = ranking(
             problems.scores[new], problems.gain[new], offsets=problems.offsets,
-            discount=lambda n: DISCOUNTS["nDCG"](n, 10), decay=lambda n: DECAYS[decay](n, 10),
+            discount=lambda n: DISCOUNTS["nDCG"](n, 10), position_weights=lambda n: DECAYS[position_weights](n, 10),
         )  # fmt: skip
         np.testing.assert_allclose(solve_batch(shuffled).value, value, rtol=1e-13, atol=problems[0].rounding)
 
@@ -183,7 +187,7 @@ def test_the_bound_of_a_batch_holds_in_rational_numbers():
 
     random = np.random.default_rng(6)
     for decay, discount in product(DECAYS, DISCOUNTS):
-        problems = batch(random, [30, 12], decay=decay, discount=discount, ties=True)
+        problems = batch(random, [30, 12], position_weights=decay, discount=discount, ties=True)
         near = problems.with_scores(problems.scores + random.normal(size=42) * 1e-15)
         for each in (problems, near):
             answer = solve_batch(each)
@@ -193,8 +197,8 @@ def test_the_bound_of_a_batch_holds_in_rational_numbers():
 
 
 def test_queries_without_scores_or_weights_are_solved():
-    problems = ranking(np.zeros(6), [1, 0, 0, 3, 1, 0], offsets=[0, 2, 6], discount=[1.0, 0.5], decay=[0.0])
+    problems = ranking(np.zeros(6), [1, 0, 0, 3, 1, 0], offsets=[0, 2, 6], discount=[1.0, 0.5], position_weights=[0.0])
     np.testing.assert_allclose(solve_batch(problems).value, [-0.5, 0.0])
-    silent = ranking(np.ones(3), np.ones(3), offsets=[0, 3], discount=[0.0], decay=[0.0])
+    silent = ranking(np.ones(3), np.ones(3), offsets=[0, 3], discount=[0.0], position_weights=[0.0])
     assert solve_batch(silent).value.tolist() == [0.0]
     assert solve_batch(silent)[0].gap == 0.0

@@ -6,18 +6,18 @@ from scipy.optimize import linear_sum_assignment
 
 from formulations import ranking, solve, solve_batch
 from formulations.problems.ranking import RankTwoBatch
-from rankopt.losses.position_weights import parse_decay
+from rankopt.losses.position_weights import parse_position_weights
 from rankopt.measures.notation import parse
 
 
-def best(scores, gain, discount, decay):
-    profit = np.outer(decay, scores) - np.outer(discount, gain)
+def best(scores, gain, discount, position_weights):
+    profit = np.outer(position_weights, scores) - np.outer(discount, gain)
     return profit[linear_sum_assignment(profit, maximize=True)].sum()
 
 
 def test_a_last_step_of_the_least_number_there_is():
     numbers = ([1.08530387, -0.01305833, 0.17019067, 1.5943308], [0.0, 0.0, 4.0, 4.0])
-    weights = {"discount": [0.4, 0.0, 0.0, 0.0], "decay": [1.0, 0.5, 5e-324, 0.0]}
+    weights = {"discount": [0.4, 0.0, 0.0, 0.0], "position_weights": [1.0, 0.5, 5e-324, 0.0]}
     solution = solve(ranking(*numbers, **weights), "exact")
     assert solution.value == pytest.approx(best(*numbers, *weights.values()), rel=1e-12)
     assert solution.bound == pytest.approx(solution.value, rel=1e-12)
@@ -26,11 +26,11 @@ def test_a_last_step_of_the_least_number_there_is():
 @pytest.mark.parametrize(("alpha", "documents"), [(1.5, 540), (2, 1080), (2, 1500)])
 def test_discounts_that_halve_at_every_position(alpha, documents):
     rng = np.random.default_rng(documents)
-    measure, decay = parse(f"ERU(alpha={alpha})"), parse_decay("power(0.5)@10")
+    measure, decay = parse(f"ERU(alpha={alpha})"), parse_position_weights("power(0.5)@10")
     scores = rng.normal(size=documents)
     gain = np.maximum(rng.integers(0, 5, documents) - 3.0, 0.0)
     discount, weights = measure.discount(documents), decay.weights(documents, measure)
-    solution = solve(ranking(scores, gain, discount=discount, decay=weights), "exact")
+    solution = solve(ranking(scores, gain, discount=discount, position_weights=weights), "exact")
     assert solution.value == pytest.approx(best(scores, gain, discount, weights), rel=1e-12)
 
 

@@ -7,7 +7,7 @@ from formulations import ranking, solve, solve_batch
 from formulations.argmax.assignment import augment, lift, take_nearest
 from formulations.argmax.layout import find_cones
 from formulations.argmax.pruned_search import loose_positions, open_slack, price_between, raise_prices
-from formulations.solvers.exact import Exact
+from formulations.solvers.exact import ExactArgmax
 
 POSITIONS = np.arange(1.0, 1100.0)
 WEIGHTS = {
@@ -27,23 +27,29 @@ PAIRS = [
 class Case:
     """Chains of documents with weights and a random order of them, priced."""
 
-    def __init__(self, random, n, chains, decay, discount, ties):
+    def __init__(self, random, n, chains, position_weights, discount, ties):
         gain = np.sort(random.integers(-1, chains - 1, n) / 4.0)
         scores = random.integers(0, 4, n) / 4 if ties else gain + random.normal(size=n) / 2
         by_chain = np.lexsort((-scores, gain))
         self.height, self.gain = scores[by_chain], gain[by_chain]
-        self.decay, self.discount = WEIGHTS[decay](n), WEIGHTS[discount](n)
+        self.position_weights, self.discount = WEIGHTS[position_weights](n), WEIGHTS[discount](n)
         low, high = np.zeros(n, np.int32), np.zeros(n, np.int32)
-        self.stop = find_cones(self.discount, self.decay, low, high)
+        self.stop = find_cones(self.discount, self.position_weights, low, high)
         start = np.flatnonzero(np.diff(self.gain, prepend=np.nan) != 0)
         size = np.minimum(np.diff(np.append(start, n)), self.stop + 1)
         kept = np.concatenate([np.arange(low, low + size) for low, size in zip(start, size, strict=True)])
         self.label = np.zeros(n, np.int8)
         self.label[: self.stop] = random.permutation(np.repeat(np.arange(start.size), size))[: self.stop]
-        self.chains, self.kept = (self.height, self.gain[start], start, size, self.discount, self.decay), kept
+        self.chains, self.kept = (
+            (self.height, self.gain[start], start, size, self.discount, self.position_weights),
+            kept,
+        )
         self.price, self.most, self.placed = np.zeros(n), np.zeros(n), np.zeros(start.size, np.int64)
-        decay, discount = self.decay - self.decay[self.stop], self.discount - self.discount[self.stop]
-        self.profit = (np.outer(decay, self.height) - np.outer(discount, self.gain))[: self.stop]
+        position_weights, discount = (
+            self.position_weights - self.position_weights[self.stop],
+            self.discount - self.discount[self.stop],
+        )
+        self.profit = (np.outer(position_weights, self.height) - np.outer(discount, self.gain))[: self.stop]
 
     def priced(self, raised=False):
         value = price_between(*self.chains, self.stop, self.label, self.placed, self.price)
@@ -66,14 +72,14 @@ class Case:
 
 
 @pytest.mark.every(3)
-@pytest.mark.parametrize(("decay", "discount"), PAIRS)
+@pytest.mark.parametrize(("position_weights", "discount"), PAIRS)
 @pytest.mark.parametrize("ties", [False, True])
 @pytest.mark.parametrize("raised", [False, True])
-def test_shortest_paths_lead_from_any_order_to_the_best(decay, discount, ties, raised):
-    random = np.random.default_rng([len(decay), len(discount), ties])
+def test_shortest_paths_lead_from_any_order_to_the_best(position_weights, discount, ties, raised):
+    random = np.random.default_rng([len(position_weights), len(discount), ties])
     for n, chains in ((2, 2), (7, 3), (12, 12), (30, 2), (45, 5), (80, 16)):
         for _ in range(4):
-            case = Case(random, n, chains, decay, discount, ties)
+            case = Case(random, n, chains, position_weights, discount, ties)
             if case.stop == 0:
                 continue
             case.priced(raised)
@@ -81,16 +87,16 @@ def test_shortest_paths_lead_from_any_order_to_the_best(decay, discount, ties, r
             slots = case.held()
             assert np.unique(slots).size == case.stop
             value = case.profit[np.arange(case.stop), slots].sum()
-            problem = ranking(case.height, case.gain, discount=case.discount, decay=case.decay)
-            rest = case.decay[case.stop] * case.height.sum() - case.discount[case.stop] * case.gain.sum()
+            problem = ranking(case.height, case.gain, discount=case.discount, position_weights=case.position_weights)
+            rest = case.position_weights[case.stop] * case.height.sum() - case.discount[case.stop] * case.gain.sum()
             assert value + rest == pytest.approx(solve(problem, "scipy").value, abs=1e-12)
 
 
-@pytest.mark.parametrize(("decay", "discount"), PAIRS)
-def test_no_position_wants_a_document_before_it_once_prices_are_raised(decay, discount):
+@pytest.mark.parametrize(("position_weights", "discount"), PAIRS)
+def test_no_position_wants_a_document_before_it_once_prices_are_raised(position_weights, discount):
     random = np.random.default_rng([len(discount), 3])
     for n, chains in ((9, 3), (40, 4)):
-        case = Case(random, n, chains, decay, discount, ties=False)
+        case = Case(random, n, chains, position_weights, discount, ties=False)
         before = case.priced()
         prices = case.price.copy()
         after = case.priced(raised=True)
@@ -125,8 +131,8 @@ def test_the_heap_gives_slots_by_distance():
     np.testing.assert_array_equal(distance[taken], np.sort(distance))
 
 
-@pytest.mark.parametrize(("decay", "room"), [(1.0, 2), (1.0, None), (0.5, 2), (0.5, 3000)])
-def test_a_thousand_documents_without_room_are_proved_by_shortest_paths(decay, room):
+@pytest.mark.parametrize(("position_weights", "room"), [(1.0, 2), (1.0, None), (0.5, 2), (0.5, 3000)])
+def test_a_thousand_documents_without_room_are_proved_by_shortest_paths(position_weights, room):
     """Five gains drawn from noisy scores, discounts of nDCG and ERU: states without end, an assignment all the same."""
     random = np.random.default_rng(5)
     n = 400
@@ -134,7 +140,9 @@ def test_a_thousand_documents_without_room_are_proved_by_shortest_paths(decay, r
     gain = 2.0 ** np.searchsorted([-1.0, -0.3, 0.3, 1.0], height + 0.7 * random.normal(size=n)) - 1
     for discount in (WEIGHTS["log"], WEIGHTS["halved"]):
         a = discount(n) / (discount(n) @ np.sort(gain)[::-1])
-        problems = ranking(0.1 * height, gain, discount=a, decay=POSITIONS[:n] ** -decay, offsets=[0, n])
-        answer = solve_batch(problems, Exact(room=room))
+        problems = ranking(
+            0.1 * height, gain, discount=a, position_weights=POSITIONS[:n] ** -position_weights, offsets=[0, n]
+        )
+        answer = solve_batch(problems, ExactArgmax(room=room))
         assert answer.value[0] == pytest.approx(solve(problems[0], "scipy").value, abs=problems[0].rounding)
         assert answer.proved().bound[0] == pytest.approx(answer.value[0], abs=problems[0].rounding)

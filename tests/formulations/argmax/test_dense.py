@@ -19,34 +19,34 @@ WEIGHTS = {
 
 @pytest.mark.every(7)
 @pytest.mark.parametrize("anew", [False, True])
-@pytest.mark.parametrize("decay", WEIGHTS)
+@pytest.mark.parametrize("position_weights", WEIGHTS)
 @pytest.mark.parametrize("discount", WEIGHTS)
-def test_any_gains_are_assigned_as_well_as_by_scipy(decay, discount, anew):
-    random = np.random.default_rng([len(decay), len(discount)])
+def test_any_gains_are_assigned_as_well_as_by_scipy(position_weights, discount, anew):
+    random = np.random.default_rng([len(position_weights), len(discount)])
     for n, levels in ((2, 2), (6, 3), (9, 2), (17, 0), (40, 4), (70, 0)):
         for _ in range(5):
             scores, gain = random.normal(size=n), random.normal(size=n)
             if levels:
                 scores, gain = np.round(scores * levels) / levels, random.integers(0, levels, n) / 2.0
-            a, c = WEIGHTS[discount](n), WEIGHTS[decay](n)
+            a, c = WEIGHTS[discount](n), WEIGHTS[position_weights](n)
             stop = find_cones(a, c, np.zeros(n, np.int32), np.zeros(n, np.int32))
             if stop == 0:
                 continue
             order = np.zeros(n, np.int64)
             left_open = assign(scores, gain, a, c, stop, anew, order)
             assert sorted(order) == list(range(n))
-            problem = ranking(scores, gain, discount=a, decay=c)
+            problem = ranking(scores, gain, discount=a, position_weights=c)
             value = c @ scores[order] - a @ gain[order]
             assert value == pytest.approx(solve(problem, "scipy").value, abs=problem.rounding)
             assert 0 <= left_open <= problem.rounding
 
 
-@pytest.mark.parametrize(("decay", "discount"), [("power", "log"), ("cut", "power"), ("steps", "cut")])
-def test_prices_of_an_order_let_no_position_want_one_before_it(decay, discount):
-    random = np.random.default_rng(len(decay))
+@pytest.mark.parametrize(("position_weights", "discount"), [("power", "log"), ("cut", "power"), ("steps", "cut")])
+def test_prices_of_an_order_let_no_position_want_one_before_it(position_weights, discount):
+    random = np.random.default_rng(len(position_weights))
     for n in (3, 12, 50):
         scores, gain, order = random.normal(size=n), random.normal(size=n), np.zeros(n, np.int64)
-        a, c = WEIGHTS[discount](n), WEIGHTS[decay](n)
+        a, c = WEIGHTS[discount](n), WEIGHTS[position_weights](n)
         stop = find_cones(a, c, np.zeros(n, np.int32), np.zeros(n, np.int32))
         above_a, above_c = a - a[stop], c - c[stop]
         for ahead in (0, 2):
@@ -62,17 +62,18 @@ def test_prices_of_an_order_let_no_position_want_one_before_it(decay, discount):
             assert np.all(profit[p, :p] <= profit[p, p] + 1e-12)
 
 
-@pytest.mark.parametrize("decay", WEIGHTS)
+@pytest.mark.parametrize("position_weights", WEIGHTS)
 @pytest.mark.parametrize("gains", [17, 100, 0])
-def test_many_gains_are_proved_by_prices(decay, gains):
+def test_many_gains_are_proved_by_prices(position_weights, gains):
     """More distinct gains than are merged, in one batch with short lists of few."""
-    random = np.random.default_rng([gains, len(decay)])
+    random = np.random.default_rng([gains, len(position_weights)])
     lengths = np.array([120, 20, 35, 3])
     n = lengths.sum()
     gain = random.integers(0, gains, n) / gains if gains else random.normal(size=n)
     gain[120:] = np.round(gain[120:])
     problems = ranking(
-        0.3 * random.normal(size=n), gain, discount=lambda n: 1 / np.log2(POSITIONS[:n] + 1), decay=WEIGHTS[decay],
+        0.3 * random.normal(size=n), gain, discount=lambda n: 1 / np.log2(POSITIONS[:n] + 1),
+        position_weights=WEIGHTS[position_weights],
         offsets=np.append(0, np.cumsum(lengths)),
     )  # fmt: skip
     answer = solve_batch(problems)

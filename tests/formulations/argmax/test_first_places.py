@@ -28,18 +28,30 @@ def cut(weights, n, k):
 class Case:
     """One query as the kernels take it: chains of documents by rising gain and falling score."""
 
-    def __init__(self, scores, gain, discount, decay):
+    def __init__(self, scores, gain, discount, position_weights):
         n = scores.size
         by_chain = np.lexsort((-scores, gain))
         self.n, self.height, gain = n, scores[by_chain], gain[by_chain]
         self.start = np.flatnonzero(np.diff(gain, prepend=np.nan) != 0)
         self.worth = gain[self.start]
         self.low, self.high = np.zeros(n, np.int32), np.zeros(n, np.int32)
-        self.stop = find_cones(discount, decay, self.low, self.high)
+        self.stop = find_cones(discount, position_weights, self.low, self.high)
         self.size = np.minimum(np.diff(np.append(self.start, n)), self.stop + 1)
         self.turn = places_of(self.low, self.high, self.stop)
-        self.given = (self.height, self.worth, self.start, self.size, discount, decay, self.low, self.high, self.stop)
-        self.profit = np.outer(decay - decay[self.stop], self.height) - np.outer(discount - discount[self.stop], gain)
+        self.given = (
+            self.height,
+            self.worth,
+            self.start,
+            self.size,
+            discount,
+            position_weights,
+            self.low,
+            self.high,
+            self.stop,
+        )
+        self.profit = np.outer(position_weights - position_weights[self.stop], self.height) - np.outer(
+            discount - discount[self.stop], gain
+        )
 
     def placed(self, room=1 << 16):
         slot, label = np.full(1 << 16, -1, np.int32), np.zeros(self.n, np.int8)
@@ -70,9 +82,9 @@ class Case:
         return max(self.profit[places, list(order)].sum() for order in permutations(places))
 
 
-def drawn(random, n, gains, k, discount="log", decay="power", scale=1.0, ties=False):
+def drawn(random, n, gains, k, discount="log", position_weights="power", scale=1.0, ties=False):
     scores = scale * (random.integers(0, 4, n) / 4 if ties else random.normal(size=n))
-    return Case(scores, random.integers(0, gains, n) / 2.0, cut(FALLING[discount], n, k), FALLING[decay][:n])
+    return Case(scores, random.integers(0, gains, n) / 2.0, cut(FALLING[discount], n, k), FALLING[position_weights][:n])
 
 
 grid = st.sampled_from([0.0, 0.0, 1.0, -1.0, 0.5, 0.3, 2.0])
@@ -82,14 +94,14 @@ grid = st.sampled_from([0.0, 0.0, 1.0, -1.0, 0.5, 0.3, 2.0])
 @given(
     documents=st.lists(st.tuples(grid, st.sampled_from([0.0, 1.0, -1.0, 0.5])), min_size=3, max_size=6),
     k=st.integers(1, 4),
-    decay=st.sampled_from(sorted(FALLING)),
+    position_weights=st.sampled_from(sorted(FALLING)),
     swapped=st.booleans(),
     scale=st.sampled_from([1.0, 1e-9, 1e9, 0.01]),
 )
-def test_no_order_beats_the_first_places(documents, k, decay, swapped, scale):
+def test_no_order_beats_the_first_places(documents, k, position_weights, swapped, scale):
     """Either weight may be the one that is cut; ties, zeros, negative scores and gains."""
     scores, gain = np.array(documents).T
-    weights = cut(FALLING["log"], scores.size, k), FALLING[decay][: scores.size]
+    weights = cut(FALLING["log"], scores.size, k), FALLING[position_weights][: scores.size]
     case = Case(scores * scale, gain, *(weights[::-1] if swapped else weights))
     if case.turn:
         found, label = case.placed()
@@ -97,13 +109,13 @@ def test_no_order_beats_the_first_places(documents, k, decay, swapped, scale):
         assert case.value(label) == pytest.approx(case.best(), abs=1e-12 * np.abs(case.profit).sum())
 
 
-@pytest.mark.parametrize("decay", FALLING)
+@pytest.mark.parametrize("position_weights", FALLING)
 @pytest.mark.parametrize("ties", [False, True])
-def test_they_agree_with_a_search_position_by_position(decay, ties):
-    random = np.random.default_rng([len(decay), ties])
+def test_they_agree_with_a_search_position_by_position(position_weights, ties):
+    random = np.random.default_rng([len(position_weights), ties])
     for n, gains, k in ((20, 5, 10), (40, 3, 5), (120, 5, 5), (120, 2, 10), (300, 3, 10), (300, 4, 7)):
         for scale in (0.01, 0.3, 3.0):
-            case = drawn(random, n, gains, k, decay=decay, scale=scale, ties=ties)
+            case = drawn(random, n, gains, k, position_weights=position_weights, scale=scale, ties=ties)
             assert case.turn == k
             found, label = case.placed()
             assert found > 0
@@ -121,7 +133,7 @@ def test_scipy_agrees_and_the_bound_is_proved(measure, k, sizes):
             discount = cut(FALLING["log"] if measure == "nDCG" else np.full(1000, 1 / k), n, k)
             problems = ranking(
                 scale * random.normal(size=3 * n), random.integers(0, 5, 3 * n) / 4.0, offsets=[0, n, 2 * n, 3 * n],
-                discount=discount, decay=FALLING["power"][:n],
+                discount=discount, position_weights=FALLING["power"][:n],
             )  # fmt: skip
             answer = solve_batch(problems)
             proved = answer.proved(exactly=1)
@@ -140,9 +152,9 @@ def test_places_are_few_and_see_one_cone():
     n = 50
     whole = ranking(
         random.normal(size=n), random.integers(0, 3, n) / 1.0, offsets=[0, n],
-        discount=FALLING["log"][:n], decay=FALLING["power"][:n],
+        discount=FALLING["log"][:n], position_weights=FALLING["power"][:n],
     )  # fmt: skip
-    layout = Layout.of(whole.gain, whole.discount, whole.decay, whole.offsets)
+    layout = Layout.from_arrays(whole.gain, whole.discount, whole.position_weights, whole.offsets)
     assert places_of(layout.low, layout.high, int(layout.stop[0])) == 0
 
 

@@ -23,20 +23,20 @@ PAIRS = [("power", "log"), ("reciprocal", "halved"), ("plateaus", "cut"), ("cut"
 class Case:
     """Chains of documents with weights, as the kernels take them."""
 
-    def __init__(self, random, n, chains, decay, discount, ties=False):
+    def __init__(self, random, n, chains, position_weights, discount, ties=False):
         gain = np.sort(random.integers(-1, chains - 1, n) / 4.0)
         scores = random.integers(0, 4, n) / 4 if ties else gain + random.normal(size=n) / 2
         by_chain = np.lexsort((-scores, gain))
         self.n, self.height = n, scores[by_chain]
-        self.decay, self.discount = WEIGHTS[decay](n), WEIGHTS[discount](n)
+        self.position_weights, self.discount = WEIGHTS[position_weights](n), WEIGHTS[discount](n)
         self.low, self.high = np.zeros(n, np.int32), np.zeros(n, np.int32)
-        self.stop = find_cones(self.discount, self.decay, self.low, self.high)
+        self.stop = find_cones(self.discount, self.position_weights, self.low, self.high)
         self.gain = gain[by_chain]
         self.start = np.flatnonzero(np.diff(self.gain, prepend=np.nan) != 0)
         self.worth = self.gain[self.start]
         self.size = np.minimum(np.diff(np.append(self.start, n)), self.stop + 1)
         self.label, self.price, self.most = np.zeros(n, np.int8), np.zeros(n), np.zeros(n)
-        self.chains = (self.height, self.worth, self.start, self.size, self.discount, self.decay)
+        self.chains = (self.height, self.worth, self.start, self.size, self.discount, self.position_weights)
 
     def room(self, states=60_000):
         rows = (self.worth.size, states + 1)
@@ -73,27 +73,30 @@ class Case:
     @property
     def profit(self):
         above = slice(0, self.stop)
-        decay, discount = self.decay[above] - self.decay[self.stop], self.discount[above] - self.discount[self.stop]
+        decay, discount = (
+            self.position_weights[above] - self.position_weights[self.stop],
+            self.discount[above] - self.discount[self.stop],
+        )
         return np.outer(decay, self.height) - np.outer(discount, self.gain)
 
 
-@pytest.mark.parametrize(("decay", "discount"), PAIRS)
+@pytest.mark.parametrize(("position_weights", "discount"), PAIRS)
 @pytest.mark.parametrize("ties", [False, True])
-def test_a_pruned_search_finds_what_a_full_one_finds(decay, discount, ties):
-    random = np.random.default_rng([len(decay), len(discount), ties])
+def test_a_pruned_search_finds_what_a_full_one_finds(position_weights, discount, ties):
+    random = np.random.default_rng([len(position_weights), len(discount), ties])
     for n, chains in ((2, 2), (7, 3), (30, 2), (45, 5), (80, 3)):
         for _ in range(4):
-            case = Case(random, n, chains, decay, discount, ties)
+            case = Case(random, n, chains, position_weights, discount, ties)
             if case.stop == 0:
                 continue
             assert case.pruned() == pytest.approx(case.searched(), abs=1e-12)
 
 
-@pytest.mark.parametrize(("decay", "discount"), PAIRS)
-def test_prices_of_any_order_bound_every_order(decay, discount):
-    random = np.random.default_rng([len(decay), 7])
+@pytest.mark.parametrize(("position_weights", "discount"), PAIRS)
+def test_prices_of_any_order_bound_every_order(position_weights, discount):
+    random = np.random.default_rng([len(position_weights), 7])
     for n, chains in ((9, 3), (40, 4)):
-        case = Case(random, n, chains, decay, discount)
+        case = Case(random, n, chains, position_weights, discount)
         greedy_labels(*case.chains, case.stop, 0, np.zeros(case.worth.size, np.int64), case.label)
         value = case.value()
         told = price_between(*case.chains, case.stop, case.label, np.zeros(case.worth.size, np.int64), case.price)

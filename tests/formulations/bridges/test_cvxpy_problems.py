@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from formulations import (
-    Infeasible,
-    SolverFailed,
+    InfeasibleError,
+    SolverError,
     Status,
-    Unbounded,
-    Unsupported,
-    accepting,
+    UnboundedError,
+    UnsupportedProblemError,
     certify,
+    compatible_solvers,
     solve,
 )
 
@@ -28,10 +28,10 @@ def test_a_cvxpy_problem_is_solved_and_judged():
         np.testing.assert_allclose(solution.primal["w"], [0.5, 1.5, 0.0], atol=1e-5)
         certify(problem, solution)
     assert str(solution.problem) == str(problem)
-    assert {"cvxpy:CLARABEL", "cvxpy:GLOP"} <= set(accepting(solution.problem))
-    with pytest.raises(Unsupported, match="'highs' accepts LinearProgram"):
+    assert {"cvxpy:CLARABEL", "cvxpy:GLOP"} <= set(compatible_solvers(solution.problem))
+    with pytest.raises(UnsupportedProblemError, match="'highs' accepts LinearProgram"):
         solve(problem, "highs")
-    with pytest.raises(SolverFailed, match="gave up"):
+    with pytest.raises(SolverError, match="gave up"):
         solve(problem, "cvxpy:GLOP")
 
 
@@ -39,9 +39,9 @@ def test_statuses_of_a_cvxpy_problem_are_errors():
     import cvxpy
 
     x = cvxpy.Variable(2)
-    with pytest.raises(Infeasible):
+    with pytest.raises(InfeasibleError):
         solve(cvxpy.Problem(cvxpy.Minimize(cvxpy.sum(x)), [x >= 1, x <= 0]), "cvxpy:CLARABEL")
-    with pytest.raises(Unbounded):
+    with pytest.raises(UnboundedError):
         solve(cvxpy.Problem(cvxpy.Maximize(cvxpy.sum(x)), [x >= 1]), "cvxpy:CLARABEL")
     whole = cvxpy.Variable(integer=True)
     best = solve(cvxpy.Problem(cvxpy.Maximize(whole), [whole <= 2.5]), "cvxpy:HIGHS")

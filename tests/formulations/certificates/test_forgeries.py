@@ -8,12 +8,21 @@ import numpy as np
 import pytest
 from planted.forgeries import ATTACKS, attack
 
-from formulations import RankingSet, Refuted, Status, certify, constrained_ranking, own, ranking, solve
-from formulations.errors import NoAnswer
+from formulations import (
+    CertificateError,
+    RankingSet,
+    Status,
+    certify,
+    constrained_ranking,
+    function_solver,
+    ranking,
+    solve,
+)
+from formulations.errors import InvalidSolutionError
 from formulations.gallery.masters import margin_dual
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.ranking import RankTwoAssignment
-from formulations.solvers.solver import Answer
+from formulations.solvers.solver import SolverResult
 
 
 @pytest.mark.parametrize("tries", [15, pytest.param(60, marks=pytest.mark.study)])
@@ -41,13 +50,13 @@ def test_an_incomplete_proof_by_cases_is_refused(by_cases):
     certify(problem, solution, exact=True)
     for case in range(len(solution.y)):
         some = replace(solution, y=np.delete(solution.y, case, axis=0))
-        with pytest.raises(Refuted, match="incomplete"):
+        with pytest.raises(CertificateError, match="incomplete"):
             certify(problem, some, exact=True)
     rows = problem.admissible.compiled.lower.size - problem.positions
     for cell in (0.5, 99.0, -1e300):
         changed = solution.y.copy()
         changed[0, rows] = cell
-        with pytest.raises(Refuted, match="incomplete"):
+        with pytest.raises(CertificateError, match="incomplete"):
             certify(problem, replace(solution, y=changed), exact=True)
 
 
@@ -68,11 +77,11 @@ def test_an_incomplete_proof_by_cases_is_refused(by_cases):
     ],
 )
 def test_malformed_solutions_are_refuted(change, said):
-    problem = ranking([0.5, 0.2, 0.1], [3.0, 0.0, 1.0], discount=[1.0, 0.6, 0.5], decay=[2.0, 1.0, 0.5])
+    problem = ranking([0.5, 0.2, 0.1], [3.0, 0.0, 1.0], discount=[1.0, 0.6, 0.5], position_weights=[2.0, 1.0, 0.5])
     solution = solve(problem)
-    with pytest.raises(Refuted, match=said):
+    with pytest.raises(CertificateError, match=said):
         certify(problem, replace(solution, **change), exact=True)
-    with pytest.raises(Refuted, match="no Solution"):
+    with pytest.raises(CertificateError, match="no Solution"):
         certify(problem, solution.value)
 
 
@@ -87,29 +96,31 @@ def test_a_row_whose_sum_overflows_is_broken():
 
 @pytest.mark.parametrize("message", [None, 7, b"x"])
 def test_whatever_a_solver_says_beside_its_point_is_kept_or_left(message):
-    problem = ranking([0.5, 0.2], [3.0, 0.0], discount=[1.0, 0.6], decay=[2.0, 1.0])
-    liar = own(lambda p: Answer(np.array([0, 1]), message=message, details=message), accepts=RankTwoAssignment)
+    problem = ranking([0.5, 0.2], [3.0, 0.0], discount=[1.0, 0.6], position_weights=[2.0, 1.0])
+    liar = function_solver(
+        lambda p: SolverResult(np.array([0, 1]), message=message, details=message), accepts=RankTwoAssignment
+    )
     solution = solve(problem, liar)
     assert solution.message == str(message)
-    assert solution.status in (Status.OPTIMAL, Status.WITHIN_BOUND)
+    assert solution.status in (Status.OPTIMAL, Status.BOUNDED_GAP)
 
 
 def test_weights_of_too_few_planes_are_no_answer():
     problem = margin_dual(np.eye(3), np.ones(3), lam=1.0)
     for x in (np.ones(2), np.ones((3, 1)), np.array(1.0)):
-        with pytest.raises(NoAnswer):
-            solve(problem, own(lambda p, x=x: Answer(x), accepts=type(problem)))
+        with pytest.raises(InvalidSolutionError):
+            solve(problem, function_solver(lambda p, x=x: SolverResult(x), accepts=type(problem)))
 
 
 @pytest.mark.parametrize("y", [np.zeros(99), np.zeros((2, 2)), "prices", np.array(["a"]), np.full(8, 1e308)])
 def test_prices_that_are_none_do_not_cross_a_bridge(y):
-    problem = ranking([0.5, 0.2], [3.0, 0.0], discount=[1.0, 0.6], decay=[2.0, 1.0])
+    problem = ranking([0.5, 0.2], [3.0, 0.0], discount=[1.0, 0.6], position_weights=[2.0, 1.0])
 
     def liar(program):
         point = np.zeros(program.objective.size)
         point[[0, 3]] = 1.0
-        return Answer(point, y)
+        return SolverResult(point, y)
 
-    solution = solve(problem, own(liar, accepts=LinearProgram))
+    solution = solve(problem, function_solver(liar, accepts=LinearProgram))
     assert np.isfinite(solution.bound)
     certify(problem, solution, exact=True)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from formulations import RankingSet, certify, constrained_ranking, integrality_gap
-from formulations.experimental import nearest_whole
+from formulations.experimental import nearest_integral
 
 
 def triangle(count=1, n=6):
@@ -18,7 +18,7 @@ def triangle(count=1, n=6):
 
 def test_the_nearest_whole_optimum_is_proved():
     problem = triangle()
-    found = nearest_whole(problem)
+    found = nearest_integral(problem)
     assert found.gap == pytest.approx(integrality_gap(problem).absolute)
     assert {(one.row, one.side, one.step) for one in found.limits} >= {(row, "at most", 1) for row in "abc"}
     for one in (*found.limits, found.objective):
@@ -37,7 +37,7 @@ def test_a_moved_limit_makes_the_linear_program_whole_and_not_only_its_best_rank
     admissible = admissible.at_most(1, documents=[0], positions=[0, 1], name="c1")
     admissible = admissible.at_least(1, documents=[0, 2], positions=[0], name="c2")
     problem = constrained_ranking([[-2.0, -2, -2, 0], [0, 0, 3, -1], [2, 3, -1, 0]], admissible)
-    found = nearest_whole(problem)
+    found = nearest_integral(problem)
     assert len(found.limits) == 4
     assert ("c1", "at most", 1) not in {(one.row, one.side, one.step) for one in found.limits}
     for one in found.limits:
@@ -52,7 +52,7 @@ def test_no_smaller_change_of_the_objective_makes_the_best_ranking_an_optimum(se
     problem = triangle(n=6)
     scores = np.array([3.0, 2.8, 2.9, 0.3, 0.2, 0.1]) + 0.2 * rng.random(6)
     problem = constrained_ranking(np.outer([1.0, 0.9, 0.8], scores), problem.admissible)
-    found = nearest_whole(problem)
+    found = nearest_integral(problem)
     if found.gap == 0.0:
         return
     assert integrality_gap(found.objective.problem).absolute <= 1e-6
@@ -70,7 +70,7 @@ def test_no_smaller_change_of_the_objective_makes_the_best_ranking_an_optimum(se
 
 def test_a_whole_optimum_needs_no_change():
     whole = constrained_ranking(np.outer([3.0, 2.0], [4.0, 3.0, 2.0]), RankingSet(3, 2).at_most(1, by=[*"aab"]))
-    assert str(nearest_whole(whole)).startswith("nothing changed")
-    assert nearest_whole(whole).limits == ()
+    assert str(nearest_integral(whole)).startswith("nothing changed")
+    assert nearest_integral(whole).limits == ()
     orders = [np.array(order) for order in permutations(range(3), 2)]
     assert max(whole.value(order) for order in orders if whole.admissible.is_feasible(order)) == 16.0

@@ -5,8 +5,16 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from formulations import Infeasible, InvalidProblem, RankingSet, Unsupported, constrained_ranking, ranking, solve
-from formulations.experimental import QuotaCurve, pareto
+from formulations import (
+    InfeasibleError,
+    InvalidProblemError,
+    RankingSet,
+    UnsupportedProblemError,
+    constrained_ranking,
+    ranking,
+    solve,
+)
+from formulations.experimental import LimitValueFunction, pareto_front
 
 N, K = 6, 3
 EVERY = [np.array(order) for order in permutations(range(N), K)]
@@ -27,7 +35,7 @@ def test_pareto_fronts_against_enumeration(seed):
     rng = np.random.default_rng(seed)
     profit = rng.normal(size=(K, N)) if seed % 2 else np.outer([3.0, 2.0, 1.0], rng.normal(size=N))
     both = RankingSet(N, K).at_most(3, documents=[0, 1, 2], name="old").at_least(0, documents=[2, 5], name="new")
-    found = pareto(constrained_ranking(profit, both), ("old", range(4)), ("new", range(3)))
+    found = pareto_front(constrained_ranking(profit, both), ("old", range(4)), ("new", range(3)))
     truth = np.array([
         [best(profit, lambda o, x=x, y=y: held(o, [0, 1, 2]) <= x and held(o, [2, 5]) >= y) for y in range(3)]
         for x in range(4)
@@ -51,36 +59,36 @@ def test_pairs_of_limits_that_admit_the_same_rankings_are_one_problem(monkeypatc
     both = RankingSet(N, K).at_most(3, documents=[0, 1, 2], name="old").between(0, 2, documents=[2, 5], name="new")
     profit = np.outer([3.0, 2.0, 1.0], [6.0, 5.0, 4.0, 3.0, 2.0, 1.0])
     problem = constrained_ranking(profit, both)
-    found = pareto(problem, ("old", range(50)), ("new", range(3)), sides=(None, "at least"))
+    found = pareto_front(problem, ("old", range(50)), ("new", range(3)), sides=(None, "at least"))
     assert len(solved) <= 12
     assert found.names == ("old at most", "new at least")
     for x in (0, 2, 3, 49):
         truth = [best(profit, lambda o, x=x, y=y: held(o, [0, 1, 2]) <= x and y <= held(o, [2, 5])) for y in range(3)]
         np.testing.assert_allclose(found.value[x], truth)
     assert max(x for x, _, _ in found.front) <= 3
-    with pytest.raises(InvalidProblem, match="new' cannot be at least 40: its other limit is 2"):
-        pareto(problem, ("old", [1]), ("new", [40]), sides=(None, "at least"))
-    with pytest.raises(InvalidProblem, match="limits on both sides"):
-        pareto(problem, ("old", [1]), ("new", [1]))
-    with pytest.raises(InvalidProblem, match="are not two"):
-        pareto(problem, ("old", [1]), ("new", [1]), sides="at most")
+    with pytest.raises(InvalidProblemError, match="new' cannot be at least 40: its other limit is 2"):
+        pareto_front(problem, ("old", [1]), ("new", [40]), sides=(None, "at least"))
+    with pytest.raises(InvalidProblemError, match="limits on both sides"):
+        pareto_front(problem, ("old", [1]), ("new", [1]))
+    with pytest.raises(InvalidProblemError, match="are not two"):
+        pareto_front(problem, ("old", [1]), ("new", [1]), sides="at most")
 
 
 def test_what_has_no_front_is_refused():
     site = constrained_ranking(np.zeros((K, N)), RankingSet(N, K).at_most(2, by=list("aabbcc"), name="site"))
     for second in ("site", "site['a']"):
-        with pytest.raises(InvalidProblem, match="are the same limit"):
-            pareto(site, ("site", [1]), (second, [2]))
+        with pytest.raises(InvalidProblemError, match="are the same limit"):
+            pareto_front(site, ("site", [1]), (second, [2]))
     for quota in ("site", ("site", [1], "at most"), None):
-        with pytest.raises(InvalidProblem, match="is no quota; give name and limits"):
-            pareto(site, ("site['a']", [1]), quota)
-    assert pareto(site, ("site['a']", [1]), ("site['b']", [2])).value.shape == (1, 1)
-    with pytest.raises(InvalidProblem, match="pareto takes a problem"):
-        pareto(RankingSet(N, K), ("some", [1]), ("never", [2]))
-    with pytest.raises(InvalidProblem, match="no numbers"):
-        pareto(site, ("site['a']", [np.nan]), ("site['b']", [2]))
-    with pytest.raises(InvalidProblem, match="1000 × 100 pairs of limits are more than 10000"):
-        pareto(site, ("site['a']", range(1000)), ("site['b']", range(100)))
+        with pytest.raises(InvalidProblemError, match="is no quota; give name and limits"):
+            pareto_front(site, ("site['a']", [1]), quota)
+    assert pareto_front(site, ("site['a']", [1]), ("site['b']", [2])).value.shape == (1, 1)
+    with pytest.raises(InvalidProblemError, match="pareto takes a problem"):
+        pareto_front(RankingSet(N, K), ("some", [1]), ("never", [2]))
+    with pytest.raises(InvalidProblemError, match="no numbers"):
+        pareto_front(site, ("site['a']", [np.nan]), ("site['b']", [2]))
+    with pytest.raises(InvalidProblemError, match="1000 × 100 pairs of limits are more than 10000"):
+        pareto_front(site, ("site['a']", range(1000)), ("site['b']", range(100)))
 
 
 def drawn(seed):
@@ -88,7 +96,7 @@ def drawn(seed):
     n = int(random.integers(3, 7))
     k = int(random.integers(2, min(n, 4) + 1))
     discount, decay = (-np.sort(-random.integers(0, 6, k)) for _ in range(2))
-    problem = ranking(random.integers(-3, 4, n), random.integers(0, 3, n), discount=discount, decay=decay)
+    problem = ranking(random.integers(-3, 4, n), random.integers(0, 3, n), discount=discount, position_weights=decay)
     return problem, random.random(n) < 0.5, int(random.integers(1, problem.positions + 1))
 
 
@@ -100,20 +108,20 @@ def test_the_curve_is_that_of_enumeration(seed):
     for order in map(np.array, permutations(range(problem.documents), problem.positions)):
         held = int(group[order[:prefix]].sum())
         best[held] = max(best[held], problem.value(order))
-    assert QuotaCurve.of(problem, group, prefix).best == pytest.approx(best)
+    assert LimitValueFunction.from_problem(problem, group, prefix).best == pytest.approx(best)
 
 
 @pytest.mark.every(6)
 @pytest.mark.parametrize("seed", range(25))
 def test_the_envelope_is_what_the_linear_program_is_worth(seed):
     problem, group, prefix = drawn(seed)
-    curve = QuotaCurve.of(problem, group, prefix)
+    curve = LimitValueFunction.from_problem(problem, group, prefix)
     for low, high in ((0, 1), (1, prefix), (1, 1), (0, 0)):
         where = {"documents": group, "positions": range(prefix)}
         inside = RankingSet(problem.documents, problem.positions).at_least(low, **where).at_most(high, **where)
         try:
             stated = constrained_ranking(problem, inside)
-        except Infeasible:
+        except InfeasibleError:
             assert curve.whole(low, high) == -np.inf
             continue
         assert solve(stated.linear_program(), "highs").value == pytest.approx(curve.relaxed(low, high), abs=1e-7)
@@ -122,25 +130,27 @@ def test_the_envelope_is_what_the_linear_program_is_worth(seed):
 
 
 def test_the_smallest_gap_known():
-    problem = ranking([3, 0, 1, 2], [2, 0, 1, 3], discount=[5, 2, 2], decay=[4, 4, 3])
-    curve = QuotaCurve.of(problem, [0, 1], 2)
+    problem = ranking([3, 0, 1, 2], [2, 0, 1, 3], discount=[5, 2, 2], position_weights=[4, 4, 3])
+    curve = LimitValueFunction.from_problem(problem, [0, 1], 2)
     assert not curve.concave
     assert (curve.relaxed(0, 1), curve.whole(0, 1), curve.gap(0, 1)) == (7.5, 7.0, 0.5)
     assert curve.gap(0, 2) == 0.0  # 2 of them is best
     assert (curve.whole(-3, 1), curve.whole(0, 99), curve.whole(0, -3)) == (7.0, curve.best.max(), -np.inf)
     for low, high, wrong in (("a", 1, "low = 'a'"), (0, None, "high = None"), (0.5, 1, "low = 0.5")):
         for ask in (curve.gap, curve.relaxed, curve.whole):
-            with pytest.raises(InvalidProblem, match=f"{wrong} is no limit .* give a whole number"):
+            with pytest.raises(InvalidProblemError, match=f"{wrong} is no limit .* give a whole number"):
                 ask(low, high)
-    assert QuotaCurve.of(ranking([3, 0, 1, 2], [2, 0, 1, 3], discount=[4, 4, 3], decay=[4, 4, 3]), [0, 1], 2).concave
+    assert LimitValueFunction.from_problem(
+        ranking([3, 0, 1, 2], [2, 0, 1, 3], discount=[4, 4, 3], position_weights=[4, 4, 3]), [0, 1], 2
+    ).concave
 
 
 def test_what_is_too_large_or_no_curve_is_refused():
-    problem = ranking(np.arange(40.0), np.arange(40.0), discount=np.ones(20), decay=np.ones(20))
-    with pytest.raises(Unsupported, match="chains of equal gains"):
-        QuotaCurve.of(problem, range(3), 5)
-    with pytest.raises(InvalidProblem, match="none of the 20 positions"):
-        QuotaCurve.of(problem, range(3), 21)
-    below = ranking([1.0, 2.0, 3.0], [0, 1, 0], discount=[1.0, 0.0], decay=[1.0, -1.0])
-    with pytest.raises(Unsupported, match="below 0"):
-        QuotaCurve.of(below, [0], 1)
+    problem = ranking(np.arange(40.0), np.arange(40.0), discount=np.ones(20), position_weights=np.ones(20))
+    with pytest.raises(UnsupportedProblemError, match="chains of equal gains"):
+        LimitValueFunction.from_problem(problem, range(3), 5)
+    with pytest.raises(InvalidProblemError, match="none of the 20 positions"):
+        LimitValueFunction.from_problem(problem, range(3), 21)
+    below = ranking([1.0, 2.0, 3.0], [0, 1, 0], discount=[1.0, 0.0], position_weights=[1.0, -1.0])
+    with pytest.raises(UnsupportedProblemError, match="below 0"):
+        LimitValueFunction.from_problem(below, [0], 1)

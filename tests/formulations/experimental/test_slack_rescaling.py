@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from problems.few import few
 
-from formulations import InvalidProblem, RankTwoAssignment, certify, own
-from formulations.experimental import rescaled_ranking
+from formulations import InvalidProblemError, RankTwoAssignment, certify, function_solver
+from formulations.experimental import slack_rescaled_ranking
 from formulations.experimental import solve_slack_rescaled as solve
 
 
@@ -26,7 +26,7 @@ def drawn(seed, documents=None):
 
 def made(seed, documents=None):
     scores, gain, discount, decay = drawn(seed, documents)
-    return rescaled_ranking(scores, gain, discount=discount, decay=decay)
+    return slack_rescaled_ranking(scores, gain, discount=discount, position_weights=decay)
 
 
 def brute(problem):
@@ -68,7 +68,7 @@ def test_every_solver_of_rankings_finds_the_vertices():
         assert solution.value == pytest.approx(answers["exact"].value, rel=1e-9), spec
         assert solution.bound == pytest.approx(answers["exact"].bound, rel=1e-6), spec
         certify(problem, solution)
-    mine = own(lambda ranking: np.arange(ranking.positions), accepts=RankTwoAssignment)
+    mine = function_solver(lambda ranking: np.arange(ranking.positions), accepts=RankTwoAssignment)
     solution = solve(problem, mine)
     assert solution.value <= brute(problem) <= solution.bound
 
@@ -78,11 +78,13 @@ def test_a_batch_is_its_queries():
     offsets = np.cumsum([0] + [part[0].size for part in parts])
     scores, gain = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
     sizes = {part[0].size: part for part in parts}
-    batch = rescaled_ranking(scores, gain, discount=lambda n: sizes[n][2], decay=lambda n: sizes[n][3], offsets=offsets)
+    batch = slack_rescaled_ranking(
+        scores, gain, discount=lambda n: sizes[n][2], position_weights=lambda n: sizes[n][3], offsets=offsets
+    )
     answer = solve(batch)
     assert len(answer) == len(parts)
     for q, part in enumerate(parts):
-        alone = rescaled_ranking(part[0], part[1], discount=part[2], decay=part[3])
+        alone = slack_rescaled_ranking(part[0], part[1], discount=part[2], position_weights=part[3])
         solution = solve(alone)
         assert answer.value[q] == pytest.approx(solution.value, rel=1e-12)
         assert answer.bound[q] == pytest.approx(solution.bound, rel=1e-9)
@@ -95,19 +97,19 @@ def test_a_batch_is_its_queries():
 
 
 def test_nothing_to_order_costs_nothing():
-    solution = solve(rescaled_ranking([3.0, 1.0], [1.0, 1.0], discount=[1.0, 0.5], decay=[2.0, 1.0]))
+    solution = solve(slack_rescaled_ranking([3.0, 1.0], [1.0, 1.0], discount=[1.0, 0.5], position_weights=[2.0, 1.0]))
     assert solution.value == 0.0
     assert solution.bound <= 1e-9
-    right = solve(rescaled_ranking([3.0, 1.0], [1.0, 0.0], discount=[1.0, 0.0], decay=[1.0, 0.0]))
+    right = solve(slack_rescaled_ranking([3.0, 1.0], [1.0, 0.0], discount=[1.0, 0.0], position_weights=[1.0, 0.0]))
     assert right.value == 0.0  # (D, M) is (0, 1), or (1, -1) the wrong way round
     assert right.bound == pytest.approx(1 / 8)  # half-way between the two, three quarters towards the first
 
 
 def test_a_margin_is_measured_from_the_reference():
-    problem = rescaled_ranking([1.0, 2.0, 0.0], [1.0, 1.0, 0.0], discount=[1.0, 0.5], decay=[2.0, 1.0])
+    problem = slack_rescaled_ranking([1.0, 2.0, 0.0], [1.0, 1.0, 0.0], discount=[1.0, 0.5], position_weights=[2.0, 1.0])
     assert problem.reference.tolist() == [1.5, 1.5, 0.0]
     assert problem.margin(np.array([1, 0])) == pytest.approx(1.0 + 5.0 - 4.5)
-    with pytest.raises(InvalidProblem, match="reference has 2 entries"):
-        rescaled_ranking([1.0] * 3, [1.0] * 3, discount=[1.0], decay=[1.0], reference=[0.0, 1.0])
-    with pytest.raises(InvalidProblem, match="increase"):
-        rescaled_ranking([1.0] * 2, [1.0] * 2, discount=[0.5, 1.0], decay=[1.0, 1.0])
+    with pytest.raises(InvalidProblemError, match="reference has 2 entries"):
+        slack_rescaled_ranking([1.0] * 3, [1.0] * 3, discount=[1.0], position_weights=[1.0], reference=[0.0, 1.0])
+    with pytest.raises(InvalidProblemError, match="increase"):
+        slack_rescaled_ranking([1.0] * 2, [1.0] * 2, discount=[0.5, 1.0], position_weights=[1.0, 1.0])

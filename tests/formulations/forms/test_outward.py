@@ -50,14 +50,14 @@ def fractions_of(profit):
     return [exact(row) for row in profit]
 
 
-def rank_two(scores, gain, discount, decay):
-    s, b, a, c = map(exact, (scores, gain, discount, decay))
+def rank_two(scores, gain, discount, position_weights):
+    s, b, a, c = map(exact, (scores, gain, discount, position_weights))
     return [[c[i] * s[j] - a[i] * b[j] for j in range(len(s))] for i in range(len(c))]
 
 
-def between(value, optimum, bound, maximises=True):
+def between(value, optimum, bound, is_maximization=True):
     """value <= optimum <= bound as rational numbers, for a minimum the other way round."""
-    low, high = (value, bound) if maximises else (bound, value)
+    low, high = (value, bound) if is_maximization else (bound, value)
     return Fraction(low) <= optimum <= Fraction(high)
 
 
@@ -79,7 +79,7 @@ def test_rankings_alone_and_in_batches(seed):
         n = int(random.integers(1, 6))
         k = int(random.integers(1, n + 1))
         scores, gain, discount, decay = drawn(random, n), drawn(random, n), weights(random, k), weights(random, k)
-        problem = ranking(scores, gain, discount=discount, decay=decay)
+        problem = ranking(scores, gain, discount=discount, position_weights=decay)
         best = best_order(rank_two(scores, gain, discount, decay))
         for solver in ("exact", "scipy"):
             solution = solve(problem, solver)
@@ -119,11 +119,11 @@ def test_assignments_flows_and_linear_programs(seed):
         assert between(solution.value, best, solution.bound)
         assert 0.0 <= solution.gap <= problem.rounding
         flow = solve(restated(problem, MinCostFlow), "networkx")
-        assert between(flow.value, -best, flow.bound, maximises=False)
+        assert between(flow.value, -best, flow.bound, is_maximization=False)
         program = restated(problem, LinearProgram)
         point = np.zeros(k * n)
         point[np.arange(k) * n + solution.order] = 1.0
-        assert Fraction(program.attained(point)) <= best <= Fraction(solve(program, "highs").bound)
+        assert Fraction(program.value_lower_bound(point)) <= best <= Fraction(solve(program, "highs").bound)
 
 
 @pytest.mark.every(5)
@@ -142,7 +142,7 @@ def test_any_prices_whatever_bound_the_optimum(seed):
         assert Fraction(flow.bound(drawn(random, flow.supply.size))) <= -best
         assert best <= Fraction(program.bound(drawn(random, program.row_lower.size)))
         scores, gain, discount, decay = drawn(random, n), drawn(random, n), weights(random, k), weights(random, k)
-        ranked = ranking(scores, gain, discount=discount, decay=decay)
+        ranked = ranking(scores, gain, discount=discount, position_weights=decay)
         assert best_order(rank_two(scores, gain, discount, decay)) <= Fraction(ranked.bound(prices))
 
 
@@ -181,7 +181,7 @@ def test_quadratic_programs_at_their_exact_optimum(seed):
             best += h * x * x / 2 + q * x
         point = np.clip(np.divide(-linear, curved, out=np.where(linear > 0, low, high), where=curved > 0), low, high)
         solution = problem.solution(point, np.concatenate([np.zeros(1), point]))
-        assert between(solution.value, best, solution.bound, maximises=False)
+        assert between(solution.value, best, solution.bound, is_maximization=False)
         assert Fraction(problem.bound(np.concatenate([drawn(random, 1), drawn(random, n)]))) <= best
 
 
@@ -206,7 +206,7 @@ def test_whole_numbers_lose_nothing():
     quotas = RankingSet(3, 2).at_most(1, documents=[0, 1], name="one")
     solution = solve(constrained_ranking(profit, quotas))
     assert solution.value == solution.bound == 11.0
-    problem = ranking([3.0, 1.0, 2.0], [0.0, 1.0, 0.0], discount=[2.0, 1.0], decay=[4.0, 2.0])
+    problem = ranking([3.0, 1.0, 2.0], [0.0, 1.0, 0.0], discount=[2.0, 1.0], position_weights=[4.0, 2.0])
     solution = solve(problem, "scipy")
     assert solution.value == solution.bound
     assert repr(solution.gap) == "0.0"

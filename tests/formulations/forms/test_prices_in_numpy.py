@@ -17,12 +17,12 @@ def test_both_ways_say_the_same(seed, monkeypatch):
     n = int(offsets[-1])
     weights = {
         "discount": lambda k: (np.arange(k) < 4) / (1.0 + np.arange(k)),
-        "decay": lambda k: (1.0 + np.arange(k)) ** -0.5,
+        "position_weights": lambda k: (1.0 + np.arange(k)) ** -0.5,
     }
     scores = random.normal(size=n) if seed % 3 else random.integers(0, 2, n) / 2.0
     problems = ranking(scores, random.integers(0, 3, n) / 2, offsets=offsets, **weights)
     orders = [random.permutation(int(k)) if seed % 2 else np.arange(k) for k in lengths]  # optimal or not
-    given = (problems.scores, problems.gain, problems.discount, problems.decay)
+    given = (problems.scores, problems.gain, problems.discount, problems.position_weights)
     found = []
     for small in (False, True):
         monkeypatch.setattr("formulations.compiled.PAYS", 1 << 60 if small else -1)

@@ -5,9 +5,9 @@ import pytest
 from scipy.sparse import csr_array
 
 from formulations import (
-    InvalidProblem,
+    InvalidProblemError,
     RankingSet,
-    Unsupported,
+    UnsupportedProblemError,
     constrained_ranking,
     solve,
 )
@@ -18,7 +18,7 @@ from formulations.problems.quadratic_program import QuadraticProgram
 def test_a_price_on_a_missing_limit_counts_as_none():
     program = LinearProgram(
         np.array([1.0, 1.0]), csr_array(np.ones((1, 2))), np.array([1.0]), np.array([np.inf]), np.zeros(2),
-        np.full(2, np.inf), maximises=False,
+        np.full(2, np.inf), is_maximization=False,
     )  # fmt: skip
     assert program.bound(np.array([1.0])) == 1.0
     assert program.bound(np.array([-5.0])) == 0.0
@@ -40,10 +40,10 @@ def test_the_bound_of_a_quadratic_program_holds_for_any_prices():
 
 
 def test_what_is_no_problem_is_refused():
-    with pytest.raises(Unsupported, match="a list is no problem"):
+    with pytest.raises(UnsupportedProblemError, match="a list is no problem"):
         solve([1.0, 2.0])
     row, two = csr_array(np.ones((1, 2))), np.ones(2)
-    with pytest.raises(InvalidProblem, match="hessian has shape"):
+    with pytest.raises(InvalidProblemError, match="hessian has shape"):
         QuadraticProgram(csr_array(np.eye(3)), two, row, np.zeros(1), np.ones(1), np.zeros(2), two)
 
 

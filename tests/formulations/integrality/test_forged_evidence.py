@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from problems.integrality_matrices import R10, complete_graph, overlapping_groups, pivoted, ranking_rows, set_program
 
-from formulations.errors import Refuted
-from formulations.integrality import Proof, confirm, verify_integrality
+from formulations.errors import CertificateError
+from formulations.integrality import Proof, check_evidence, verify_integrality
 from formulations.integrality.evidence import (
     Colouring,
     Families,
@@ -28,24 +28,24 @@ def test_imaginary_signs_prove_nothing():
     chosen = (np.arange(4)[:, None] >> np.arange(2)) & 1
     for unit in ([1.0, 1j], [1j, 1.0]):
         claim = Proof("enumeration", (2, 2), Signings(chosen * np.array(unit)))
-        with pytest.raises(Refuted, match="whole numbers"):
-            confirm(TWO, claim)
-    with pytest.raises(Refuted, match="±1"):
-        confirm(TWO, Proof("enumeration", (2, 2), Signings(np.full((4, 2), -128, dtype=np.int8))))
+        with pytest.raises(CertificateError, match="whole numbers"):
+            check_evidence(TWO, claim)
+    with pytest.raises(CertificateError, match="±1"):
+        check_evidence(TWO, Proof("enumeration", (2, 2), Signings(np.full((4, 2), -128, dtype=np.int8))))
 
 
 def test_the_least_whole_number_is_no_small_numerator():
     program = set_program(overlapping_groups())
     truth = verify_integrality(program)
-    assert confirm(program, truth) == "witness"
+    assert check_evidence(program, truth) == "witness"
     for place in range(3):
         numerators = truth.vertex.numerators.copy()
         numerators[place] = -(2**63)
-        with pytest.raises(Refuted):
-            confirm(program, replace(truth, vertex=replace(truth.vertex, numerators=numerators)))
+        with pytest.raises(CertificateError):
+            check_evidence(program, replace(truth, vertex=replace(truth.vertex, numerators=numerators)))
     for change in ({"denominator": 10**400}, {"denominator": 2.0}, {"objective": truth.vertex.objective * 1j}):
-        with pytest.raises(Refuted):
-            confirm(program, replace(truth, vertex=replace(truth.vertex, **change)))
+        with pytest.raises(CertificateError):
+            check_evidence(program, replace(truth, vertex=replace(truth.vertex, **change)))
 
 
 def proofs():
@@ -83,24 +83,24 @@ BROKEN = (
 @pytest.mark.parametrize("matrix", [*proofs()], ids=lambda matrix: f"{matrix.shape[0]}x{matrix.shape[1]}")
 def test_arrays_of_another_kind_are_refuted(matrix):
     truth = verify_integrality(matrix)
-    assert confirm(matrix, truth) == truth.kind
+    assert check_evidence(matrix, truth) == truth.kind
     evidence = truth.evidence
     for name, held in vars(evidence).items():
         if not isinstance(held, np.ndarray):
             continue
         for broken in BROKEN:
-            with pytest.raises(Refuted):
-                confirm(matrix, replace(truth, evidence=replace(evidence, **{name: broken(held)})))
+            with pytest.raises(CertificateError):
+                check_evidence(matrix, replace(truth, evidence=replace(evidence, **{name: broken(held)})))
     for change in ({"kind": None}, {"kind": np.array(["a", "b"])}, {"shape": None}, {"shape": [*matrix.shape]},
                    {"evidence": None}, {"evidence": Proof}, {"transposed": 1}, {"transposed": None}):  # fmt: skip
-        with pytest.raises(Refuted):
-            confirm(matrix, replace(truth, **change))
+        with pytest.raises(CertificateError):
+            check_evidence(matrix, replace(truth, **change))
 
 
 def test_parts_of_another_kind_are_refuted():
     matrix = np.eye(3, dtype=int)
     part = Part(np.arange(3), np.arange(3), Proof("bipartite", (3, 3), Colouring(np.zeros(3, dtype=np.int8))))
-    assert confirm(matrix, Proof("bipartite", (3, 3), Parts((), (part,)))) == "bipartite"
+    assert check_evidence(matrix, Proof("bipartite", (3, 3), Parts((), (part,)))) == "bipartite"
     none = np.zeros(0, dtype=np.int64)
     for parts in (
         Parts([], (part,)),
@@ -120,19 +120,19 @@ def test_parts_of_another_kind_are_refuted():
         Families(np.array([0, 1, 2])),
         Tree(np.array([0, 1, 2]), np.array([1, 2, 4])),
     ):
-        with pytest.raises(Refuted):
-            confirm(matrix, Proof("bipartite", (3, 3), parts))
+        with pytest.raises(CertificateError):
+            check_evidence(matrix, Proof("bipartite", (3, 3), parts))
 
 
 def test_a_proof_inside_itself_ends():
     part = Part(np.arange(2), np.arange(2), Proof("bipartite", (2, 2), Colouring(np.zeros(2, dtype=np.int8))))
     whole = Proof("bipartite", (2, 2), Parts((), (part,)))
     object.__setattr__(part, "proof", whole)
-    with pytest.raises(Refuted, match="without end"):
-        confirm(TWO, whole)
+    with pytest.raises(CertificateError, match="without end"):
+        check_evidence(TWO, whole)
 
 
 @pytest.mark.parametrize("evidence", [None, 7, "proof", np.eye(2), Proof])
 def test_what_is_no_evidence_is_refuted(evidence):
-    with pytest.raises(Refuted):
-        confirm(TWO, evidence)
+    with pytest.raises(CertificateError):
+        check_evidence(TWO, evidence)

@@ -19,9 +19,9 @@ from problems.integrality_matrices import (
 )
 from scipy.sparse import block_array, csr_array
 
-from formulations.errors import InvalidProblem, Refuted, Unsupported
+from formulations.errors import CertificateError, InvalidProblemError, UnsupportedProblemError
 from formulations.gallery.assignments import matching
-from formulations.integrality import Proof, Undecided, Witness, confirm, proof_of, verify_integrality
+from formulations.integrality import Proof, Undecided, Witness, check_evidence, proof_of, verify_integrality
 from formulations.integrality.evidence import Parts
 from formulations.integrality.network import tree_of
 from formulations.integrality.recognition import laminar_families, leaf_of_columns, tree_parents
@@ -38,7 +38,7 @@ def test_small_matrices_are_judged_as_the_definition_says(seed, turns):
         matrix = (rng.random(shape) < density) * np.where(signed, rng.choice([-1, 1], shape), 1)
         verdict = verify_integrality(matrix)
         assert isinstance(verdict, Proof if is_totally_unimodular(matrix) else Witness), matrix
-        confirm(matrix, verdict)
+        check_evidence(matrix, verdict)
         if isinstance(verdict, Witness):
             part = matrix[np.ix_(verdict.rows, verdict.columns)]
             assert abs(verdict.determinant) == 2
@@ -56,7 +56,7 @@ def test_network_matrices_are_recognised_with_their_tree(turns):
         for turned in (matrix, matrix.T):
             proof = proof_of(turned)
             assert proof is not None
-            assert confirm(turned, proof) == proof.kind
+            assert check_evidence(turned, proof) == proof.kind
 
 
 def test_large_network_matrices_and_their_transposes_are_proved():
@@ -67,7 +67,7 @@ def test_large_network_matrices_and_their_transposes_are_proved():
         for turned in (matrix, matrix.T):
             proof = proof_of(turned)
             kinds.add(proof.kind)
-            assert confirm(turned, proof) == proof.kind
+            assert check_evidence(turned, proof) == proof.kind
     assert kinds == {"network"}
 
 
@@ -78,7 +78,7 @@ def test_graphic_is_not_cographic(nodes):
         matrix = pivoted(matrix, row, column)
     assert tree_of(matrix.astype(np.int8)) is not None
     assert tree_of(matrix.T.astype(np.int8)) is None
-    assert confirm(matrix.T, verify_integrality(matrix.T)) in ("network", "bipartite")
+    assert check_evidence(matrix.T, verify_integrality(matrix.T)) in ("network", "bipartite")
 
 
 def test_r10_and_its_pivots_are_decided_by_enumeration():
@@ -89,7 +89,7 @@ def test_r10_and_its_pivots_are_decided_by_enumeration():
         for turned in (matrix, matrix.T):
             assert tree_of(turned.astype(np.int8)) is None
             verdict = verify_integrality(turned)
-            assert verdict.kind == confirm(turned, verdict) == "enumeration"
+            assert verdict.kind == check_evidence(turned, verdict) == "enumeration"
         places = np.argwhere(matrix)
         matrix = pivoted(matrix, *places[rng.integers(len(places))])
 
@@ -101,7 +101,7 @@ def test_the_fano_plane_is_refuted_whatever_its_signs():
         for turned in (matrix, matrix.T):
             verdict = verify_integrality(turned)
             assert isinstance(verdict, Witness)
-            assert confirm(turned, verdict) == "witness"
+            assert check_evidence(turned, verdict) == "witness"
 
 
 def test_parts_and_what_is_left_out_are_checked():
@@ -112,7 +112,7 @@ def test_parts_and_what_is_left_out_are_checked():
     matrix = np.vstack([matrix, matrix[::4]])
     verdict = verify_integrality(matrix)
     assert isinstance(verdict.evidence, Parts)
-    assert confirm(matrix, verdict) == "enumeration"
+    assert check_evidence(matrix, verdict) == "enumeration"
     assert "left out" in str(verdict)
     removals, inner = verdict.evidence.removals, verdict.evidence.parts
     for lie in (
@@ -122,8 +122,8 @@ def test_parts_and_what_is_left_out_are_checked():
         Parts((replace(removals[0], partner=removals[0].partner * 0 - 1), *removals[1:]), inner),
         Parts((replace(removals[0], partner=removals[0].partner[::-1]), *removals[1:]), inner),
     ):
-        with pytest.raises(Refuted):
-            confirm(matrix, replace(verdict, evidence=lie))
+        with pytest.raises(CertificateError):
+            check_evidence(matrix, replace(verdict, evidence=lie))
 
 
 @pytest.mark.parametrize("turned", [False, True])
@@ -142,7 +142,7 @@ def test_two_entries_a_line_are_always_decided(turned):
             matrix[tuple(np.argwhere(matrix)[rng.integers(2 * columns)])] *= -1
         matrix = matrix.T if turned else matrix
         verdict = verify_integrality(matrix)
-        kinds.add(confirm(matrix, verdict))
+        kinds.add(check_evidence(matrix, verdict))
     assert kinds == {"bipartite", "witness"}
 
 
@@ -154,7 +154,7 @@ def test_ten_lines_are_always_decided():
         matrix = matrix.T if turn % 3 else matrix
         verdict = verify_integrality(matrix)
         assert not isinstance(verdict, Undecided)
-        confirm(matrix, verdict)
+        check_evidence(matrix, verdict)
 
 
 @few(range(60), every=3, name="turns")
@@ -178,7 +178,7 @@ def test_the_same_seed_gives_the_same_witness():
 def test_overlapping_groups_have_a_fractional_vertex_with_its_objective():
     program = set_program(overlapping_groups())
     verdict = verify_integrality(program)
-    assert confirm(program, verdict) == "witness"
+    assert check_evidence(program, verdict) == "witness"
     assert verdict.minimal
     assert verdict.row_names == tuple(map(program.row_name, verdict.rows))
     assert verdict.column_names == tuple(map(program.variable_name, verdict.columns))
@@ -202,7 +202,7 @@ def test_one_optimum_may_be_whole_although_the_matrix_is_not_totally_unimodular(
     assert gap.absolute == pytest.approx(1.35)
     assert gap.relative == pytest.approx(0.45)
     assert "not whole" in str(gap)
-    costs = replace(set_program(overlapping_groups(), profit=-profit), maximises=False)
+    costs = replace(set_program(overlapping_groups(), profit=-profit), is_maximization=False)
     assert integrality_gap(costs).absolute == pytest.approx(1.35)
 
 
@@ -214,13 +214,13 @@ def test_forms_and_sets_are_taken_as_their_linear_programs():
 
     for given in (problem, RankingSet()):
         verdict = verify_integrality(given)
-        assert (verdict.kind, confirm(given, verdict)) == ("bipartite", "bipartite")
+        assert (verdict.kind, check_evidence(given, verdict)) == ("bipartite", "bipartite")
     assert integrality_gap(problem).integral
 
 
 def test_sparse_dense_and_nested_lists_are_the_same_matrix():
     for given in (FANO, FANO.tolist(), csr_array(FANO), FANO.astype(float), csr_array(FANO).tocoo()):
-        assert confirm(given, verify_integrality(given)) == "witness"
+        assert check_evidence(given, verify_integrality(given)) == "witness"
 
 
 def test_the_paper_set_of_a_thousand_documents_is_proved():
@@ -230,7 +230,7 @@ def test_the_paper_set_of_a_thousand_documents_is_proved():
     caps = (block == np.arange(300)[:, None]).astype(int)
     matrix = csr_array(np.vstack([fill, caps]))
     proof = proof_of(matrix)
-    assert proof.kind == confirm(matrix, proof) == "bipartite"
+    assert proof.kind == check_evidence(matrix, proof) == "bipartite"
 
 
 def test_nested_blocks_over_all_positions_are_laminar():
@@ -238,7 +238,7 @@ def test_nested_blocks_over_all_positions_are_laminar():
     nested = [document // size == np.arange(24 // size)[:, None] for size in (2, 6, 12)]
     matrix = np.vstack([fill, once, *nested]).astype(int)
     verdict = verify_integrality(matrix)
-    assert verdict.kind == confirm(matrix, verdict) == "laminar"
+    assert verdict.kind == check_evidence(matrix, verdict) == "laminar"
 
 
 @few(range(400), every=5, name="turns")
@@ -267,7 +267,7 @@ def test_an_entry_other_than_ones_and_zero_is_a_witness(value):
     matrix = np.array([[1, 0, 1], [0, value, 1]])
     verdict = verify_integrality(matrix)
     assert (verdict.rows, verdict.columns, verdict.determinant) == ((1,), (1,), Fraction(value))
-    assert confirm(matrix, verdict) == "witness"
+    assert check_evidence(matrix, verdict) == "witness"
 
 
 def test_weighted_rows_are_refuted_with_a_vertex_of_the_problem():
@@ -276,7 +276,7 @@ def test_weighted_rows_are_refuted_with_a_vertex_of_the_problem():
     verdict = verify_integrality(program)
     assert verdict.determinant == 2
     assert verdict.row_names == ("group[0]",)
-    assert confirm(program, verdict) == "witness"
+    assert check_evidence(program, verdict) == "witness"
     assert (verdict.vertex.x * 2 == 1).any()
     third = verify_integrality(replace(program, matrix=program.matrix * (1 / 3)))
     assert third.vertex is None
@@ -299,32 +299,32 @@ def test_weighted_rows_are_refuted_with_a_vertex_of_the_problem():
 )
 def test_what_is_no_matrix_is_refused(matrix, words):
     for function in (verify_integrality, proof_of):
-        with pytest.raises(InvalidProblem, match=words):
+        with pytest.raises(InvalidProblemError, match=words):
             function(matrix)
 
 
 def test_limits_that_are_not_whole_are_named():
     program = set_program(np.zeros((1, 18), dtype=int), limit=1.5)
-    for function in (verify_integrality, lambda given: confirm(given, proof_of(given))):
-        with pytest.raises(InvalidProblem, match=r"group\[0\] has upper limit 1.5.*round"):
+    for function in (verify_integrality, lambda given: check_evidence(given, proof_of(given))):
+        with pytest.raises(InvalidProblemError, match=r"group\[0\] has upper limit 1.5.*round"):
             function(program)
     upper = np.ones(18)
     upper[7] = 0.25
-    with pytest.raises(InvalidProblem, match=r"π\[1, 1\]"):
+    with pytest.raises(InvalidProblemError, match=r"π\[1, 1\]"):
         verify_integrality(replace(set_program(np.zeros((1, 18), dtype=int)), upper=upper))
 
 
 def test_a_bare_matrix_has_no_optimum():
-    with pytest.raises(Unsupported, match="objective"):
+    with pytest.raises(UnsupportedProblemError, match="objective"):
         integrality_gap(R10)
 
 
 def test_undecided_says_what_was_tried():
     rng = np.random.default_rng(0)
     matrix = rng.choice([0, 1], (12, 30))
-    verdict = verify_integrality(matrix, effort=0)
+    verdict = verify_integrality(matrix, max_effort=0)
     assert isinstance(verdict, Undecided)
-    assert confirm(matrix, verdict) is None
+    assert check_evidence(matrix, verdict) is None
     assert any("polyhedra" in line for line in verdict.tried)
     assert "Undecided" in str(verdict)
     assert isinstance(verify_integrality(matrix), Witness)
@@ -338,7 +338,7 @@ def test_one_quota_breaks_integrality_where_it_is_partial_both_ways(positions, d
         for group in range(1, documents + 1):
             quota = ((position < places) & (document < group)).astype(int)
             matrix = np.vstack([fill, once, quota])
-            kind = confirm(matrix, verify_integrality(matrix))
+            kind = check_evidence(matrix, verify_integrality(matrix))
             assert (kind == "witness") == (2 <= places < positions and 2 <= group < documents)
 
 
@@ -355,7 +355,7 @@ def test_long_odd_cycles_are_refuted_and_confirmed(size, turned):
     answer = verify_integrality(matrix)
     assert isinstance(answer, Witness)
     assert (abs(answer.determinant), len(answer.rows), answer.minimal) == (2, size, True)
-    assert confirm(matrix, answer) == "witness"
+    assert check_evidence(matrix, answer) == "witness"
     assert len(str(answer).splitlines()) < 50
     even = csr_array((np.where(np.arange(2 * size) == 5, -1, 1), places), shape=(size, size))
     assert isinstance(verify_integrality(csr_array(even.T) if turned else even), Proof)
@@ -363,5 +363,5 @@ def test_long_odd_cycles_are_refuted_and_confirmed(size, turned):
 
 @pytest.mark.parametrize("options", [{"seed": -1}, {"seed": np.nan}, {"seed": "0"}, {"effort": -1}, {"effort": 0.5}])
 def test_what_cannot_lead_the_search_is_refused(options):
-    with pytest.raises(InvalidProblem, match="give a whole number, 0 or more"):
+    with pytest.raises(InvalidProblemError, match="give a whole number, 0 or more"):
         verify_integrality(np.eye(2), **options)

@@ -15,8 +15,8 @@ from problems.integrality_matrices import (
 )
 from scipy.sparse import csr_array
 
-from formulations.errors import Refuted
-from formulations.integrality import Witness, confirm, proof_of, verify_integrality
+from formulations.errors import CertificateError
+from formulations.integrality import Witness, check_evidence, proof_of, verify_integrality
 from formulations.integrality.determinant import entries_of
 
 
@@ -49,11 +49,11 @@ def lies(verdict):
 )
 def test_planted_lies_are_refuted(matrix, kind):
     verdict = verify_integrality(matrix)
-    assert verdict.kind == confirm(matrix, verdict) == kind
+    assert verdict.kind == check_evidence(matrix, verdict) == kind
     assert not verdict.transposed
     for lie in lies(verdict):
-        with pytest.raises(Refuted):
-            confirm(matrix, lie)
+        with pytest.raises(CertificateError):
+            check_evidence(matrix, lie)
 
 
 def test_lies_of_witnesses_are_refuted():
@@ -75,8 +75,8 @@ def test_lies_of_witnesses_are_refuted():
         {"vertex": replace(vertex, denominator=2 * vertex.denominator)},
         {"vertex": replace(vertex, objective=vertex.objective + 1)},
     ):
-        with pytest.raises(Refuted):
-            confirm(program, replace(truth, **change))
+        with pytest.raises(CertificateError):
+            check_evidence(program, replace(truth, **change))
 
 
 def test_a_witness_that_is_not_minimal_must_not_say_so():
@@ -84,17 +84,17 @@ def test_a_witness_that_is_not_minimal_must_not_say_so():
     matrix[:3, :3] = [[1, 1, 0], [0, 1, 1], [1, 0, 1]]
     names = tuple(f"row {i}" for i in range(4)), tuple(f"column {j}" for j in range(4))
     claim = Witness((0, 1, 2, 3), (0, 1, 2, 3), 2, entries_of(csr_array(matrix)), *names, minimal=False)
-    assert confirm(matrix, claim) == "witness"
-    with pytest.raises(Refuted, match="minimal"):
-        confirm(matrix, replace(claim, minimal=True))
+    assert check_evidence(matrix, claim) == "witness"
+    with pytest.raises(CertificateError, match="minimal"):
+        check_evidence(matrix, replace(claim, minimal=True))
 
 
 def test_proofs_do_not_hold_for_other_matrices():
     proof = verify_integrality(R10)
-    with pytest.raises(Refuted):
-        confirm(np.abs(R10) - 2 * np.eye(5, dtype=int), proof)
-    with pytest.raises(Refuted, match="other than"):
-        confirm(2 * R10, proof)
+    with pytest.raises(CertificateError):
+        check_evidence(np.abs(R10) - 2 * np.eye(5, dtype=int), proof)
+    with pytest.raises(CertificateError, match="other than"):
+        check_evidence(2 * R10, proof)
 
 
 @pytest.mark.parametrize("nodes", [6, 8])
@@ -105,7 +105,7 @@ def test_two_sums_of_graphic_and_cographic_matrices_are_proved(nodes):
     matrix = np.block([[left, joint], [np.zeros((right.shape[0], left.shape[1]), dtype=int), right]])
     assert proof_of(matrix) is None
     verdict = verify_integrality(matrix)
-    assert verdict.kind == confirm(matrix, verdict) == "network"
+    assert verdict.kind == check_evidence(matrix, verdict) == "network"
     assert "meet in a row and a column" in str(verdict)
     for lie in (
         {"row": int(np.setdiff1d(np.arange(len(matrix)), verdict.evidence.rows)[0])},
@@ -113,9 +113,9 @@ def test_two_sums_of_graphic_and_cographic_matrices_are_proved(nodes):
         {"columns": verdict.evidence.columns[1:]},
         {"first": verdict.evidence.second},
     ):
-        with pytest.raises(Refuted):
-            confirm(matrix, replace(verdict, evidence=replace(verdict.evidence, **lie)))
+        with pytest.raises(CertificateError):
+            check_evidence(matrix, replace(verdict, evidence=replace(verdict.evidence, **lie)))
     matrix[0, -1] = 1 - matrix[0, -1]
     broken = verify_integrality(matrix)
     assert isinstance(broken, Witness)
-    assert confirm(matrix, broken) == "witness"
+    assert check_evidence(matrix, broken) == "witness"

@@ -4,7 +4,7 @@ from time import perf_counter
 
 import pytest
 
-from formulations import Infeasible, RankingSet
+from formulations import InfeasibleError, RankingSet
 from formulations.integrality import Proof, verify_integrality
 
 SITE = [f"s{i // 20}" for i in range(100)]
@@ -31,7 +31,7 @@ EMPTY = {
 def test_an_empty_set_is_said_to_be_empty_and_why(name):
     admissible, members = EMPTY[name]
     began = perf_counter()
-    with pytest.raises(Infeasible, match=r"no ranking .* is in the set\. Conflict: ") as raised:
+    with pytest.raises(InfeasibleError, match=r"no ranking .* is in the set\. Conflict: ") as raised:
         verify_integrality(admissible)
     assert perf_counter() - began < 5.0  # a tenth of a second where nothing else runs
     assert all(member in str(raised.value) for member in members)

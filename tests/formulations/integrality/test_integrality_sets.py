@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from problems.random_sets import random_sets
 
-from formulations.integrality import Proof, Undecided, Witness, confirm, verify_integrality
+from formulations.integrality import Proof, Undecided, Witness, check_evidence, verify_integrality
 from formulations.integrality.determinant import determinant
 from formulations.integrality.violators import Polyhedron, random_polyhedron
 
@@ -35,7 +35,7 @@ def test_evidence_holds_and_what_is_proved_is_whole(share, verdicts):
         program = admissible.program  # of an empty set the matrix alone is asked about
         asked = admissible if admissible.max_positions == admissible.positions else program
         verdict = verify_integrality(asked)
-        kind = confirm(asked, verdict) or "undecided"
+        kind = check_evidence(asked, verdict) or "undecided"
         verdicts[kind] += 1
         if isinstance(verdict, Proof):
             for x in vertices(program, np.random.default_rng([share, place])):

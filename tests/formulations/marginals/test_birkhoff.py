@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from problems.orders import SHAPES, all_orders
 
-from formulations.errors import FormulationError, InvalidProblem
+from formulations.errors import FormulationError, InvalidProblemError
 from formulations.gallery.marginal_ranking import marginal_ranking
-from formulations.marginals.birkhoff import SHRINK, decompose
+from formulations.marginals.birkhoff import SHRINK, birkhoff_decomposition
 from formulations.marginals.exposure import DemographicParity
 from formulations.solving.solve import solve
 
@@ -44,12 +44,12 @@ def test_mixtures_of_rankings_are_taken_apart(k, n):
     rng = np.random.default_rng([k, n, 3])
     for count in (1, 2, 3, 10, 300):
         P = mixture(rng, k, n, count)
-        check(decompose(P), P)
+        check(birkhoff_decomposition(P), P)
     P = np.eye(n)[rng.permutation(n)[:k]]
-    assert len(decompose(P)) == 1
+    assert len(birkhoff_decomposition(P)) == 1
     P = np.full((k, n), 1 / n)
-    check(decompose(P), P)
-    assert len(decompose(P)) == n
+    check(birkhoff_decomposition(P), P)
+    assert len(birkhoff_decomposition(P)) == n
 
 
 @pytest.mark.parametrize("n", [2, 3, 4, 5])
@@ -58,7 +58,7 @@ def test_dense_matrices_need_no_more_rankings_than_the_bound(n):
     for k in range(1, n + 1):
         for _ in range(30):
             P = np.tensordot(rng.dirichlet(np.full(math.factorial(n), 0.3)), all_orders(n, n), 1)[:k]
-            check(decompose(P), P)
+            check(birkhoff_decomposition(P), P)
 
 
 @pytest.mark.parametrize("n", [3, 4, 5])
@@ -67,7 +67,7 @@ def test_the_likeliest_ranking_is_nearly_as_likely_as_one_can_be(n):
     for _ in range(20):
         P = mixture(rng, n, n, 8)
         largest = P[np.arange(n), np.array(list(permutations(range(n))))].min(axis=1).max()
-        assert SHRINK * largest - 1e-12 <= decompose(P).probabilities[0] <= largest + 1e-12
+        assert SHRINK * largest - 1e-12 <= birkhoff_decomposition(P).probabilities[0] <= largest + 1e-12
 
 
 @pytest.mark.parametrize("noise", [1e-17, 1e-13, 1e-9, 1e-8])
@@ -76,16 +76,16 @@ def test_rounding_makes_no_rankings(noise, k, n):
     rng = np.random.default_rng([k, n, 6])
     for _ in range(10):
         order = rng.permutation(n)[:k]
-        lottery = decompose(np.eye(n)[order] + noise * rng.uniform(-1, 1, (k, n)))
+        lottery = birkhoff_decomposition(np.eye(n)[order] + noise * rng.uniform(-1, 1, (k, n)))
         assert lottery.orders.tolist() == [order.tolist()]
         assert lottery.moved <= n * noise + 1e-12
 
 
 def test_tiny_probabilities_are_kept():
     P = (1 - 2e-8) * np.eye(4) + 1e-8 * np.eye(4)[[1, 2, 3, 0]] + 1e-8 * np.eye(4)[[3, 0, 1, 2]]
-    check(decompose(P), P)
-    assert len(decompose(P)) == 3
-    assert decompose(P).probabilities[1:] == pytest.approx([1e-8, 1e-8], rel=1e-6)
+    check(birkhoff_decomposition(P), P)
+    assert len(birkhoff_decomposition(P)) == 3
+    assert birkhoff_decomposition(P).probabilities[1:] == pytest.approx([1e-8, 1e-8], rel=1e-6)
 
 
 @pytest.mark.parametrize("noise", [1e-17, 1e-12, 1e-9, 2e-8])
@@ -95,7 +95,7 @@ def test_what_solvers_leave_of_rounding_is_mended(noise, k, n):
     for _ in range(10):
         P = mixture(rng, k, n, 4)
         given = P + noise * rng.uniform(-1, 1, (k, n))
-        lottery = decompose(given)
+        lottery = birkhoff_decomposition(given)
         difference = np.abs(lottery.marginals() - given).max()
         assert difference == pytest.approx(lottery.moved, abs=1e-11)
         assert lottery.moved <= 4 * n * noise + 1e-11
@@ -120,15 +120,15 @@ def test_what_solvers_leave_of_rounding_is_mended(noise, k, n):
     ],
 )
 def test_what_is_no_marginal_ranking_is_refused(P, words):
-    with pytest.raises(InvalidProblem, match=words):
-        decompose(P)
+    with pytest.raises(InvalidProblemError, match=words):
+        birkhoff_decomposition(P)
 
 
 def test_a_tolerance_admits_what_first_order_solvers_return():
     P = np.array([[0.5, 0.50001], [0.5, 0.49999]])
     with pytest.raises(FormulationError):
-        decompose(P)
-    lottery = decompose(P, tolerance=1e-4)
+        birkhoff_decomposition(P)
+    lottery = birkhoff_decomposition(P, tolerance=1e-4)
     assert 0 < lottery.moved <= 2e-5
 
 
@@ -136,7 +136,7 @@ def test_accuracy_buys_fewer_rankings_and_is_kept():
     P = mixture(np.random.default_rng(7), 10, 30, 200)
     counts = []
     for accuracy in (1e-12, 1e-4, 1e-2, 0.1):
-        lottery = decompose(P, accuracy=accuracy)
+        lottery = birkhoff_decomposition(P, accuracy=accuracy)
         counts.append(len(lottery))
         assert np.abs(lottery.marginals() - P).max() <= accuracy
     assert counts == sorted(counts, reverse=True)
@@ -145,23 +145,23 @@ def test_accuracy_buys_fewer_rankings_and_is_kept():
         np.random.default_rng(1).normal(size=(7, 20)), constraints=DemographicParity(["a", "b"] * 10)
     )
     dusty = solve(problem, "cvxpy:CLARABEL").primal["P"]
-    assert len(decompose(dusty)) > 4
-    assert len(decompose(dusty, accuracy=1e-6)) == 2
-    with pytest.raises(InvalidProblem, match="accuracy is 1"):
-        decompose(P, accuracy=1.0)
+    assert len(birkhoff_decomposition(dusty)) > 4
+    assert len(birkhoff_decomposition(dusty, accuracy=1e-6)) == 2
+    with pytest.raises(InvalidProblemError, match="accuracy is 1"):
+        birkhoff_decomposition(P, accuracy=1.0)
 
 
 def test_expectation_is_the_inner_product_with_the_marginals():
     rng = np.random.default_rng(8)
     P, profit = mixture(rng, 3, 6, 9), rng.normal(size=(3, 6))
-    assert decompose(P).expected(profit) == pytest.approx((P * profit).sum(), abs=1e-12)
-    with pytest.raises(InvalidProblem, match=r"not \(3, 6\)"):
-        decompose(P).expected(profit.T)
+    assert birkhoff_decomposition(P).expected(profit) == pytest.approx((P * profit).sum(), abs=1e-12)
+    with pytest.raises(InvalidProblemError, match=r"not \(3, 6\)"):
+        birkhoff_decomposition(P).expected(profit.T)
 
 
 def test_samples_follow_the_marginals():
     P = mixture(np.random.default_rng(9), 3, 5, 6)
-    lottery = decompose(P)
+    lottery = birkhoff_decomposition(P)
     drawn = lottery.sample(20_000, random_state=0)
     frequency = np.eye(5)[drawn].mean(axis=0)
     np.testing.assert_allclose(frequency, P, atol=4 * 0.5 / np.sqrt(20_000))
@@ -172,11 +172,11 @@ def test_samples_follow_the_marginals():
 
 
 def test_long_lotteries_print_their_likeliest_rankings():
-    lottery = decompose(np.full((2, 14), 1 / 14))
+    lottery = birkhoff_decomposition(np.full((2, 14), 1 / 14))
     lines = str(lottery).splitlines()
     assert lines[0] == "14 rankings of 14 documents at 2 positions"
     assert len(lines) == 12
     assert lines[-1] == "0.286  4 more"
-    assert str(decompose(np.eye(2))) == "1 ranking of 2 documents at 2 positions\n1  0 1"
+    assert str(birkhoff_decomposition(np.eye(2))) == "1 ranking of 2 documents at 2 positions\n1  0 1"
     with pytest.raises(ValueError, match="read-only"):
         lottery.probabilities[0] = 1.0

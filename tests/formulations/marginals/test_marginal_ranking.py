@@ -8,11 +8,11 @@ from problems.orders import SHAPES, all_orders
 from scipy.optimize import LinearConstraint, linprog
 
 from formulations.certificates.certify import certify
-from formulations.errors import Infeasible, InvalidProblem
+from formulations.errors import InfeasibleError, InvalidProblemError
 from formulations.gallery.assignments import matching
 from formulations.gallery.marginal_ranking import marginal_ranking
-from formulations.marginals.birkhoff import decompose
-from formulations.marginals.exposure import DemographicParity, DisparateImpact, DisparateTreatment, ExposureLimits
+from formulations.marginals.birkhoff import birkhoff_decomposition
+from formulations.marginals.exposure import DemographicParity, DisparateImpact, DisparateTreatment, ExposureBounds
 from formulations.problems.problem import Status
 from formulations.solving.solve import solve
 
@@ -65,7 +65,7 @@ def test_without_constraints_the_best_assignment_is_found(k, n):
         problem = marginal_ranking(profit)
         solution = solve(problem, "highs")
         assert solution.value == pytest.approx((all_orders(k, n) * profit).sum(axis=(1, 2)).max(), abs=1e-12)
-        lottery = decompose(solution.primal["P"])
+        lottery = birkhoff_decomposition(solution.primal["P"])
         assert len(lottery) == 1
         assert solution.value == pytest.approx(solve(matching(profit), "scipy").value, abs=1e-12)
         assert certify(problem, solution).gap <= problem.rounding
@@ -86,8 +86,8 @@ def test_marginals_lose_nothing_against_lotteries_over_all_rankings(kind, k, n):
             sign = sign * merit if kind is DisparateImpact else sign
         row = np.outer(attention, sign)
         try:
-            solution = solve(marginal_ranking(profit, attention=attention, constraints=constraint(kind, label, merit)))
-        except Infeasible:
+            solution = solve(marginal_ranking(profit, exposure=attention, constraints=constraint(kind, label, merit)))
+        except InfeasibleError:
             reach = (all_orders(k, n) * row).sum(axis=(1, 2))
             assert reach.min() > 0 or reach.max() < 0
             continue
@@ -101,9 +101,9 @@ def test_lotteries_keep_exposure_on_average_and_a_vertex_needs_few_rankings(kind
     rng = np.random.default_rng([k, n, groups])
     attention, merit, profit, label = case(rng, k, n, groups)
     merit = 1 + 0.1 * merit
-    problem = marginal_ranking(profit, attention=attention, constraints=constraint(kind, label, merit))
+    problem = marginal_ranking(profit, exposure=attention, constraints=constraint(kind, label, merit))
     solution = solve(problem, "highs")
-    lottery = decompose(solution.primal["P"])
+    lottery = birkhoff_decomposition(solution.primal["P"])
     exposure = lottery.probabilities @ [np.bincount(order, attention, n) for order in lottery.orders]
     assert np.ptp(treated(kind, label, merit, exposure)) <= 1e-9
     free = np.bincount(solve(matching(profit), "scipy").order, attention, n)
@@ -123,7 +123,7 @@ def test_bounds_of_difference_and_ratio_hold_and_cost_no_more_than_they_must(kin
 
     def reached(**bounds):
         fair = constraint(kind, label, merit, **bounds)
-        solution = solve(marginal_ranking(profit, attention=attention, constraints=fair), "highs")
+        solution = solve(marginal_ranking(profit, exposure=attention, constraints=fair), "highs")
         return solution.value, treated(kind, label, merit, attention @ solution.primal["P"])
 
     free = treated(kind, label, merit, np.bincount(solve(matching(profit), "scipy").order, attention, n))
@@ -150,13 +150,13 @@ def test_a_protected_group_may_get_more_but_not_less():
 
     for bounds, times in (({}, 1.0), ({"ratio_bound": 0.9}, 0.9)):
         lifted = DemographicParity(label, protected="b", **bounds)
-        a, b = means(marginal_ranking(profit, attention=attention, constraints=lifted))
+        a, b = means(marginal_ranking(profit, exposure=attention, constraints=lifted))
         assert b == pytest.approx(times * a, abs=1e-9)
         idle = DemographicParity(label, protected="a", **bounds)
-        a, b = means(marginal_ranking(profit, attention=attention, constraints=idle))
+        a, b = means(marginal_ranking(profit, exposure=attention, constraints=idle))
         assert (a, b) == pytest.approx(((attention[0] + attention[1]) / 2, attention[2]))
     near = DemographicParity(label, protected="b", difference_bound=0.1)
-    a, b = means(marginal_ranking(profit, attention=attention, constraints=near))
+    a, b = means(marginal_ranking(profit, exposure=attention, constraints=near))
     assert a - b == pytest.approx(0.1, abs=1e-9)
 
 
@@ -168,7 +168,7 @@ def test_parity_lifts_the_group_of_lower_merit_and_costs_utility():
     profit = np.outer(attention, relevance)
 
     def fared(*constraints):
-        solution = solve(marginal_ranking(profit, attention=attention, constraints=constraints), "highs")
+        solution = solve(marginal_ranking(profit, exposure=attention, constraints=constraints), "highs")
         exposure = attention @ solution.primal["P"]
         return solution.value, exposure[label == "women"].mean(), exposure[label == "men"].mean()
 
@@ -186,14 +186,14 @@ def test_parity_lifts_the_group_of_lower_merit_and_costs_utility():
 def test_limits_of_your_own_and_rows_of_your_own_bind():
     attention, profit = np.array([1.0, 0.5]), np.outer([1.0, 0.5], [3.0, 2.0, 1.0])
     label = [1, 1, 2]
-    problem = marginal_ranking(profit, attention=attention, constraints=ExposureLimits(label, lower={2: 0.4}))
+    problem = marginal_ranking(profit, exposure=attention, constraints=ExposureBounds(label, lower={2: 0.4}))
     assert (attention @ solve(problem, "highs").primal["P"])[2] == pytest.approx(0.4)
-    problem = marginal_ranking(profit, attention=attention, constraints=ExposureLimits(label, upper=0.7))
+    problem = marginal_ranking(profit, exposure=attention, constraints=ExposureBounds(label, upper=0.7))
     assert (attention @ solve(problem, "highs").primal["P"])[:2].mean() == pytest.approx(0.7)
     first = np.zeros((2, 3))
     first[0, 0] = 1.0
     own = LinearConstraint(first.reshape(1, -1), -np.inf, 0.25)
-    solution = solve(marginal_ranking(profit, constraints=[own, ExposureLimits([1, None, None], lower=0.1)]), "highs")
+    solution = solve(marginal_ranking(profit, constraints=[own, ExposureBounds([1, None, None], lower=0.1)]), "highs")
     assert solution.primal["P"][0, 0] == pytest.approx(0.25)
 
 
@@ -201,9 +201,9 @@ def test_groups_of_every_kind_of_label_name_the_rows():
     profit = np.ones((2, 4))
     groups = [7, 7, "b", None]
     several = [
-        DemographicParity(groups), DemographicParity(groups, ratio_bound=0.5), ExposureLimits(groups),
-        ExposureLimits(pd.Series(["x", pd.NA, "x", "y"], dtype="string")),
-        ExposureLimits(np.array([0.5, np.nan, 0.5, 1.5])), LinearConstraint(np.ones((1, 8)), 0, 9),
+        DemographicParity(groups), DemographicParity(groups, ratio_bound=0.5), ExposureBounds(groups),
+        ExposureBounds(pd.Series(["x", pd.NA, "x", "y"], dtype="string")),
+        ExposureBounds(np.array([0.5, np.nan, 0.5, 1.5])), LinearConstraint(np.ones((1, 8)), 0, 9),
     ]  # fmt: skip
     problem = marginal_ranking(profit, constraints=several)
     names = [problem.row_name(row) for row in range(problem.row_lower.size)]
@@ -223,13 +223,13 @@ def test_groups_of_every_kind_of_label_name_the_rows():
 @pytest.mark.parametrize("kind", KINDS)
 def test_solvers_agree(kind):
     attention, merit, profit, label = case(np.random.default_rng(5), 4, 6)
-    problem = marginal_ranking(profit, attention=attention, constraints=constraint(kind, label, 1 + merit))
+    problem = marginal_ranking(profit, exposure=attention, constraints=constraint(kind, label, 1 + merit))
     best = solve(problem).value
     for solver in ACCURATE:
         solution = solve(problem, solver)
         assert solution.value == pytest.approx(best, abs=1e-7)
         assert solution.bound == pytest.approx(best, abs=1e-7)
-        lottery = decompose(solution.primal["P"])
+        lottery = birkhoff_decomposition(solution.primal["P"])
         assert np.abs(lottery.marginals() - solution.primal["P"]).max() <= 1e-9 + lottery.moved
         assert lottery.moved <= 1e-7
         assert np.ptp(treated(kind, label, 1 + merit, attention @ lottery.marginals())) <= 1e-6
@@ -239,11 +239,11 @@ def test_solvers_agree(kind):
 def test_units_of_attention_merit_and_profit_do_not_matter(unit):
     attention, merit, profit, label = case(np.random.default_rng(6), 4, 6)
     merit = 1 + 0.1 * merit
-    base = solve(marginal_ranking(profit, attention=attention, constraints=DisparateTreatment(label, merit)), "highs")
+    base = solve(marginal_ranking(profit, exposure=attention, constraints=DisparateTreatment(label, merit)), "highs")
     for changed in (
-        marginal_ranking(unit * profit, attention=attention, constraints=DisparateTreatment(label, merit)),
-        marginal_ranking(profit, attention=unit * attention, constraints=DisparateTreatment(label, merit)),
-        marginal_ranking(profit, attention=attention, constraints=DisparateTreatment(label, unit * merit)),
+        marginal_ranking(unit * profit, exposure=attention, constraints=DisparateTreatment(label, merit)),
+        marginal_ranking(profit, exposure=unit * attention, constraints=DisparateTreatment(label, merit)),
+        marginal_ranking(profit, exposure=attention, constraints=DisparateTreatment(label, unit * merit)),
     ):
         solution = solve(changed, "highs")
         assert (profit * solution.primal["P"]).sum() == pytest.approx(base.value, rel=1e-9)
@@ -271,30 +271,30 @@ LABELS = ["a", "b", "c", "c"]
 @pytest.mark.parametrize(
     ("fair", "words"),
     [
-        (ExposureLimits(LABELS, lower={"b": 1.2}), r"'b' must have at least 1.2 .* get at most 1; change the limits"),
-        (ExposureLimits(LABELS, lower={"a": 0.8, "b": 0.8}), r"'a', 'b' must have at least 1.6 .* at most 1.5"),
-        (ExposureLimits(LABELS, upper={"a": 0.1, "c": 0.1}), r"'a', 'c' must have at most 0.3 .* get at least 0.5"),
-        (ExposureLimits(LABELS, lower={"a": 0.5}, upper={"a": 0.4}), r"exposure\['a'\] must be at least 0.5"),
+        (ExposureBounds(LABELS, lower={"b": 1.2}), r"'b' must have at least 1.2 .* get at most 1; change the limits"),
+        (ExposureBounds(LABELS, lower={"a": 0.8, "b": 0.8}), r"'a', 'b' must have at least 1.6 .* at most 1.5"),
+        (ExposureBounds(LABELS, upper={"a": 0.1, "c": 0.1}), r"'a', 'c' must have at most 0.3 .* get at least 0.5"),
+        (ExposureBounds(LABELS, lower={"a": 0.5}, upper={"a": 0.4}), r"exposure\['a'\] must be at least 0.5"),
         (DisparateTreatment(LABELS, [1, 18, 1, 1]), r"'b' must have at least 1.28571 .* allow a difference_bound"),
     ],
 )
 def test_exposure_out_of_reach_names_the_groups(fair, words):
-    with pytest.raises(Infeasible, match=words):
-        marginal_ranking(np.ones((2, 4)), attention=[1.0, 0.5], constraints=fair)
+    with pytest.raises(InfeasibleError, match=words):
+        marginal_ranking(np.ones((2, 4)), exposure=[1.0, 0.5], constraints=fair)
 
 
 def test_conflicts_of_several_constraints_are_found_by_the_solver():
-    several = [ExposureLimits(LABELS, lower={"b": 0.9}), DemographicParity(LABELS)]
-    problem = marginal_ranking(np.ones((2, 4)), attention=[1.0, 0.5], constraints=several)
-    with pytest.raises(Infeasible, match=r"demographic_parity\['b'\]"):
+    several = [ExposureBounds(LABELS, lower={"b": 0.9}), DemographicParity(LABELS)]
+    problem = marginal_ranking(np.ones((2, 4)), exposure=[1.0, 0.5], constraints=several)
+    with pytest.raises(InfeasibleError, match=r"demographic_parity\['b'\]"):
         solve(problem, "highs")
     for solver in ("cvxpy:CLARABEL", "cvxpy:SCS"):
-        with pytest.raises(Infeasible):
+        with pytest.raises(InfeasibleError):
             solve(problem, solver)
 
 
 def test_more_positions_than_documents_are_refused():
-    with pytest.raises(Infeasible, match="cut the problem to 2"):
+    with pytest.raises(InfeasibleError, match="cut the problem to 2"):
         marginal_ranking(np.ones((3, 2)))
 
 
@@ -317,13 +317,13 @@ def test_limits_are_refused_exactly_where_the_solver_finds_no_point(turns):
         try:
             solve(marginal_ranking(np.zeros((k, n)), constraints=plain), "highs")
             possible = True
-        except Infeasible:
+        except InfeasibleError:
             possible = False
         try:
-            limits = ExposureLimits(label, lower=low, upper=high)
-            marginal_ranking(np.zeros((k, n)), attention=attention, constraints=limits)
+            limits = ExposureBounds(label, lower=low, upper=high)
+            marginal_ranking(np.zeros((k, n)), exposure=attention, constraints=limits)
             assert possible
-        except Infeasible:
+        except InfeasibleError:
             assert not possible
         refused.append(not possible)
     assert len(turns) / 7.5 < sum(refused) < len(turns) * 13 / 15
@@ -350,14 +350,14 @@ def test_limits_are_refused_exactly_where_the_solver_finds_no_point(turns):
         ({"constraints": DisparateTreatment(list("aab"), [0, 0, 1])}, "group 'a' has mean merit 0"),
         ({"constraints": DisparateTreatment(list("aab"), [1, -1, 1])}, "none negative"),
         ({"constraints": DisparateImpact(list("aab"), [1, np.inf, 1])}, r"merit\[1\] is inf"),
-        ({"constraints": ExposureLimits(list("aab"), lower={"c": 1})}, "no document is in group 'c'"),
-        ({"constraints": ExposureLimits(list("aab"), upper=np.nan)}, "upper limit of group 'a' is nan"),
-        ({"constraints": ExposureLimits(list("aab"), lower=np.inf)}, "lower limit of group 'a' is inf"),
+        ({"constraints": ExposureBounds(list("aab"), lower={"c": 1})}, "no document is in group 'c'"),
+        ({"constraints": ExposureBounds(list("aab"), upper=np.nan)}, "upper limit of group 'a' is nan"),
+        ({"constraints": ExposureBounds(list("aab"), lower=np.inf)}, "lower limit of group 'a' is inf"),
         ({"constraints": LinearConstraint(np.ones((1, 4)))}, "4 columns, but P has 1 × 3"),
         ({"constraints": ["parity"]}, "a str is no constraint"),
     ],
 )
 def test_numbers_that_state_no_problem_are_refused(change, words):
     arguments = {"profit": [[1.0, 2.0, 3.0]], **change}
-    with pytest.raises(InvalidProblem, match=words):
+    with pytest.raises(InvalidProblemError, match=words):
         marginal_ranking(arguments.pop("profit"), **arguments)

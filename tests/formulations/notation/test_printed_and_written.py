@@ -5,7 +5,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from formulations import (
-    Unsupported,
+    UnsupportedProblemError,
     margin_dual,
     matching,
     ranking,
@@ -69,7 +69,7 @@ def test_small_problems_print_in_algebra():
         "subject to  group[0]: α[0] + α[1] <= 1",
         "            0 <= α[0], α[1]",
     ]
-    assert "π[1, 2]" in str(ranking([0.5, 0.2, 0.1], [3.0, 0.0, 1.0], discount=[1.0, 0.6], decay=[2.0, 1.0]))
+    assert "π[1, 2]" in str(ranking([0.5, 0.2, 0.1], [3.0, 0.0, 1.0], discount=[1.0, 0.6], position_weights=[2.0, 1.0]))
 
 
 @pytest.mark.parametrize(("form", "problem"), [(f, p) for f in FORMS for _, p, _ in instances(f)][::4])
@@ -80,7 +80,7 @@ def test_every_form_prints(form, problem):
 
 
 def test_large_problems_print_their_size():
-    large = ranking(np.ones(100), np.ones(100), discount=np.ones(50), decay=np.ones(50))
+    large = ranking(np.ones(100), np.ones(100), discount=np.ones(50), position_weights=np.ones(50))
     assert str(large) == "RankTwoAssignment of 50 positions × 100 documents"
     assert str(restated(large, LinearProgram)) == "LinearProgram of 150 rows × 5000 variables"
     assert str(restated(large, MinCostFlow)) == "MinCostFlow of 151 nodes and 5100 arcs"
@@ -101,7 +101,7 @@ def test_written_files_read_back_as_the_same_program(tmp_path, suffix, problem):
     assert reader.readModel(str(tmp_path / f"x.{suffix}")) != highspy.HighsStatus.kError
     read = reader.getLp()
     assert reader.getNumCol() == program.objective.size
-    sign = -1.0 if (read.sense_ == highspy.ObjSense.kMaximize) != program.maximises else 1.0
+    sign = -1.0 if (read.sense_ == highspy.ObjSense.kMaximize) != program.is_maximization else 1.0
     np.testing.assert_array_equal(np.array(read.col_cost_), sign * program.objective)
     np.testing.assert_array_equal(np.array(read.col_lower_), program.lower)
     np.testing.assert_array_equal(np.array(read.col_upper_), program.upper)
@@ -150,6 +150,6 @@ def test_written_margin_duals_read_back_with_their_hessian(tmp_path, suffix, pla
 
 
 def test_files_of_unknown_format_are_refused(tmp_path):
-    with pytest.raises(Unsupported, match="end the name with"):
+    with pytest.raises(UnsupportedProblemError, match="end the name with"):
         matching(np.eye(2)).write(tmp_path / "x.txt")
     assert list(tmp_path.iterdir()) == []

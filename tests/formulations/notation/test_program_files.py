@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from formulations import LinearProgram, QuadraticProgram, RankingSet, constrained_ranking, read_program, solve
-from formulations.errors import FormulationError, InvalidProblem, Unsupported
+from formulations.errors import FormulationError, InvalidProblemError, UnsupportedProblemError
 from formulations.problems.program import write
 
 
@@ -28,7 +28,7 @@ def same(one, other, rows):
     np.testing.assert_array_equal(one.objective, other.objective)
     for name in ("lower", "upper"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
-    assert one.maximises == other.maximises
+    assert one.is_maximization == other.is_maximization
     blank = np.zeros(one.objective.size, dtype=bool)
     np.testing.assert_array_equal(*(blank if p.integer is None else p.integer for p in (one, other)))
     np.testing.assert_array_equal(one.matrix.toarray()[rows], other.matrix.toarray())
@@ -139,7 +139,7 @@ BAD = [("a.mps", text) for text in MPS] + [("a.lp", text) for text in LP]
 @pytest.mark.parametrize(("name", "text"), BAD)
 def test_what_is_no_program_is_a_typed_error(name, text, tmp_path):
     (tmp_path / name).write_text(text, encoding="utf-8")
-    with pytest.raises(InvalidProblem, match=name) as error:
+    with pytest.raises(InvalidProblemError, match=name) as error:
         read_program(tmp_path / name)
     assert len(str(error.value)) < 200
 
@@ -162,10 +162,10 @@ def test_random_damage_never_ends_in_another_error(tmp_path):
 
 def test_other_formats_and_packed_garbage(tmp_path):
     (tmp_path / "p.txt").write_text("max x")
-    with pytest.raises(Unsupported, match=r"\.mps or \.lp"):
+    with pytest.raises(UnsupportedProblemError, match=r"\.mps or \.lp"):
         read_program(tmp_path / "p.txt")
     (tmp_path / "p.mps.gz").write_bytes(b"no gzip")
-    with pytest.raises(InvalidProblem, match="gzip"):
+    with pytest.raises(InvalidProblemError, match="gzip"):
         read_program(tmp_path / "p.mps.gz")
 
 
@@ -227,7 +227,7 @@ def test_limits_of_lp_files_are_those_that_highs_reads(limit, tmp_path):
 def test_what_an_lp_file_may_not_say_is_named_with_its_line(rest, said, tmp_path):
     path = tmp_path / "a.lp"
     path.write_text("minimize\n x + y\nst\n c: x + y >= 1\n " + rest)
-    with pytest.raises(InvalidProblem, match=said):
+    with pytest.raises(InvalidProblemError, match=said):
         read_program(path)
 
 
@@ -235,7 +235,7 @@ def test_what_an_lp_file_may_not_say_is_named_with_its_line(rest, said, tmp_path
 def test_an_objective_whose_terms_are_not_joined_is_refused_with_its_line(objective, tmp_path):
     path = tmp_path / "a.lp"
     path.write_text(f"minimize\n obj: {objective}\nst\n c: x + y >= 1\nend\n")
-    with pytest.raises(InvalidProblem, match=r"a.lp, line 2: ('nan' is no number|no . or - stands between)"):
+    with pytest.raises(InvalidProblemError, match=r"a.lp, line 2: ('nan' is no number|no . or - stands between)"):
         read_program(path)
 
 

@@ -9,21 +9,21 @@ import pytest
 from problems.few import few
 
 from formulations import (
-    Answer,
-    PatternRanking,
-    Refuted,
-    Unsupported,
+    CertificateError,
+    RelevanceRanking,
+    SolverResult,
+    UnsupportedProblemError,
     certify,
     first_relevant_ranking,
     pairwise_ranking,
-    pattern_ranking,
+    relevance_ranking,
     solve,
 )
 from formulations import solve_batch as solved
 from formulations.argmax.relevance_batch import argmax_of_patterns
-from formulations.argmax.relevance_layout import GRID, LATTICE, PATTERN_WAYS, TAIL, PatternLayout
+from formulations.argmax.relevance_layout import GRID, LATTICE, PATTERN_WAYS, TAIL, RelevanceLayout
 from formulations.problems.relevance_losses import Discounted, StepwiseLoss, TableLoss, get_relevance_loss
-from formulations.solvers.exact import Exact
+from formulations.solvers.exact import ExactArgmax
 
 
 def letor(n):
@@ -45,7 +45,7 @@ LOSSES = {
 MAPS = {
     "pairwise": pairwise_ranking,
     "first-relevant": first_relevant_ranking,
-    "positional": lambda *given, **offsets: pattern_ranking(*given, decay=falling, **offsets),
+    "positional": lambda *given, **offsets: relevance_ranking(*given, position_weights=falling, **offsets),
 }
 
 
@@ -56,8 +56,8 @@ def queries(random, sizes, grades, whole):
 
 
 def by_the_whole_lattice(batch):
-    layout = PatternLayout.of(batch)
-    ways = np.where((layout.way == LATTICE) | (layout.way == TAIL), LATTICE, GRID).astype(np.int8)
+    layout = RelevanceLayout.from_batch(batch)
+    ways = np.where((layout.algorithm == LATTICE) | (layout.algorithm == TAIL), LATTICE, GRID).astype(np.int8)
     return argmax_of_patterns(batch, layout, ways)
 
 
@@ -69,13 +69,13 @@ def test_every_way_finds_what_the_whole_lattice_finds(loss, map_):
         for whole in (False, True):
             scores, relevance, offsets = queries(random, sizes, grades, whole)
             batch = MAPS[map_](scores, relevance, LOSSES[loss], offsets=offsets)
-            answer = solved(batch, Exact(compiled=True), outward=False)
+            answer = solved(batch, ExactArgmax(compiled=True), outward=False)
             _, told = by_the_whole_lattice(batch)
             np.testing.assert_allclose(answer.value, told.value, rtol=0, atol=1e-13 * batch.reach.max())
             judged = batch.judged(answer.order)
             np.testing.assert_allclose(answer.slope, judged.slope, atol=1e-14)
             np.testing.assert_allclose(answer.earned, judged.earned, atol=1e-13)
-            outward = solved(batch, Exact(compiled=True))
+            outward = solved(batch, ExactArgmax(compiled=True))
             assert (outward.value <= told.value).all()
             assert (told.value <= outward.bound).all()
 
@@ -86,10 +86,10 @@ def test_small_batches_are_answered_by_whole_arrays_in_the_same_orders(loss, map
     random = np.random.default_rng(6)
     scores, relevance, offsets = queries(random, [1, 4, 9, 20, 2, 13, 30], 2, whole=False)
     batch = MAPS[map_](scores, relevance, LOSSES[loss], offsets=offsets)
-    small, compiled = (solved(batch, Exact(compiled=how), outward=False) for how in (False, True))
+    small, compiled = (solved(batch, ExactArgmax(compiled=how), outward=False) for how in (False, True))
     np.testing.assert_allclose(small.value, compiled.value, rtol=0, atol=1e-13 * batch.reach.max())
     np.testing.assert_array_equal(small.order, compiled.order)
-    assert set(small.way) <= {"grid", "lattice", "sort"}
+    assert set(small.algorithm) <= {"grid", "lattice", "sort"}
 
 
 @pytest.mark.parametrize("map_", MAPS)
@@ -101,7 +101,7 @@ def test_the_order_of_the_input_changes_nothing(loss, map_):
     query = np.repeat(np.arange(3), np.diff(offsets))
     new = np.lexsort((random.random(scores.size), query))
     for compiled in (False, True):
-        solver = Exact(compiled=compiled)
+        solver = ExactArgmax(compiled=compiled)
         one = solved(MAPS[map_](scores, relevance, LOSSES[loss], offsets=offsets), solver)
         other = solved(MAPS[map_](scores[new], relevance[new], LOSSES[loss], offsets=offsets), solver)
         np.testing.assert_allclose(other.value, one.value, atol=1e-12)
@@ -127,7 +127,7 @@ def averaged(values, keys):
 def way(loss, map_="pairwise", relevance=None, n=60):
     grades = (np.arange(n) % 3 == 0) if relevance is None else relevance
     batch = MAPS[map_](np.arange(n, dtype=float), grades, loss, offsets=[0, n])
-    return PATTERN_WAYS[PatternLayout.of(batch).way[0]]
+    return PATTERN_WAYS[RelevanceLayout.from_batch(batch).algorithm[0]]
 
 
 def test_the_way_is_chosen_by_proof():
@@ -200,13 +200,13 @@ def test_proofs_are_checked_again_and_forged_ones_refused():
         replace(solution, x=np.array([0, 0, 1, 2, 3])),
         replace(solution, y=solution.y[:-1]),
     ):
-        with pytest.raises(Refuted):
+        with pytest.raises(CertificateError):
             certify(problem, forged, exact=True)
     without = replace(solution, y=np.zeros(0))
     assert certify(problem, without, exact=True).gap == 0
     worse = problem.solution(np.arange(5))
     assert certify(problem, worse, exact=True).gap > 0
-    with pytest.raises(Refuted, match="optimal"):
+    with pytest.raises(CertificateError, match="optimal"):
         certify(problem, replace(worse, status=solution.status))
 
 
@@ -249,8 +249,8 @@ def test_few_documents_of_many_grades_are_cut_too():
             answer = solved(batch)
             assert (answer.bound - answer.value <= 4 * batch.left).all()
             cut = "lattice and tail" if n > 16 and map_ is not first_relevant_ranking else None
-            assert cut is None or set(answer.way) == {cut}
-            assert n > 16 or set(answer.way) == {"lattice"}
+            assert cut is None or set(answer.algorithm) == {cut}
+            assert n > 16 or set(answer.algorithm) == {"lattice"}
             single = solve(batch[0])
             assert single.value == pytest.approx(answer.value[0], abs=4 * batch.left[0])
 
@@ -261,7 +261,7 @@ def test_a_proof_goes_through_few_states_only(monkeypatch):
     for grades, n in ((5, 40), (3, 60)):
         relevance = np.tile(np.arange(n) % grades, 3).astype(float)
         batch = pairwise_ranking(random.normal(size=3 * n), relevance, "nDCG@10", offsets=np.arange(4) * n)
-        answer = solved(batch, Exact(compiled=True))
+        answer = solved(batch, ExactArgmax(compiled=True))
         asked: list[int] = []
         monkeypatch.setattr(
             "formulations.solvers.batch_solution.certify", lambda *_, asked=asked, **__: asked.append(1)
@@ -280,12 +280,12 @@ def test_a_wrong_order_is_not_proved():
 def test_what_is_too_large_is_refused_with_what_helps():
     grades = np.repeat(np.arange(8.0), 40)
     batch = pairwise_ranking(np.zeros(320), grades, "nDCG", offsets=[0, 320])
-    with pytest.raises(Unsupported, match="cut the loss"):
-        solved(batch, Exact(compiled=True))
-    with pytest.raises(Unsupported, match=r"no installed solver .* exact: query 0 of 320 .* cut the loss"):
+    with pytest.raises(UnsupportedProblemError, match="cut the loss"):
+        solved(batch, ExactArgmax(compiled=True))
+    with pytest.raises(UnsupportedProblemError, match=r"no installed solver .* exact: query 0 of 320 .* cut the loss"):
         solve(batch[0])
     cut = pairwise_ranking(np.zeros(320), grades, "nDCG@5", offsets=[0, 320])
-    assert solved(cut, Exact(compiled=True)).way.tolist() == ["lattice and tail"]
+    assert solved(cut, ExactArgmax(compiled=True)).algorithm.tolist() == ["lattice and tail"]
 
 
 def test_long_queries_have_a_bound_without_their_lattice():
@@ -294,7 +294,7 @@ def test_long_queries_have_a_bound_without_their_lattice():
         grades = (np.arange(n) < relevant).astype(float)
         for loss in ("AP", "AUC"):
             problem = pairwise_ranking(random.normal(size=n) + 0.3 * grades, grades, loss)
-            found = solved(problem.alone(), Exact(compiled=True), outward=False)
+            found = solved(problem.alone(), ExactArgmax(compiled=True), outward=False)
             bound = problem.bound(np.zeros(0))
             assert found.value[0] <= bound <= found.value[0] + 1e-7
     assert solve(problem).value <= solve(problem).bound <= bound
@@ -321,28 +321,28 @@ def test_a_single_long_query_has_the_bound_of_a_batch(n, grades, loss, map_):
     assert found.bound - found.value <= 4 * problem.alone().left[0]
     assert found.bound == pytest.approx(batch.bound[0], abs=4 * problem.alone().left[0])
     assert certify(problem, found).gap <= 4 * problem.alone().left[0]
-    with pytest.raises(Refuted):
+    with pytest.raises(CertificateError):
         certify(problem, replace(found, bound=found.value - 1e-3))
     if map_ != "first-relevant":
         worse = solve(problem, Backwards())
         assert worse.value < worse.bound
         assert worse.bound == pytest.approx(found.bound, abs=1e-9)
-        assert worse.status.name == "WITHIN_BOUND"
+        assert worse.status.name == "BOUNDED_GAP"
 
 
 @dataclass(frozen=True)
 class Backwards:
     """A solver that takes the worst scores first."""
 
-    accepts = (PatternRanking,)
+    accepts = (RelevanceRanking,)
     package = "numpy"
     spec = "backwards"
 
-    def declines(self, problem):
+    def reason_unsupported(self, problem):
         return None
 
-    def solve(self, problem, start=None):
-        return Answer(np.argsort(problem.scores))
+    def solve(self, problem, warm_start=None):
+        return SolverResult(np.argsort(problem.scores))
 
 
 @pytest.mark.parametrize("loss", ["AP", "AUC", "nDCG"])
@@ -352,10 +352,10 @@ def test_bounds_of_batches_are_tight_for_long_queries(loss):
     for n in (500, 5000):
         relevance = (random.random(n) < 0.3).astype(float)
         batch = pairwise_ranking(random.normal(size=n) + relevance, relevance, loss, offsets=[0, n])
-        answer = solved(batch, Exact(compiled=True))
-        assert set(answer.way) == {"every bad for itself"}
+        answer = solved(batch, ExactArgmax(compiled=True))
+        assert set(answer.algorithm) == {"every bad for itself"}
         assert answer.bound[0] - answer.value[0] <= 1e-12 * n * max(1.0, batch.reach[0])
-        assert answer.bound[0] >= batch[0].attained(answer.order)
+        assert answer.bound[0] >= batch[0].value_lower_bound(answer.order)
         if n == 500:
             whole = answer.proved(exactly=1)
             assert answer.bound[0] >= whole.value[0]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from formulations import InvalidProblem, certify, item_factors, solve, user_factors
+from formulations import InvalidProblemError, certify, item_block_dual, solve, user_block_dual
 from formulations.gallery.masters import unpacked
 
 SOLVERS = ["active_set", "qpsolvers:piqp", "cvxpy:CLARABEL"]
@@ -32,7 +32,7 @@ def test_the_users_block_is_that_of_its_primal(solver):
         planes, heights, user, users, items, prior, weights = drawn(seed)
         for u in range(USERS):
             own = user == u
-            program = user_factors(
+            program = user_block_dual(
                 planes[own], heights[own], items, prior, lam=0.7, weight=weights[u], start=users[u] / 9
             )
             solution = solve(program, solver)
@@ -52,7 +52,7 @@ def test_the_items_block_is_that_of_its_primal(solver):
 
     for seed in range(3):
         planes, heights, user, users, _, prior, weights = drawn(seed)
-        program = item_factors(planes, heights, user, users, prior, lam=0.7, lam_offsets=3.0, weights=weights)
+        program = item_block_dual(planes, heights, user, users, prior, lam=0.7, lam_offsets=3.0, weights=weights)
         solution = solve(program, solver)
         items, offsets = cp.Variable((ITEMS, WIDTH)), cp.Variable(ITEMS)
         scores = users @ items.T + cp.reshape(offsets, (1, ITEMS), order="C")
@@ -73,7 +73,7 @@ def test_the_items_block_is_that_of_its_primal(solver):
 def test_both_blocks_share_a_dual_state():
     """At the optimum of either block its state proves the value: the two bounds are those of section 11."""
     planes, heights, user, users, _, prior, weights = drawn(7)
-    program = item_factors(planes, heights, user, users, prior, lam=0.7, lam_offsets=3.0, weights=weights)
+    program = item_block_dual(planes, heights, user, users, prior, lam=0.7, lam_offsets=3.0, weights=weights)
     solution = solve(program, "active_set")
     psi = np.zeros((USERS, ITEMS))
     np.add.at(psi, user, planes * solution.primal["α"][:, None])
@@ -94,8 +94,8 @@ def test_both_blocks_share_a_dual_state():
 )
 def test_a_users_data_must_fit(change, message):
     usual = {"planes": [[1.0, -1.0]], "heights": [1.0], "items": [[1.0], [2.0]], "offsets": [0.0, 0.0], "lam": 1.0}
-    with pytest.raises(InvalidProblem, match=message):
-        user_factors(**{**usual, **change})
+    with pytest.raises(InvalidProblemError, match=message):
+        user_block_dual(**{**usual, **change})
 
 
 @pytest.mark.parametrize(
@@ -112,5 +112,5 @@ def test_the_items_data_must_fit(change, message):
         "planes": [[1.0, -1.0]], "heights": [1.0], "user": [0], "users": [[1.0]], "prior": [0.0, 0.0], "lam": 1.0,
         "lam_offsets": 1.0,
     }  # fmt: skip
-    with pytest.raises(InvalidProblem, match=message):
-        item_factors(**{**usual, **change})
+    with pytest.raises(InvalidProblemError, match=message):
+        item_block_dual(**{**usual, **change})

@@ -5,7 +5,7 @@ import tracemalloc
 
 import pytest
 
-from formulations import InvalidProblem, RankingSet, read_statement
+from formulations import InvalidProblemError, RankingSet, read_ranking_set
 from formulations.io import toml_file as statement_file
 
 SMALL = "documents = 5\npositions = 3\n"
@@ -65,10 +65,10 @@ def test_what_is_too_large_is_refused_before_work_is_done(tmp_path, text, says):
     tracemalloc.start()
     try:
         if says == "RankingSet":
-            assert isinstance(read_statement(file), RankingSet)
+            assert isinstance(read_ranking_set(file), RankingSet)
         else:
-            with pytest.raises(InvalidProblem, match=says):
-                read_statement(file)
+            with pytest.raises(InvalidProblemError, match=says):
+                read_ranking_set(file)
         assert tracemalloc.get_traced_memory()[1] < 500e6
     finally:
         tracemalloc.stop()
@@ -77,8 +77,8 @@ def test_what_is_too_large_is_refused_before_work_is_done(tmp_path, text, says):
 
 def test_a_file_that_is_no_utf8_is_no_toml(tmp_path):
     (tmp_path / "set.toml").write_bytes(b"documents = \xff")
-    with pytest.raises(InvalidProblem, match="is no TOML"):
-        read_statement(tmp_path / "set.toml")
+    with pytest.raises(InvalidProblemError, match="is no TOML"):
+        read_ranking_set(tmp_path / "set.toml")
 
 
 def test_keys_of_a_statement_and_dots_in_words_are_no_long_keys():

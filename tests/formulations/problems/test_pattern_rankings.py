@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from formulations import (
-    InvalidProblem,
-    accepting,
+    InvalidProblemError,
+    compatible_solvers,
     first_relevant_ranking,
     pairwise_ranking,
-    pattern_ranking,
+    relevance_ranking,
     solve,
     solve_batch,
     verify_integrality,
@@ -34,8 +34,8 @@ MAPS = {
     "pairwise": pairwise_ranking,
     "first-relevant": first_relevant_ranking,
     "shared": lambda *given, **offsets: first_relevant_ranking(*given, shared=True, **offsets),
-    "positional": lambda *given, **offsets: pattern_ranking(
-        *given, decay=lambda n: 0.8 - np.arange(n) ** 0.7, **offsets
+    "positional": lambda *given, **offsets: relevance_ranking(
+        *given, position_weights=lambda n: 0.8 - np.arange(n) ** 0.7, **offsets
     ),
 }
 
@@ -86,26 +86,26 @@ def test_a_batch_answers_as_its_queries_do(loss, map_):
     assert (answer.bound - answer.value <= 3 * batch.left).all()
     gained = np.add.reduceat(answer.slope * scores, offsets[:-1]) - answer.earned
     np.testing.assert_allclose(gained, answer.value, atol=1e-12)
-    part = solve_batch(batch.only(2, 5), outward=False)
+    part = solve_batch(batch.only(2, 5), directed_rounding=False)
     np.testing.assert_array_equal(part.order, answer.order[offsets[2] : offsets[5]])
 
 
 @pytest.mark.parametrize("strength", ["x", [1, 2], None, -1.0, float("nan"), 1e200])
 def test_strengths_that_are_none_are_refused_by_name(strength):
     for map_ in (pairwise_ranking, first_relevant_ranking):
-        with pytest.raises(InvalidProblem, match=r"strength is .* must be one number"):
+        with pytest.raises(InvalidProblemError, match=r"strength is .* must be one number"):
             map_([1.0, 2.0], [0, 1], "AP", strength=strength)
 
 
-@pytest.mark.parametrize("decay", ["log", lambda n: "log", [[1.0, 0.5], [1.0]]])
-def test_position_weights_that_are_no_numbers_are_refused(decay):
-    with pytest.raises(InvalidProblem, match="position weights cannot be read as numbers"):
-        pattern_ranking([1.0, 2.0], [0, 1], "AP", decay=decay)
+@pytest.mark.parametrize("position_weights", ["log", lambda n: "log", [[1.0, 0.5], [1.0]]])
+def test_position_weights_that_are_no_numbers_are_refused(position_weights):
+    with pytest.raises(InvalidProblemError, match="position weights cannot be read as numbers"):
+        relevance_ranking([1.0, 2.0], [0, 1], "AP", position_weights=position_weights)
 
 
 def test_solvers_of_flows_solve_them():
     problem = pairwise_ranking([0.5, 0.2, 0.1, -1.0], [0, 1, 1, 0], "AP")
-    assert {"exact", "highs", "ortools", "networkx"} <= set(accepting(problem))
+    assert {"exact", "highs", "ortools", "networkx"} <= set(compatible_solvers(problem))
     for solver in ("highs", "ortools", "networkx"):
         assert solve(problem, solver).value == pytest.approx(solve(problem).value, abs=1e-9)
     assert str(verify_integrality(problem)).startswith("Proof")

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from formulations import RankingSet
-from formulations.errors import InvalidProblem
-from formulations.io.toml_file import read_statement
+from formulations.errors import InvalidProblemError
+from formulations.io.toml_file import read_ranking_set
 
 HEAD = "documents = 4\npositions = 2\n"
 
@@ -31,8 +31,8 @@ def test_what_no_reader_survives_is_refused_with_the_file(tmp_path, text, messag
     path = tmp_path / "s.toml"
     path.write_bytes(text.encode("utf-8", "surrogateescape"))
     begin = time.perf_counter()
-    with pytest.raises(InvalidProblem) as caught:
-        read_statement(path)
+    with pytest.raises(InvalidProblemError) as caught:
+        read_ranking_set(path)
     assert message in str(caught.value)
     assert time.perf_counter() - begin < 5
 
@@ -40,7 +40,7 @@ def test_what_no_reader_survives_is_refused_with_the_file(tmp_path, text, messag
 def test_a_byte_order_mark_and_dotted_words_are_no_fault(tmp_path):
     path = tmp_path / "s.toml"
     path.write_text("\ufeffmatrix = [[1.5, -2.25], [1, 0]] # 1.5, www.example.org\n", encoding="utf-8")
-    np.testing.assert_array_equal(read_statement(path), [[1.5, -2.25], [1, 0]])
+    np.testing.assert_array_equal(read_ranking_set(path), [[1.5, -2.25], [1, 0]])
 
 
 SITES = 'documents = 4\npositions = 3\n[attributes]\nsite = ["a", "a", "b", "c"]\n[[constraint]]\n'
@@ -65,7 +65,7 @@ SITES = 'documents = 4\npositions = 3\n[attributes]\nsite = ["a", "a", "b", "c"]
 def test_each_word_says_in_a_file_what_it_says_in_python(tmp_path, constraint, args, where):
     path = tmp_path / "s.toml"
     path.write_text(SITES + constraint, encoding="utf-8")
-    in_file, meant = read_statement(path), RankingSet(4, 3).add(*args, **where)
+    in_file, meant = read_ranking_set(path), RankingSet(4, 3).add(*args, **where)
     for order in permutations(range(4), 3):
         assert in_file.is_feasible(order) == meant.is_feasible(order), order
 
@@ -84,7 +84,7 @@ def test_each_word_says_in_a_file_what_it_says_in_python(tmp_path, constraint, a
 def test_a_word_that_lacks_a_key_says_which(tmp_path, constraint, message):
     path = tmp_path / "s.toml"
     path.write_text(SITES + constraint, encoding="utf-8")
-    with pytest.raises(InvalidProblem) as caught:
-        read_statement(path)
+    with pytest.raises(InvalidProblemError) as caught:
+        read_ranking_set(path)
     assert str(caught.value).count("constraint 1") == 1
     assert message in str(caught.value)

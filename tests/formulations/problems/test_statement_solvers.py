@@ -5,8 +5,8 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from formulations import Highs, named, read_solver, read_statement, solve
-from formulations.errors import InvalidProblem, UnknownSolver
+from formulations import Highs, get_solver, read_ranking_set, read_solver, solve
+from formulations.errors import InvalidProblemError, UnknownSolverError
 from rankopt.cli import rankopt
 
 HEAD = "documents = 3\npositions = 2\nprofit = [[3.0, 2.0, 1.0], [2.0, 2.0, 0.0]]\n"
@@ -35,8 +35,8 @@ def written(tmp_path, text):
 def test_a_word_and_a_table_say_the_same(tmp_path, said, meant):
     table = said.startswith("[")
     path = written(tmp_path, HEAD + said + "\n" if table else said + "\n" + HEAD)
-    assert named(read_solver(path)) == meant
-    assert solve(read_statement(path), read_solver(path)).value == 5.0
+    assert get_solver(read_solver(path)) == meant
+    assert solve(read_ranking_set(path), read_solver(path)).value == 5.0
 
 
 def test_no_solver_is_none(tmp_path):
@@ -51,7 +51,7 @@ def test_no_solver_is_none(tmp_path):
         ("solver = ['highs']", "is no name"),
         ("[solver]\npresolve = 'off'", 'does not say which one; write name = "highs"'),
         ("[solver]\nname = 7", "does not say which one"),
-        ('[solver]\nname = "highs(log=True)"\nlog = true', "leave one of the two places"),
+        ('[solver]\nname = "highs(verbose=True)"\nlog = true', "leave one of the two places"),
         ("[solver]\nname = 'highs'\ntime_limit = inf", "time_limit = inf; options are words, finite numbers"),
         ("[solver]\nname = 'highs'\ntime_limit = nan", "options are words, finite numbers"),
         ("[solver]\nname = 'highs'\nstart = [1, 2]", "options are words"),
@@ -62,8 +62,8 @@ def test_no_solver_is_none(tmp_path):
 )
 def test_what_names_no_solver_is_refused_with_the_cure(tmp_path, said, message):
     path = written(tmp_path, HEAD + said + "\n" if said.startswith("[") else said + "\n" + HEAD)
-    for read in (read_solver, read_statement):
-        with pytest.raises(InvalidProblem) as caught:
+    for read in (read_solver, read_ranking_set):
+        with pytest.raises(InvalidProblemError) as caught:
             read(path)
         assert message in str(caught.value)
         assert str(path) in str(caught.value)
@@ -72,8 +72,8 @@ def test_what_names_no_solver_is_refused_with_the_cure(tmp_path, said, message):
 @pytest.mark.parametrize("said", ["highz", "highs(nonsense(1))", "scipy(threads=3)"])
 def test_whether_there_is_one_is_found_out_where_it_is_asked(tmp_path, said):
     path = written(tmp_path, f'solver = "{said}"\n' + HEAD)
-    with pytest.raises(UnknownSolver):
-        solve(read_statement(path), read_solver(path))
+    with pytest.raises(UnknownSolverError):
+        solve(read_ranking_set(path), read_solver(path))
     run = CliRunner().invoke(rankopt, ["verify", str(path)])
     assert run.exit_code != 0
     assert said.split("(")[0] in run.output + str(run.exception)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from formulations import InvalidProblem, RankingSet, constrained_ranking, penalized, solve
+from formulations import InvalidProblemError, RankingSet, constrained_ranking, penalized, solve
 
 K, N = 3, 5
 X = cp.Variable((K, N), name="X")
@@ -129,7 +129,7 @@ def test_the_variable_keeps_its_value(value, constraints):
     X.value = value
     try:
         RankingSet.from_cvxpy(X, constraints)
-    except InvalidProblem:
+    except InvalidProblemError:
         assert len(constraints) == 2
     kept, X.value = X.value, None
     assert kept is value is None or (kept == value).all()
@@ -160,7 +160,7 @@ REFUSED = {
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_is_no_row_is_refused_by_name(case):
     variable, constraints, said = REFUSED[case]
-    with pytest.raises(InvalidProblem, match=said):
+    with pytest.raises(InvalidProblemError, match=said):
         RankingSet.from_cvxpy(variable, constraints)
 
 

@@ -5,9 +5,18 @@ from itertools import pairwise, permutations
 import numpy as np
 import pytest
 
-from formulations import Infeasible, InvalidProblem, RankingSet, certify, confirm, constrained_ranking, price_of, solve
+from formulations import (
+    InfeasibleError,
+    InvalidProblemError,
+    RankingSet,
+    certify,
+    check_evidence,
+    constrained_ranking,
+    sensitivity,
+    solve,
+)
 from formulations import verify_integrality as verified
-from formulations.io.toml_file import read_statement
+from formulations.io.toml_file import read_ranking_set
 from formulations.solving.constrained_batch import SetBatch, solve_sets
 
 
@@ -56,14 +65,14 @@ def test_sets_before_sets_against_all_rankings(seed):
         assert problem.admissible.charge(solution.order) == pytest.approx(price * sum(solution.broken.values()))
         certify(problem, solution, exact=True)
     if off.min() > 0:
-        with pytest.raises(Infeasible, match=r"Conflict: .*c"):
+        with pytest.raises(InfeasibleError, match=r"Conflict: .*c"):
             stated.check_nonempty()
         return
     problem = constrained_ranking(profit, stated)
     solution = solve(problem)
     assert solution.value == pytest.approx(worth[off == 0].max(), abs=1e-9)
     certify(problem, solution, exact=True)
-    assert confirm(stated, verified(stated))
+    assert check_evidence(stated, verified(stated))
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -81,7 +90,7 @@ def test_batches_of_training_find_the_best_beside_groups(seed):
     batch = SetBatch([held], score, gain, decay, 1.0 / np.log2(np.arange(2.0, k + 2.0)), *bounds, np.ones(1))
     form = batch[0] if held.max_positions == k else None
     if form is None:
-        with pytest.raises(Infeasible):
+        with pytest.raises(InfeasibleError):
             solve_sets(batch)
         return
     orders = (np.array(order) for order in permutations(range(n), k))
@@ -160,16 +169,18 @@ def test_what_says_nothing_and_what_bans():
     ],
 )
 def test_what_no_precedence_says_is_named(say, told):
-    with pytest.raises(InvalidProblem, match=told):
+    with pytest.raises(InvalidProblemError, match=told):
         say(RankingSet(5, 3))
 
 
 def test_a_precedence_has_no_limit_to_sweep():
     profit = np.outer([3.0, 2.0], [4.0, 3.0, 2.0])
     problem = constrained_ranking(profit, RankingSet(3, 2).precedes([1, 2], [0], name="late"))
-    with pytest.raises(InvalidProblem, match=r"'late' forbids cells beside its rows.*'late\[1\]'.*penalized\('late'"):
-        price_of(problem, "late", [0, 1])
-    assert price_of(problem, "late[1]", [0, 1]).value.tolist() == [17.0, 17.0]
+    with pytest.raises(
+        InvalidProblemError, match=r"'late' forbids cells beside its rows.*'late\[1\]'.*penalized\('late'"
+    ):
+        sensitivity(problem, "late", [0, 1])
+    assert sensitivity(problem, "late[1]", [0, 1]).value.tolist() == [17.0, 17.0]
 
 
 SITES = 'documents = 4\npositions = 3\n[attributes]\nsite = ["a", "a", "b", "c"]\n[[constraint]]\n'
@@ -189,7 +200,7 @@ SITES = 'documents = 4\npositions = 3\n[attributes]\nsite = ["a", "a", "b", "c"]
 def test_a_file_says_what_python_says(tmp_path, constraint, meant):
     path = tmp_path / "s.toml"
     path.write_text(SITES + constraint, encoding="utf-8")
-    in_file, stated = read_statement(path), meant(RankingSet(4, 3))
+    in_file, stated = read_ranking_set(path), meant(RankingSet(4, 3))
     for order in permutations(range(4), 3):
         assert in_file.violations(order) == stated.violations(order)
         assert in_file.charge(order) == stated.charge(order)
@@ -202,8 +213,8 @@ def test_a_file_says_what_python_says(tmp_path, constraint, meant):
 def test_what_a_file_cannot_say_names_the_constraint(tmp_path, said):
     path = tmp_path / "s.toml"
     path.write_text(SITES + said, encoding="utf-8")
-    with pytest.raises(InvalidProblem, match="constraint 1"):
-        read_statement(path)
+    with pytest.raises(InvalidProblemError, match="constraint 1"):
+        read_ranking_set(path)
 
 
 def test_thousands_of_documents_make_no_more_entries_than_positions_ask():

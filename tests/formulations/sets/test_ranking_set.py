@@ -11,11 +11,11 @@ import pandas as pd
 import pytest
 
 from formulations import (
-    Infeasible,
-    InvalidProblem,
+    InfeasibleError,
+    InvalidProblemError,
     RankingSet,
-    SolverFailed,
-    confirm,
+    SolverError,
+    check_evidence,
     constrained_ranking,
     diverse_retrieval,
     solve,
@@ -157,7 +157,7 @@ def test_each_word_has_its_verdict(word):
     admissible = MEANINGS[word][0]
     answer = verify_integrality(admissible)
     assert type(answer).__name__ == VERDICTS[word]
-    assert confirm(admissible, answer)
+    assert check_evidence(admissible, answer)
 
 
 def test_floats_are_the_fractions_that_they_stand_for():
@@ -193,7 +193,7 @@ def test_shares_are_whole_for_a_ranking_by_one_score():
     ],
 )
 def test_what_words_cannot_say_is_named(say, told):
-    with pytest.raises(InvalidProblem, match=told):
+    with pytest.raises(InvalidProblemError, match=told):
         say(START)
 
 
@@ -343,12 +343,12 @@ WRONG = {
 @pytest.mark.parametrize("wrong", WRONG)
 def test_what_states_no_set_is_refused_with_the_cure(wrong):
     state, cure = WRONG[wrong]
-    with pytest.raises(InvalidProblem, match=cure):
+    with pytest.raises(InvalidProblemError, match=cure):
         state()
 
 
 def test_more_positions_than_documents_are_an_empty_set():
-    with pytest.raises(Infeasible, match="lower k to 3"):
+    with pytest.raises(InfeasibleError, match="lower k to 3"):
         RankingSet(3, 4)
 
 
@@ -409,7 +409,7 @@ def test_a_conflict_is_irreducible(seed):
     assert not meets.all(axis=0).any()
     for left_out in range(len(members)):
         assert np.delete(meets, left_out, axis=0).all(axis=0).any(), members[left_out].name
-    with pytest.raises(Infeasible) as caught:
+    with pytest.raises(InfeasibleError) as caught:
         admissible.check_nonempty()
     assert all(f"{member.name} ({member.says})" in str(caught.value) for member in members)
 
@@ -426,33 +426,33 @@ def test_the_room_is_the_most_positions_that_can_be_filled_from_the_top(seed):
     for constraint in admissible.constraints:
         good &= held(constraint, cells)
     room = int(filled[good].sum(axis=1).max(initial=0))
-    with pytest.raises(Infeasible) as caught:
+    with pytest.raises(InfeasibleError) as caught:
         admissible.check_nonempty()
     many = "1 document" if room == 1 else f"{room} documents"
     assert (f"leaves room for {many}: " in str(caught.value)) if room else ("leaves room" not in str(caught.value))
 
 
 def test_a_shorter_list_is_no_cure_where_constraints_name_positions():
-    with pytest.raises(Infeasible, match=r"room for 2 documents: loosen one of them$"):
+    with pytest.raises(InfeasibleError, match=r"room for 2 documents: loosen one of them$"):
         RankingSet(5, 3).forbid(positions=[2]).check_nonempty()
-    with pytest.raises(Infeasible, match="lower k to 2, or loosen"):
+    with pytest.raises(InfeasibleError, match="lower k to 2, or loosen"):
         RankingSet(5, 3).at_most(1, by=list("aabbb")).check_nonempty()
 
 
 @pytest.mark.parametrize("unit", [1e-8, 1.0, 1e8])
 def test_emptiness_does_not_depend_on_the_unit_of_a_row(unit):
     weights = np.tile(np.array([3.0, 2.0, 1.0, 5.0, 4.0]) * unit, 2)[None]
-    with pytest.raises(Infeasible, match="Conflict: row"):
+    with pytest.raises(InfeasibleError, match="Conflict: row"):
         RankingSet(5, 2).add_rows(weights, upper=2.5 * unit).check_nonempty()
     RankingSet(5, 2).add_rows(weights, upper=3.5 * unit).check_nonempty()
 
 
 def test_a_conflict_says_how_many_of_how_many():
-    with pytest.raises(Infeasible, match=r"at_least\['a'\] \(at least 3 of 2 documents\)"):
+    with pytest.raises(InfeasibleError, match=r"at_least\['a'\] \(at least 3 of 2 documents\)"):
         RankingSet(4, 3).at_least({"a": 3}, by=list("aabb")).check_nonempty()
-    with pytest.raises(Infeasible, match=r"between\['c'\] \(from 5 to 9 of 1 documents\)"):
+    with pytest.raises(InfeasibleError, match=r"between\['c'\] \(from 5 to 9 of 1 documents\)"):
         RankingSet(6, 4).between(5, 9, by=list("aaabbc")).check_nonempty()
-    with pytest.raises(Infeasible, match=r"between\['a'\] \(from 1 to 2 of 1 documents at 2 of 3 positions\)"):
+    with pytest.raises(InfeasibleError, match=r"between\['a'\] \(from 1 to 2 of 1 documents at 2 of 3 positions\)"):
         RankingSet(3, 3).between(1, 2, by=list("abc"), positions=[0, 1]).check_nonempty()
 
 
@@ -461,7 +461,7 @@ CROSSED = CROSSED.at_most(1, documents=[2, 3], positions=[0, 1, 2])
 
 
 def test_a_conflict_is_found_where_the_presolve_of_highs_fails():
-    with pytest.raises(Infeasible, match=r"Conflict: at_least .* at_most "):
+    with pytest.raises(InfeasibleError, match=r"Conflict: at_least .* at_most "):
         CROSSED.check_nonempty()
 
 
@@ -469,7 +469,7 @@ def test_a_conflict_is_found_where_the_presolve_of_highs_fails():
 def test_a_search_that_fails_says_why(status, said, monkeypatch):
     found = SimpleNamespace(status=status, x=None, message="broken")
     monkeypatch.setattr("scipy.optimize.milp", lambda *_, **__: found)
-    with pytest.raises(SolverFailed, match=said):
+    with pytest.raises(SolverError, match=said):
         CROSSED.check_nonempty()
 
 
@@ -480,12 +480,12 @@ def test_lowering_k_to_the_room_cures(blocks):
         if k <= room:
             diverse_retrieval(np.ones((k, 4)), blocks)
             continue
-        with pytest.raises(Infeasible, match=f"lower k to {room}"):
+        with pytest.raises(InfeasibleError, match=f"lower k to {room}"):
             diverse_retrieval(np.ones((k, 4)), blocks)
 
 
 def test_a_label_that_nobody_carries_cannot_be_met():
-    with pytest.raises(Infeasible, match=r"Conflict: topic\['zz'\]"):
+    with pytest.raises(InfeasibleError, match=r"Conflict: topic\['zz'\]"):
         START.at_least({"zz": 1}, by=SITE, name="topic").check_nonempty()
     START.at_least({"zz": 0}, by=SITE).check_nonempty()
     START.at_most({"zz": 1}, by=SITE).check_nonempty()

@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 
 from formulations import (
-    Infeasible,
-    InvalidProblem,
+    InfeasibleError,
+    InvalidProblemError,
     PenalizedRanking,
     Proof,
     RankingSet,
     certify,
-    confirm,
+    check_evidence,
     constrained_ranking,
     penalized,
-    read_statement,
+    read_ranking_set,
     solve,
     verify_integrality,
 )
@@ -129,13 +129,13 @@ def test_prices_of_soft_rows_never_exceed_what_breaking_costs():
 def test_integrality_is_asked_of_the_widened_statement():
     whole = START.at_most(1, by=SITE, name="site").penalized("site", penalty=0.5)
     answer = verify_integrality(whole)
-    confirm(whole, answer)
+    check_evidence(whole, answer)
     assert isinstance(answer, Proof)
     assert answer.shape[1] == N * K + 2  # a column for what each site is over
     nested = verify_integrality(START.at_most(1, documents=[0, 1, 2], positions=range(2), name="top"))
     softly = START.at_most(1, documents=[0, 1, 2], positions=range(2), name="top").penalized("top", penalty=1.0)
     widened = verify_integrality(softly)
-    confirm(softly, widened)
+    check_evidence(softly, widened)
     assert widened.determinant == nested.determinant
     assert all("over" not in name for name in widened.column_names)
 
@@ -161,7 +161,7 @@ def test_cvxpy_says_what_sets_say():
         few, first, never = held(order, {0, 1, 4}), order[0] != 3, held(order, {2})
         assert stated.charge(order) == pytest.approx(0.5 * beyond(few, high=1) + 0.25 * 2 * first + never)
         assert stated.is_feasible(order) == (held(order, {1, 2}, range(2)) >= 1)
-    with pytest.raises(InvalidProblem, match=r"RankingSet\(...\).penalized"):
+    with pytest.raises(InvalidProblemError, match=r"RankingSet\(...\).penalized"):
         penalized("few", penalty=1.0)
 
 
@@ -173,7 +173,7 @@ def test_a_statement_file_says_what_python_says(tmp_path):
         "[[constraint]]\nat_least = 1\ndocuments = [4]\n",
         encoding="utf-8",
     )
-    problem = read_statement(file)
+    problem = read_ranking_set(file)
     assert isinstance(problem, PenalizedRanking)
     solution = solve(problem)
     best = max(
@@ -183,8 +183,10 @@ def test_a_statement_file_says_what_python_says(tmp_path):
     )
     assert (solution.value, solution.order.tolist()) == best
     file.write_text(file.read_text(encoding="utf-8").replace("penalty = 2", "penalty = 'dear'"), encoding="utf-8")
-    with pytest.raises(InvalidProblem, match=r"constraint 1: The penalty of .* must be a number from 0.*got 'dear'"):
-        read_statement(file)
+    with pytest.raises(
+        InvalidProblemError, match=r"constraint 1: The penalty of .* must be a number from 0.*got 'dear'"
+    ):
+        read_ranking_set(file)
 
 
 def test_sets_with_soft_constraints_are_joined_named_and_refused():
@@ -193,45 +195,47 @@ def test_sets_with_soft_constraints_are_joined_named_and_refused():
     assert [(one.name, one.penalty) for one in both.soft_constraints] == [("site", 0.5), ("site_2", 2.0)]
     assert "site (soft, penalty 0.5)" in str(left)
     assert left.penalized("site", penalty=3.0).soft_constraints[0].penalty == 3.0
-    with pytest.raises(InvalidProblem, match=r"No constraint is named 'cite'.*'site'"):
+    with pytest.raises(InvalidProblemError, match=r"No constraint is named 'cite'.*'site'"):
         left.penalized("cite", penalty=1.0)
-    with pytest.raises(InvalidProblem, match=r"No constraint is named \['site'\]"):
+    with pytest.raises(InvalidProblemError, match=r"No constraint is named \['site'\]"):
         left.penalized(["site"], penalty=1.0)
-    with pytest.raises(InvalidProblem, match=r"got \['up'\]"):
+    with pytest.raises(InvalidProblemError, match=r"got \['up'\]"):
         left.at_most(share=0.3, by=SITE, rounding=["up"])
-    with pytest.raises(InvalidProblem, match=r"must be a number from 0.*got -1"):
+    with pytest.raises(InvalidProblemError, match=r"must be a number from 0.*got -1"):
         left.penalized("site", penalty=-1)
-    with pytest.raises(InvalidProblem, match="constrained_ranking"):
+    with pytest.raises(InvalidProblemError, match="constrained_ranking"):
         ConstrainedRanking(np.zeros((K, N)), left)
 
 
 def test_a_price_beyond_the_numbers_of_an_objective_is_named():
     stated = START.at_least(1, by=SITE, name="site")
-    with pytest.raises(InvalidProblem, match=r"The penalty of 'site' must be a number from 0 to 1e.150; got 1e.308"):
+    with pytest.raises(
+        InvalidProblemError, match=r"The penalty of 'site' must be a number from 0 to 1e.150; got 1e.308"
+    ):
         stated.penalized("site", penalty=1e308)
-    with pytest.raises(InvalidProblem, match=r"penalty of 'site' must be a number.*got 1e[+]308"):
+    with pytest.raises(InvalidProblemError, match=r"penalty of 'site' must be a number.*got 1e[+]308"):
         stated.repair({"site": 1e308})
     dear = stated.penalized("site", penalty=1e150)
     assert solve(constrained_ranking(np.zeros((K, N)), dear)).value == 0.0
-    with pytest.raises(InvalidProblem, match=r"breaking 'site' costs charge 2 × price 1e[+]150"):
+    with pytest.raises(InvalidProblemError, match=r"breaking 'site' costs charge 2 × price 1e[+]150"):
         PenalizedRanking(np.zeros((K, N)), dear, charge=2.0)
 
 
 def test_an_empty_set_is_repaired_by_what_costs_least():
     empty = START.at_least(2, documents=[0, 1], name="old").at_least(2, documents=[2, 3], name="new")
-    with pytest.raises(Infeasible):
+    with pytest.raises(InfeasibleError):
         empty.check_nonempty()
     found = empty.repair(penalties={"old": 3.0, "new": 1.0})
     assert (found.broken, found.cost, found.bound, found.proved) == ({"new": 1.0}, 1.0, 1.0, True)
     assert str(found).endswith("breaks new by 1, at a cost of 1; none costs less")
     assert empty.repair(penalties={"old": 1.0}).broken == {"old": 1.0}
-    with pytest.raises(Infeasible, match="Conflict: old"):
+    with pytest.raises(InfeasibleError, match="Conflict: old"):
         empty.at_most(0, documents=[0, 1], name="none").repair(penalties={"new": 1.0})
-    with pytest.raises(InvalidProblem, match="No constraint is named 'odd'"):
+    with pytest.raises(InvalidProblemError, match="No constraint is named 'odd'"):
         empty.repair(penalties={"odd": 1.0})
-    with pytest.raises(InvalidProblem, match="No constraint is named 'odd'"):
+    with pytest.raises(InvalidProblemError, match="No constraint is named 'odd'"):
         empty.repair(penalties={1: 1.0, "odd": 1.0})
-    with pytest.raises(InvalidProblem, match="too far apart to be weighed in one sum"):
+    with pytest.raises(InvalidProblemError, match="too far apart to be weighed in one sum"):
         empty.repair(penalties={"old": 1e12, "new": 1.0})
     assert str(START.repair()).startswith("Nothing has to be broken")
 

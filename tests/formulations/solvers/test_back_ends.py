@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from formulations.errors import UnknownSolver
-from formulations.solvers import back_ends, named
+from formulations.errors import UnknownSolverError
+from formulations.solvers import back_ends, get_solver
 from formulations.solvers.back_ends import CVXPY, QPSOLVERS, present
 from formulations.solvers.cvxpy import Cvxpy, told
 
@@ -47,7 +47,7 @@ def test_listing_solvers_imports_no_solver_package():
 @pytest.mark.parametrize("name", ["gurobi", "GUROBI", "cvxpy:gurobi"])
 def test_a_back_end_that_is_not_installed_names_what_to_install(name, monkeypatch):
     monkeypatch.setattr(back_ends, "_importable", lambda module: module not in ("gurobipy", "mosek"))
-    with pytest.raises(UnknownSolver, match="not installed: pip install gurobipy"):
-        named(name)
-    with pytest.raises(UnknownSolver, match="pip install mosek"):
-        named("qpsolvers:mosek")
+    with pytest.raises(UnknownSolverError, match="not installed: pip install gurobipy"):
+        get_solver(name)
+    with pytest.raises(UnknownSolverError, match="pip install mosek"):
+        get_solver("qpsolvers:mosek")

@@ -6,14 +6,16 @@ import numpy as np
 import pytest
 from problems.masters import KINDS, nasty, solved
 
-from formulations import FormulationError, Status, accepting, certify, margin_dual, named, solve
+from formulations import FormulationError, Status, certify, compatible_solvers, get_solver, margin_dual, solve
 from formulations.bridges import restated
 from formulations.problems.quadratic_program import QuadraticProgram
 from formulations.problems.simplex_qp import GroupedSimplexQP
 from formulations.solvers.active_set import ActiveSet
 from formulations.solvers.cvxpy import stated
 
-DIRECT = [spec for spec in accepting(GroupedSimplexQP) if spec.startswith("qpsolvers:") and spec != "qpsolvers:highs"]
+DIRECT = [
+    spec for spec in compatible_solvers(GroupedSimplexQP) if spec.startswith("qpsolvers:") and spec != "qpsolvers:highs"
+]
 STATED = ["cvxpy:CLARABEL", "cvxpy:DAQP", "cvxpy:PIQP"]
 
 
@@ -38,7 +40,7 @@ def corpus(seed, groups=1):
     size, lam = 10.0 ** random.choice([0, 0, -9, 9]), 10.0 ** random.integers(-4, 3)
     members = random.integers(0, groups, heights.size)
     capacity = random.random(groups) + 0.1
-    return margin_dual(slopes * size, heights * size, lam=lam * size, groups=members, capacity=capacity)
+    return margin_dual(slopes * size, heights * size, lam=lam * size, groups=members, group_mass=capacity)
 
 
 def planes_of_hinges(random, planes, features):
@@ -61,7 +63,7 @@ def test_our_master_solves_the_whole_corpus(kind, groups):
 
 
 @pytest.mark.every(5)
-@pytest.mark.parametrize("spec", [spec for spec in accepting(GroupedSimplexQP) if spec != "active_set"])
+@pytest.mark.parametrize("spec", [spec for spec in compatible_solvers(GroupedSimplexQP) if spec != "active_set"])
 @pytest.mark.parametrize(
     "seeds", [range(0, 360, 45), pytest.param(range(0, 360, 11), marks=pytest.mark.study)], ids=["few", "all"]
 )
@@ -93,10 +95,10 @@ def test_many_groups_start_hot_from_fewer_planes_and_from_anywhere(seed):
     size = problem.values.size
     cold = solve(problem, "active_set")
     for x in (cold.x, cold.x * (np.arange(size) < size // 2), np.full(size, 1e9), np.zeros(size)):
-        hot = solve(problem, "active_set", start=problem.solution(problem.feasible(x)))
+        hot = solve(problem, "active_set", warm_start=problem.solution(problem.feasible(x)))
         assert solved(problem, hot)
         assert hot.value == pytest.approx(cold.value, rel=2e-6, abs=1e-14 * problem.scale)
-    again = solve(problem, "active_set", start=cold)
+    again = solve(problem, "active_set", warm_start=cold)
     assert int(again.message.split()[0]) <= 5
 
 
@@ -119,9 +121,9 @@ def test_active_set_starts_hot_from_fewer_planes_and_from_anywhere(seed):
     before = solve(margin_dual(problem.slopes[:fewer], problem.values[:fewer], lam=problem.lam), "active_set")
     cold = solve(problem, "active_set")
     for x in (before.x, np.full(problem.values.size, 1e9), np.zeros(problem.values.size)):
-        hot = solve(problem, "active_set", start=problem.solution(np.pad(x, (0, problem.values.size - x.size))))
+        hot = solve(problem, "active_set", warm_start=problem.solution(np.pad(x, (0, problem.values.size - x.size))))
         assert hot.value == pytest.approx(cold.value, abs=2e-9 * problem.scale + problem.rounding)
-    assert solve(problem, "active_set", start=before).gap <= 1e-9 * problem.scale + problem.rounding
+    assert solve(problem, "active_set", warm_start=before).gap <= 1e-9 * problem.scale + problem.rounding
 
 
 @pytest.mark.every(3)
@@ -148,7 +150,7 @@ def test_the_statement_in_cvxpy_and_the_quadratic_form_are_one_program(features,
     random = np.random.default_rng([features, groups])
     problem = margin_dual(
         random.normal(size=(9, features)), random.random(9), lam=0.3, w0=random.normal(size=features),
-        groups=np.arange(9) % groups, capacity=np.arange(1, groups + 1) / 5,
+        groups=np.arange(9) % groups, group_mass=np.arange(1, groups + 1) / 5,
     )  # fmt: skip
     statement, alpha = stated(problem)
     quadratic = restated(problem, QuadraticProgram)
@@ -197,7 +199,7 @@ def test_the_dual_is_the_primal_of_the_planes():
 
 
 def test_whatever_a_solver_returns_is_made_feasible():
-    problem = margin_dual(np.eye(3), [1.0, 1.0, 1.0], lam=1.0, groups=[0, 0, 1], capacity=[0.5, 0.2])
+    problem = margin_dual(np.eye(3), [1.0, 1.0, 1.0], lam=1.0, groups=[0, 0, 1], group_mass=[0.5, 0.2])
     for x in ([-1.0, 5.0, np.nan], [np.inf, 1.0, 1.0], [0.1, 0.1, 0.1]):
         assert problem.violation(problem.feasible(np.array(x))) <= problem.tolerance
     assert problem.solution(np.array([1.0, 1.0, 1.0])).status is Status.INACCURATE
@@ -208,15 +210,15 @@ def test_a_step_limit_leaves_an_honest_gap():
     solution = solve(problem, ActiveSet(max_steps=1))
     best = solve(problem, "active_set").value
     assert solution.value <= best + problem.rounding <= solution.bound + 2 * problem.rounding
-    assert named("active_set") == ActiveSet()
-    assert named("block_ascent") == ActiveSet()  # a second name for it
-    assert "block_ascent" not in accepting(GroupedSimplexQP)  # which is no second solver
+    assert get_solver("active_set") == ActiveSet()
+    assert get_solver("block_ascent") == ActiveSet()  # a second name for it
+    assert "block_ascent" not in compatible_solvers(GroupedSimplexQP)  # which is no second solver
 
 
 @pytest.mark.parametrize("spec", ["auto", "active_set", "qpsolvers:clarabel", ActiveSet()])
 def test_a_precision_is_handed_to_solvers_and_bounds_are_proven_whatever_it_is(spec):
     problem = corpus(13)
-    rough, fine = solve(problem, spec, precision=1e-2), solve(problem, spec)
+    rough, fine = solve(problem, spec, rel_gap=1e-2), solve(problem, spec)
     assert rough.gap <= 0.1 * fine.value
     assert rough.value <= fine.bound + problem.rounding
     assert fine.value <= rough.bound + problem.rounding
@@ -226,5 +228,5 @@ def test_a_precision_is_handed_to_solvers_and_bounds_are_proven_whatever_it_is(s
 def test_a_coarser_precision_takes_fewer_steps():
     slopes, heights = planes_of_hinges(np.random.default_rng(0), 200, 20)
     problem = margin_dual(slopes, heights, lam=0.1)
-    steps = [int(solve(problem, "active_set", precision=p).message.split()[0]) for p in (1.0, 1e-1, 1e-10)]
+    steps = [int(solve(problem, "active_set", rel_gap=p).message.split()[0]) for p in (1.0, 1e-1, 1e-10)]
     assert steps[0] < steps[1] < steps[2]

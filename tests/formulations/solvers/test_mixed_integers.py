@@ -8,7 +8,7 @@ import pytest
 from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
-from formulations import Infeasible, UnknownSolver, certify, solve
+from formulations import InfeasibleError, UnknownSolverError, certify, solve
 from formulations.problems.linear_program import LinearProgram
 from formulations.solvers.cvxpy import Cvxpy
 from formulations.solvers.highs import Highs
@@ -24,7 +24,7 @@ def program(objective, rows, lower, upper, limits, whole):
     marked = np.isin(np.arange(len(objective)), whole)
     arrays = (np.array(part, dtype=float) for part in (lower, upper, low, high))
     matrix = csr_array(np.array(rows, float))
-    return LinearProgram(np.array(objective, float), matrix, *arrays, integer=marked, maximises=False)
+    return LinearProgram(np.array(objective, float), matrix, *arrays, integer=marked, is_maximization=False)
 
 
 REPORTED = {
@@ -111,7 +111,7 @@ def test_no_point_is_better_than_the_answer(mixed):
         optimum = enumerated(problem)
         for door in ("highs", "cvxpy:HIGHS", "cvxpy"):
             if optimum == INF:
-                with pytest.raises(Infeasible):
+                with pytest.raises(InfeasibleError):
                     solve(problem, door)
                 continue
             assert solve(problem, door).value == pytest.approx(optimum, abs=1e-5), (door, str(problem))
@@ -120,7 +120,7 @@ def test_no_point_is_better_than_the_answer(mixed):
 @pytest.mark.parametrize("backend", ["HIGHS", ""])
 def test_presolve_cannot_be_asked_for_where_it_is_wrong(backend):
     problem, optimum = REPORTED["#2957"]
-    with pytest.raises(UnknownSolver, match="leave out the option presolve"):
+    with pytest.raises(UnknownSolverError, match="leave out the option presolve"):
         solve(problem, Cvxpy(backend, options={"presolve": "on"}))
     assert solve(problem, Cvxpy(backend, options={"presolve": "off"})).value == pytest.approx(optimum)
     real = program([2, 3], [[1, 1]], [4.5], [INF], [(0, 10), (0, 10)], [])

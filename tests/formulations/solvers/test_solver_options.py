@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 
 import formulations
-from formulations import LinearProgram, UnknownSolver, matching, named, solve, swept
+from formulations import LinearProgram, UnknownSolverError, get_solver, matching, solve, solver_grid
 from formulations.solvers import SOLVERS
 from formulations.solvers.cp_sat import CpSat
 from formulations.solvers.cvxpy import Cvxpy
@@ -15,18 +15,19 @@ from rankopt.experiments.isolation import resolved, spec_of
 
 
 def test_a_name_with_options_is_the_solver_with_them():
-    assert named("highs(method='ipm', presolve='off')") == Highs(method="ipm", presolve="off")
-    assert named("highs(time_limit=2.5)") == Highs(time_limit=2.5)
-    assert named("cvxpy:CLARABEL(tol_gap_abs=1e-12)").options == {"tol_gap_abs": 1e-12}
-    assert [one.presolve for one in swept("highs", presolve=["on", "off"], method="simplex")] == ["on", "off"]
-    several = swept(Highs(), method=("ipm", "simplex"), presolve=("on", "off"))
+    assert get_solver("highs(method='ipm', presolve='off')") == Highs(method="ipm", presolve="off")
+    assert get_solver("highs(time_limit=2.5)") == Highs(time_limit=2.5)
+    assert get_solver("cvxpy:CLARABEL(tol_gap_abs=1e-12)").options == {"tol_gap_abs": 1e-12}
+    assert [one.presolve for one in solver_grid("highs", presolve=["on", "off"], method="simplex")] == ["on", "off"]
+    several = solver_grid(Highs(), method=("ipm", "simplex"), presolve=("on", "off"))
     assert [(one.method, one.presolve) for one in several] == [
         ("ipm", "on"), ("ipm", "off"), ("simplex", "on"), ("simplex", "off"),
     ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    "solver", [Highs(presolve="off"), Highs(method="ipm", time_limit=1.0), named("cvxpy:CLARABEL(tol_gap_abs=1e-12)")]
+    "solver",
+    [Highs(presolve="off"), Highs(method="ipm", time_limit=1.0), get_solver("cvxpy:CLARABEL(tol_gap_abs=1e-12)")],
 )
 def test_the_name_of_a_row_is_read_back(solver):
     assert resolved(spec_of(solver)) == solver
@@ -47,15 +48,15 @@ def test_commas_inside_brackets_belong_to_a_name():
     ids=lambda spec: spec[:30],
 )  # fmt: skip
 def test_what_is_no_option_is_a_typed_error(spec):
-    with pytest.raises(UnknownSolver):
-        named(spec)
-    with pytest.raises(UnknownSolver):
+    with pytest.raises(UnknownSolverError):
+        get_solver(spec)
+    with pytest.raises(UnknownSolverError):
         spec_of(spec)
 
 
 def test_presolve_is_told_to_highs_and_answers_stay():
     problem = LinearProgram([1.0, 2.0, 3.0], [[1.0, 1.0, 1.0]], [1.0], [2.0], [0.0] * 3, [1.0] * 3)
-    assert {solve(problem, solver).value for solver in swept("highs", presolve=["choose", "on", "off"])} == {5.0}
+    assert {solve(problem, solver).value for solver in solver_grid("highs", presolve=["choose", "on", "off"])} == {5.0}
 
 
 @pytest.mark.parametrize("name", ["CpSat", "Cvxpy", "Exact", "Highs", "OrTools", "QpSolvers", "Scipy"])
@@ -75,12 +76,12 @@ def test_solvers_refuse_what_no_solver_could_be_asked_when_they_are_made(kind):
         {"log": 3},
         {"options": 3},
     ):
-        with pytest.raises(UnknownSolver, match=next(iter(wrong))):
+        with pytest.raises(UnknownSolverError, match=next(iter(wrong))):
             kind(**wrong)
 
 
 def test_an_unknown_back_end_is_refused_when_it_is_named():
-    with pytest.raises(UnknownSolver, match="no installed solver 'NOPE'"):
+    with pytest.raises(UnknownSolverError, match="no installed solver 'NOPE'"):
         Cvxpy("NOPE")
 
 

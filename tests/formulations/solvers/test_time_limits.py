@@ -9,8 +9,8 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from formulations import GroupedSimplexQP, UnknownSolver, margin_dual, named, solve
-from formulations.solvers import specs
+from formulations import GroupedSimplexQP, UnknownSolverError, get_solver, margin_dual, solve
+from formulations.solvers import list_solvers
 from formulations.solvers.active_set import ActiveSet
 from rankopt.optimize import objective as objectives
 from rankopt.optimize.objective import Objective
@@ -48,16 +48,16 @@ class Timed(ActiveSet):
 
     spec: ClassVar[str] = "timed"
 
-    def solve(self, problem, start=None):
+    def solve(self, problem, warm_start=None):
         self.given.append(self.time_limit)
-        return super().solve(problem, start)
+        return super().solve(problem, warm_start)
 
 
 @dataclass(frozen=True)
 class Untimed(Timed):
     """One whose back end takes none, as some of cvxpy's."""
 
-    takes_time_limit: ClassVar[bool] = False
+    supports_time_limit: ClassVar[bool] = False
 
 
 def two_planes():
@@ -72,7 +72,7 @@ def test_a_limit_is_handed_over_and_a_shorter_one_stays():
 
 
 def test_a_solver_without_a_limit_says_so_and_a_master_may_be_one():
-    with pytest.raises(UnknownSolver, match="no limit of time; leave out time_limit"):
+    with pytest.raises(UnknownSolverError, match="no limit of time; leave out time_limit"):
         solve(two_planes(), Untimed(), time_limit=3.0)
     untimed = Untimed()
     planes = PlaneSet.empty(1, 1).plus(np.array([[1.0]]), np.array([1.0]), np.zeros(1, dtype=np.int64))
@@ -80,15 +80,15 @@ def test_a_solver_without_a_limit_says_so_and_a_master_may_be_one():
     assert untimed.given == [None]
 
 
-@pytest.mark.parametrize("spec", [spec for spec in specs() if spec.startswith(("cvxpy:", "qpsolvers:"))])
+@pytest.mark.parametrize("spec", [spec for spec in list_solvers() if spec.startswith(("cvxpy:", "qpsolvers:"))])
 def test_a_solver_says_whether_it_takes_a_limit(spec):
-    solver = named(spec)
-    if solver.takes_time_limit:
+    solver = get_solver(spec)
+    if solver.supports_time_limit:
         assert replace(solver, time_limit=7.0).time_limit == 7.0
     else:
-        with pytest.raises(UnknownSolver, match="no time limit"):
+        with pytest.raises(UnknownSolverError, match="no time limit"):
             replace(solver, time_limit=7.0)
-    if solver.takes_time_limit and (GroupedSimplexQP in solver.accepts or spec.startswith("qpsolvers:")):
+    if solver.supports_time_limit and (GroupedSimplexQP in solver.accepts or spec.startswith("qpsolvers:")):
         assert np.isfinite(solve(two_planes(), spec, time_limit=30.0).value)
 
 

@@ -5,12 +5,12 @@ import pytest
 from scipy.optimize import linprog
 
 from formulations import (
-    Infeasible,
+    InfeasibleError,
     RankingSet,
-    Unsupported,
+    UnsupportedProblemError,
     Witness,
-    advice,
-    confirm,
+    check_evidence,
+    suggest_changes,
     verify_integrality,
 )
 
@@ -58,14 +58,14 @@ def test_advice_makes_refuted_sets_whole(seed):
         admissible = drawn(rng)
         try:
             answer = verify_integrality(admissible)
-        except Infeasible:
+        except InfeasibleError:
             continue
         if isinstance(answer, Witness):
             break
-    found = advice(admissible, answer)
+    found = suggest_changes(admissible, answer)
     assert found
     for one in found:
-        confirm(one.admissible, one.proof)
+        check_evidence(one.admissible, one.proof)
         assert vertices_are_whole(one.admissible, rng)
         one.admissible.check_nonempty()
         for held in admissible.constraints:  # what is not named stays as it is
@@ -85,17 +85,19 @@ def test_advice_makes_refuted_sets_whole(seed):
 
 def test_each_kind_of_change_is_found_and_said():
     top = RankingSet(6, 4).at_most(1, documents=[0, 1, 2], positions=range(2), name="top")
-    assert [one.changes for one in advice(top)] == [{"top": "all positions"}, {"top": "left out"}]
-    assert str(advice(top)[0]).startswith("Count 'top' over all positions: then the matrix is totally unimodular (")
+    assert [one.changes for one in suggest_changes(top)] == [{"top": "all positions"}, {"top": "left out"}]
+    assert str(suggest_changes(top)[0]).startswith(
+        "Count 'top' over all positions: then the matrix is totally unimodular ("
+    )
     crossing = RankingSet(8, 3).at_most(1, by=[*"aabbccdd"], name="site").at_most(1, documents=[1, 2], name="new")
-    assert {"new": "nested groups"} in [one.changes for one in advice(crossing)]
+    assert {"new": "nested groups"} in [one.changes for one in suggest_changes(crossing)]
     site = RankingSet(10, 4).at_most(1, by=[*"aabbccddee"], name="site").at_most(1, documents=[0, 2], positions=[0, 1])
-    assert {"at_most": "both"} in [one.changes for one in advice(site)]
+    assert {"at_most": "both"} in [one.changes for one in suggest_changes(site)]
     banned = RankingSet(5, 3).precedes(3, 0, name="first")
-    assert all(one.admissible.allowed_cells[0, 0] == 0 for one in advice(banned))
+    assert all(one.admissible.allowed_cells[0, 0] == 0 for one in suggest_changes(banned))
 
 
 def test_what_is_whole_gets_no_advice_and_what_is_no_set_is_refused():
-    assert advice(RankingSet(5, 3).at_most(1, by=[*"aabbc"])) == ()
-    with pytest.raises(Unsupported, match="ndarray"):
-        advice(np.eye(3))
+    assert suggest_changes(RankingSet(5, 3).at_most(1, by=[*"aabbc"])) == ()
+    with pytest.raises(UnsupportedProblemError, match="ndarray"):
+        suggest_changes(np.eye(3))

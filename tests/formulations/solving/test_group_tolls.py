@@ -7,7 +7,7 @@ import pytest
 from problems.few import few
 
 from formulations import RankingSet, solve
-from formulations.errors import Infeasible
+from formulations.errors import InfeasibleError
 from formulations.solving import branch_and_bound as group_prices
 from formulations.solving.constrained_batch import SetBatch, solve_sets
 
@@ -64,11 +64,11 @@ def test_no_ranking_beats_the_answer_less_what_it_pays_and_the_bound_holds(seeds
     for seed, held, batch in without_quicker_ways(seeds, 5):
         try:
             answer = solve_sets(batch)
-        except Infeasible:
-            with pytest.raises(Infeasible):
+        except InfeasibleError:
+            with pytest.raises(InfeasibleError):
                 held.check_nonempty()
             continue
-        form, way = batch[0], answer.way[0]
+        form, way = batch[0], answer.algorithm[0]
         ways[way] = ways.get(way, 0) + 1
         orders = (np.array(order) for order in permutations(range(form.documents), form.positions))
         best = max(form.value(order) for order in orders if form.violation(order) == 0.0)
@@ -89,10 +89,10 @@ def test_larger_ones_agree_with_the_usual_solver_whatever_was_asked_before(seeds
     for seed, _, batch in without_quicker_ways(seeds, 30):
         try:
             usual = solve(batch[0])
-        except Infeasible:
+        except InfeasibleError:
             continue
         answer = solve_sets(batch)
-        seen += answer.way[0].startswith("groups")
+        seen += answer.algorithm[0].startswith("groups")
         assert answer.value[0] == pytest.approx(usual.value, abs=1e-7 * (1.0 + batch[0].scale)), seed
         again = solve_sets(drawn(seed, 30)[1])  # another object, which has kept nothing
         assert (answer.order == again.order).all()
@@ -116,7 +116,7 @@ def test_shuffled_documents_have_the_same_best_rankings():
         held = held.at_most(1, documents=flags[0][shuffle], positions=range(3), name="top")
         ends = np.array([0, n]), np.array([0, k])
         answer = solve_sets(SetBatch([held], score[shuffle], gain[shuffle], weights[1], weights[0], *ends))
-        assert answer.way[0].startswith("groups")
+        assert answer.algorithm[0].startswith("groups")
         found.append((shuffle[answer.order].tolist(), round(float(answer.value[0]), 9)))
     assert found[1:] == found[:1] * 2
 
@@ -129,9 +129,9 @@ def test_interpreted_and_compiled_give_the_same_bits(monkeypatch):
         for batch in cases:
             try:
                 answer = solve_sets(batch)
-            except Infeasible:
+            except InfeasibleError:
                 continue
-            found.append((answer.order.tolist(), answer.bound.tolist(), answer.way.tolist()))
+            found.append((answer.order.tolist(), answer.bound.tolist(), answer.algorithm.tolist()))
         return found
 
     kernels = group_prices.ascend, group_prices.place_nested
@@ -145,7 +145,7 @@ def test_interpreted_and_compiled_give_the_same_bits(monkeypatch):
 
 def test_an_empty_set_of_blocks_is_refused():
     held, ends = RankingSet(4, 3).at_most(1, by=[0, 0, 1, 1]), (np.array([0, 4]), np.array([0, 3]))
-    with pytest.raises(Infeasible, match="lower k to 2"):
+    with pytest.raises(InfeasibleError, match="lower k to 2"):
         solve_sets(SetBatch([held], np.arange(4.0), np.zeros(4), np.zeros(3), np.ones(3), *ends))
 
 
@@ -157,7 +157,7 @@ def test_a_toll_never_rises_above_the_price_and_nothing_is_paid_that_counts_noth
     for price, order, value in ((0.5, [0, 1, 2], 8.65), (1.0, [0, 1, 3], 8.0), (4.0, [0, 3, 4], 7.27)):
         batch = SetBatch([held.penalized("site", penalty=price)], scores, none, none[:3], decay, *ends)
         answer = solve_sets(batch)
-        assert (answer.order.tolist(), answer.way[0]) == (order, "groups")
+        assert (answer.order.tolist(), answer.algorithm[0]) == (order, "groups")
         assert answer.value[0] == pytest.approx(value) == answer.bound[0]
         free = solve_sets(
             SetBatch([held.penalized("site", penalty=price)], scores, none, none[:3], decay, *ends, np.zeros(1))

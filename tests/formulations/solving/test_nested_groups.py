@@ -9,7 +9,7 @@ from problems.few import few
 from formulations import RankingSet, solve
 from formulations.argmax.group_limits import FOUND, place_nested
 from formulations.constraints.structure import NestedGroups
-from formulations.errors import Infeasible
+from formulations.errors import InfeasibleError
 from formulations.solving.constrained_batch import SetBatch, solve_sets
 
 
@@ -55,7 +55,7 @@ def feasible(seeds, most=6):
         problem = drawn(seed, most)
         try:
             problem[0].check_nonempty()
-        except Infeasible:
+        except InfeasibleError:
             continue
         if problem[0].compiled.blocks_of is None:
             yield seed, problem
@@ -67,7 +67,7 @@ def test_no_ranking_beats_the_answer_and_its_prices_prove_it(seeds):
     for seed, problem in feasible(seeds, most=5):
         batch = batch_of(problem)
         answer = solve_sets(batch)
-        if answer.way[0] != "groups":  # limits of rank-one profits on all positions
+        if answer.algorithm[0] != "groups":  # limits of rank-one profits on all positions
             continue
         seen += 1
         form = batch[0]
@@ -86,7 +86,7 @@ def test_larger_ones_agree_with_the_flow_of_the_usual_solver(seeds):
     for seed, problem in feasible(seeds, most=30):
         batch = batch_of(problem)
         answer, usual = solve_sets(batch), solve(batch[0])
-        seen += answer.way[0] == "groups"
+        seen += answer.algorithm[0] == "groups"
         assert answer.value[0] == pytest.approx(usual.value, abs=1e-9 * (1.0 + batch[0].scale)), seed
         assert batch[0].admissible.is_feasible(answer.order)
     assert seen > 0.3 * len(seeds)
@@ -117,18 +117,18 @@ def test_groups_that_cross_ask_tolls_and_what_tolls_leave_open_is_cut_in_cases(s
         batch = batch_of(problem)
         try:
             answer = solve_sets(batch)
-        except Infeasible:
-            with pytest.raises(Infeasible):
+        except InfeasibleError:
+            with pytest.raises(InfeasibleError):
                 problem[0].check_nonempty()
             continue
-        ways[answer.way[0]] = ways.get(answer.way[0], 0) + 1
+        ways[answer.algorithm[0]] = ways.get(answer.algorithm[0], 0) + 1
         form = batch[0]
         orders = (np.array(order) for order in permutations(range(form.documents), form.positions))
         best = max(form.value(order) for order in orders if form.admissible.is_feasible(order))
         assert form.admissible.is_feasible(answer.order), seed
         assert answer.value[0] == pytest.approx(best, abs=1e-9 * (1.0 + form.scale)), seed
         assert answer.bound[0] >= best - form.rounding, seed
-        if answer.way[0].startswith("groups"):
+        if answer.algorithm[0].startswith("groups"):
             assert answer.bound[0] <= best + 1e-8 * (1.0 + form.scale), seed
     assert ways["groups"] > len(seeds) / 2
     assert ways["groups, by cases"] > 0
@@ -142,10 +142,10 @@ def test_larger_groups_that_cross_agree_with_the_usual_solver_whatever_was_asked
         batch = batch_of(problem)
         try:
             usual = solve(batch[0])
-        except Infeasible:
+        except InfeasibleError:
             continue
         answer = solve_sets(batch)
-        seen += answer.way[0] == "groups"
+        seen += answer.algorithm[0] == "groups"
         assert answer.value[0] == pytest.approx(usual.value, abs=1e-8 * (1.0 + batch[0].scale)), seed
         again = solve_sets(batch_of(problem))  # the set is the same object, and remembers its trees
         assert (answer.order == again.order).all()
@@ -155,7 +155,7 @@ def test_larger_groups_that_cross_agree_with_the_usual_solver_whatever_was_asked
 
 def test_interpreted_and_compiled_do_the_same():
     for _, (admissible, scores, gain, discount, decay) in feasible(range(60)):
-        groups = NestedGroups.of(admissible.compiled)
+        groups = NestedGroups.from_rows(admissible.compiled)
         if groups is None:
             continue
         answers = []
@@ -174,24 +174,26 @@ def test_interpreted_and_compiled_do_the_same():
 def test_what_is_no_tree_of_groups_is_not_taken_for_one():
     base = RankingSet(6, 4)
     held = np.arange(6)
-    assert NestedGroups.of(base.at_most(2, documents=held < 4).at_most(1, documents=held < 2).compiled) is not None
-    assert NestedGroups.of(base.at_most(2, documents=held < 4).at_most(1, documents=held > 2).compiled) is None
-    assert NestedGroups.of(base.at_most(1, documents=held < 3, positions=[0, 1]).compiled) is None
-    assert NestedGroups.of(base.precedes(0, 1).compiled) is None
+    assert (
+        NestedGroups.from_rows(base.at_most(2, documents=held < 4).at_most(1, documents=held < 2).compiled) is not None
+    )
+    assert NestedGroups.from_rows(base.at_most(2, documents=held < 4).at_most(1, documents=held > 2).compiled) is None
+    assert NestedGroups.from_rows(base.at_most(1, documents=held < 3, positions=[0, 1]).compiled) is None
+    assert NestedGroups.from_rows(base.precedes(0, 1).compiled) is None
     rows = np.zeros((1, 4, 6))
     rows[0, :, :2] = 0.5
-    assert NestedGroups.of(base.add_rows(rows.reshape(1, -1), upper=1.0, name="half").compiled) is None
+    assert NestedGroups.from_rows(base.add_rows(rows.reshape(1, -1), upper=1.0, name="half").compiled) is None
     below = -np.ones((1, 4, 6)) * (held < 3)
-    tree = NestedGroups.of(base.add_rows(below.reshape(1, -1), lower=-2.0, upper=-1.0, name="negative").compiled)
+    tree = NestedGroups.from_rows(base.add_rows(below.reshape(1, -1), lower=-2.0, upper=-1.0, name="negative").compiled)
     assert (tree.low.tolist(), tree.high.tolist(), tree.leaf.tolist()) == ([1], [2], [0, 0, 0, 1, 1, 1])
 
 
 def test_an_empty_set_is_said_to_be_empty():
     admissible = RankingSet(4, 2).at_least(2, documents=[0, 1]).at_least(1, documents=[2])
-    with pytest.raises(Infeasible):
+    with pytest.raises(InfeasibleError):
         solve_sets(batch_of((admissible, *(np.ones(size) * np.arange(size) for size in (4, 4, 2, 2)))))
 
 
 def test_a_forced_solver_is_asked():
-    problem = next(problem for seed, problem in feasible(range(50)) if NestedGroups.of(problem[0].compiled))
-    assert solve_sets(batch_of(problem), "highs").way[0].startswith("highs")
+    problem = next(problem for seed, problem in feasible(range(50)) if NestedGroups.from_rows(problem[0].compiled))
+    assert solve_sets(batch_of(problem), "highs").algorithm[0].startswith("highs")

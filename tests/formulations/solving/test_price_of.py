@@ -5,8 +5,16 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from formulations import Infeasible, InvalidProblem, RankingSet, constrained_ranking, integrality_gap, price_of, solve
-from formulations.solving.sensitivity import PriceCurve, limit_of
+from formulations import (
+    InfeasibleError,
+    InvalidProblemError,
+    RankingSet,
+    constrained_ranking,
+    integrality_gap,
+    sensitivity,
+    solve,
+)
+from formulations.solving.sensitivity import SensitivityCurve, limit_of
 
 N, K = 6, 3
 EVERY = [np.array(order) for order in permutations(range(N), K)]
@@ -49,7 +57,7 @@ def test_every_point_is_the_best_ranking_there_and_every_price_a_line_above_all(
         profit = rng.normal(size=(K, N))
         if rank_one:
             profit = np.outer([3.0, 2.0, 1.0], rng.normal(size=N))
-        curve = price_of(constrained_ranking(profit, start), "q", range(4))
+        curve = sensitivity(constrained_ranking(profit, start), "q", range(4))
         truth = [best(profit, lambda o, at=at: o[0] != 5 and kept(o, at)) for at in range(4)]
         np.testing.assert_allclose(curve.value, truth, atol=1e-9)
         there = ~curve.empty
@@ -65,18 +73,18 @@ def test_every_point_is_the_best_ranking_there_and_every_price_a_line_above_all(
 
 def test_prices_say_what_the_next_unit_gains_where_the_program_is_whole():
     start = RankingSet(N, K).at_most(1, documents=[0, 1, 2], name="q")
-    curve = price_of(start, "q", [1, 2, 3], profit=np.outer([3.0, 2.0, 1.0], [6.0, 5.0, 4.0, 3.0, 2.0, 1.0]))
+    curve = sensitivity(start, "q", [1, 2, 3], profit=np.outer([3.0, 2.0, 1.0], [6.0, 5.0, 4.0, 3.0, 2.0, 1.0]))
     np.testing.assert_allclose(curve.price[:2], np.diff(curve.value))
     assert str(curve).splitlines()[0].split() == ["q", "at", "most", "value", "price", "whole"]
     floor = RankingSet(N, K).at_least(1, documents=[3, 4, 5], name="q")
-    curve = price_of(floor, "q", [0, 1, 2, 3], profit=np.outer([3.0, 2.0, 1.0], [6.0, 5.0, 4.0, 3.0, 2.0, 1.0]))
+    curve = sensitivity(floor, "q", [0, 1, 2, 3], profit=np.outer([3.0, 2.0, 1.0], [6.0, 5.0, 4.0, 3.0, 2.0, 1.0]))
     np.testing.assert_allclose(-curve.price[1:], -np.diff(curve.value))
 
 
 def test_the_curve_says_where_the_program_stops_being_whole():
     profit = np.outer([4.0, 4.0, 3.0], [3.0, 0, 1, 2]) - np.outer([5.0, 2, 2], [2.0, 0, 1, 3])
     quota = RankingSet(4, 3).at_most(2, documents=[0, 1], positions=range(2), name="top")
-    curve = price_of(constrained_ranking(profit, quota), "top", range(3))
+    curve = sensitivity(constrained_ranking(profit, quota), "top", range(3))
     assert curve.value.tolist() == [6.0, 7.0, 9.0]
     assert curve.whole.tolist() == [True, False, True]
     assert curve.relaxed[1] == pytest.approx(7.5)
@@ -87,18 +95,18 @@ def test_several_problems_have_mean_and_spread_and_one_row_is_swept_by_its_name(
     rng = np.random.default_rng(4)
     start = RankingSet(N, K).at_most(3, by=SITE, name="site")
     problems = [constrained_ranking(np.outer([3.0, 2.0, 1.0], rng.normal(size=N)), start) for _ in range(5)]
-    curves = price_of(problems, "site", range(4))
+    curves = sensitivity(problems, "site", range(4))
     assert curves.empty.sum(axis=0).tolist() == [5, 0, 0, 0]
     assert curves.shared == 0
-    curves = price_of(problems, "site", [1, 2, 3])
+    curves = sensitivity(problems, "site", [1, 2, 3])
     values = curves.value
     assert values.shape == (5, 3)
-    np.testing.assert_array_equal(price_of(problems[1], "site", [1, 2, 3]).value, values[1])
+    np.testing.assert_array_equal(sensitivity(problems[1], "site", [1, 2, 3]).value, values[1])
     np.testing.assert_allclose(curves.mean, values.mean(axis=0))
     np.testing.assert_allclose(curves.spread, values.std(axis=0, ddof=1))
     np.testing.assert_allclose(curves.lost[0], (values.max(axis=1)[:, None] - values).mean(axis=0))
     assert "5/5" in str(curves)
-    one = price_of(problems[0], "site['b']", range(4))
+    one = sensitivity(problems[0], "site['b']", range(4))
     profit = problems[0].profit
     truth = [best(profit, lambda o, at=at: held(o, [3, 4]) <= at) for at in range(4)]
     np.testing.assert_allclose(one.value, truth, atol=1e-9)
@@ -107,7 +115,7 @@ def test_several_problems_have_mean_and_spread_and_one_row_is_swept_by_its_name(
 def curve_of(*values):
     """A curve of these values at 0, 1, ..., with prices of 0."""
     known, limits = np.array(values), np.arange(float(len(values)))
-    return PriceCurve("q at most", limits, known, known, known, 0.0 * known, ~np.isnan(known))
+    return SensitivityCurve("q at most", limits, known, known, known, 0.0 * known, ~np.isnan(known))
 
 
 def test_points_without_a_ranking_prove_nothing():
@@ -121,7 +129,7 @@ def test_curves_that_share_no_problem_say_which_limits_to_drop():
     nan = np.nan
 
     def several(*curves):
-        return PriceCurve.from_curves("q at most", curves[0].limits, curves)
+        return SensitivityCurve.from_curves("q at most", curves[0].limits, curves)
 
     every = curve_of(nan, 1.0, 2.0, nan), curve_of(nan, 1.0, nan, nan), curve_of(nan, nan, 2.0, 3.0)
     assert "Drop limits 0, 3: then 1 of 3 has one at every limit." in str(several(*every))
@@ -134,7 +142,7 @@ def test_curves_that_share_no_problem_say_which_limits_to_drop():
 def test_soft_constraints_are_swept_too():
     profit = np.outer([3.0, 2.0, 1.0], [6.0, 5.0, 4.0, 3.0, 2.0, 1.0])
     soft = RankingSet(N, K).at_most(1, documents=[0, 1, 2], name="q").penalized("q", penalty=1.0)
-    curve = price_of(constrained_ranking(profit, soft), "q", range(4))
+    curve = sensitivity(constrained_ranking(profit, soft), "q", range(4))
     truth = [max(profit[np.arange(K), o].sum() - max(held(o, [0, 1, 2]) - at, 0) for o in EVERY) for at in range(4)]
     np.testing.assert_allclose(curve.value, truth, atol=1e-9)
     assert (curve.price <= 1.0 + 1e-12).all()
@@ -148,7 +156,7 @@ def test_prices_beside_a_dear_constraint_are_lines_above_all_rankings(dear):
         .precedence_chain([5, 0], name="chain")
         .at_most(1, documents=[0, 1], positions=range(2), name="q")
     )
-    curve = price_of(
+    curve = sensitivity(
         constrained_ranking(profit, stated.penalized("chain", penalty=dear).penalized("q", penalty=0.3)),
         "q",
         [0, 0.5, 1, 2],
@@ -182,7 +190,7 @@ def test_limits_that_admit_the_same_rankings_are_one_problem(name, solved):
     state, kept = SWEPT[name]
     profit = np.random.default_rng(7).normal(size=(K, N))
     limits = [*range(-5, 20), 0.5, 2.5, 10**8]
-    curve = price_of(constrained_ranking(profit, state(RankingSet(N, K))), "q", limits)
+    curve = sensitivity(constrained_ranking(profit, state(RankingSet(N, K))), "q", limits)
     assert len(solved) <= 8
     np.testing.assert_allclose(curve.value, [best(profit, lambda o, at=at: kept(o, at)) for at in limits], atol=1e-9)
     assert curve.limits.tolist() == limits
@@ -199,7 +207,7 @@ def test_rows_of_any_weights_are_solved_as_far_as_they_reach(solved):
     profit = np.outer([3.0, 2.0, 1.0], np.arange(N))
     start = RankingSet(N, K).add_rows(weights.ravel()[None], upper=[9.0], name="q")
     limits = [-50.0, -9.0, 0.0, 0.1, 1.0, 3.0, 5.0, 9.0, 1e9]
-    curve = price_of(start, "q", limits, profit=profit)
+    curve = sensitivity(start, "q", limits, profit=profit)
     truth = [best(profit, lambda o, at=at: weights[np.arange(K), o].sum() <= at) for at in limits]
     np.testing.assert_allclose(curve.value, truth, atol=1e-9)
     assert len(solved) < (curve.limits > -9.0).sum()
@@ -208,7 +216,7 @@ def test_rows_of_any_weights_are_solved_as_far_as_they_reach(solved):
 def test_a_soft_limit_costs_more_with_every_unit_beyond_what_there_is():
     profit = np.outer([3.0, 2.0, 1.0], [6.0, 5.0, 4.0, 3.0, 2.0, 1.0])
     soft = RankingSet(N, K).at_least(1, documents=[3, 4], name="q").penalized("q", penalty=2.0)
-    curve = price_of(constrained_ranking(profit, soft), "q", [-9, 0, 3, 10, 100])
+    curve = sensitivity(constrained_ranking(profit, soft), "q", [-9, 0, 3, 10, 100])
     truth = [max(profit[np.arange(K), o].sum() - 2.0 * max(at - held(o, [3, 4]), 0) for o in EVERY)
              for at in curve.limits]  # fmt: skip
     np.testing.assert_allclose(curve.value, truth, atol=1e-9)
@@ -217,11 +225,11 @@ def test_a_soft_limit_costs_more_with_every_unit_beyond_what_there_is():
 def test_more_limits_than_are_solved_are_refused():
     problem = constrained_ranking(np.zeros((K, N)), RankingSet(N, K).at_most(2, by=SITE, name="site"))
     for limits in (range(1, 10**8), iter(range(10**8))):
-        with pytest.raises(InvalidProblem, match=r"more than 10000, .*a shorter range, or one with a step"):
-            price_of(problem, "site", limits)
-    with pytest.raises(InvalidProblem, match="no numbers to sweep over"):
-        price_of(problem, "site", [10**400])
-    axes = price_of(problem, "site", range(200)).plot()
+        with pytest.raises(InvalidProblemError, match=r"more than 10000, .*a shorter range, or one with a step"):
+            sensitivity(problem, "site", limits)
+    with pytest.raises(InvalidProblemError, match="no numbers to sweep over"):
+        sensitivity(problem, "site", [10**400])
+    axes = sensitivity(problem, "site", range(200)).plot()
     assert len(axes.get_xticks()) < 50
 
 
@@ -234,27 +242,27 @@ def test_what_cannot_be_swept_is_said():
         ("some", range(3), "limits on both sides"),
         ("some", [], "give some"),
     ):
-        with pytest.raises(InvalidProblem, match=said):
-            price_of(problem, name, limits)
-    with pytest.raises(InvalidProblem, match="its other limit is 1"):
-        price_of(problem, "some", [0], side="at most")
-    with pytest.raises(InvalidProblem, match="give profit="):
-        price_of(stated, "some", [2])
+        with pytest.raises(InvalidProblemError, match=said):
+            sensitivity(problem, name, limits)
+    with pytest.raises(InvalidProblemError, match="its other limit is 1"):
+        sensitivity(problem, "some", [0], side="at most")
+    with pytest.raises(InvalidProblemError, match="give profit="):
+        sensitivity(stated, "some", [2])
     for limits in (3, None, "12", [np.nan], ["x"]):
-        with pytest.raises(InvalidProblem, match="no numbers to sweep over"):
-            price_of(problem, "some", limits, side="at most")
-    with pytest.raises(InvalidProblem, match="problems of ranking_set"):
-        price_of([stated, stated], "some", [2])
+        with pytest.raises(InvalidProblemError, match="no numbers to sweep over"):
+            sensitivity(problem, "some", limits, side="at most")
+    with pytest.raises(InvalidProblemError, match="problems of ranking_set"):
+        sensitivity([stated, stated], "some", [2])
 
 
 def test_a_set_that_is_empty_as_it_stands_is_swept_to_where_it_holds_a_ranking():
     site = RankingSet(6, 4).at_most(1, by=["a", "a", "a", "a", "b", "b"], name="site")
     profit = np.outer([4.0, 3.0, 2.0, 1.0], [6.0, 5.0, 4.0, 3.0, 2.0, 1.0])
-    curve = price_of(site, "site", [1, 2, 3], profit=profit)
+    curve = sensitivity(site, "site", [1, 2, 3], profit=profit)
     assert curve.empty.tolist() == [True, False, False]
     assert curve.value[1:].tolist() == [24.0 + 15.0 + 4.0 + 1.0, 24.0 + 15.0 + 8.0 + 2.0]
-    with pytest.raises(Infeasible):
-        price_of(site, "site", [1], profit=profit)
+    with pytest.raises(InfeasibleError):
+        sensitivity(site, "site", [1], profit=profit)
 
 
 @pytest.mark.parametrize(
@@ -263,6 +271,6 @@ def test_a_set_that_is_empty_as_it_stands_is_swept_to_where_it_holds_a_ranking()
 def test_a_limit_that_breaks_a_soft_constraint_beyond_counting_is_named(side, far, loose):
     stated = getattr(RankingSet(N, K), side.replace(" ", "_"))(1, by=SITE, name="site").penalized("site", penalty=2.0)
     problem = constrained_ranking(np.eye(K, N), stated)
-    with pytest.raises(InvalidProblem, match=r"limit -?1e\+\d+ of 'site' is beyond what doubles count"):
-        price_of(problem, "site", [1, far])
-    assert price_of(problem, "site", [loose]).value.tolist() == [3.0]
+    with pytest.raises(InvalidProblemError, match=r"limit -?1e\+\d+ of 'site' is beyond what doubles count"):
+        sensitivity(problem, "site", [1, far])
+    assert sensitivity(problem, "site", [loose]).value.tolist() == [3.0]

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from formulations import (
-    Fractional,
-    Infeasible,
+    FractionalSolutionError,
+    InfeasibleError,
     RankingSet,
     Status,
-    accepting,
     certify,
+    compatible_solvers,
     constrained_ranking,
     integrality_gap,
     solve,
@@ -65,7 +65,7 @@ def problem_of(seed):
         profit = random.integers(0, 3, (k, n)).astype(float) if tied else random.normal(size=(k, n))
         try:
             return constrained_ranking(profit, admissible)
-        except Infeasible:
+        except InfeasibleError:
             continue
     raise AssertionError(f"no problem for seed {seed}")
 
@@ -76,10 +76,10 @@ def answers(request):
     found = []
     for seed in request.param:
         problem, by_solver = problem_of(seed), {}
-        for spec in accepting(problem):
+        for spec in compatible_solvers(problem):
             try:
                 by_solver[spec] = solve(problem, spec)
-            except Fractional:
+            except FractionalSolutionError:
                 by_solver[spec] = None
         found.append((seed, problem, by_solver))
     return found
@@ -111,7 +111,7 @@ def test_each_answer_is_certified(answers):
             certificate = certify(problem, solution, exact=exact)
             assert certificate.violation == 0
             rows = problem.admissible.compiled
-            if exact and (BlockCollapse.of(rows) is not None or LaminarNetwork.of(rows) is not None):
+            if exact and (BlockCollapse.from_rows(rows) is not None or LaminarNetwork.from_rows(rows) is not None):
                 assert certificate.gap == 0, (seed, solution)
 
 

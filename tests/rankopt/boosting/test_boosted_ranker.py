@@ -30,7 +30,7 @@ def fitted(X, y, qid, **options):
 
 
 @parametrize_with_checks(
-    [BoostedRanker(n_estimators=4, n_members=2), BoostedRanker(n_estimators=2, n_members=1, normalize="zscore")]
+    [BoostedRanker(n_estimators=4, n_bags=2), BoostedRanker(n_estimators=2, n_bags=1, normalize="zscore")]
 )
 def test_scikit_learn_accepts_the_ranker(estimator, check):
     check(estimator)
@@ -49,7 +49,7 @@ def test_rows_in_any_order_give_the_same_trees():
     rows = np.random.default_rng(1).permutation(y.size)
     names = np.array([f"query {q}" for q in qid])
     straight, moved = fitted(X, y, qid), fitted(X[rows], y[rows], names[rows])
-    for one, other in zip(straight.trees_, moved.trees_, strict=True):
+    for one, other in zip(straight.estimators_, moved.estimators_, strict=True):
         np.testing.assert_array_equal(one, other)
     np.testing.assert_array_equal(fitted(csr_array(X), y, qid).predict(csr_array(X)), straight.predict(X))
     np.testing.assert_array_equal(fitted(X, y, qid, n_jobs=2).predict(X), straight.predict(X))
@@ -58,8 +58,8 @@ def test_rows_in_any_order_give_the_same_trees():
 def test_members_are_averaged_and_differ_by_their_seeds():
     X, y, qid = data(1)
     ranker = fitted(X, y, qid, n_members=3, random_state=4)
-    alone = [Forest((text,)).scores(X, 1) for text in ranker.trees_]
-    assert len({text.tobytes() for text in ranker.trees_}) == 3
+    alone = [Forest((text,)).scores(X, 1) for text in ranker.estimators_]
+    assert len({text.tobytes() for text in ranker.estimators_}) == 3
     np.testing.assert_allclose(ranker.predict(X), np.mean(alone, axis=0))
     again = fitted(X, y, qid, n_members=3, random_state=4)
     np.testing.assert_array_equal(again.predict(X), ranker.predict(X))
@@ -73,20 +73,22 @@ def test_an_eval_set_says_when_to_end_and_whole_queries_judge():
         X, y, qid=qid, eval_set=[(Z, z)], eval_qid=[zid]
     )
     assert ranker.n_rounds_ < 1000
-    assert ranker.eval_score_ == pytest.approx(ranker.score(Z, z, qid=zid))
+    assert ranker.best_score_ == pytest.approx(ranker.score(Z, z, qid=zid))
     best = ranker.n_rounds_
-    assert ranker.eval_history_.argmax() + 1 == best
-    assert ranker.eval_history_.max() == pytest.approx(ranker.eval_score_)
+    assert ranker.evals_result_.argmax() + 1 == best
+    assert ranker.evals_result_.max() == pytest.approx(ranker.best_score_)
     for rounds in (best - 1, best + 1):
         other = clone(ranker).set_params(n_estimators=rounds).fit(X, y, qid=qid) if rounds else None
-        assert other is None or other.score(Z, z, qid=zid) <= ranker.eval_score_
+        assert other is None or other.score(Z, z, qid=zid) <= ranker.best_score_
 
 
 def test_weights_of_queries_count():
     X, y, qid = data(4)
     doubled = np.concatenate([np.arange(y.size), np.flatnonzero(qid < 3)])
     names = np.concatenate([qid, qid[qid < 3] + 100])
-    weighted = BoostedRanker("nDCG@3", noise=0, colsample_bytree=1.0, min_child_samples=1, n_estimators=1, n_members=1)
+    weighted = BoostedRanker(
+        "nDCG@3", score_noise=0, colsample_bytree=1.0, min_child_samples=1, n_estimators=1, n_bags=1
+    )
     weights = {q: 2.0 if q < 3 else 1.0 for q in range(16)}
     one = weighted.fit(X, y, qid=qid, query_weight=weights).predict(X)
     two = clone(weighted).fit(X[doubled], y[doubled], qid=names).predict(X)
@@ -107,7 +109,7 @@ def test_rank_and_score_obey_constraints():
 def test_score_is_the_mean_of_the_measure():
     X, y, qid = data(6)
     ranker, queries = fitted(X, y, qid), Queries.from_arrays(X, y, qid=qid)
-    found = evaluate(queries, ranker.predict(X)[queries.row_order], "nDCG@3").mean()
+    found = evaluate(queries, ranker.predict(X)[queries.input_order], "nDCG@3").mean()
     assert ranker.score(X, y, qid=qid) == pytest.approx(found)
 
 
@@ -145,7 +147,7 @@ def test_queries_without_anything_to_order_are_refused_only_where_there_are_no_o
         {"min_child_samples": 0}, {"colsample_bytree": 1.1}, {"noise": -1.0}, {"noise": np.nan}, {"n_members": 0},
         {"early_stopping": None}, {"n_jobs": 0}, {"engine": "dask"},
         {"random_state": "seed"}, {"random_state": -1}, {"bound": "convexx"},
-        {"decay": "steep"}, {"measure": "MeanNDCG"}, {"normalize": "loudly"},
+        {"position_weights": "steep"}, {"measure": "MeanNDCG"}, {"normalize": "loudly"},
     ],
     ids=str,
 )  # fmt: skip
@@ -184,8 +186,8 @@ DAMAGES = {
 def test_a_text_that_is_no_trees_never_reaches_lightgbm(damage):
     X, y, qid = data(12)
     ranker = fitted(X, y, qid, n_members=1)
-    text = DAMAGES[damage](ranker.trees_[0].tobytes().decode("ascii"))
-    ranker.trees_ = (np.frombuffer(text.encode("latin-1"), dtype=np.uint8),)
+    text = DAMAGES[damage](ranker.estimators_[0].tobytes().decode("ascii"))
+    ranker.estimators_ = (np.frombuffer(text.encode("latin-1"), dtype=np.uint8),)
     with pytest.raises(ModelError):
         ranker._check_loaded()
 
@@ -194,11 +196,11 @@ def test_texts_with_any_byte_changed_are_refused_or_are_trees():
     """What passes can be read and used by LightGBM: no size or index in it lies."""
     X, y, qid = data(13)
     ranker, rng = fitted(X, y, qid, n_members=1, n_estimators=3), np.random.default_rng(0)
-    whole, passed = ranker.trees_[0], 0
+    whole, passed = ranker.estimators_[0], 0
     for _ in range(400):
         text = whole.copy()
         text[rng.integers(text.size)] = rng.choice(np.frombuffer(b"0123456789-. =\ne", dtype=np.uint8))
-        ranker.trees_ = (text,)
+        ranker.estimators_ = (text,)
         try:
             ranker._check_loaded()
         except ModelError:

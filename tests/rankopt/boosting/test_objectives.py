@@ -19,7 +19,7 @@ MADE = made(0, queries=14, documents=9)
 
 def rows(scores, weights=None):
     _, y, qid = MADE
-    return BoostingData.of(y, scores, weights, np.bincount(qid), "the test")
+    return BoostingData.from_arrays(y, scores, weights, np.bincount(qid), "the test")
 
 
 def scores_of(seed=0):
@@ -31,7 +31,7 @@ def test_without_noise_the_gradient_is_the_slope_of_the_loss_in_units_of_its_mea
     objective = boosting_objective("nDCG@3", bound=bound, noise=0.0, scale=0.5, damping=0.2)
     _, y, qid = MADE
     y = np.where(qid == 5, 1.0, y)
-    gradient, hessian = objective.at(BoostingData.of(y, scores_of(), None, np.bincount(qid), "the test"))
+    gradient, hessian = objective.at(BoostingData.from_arrays(y, scores_of(), None, np.bincount(qid), "the test"))
     found = ScoreLoss("nDCG@3", bound).on(y, qid=qid).at(0.5 * scores_of())
     counted = np.repeat(found.counted, np.bincount(qid))
     mean = np.abs(found.slope[counted]).mean()
@@ -60,7 +60,7 @@ def test_objectives_are_data_and_know_several_data_sets():
     objective = boosting_objective("nDCG@3")
     first = objective.at(rows(scores_of()))[0]
     for size in range(2, 14):
-        objective.at(BoostingData.of(np.arange(size) % 2, np.zeros(size), None, [size], "the test"))
+        objective.at(BoostingData.from_arrays(np.arange(size) % 2, np.zeros(size), None, [size], "the test"))
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(objective)).at(rows(scores_of()))[0], first)
     np.testing.assert_array_equal(objective.at(rows(scores_of()))[0], first)
 
@@ -109,10 +109,14 @@ def test_xgboost_learns_with_it():
         objective.xgboost(np.zeros(y.size), xgboost.DMatrix(X, y))
 
 
-@pytest.mark.parametrize(("convention", "empty"), [("default", None), ("burges", 0.0), (Convention(empty=1.0), 1.0)])
+@pytest.mark.parametrize(
+    ("convention", "empty"), [("default", None), ("burges", 0.0), (Convention(no_relevant=1.0), 1.0)]
+)
 def test_the_metric_says_what_a_query_without_relevant_documents_counts(convention, empty):
     y, scores = np.array([1.0, 0.0, 0.0, 0.0]), np.array([0.0, 1.0, 2.0, 1.0])
-    value = boosting_metric("nDCG", convention=convention).at(BoostingData.of(y, scores, None, [2, 2], "the test"))
+    value = boosting_metric("nDCG", convention=convention).at(
+        BoostingData.from_arrays(y, scores, None, [2, 2], "the test")
+    )
     own = 1 / np.log2(3)
     assert value == pytest.approx(own if empty is None else (own + empty) / 2)
 

@@ -35,7 +35,7 @@ LOSSES = ["regression", "nDCG@3", "ERU(d=2)", "ordinal", "preferences"]
 
 def made(loss, ratings, by_counts=False, bound="convex"):
     known = UserLoss.named(loss, bound, "shifted(0.25)")
-    rated = known.seen(EncodedRatings.of(ratings))
+    rated = known.seen(EncodedRatings.from_ratings(ratings))
     penalties = Penalties(0.1, 3.0, 2.0 if known.sees_levels else None, by_counts)
     return known.blocks(penalties.problem(rated), Serial()).at_strength(0.7, 0.4)
 
@@ -60,7 +60,7 @@ def loss_of(name, relevance):
     n = relevance.size
     known = UserLoss.named(name, "convex", "shifted(0.25)")
     argmax = known._loss(relevance, np.array([0, n])).argmax
-    decay, gain, discount = argmax.problem.decay, argmax.problem.gain, argmax.problem.discount
+    decay, gain, discount = argmax.problem.position_weights, argmax.problem.gain, argmax.problem.discount
     orders = [np.array(order) for order in permutations(range(n))]
     worth = np.array([discount @ gain[order] for order in orders])
     slopes = np.zeros((len(orders), n))
@@ -382,7 +382,7 @@ def test_bounds_of_blocks_are_rounded_down(size):
 def test_bounds_without_factors_are_rounded_down_too():
     """The offsets of many users cost more than their sum shows, though no factor counts."""
     n = 20_000
-    rated = EncodedRatings.of(Ratings.of(np.arange(n), np.zeros(n, dtype=int), np.ones(n)))
+    rated = EncodedRatings.from_ratings(Ratings.from_arrays(np.arange(n), np.zeros(n, dtype=int), np.ones(n)))
     problem = Penalties(0.0, 1.0, 1.0).problem(rated)
     own = np.full(n, np.sqrt(1.01 * 2.0**-53))
     own[0] = 1.0
@@ -397,7 +397,7 @@ def unusual(loss):
     values = ratings.values + 0.1 * draws.random(len(ratings))
     if loss == "ordinal":
         values = np.sqrt([2.0, 3.0, 5.0, 7.0, 11.0])[ratings.values.astype(int) - 1]
-    return Ratings.of(ratings.users[ratings.user_of()], ratings.items[ratings.columns], values)
+    return Ratings.from_arrays(ratings.users[ratings.user_of()], ratings.items[ratings.columns], values)
 
 
 class Recorded(Serial):
@@ -419,7 +419,7 @@ def test_messages_of_the_items_block_hold_no_rating(loss, monkeypatch):
     monkeypatch.setattr(plane_blocks, "CHUNK", 20)  # several shards
     monkeypatch.setattr(least_squares, "SHARD_ROWS", 20)
     known, draws = UserLoss.named(loss, "convex", "shifted(0.25)"), np.random.default_rng(1)
-    rated, engine = known.seen(EncodedRatings.of(unusual(loss))), Recorded()
+    rated, engine = known.seen(EncodedRatings.from_ratings(unusual(loss))), Recorded()
     problem = Penalties(0.1, 3.0, 2.0 if known.sees_levels else None).problem(rated).at_strength(0.7, 0.4)
     blocks = known.blocks(problem, engine)
     n, m = rated.n_users, rated.n_items
@@ -461,7 +461,7 @@ def test_values_are_stored_in_single_precision_where_that_loses_nothing(value, k
 def test_pairs_are_those_of_the_dual_state_at_the_best_offsets(loss):
     known = UserLoss.named(loss, "convex", "shifted(0.25)")
     penalties = Penalties(0.1, 10.0, 10.0 if known.sees_levels else None)
-    blocks = penalties.blocks(known, known.seen(EncodedRatings.of(tastes())), Serial())[0]
+    blocks = penalties.blocks(known, known.seen(EncodedRatings.from_ratings(tastes())), Serial())[0]
     start = start_of(blocks, 3)
     dense = blocks.problem.rated.table(blocks.offsets_only().slopes).toarray()
     left, size, right = np.linalg.svd(dense)

@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from rankopt.collaborative import loss_verification
 from rankopt.collaborative.loss_verification import cheapest_mean, slow_loss
 from rankopt.errors import DataError, OptionError
-from rankopt.losses import loss_named
+from rankopt.losses import get_loss
 from rankopt.rankers import CofiRanker, load_model
 from rankopt.ratings import Ratings
 
@@ -21,7 +21,7 @@ def drawn(seed=0, users=30, items=20, share=0.4):
     tastes, kinds = rng.normal(size=(users, 2)), rng.normal(size=(items, 2))
     liked = (tastes[user] * kinds[item]).sum(axis=1) + kinds[item, 0] + 0.5 * rng.normal(size=user.size)
     grades = 1.0 + np.digitize(liked, [-1.5, -0.5, 0.5, 1.5])
-    return Ratings.of([f"user {u}" for u in user], item, grades)
+    return Ratings.from_arrays([f"user {u}" for u in user], item, grades)
 
 
 OPTIONS = {
@@ -54,7 +54,7 @@ def test_what_training_says_holds_after_saving_too(loss, tmp_path):
 @pytest.mark.parametrize("bound", ["tie-aware", "nonconvex"])
 def test_bounds_that_are_not_convex_are_valued(bound):
     ratings = drawn(1)
-    ranker = CofiRanker("nDCG@3", bound=bound, factors=3, strength=0.4).fit(ratings)
+    ranker = CofiRanker("nDCG@3", bound=bound, factors=3, reg=0.4).fit(ratings)
     found = ranker.verify(ratings)
     assert found.holds, str(found)
     assert found.planes == 0
@@ -65,7 +65,7 @@ def test_weights_are_part_of_it():
     ratings, rng = drawn(2), np.random.default_rng(3)
     by_rating, by_user = rng.uniform(0.5, 2.0, ratings.n_ratings), rng.uniform(0.5, 2.0, ratings.n_users)
     for loss, weights in (("regression", {"sample_weight": by_rating}), ("ordinal", {"user_weight": by_user})):
-        ranker = CofiRanker(loss, factors=2, strength=0.4).fit(ratings, **weights)
+        ranker = CofiRanker(loss, factors=2, reg=0.4).fit(ratings, **weights)
         assert ranker.verify(ratings, **weights), str(ranker.verify(ratings, **weights))
         assert not ranker.verify(ratings)
 
@@ -75,7 +75,7 @@ def test_weights_are_part_of_it():
 def test_what_was_tampered_with_is_named(loss):
     ratings = drawn(4, users=15, items=12)
 
-    whole = CofiRanker(loss, factors=2, strength=0.4).fit(ratings)
+    whole = CofiRanker(loss, factors=2, reg=0.4).fit(ratings)
 
     def fitted():
         return deepcopy(whole)
@@ -99,7 +99,7 @@ def test_what_was_tampered_with_is_named(loss):
 
 def test_other_ratings_and_losses_without_a_slow_way_are_refused():
     ratings = drawn(5)
-    ranker = CofiRanker("ordinal", factors=2, strength=0.4).fit(ratings)
+    ranker = CofiRanker("ordinal", factors=2, reg=0.4).fit(ratings)
     with pytest.raises(DataError, match="not the ratings of the fit"):
         ranker.verify(drawn(6))
     for spec, options in (("AP", {}), ("nDCG@3", {"bound": object()}), (3.5, {})):
@@ -114,7 +114,7 @@ def test_the_slow_way_is_the_loss_and_its_planes_lie_below_it(name):
     for _ in range(5):
         y, f = rng.integers(1, 6, 7).astype(float), rng.normal(size=7)
         y[:2] = 1.0, 5.0
-        here = loss_named(name)(y, np.array([0, 7])).at(f)
+        here = get_loss(name)(y, np.array([0, 7])).at(f)
         slope = here.placed - here.reference
         assert slow.value(y, f, ones) == pytest.approx(here.value[0], rel=1e-12)
         assert slow.highest(y, slope, ones) == pytest.approx(here.height[0], abs=1e-9)
@@ -131,8 +131,8 @@ def test_what_is_no_number_is_never_as_claimed(loss, certify):
     """Every comparison with NaN is false: a model of them would pass whatever asks for a difference."""
     ratings = drawn()
     names = ("user_factors_", "item_factors_", "item_offsets_", "item_prior_", "dual_slopes_", "dual_heights_")
-    for name in (*names, "item_dual_slopes_", "item_dual_heights_", "user_factors_"):
-        ranker = CofiRanker(loss, factors=3, strength=0.5, certify=certify).fit(ratings)
+    for name in (*names, "item_dual_coef_", "item_dual_intercept_", "user_factors_"):
+        ranker = CofiRanker(loss, factors=3, reg=0.5, compute_bound=certify).fit(ratings)
         setattr(ranker, name, getattr(ranker, name) * np.nan)
         found = ranker.verify(ratings)
         assert not found
@@ -142,14 +142,14 @@ def test_what_is_no_number_is_never_as_claimed(loss, certify):
 def of_long_lists(users=4, each=70):
     rng = np.random.default_rng(0)
     user, item = np.repeat(range(users), each), np.tile(range(each), users)
-    return Ratings.of(user, item, rng.integers(1, 6, user.size).astype(float))
+    return Ratings.from_arrays(user, item, rng.integers(1, 6, user.size).astype(float))
 
 
 @pytest.mark.every(5)
 @pytest.mark.parametrize("loss", ["nDCG@5", "ordinal", "regression"])
 def test_planes_of_long_lists_are_checked_too(loss):
     ratings = of_long_lists()
-    ranker = CofiRanker(loss, factors=1, strength=0.3).fit(ratings)
+    ranker = CofiRanker(loss, factors=1, reg=0.3).fit(ratings)
     found = ranker.verify(ratings)
     assert found.holds, str(found)
     assert (found.planes, found.of, found.too_long) == (4, 4, 0)
@@ -163,7 +163,7 @@ def test_a_run_that_is_cut_short_tells_what_the_items_left_open():
     """The items' planes hold for the users who came after them: their bound is near, the users' planes' is not."""
     ratings = of_long_lists()
     with pytest.warns(ConvergenceWarning, match="max_iter"):
-        ranker = CofiRanker("nDCG@5", factors=1, strength=0.3, max_iter=3).fit(ratings)
+        ranker = CofiRanker("nDCG@5", factors=1, reg=0.3, max_iter=3).fit(ratings)
     assert 1e-4 < ranker.certificate_.items_gap < 0.02
     assert ranker.verify(ratings)
 
@@ -171,13 +171,13 @@ def test_a_run_that_is_cut_short_tells_what_the_items_left_open():
 @pytest.mark.study
 def test_users_of_many_tied_ratings_are_solved_to_the_end():
     ratings = of_long_lists(4, 100)
-    found = CofiRanker("nDCG@5", factors=3, strength=0.1, certify=False, max_iter=40).fit(ratings).certificate_
+    found = CofiRanker("nDCG@5", factors=3, reg=0.1, compute_bound=False, max_iter=40).fit(ratings).certificate_
     assert max(found.users_gap, found.items_gap) <= 1e-4
 
 
 def test_lists_too_long_for_the_slow_way_are_counted(monkeypatch):
     ratings = of_long_lists()
-    ranker = CofiRanker("ordinal", factors=1, strength=0.3).fit(ratings)
+    ranker = CofiRanker("ordinal", factors=1, reg=0.3).fit(ratings)
     most = [sum(a < b for a in y for b in y) for y in ratings.values.reshape(4, 70)]
     monkeypatch.setattr(loss_verification, "MOST_PAIRS", sorted(most)[1])
     found = ranker.verify(ratings)
@@ -206,8 +206,8 @@ def test_a_mean_of_rankings_by_gains_is_the_one_of_all_items(levels):
 
 
 def test_a_user_is_named_as_given():
-    ratings = Ratings.of(np.repeat([7, 8], 3), np.tile([1, 2, 3], 2), [1.0, 2.0, 3.0, 3.0, 1.0, 2.0])
-    ranker = CofiRanker("ordinal", factors=1, strength=0.3).fit(ratings)
+    ratings = Ratings.from_arrays(np.repeat([7, 8], 3), np.tile([1, 2, 3], 2), [1.0, 2.0, 3.0, 3.0, 1.0, 2.0])
+    ranker = CofiRanker("ordinal", factors=1, reg=0.3).fit(ratings)
     ranker.dual_heights_ = ranker.dual_heights_ + np.eye(2)[1]
     assert "plane of user 8 stands" in str(ranker.verify(ratings))
 
@@ -215,7 +215,7 @@ def test_a_user_is_named_as_given():
 @pytest.mark.parametrize("loss", ["regression", "ordinal", "nDCG@3"])
 def test_what_numbers_cannot_hold_is_not_as_claimed(loss):
     ratings = drawn(2)
-    ranker = CofiRanker(loss, factors=2, strength=0.4).fit(ratings)
+    ranker = CofiRanker(loss, factors=2, reg=0.4).fit(ratings)
     for name, times in (("user_factors_", 1e200), ("item_factors_", 1e160), ("item_offsets_", 1e160)):
         forged = deepcopy(ranker)
         setattr(forged, name, times * (getattr(ranker, name) + 1.0))
@@ -224,15 +224,15 @@ def test_what_numbers_cannot_hold_is_not_as_claimed(loss):
 
 def test_whatever_the_user_is_told_is_checked():
     ratings = drawn(3)
-    ranker = CofiRanker("ordinal", factors=2, strength=0.4).fit(ratings)
+    ranker = CofiRanker("ordinal", factors=2, reg=0.4).fit(ratings)
     assert ranker.verify(ratings).holds
     certificate = ranker.certificate_
     forged = {
-        "unknown_": 1e9,
-        "item_counts_": np.roll(ranker.item_counts_, 1) + 1,
+        "cold_start_bias_": 1e9,
+        "item_popularity_": np.roll(ranker.item_popularity_, 1) + 1,
         "user_offsets_": ranker.user_offsets_ + 5.0,
         "lam_max_": 2.0 * ranker.lam_max_,
-        "strength_": 99.0,
+        "reg_": 99.0,
         "certificate_": replace(certificate, singular=0.5 * certificate.singular),
     }
     for name, value in forged.items():

@@ -14,7 +14,7 @@ from rankopt.cli import COMMANDS, main, rankopt
 from rankopt.commands.input_output import OutputPath
 from rankopt.data import Queries, write_svmlight
 from rankopt.errors import OptionError
-from rankopt.experiments import Tape
+from rankopt.experiments import ProblemTrace
 from rankopt.persistence.archive import write_whole
 
 GOOD = {
@@ -115,14 +115,16 @@ def prepared(tmp_path_factory):
     rng = np.random.default_rng(0)
     features, grades = rng.normal(size=(12, 3)), rng.integers(0, 3, 12)
     names = [f"d{i}" for i in range(12)]
-    queries = Queries.from_arrays(features, grades, qid=np.repeat([1, 2, 3], 4)).with_(document_ids=names)
+    queries = Queries.from_arrays(features, grades, qid=np.repeat([1, 2, 3], 4)).replace(document_ids=names)
     write_svmlight(queries, folder / "t.txt")
     rows = [f"{1 + i // 4},d{i},{'ab'[i % 2]}\n" for i in range(12)]
     (folder / "a.csv").write_text("qid,docid,site\n" + "".join(rows), encoding="utf-8")
     (folder / "s.toml").write_text("documents = 4\npositions = 2\n", encoding="utf-8")
     rated = [f"{u},{i},{1 + (u * i + u + i) % 5}\n" for u in range(6) for i in range(13) if (u + i) % 7]
     (folder / "r.csv").write_text("user,item,rating\n" + "".join(rated), encoding="utf-8")
-    Tape.of(ranking([2.0, 1.0], [0.0, 1.0], discount=[1.0], decay=[1.0])).save(folder / "p.npz")
+    ProblemTrace.from_problems(ranking([2.0, 1.0], [0.0, 1.0], discount=[1.0], position_weights=[1.0])).save(
+        folder / "p.npz"
+    )
     (folder / "empty").write_bytes(b"")
     (folder / "garbage").write_bytes(rng.integers(0, 256, 400, dtype=np.uint8).tobytes())
     (folder / "folder").mkdir()

@@ -13,9 +13,9 @@ from problems.command import called
 
 from rankopt.cli import COMMANDS, main, rankopt
 from rankopt.constraints import Admissible
-from rankopt.data import Queries, load_sample, read_attributes, read_svmlight, store, write_svmlight
+from rankopt.data import Queries, load_sample, read_attributes, read_svmlight, save_queries, write_svmlight
 from rankopt.errors import DataError
-from rankopt.measures import compare, evaluate, holm, judge, read_qrels, read_run, write_qrels, write_run
+from rankopt.measures import compare, evaluate, holm, join, read_qrels, read_run, write_qrels, write_run
 from rankopt.optimize.method import Clock
 from rankopt.rankers import LargeMarginRanker, LossRanker, RegressionRanker, load_model
 
@@ -86,12 +86,12 @@ def test_decays_are_tried_with_each_lam_and_features_are_left_out(files):
             "--position-weights", "log@10", "--position-weights", "linear",
         )
     )  # fmt: skip
-    tried = [(row["decay"], row["lam"]) for row in trained["tried"]]
+    tried = [(row["position_weights"], row["lam"]) for row in trained["tried"]]
     assert tried == [(decay, lam) for decay in ("log@10", "linear") for lam in (0.02, 0.005)]
     assert trained["chosen"]["validation"] == max(row["validation"] for row in trained["tried"])
     kept = load_model(model)
     assert kept.penalty == "l1"
-    assert (kept.decay, kept.lam_) == (trained["chosen"]["decay"], trained["chosen"]["lam"])
+    assert (kept.position_weights, kept.lam_) == (trained["chosen"]["position_weights"], trained["chosen"]["lam"])
     assert kept.get_support().sum() == trained["chosen"]["features"] < kept.n_features_in_
     told = run(
         "train",
@@ -111,7 +111,7 @@ def test_several_runs_are_compared_in_pairs(files):
     rng = np.random.default_rng(0)
     test = read_svmlight(files / "test.txt.gz")
     for name, noise in (("good", 0.1), ("bad", 100.0)):
-        values = test.to_caller(test.relevance + noise * rng.normal(size=test.n_documents))
+        values = test.to_input_order(test.relevance + noise * rng.normal(size=test.n_documents))
         (files / name).write_text("".join(f"{value!r}\n" for value in values.tolist()))
     told = json.loads(
         run("evaluate", files / "test.txt.gz", "--scores", files / "bad", "--scores", files / "good", "--json")
@@ -253,7 +253,7 @@ def drawn(features):
 def test_a_stored_folder_of_another_width_is_refused(tmp_path, command, width):
     names = {name: str(tmp_path / name) for name in ("model", "data", "scores")}
     RegressionRanker().fit(drawn(5)).save(names["model"])
-    store(drawn(width), names["data"])
+    save_queries(drawn(width), names["data"])
     run = CliRunner().invoke(rankopt, [word.format(**names) for word in command])
     assert isinstance(run.exception, DataError)
     assert f"{names['data']} has {width} features but 5 are wanted" in str(run.exception)
@@ -358,13 +358,13 @@ def test_runs_are_compared_as_in_python(folder, runs):
     record = json.loads(done.output)
     qrels = read_qrels(folder / "qrels")
     one, two = (
-        evaluate(*judge(qrels, read_run(path), missing="skip"), ["nDCG@5", "AP"], convention="trec") for path in runs
+        evaluate(*join(qrels, read_run(path), missing="skip"), ["nDCG@5", "AP"], convention="trec") for path in runs
     )
     rows = {(row["measure"], row["run"]): row for row in record["rows"]}
     assert rows["nDCG@5", "one.run"]["mean"] == one.mean("nDCG@5")
     assert rows["AP", "two.run"]["mean"] == two.mean("AP")
     common = [query for query in one.query_ids if query != "9"]
-    pairs = [compare(two, one.of(common), measure=m) for m in ("nDCG@5", "AP")]
+    pairs = [compare(two, one.for_queries(common), measure=m) for m in ("nDCG@5", "AP")]
     assert [rows[m, "two.run"]["p"] for m in ("nDCG@5", "AP")] == [pair.p for pair in pairs]
     assert [rows[m, "two.run"]["p_holm"] for m in ("nDCG@5", "AP")] == holm([pair.p for pair in pairs]).tolist()
     assert (record["convention"], record["tests"]) == ("trec", 2)

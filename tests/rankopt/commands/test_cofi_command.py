@@ -10,7 +10,7 @@ from rankopt.cli import rankopt
 from rankopt.errors import DataError
 from rankopt.rankers import load_model
 from rankopt.ratings import (
-    ItemMean,
+    ItemMeanBaseline,
     Ratings,
     evaluate_ratings,
     given_split,
@@ -40,7 +40,10 @@ def test_given_files_are_judged_beside_the_baselines(tmp_path):
     rows = {(row["ranker"], row["protocol"]): row["mean"] for row in told["accuracy"]}
     assert len(rows) == 8
     for candidates in ("rated", "all"):
-        for name, one in (("CofiRanker(regression)", model), ("item mean, shrunk by 5", ItemMean().fit(same.train))):
+        for name, one in (
+            ("CofiRanker(regression)", model),
+            ("item mean, shrunk by 5", ItemMeanBaseline().fit(same.train)),
+        ):
             found = evaluate_ratings(same, one, candidates=candidates)
             assert rows[name, found.protocol] == pytest.approx(found.mean, abs=1e-12)
     assert told["certificate"]["users_gap"] <= 1e-3
@@ -109,14 +112,14 @@ def test_the_sample_and_its_page(tmp_path, monkeypatch):
 
 
 def test_a_pair_of_both_files_is_refused(tmp_path):
-    one = Ratings.of([1, 2], [1, 2], [3, 4])
+    one = Ratings.from_arrays([1, 2], [1, 2], [3, 4])
     with pytest.raises(DataError, match="user 2 rates item 2 in training and in the test"):
-        given_split(one, Ratings.of([2, 5], [2, 5], [1, 1]))
+        given_split(one, Ratings.from_arrays([2, 5], [2, 5], [1, 1]))
     assert run("--test", written(tmp_path, one, "x"), "--hold-out", 3).exit_code == 2
 
 
 def test_options_that_would_be_left_aside_in_silence_are_refused(tmp_path):
-    one = written(tmp_path, Ratings.of([1, 2], [1, 2], [3, 4]), "x")
+    one = written(tmp_path, Ratings.from_arrays([1, 2], [1, 2], [3, 4]), "x")
     for words, said in (
         (["--test", one], "goes with the file TRAIN"), (["--items", one], "goes with the file TRAIN"),
         ([one, "--quota-attribute", "genre"], "--quota-attribute needs --report FILE"),
@@ -142,8 +145,10 @@ def test_numbers_against_text_are_said(tmp_path):
 
 
 def test_attributes_of_items_that_are_in_the_test_alone_are_kept():
-    train = Ratings.of([1, 2], [1, 2], [3, 4], attributes={"genre": {1: ("War",), 2: None}})
-    test = Ratings.of([1, 3], [2, 3], [3, 4], attributes={"genre": {2: ("Drama",), 3: ("Crime",)}, "year": {3: 1999}})
+    train = Ratings.from_arrays([1, 2], [1, 2], [3, 4], attributes={"genre": {1: ("War",), 2: None}})
+    test = Ratings.from_arrays(
+        [1, 3], [2, 3], [3, 4], attributes={"genre": {2: ("Drama",), 3: ("Crime",)}, "year": {3: 1999}}
+    )
     split = given_split(train, test)
     for one in (split.train, split.test):
         assert one.attributes["genre"].tolist() == [("War",), ("Drama",), ("Crime",)]

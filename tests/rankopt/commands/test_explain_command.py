@@ -31,7 +31,7 @@ def folder(tmp_path_factory):
     limited = LargeMarginRanker("nDCG@3", lam=0.1, constraints=limits)
     limited.fit(read_attributes(folder / "a.csv", read)).save(folder / "limited")
     PairwiseRanker("AP").fit(read).save(folder / "pairs")
-    MatchingRanker(slots=2, lam=0.1, bound="nonconvex").fit(read).save(folder / "slots")
+    MatchingRanker(n_positions=2, lam=0.1, bound="nonconvex").fit(read).save(folder / "slots")
     return folder
 
 
@@ -48,7 +48,7 @@ def test_json_holds_the_rankers_own_numbers(folder):
 
     told = json.loads(run(folder, "plain", "t.txt", "--queries", "3", "--json").output)
     queries, ranker = read_svmlight(folder / "t.txt"), load_model(folder / "plain")
-    found = ranker.tightness(queries)
+    found = ranker.bound_tightness(queries)
     assert told["queries"] == len(found)
     assert told["means"]["regret"] == pytest.approx(found.regret.mean())
     assert [str(row["query"]) for row in told["worst"]] == [str(found.query[row]) for row in found.worst(3)]

@@ -10,7 +10,7 @@ from formulations import LinearProgram, QuadraticProgram, RankingSet, constraine
 from formulations.problems.program import write
 from rankopt.cli import rankopt
 from rankopt.data import load_sample, write_svmlight
-from rankopt.experiments import Outcome, Tape, read_rows
+from rankopt.experiments import Outcome, ProblemTrace, read_rows
 from rankopt.experiments.rows import written
 
 
@@ -85,10 +85,12 @@ def test_solvers_of_a_part_that_a_problem_lacks_are_a_usage_error(squares, words
 
 
 def test_all_is_what_is_installed():
-    from formulations import GroupedSimplexQP, accepting
+    from formulations import GroupedSimplexQP, compatible_solvers
     from rankopt.commands.swap import _chosen
 
-    assert _chosen("all", (), lambda: accepting(GroupedSimplexQP)) == tuple(accepting(GroupedSimplexQP))
+    assert _chosen("all", (), lambda: compatible_solvers(GroupedSimplexQP)) == tuple(
+        compatible_solvers(GroupedSimplexQP)
+    )
     assert _chosen(None, ("a", "b"), list) == ("a", "b")
     assert _chosen("none", ("a",), list) == ()
     assert _chosen("x, y", (), list) == ("x", "y")
@@ -142,7 +144,7 @@ def test_problems_in_several_files_are_swapped_together(folder, tmp_path):
     found = read_rows(rows)
     assert [row.problem for row in found] == [*named, *named, "set.mps", "set.mps"]
     assert {row.status.name for row in found} == {"SOLVED"}
-    assert {row.tape for row in found if row.problem == "set.mps"} == {Tape.load(tape).name}
+    assert {row.tape for row in found if row.problem == "set.mps"} == {ProblemTrace.load(tape).name}
 
 
 @pytest.mark.study
@@ -224,7 +226,7 @@ def test_a_tape_is_looked_into(folder, tmp_path):
     done = called_with("trace", "inspect", path)
     assert done.exit_code == 0, done.output
     assert "set.mps  LinearProgram" in done.stdout
-    assert json.loads(called_with("trace", "inspect", path, "--json").stdout)["tape"] == Tape.load(path).name
+    assert json.loads(called_with("trace", "inspect", path, "--json").stdout)["tape"] == ProblemTrace.load(path).name
     assert called_with("trace", "inspect", path, "--solve").exit_code == 0
     with np.load(path) as file:
         parts = {name: file[name] for name in file.files}

@@ -20,7 +20,7 @@ from rankopt.rankers import (
     DirectRanker,
     LargeMarginRanker,
     PairwiseRanker,
-    Random,
+    RandomDirections,
     RegressionRanker,
     SmoothRanker,
     load_model,
@@ -54,7 +54,7 @@ def test_every_parameter_has_an_option_with_help(name):
         assert option.help or option.name == "window", option
         expected = CLI_NAMES.get(option.name, option.name.replace("_", "-"))
         assert option.opts[0].removeprefix("--") in (expected, "checkpoint-every")
-        assert option.multiple == (option.name in TRIED or option.name == "sigmas")
+        assert option.multiple == (option.name in TRIED or option.name == "bandwidths")
     said = run("train", "--ranker", name, "--help")
     assert all(option.opts[0] in said for option in options.values())
     assert all(option.name in options for key in EXTRA if key in parameters for option in EXTRA[key])
@@ -66,7 +66,7 @@ def test_every_parameter_has_an_option_with_help(name):
     [
         (
             ("smooth", "--bandwidth", 2, "--bandwidth", 0.5, "--max-iter", 9),
-            SmoothRanker("nDCG@5", sigmas=(2, 0.5), max_iter=9),
+            SmoothRanker("nDCG@5", bandwidths=(2, 0.5), max_iter=9),
         ),
         (("smooth", "--lam", 0, "--init", "ranksvm"), SmoothRanker("nDCG@5", lam=0.0, w0="ranksvm")),
         (("pairwise", "--lam", 0.1), PairwiseRanker("nDCG@5", lam=0.1)),
@@ -77,12 +77,13 @@ def test_every_parameter_has_an_option_with_help(name):
         (
             ("direct", "--init", "ridge", "--step-rule", "middle", "--powell", "--n-random-directions", 2,
              "--random-state", 3),
-            DirectRanker("nDCG@5", start="ridge", point="middle", directions=("coordinates", "powell", Random(2)),
+            DirectRanker("nDCG@5", init="ridge", step_rule="middle", directions=("coordinates", "powell",
+            RandomDirections(2)),
                          random_state=3),
         ),
         (
             ("direct", "--init", "zeros", "--restarts", 3, "--aggregate", "best", "--order", "greedy"),
-            DirectRanker("nDCG@5", start="zeros", restarts=3, combine="best", order="greedy"),
+            DirectRanker("nDCG@5", init="zeros", n_restarts=3, aggregate="best", selection="greedy"),
         ),
         (("direct-trees", "--n-estimators", 5), DirectBoostedRanker("nDCG@5", n_estimators=5)),
     ],
@@ -95,7 +96,7 @@ def test_the_model_is_that_of_python(files, words, own, tmp_path):
     assert type(loaded) is type(own)
     tested = read_svmlight(files / "test.txt")
     np.testing.assert_array_equal(loaded.predict(tested), own.predict(tested))
-    assert told["chosen"]["validation"] == own.eval_score_
+    assert told["chosen"]["validation"] == own.best_score_
 
 
 def test_what_direct_reports_and_its_checkpoint(files, tmp_path):
@@ -142,11 +143,11 @@ def test_a_smooth_training_is_taken_up_again(files, tmp_path):
              "--time-limit", 1e-9, "--checkpoint", folder, "--checkpoint-every", 0)  # fmt: skip
     assert "time_limit" in run(*words)
     run("resume", folder, "--time-limit", 1000)
-    own = SmoothRanker(sigmas=(1.0, 0.1)).fit(read_svmlight(files / "train.txt"))
+    own = SmoothRanker(bandwidths=(1.0, 0.1)).fit(read_svmlight(files / "train.txt"))
     np.testing.assert_array_equal(load_model(model).coef_, own.coef_)
     known = json.loads((folder / MANIFEST).read_text())
     for changes in ({"ranker": "boosted"}, {"ranker": ["smooth"]}, {"options": {**known["options"], "map": "pairwise"}},
-                    {"options": {**known["options"], "sigmas": ["1"]}}, {"decay": ["log"]}):  # fmt: skip
+                    {"options": {**known["options"], "bandwidths": ["1"]}}, {"position_weights": ["log"]}):  # fmt: skip
         (folder / MANIFEST).write_text(json.dumps({**known, **changes}))
         with pytest.raises(OptionError, match="is not what"):
             Training.kept(folder)
@@ -210,7 +211,7 @@ def goes_through_every_command(files, tmp_path, words, own):
 def test_trees_are_trained_saved_and_used(files, tmp_path):
     pytest.importorskip("lightgbm", reason="needs rankopt[boosting]")
     words = ("--ranker", "boosted", "--measure", "nDCG@5", "--position-weights", "log")
-    own = BoostedRanker("nDCG@5", decay="log")
+    own = BoostedRanker("nDCG@5", position_weights="log")
     assert goes_through_every_command(files, tmp_path, words, own)["rounds"] == own.n_rounds_
 
 
@@ -219,8 +220,8 @@ def test_validation_says_how_many_rounds(files, tmp_path):
     words = ("--model", tmp_path / "model", "--ranker", "boosted", "--validate", files / "test.txt")
     head, row, *_ = run("train", files / "train.txt", *words).splitlines()
     ranker = load_model(tmp_path / "model")
-    assert row.split() == [str(len(ranker.trees_)), str(ranker.n_rounds_),
-                           row.split()[-2], f"{ranker.eval_score_:.4f}"]  # fmt: skip
+    assert row.split() == [str(len(ranker.estimators_)), str(ranker.n_rounds_),
+                           row.split()[-2], f"{ranker.best_score_:.4f}"]  # fmt: skip
     assert head.endswith("nDCG@10 on validation")
 
 
@@ -241,8 +242,8 @@ def test_a_model_of_a_map_goes_through_every_command(digits, measure, name, tmp_
     told = trained(digits, model, "--measure", measure, "--feature-map", name, "--validate", digits / "test.txt",
                    "--lam", 0.1, "--lam", 1, "--checkpoint", tmp_path / "kept")  # fmt: skip
     loaded, queries = load_model(model), read_svmlight(digits / "train.txt")
-    assert (loaded.map, str(loaded.measure)) == (name, measure)
-    one = LargeMarginRanker(measure, map=name, lam=told["chosen"]["lam"])
+    assert (loaded.feature_map, str(loaded.measure)) == (name, measure)
+    one = LargeMarginRanker(measure, feature_map=name, lam=told["chosen"]["lam"])
     np.testing.assert_array_equal(loaded.coef_, one.fit(queries, eval_set=read_svmlight(digits / "test.txt")).coef_)
     again = json.loads(run("resume", tmp_path / "kept", "--json", "--yes"))
     assert again["chosen"]["objective"] == told["chosen"]["objective"]

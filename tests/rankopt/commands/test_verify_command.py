@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from formulations import Infeasible, InvalidProblem, RankingSet, SolverFailed, price_of, read_statement, solve
+from formulations import (
+    InfeasibleError,
+    InvalidProblemError,
+    RankingSet,
+    SolverError,
+    read_ranking_set,
+    sensitivity,
+    solve,
+)
 from formulations.constraints.constrained_ranking import ConstrainedRanking
 from rankopt.cli import main, rankopt
 
@@ -64,7 +72,7 @@ def run(tmp_path, text, *options):
 
 
 def test_every_word_reads_as_it_is_said(tmp_path):
-    read = read_statement(write(tmp_path, WORDS))
+    read = read_ranking_set(write(tmp_path, WORDS))
     said = (
         RankingSet(5, 3)
         .at_most(1, by=["a", "a", "b", "c", "c"])
@@ -111,7 +119,7 @@ def test_a_bare_matrix(tmp_path):
 
 
 def test_a_profit_makes_it_a_problem(tmp_path):
-    problem = read_statement(write(tmp_path, "documents = 2\npositions = 1\nprofit = [[1.0, 3.0]]"))
+    problem = read_ranking_set(write(tmp_path, "documents = 2\npositions = 1\nprofit = [[1.0, 3.0]]"))
     assert isinstance(problem, ConstrainedRanking)
     assert solve(problem).order.tolist() == [1]
 
@@ -119,7 +127,7 @@ def test_a_profit_makes_it_a_problem(tmp_path):
 def test_an_empty_set_names_its_conflict(tmp_path):
     text = SITES + "".join(f'[[constraint]]\n{word} = {count}\nby = "site"\nname = "{word}"\n' for word, count in TWO)
     done = run(tmp_path, text)
-    assert isinstance(done.exception, Infeasible)
+    assert isinstance(done.exception, InfeasibleError)
     assert "Conflict: " in str(done.exception)
     assert "position" not in str(done.exception).partition("Conflict")[2].partition(";")[0]
 
@@ -138,28 +146,28 @@ by = "site"
 def test_an_empty_set_tells_what_breaks_least_and_what_other_limits_cost(tmp_path):
     """Two sites in three positions: one has to have two documents."""
     done = run(tmp_path, EMPTY, "--sensitivity", "site=1:3")
-    assert isinstance(done.exception, Infeasible)
+    assert isinstance(done.exception, InfeasibleError)
     assert "'] by 1, at a cost of 1; none costs less" in done.output
     admissible = RankingSet(4, 3).at_most(1, by=[*"aabb"], name="site")
     profit = np.outer([1.0, 0.5, 0.25], [4.0, 3.0, 2.0, 1.0])
-    assert str(price_of(admissible, "site", range(1, 4), profit=profit)) in done.output
+    assert str(sensitivity(admissible, "site", range(1, 4), profit=profit)) in done.output
     told = json.loads(run(tmp_path, EMPTY, "--sensitivity", "site=1:3", "--json").output)
     assert told["verdict"] == "empty"
     assert told["least_broken"]["cost"] == 1.0
     assert told["sweep"][0]["value"][1:] == [pytest.approx(4.0 + 1.5 + 0.5)] * 2
     nowhere = run(tmp_path, EMPTY, "--sensitivity", "site=0:1")
-    assert isinstance(nowhere.exception, Infeasible)
+    assert isinstance(nowhere.exception, InfeasibleError)
     assert "at a cost of 1; none costs less" in nowhere.output
     assert run(tmp_path, EMPTY, "--sensitivity", "author=1:3").exit_code == 2
 
 
 def test_a_repair_that_fails_does_not_hide_the_conflict(tmp_path, monkeypatch):
     def failing(self):
-        raise SolverFailed("no repair was found in 30 seconds")
+        raise SolverError("no repair was found in 30 seconds")
 
     monkeypatch.setattr(RankingSet, "repair", failing)
     done = run(tmp_path, EMPTY)
-    assert isinstance(done.exception, Infeasible)
+    assert isinstance(done.exception, InfeasibleError)
     assert "The least broken ranking is not known: no repair was found in 30 seconds" in done.output
     assert json.loads(run(tmp_path, EMPTY, "--json").output)["least_broken"] is None
 
@@ -194,8 +202,8 @@ TWO = (("at_most", 0), ("at_least", 1))
     ],
 )
 def test_what_cannot_be_read_says_where_and_why(tmp_path, text, says):
-    with pytest.raises(InvalidProblem, match=says.replace("[", r"\[")):
-        read_statement(write(tmp_path, text))
+    with pytest.raises(InvalidProblemError, match=says.replace("[", r"\[")):
+        read_ranking_set(write(tmp_path, text))
 
 
 @pytest.mark.parametrize(("text", "code"), [("documents = [", 3), (SITES + "[[constraint]]\nexactly = 4", 3)])
@@ -207,7 +215,7 @@ def test_a_file_that_cannot_be_used_ends_with_three(tmp_path, monkeypatch, text,
 
 
 def test_rows_are_called_after_their_attribute(tmp_path):
-    admissible = read_statement(write(tmp_path, SITES + '[[constraint]]\nat_most = 1\nby = "site"'))
+    admissible = read_ranking_set(write(tmp_path, SITES + '[[constraint]]\nat_most = 1\nby = "site"'))
     assert admissible.violations([0, 1, 2]) == {"site['a.org']": 1.0}
 
 

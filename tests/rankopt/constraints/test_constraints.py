@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from formulations import RankingSet, confirm, solve, verify_integrality
+from formulations import RankingSet, check_evidence, solve, verify_integrality
 from formulations.constraints.constrained_ranking import ConstrainedRanking
 from formulations.constraints.kinds import KINDS
-from formulations.errors import Infeasible, InvalidProblem
+from formulations.errors import InfeasibleError, InvalidProblemError
 from formulations.gallery.assignments import constrained_ranking
 from rankopt.constraints import Admissible
 from rankopt.constraints.specs import GroupCapacities
@@ -77,7 +77,7 @@ def test_a_set_admits_the_rankings_that_its_words_admit(admissible, says):
     orders = list(permutations(range(5), admissible.k))
     wanted = {order for order in orders if says(order)}
     if not wanted:
-        with pytest.raises(Infeasible):
+        with pytest.raises(InfeasibleError):
             admissible.for_query(ATTRIBUTES, 5)
         return
     one = admissible.for_query(ATTRIBUTES, 5)
@@ -91,7 +91,7 @@ def test_positions_and_counts_end_where_the_query_ends():
     one = admissible.for_query({"new": np.array([True, True])}, 2)
     assert one.positions == 2
     assert one.is_feasible([1, 0])
-    with pytest.raises(Infeasible, match="new"):
+    with pytest.raises(InfeasibleError, match="new"):
         admissible.for_query({"new": np.array([True, False])}, 2)
 
 
@@ -142,7 +142,7 @@ def test_a_query_without_room_is_an_error_or_a_shorter_list():
         assert admissible.for_query(attributes, n).positions == longest
         if longest < min(4, n):
             shorter += 1
-            with pytest.raises(Infeasible, match=f"room for {longest} document"):
+            with pytest.raises(InfeasibleError, match=f"room for {longest} document"):
                 Admissible(4, specs=admissible.specs).for_query(attributes, n)
     assert shorter > 10
 
@@ -178,7 +178,7 @@ def test_the_greedy_pass_is_the_program(seed):
     caps = GroupCapacities.from_specs(admissible.specs, attributes, n, min(k, n))
     order = caps.order(scores)
     if order.size == 0:
-        with pytest.raises(Infeasible):
+        with pytest.raises(InfeasibleError):
             admissible.for_query(attributes, n)
         return
     one = admissible.for_query(attributes, n)
@@ -301,7 +301,7 @@ def test_no_label_is_no_constraint():
     for site in (np.array([np.nan, np.nan, 1.0]), np.array([None, None, "a"], dtype=object)):
         assert Admissible(3).at_most(1, by="site").for_query({"site": site}, 3).is_feasible([0, 1, 2])
     flags = np.array([True, None, np.nan], dtype=object)
-    with pytest.raises(Infeasible):
+    with pytest.raises(InfeasibleError):
         Admissible(3).at_least(2, documents="new").for_query({"new": flags}, 3)
 
 
@@ -462,7 +462,7 @@ def test_attributes_say_what_indices_say(seed):
         costs = [sum(found.violations(order).values()) for order in permutations(range(n), found.positions)]
         assert rules.repair(own, n).cost == pytest.approx(min(costs))
         if min(costs) > 0:
-            with pytest.raises(Infeasible):
+            with pytest.raises(InfeasibleError):
                 rules.for_query(own, n)
         else:
             profit = rng.normal(size=found.shape)
@@ -494,7 +494,7 @@ def test_a_precedence_is_a_value_with_names():
     assert news.attributes == ("genre",)
     assert GroupCapacities.from_specs(news.specs, {"genre": np.array([*"abc"])}, 3, 3) is None  # no greedy pass
     stated = STAGES.for_query({"stage": np.array([1, 1, 2, 2, 3])}, 5)
-    assert confirm(stated, verify_integrality(stated))
+    assert check_evidence(stated, verify_integrality(stated))
 
 
 def test_a_price_of_a_name_is_one_of_all_its_rules():
@@ -508,7 +508,7 @@ def test_a_price_of_a_name_is_one_of_all_its_rules():
     late = {"stage": np.array([3, 3, 0, 0])}  # stage 3 without stage 2: the second link alone
     assert rules.repair(late, 4, {"stages": 2.0}).cost == 4.0
     assert rules.repair(late, 4, {"stages": 2.0, "stages_2": 0.5}).cost == 1.0
-    with pytest.raises(InvalidProblem, match="No constraint is named 'stages_3'"):
+    with pytest.raises(InvalidProblemError, match="No constraint is named 'stages_3'"):
         rules.repair(late, 4, {"stages_3": 1.0})
 
 
@@ -538,7 +538,7 @@ def test_a_share_or_a_distance_is_priced_by_its_name():
     apart = Admissible(2).min_distance(2, by="site", name="apart").forbid(documents={"site": "b"}, name="b")
     pinned = apart.forbid(documents={"site": "c"}, name="c")
     assert pinned.repair(own, 4, {"apart": 3.0, "b": 9.0, "c": 9.0}).broken == {"apart['a', 0]": 1.0}
-    with pytest.raises(InvalidProblem, match="No constraint is named 'half'"):
+    with pytest.raises(InvalidProblemError, match="No constraint is named 'half'"):
         shares.repair(own, 4, {"half": 1.0})
 
 
@@ -551,7 +551,7 @@ def test_what_a_share_says_can_be_said_again(word):
 def test_lists_are_cut_where_nothing_stands_first():
     """Of stages 2 and 3 none is shown in a query without stage 1."""
     own = {"stage": np.array([2, 3, 0, 0])}
-    with pytest.raises(Infeasible, match="stages"):
+    with pytest.raises(InfeasibleError, match="stages"):
         STAGES.for_query(own, 4)
     cut = Admissible(3, STAGES.specs, "truncate").for_query(own, 4)
     assert cut.positions == 2
@@ -638,9 +638,9 @@ def test_a_precedence_is_no_limit_to_sweep_but_others_are_swept_beside_it():
     with pytest.raises(
         OptionError, match=r"got 'stages', a constraint of kind precedence_chain.*penalized\('stages', penalty"
     ):
-        ridge.price_of("stages", [1], queries, constraints=rules)
+        ridge.sensitivity("stages", [1], queries, constraints=rules)
     scores, weights = ridge.predict(queries), 1.0 / np.log2(np.arange(2.0, 5.0))
-    curves = ridge.price_of("each", range(1, 4), queries, constraints=rules)
+    curves = ridge.sensitivity("each", range(1, 4), queries, constraints=rules)
     for q, values in enumerate(curves.value):
         rows = slice(6 * q, 6 * q + 6)
         for at, limit in enumerate(range(1, 4)):

@@ -5,7 +5,7 @@ from itertools import pairwise, permutations
 import numpy as np
 import pytest
 
-from formulations.errors import Infeasible
+from formulations.errors import InfeasibleError
 from formulations.gallery.assignments import constrained_ranking
 from formulations.solving.solve import solve
 from rankopt.constraints import Admissible
@@ -42,7 +42,7 @@ def most_of_a_site(rows):
 
 def test_each_point_is_the_best_admissible_value_of_each_query():
     queries, scores = asked(), np.random.default_rng(1).normal(size=12)
-    found = BY_SITE.price_of("site", range(1, 4), queries, scores)
+    found = BY_SITE.sensitivity("site", range(1, 4), queries, scores)
     assert found.name == "site at most"
     for at, limit in enumerate(range(1, 4)):
         best = enumerated(queries, scores, lambda rows, limit=limit: most_of_a_site(rows) <= limit)
@@ -54,11 +54,11 @@ def test_each_point_is_the_best_admissible_value_of_each_query():
 def test_a_rule_asks_no_more_than_a_query_has_positions_and_nothing_where_it_has_none_of_its_documents():
     queries, scores = asked(), np.random.default_rng(2).normal(size=12)
     rule = Admissible(3).at_least(0, documents="new", positions=range(2), name="fresh")
-    found = rule.price_of("fresh", range(3), queries, scores)
+    found = rule.sensitivity("fresh", range(3), queries, scores)
     for at, limit in enumerate(range(3)):
         best = enumerated(queries, scores, lambda rows, limit=limit: NEW[rows[:2]].sum() >= limit)
         assert found.value[:, at] == pytest.approx(best, nan_ok=True)
-    cut = Admissible(3, on_infeasible="truncate").at_most(1, by="site").price_of("site", [1, 2], queries, scores)
+    cut = Admissible(3, on_infeasible="truncate").at_most(1, by="site").sensitivity("site", [1, 2], queries, scores)
     assert not cut.empty.any()
 
 
@@ -68,36 +68,36 @@ def test_rows_may_come_in_any_order_and_scores_come_along():
     moved = Queries.from_arrays(
         np.zeros((12, 1)), np.zeros(12), qid=np.array(QID)[mixed], attributes={"site": SITE[mixed], "new": NEW[mixed]}
     )
-    one, other = (BY_SITE.price_of("site", [2, 3], q, s) for q, s in ((queries, scores), (moved, scores[mixed])))
+    one, other = (BY_SITE.sensitivity("site", [2, 3], q, s) for q, s in ((queries, scores), (moved, scores[mixed])))
     assert one.mean == pytest.approx(other.mean)
 
 
 def test_a_ranker_sweeps_with_its_own_scores_and_weights():
     queries = asked()
     ridge = RegressionRanker().fit(queries)
-    direct = BY_SITE.price_of("site", [2, 3], queries, ridge.predict(queries))
-    told = ridge.price_of("site", [2, 3], queries, constraints=BY_SITE)
+    direct = BY_SITE.sensitivity("site", [2, 3], queries, ridge.predict(queries))
+    told = ridge.sensitivity("site", [2, 3], queries, constraints=BY_SITE)
     assert told.mean == pytest.approx(direct.mean)
     loose = Admissible(3).at_most(2, by="site")
-    margin = LargeMarginRanker("nDCG@3", decay="linear", constraints=loose, lam=1.0).fit(queries)
+    margin = LargeMarginRanker("nDCG@3", position_weights="linear", constraints=loose, lam=1.0).fit(queries)
     shown, scores = margin.rank(queries), margin.predict(queries)
     weights = margin._shown_weights(3, 4)
     first = float(weights @ scores[shown[1]])
-    assert margin.price_of("site", [2], queries).value[0, 0] == pytest.approx(first)
+    assert margin.sensitivity("site", [2], queries).value[0, 0] == pytest.approx(first)
     with pytest.raises(OptionError, match="limits have no prices"):
-        ridge.price_of("site", [1], queries)
+        ridge.sensitivity("site", [1], queries)
 
 
 def test_what_cannot_be_swept_is_refused_by_name():
     queries = asked()
     with pytest.raises(OptionError, match="No constraint is named 'sites'"):
-        BY_SITE.price_of("sites", [1], queries, np.zeros(12))
+        BY_SITE.sensitivity("sites", [1], queries, np.zeros(12))
     for limits, said in ((3, "no numbers"), ([], "give some"), (range(10**8), "more than 10000")):
         with pytest.raises(OptionError, match=said):
-            BY_SITE.price_of("site", limits, queries, np.zeros(12))
+            BY_SITE.sensitivity("site", limits, queries, np.zeros(12))
     for scores in (np.zeros(11), np.full(12, np.nan)):
         with pytest.raises(DataError, match="no finite numbers"):
-            BY_SITE.price_of("site", [1], queries, scores)
+            BY_SITE.sensitivity("site", [1], queries, scores)
 
 
 def restated(queries, scores, admissible):
@@ -107,7 +107,7 @@ def restated(queries, scores, admissible):
         own = {name: values[start:stop] for name, values in queries.attributes.items()}
         try:
             one = admissible.for_query(own, stop - start)
-        except Infeasible:
+        except InfeasibleError:
             found.append(np.nan)
             continue
         weights = 1.0 / np.log2(np.arange(2.0, one.positions + 2.0))
@@ -156,7 +156,7 @@ TWO_SIDED = {
 def test_a_rule_beside_others_of_its_name_is_swept_as_if_it_were_stated_anew(case):
     admissible, name, side, limits, anew, admits = TWO_SIDED[case]
     queries, scores = asked(), np.random.default_rng(5).normal(size=12)
-    found = admissible.price_of(name, limits, queries, scores, side=side)
+    found = admissible.sensitivity(name, limits, queries, scores, side=side)
     assert found.name == f"{name} {side or 'at most'}"
     for at, limit in enumerate(limits):
         values = found.value[:, at]
@@ -178,25 +178,25 @@ def test_several_rules_of_one_name_are_not_swept_as_if_they_were_one():
     }
     for said, admissible in several.items():
         with pytest.raises(OptionError, match=said):
-            admissible.price_of("site", [1, 2], queries, scores)
+            admissible.sensitivity("site", [1, 2], queries, scores)
     both = Admissible(3).at_most(2, by="site", name="h").min_distance(2, by="site", name="h")
-    assert both.price_of("h", [2], queries, scores, side="at most").name == "h at most"
+    assert both.sensitivity("h", [2], queries, scores, side="at most").name == "h at most"
     with pytest.raises(OptionError, match="got side='exactly'"):
-        Admissible(3).between(0, 2, by="site").price_of("site", [1], queries, scores, side="exactly")
+        Admissible(3).between(0, 2, by="site").sensitivity("site", [1], queries, scores, side="exactly")
 
 
 @pytest.mark.study
 def test_limits_that_leave_no_query_a_curve_are_named_below_the_table():
     queries, scores = asked(), np.arange(12.0)
-    blank = BY_SITE.price_of("site", range(4), queries, scores)
+    blank = BY_SITE.sensitivity("site", range(4), queries, scores)
     assert np.isnan(blank.mean).all()
     assert str(blank).endswith("Drop limits 0: then 1 of 4 has one at every limit.")
     assert blank.unshared in blank._repr_html_()
-    mended = BY_SITE.price_of("site", range(1, 4), queries, scores)
+    mended = BY_SITE.sensitivity("site", range(1, 4), queries, scores)
     assert (mended.shared, mended.unshared, len(str(mended).splitlines())) == (1, "", 4)
-    nothing = BY_SITE.price_of("site", [0], queries, scores)
+    nothing = BY_SITE.sensitivity("site", [0], queries, scores)
     assert "no problem has a ranking at any limit" in str(nothing).lower()
-    new = Admissible(3).exactly(1, documents="new").price_of("new", range(3), queries, scores)
+    new = Admissible(3).exactly(1, documents="new").sensitivity("new", range(3), queries, scores)
     assert new.empty.sum(axis=0).tolist() == [
         1,
         2,
@@ -209,13 +209,13 @@ def test_curves_are_shown_as_frames_drawings_and_in_notebooks():
     pytest.importorskip("pandas")
     import matplotlib.pyplot as plt
 
-    from formulations import RankingSet, price_of
+    from formulations import RankingSet, sensitivity
 
     profit = np.outer([3.0, 2.0, 1.0], [5.0, 4.0, 3.0, 2.0, 1.0])
-    curve = price_of(
+    curve = sensitivity(
         RankingSet(5, 3).at_most(3, documents=[0, 1], name="old & <b>"), "old & <b>", range(4), profit=profit
     )
-    curves = BY_SITE.price_of("site", range(1, 4), asked(), np.arange(12.0))
+    curves = BY_SITE.sensitivity("site", range(1, 4), asked(), np.arange(12.0))
     assert curve.to_frame()["value"].tolist() == curve.value.tolist()
     assert curves.to_frame()["mean"].to_numpy() == pytest.approx(curves.mean, nan_ok=True)
     for one in (curve, curves):

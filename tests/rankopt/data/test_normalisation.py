@@ -57,8 +57,8 @@ def test_the_definitions_hold_in_any_order_of_rows(rows, method):
     made = QueryNormalizer(method).fit(features, qid=qid).transform(features, qid=qid)
     assert_allclose(made, expected, rtol=1e-9, atol=1e-12)
     queries = normalise(Queries.from_arrays(features, qid=qid, documents=range(21), attributes={"site": qid}), method)
-    assert_array_equal(queries.to_caller(queries.features), made)
-    assert_array_equal(queries.to_caller(queries.document_ids), range(21))
+    assert_array_equal(queries.to_input_order(queries.features), made)
+    assert_array_equal(queries.to_input_order(queries.document_ids), range(21))
     assert list(queries.attributes) == ["site"]
     order = np.random.default_rng(1).permutation(21)
     shuffled = QueryNormalizer(method).fit_transform(features[order], qid=[qid[row] for row in order])
@@ -91,7 +91,7 @@ def test_sparse_features_are_shared_out_and_stay_sparse(rows, kind):
     assert isinstance(made, kind)
     assert_allclose(made.toarray(), by_hand(features, qid, "sum"), rtol=1e-12)
     queries = normalise(Queries.from_arrays(kind(features), qid=qid), "sum")
-    assert_allclose(queries.to_caller(queries.features.toarray()), made.toarray(), rtol=1e-12)
+    assert_allclose(queries.to_input_order(queries.features.toarray()), made.toarray(), rtol=1e-12)
     whole = QueryNormalizer("sum").fit(kind(features))
     assert_allclose(whole.transform(kind(features)).toarray(), by_hand(features, [0] * 21, "sum"), rtol=1e-12)
     assert normalise(Queries.from_arrays(kind((21, 3)), qid=qid), "sum").features.nnz == 0

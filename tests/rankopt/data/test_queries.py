@@ -36,7 +36,7 @@ def data(m=4, n=12, d=3, seed=0, **more):
 
 def equal(one, other):
     """Whether two Queries hold the same, field by field, type by type."""
-    for name in ("features", "offsets", "relevance", "row_order"):
+    for name in ("features", "offsets", "relevance", "input_order"):
         a, b = getattr(one, name), getattr(other, name)
         if (a is None) != (b is None):
             return False
@@ -68,13 +68,13 @@ def test_rows_are_grouped_in_order_of_appearance_and_come_back(codes, sparse):
     for q, name in enumerate(queries.query_ids):
         rows = [row for row in range(n) if IDS[codes[row]] == name]
         part = slice(queries.offsets[q], queries.offsets[q + 1])
-        assert_array_equal(queries.row_order[part], rows)
+        assert_array_equal(queries.input_order[part], rows)
         assert_array_equal(queries.relevance[part], rows)
         assert_array_equal(queries.attributes["site"][part], [codes[row] for row in rows])
         assert queries.document_ids[part] == tuple(f"d{row}" for row in rows)
     table = queries.features.toarray() if sparse else queries.features
-    assert_array_equal(queries.to_caller(table), features)
-    assert_array_equal(queries.to_caller(queries.relevance), np.arange(n))
+    assert_array_equal(queries.to_input_order(table), features)
+    assert_array_equal(queries.to_input_order(queries.relevance), np.arange(n))
     assert (len(queries), queries.n_documents, queries.n_features) == (len(set(codes)), n, 2)
     assert [queries.query_of(row) for row in queries.offsets[:-1]] == list(range(len(queries)))
 
@@ -98,7 +98,7 @@ def test_rows_are_grouped_in_order_of_appearance_and_come_back(codes, sparse):
 )
 def test_query_ids_of_any_kind(qid):
     queries = Queries.from_arrays(np.arange(4.0).reshape(4, 1), qid=qid)
-    assert_array_equal(queries.row_order, [0, 2, 1, 3])
+    assert_array_equal(queries.input_order, [0, 2, 1, 3])
     assert_array_equal(queries.offsets, [0, 2, 4])
     assert not any(isinstance(name, np.integer | np.floating | np.str_) for name in queries.query_ids)
 
@@ -160,7 +160,7 @@ def test_sparse_features_stay_sparse_and_canonical(kind):
     assert queries.features.has_canonical_format
     assert queries.features.format == "csr"
     assert queries.features.dtype == np.float32
-    assert_array_equal(queries.to_caller(queries.features.toarray()), given_table.toarray())
+    assert_array_equal(queries.to_input_order(queries.features.toarray()), given_table.toarray())
     assert not queries.features.data.flags.writeable
 
 
@@ -175,7 +175,7 @@ def test_nothing_can_be_changed_from_outside_or_inside(sparse):
     assert_array_equal(stored, np.ones_like(stored))
     assert_array_equal(queries.relevance, np.zeros(3))
     assert_array_equal(queries.attributes["site"], ["a", "b", "c"])
-    for array in (stored, queries.relevance, queries.offsets, queries.row_order, queries.attributes["site"]):
+    for array in (stored, queries.relevance, queries.offsets, queries.input_order, queries.attributes["site"]):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = array[1]
     with pytest.raises(FrozenInstanceError):
@@ -212,12 +212,12 @@ def test_grades_that_mean_nothing_are_named(grade):
 def test_unjudged_documents_get_a_grade_or_go():
     features, relevance, qid = np.arange(6.0).reshape(6, 1), [1, -1, 2, -3, 0, -1], ["c", "a", "b", "b", "c", "a"]
     graded = Queries.from_arrays(features, relevance, qid=qid, unjudged=0.5)
-    assert_array_equal(graded.to_caller(graded.relevance), [1, 0.5, 2, 0.5, 0, 0.5])
+    assert_array_equal(graded.to_input_order(graded.relevance), [1, 0.5, 2, 0.5, 0, 0.5])
     kept = Queries.from_arrays(features, relevance, qid=qid, documents=range(6), unjudged="drop")
     assert kept.query_ids == ("c", "b")
     assert kept.document_ids == (0, 4, 2)
-    assert_array_equal(kept.row_order, [0, 4, 2])
-    assert_array_equal(kept.to_caller(kept.features), [[0], [2], [4]])
+    assert_array_equal(kept.input_order, [0, 4, 2])
+    assert_array_equal(kept.to_input_order(kept.features), [[0], [2], [4]])
     for unjudged in (-1, np.nan, "keep"):
         with pytest.raises(DataError, match="unjudged"):
             Queries.from_arrays(features, relevance, qid=qid, unjudged=unjudged)
@@ -264,7 +264,7 @@ def test_the_constructor_checks_what_it_is_given():
     with pytest.raises(DataError, match="documents and features"):
         Queries(np.zeros((0, 2)), [0])
     assert Queries(features, [0, 1, 3]).query_ids == (0, 1)
-    assert_array_equal(Queries(features, [0, 1, 3]).row_order, [0, 1, 2])
+    assert_array_equal(Queries(features, [0, 1, 3]).input_order, [0, 1, 2])
 
 
 def full(**more):
@@ -278,11 +278,11 @@ def test_select_takes_whole_queries():
     chosen = queries.select([2, 0])
     assert chosen.query_ids == (queries.query_ids[2], queries.query_ids[0])
     rows = np.concatenate([np.arange(*queries.offsets[q : q + 2]) for q in (2, 0)])
-    for name in ("features", "relevance", "row_order"):
+    for name in ("features", "relevance", "input_order"):
         assert_array_equal(getattr(chosen, name), getattr(queries, name)[rows])
     assert chosen.document_ids == tuple(queries.document_ids[row] for row in rows)
     assert_array_equal(chosen.attributes["site"], queries.attributes["site"][rows])
-    assert_array_equal(chosen.to_caller(chosen.row_order), np.sort(chosen.row_order))
+    assert_array_equal(chosen.to_input_order(chosen.input_order), np.sort(chosen.input_order))
     assert equal(queries.select(np.array([True, False, True, False])), queries.select([0, 2]))
     assert equal(queries.select(slice(-2, None)), queries.select([2, 3]))
     assert equal(queries.select(-1), queries.select([3]))
@@ -293,16 +293,16 @@ def test_select_takes_whole_queries():
 
 def test_with_replaces_fields_and_checks_them():
     queries = full()
-    assert equal(queries.with_(), queries)
-    assert queries.with_(relevance=None).relevance is None
+    assert equal(queries.replace(), queries)
+    assert queries.replace(relevance=None).relevance is None
     with pytest.raises(DataError, match="grade is -1"):
-        queries.with_(relevance=-np.ones(12))
+        queries.replace(relevance=-np.ones(12))
 
 
 @pytest.mark.parametrize("sparse", [False, True])
 def test_copies_and_pickles_are_as_good(sparse):
     queries = full()
-    queries = queries.with_(features=csr_array(queries.features)) if sparse else queries
+    queries = queries.replace(features=csr_array(queries.features)) if sparse else queries
     for twin in (pickle.loads(pickle.dumps(queries)), copy.deepcopy(queries), copy.copy(queries)):
         assert equal(twin, queries)
         assert not twin.relevance.flags.writeable
@@ -353,22 +353,22 @@ def test_parts_are_joined_in_turn(sparse):
     assert_array_equal(table, whole["features"][order])
     assert_array_equal(joined.relevance, whole["relevance"][order])
     assert_array_equal(
-        joined.to_caller(order), [row for keep in (False, True) for row in range(24) if last[row] == keep]
+        joined.to_input_order(order), [row for keep in (False, True) for row in range(24) if last[row] == keep]
     )
     assert equal(concatenate([joined]), joined)
 
 
 def test_parts_that_do_not_belong_together_are_refused():
     one = Queries.from_arrays(np.zeros((2, 2)), [0, 1], qid=["a", "b"], attributes={"site": [1, 2]}, feature_names="xy")
-    other = one.with_(query_ids=("c", "d"))
-    assert len(concatenate([one, other.with_(feature_names=None)])) == 4
+    other = one.replace(query_ids=("c", "d"))
+    assert len(concatenate([one, other.replace(feature_names=None)])) == 4
     assert concatenate([one, other]).feature_names == ("x", "y")
     for part, message in [
         (one, "Query 'a' is in part 0 and in part 1"),
-        (other.with_(features=np.zeros((2, 3)), feature_names=None), "Part 1 has 3 features"),
-        (other.with_(feature_names="yx"), "names its features differently"),
-        (other.with_(relevance=None), "grades"),
-        (other.with_(attributes={}), "attributes"),
+        (other.replace(features=np.zeros((2, 3)), feature_names=None), "Part 1 has 3 features"),
+        (other.replace(feature_names="yx"), "names its features differently"),
+        (other.replace(relevance=None), "grades"),
+        (other.replace(attributes={}), "attributes"),
     ]:
         with pytest.raises(DataError, match=message):
             concatenate([one, part])
@@ -379,7 +379,7 @@ def test_parts_that_do_not_belong_together_are_refused():
 def test_dropped_rows_leave_no_gap_where_parts_join():
     features, relevance = np.arange(4.0).reshape(4, 1), [1, -1, 0, 2]
     parts = [Queries.from_arrays(features, relevance, qid=[q] * 4, unjudged="drop") for q in "ab"]
-    assert_array_equal(concatenate(parts).row_order, np.arange(6))
+    assert_array_equal(concatenate(parts).input_order, np.arange(6))
 
 
 ROWS, COLUMNS = 40, 7

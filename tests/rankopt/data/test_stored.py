@@ -19,11 +19,11 @@ from rankopt.cli import rankopt
 from rankopt.data import (
     Queries,
     concatenate,
-    open_stored,
+    open_queries,
     read_svmlight,
     read_svmlight_blocks,
-    store,
-    verify_stored,
+    save_queries,
+    verify_queries,
     write_svmlight,
 )
 from rankopt.data import stored_folder as stored
@@ -52,7 +52,7 @@ def same(one, other):
     assert one.features.dtype == other.features.dtype
     dense = [part.features.toarray() if hasattr(part.features, "toarray") else part.features for part in (one, other)]
     np.testing.assert_array_equal(*dense)
-    for name in ("offsets", "relevance", "row_order"):
+    for name in ("offsets", "relevance", "input_order"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
     assert (one.query_ids, one.document_ids, one.feature_names) == (
         other.query_ids,
@@ -76,8 +76,8 @@ def is_mapped(array):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_what_is_opened_is_what_was_stored(tmp_path, dtype, sparse):
     queries = drawn(dtype=dtype, sparse=sparse)
-    store(queries, tmp_path / "stored")
-    opened = open_stored(tmp_path / "stored")
+    save_queries(queries, tmp_path / "stored")
+    opened = open_queries(tmp_path / "stored")
     same(opened, queries)
     assert is_mapped(opened.features.data if sparse else opened.features)
 
@@ -85,16 +85,16 @@ def test_what_is_opened_is_what_was_stored(tmp_path, dtype, sparse):
 @pytest.mark.parametrize("sparse", [False, True])
 def test_parts_are_stored_one_after_the_other(tmp_path, sparse):
     parts = [drawn(seed, first=100 * seed, sparse=sparse) for seed in range(3)]
-    store(iter(parts), tmp_path / "stored")
-    same(open_stored(tmp_path / "stored"), concatenate(parts))
+    save_queries(iter(parts), tmp_path / "stored")
+    same(open_queries(tmp_path / "stored"), concatenate(parts))
 
 
 @pytest.mark.parametrize("sparse", [False, True])
 def test_training_on_mapped_data_gives_the_same_bits(tmp_path, sparse):
     queries = drawn(3, queries=25, sparse=sparse)
-    store(queries, tmp_path / "stored")
+    save_queries(queries, tmp_path / "stored")
     here = LargeMarginRanker("nDCG@3", lam=0.1).fit(queries)
-    there = LargeMarginRanker("nDCG@3", lam=0.1).fit(open_stored(tmp_path / "stored"))
+    there = LargeMarginRanker("nDCG@3", lam=0.1).fit(open_queries(tmp_path / "stored"))
     np.testing.assert_array_equal(here.coef_, there.coef_)
     assert here.certificate_ == there.certificate_
 
@@ -103,7 +103,7 @@ def test_training_on_mapped_data_gives_the_same_bits(tmp_path, sparse):
 @pytest.mark.parametrize("block", [1, 50, 1000, 1 << 20])
 def test_a_file_read_in_blocks_is_the_file_read_whole(tmp_path, block, pack):
     path = tmp_path / "data.txt"
-    write_svmlight(drawn(1, queries=12).with_(attributes={}), path)
+    write_svmlight(drawn(1, queries=12).replace(attributes={}), path)
     if pack:
         path.write_bytes(gzip.compress(path.read_bytes()))
     blocks = list(read_svmlight_blocks(path, block=block))
@@ -130,21 +130,21 @@ def test_an_error_in_a_later_block_names_its_line(tmp_path):
         (lambda: [drawn(0), drawn(1)], "in two parts"),
         (lambda: [drawn(0), drawn(1, first=50, dtype=np.float32)], "type of its features"),
         (lambda: [drawn(0), drawn(1, first=50, features=4)], "in features"),
-        (lambda: [drawn(0), drawn(1, first=50).with_(relevance=None)], "having grades"),
-        (lambda: [drawn(0).with_(query_ids=tuple((q, 1) for q in range(9)))], "no number or word"),
+        (lambda: [drawn(0), drawn(1, first=50).replace(relevance=None)], "having grades"),
+        (lambda: [drawn(0).replace(query_ids=tuple((q, 1) for q in range(9)))], "no number or word"),
         (lambda: [], "no queries"),
     ],
 )
 def test_what_cannot_be_stored_leaves_nothing_behind(tmp_path, parts, message):
     with pytest.raises(DataError, match=message):
-        store(parts(), tmp_path / "stored")
+        save_queries(parts(), tmp_path / "stored")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_is_never_overwritten(tmp_path):
-    store(drawn(), tmp_path / "stored")
+    save_queries(drawn(), tmp_path / "stored")
     with pytest.raises(DataError, match="exists"):
-        store(drawn(), tmp_path / "stored")
+        save_queries(drawn(), tmp_path / "stored")
 
 
 def cut_short(folder):
@@ -179,18 +179,18 @@ def not_finite(folder):
 
 @pytest.mark.parametrize("damage", [cut_short, without_manifest, of_tomorrow, without_width, emptied, not_finite])
 def test_a_damaged_folder_is_refused(tmp_path, damage):
-    store(drawn(), tmp_path / "stored")
+    save_queries(drawn(), tmp_path / "stored")
     damage(tmp_path / "stored")
     with pytest.raises(DataError, match="stored"):
-        open_stored(tmp_path / "stored")
+        open_queries(tmp_path / "stored")
 
 
 def test_commands_take_a_stored_folder_where_they_take_a_file(tmp_path):
     path, folder = str(tmp_path / "data.txt"), str(tmp_path / "stored")
-    write_svmlight(drawn(5, queries=20).with_(attributes={}), path)
+    write_svmlight(drawn(5, queries=20).replace(attributes={}), path)
     run = CliRunner().invoke(rankopt, ["convert", path, "--output", folder, "--float32"], catch_exceptions=False)
     assert "20 queries" in run.output
-    assert open_stored(folder).features.dtype == np.float32
+    assert open_queries(folder).features.dtype == np.float32
     model = str(tmp_path / "model.rankopt")
     for arguments in (
         ["train", folder, "--model", model, "--validate", folder, "--lam", "1"],
@@ -200,18 +200,18 @@ def test_commands_take_a_stored_folder_where_they_take_a_file(tmp_path):
     ):
         run = CliRunner().invoke(rankopt, arguments, catch_exceptions=False)
         assert run.exit_code == 0, run.output
-    assert len(Path(tmp_path / "scores").read_text(encoding="utf-8").split()) == open_stored(folder).n_documents
+    assert len(Path(tmp_path / "scores").read_text(encoding="utf-8").split()) == open_queries(folder).n_documents
 
 
 @pytest.fixture
 def folder(tmp_path):
-    store(made(), tmp_path / "dense")
+    save_queries(made(), tmp_path / "dense")
     return tmp_path / "dense"
 
 
 @pytest.fixture
 def sparse(tmp_path):
-    store(made(1, sparse=True), tmp_path / "sparse")
+    save_queries(made(1, sparse=True), tmp_path / "sparse")
     return tmp_path / "sparse"
 
 
@@ -275,14 +275,14 @@ SILENT = {
 @pytest.mark.parametrize("name", SILENT)
 def test_damage_that_keeps_every_shape_is_found_by_the_checksum(folder, name):
     SILENT[name](folder)
-    for opening in (open_stored, verify_stored):
+    for opening in (open_queries, verify_queries):
         with pytest.raises(DataError, match=rf"/{name} cannot be used because its (checksum|content) is not that"):
             opening(folder)
     if name == "manifest.json":
         manifest = folder / name
         manifest.write_bytes(signed(CHECKSUM.sub(b"{", manifest.read_bytes())))
     sign(folder)
-    assert content(open_stored(folder)) != content(made())
+    assert content(open_queries(folder)) != content(made())
 
 
 def set_columns(value):
@@ -373,7 +373,7 @@ def test_types_shapes_and_indices_are_checked_under_valid_checksums_too(sparse, 
     if (sparse / "manifest.json").is_file():
         sign(sparse)
     with limited(10), pytest.raises(DataError) as refused:
-        open_stored(sparse)
+        open_queries(sparse)
     told = str(refused.value)
     assert told.startswith(f"{sparse / file} cannot be used because")
     assert says in told
@@ -384,12 +384,12 @@ KILLED = ["a header of pointers", "a column out of range", "a negative column", 
 
 SCRIPT = """
 import sys
-from rankopt.data import open_stored
+from rankopt.data import open_queries
 from rankopt.errors import DataError
 from rankopt.rankers import RegressionRanker
 for folder in sys.argv[1:]:
     try:
-        RegressionRanker().fit(open_stored(folder))
+        RegressionRanker().fit(open_queries(folder))
         print("opened", flush=True)
     except DataError as error:
         print("refused", flush=True)
@@ -420,19 +420,19 @@ def test_large_features_are_not_read_on_opening_but_verified_and_checked_before_
 
     changed("features.npy", spoil)(folder)
     with pytest.raises(DataError, match=r"/features\.npy cannot be used"):
-        open_stored(folder)
+        open_queries(folder)
     monkeypatch.setattr(stored, "CHEAP", 8)
-    opened = open_stored(folder)  # had it been read, it would not be open
+    opened = open_queries(folder)  # had it been read, it would not be open
     with pytest.raises(DataError, match=r"/features\.npy cannot be used"):
-        verify_stored(folder)
+        verify_queries(folder)
     ranker = RegressionRanker().fit(made())
-    named = opened.with_(query_ids=tuple("abcdef"))
+    named = opened.replace(query_ids=tuple("abcdef"))
     for asked in (
         lambda: LargeMarginRanker().fit(opened),
         lambda: ranker.predict(opened),
         lambda: ranker.rank(named),
         lambda: ranker.score(opened),
-        lambda: store(opened, folder.with_name("again")),
+        lambda: save_queries(opened, folder.with_name("again")),
         lambda: write_svmlight(opened, folder.with_name("again.txt")),
         lambda: opened.select(slice(None)),
     ):
@@ -443,12 +443,12 @@ def test_large_features_are_not_read_on_opening_but_verified_and_checked_before_
 
 def test_queries_that_were_looked_at_are_not_looked_at_again(folder, monkeypatch):
     monkeypatch.setattr(stored, "CHEAP", 8)
-    opened = open_stored(folder)
+    opened = open_queries(folder)
     ranker, whole = RegressionRanker().fit(opened), made()
     monkeypatch.setattr("rankopt.data.queries.first_wrong_value", lambda features, *_: None if features is None else 1)
     ranker.predict(opened)
-    whole.with_(document_ids=None)
-    opened.with_(document_ids=None).with_(attributes={})
+    whole.replace(document_ids=None)
+    opened.replace(document_ids=None).replace(attributes={})
 
 
 def test_verify_as_a_command(folder, sparse, capsys):
@@ -489,8 +489,8 @@ def test_every_attribute_that_can_be_stored_comes_back_and_others_are_refused(tm
         "complex": np.arange(n) * 1j,
         "missing": np.array([None, float("nan")] * n, dtype=object)[:n],
     }
-    store(made().with_(attributes=kept), tmp_path / "kept")
-    opened = open_stored(tmp_path / "kept").attributes
+    save_queries(made().replace(attributes=kept), tmp_path / "kept")
+    opened = open_queries(tmp_path / "kept").attributes
     for name, values in kept.items():
         assert repr(opened[name].tolist()) == repr(values.tolist())
         assert opened[name].dtype == values.dtype.newbyteorder("=")
@@ -501,23 +501,23 @@ def test_every_attribute_that_can_be_stored_comes_back_and_others_are_refused(tm
         ("half a character", np.array(["\ud800"] * n, dtype=object)),
     ):
         with pytest.raises(DataError, match="cannot be"):
-            store(made().with_(attributes={name: values}), tmp_path / "refused")
+            save_queries(made().replace(attributes={name: values}), tmp_path / "refused")
     assert not (tmp_path / "refused").exists()
 
 
 def test_a_manifest_may_name_everything_that_ids_can_be(tmp_path):
     queries = Queries.from_arrays(np.eye(3), [0, 1, 2], qid=["a", 10**30, "\u2028\x00"], documents=[None, -1, "é"])
-    store(queries, tmp_path / "stored")
-    assert content(open_stored(tmp_path / "stored")) == content(queries)
+    save_queries(queries, tmp_path / "stored")
+    assert content(open_queries(tmp_path / "stored")) == content(queries)
 
 
 def test_a_stored_folder_holds_nothing_but_its_files(sparse):
-    assert sorted(path.name for path in sparse.iterdir()) == sorted(verify_stored(sparse))
-    assert len(verify_stored(sparse)) == 9
+    assert sorted(path.name for path in sparse.iterdir()) == sorted(verify_queries(sparse))
+    assert len(verify_queries(sparse)) == 9
 
 
 def test_lists_of_one_length_are_an_attribute(tmp_path):
     tags = np.empty(made().n_documents, dtype=object)
     tags[:] = [("a", "b") for _ in tags]
-    store(made().with_(attributes={"tags": tags}), tmp_path / "stored")
-    assert open_stored(tmp_path / "stored").attributes["tags"].tolist() == tags.tolist()
+    save_queries(made().replace(attributes={"tags": tags}), tmp_path / "stored")
+    assert open_queries(tmp_path / "stored").attributes["tags"].tolist() == tags.tolist()

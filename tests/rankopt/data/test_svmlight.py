@@ -74,7 +74,7 @@ def test_what_a_file_may_look_like(read, text):
     assert queries.document_ids == ("GX-1", "GX-2", "40626")
     assert queries.feature_names is None
     assert_array_equal(queries.offsets, [0, 2, 3])
-    assert_array_equal(queries.row_order, [0, 1, 2])
+    assert_array_equal(queries.input_order, [0, 1, 2])
     assert_array_equal(queries.relevance, [2, 0, 1])
     assert_array_equal(queries.features, [[3, 2.5, -0.25], [0.1, 0.001, 0.5], [1, 0, 12345678901234567890]])
     assert queries.features.dtype == np.float64
@@ -168,7 +168,7 @@ def test_negative_grades_mean_what_the_caller_says(read):
     assert_array_equal(read(text, unjudged=0).relevance, [1, 0, 0, 2])
     dropped = read(text, unjudged="drop")
     assert dropped.query_ids == (1, "1b")
-    assert_array_equal(dropped.row_order, [0, 3])
+    assert_array_equal(dropped.input_order, [0, 3])
     with pytest.raises(DataError, match="no meaning"):
         read(text, unjudged="keep")
 
@@ -379,7 +379,7 @@ def test_large_files_take_the_compiled_way_and_read_back(tmp_path, monkeypatch):
     ],
 )
 def test_what_cannot_be_written(tmp_path, change, message):
-    queries = Queries(np.zeros((2, 1)), [0, 2], [0, 1]).with_(**change)
+    queries = Queries(np.zeros((2, 1)), [0, 2], [0, 1]).replace(**change)
     with pytest.raises(DataError, match=message):
         write_svmlight(queries, tmp_path / "x.txt")
     assert not (tmp_path / "x.txt").exists()
@@ -421,7 +421,7 @@ def test_parts_join_as_their_files_do(data_folder, tmp_path):
     whole = read_svmlight(tmp_path / "train.txt.gz")
     assert (len(whole), whole.n_documents, whole.n_features) == (471, 9630, 46)
     assert (whole.query_ids, whole.document_ids) == (joined.query_ids, joined.document_ids)
-    for name in ("features", "relevance", "offsets", "row_order"):
+    for name in ("features", "relevance", "offsets", "input_order"):
         assert_array_equal(getattr(whole, name), getattr(joined, name))
     with pytest.raises(DataError, match="10002"):
         concatenate([whole, read_svmlight(paths[0])])

@@ -136,14 +136,14 @@ def test_commands_take_tables(tmp_path):
     from click.testing import CliRunner
 
     from rankopt.cli import rankopt as main
-    from rankopt.data import open_stored
+    from rankopt.data import open_queries
 
     pandas.DataFrame(COLUMNS).to_parquet(tmp_path / "t.parquet")
     for option in ([], ["--float32"], ["--sparse"]):
         folder = tmp_path / f"stored{''.join(option)}"
         ran = CliRunner().invoke(main, ["convert", str(tmp_path / "t.parquet"), "--output", str(folder), *option])
         assert ran.exit_code == 0, ran.output
-        stored = open_stored(folder)
+        stored = open_queries(folder)
         np.testing.assert_allclose(np.asarray(stored.features.toarray() if option == ["--sparse"] else stored.features),
                                    EXPECTED.features)  # fmt: skip
     model = str(tmp_path / "m.rankopt")
@@ -188,7 +188,7 @@ def test_each_row_gets_the_line_of_its_key(read, end, order):
 
 
 def test_other_documents_other_columns_and_earlier_attributes(read, queries):
-    before = queries.with_(attributes={"genre": ["g", "h", "g"], "year": [1, 2, 3]})
+    before = queries.replace(attributes={"genre": ["g", "h", "g"], "year": [1, 2, 3]})
     joined = read([*LINES, "q9,z,w.org,2000,0"], before, columns=["year"])
     assert list(joined.attributes) == ["genre", "year"]
     assert_array_equal(joined.attributes["year"], [1999, 2010, 2004])
@@ -246,11 +246,11 @@ def test_an_unknown_column_is_named(read):
 
 def test_documents_without_a_key_cannot_be_joined(read, queries):
     with pytest.raises(DataError, match="no document ids"):
-        read(LINES, queries.with_(document_ids=None))
+        read(LINES, queries.replace(document_ids=None))
     with pytest.raises(DataError, match="Query 7 has a document without id"):
-        read(LINES, queries.with_(document_ids=(None, "a", "a")))
+        read(LINES, queries.replace(document_ids=(None, "a", "a")))
     with pytest.raises(DataError, match="Document 'a' stands twice in query 7"):
-        read(LINES, queries.with_(document_ids=("a", "a", "a")))
+        read(LINES, queries.replace(document_ids=("a", "a", "a")))
 
 
 def test_a_missing_file_is_pythons_own_error(queries, tmp_path):

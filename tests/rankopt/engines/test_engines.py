@@ -18,9 +18,9 @@ from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from formulations.errors import InvalidProblem
+from formulations.errors import InvalidProblemError
 from rankopt.data.queries import Queries
-from rankopt.engines import ENGINES, engine_named
+from rankopt.engines import ENGINES, get_engine
 from rankopt.engines.dask import Dask, LoadedShard, store_shards
 from rankopt.engines.threads import Serial
 from rankopt.errors import EngineError, OptionError
@@ -41,7 +41,7 @@ def many_shards(monkeypatch):
 @pytest.fixture(scope="module")
 def engines():
     """One engine of each name, with two workers, for many fits."""
-    opened = {name: engine_named(name, 2) for name in ENGINES}
+    opened = {name: get_engine(name, 2) for name in ENGINES}
     yield opened
     for engine in opened.values():
         if hasattr(engine, "close"):
@@ -157,7 +157,7 @@ def test_workers_killed_in_mid_step_change_nothing(bound, engines, tmp_path):
             deaths.append(step.step)
 
     ranker = LargeMarginRanker("nDCG@5", bound=bound, lam=0.03, callbacks=[doom])
-    ranker.set_params(engine=Borrowed(engines["dask"]), argmax=Dying(folder=str(marks), safe=os.getpid()))
+    ranker.set_params(engine=Borrowed(engines["dask"]), argmax_solver=Dying(folder=str(marks), safe=os.getpid()))
     ranker.fit(X, y, qid=qid)
     assert deaths == [2, 5]
     assert list(marks.iterdir()) == []
@@ -167,25 +167,25 @@ def test_workers_killed_in_mid_step_change_nothing(bound, engines, tmp_path):
 @pytest.mark.study
 def test_workers_that_always_die_are_an_error(engines):
     X, y, qid = made()
-    ranker = LargeMarginRanker(argmax=Fatal(safe=os.getpid()), engine=Borrowed(engines["dask"]))
+    ranker = LargeMarginRanker(argmax_solver=Fatal(safe=os.getpid()), engine=Borrowed(engines["dask"]))
     with pytest.raises(EngineError, match="fewer workers"):
         ranker.fit(X, y, qid=qid)
-    ranker.set_params(argmax="exact").fit(X, y, qid=qid)  # the engine lives on
+    ranker.set_params(argmax_solver="exact").fit(X, y, qid=qid)  # the engine lives on
 
 
 @pytest.mark.study
 def test_errors_in_workers_arrive_as_they_are(engines):
     X, y, _ = made()
     qid = np.repeat(np.arange(14), [10] * 12 + [30, 10])
-    ranker = LargeMarginRanker(argmax=Failing(limit=30), engine=Borrowed(engines["dask"]))
-    with pytest.raises(InvalidProblem, match="30 documents"):
+    ranker = LargeMarginRanker(argmax_solver=Failing(limit=30), engine=Borrowed(engines["dask"]))
+    with pytest.raises(InvalidProblemError, match="30 documents"):
         ranker.fit(X, y, qid=qid)
-    ranker.set_params(argmax=Failing(limit=31)).fit(X, y, qid=qid)
+    ranker.set_params(argmax_solver=Failing(limit=31)).fit(X, y, qid=qid)
 
 
 def test_what_cannot_be_sent_is_an_option_error(engines):
     X, y, qid = made()
-    ranker = LargeMarginRanker(argmax=Bound(held=lambda: 1), engine=Borrowed(engines["dask"]))
+    ranker = LargeMarginRanker(argmax_solver=Bound(held=lambda: 1), engine=Borrowed(engines["dask"]))
     with pytest.raises(OptionError, match="threads"):
         ranker.fit(X, y, qid=qid)
 
@@ -293,7 +293,7 @@ def test_every_engine_asks_any_question(engines):
     X, y, qid = made()
     risk = LargeMarginRanker(bound="convex").objective(Queries.from_arrays(X, y, qid=qid)).risk
     question = Extent(np.linspace(-1.0, 1.0, X.shape[1]))
-    expected = engine_named("serial").map(question, risk.shards)
+    expected = get_engine("serial").map(question, risk.shards)
     assert len(expected) > 1
     for name in ENGINES:
         answers = engines[name].map(question, risk.shards)
@@ -369,7 +369,7 @@ def test_a_limit_of_time_is_passed_by_one_step_at_most(engine, judged, engines):
     X, y, qid = made(queries=5, documents=10)
     sleep = 0.3
     ranker = LargeMarginRanker(
-        "nDCG@5", lam=1e-4, time_limit=1.0, argmax=Slow(seconds=sleep), engine=Borrowed(engines[engine])
+        "nDCG@5", lam=1e-4, time_limit=1.0, argmax_solver=Slow(seconds=sleep), engine=Borrowed(engines[engine])
     )
     judge = {"eval_set": (X, y), "eval_qid": qid} if judged else {}
     with pytest.warns(ConvergenceWarning, match="time_limit passed"):
@@ -398,4 +398,4 @@ def test_the_time_of_the_judge_counts(monkeypatch):
     with pytest.warns(ConvergenceWarning, match="time_limit"):
         ranker.fit(X, y, qid=qid, eval_set=(X, y), eval_qid=qid)
     assert len(asked) <= 4
-    assert ranker.eval_score_ == -1
+    assert ranker.best_score_ == -1

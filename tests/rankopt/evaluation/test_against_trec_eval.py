@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from rankopt.measures import evaluate, judge, parse, read_qrels, read_run
+from rankopt.measures import evaluate, join, parse, read_qrels, read_run
 
 NAMES = [
     "map", "map_cut_5", "ndcg", "ndcg_cut_5", "recip_rank", "P_5", "P_30", "recall_5", "Rprec", "bpref", "infAP",
@@ -45,11 +45,11 @@ def test_every_query_has_the_value_of_trec_eval(tmp_path, seed, grades):
     asked = {re.sub(r"_([0-9]+)$", r".\1", name) for name in NAMES}
     theirs = pytrec_eval.RelevanceEvaluator(qrels, asked).evaluate(run)
     files = written(tmp_path, qrels, run)
-    found = evaluate(*judge(*files, missing="skip"), NAMES, convention="trec")
+    found = evaluate(*join(*files, missing="skip"), NAMES, convention="trec")
     assert set(found.query_ids) == set(theirs) == set(qrels) - {"q3", "q7"}
     for name in NAMES:
         assert found[name] == pytest.approx([theirs[q][name] for q in found.query_ids], abs=1e-14), name
-    complete = evaluate(*judge(*files, missing="zero"), NAMES, convention="trec")
+    complete = evaluate(*join(*files, missing="zero"), NAMES, convention="trec")
     assert len(complete) == 30
     for name in NAMES:
         assert complete.mean(name) == pytest.approx(sum(theirs[q][name] for q in theirs) / 30)
@@ -65,7 +65,7 @@ def test_means_are_those_of_ir_measures(tmp_path, seed):
         "Success@5", "Judged@5",
     )]  # fmt: skip
     theirs = ir_measures.calc_aggregate(measures, qrels, run)
-    found = evaluate(*judge(*written(tmp_path, qrels, run), missing="zero"), measures, convention="trec")
+    found = evaluate(*join(*written(tmp_path, qrels, run), missing="zero"), measures, convention="trec")
     for measure in measures:
         assert found.mean(measure) == pytest.approx(theirs[measure]), measure
     assert [repr(one) for one in found.measures] == [repr(parse(measure)) for measure in measures]

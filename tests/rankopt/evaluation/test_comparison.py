@@ -30,7 +30,7 @@ def test_few_queries_try_every_sign_vector():
     flipped = [abs(np.dot(signs, d)) >= abs(d.sum()) - 1e-12 for signs in product((-1, 1), repeat=8)]
     found = compare(a, b)
     assert found.exact
-    assert found.flips == 256
+    assert found.n_permutations == 256
     assert found.p_randomization == np.mean(flipped)
 
 

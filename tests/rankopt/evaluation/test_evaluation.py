@@ -62,7 +62,7 @@ def test_only_the_order_of_the_scores_matters(seed, shift, scale):
 @pytest.mark.parametrize("ties", ["average", "input", "worst"])
 def test_the_average_lies_between_worst_and_best(ties):
     relevance, scores, offsets = sample()
-    rules = Convention(empty=0.0, ties=ties)
+    rules = Convention(no_relevant=0.0, ties=ties)
     values = evaluate(relevance, scores, ALL, offsets=offsets, convention=rules).values
     worst = evaluate(relevance, scores, ALL, offsets=offsets, convention=replace(rules, ties="worst")).values
     best = evaluate(relevance, scores + 1e-6 * relevance, ALL, offsets=offsets, convention=rules).values
@@ -91,12 +91,12 @@ def test_ties_that_matter_are_counted():
 def test_a_query_without_relevant_documents_counts_what_the_convention_says():
     relevance, scores, offsets = np.array([1.0, 0, 0, 0]), np.array([1.0, 2, 1, 0]), [0, 2, 4]
     skipped = evaluate(relevance, scores, ["nDCG", "P@1"], offsets=offsets)
-    assert skipped.counted("nDCG") == 1
-    assert skipped.counted("P@1") == 2
+    assert skipped.n_evaluated("nDCG") == 1
+    assert skipped.n_evaluated("P@1") == 2
     assert np.isnan(skipped["nDCG"][1])
     half = skipped.mean("nDCG") / 2
     for value in (0.0, 1.0):
-        found = evaluate(relevance, scores, ["nDCG", "P@1"], offsets=offsets, convention=Convention(empty=value))
+        found = evaluate(relevance, scores, ["nDCG", "P@1"], offsets=offsets, convention=Convention(no_relevant=value))
         assert found.mean("nDCG") == pytest.approx(half + value / 2)
         assert found["P@1"].tolist() == [0.0, 0.0]
 
@@ -111,7 +111,7 @@ def test_no_query_with_a_value_is_an_error_that_names_the_cure():
     ("short", "wanted"), [("own", [1.0, 0.2, 1.0]), ("zero-ndcg", [0.0, 0.2, 1.0]), ("zero", [0.0, 0.0, 1.0])]
 )
 def test_a_short_list_counts_what_the_convention_says(short, wanted):
-    found = evaluate([1.0, 0.0], [2.0, 1.0], [nDCG @ 5, P @ 5, nDCG @ 2], convention=Convention(short=short))
+    found = evaluate([1.0, 0.0], [2.0, 1.0], [nDCG @ 5, P @ 5, nDCG @ 2], convention=Convention(fewer_than_k=short))
     assert found.values[:, 0].tolist() == wanted
 
 
@@ -137,7 +137,7 @@ def test_scikit_learn_agrees(k):
     relevance, scores, offsets = sample(seed=3, grades=5)
     asked = ["nDCG", "DCG"] if k is None else [f"nDCG@{k}", f"DCG@{k}"]
     found = evaluate(relevance, scores, asked, offsets=offsets, convention="sklearn")
-    areas = evaluate(relevance, scores, AUC, offsets=offsets).values_of()
+    areas = evaluate(relevance, scores, AUC, offsets=offsets).per_query()
     for q, (start, stop) in enumerate(pairwise(offsets)):
         y, s = relevance[None, start:stop], scores[None, start:stop]
         if stop - start == 1:  # refused there
@@ -187,7 +187,7 @@ def test_queries_and_arrays_give_the_same():
     with pytest.raises(DataError, match="brings its own offsets"):
         evaluate(queries, scores, ALL, offsets=offsets)
     with pytest.raises(DataError, match="no relevance"):
-        evaluate(queries.with_(relevance=None), scores, ALL)
+        evaluate(queries.replace(relevance=None), scores, ALL)
 
 
 def test_an_evaluation_prints_a_table_and_is_plain_data():
@@ -251,7 +251,7 @@ def test_conventions_are_data():
     assert conventions["letor2"] == conventions["letor3"]
     assert conventions["trec"].name == "trec"
     assert evaluate(*FIXTURE, nDCG, convention="trec", document_ids="abcd").convention.name == "trec"
-    assert Convention(empty=1.0).name.startswith("Convention(gain=None")
+    assert Convention(no_relevant=1.0).name.startswith("Convention(gain=None")
     for field, value in (("gain", "cube"), ("empty", "none"), ("ties", "best"), ("short", "half"), ("discount", 2)):
         with pytest.raises(MeasureError, match=f"cannot have {field}="):
             Convention(**{field: value})
@@ -267,5 +267,7 @@ def test_a_training_measure_and_its_evaluation_are_the_same_number():
         measure = parse(text)
         products = (measure.discounts(offsets) * measure.gain(relevance, offsets)[order]).cumsum()
         sums = np.diff(np.concatenate([[0], products[offsets[1:] - 1]])) - measure.constant(relevance, offsets)
-        found = evaluate(relevance, strict, measure, offsets=offsets, convention=Convention(empty=0.0)).values_of()
+        found = evaluate(
+            relevance, strict, measure, offsets=offsets, convention=Convention(no_relevant=0.0)
+        ).per_query()
         assert found == pytest.approx(np.where(measure.defined(relevance, offsets), sums, 0), abs=1e-11)

@@ -37,4 +37,4 @@ def test_the_order_of_the_file_earns_nothing_where_ties_are_averaged(data_folder
     assert evaluate(queries, constant, "nDCG@10", convention="letor3").mean() > 0.39
     found = evaluate(queries, constant, "nDCG@10")
     assert found.mean() < 0.2
-    assert found.tied.tolist() == [found.counted()] == [105]
+    assert found.tied.tolist() == [found.n_evaluated()] == [105]

@@ -8,13 +8,23 @@ import pytest
 
 from rankopt.errors import DataError, MeasureError, OptionError
 from rankopt.evaluation import evaluate
-from rankopt.ratings import ItemMean, Popularity, Ratings, evaluate_ratings, given_split, strong_split, weak_split
+from rankopt.ratings import (
+    ItemMeanBaseline,
+    PopularityBaseline,
+    Ratings,
+    evaluate_ratings,
+    given_split,
+    strong_split,
+    weak_split,
+)
 
 
 def made(seed=0, users=40, items=60, n=900):
     random = np.random.default_rng(seed)
     pairs = random.choice(users * items, n, replace=False)
-    return Ratings.of(pairs // items, pairs % items, random.integers(1, 6, n), users=range(users), items=range(items))
+    return Ratings.from_arrays(
+        pairs // items, pairs % items, random.integers(1, 6, n), users=range(users), items=range(items)
+    )
 
 
 def pairs(ratings):
@@ -59,14 +69,14 @@ def test_a_split_is_drawn_by_its_seed_alone(split_of):
     ratings = made()
     order = np.random.default_rng(5).permutation(ratings.n_ratings)
     users, items = ratings.users[ratings.user_of()][order], ratings.items[ratings.columns][order]
-    again = Ratings.of(users, items, ratings.values[order], users=range(40), items=range(60))
+    again = Ratings.from_arrays(users, items, ratings.values[order], users=range(40), items=range(60))
     one, other = split_of(ratings, seed=2), split_of(again, seed=2)
     assert (one.train, one.test) == (other.train, other.test)
     assert one.test != split_of(ratings, seed=3).test
 
 
 def test_draws_are_even():
-    ratings = Ratings.of(np.zeros(20, int), np.arange(20), np.ones(20))
+    ratings = Ratings.from_arrays(np.zeros(20, int), np.arange(20), np.ones(20))
     hits = sum((np.bincount(weak_split(ratings, 5, seed).train.columns, minlength=20) for seed in range(400)), 0)
     assert abs(hits - 100).max() < 5 * np.sqrt(400 * 0.25 * 0.75)
 
@@ -99,12 +109,12 @@ def test_the_value_is_the_measure_of_each_users_candidates(candidates):
 
 def test_a_mean_has_its_standard_error_where_there_is_one():
     split = weak_split(made(), seed=1)
-    found = evaluate_ratings(split, ItemMean().fit(split.train))
+    found = evaluate_ratings(split, ItemMeanBaseline().fit(split.train))
     counted = found.values[~np.isnan(found.values)]
     assert found.standard_error == pytest.approx(counted.std(ddof=1) / np.sqrt(counted.size))
     assert f"{found.mean:.4f} ± {found.standard_error:.4f} (" in str(found)
     one = given_split(split.train, split.test.keep(split.test.user_of() == split.test.user_of()[0]))
-    alone = evaluate_ratings(one, Popularity().fit(split.train))
+    alone = evaluate_ratings(one, PopularityBaseline().fit(split.train))
     assert str(alone).startswith(f"nDCG@10 {alone.mean:.4f} (given files, 1 user with test ratings; rated")
     assert str(alone).endswith("; 1 user tied)" if alone.tied else "averaged)")
     assert "±" not in str(alone) + alone._repr_html_()
@@ -112,10 +122,10 @@ def test_a_mean_has_its_standard_error_where_there_is_one():
 
 def test_all_items_are_scored_some_users_at_a_time(monkeypatch):
     split = weak_split(made(), seed=1)
-    whole = evaluate_ratings(split, ItemMean().fit(split.train), candidates="all")
+    whole = evaluate_ratings(split, ItemMeanBaseline().fit(split.train), candidates="all")
     monkeypatch.setattr("rankopt.ratings.evaluation.PAIRS", 130)
     np.testing.assert_array_equal(
-        whole.values, evaluate_ratings(split, ItemMean().fit(split.train), candidates="all").values
+        whole.values, evaluate_ratings(split, ItemMeanBaseline().fit(split.train), candidates="all").values
     )
 
 
@@ -123,12 +133,12 @@ def test_new_users_are_folded_in():
     split = strong_split(made(), 5, 6, 12)
     told = []
 
-    class Ranker(type(ItemMean().fit(split.train))):
+    class Ranker(type(ItemMeanBaseline().fit(split.train))):
         def fold_in(self, known):
             told.append(known)
             return self
 
-    base = ItemMean().fit(split.train)
+    base = ItemMeanBaseline().fit(split.train)
     ranker = Ranker(base.items, base.scores, base.unknown)
     assert evaluate_ratings(split, ranker).mean == evaluate_ratings(split, base).mean
     assert told == [split.known]
@@ -139,15 +149,15 @@ def test_baselines_are_their_formulas():
     dense = ratings.to_csr().toarray()
     counts, mean = (dense > 0).sum(axis=0), ratings.values.mean()
     for shrinkage, popularity in ((5.0, 0.0), (10.0, 0.1), (0.0, 0.0)):
-        found = ItemMean(shrinkage, popularity).fit(ratings)
+        found = ItemMeanBaseline(shrinkage, popularity).fit(ratings)
         sums = (dense - mean * (dense > 0)).sum(axis=0)
         expected = (
             mean + popularity * np.log(1 + counts) + np.where(counts, sums / np.maximum(counts + shrinkage, 1), 0)
         )
         np.testing.assert_allclose(found.scores, expected, rtol=1e-12)
-    np.testing.assert_array_equal(Popularity().fit(ratings).scores, counts)
-    other = Ratings.of(["x", "x"], [59, 1000], [1, 2])
-    known = ItemMean().fit(ratings)
+    np.testing.assert_array_equal(PopularityBaseline().fit(ratings).scores, counts)
+    other = Ratings.from_arrays(["x", "x"], [59, 1000], [1, 2])
+    known = ItemMeanBaseline().fit(ratings)
     assert known.predict(other).tolist() == [known.scores[59], pytest.approx(mean)]
 
 
@@ -163,13 +173,13 @@ def test_what_cannot_be_split_or_judged_is_refused():
         weak_split(ratings, 0)
     split = weak_split(ratings)
     with pytest.raises(OptionError, match="'rated' or 'all'"):
-        evaluate_ratings(split, Popularity().fit(split.train), candidates="some")
+        evaluate_ratings(split, PopularityBaseline().fit(split.train), candidates="some")
     with pytest.raises(DataError, match="scores have shape"):
         evaluate_ratings(split, np.zeros(3))
     with pytest.raises(DataError, match="NaN"):
         evaluate_ratings(split, np.full(split.test.n_ratings, np.nan))
     with pytest.raises(OptionError, match="no meaning"):
-        ItemMean(-1.0)
+        ItemMeanBaseline(-1.0)
 
 
 def test_users_of_equal_ratings_tell_no_order_anywhere():
@@ -177,28 +187,29 @@ def test_users_of_equal_ratings_tell_no_order_anywhere():
     from rankopt.rankers import CofiRanker
 
     told = [(u, i, 1 + (u * i) % 5) for u in range(8) for i in range(6)] + [(9, 7, 3), (9, 8, 4)]
-    train = Ratings.of(*zip(*told, strict=True))
+    train = Ratings.from_arrays(*zip(*told, strict=True))
     rows = [(0, 7, 3), (0, 8, 3), (1, 9, 2), (2, 7, 1), (2, 8, 5), (3, 7, 4), (3, 9, 2), (3, 8, 2)]
-    split = given_split(train, Ratings.of(*zip(*rows, strict=True)))
-    ranker = CofiRanker(factors=1, strength=0.5).fit(split.train)
+    split = given_split(train, Ratings.from_arrays(*zip(*rows, strict=True)))
+    ranker = CofiRanker(factors=1, reg=0.5).fit(split.train)
     found = evaluate_ratings(split, ranker)
     assert np.isnan(found.values).tolist() == [True, True, False, False]
     assert found.mean == pytest.approx(ranker.score(split.test), abs=1e-12)
     assert not np.isnan(evaluate_ratings(split, ranker, candidates="all").values).any()
-    equal = given_split(train, Ratings.of([0, 0, 1], [7, 8, 7], [3, 3, 2]))
+    equal = given_split(train, Ratings.from_arrays([0, 0, 1], [7, 8, 7], [3, 3, 2]))
     with pytest.raises(DataError, match="judges no user"):
         evaluate_ratings(equal, ranker)
 
 
 def test_what_is_no_split_and_what_cannot_predict_is_named_with_its_cure():
     split = weak_split(made(), seed=1)
-    known = Popularity().fit(split.train)
+    known = PopularityBaseline().fit(split.train)
     for wrong in (split.test, {"test": split.test}, "split"):
         says = f"split cannot be a {type(wrong).__name__} .*; give a split, such as weak_split"
         with pytest.raises(DataError, match=says):
             evaluate_ratings(wrong, known)
     for what, name in (
-        (known.predict, "predict"), (np.mean, "mean"), (ItemMean(), "ItemMean"), (type(known), "ItemScores"),
+        (known.predict, "predict"), (np.mean, "mean"), (ItemMeanBaseline(), "ItemMeanBaseline"), (type(known),
+        "ItemScores"),
     ):  # fmt: skip
         says = rf"predict cannot be {name} .*; pass a ranker that was fitted to split\.train"
         with pytest.raises(DataError, match=says):
@@ -212,7 +223,7 @@ def test_what_is_no_split_and_what_cannot_predict_is_named_with_its_cure():
 def test_a_measure_to_which_all_stars_are_relevant_is_refused_with_its_cure(measure, asked):
     """It would be 1 for whoever orders them."""
     split = weak_split(made(), seed=1)
-    known = ItemMean().fit(split.train)
+    known = ItemMeanBaseline().fit(split.train)
     with pytest.raises(MeasureError, match="all orders of them are worth the same to it; all are ") as caught:
         evaluate_ratings(split, known, measure)
     assert str(caught.value).endswith(f"count as relevant, so say from which one on one does: {asked}")
@@ -220,14 +231,14 @@ def test_a_measure_to_which_all_stars_are_relevant_is_refused_with_its_cure(meas
     assert 0 < evaluate_ratings(split, known, measure, "all").mean < 3
     user, item = split.test.user_of(), split.test.columns
     for values in (split.test.values - 1, np.where(np.arange(user.size) < 1, 0, 5)):  # one irrelevant item is enough
-        test = Ratings.of(user, item, values, users=split.test.users, items=split.test.items)
+        test = Ratings.from_arrays(user, item, values, users=split.test.users, items=split.test.items)
         if not measure.endswith("rel=1)"):
             assert evaluate_ratings(replace(split, test=test), known, measure).mean > 0
 
 
 def test_a_mix_tells_what_one_of_its_parts_tells():
     split = weak_split(made(), seed=1)
-    assert evaluate_ratings(split, ItemMean().fit(split.train), "AP + nDCG@10").mean > 1
+    assert evaluate_ratings(split, ItemMeanBaseline().fit(split.train), "AP + nDCG@10").mean > 1
 
 
 def test_words_are_no_scores():
@@ -236,13 +247,13 @@ def test_words_are_no_scores():
 
 
 def test_ratings_below_zero_are_named_with_their_cure():
-    split = weak_split(Ratings.of(np.repeat(range(3), 25), np.tile(range(25), 3), np.arange(75) % 9 - 4.0))
+    split = weak_split(Ratings.from_arrays(np.repeat(range(3), 25), np.tile(range(25), 3), np.arange(75) % 9 - 4.0))
     with pytest.raises(
         MeasureError,
         match=r"measure nDCG@10 cannot judge ratings below 0 .*; add 4 to all ratings, which changes no order",
     ):
-        evaluate_ratings(split, ItemMean().fit(split.train))
-    assert evaluate_ratings(split, ItemMean().fit(split.train), "ERU(d=0)").mean >= 0
+        evaluate_ratings(split, ItemMeanBaseline().fit(split.train))
+    assert evaluate_ratings(split, ItemMeanBaseline().fit(split.train), "ERU(d=0)").mean >= 0
 
 
 def test_frames_are_split_as_ratings_are_and_other_things_are_refused():

@@ -72,7 +72,7 @@ def test_the_bootstrap_is_paired_and_repeats_itself():
     assert found.interval[1] - found.interval[0] < 0.01  # the queries' own spread does not matter
     assert found.interval == pytest.approx(compare(a, b).interval, abs=1e-3)
     assert found == compare(a, b, interval="bootstrap")
-    assert found.interval_by == "bootstrap"
+    assert found.interval_method == "bootstrap"
     assert "interval by the bootstrap" in str(found)
 
 
@@ -110,13 +110,13 @@ def test_all_p_values_are_raised_together(test):
 
 def test_runs_of_different_queries_are_tested_on_those_that_both_have():
     runs = evaluations(("a", "b"))
-    part = runs["b"].of(runs["b"].query_ids[5:])
+    part = runs["b"].for_queries(runs["b"].query_ids[5:])
     found = compare_runs({"a": runs["a"], "b": part}, "RR")
     assert found.comparisons["b", "RR"].queries == 25
-    assert found.runs["a"].counted("RR") == 30
+    assert found.runs["a"].n_evaluated("RR") == 30
     assert found.runs["b"].mean("RR") == part.mean("RR")
     with pytest.raises(DataError, match="1 queries in common"):
-        compare_runs({"a": runs["a"], "b": runs["b"].of([3])})
+        compare_runs({"a": runs["a"], "b": runs["b"].for_queries([3])})
     with pytest.raises(DataError, match="pass evaluations"):
         compare_runs({})
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rankopt.errors import DataError, OptionError
-from rankopt.measures import conventions, evaluate, judge, read_qrels, read_run, write_qrels, write_run
+from rankopt.measures import conventions, evaluate, join, read_qrels, read_run, write_qrels, write_run
 
 QUERIES = SimpleNamespace(
     relevance=np.array([2.0, 0, 1, 0, 1]),
@@ -69,7 +69,7 @@ def test_files_give_the_value_of_the_arrays_and_of_trec_eval(tmp_path):
     measures = [ir_measures.nDCG @ 5, ir_measures.AP, ir_measures.P @ 5, ir_measures.RR]
     names = [str(measure) for measure in measures]
     plain = evaluate(queries, scores, names, convention=replace(conventions["trec"], float32=False))
-    files = evaluate(*judge(read_qrels(tmp_path / "qrels"), read_run(tmp_path / "run.gz")), names, convention="trec")
+    files = evaluate(*join(read_qrels(tmp_path / "qrels"), read_run(tmp_path / "run.gz")), names, convention="trec")
     run = gzip.decompress((tmp_path / "run.gz").read_bytes()).decode()
     theirs = ir_measures.calc_aggregate(
         measures,
@@ -84,12 +84,12 @@ def test_files_give_the_value_of_the_arrays_and_of_trec_eval(tmp_path):
 def test_judging_joins_by_document(tmp_path):
     (tmp_path / "qrels").write_text("1 0 a 1\n1 0 b 0\n2 0 a 2\n1 0 c 1\n")
     (tmp_path / "run").write_text("3 Q0 a 1 9 t\n1 Q0 x 1 3.5 t\n1 Q0 a 2 1.5 t\n2 Q0 a 1 1 t\n\n")
-    judged, scores = judge(read_qrels(tmp_path / "qrels"), read_run(tmp_path / "run"))
+    judged, scores = join(read_qrels(tmp_path / "qrels"), read_run(tmp_path / "run"))
     assert judged.query_ids == ("1", "2")
     assert judged.document_ids == ("x", "a", "b", "c", "a")
     assert judged.relevance.tolist() == [0, 1, 0, 1, 2]
     assert scores.tolist() == [3.5, 1.5, -np.inf, -np.inf, 1]
-    assert evaluate(judged, scores, "P@2").values_of().tolist() == [0.5, 0.5]
+    assert evaluate(judged, scores, "P@2").per_query().tolist() == [0.5, 0.5]
 
 
 def test_a_run_that_lacks_judged_queries_is_refused_or_cut(tmp_path):
@@ -97,8 +97,8 @@ def test_a_run_that_lacks_judged_queries_is_refused_or_cut(tmp_path):
     (tmp_path / "run").write_text("2 Q0 a 1 9 t\n")
     qrels, run = read_qrels(tmp_path / "qrels"), read_run(tmp_path / "run")
     with pytest.raises(DataError, match="lacks 1 judged queries, such as '1'"):
-        judge(qrels, run)
-    assert judge(qrels, run, missing="skip")[0].query_ids == ("2",)
+        join(qrels, run)
+    assert join(qrels, run, missing="skip")[0].query_ids == ("2",)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from rankopt.constraints import Admissible
 from rankopt.data import Queries
 from rankopt.data.canonical_order import canonical
-from rankopt.errors import DataError, Interrupted, ModelError, OptionError
+from rankopt.errors import DataError, ModelError, OptionError, TrainingInterrupted
 from rankopt.experimental import DirectBoostedRanker
 from rankopt.experimental.direct_trees import CHOICES
 from rankopt.experimental.tree_ensemble import MeasureObjective
@@ -134,7 +134,7 @@ def test_no_weight_alone_reaches_more_than_the_certificate_says(measure, strateg
     trees = [tree for tree, weight in zip(now.trees, now.weights, strict=True) if weight]
     reached = [enumerated(problem, now.scores, tree.column)[1].max() for tree in trees]
     assert proved.kind == "direction-wise"
-    assert proved.directions == len(trees) == ranker.weights_.size
+    assert proved.directions == len(trees) == ranker.estimator_weights_.size
     assert proved.bound == pytest.approx(max(proved.value, *reached), abs=1e-12)
     if strategy != "stage-wise":
         assert proved.gap < 1e-11
@@ -210,7 +210,7 @@ def test_more_bins_than_values_are_quantiles():
 @parametrize_with_checks(
     [
         DirectBoostedRanker(n_estimators=4),
-        DirectBoostedRanker(n_estimators=3, strategy="both", weight="clamped", normalize="zscore"),
+        DirectBoostedRanker(n_estimators=3, strategy="both", weight_rule="clamped", normalize="zscore"),
     ]
 )
 def test_scikit_learn_accepts_the_ranker(estimator, check):
@@ -234,10 +234,10 @@ def test_rows_in_any_order_of_any_table_give_the_same_trees(trees):
     rows = np.random.default_rng(1).permutation(y.size)
     names = np.array([f"query {q}" for q in qid])
     straight, moved = fitted(X, y, qid, trees=trees), fitted(X[rows], y[rows], names[rows], trees=trees)
-    assert straight.weights_.size
+    assert straight.estimator_weights_.size
     for name in ("feature", "number", "left", "right", "roots"):
-        assert_array_equal(getattr(straight.trees_, name), getattr(moved.trees_, name))
-    assert_array_equal(straight.weights_, moved.weights_)
+        assert_array_equal(getattr(straight.estimators_, name), getattr(moved.estimators_, name))
+    assert_array_equal(straight.estimator_weights_, moved.estimator_weights_)
     scores = straight.predict(X)
     assert_array_equal(fitted(csr_array(X), y, qid, trees=trees).predict(csr_array(X)), scores)
     for options in ({"n_jobs": 1}, {"n_jobs": 2}):
@@ -273,12 +273,12 @@ def test_an_eval_set_chooses_what_is_best_there(strategy, tmp_path):
         X, y, qid=qid, eval_set=[(Z, z)], eval_qid=[zid]
     )
     judged = ranker.history_.judged
-    assert np.nanmax(judged) == ranker.eval_score_ == ranker.score(Z, z, qid=zid)
+    assert np.nanmax(judged) == ranker.best_score_ == ranker.score(Z, z, qid=zid)
     stages = judged[ranker.history_.sweep == 0]
     assert len(stages) == min(np.argmax(stages) + 1 + 5, 1000)
     ranker.save(tmp_path / "model")
-    assert load_model(tmp_path / "model").eval_score_ == ranker.eval_score_
-    assert not hasattr(clone(ranker).set_params(n_estimators=2).fit(X, y, qid=qid), "eval_score_")
+    assert load_model(tmp_path / "model").best_score_ == ranker.best_score_
+    assert not hasattr(clone(ranker).set_params(n_estimators=2).fit(X, y, qid=qid), "best_score_")
 
 
 def test_trees_up_to_the_best_are_those_of_a_shorter_run():
@@ -313,14 +313,14 @@ def test_rank_and_score_obey_constraints():
     queries = Queries.from_arrays(X, y, qid=qid, attributes={"site": site})
     assert ranker.score(queries) <= ranker.score(queries, constraints=Admissible(10)) + 1e-12
     ranker.fit(queries, eval_set=queries)
-    assert ranker.eval_score_ == ranker.score(queries)
+    assert ranker.best_score_ == ranker.score(queries)
 
 
 def test_score_is_the_mean_of_the_measure_and_what_the_certificate_says():
     X, y, qid = data(6)
     y = np.where(qid < 2, 0.0, y)  # no nDCG there: grown on, and not measured
     ranker, queries = fitted(X, y, qid), Queries.from_arrays(X, y, qid=qid)
-    found = evaluate(queries, ranker.predict(X)[queries.row_order], "nDCG@3").mean()
+    found = evaluate(queries, ranker.predict(X)[queries.input_order], "nDCG@3").mean()
     assert ranker.score(X, y, qid=qid) == pytest.approx(found)
     assert ranker.certificate_.value == pytest.approx(found)
     with pytest.raises(DataError, match="give nDCG@3 a value"):
@@ -333,7 +333,7 @@ def test_features_that_tell_nothing_apart_leave_all_scores_equal(trees, tmp_path
     _, y, qid = data(8)
     ranker = fitted(np.ones((y.size, 2)), y, qid, trees=trees, strategy="both")
     assert set(ranker.predict(np.ones((y.size, 2)))) == {0.0}
-    assert (ranker.weights_.size, len(ranker.history_), ranker.certificate_.directions) == (0, 0, 0)
+    assert (ranker.estimator_weights_.size, len(ranker.history_), ranker.certificate_.directions) == (0, 0, 0)
     ranker.save(tmp_path / "model")
     assert load_model(tmp_path / "model").predict(np.ones((1, 2))).tolist() == [0.0]
 
@@ -360,7 +360,7 @@ def test_without_lightgbm_the_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "lightgbm", None)
     with pytest.raises(OptionError, match=r"pip install 'rankopt\[boosting\]'"):
         fitted(X, y, qid, trees="lightgbm")
-    assert fitted(X, y, qid).weights_.size
+    assert fitted(X, y, qid).estimator_weights_.size
 
 
 def test_callbacks_see_every_step_and_end_training():
@@ -403,7 +403,7 @@ def test_an_interruption_keeps_whole_steps(stage, monkeypatch):
     monkeypatch.setitem(GROWERS, "scikit-learn", Interrupting)
     with pytest.raises(KeyboardInterrupt) as raised:
         ranker.fit(X, y, qid=qid)
-    assert isinstance(raised.value, Interrupted) == (stage > 0)
+    assert isinstance(raised.value, TrainingInterrupted) == (stage > 0)
     if not stage:
         assert vars(ranker) == before
         return
@@ -419,7 +419,7 @@ def test_a_refit_that_fails_leaves_the_old_model_whole():
     with pytest.raises(DataError):
         ranker.fit(np.ones((6, 2)), np.zeros(6), group=[6])
     assert vars(ranker) == before
-    ranker.trees_ = fitted(X[:, :3], y, qid).trees_
+    ranker.estimators_ = fitted(X[:, :3], y, qid).estimators_
     with pytest.raises(DataError, match="fit again"):
         ranker.predict(X)
 
@@ -429,15 +429,16 @@ def test_what_does_not_fit_together_is_not_read():
     whole = vars(fitted(X, y, qid))
     narrow = fitted(X[:, :3], y, qid)
     for name, value in {
-        "trees_": narrow.trees_, "weights_": whole["weights_"][:-1], "history_": None, "certificate_": None,
+        "estimators_": narrow.estimators_, "estimator_weights_": whole["estimator_weights_"][:-1], "history_": None,
+        "certificate_": None,
     }.items():  # fmt: skip
         ranker = DirectBoostedRanker("nDCG@3", **SMALL)
         vars(ranker).update({**whole, name: value})
         with pytest.raises(ModelError, match=name):
             ranker._check_loaded()
-    for weights in ([np.nan] * len(whole["weights_"]), list(whole["weights_"])):
-        vars(ranker).update({**whole, "weights_": np.array(weights) if np.isnan(weights[0]) else weights})
-        with pytest.raises(ModelError, match="weights_"):
+    for weights in ([np.nan] * len(whole["estimator_weights_"]), list(whole["estimator_weights_"])):
+        vars(ranker).update({**whole, "estimator_weights_": np.array(weights) if np.isnan(weights[0]) else weights})
+        with pytest.raises(ModelError, match="estimator_weights_"):
             ranker._check_loaded()
 
 
@@ -451,7 +452,7 @@ def changed(place, value):
 
 
 def test_arrays_that_are_no_trees_are_refused():
-    table = fitted(*data(9)).trees_
+    table = fitted(*data(9)).estimators_
     split, leaf = int(np.flatnonzero(table.feature >= 0)[1]), int(np.flatnonzero(table.feature < 0)[0])
     second = int(table.roots[1])
     damages = {
@@ -499,6 +500,6 @@ def test_options_are_searched_like_any_other():
 def test_what_can_be_said_of_it_is_said():
     X, y, qid = data(18)
     ranker = fitted(X, y, qid)
-    found = ranker.tightness(X, y, qid=qid)
+    found = ranker.bound_tightness(X, y, qid=qid)
     assert (found.trained, found.own, found.linear) == ("nonconvex", False, False)
     assert found.expected.mean() == pytest.approx(1 - ranker.score(X, y, qid=qid))

@@ -78,11 +78,11 @@ def test_the_default_is_the_same_each_time_and_an_eval_set_is_judged():
     X, y, qid = data(8)
     Z, z, zid = data(4)
     one = McRanker().fit(X, y, qid=qid)
-    assert not hasattr(one, "eval_score_")
+    assert not hasattr(one, "best_score_")
     two = McRanker().fit(X, y, qid=qid, eval_set=[(Z, z)], eval_qid=[zid])
     assert_array_equal(two.predict(X), one.predict(X))
-    assert two.eval_score_ == two.score(Z, z, qid=zid)
-    assert not hasattr(two.fit(X, y, qid=qid), "eval_score_")
+    assert two.best_score_ == two.score(Z, z, qid=zid)
+    assert not hasattr(two.fit(X, y, qid=qid), "best_score_")
 
 
 def test_weights_of_queries_are_weights_of_their_rows_and_of_their_measure():
@@ -108,7 +108,7 @@ def test_rank_and_score_obey_constraints():
         assert len(set(site[order])) == 3
     queries = Queries.from_arrays(X, y, qid=qid, attributes={"site": site})
     assert ranker.score(queries) <= ranker.score(queries, constraints=Admissible(10)) + 1e-12
-    found = evaluate(queries, ranker.predict(X)[queries.row_order], "nDCG@3").mean()
+    found = evaluate(queries, ranker.predict(X)[queries.input_order], "nDCG@3").mean()
     assert fitted(X, y, qid).score(queries) == pytest.approx(found)
 
 
@@ -169,7 +169,7 @@ def test_options_of_the_classifier_are_searched_like_any_other():
 def test_what_can_be_said_of_it_is_said():
     X, y, qid = data(18)
     ranker = fitted(X, y, qid)
-    found = ranker.tightness(X, y, qid=qid)
+    found = ranker.bound_tightness(X, y, qid=qid)
     assert (found.trained, found.own, found.lam, found.linear) == ("nonconvex", False, False, False)
     assert found.finding.endswith("BoostedRanker grows trees on one.")
     assert found.expected.mean() == pytest.approx(1 - ranker.score(X, y, qid=qid))

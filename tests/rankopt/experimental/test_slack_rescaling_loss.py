@@ -20,7 +20,7 @@ def every_order(loss, scores):
     ranking, reference = loss.problem.ranking, loss.problem.reference
     for low, high in pairwise(loss.offsets.tolist()):
         s, gain = scores[low:high], ranking.gain[low:high]
-        discount, decay = ranking.discount[low:high], ranking.decay[low:high]
+        discount, decay = ranking.discount[low:high], ranking.position_weights[low:high]
         orders = [list(order) for order in permutations(range(high - low))]
         earned = np.array([discount @ gain[order] for order in orders])
         margin = np.array([1 + decay @ s[order] for order in orders]) - reference[low:high] @ s
@@ -28,9 +28,9 @@ def every_order(loss, scores):
 
 
 @pytest.mark.every(5)
-@pytest.mark.parametrize("decay", ["power(0.5)", "linear", "discount"])
-def test_it_passes_what_losses_pass(decay):
-    check_loss(partial(RescaledSlack, measure="nDCG@3", decay=decay))
+@pytest.mark.parametrize("position_weights", ["power(0.5)", "linear", "discount"])
+def test_it_passes_what_losses_pass(position_weights):
+    check_loss(partial(RescaledSlack, measure="nDCG@3", position_weights=position_weights))
 
 
 def test_value_and_bound_enclose_the_maximum_and_the_maximum_bounds_the_regret():

@@ -8,7 +8,7 @@ import pytest
 
 from formulations import RankingSet, constrained_ranking, ranking
 from rankopt.errors import DataError, OptionError
-from rankopt.experiments import Limits, Outcome, Row, SolverSwap, Tape, changes, read_rows
+from rankopt.experiments import BenchmarkRow, Limits, Outcome, ProblemTrace, SolverSwap, changes, read_rows
 from rankopt.experiments.regression import (
     Kind,
     baseline_solvers,
@@ -18,7 +18,8 @@ from rankopt.experiments.regression import (
     read_baseline,
 )
 
-ROW = Row(kind="argmax", solver="highs", status=Outcome.SOLVED, problem="p", tape="argmax:1", value=1.0, bound=1.0,
+ROW = BenchmarkRow(kind="argmax", solver="highs", status=Outcome.SOLVED, problem="p", tape="argmax:1", value=1.0,
+bound=1.0,
           scale=1.0, tolerance=1e-6, seconds=1.0, times=(1.0, 1.01, 0.99, 1.0, 1.02), repeats=5)  # fmt: skip
 
 
@@ -63,7 +64,7 @@ def test_each_outcome_has_its_name():
     assert changes([open_], [open_])[0].kind is Kind.SAME
     assert changes([open_], [replace(open_, value=0.9)])[0].kind is Kind.LOST
     assert changes([open_], [replace(open_, value=1.1)])[0].kind is Kind.MENDED
-    least = replace(ROW, maximises=False)
+    least = replace(ROW, is_maximization=False)
     assert changes([least], [replace(least, value=1.1, bound=1.1)])[0].kind is Kind.WRONG
 
 
@@ -104,7 +105,9 @@ def recorded(tmp_path_factory):
     path = tmp_path_factory.mktemp("swap") / "rows.jsonl"
     rng = np.random.default_rng(0)
     problems = [constrained_ranking(rng.normal(size=(3, 8)), RankingSet(8, 3).at_most(1, by=[0, 0, 1, 1, 2, 2, 3, 3]))]
-    problems += [ranking(rng.normal(size=5), np.zeros(5), discount=[1.0, 0.5], decay=[2.0, 1.0]) for _ in range(2)]
+    problems += [
+        ranking(rng.normal(size=5), np.zeros(5), discount=[1.0, 0.5], position_weights=[2.0, 1.0]) for _ in range(2)
+    ]
     limits = Limits(problem=60.0, tape=300.0)
     SolverSwap(problems=problems, argmax=("exact", "highs"), repeats=3, limits=limits).run(path)
     return path
@@ -152,9 +155,9 @@ def test_a_solver_that_changed_its_mind_is_found(recorded):
 def test_tapes_given_as_files_are_replayed_as_they_are(recorded, tmp_path):
     tape = next(recorded.with_suffix(".tapes").glob("*.npz"))
     rows = SolverSwap(problems=[tape], argmax=("scipy",), repeats=1).run()
-    assert {row.tape for row in rows} == {Tape.load(tape).name}
+    assert {row.tape for row in rows} == {ProblemTrace.load(tape).name}
     with pytest.raises(OptionError, match="stand alone"):
-        SolverSwap(Tape.load(tape), problems=[tape])
+        SolverSwap(ProblemTrace.load(tape), problems=[tape])
     for odd in ([3], [], "p.txt", [object()]):
         with pytest.raises((OptionError, DataError)):
             SolverSwap(problems=odd).run()

@@ -10,7 +10,7 @@ import pytest
 from formulations import RankingSet, constrained_ranking, ranking, solve
 from formulations.testing.instances import FORMS, instances
 from rankopt.errors import DataError
-from rankopt.experiments import Outcome, SolverSwap, Tape
+from rankopt.experiments import Outcome, ProblemTrace, SolverSwap
 from rankopt.experiments.replay import blank_rows
 
 
@@ -32,14 +32,14 @@ def every(tmp_path_factory):
     forms = [next(iter(instances(form)))[1] for form in FORMS]
     blocks = RankingSet(4, 2).at_most(1, by=["a", "a", "b", None]).forbid([0], positions=[1])
     forms += [constrained_ranking(np.arange(8.0).reshape(2, 4), blocks)]
-    return saved(Tape.of(forms), folder / "good.npz")
+    return saved(ProblemTrace.from_problems(forms), folder / "good.npz")
 
 
 def read(path):
     """The tape; None where it is refused, in one line."""
     said = ""
     try:
-        return Tape.load(path)
+        return ProblemTrace.load(path)
     except DataError as error:
         said = str(error)
     assert 0 < len(said) < 600
@@ -98,7 +98,7 @@ def test_whatever_is_changed_a_tape_is_read_or_refused_in_one_line(every, tmp_pa
             refused += 1
             continue
         rows = blank_rows(tape, "exact", 1e-6, 0, {})
-        assert all(isinstance(row.extent, str) and np.isfinite(row.scale) for row in rows)
+        assert all(isinstance(row.shape_text, str) and np.isfinite(row.scale) for row in rows)
     assert 80 < refused < 160
 
 
@@ -120,32 +120,32 @@ def test_an_array_is_as_large_as_its_header_says(every, tmp_path):
     with zipfile.ZipFile(tmp_path / "bomb.npz", "w") as file:
         file.writestr("meta.npy", header.getvalue())
     with pytest.raises(DataError, match="of another size"):
-        Tape.load(tmp_path / "bomb.npz")
+        ProblemTrace.load(tmp_path / "bomb.npz")
     with zipfile.ZipFile(tmp_path / "text.npz", "w", zipfile.ZIP_DEFLATED) as file:
         plain = io.BytesIO()
         np.save(plain, np.frombuffer(b"[" * 10**6, dtype=np.uint8))
         file.writestr("meta.npy", plain.getvalue())
     with pytest.raises(DataError, match="RecursionError"):
-        Tape.load(tmp_path / "text.npz")
+        ProblemTrace.load(tmp_path / "text.npz")
 
 
 def test_objects_are_never_unpickled(tmp_path):
     np.savez(tmp_path / "objects.npz", meta=np.array([{}], dtype=object))
     with pytest.raises(DataError, match="no array of numbers"):
-        Tape.load(tmp_path / "objects.npz")
+        ProblemTrace.load(tmp_path / "objects.npz")
 
 
 @pytest.mark.study
 def test_what_a_tape_claims_to_be_attained_makes_nobody_wrong(tmp_path):
-    problem = ranking([0.5, 0.2, 0.1], [3.0, 0.0, 1.0], discount=[1.0, 0.6], decay=[2.0, 1.0])
-    tape = Tape.of([problem])
+    problem = ranking([0.5, 0.2, 0.1], [3.0, 0.0, 1.0], discount=[1.0, 0.6], position_weights=[2.0, 1.0])
+    tape = ProblemTrace.from_problems([problem])
     meta, parts = saved(tape, tmp_path / "lie.npz")
     written(tmp_path / "lie.npz", meta, {**parts, "known": np.array([[99.0, 99.0]])})
-    lie = Tape.load(tmp_path / "lie.npz")
+    lie = ProblemTrace.load(tmp_path / "lie.npz")
     assert lie.name == tape.name
     rows = SolverSwap(lie, argmax=("highs", "cp_sat"), repeats=1).run()
     assert {row.status for row in rows} == {Outcome.SOLVED}
-    assert lie.judged_again().problems[0].known == (solve(problem).value, solve(problem).bound)
+    assert lie.reevaluate().problems[0].known == (solve(problem).value, solve(problem).bound)
 
 
 @pytest.mark.study
@@ -154,7 +154,7 @@ def test_a_tape_may_not_name_a_file_elsewhere(every, tmp_path):
     written(tmp_path / "named.npz", {**meta, "label": "../../argmax"}, parts)
     folder = tmp_path / "here"
     folder.mkdir()
-    tape = Tape.load(tmp_path / "named.npz")
+    tape = ProblemTrace.load(tmp_path / "named.npz")
     list(SolverSwap(tape, argmax=("networkx",), repeats=1).rows(folder / "rows.jsonl"))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["here", "named.npz"]
     assert all(path.parent == folder / "rows.tapes" for path in folder.rglob("*.npz"))

@@ -7,7 +7,7 @@ from formulations import RankingSet
 from formulations.problems.linear_program import LinearProgram
 from rankopt.experiments import IntegralityStudy, Limits, Outcome
 from rankopt.experiments.integrality import OBJECTIVES, STATEMENTS, Study
-from rankopt.experiments.rows import Row
+from rankopt.experiments.rows import BenchmarkRow
 
 PROVED = {"Π(B, k)": "bipartite", "nested quotas": "laminar"}
 NEVER_FRACTIONAL = {*PROVED, "quotas on prefixes"}
@@ -51,7 +51,7 @@ def triangle(n, k, blocks):
 
 
 def test_the_overestimate_is_the_share_of_the_whole_optimum():
-    study = Study("triangle", triangle, ((6, 3, 3),), (Row("integrality", "", Outcome.GIVEN_UP),), 1, 0)
+    study = Study("triangle", triangle, ((6, 3, 3),), (BenchmarkRow("integrality", "", Outcome.GIVEN_UP),), 1, 0)
     profit = np.outer([1.0, 0.9, 0.8], [3.0, 3.0, 3.0, 0.0, 0.0, 0.0])
     assert study._overestimate(triangle(6, 3, 3).program, profit) == pytest.approx(1.45 - 1.0)  # 4.35 against 3
 

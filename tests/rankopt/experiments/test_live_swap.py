@@ -6,7 +6,7 @@ import pytest
 from planted import solvers as planted
 from problems.swaps import QUICK
 
-from formulations import RankTwoAssignment, own
+from formulations import RankTwoAssignment, function_solver
 from rankopt.data import load_sample
 from rankopt.experiments import Limits, Outcome, SolverSwap
 from rankopt.rankers import LargeMarginRanker, PairwiseRanker
@@ -24,10 +24,10 @@ def train():
     ids=["few", "all"],
 )
 def test_live_runs_swap_each_part_and_are_held_against_each_other(train, masters, methods):
-    ranker = LargeMarginRanker("nDCG@5", bound="convex", decay="linear", lam=1.0)
+    ranker = LargeMarginRanker("nDCG@5", bound="convex", position_weights="linear", lam=1.0)
     rows = SolverSwap(
         train, argmax=("exact", planted.LiarInBatches()), masters=masters,
-        methods=(*methods, planted.Boasting()), ranker=ranker, held_out=train, problems=3, repeats=1,
+        methods=(*methods, planted.Boasting()), ranker=ranker, test=train, problems=3, repeats=1,
         limits=replace(QUICK, training=3.0),
     ).run()  # fmt: skip
     live = {(row.role, row.solver): row for row in rows if row.kind == "training"}
@@ -56,8 +56,10 @@ def test_live_runs_swap_each_part_and_are_held_against_each_other(train, masters
 @pytest.mark.study
 def test_a_live_run_that_hangs_is_killed_and_its_row_keeps_what_was_known(train):
     rows = SolverSwap(
-        train.select(range(2)), argmax=(own(planted.sleeping, accepts=RankTwoAssignment),), masters=(), methods=(),
-        ranker=LargeMarginRanker("nDCG@5"), problems=1, repeats=1, limits=Limits(problem=0.5, tape=0.5, training=0.1),
+        train.select(range(2)), argmax=(function_solver(planted.sleeping, accepts=RankTwoAssignment),), masters=(),
+        methods=(),
+        ranker=LargeMarginRanker("nDCG@5"), problems=1, repeats=1, limits=Limits(problem=0.5, tape=0.5,
+        training_time=0.1),
     ).run()  # fmt: skip
     hung = rows[-1]
     assert (hung.kind, hung.status) == ("training", Outcome.TIMED_OUT)

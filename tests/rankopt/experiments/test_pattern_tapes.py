@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from formulations import first_relevant_ranking, pairwise_ranking, pattern_ranking, solve, solve_batch
+from formulations import first_relevant_ranking, pairwise_ranking, relevance_ranking, solve, solve_batch
 from formulations.problems.relevance_losses import TableLoss
-from rankopt.experiments import Outcome, SolverSwap, Tape
+from rankopt.experiments import Outcome, ProblemTrace, SolverSwap
 from rankopt.experiments.recording import ArgmaxRecorder, Log, argmax_tape
 from rankopt.experiments.replay import batch_claim, tied_pairs
 from rankopt.experiments.traces import RecordedProblem
@@ -41,12 +41,12 @@ def test_a_tape_of_patterns_is_read_back_and_replayed(tmp_path, others):
     problems = [
         pairwise_ranking(scores, grades, "nDCG@3"),
         first_relevant_ranking(scores, grades, "RR"),
-        pattern_ranking(scores, grades, "ERR", decay=0.5 ** np.arange(7.0)),
+        relevance_ranking(scores, grades, "ERR", position_weights=0.5 ** np.arange(7.0)),
         pairwise_ranking(scores, grades, own),
     ]
-    tape = Tape.of(problems)
+    tape = ProblemTrace.from_problems(problems)
     tape.save(tmp_path / "tape.npz")
-    again = Tape.load(tmp_path / "tape.npz")
+    again = ProblemTrace.load(tmp_path / "tape.npz")
     assert again.name == tape.name
     for one, problem in zip(again.problems, problems, strict=True):
         assert solve(one.form).value == pytest.approx(solve(problem).value, abs=1e-12)

@@ -8,7 +8,7 @@ import pytest
 from planted import solvers as planted
 from problems.swaps import QUICK, rankings, swapped, without_times
 
-from formulations import RankTwoAssignment, UnknownSolver, margin_dual, own, solve
+from formulations import RankTwoAssignment, UnknownSolverError, function_solver, margin_dual, solve
 from formulations.solvers.highs import Highs
 from rankopt.errors import DataError, OptionError
 from rankopt.experiments import Limits, Outcome, SolverSwap, read_rows
@@ -28,7 +28,7 @@ FIRST = {outcome: function for function, outcome in reversed(planted.EXPECTED.it
 )
 def test_every_planted_fault_becomes_its_row(function, outcome):
     problems = rankings((9,))
-    (row,) = swapped(problems, own(function, accepts=RankTwoAssignment))
+    (row,) = swapped(problems, function_solver(function, accepts=RankTwoAssignment))
     assert row.status is Outcome[outcome], row
     assert row.solver == f"own:{function.__name__}"
     if outcome == "SOLVED":
@@ -50,7 +50,7 @@ def test_a_batch_is_checked_too_since_training_believes_it():
 
 @pytest.mark.study
 def test_after_a_crash_the_other_problems_go_on_in_a_fresh_process():
-    rows = swapped(rankings((9, 12, 15, 10, 11)), own(planted.once_in_a_while, accepts=RankTwoAssignment))
+    rows = swapped(rankings((9, 12, 15, 10, 11)), function_solver(planted.once_in_a_while, accepts=RankTwoAssignment))
     found = [(row.sizes["documents"], row.status.name) for row in rows]
     assert found == [(9, "SOLVED"), (12, "CRASHED"), (15, "SOLVED"), (10, "CRASHED"), (11, "SOLVED")]
     assert "exit code 7" in rows[1].message
@@ -59,7 +59,9 @@ def test_after_a_crash_the_other_problems_go_on_in_a_fresh_process():
 @pytest.mark.study
 def test_a_solver_that_breaks_down_too_often_in_a_row_is_given_up():
     limits = replace(QUICK, breakdowns=2)
-    rows = swapped(rankings((9, 10, 11, 12)), own(planted.segfaulting, accepts=RankTwoAssignment), limits=limits)
+    rows = swapped(
+        rankings((9, 10, 11, 12)), function_solver(planted.segfaulting, accepts=RankTwoAssignment), limits=limits
+    )
     assert [row.status.name for row in rows] == ["CRASHED", "CRASHED", "GIVEN_UP", "GIVEN_UP"]
     assert "SIGSEGV" in rows[0].message
     assert "2 times in a row" in rows[2].message
@@ -68,7 +70,7 @@ def test_a_solver_that_breaks_down_too_often_in_a_row_is_given_up():
 @pytest.mark.study
 def test_a_solver_that_used_up_its_time_for_the_tape_is_given_up():
     limits = replace(QUICK, problem=1.0, tape=1.0)
-    rows = swapped(rankings(), own(planted.sleeping, accepts=RankTwoAssignment), limits=limits)
+    rows = swapped(rankings(), function_solver(planted.sleeping, accepts=RankTwoAssignment), limits=limits)
     assert [row.status.name for row in rows] == ["TIMED_OUT", "GIVEN_UP", "GIVEN_UP"]
     assert "after 1 of 3" in rows[1].message
 
@@ -85,7 +87,7 @@ def test_a_solver_that_used_up_its_time_for_the_tape_is_given_up():
 def test_limits_hold_from_the_first_problem_on(function, found, words):
     """A worker asks something tiny first; a solver that fails there already takes no more than the limits either."""
     limits = replace(QUICK, start=12.0, memory=1 << 28)
-    rows = swapped(rankings(), own(function, accepts=RankTwoAssignment), limits=limits)
+    rows = swapped(rankings(), function_solver(function, accepts=RankTwoAssignment), limits=limits)
     assert [row.status.name for row in rows] == found
     assert words in rows[0].message
     assert all(row.memory is None or row.memory < 2 << 30 for row in rows)
@@ -113,9 +115,9 @@ def test_experiments_that_ask_nothing_are_slips():
 def test_missing_and_unsuited_solvers_are_rows_and_slips_are_errors():
     rows = swapped(rankings((9,)), "cvxpy:NEVERHEARDOF", "active_set")
     assert [row.status.name for row in rows] == ["MISSING", "UNSUPPORTED"]
-    with pytest.raises(UnknownSolver, match="did you mean 'highs'"):
+    with pytest.raises(UnknownSolverError, match="did you mean 'highs'"):
         swapped(rankings((9,)), "hihgs")
-    with pytest.raises(UnknownSolver, match="no solver is at"):
+    with pytest.raises(UnknownSolverError, match="no solver is at"):
         swapped(rankings((9,)), "planted.solvers:NEVER")
 
 
@@ -132,7 +134,7 @@ def test_a_solver_is_given_by_place_or_as_an_object_that_can_be_shipped():
         return by_place
 
     with pytest.raises(OptionError, match="top of a module"):
-        swapped(rankings((9,)), own(local, accepts=RankTwoAssignment))
+        swapped(rankings((9,)), function_solver(local, accepts=RankTwoAssignment))
 
 
 @pytest.mark.study
@@ -141,7 +143,7 @@ def test_options_are_part_of_a_name_and_nobody_takes_part_twice():
     assert [row.solver for row in rows] == ["highs", "highs(method='simplex')"]
     with pytest.raises(OptionError, match="highs takes part twice"):
         swapped(rankings((9,)), "highs", Highs())
-    with pytest.raises(UnknownSolver, match="is no solver"):
+    with pytest.raises(UnknownSolverError, match="is no solver"):
         swapped(rankings((9,)), np.argsort)
     with pytest.raises(OptionError, match="method 'bundel' is unknown"):
         swapped(rankings((9,)), "highs", methods=("bundel",))

@@ -5,7 +5,7 @@ import pytest
 from problems.swap_rows import sample_rows
 
 from rankopt.errors import DataError
-from rankopt.experiments.rows import KINDS, Outcome, Row, read_rows, written
+from rankopt.experiments.rows import KINDS, BenchmarkRow, Outcome, read_rows, written
 from rankopt.experiments.summaries import (
     agreement,
     gap_against_time,
@@ -19,7 +19,8 @@ from rankopt.experiments.summaries import (
 
 
 def row(solver, problem, seconds=None, value=1.0, status=Outcome.SOLVED):
-    return Row("argmax", solver, status, problem, "argmax:0", value=value, bound=value, scale=1.0, tolerance=1e-6,
+    return BenchmarkRow("argmax", solver, status, problem, "argmax:0", value=value, bound=value, scale=1.0,
+    tolerance=1e-6,
                seconds=seconds)  # fmt: skip
 
 
@@ -96,7 +97,7 @@ def test_nothing_to_compare_is_not_a_number():
 
 
 def test_gap_against_time():
-    run = Row("training", "highs", Outcome.SOLVED, role="argmax", maximises=False,
+    run = BenchmarkRow("training", "highs", Outcome.SOLVED, role="argmax", is_maximization=False,
               history={"seconds": [1.0, 2.0, 3.0], "primal": [2.0, 1.0, 1.0], "bound": [None, 0.5, 1.5]})  # fmt: skip
     seconds, gap = gap_against_time([run, row("a", "p")])["argmax: highs"]
     np.testing.assert_array_equal(seconds, [1.0, 2.0, 3.0])
@@ -113,7 +114,7 @@ def test_rows_survive_their_file_and_have_keys_of_their_own(tmp_path):
 
 
 def test_a_gap_is_relative_to_the_scale_and_knows_which_way_is_better():
-    up = Row("argmax", "a", Outcome.INEXACT, value=1.0, bound=3.0, scale=4.0)
-    down = Row("training", "a", Outcome.INEXACT, value=3.0, bound=1.0, maximises=False)
+    up = BenchmarkRow("argmax", "a", Outcome.INEXACT, value=1.0, bound=3.0, scale=4.0)
+    down = BenchmarkRow("training", "a", Outcome.INEXACT, value=3.0, bound=1.0, is_maximization=False)
     assert (up.gap, down.gap) == (0.5, 2.0)
-    assert Row("argmax", "a", Outcome.CRASHED).gap is None
+    assert BenchmarkRow("argmax", "a", Outcome.CRASHED).gap is None

@@ -8,7 +8,7 @@ from formulations.testing.instances import FORMS, instances
 from rankopt.constraints import Admissible
 from rankopt.data import load_sample
 from rankopt.errors import DataError, OptionError
-from rankopt.experiments import Outcome, SolverSwap, Tape
+from rankopt.experiments import Outcome, ProblemTrace, SolverSwap
 from rankopt.experiments.recording import ArgmaxRecorder, Log, argmax_tape
 from rankopt.experiments.replay import tied_pairs
 from rankopt.experiments.traces import FORMS as STORED
@@ -24,13 +24,13 @@ def train():
 @pytest.mark.parametrize("form", FORMS)
 def test_a_tape_of_any_form_is_read_back_as_it_was(form, tmp_path):
     problems = [problem for _, problem, _ in instances(form)]
-    tape = Tape.of(problems)
+    tape = ProblemTrace.from_problems(problems)
     tape.save(tmp_path / "tape.npz")
-    again = Tape.load(tmp_path / "tape.npz")
+    again = ProblemTrace.load(tmp_path / "tape.npz")
     assert again.name == tape.name
     assert [taped.known for taped in again.problems] == [taped.known for taped in tape.problems]
     for one, other in zip(tape.problems, again.problems, strict=True):
-        assert one.form.extent == other.form.extent
+        assert one.form.shape_text == other.form.shape_text
         assert solve(other.form).value == pytest.approx(one.known[0], abs=1e-9)
 
 
@@ -49,7 +49,7 @@ def test_every_stored_class_is_what_the_table_says_and_sets_are_stored_once():
 def test_a_damaged_tape_is_an_error(tmp_path):
     (tmp_path / "tape.npz").write_bytes(b"nothing")
     with pytest.raises(DataError, match="record it again"):
-        Tape.load(tmp_path / "tape.npz")
+        ProblemTrace.load(tmp_path / "tape.npz")
 
 
 def test_a_recorded_run_meets_what_training_asks_and_changes_nothing(train):
@@ -58,7 +58,9 @@ def test_a_recorded_run_meets_what_training_asks_and_changes_nothing(train):
     with pytest.warns(match="stopped before"):
         usual = LargeMarginRanker("nDCG@5", **options).fit(train)
     with pytest.warns(match="stopped before"):
-        ranker = LargeMarginRanker("nDCG@5", argmax=ArgmaxRecorder(log), callbacks=[log.stepped], **options).fit(train)
+        ranker = LargeMarginRanker("nDCG@5", argmax_solver=ArgmaxRecorder(log), callbacks=[log.stepped], **options).fit(
+            train
+        )
     np.testing.assert_array_equal(ranker.coef_, usual.coef_)
     assert min(log.heard) == 0
     assert max(log.heard) == 20  # the last evaluation, after 20 steps
@@ -78,16 +80,16 @@ def test_tapes_under_constraints_hold_the_sets(train):
     argmax = [row for row in rows if row.kind == "argmax"]
     assert len(argmax) == 3
     assert {row.status for row in argmax} == {Outcome.SOLVED}
-    assert "under" in argmax[0].extent
+    assert "under" in argmax[0].shape_text
     assert [row.role for row in rows if row.kind == "training"] == ["argmax", "argmax"]
 
 
 def test_ties_are_pairs_whose_exchange_costs_nothing():
-    distinct = ranking([3.0, 2.0, 1.0], [0.0, 0.0, 0.0], discount=[1.0, 1.0, 1.0], decay=[3.0, 2.0, 1.0])
+    distinct = ranking([3.0, 2.0, 1.0], [0.0, 0.0, 0.0], discount=[1.0, 1.0, 1.0], position_weights=[3.0, 2.0, 1.0])
     assert tied_pairs(distinct, np.arange(3)) == 0
-    tied = ranking([3.0, 2.0, 2.0, 2.0], np.zeros(4), discount=[1.0, 1.0], decay=[3.0, 2.0])
+    tied = ranking([3.0, 2.0, 2.0, 2.0], np.zeros(4), discount=[1.0, 1.0], position_weights=[3.0, 2.0])
     assert tied_pairs(tied, np.array([0, 1])) == 2  # document 1 with 2 or 3; that 2 and 3 are left out changes nothing
-    flat = ranking(np.zeros(3), np.zeros(3), discount=[1.0, 0.5, 0.2], decay=[3.0, 2.0, 1.0])
+    flat = ranking(np.zeros(3), np.zeros(3), discount=[1.0, 0.5, 0.2], position_weights=[3.0, 2.0, 1.0])
     assert tied_pairs(flat, np.arange(3)) == 3
     blocks = RankingSet(4, 2).at_most(1, by=["a", "a", "b", "b"])
     equal = constrained_ranking(np.ones((2, 4)), blocks)

@@ -41,13 +41,13 @@ def test_only_the_best_known_point_is_unbeaten(tmp_path):
     best = solve(form, "highs")
     taped = RecordedProblem("a", form, None, (1.0, 1.5))
     assert unbeaten(taped, best, 1e-6)
-    assert unbeaten(taped, best.told_by(details={}), 1e-6)
-    assert not unbeaten(taped, best.told_by(details={"told_bound": 1.5}), 1e-6)  # its own search was cut short
-    worse = replace(best.told_by(details={}), value=0.0)
+    assert unbeaten(taped, best.with_metadata(details={}), 1e-6)
+    assert not unbeaten(taped, best.with_metadata(details={"told_bound": 1.5}), 1e-6)  # its own search was cut short
+    worse = replace(best.with_metadata(details={}), value=0.0)
     assert not unbeaten(taped, worse, 1e-6)
     assert not unbeaten(RecordedProblem("a", form, None, (1.0, 1.0)), best, 1e-6)  # there is a proof, it has none
     assert not unbeaten(
-        RecordedProblem("a", form), best.told_by(details={}), 1e-6
+        RecordedProblem("a", form), best.with_metadata(details={}), 1e-6
     )  # nothing is known, nothing is claimed
 
 
@@ -56,4 +56,6 @@ def test_a_relaxed_program_without_a_proof_stays_inexact(tmp_path):
     path = tmp_path / "a.lp"
     path.write_text(WHOLE.replace("generals\n x y\n", ""))
     form = read_program(path)
-    assert not unbeaten(RecordedProblem("a", form, None, (1.0, 1.5)), solve(form, "highs").told_by(details={}), 1e-6)
+    assert not unbeaten(
+        RecordedProblem("a", form, None, (1.0, 1.5)), solve(form, "highs").with_metadata(details={}), 1e-6
+    )

@@ -16,7 +16,7 @@ from rankopt.constraints import Admissible
 from rankopt.errors import DataError, OptionError
 from rankopt.explanations.contributions import deviations_within
 from rankopt.losses import ScoreLoss
-from rankopt.losses.position_weights import parse_decay
+from rankopt.losses.position_weights import parse_position_weights
 from rankopt.measures import evaluate, parse
 from rankopt.rankers import LargeMarginRanker, LossRanker, MatchingRanker, PairwiseRanker, RegressionRanker
 
@@ -40,12 +40,12 @@ def with_weights(ranker, features, grades, qid, seed):
     return ranker
 
 
-def written_out(measure, decay, grades, scores, allowed=lambda order: True, k=None):
+def written_out(measure, position_weights, grades, scores, allowed=lambda order: True, k=None):
     """Of one query: regrets of the orders that the scores like most, the bounds, and what the worst order loses."""
     n = grades.size
     k = n if k is None else k
     gain = measure.gain(grades, np.array([0, n]))
-    a, c = measure.discount(n)[:k], decay.weights(n, measure)[:k]
+    a, c = measure.discount(n)[:k], position_weights.weights(n, measure)[:k]
     orders = [np.array(order) for order in permutations(range(n), k) if allowed(order)]
     worth = np.array([a @ gain[order] for order in orders])
     liked = np.array([c @ scores[order] for order in orders])
@@ -70,17 +70,25 @@ def written_out(measure, decay, grades, scores, allowed=lambda order: True, k=No
 
 @pytest.mark.every(5)
 @pytest.mark.parametrize("tied", [False, True])
-@pytest.mark.parametrize(("measure", "decay"), [("nDCG@3", "power(0.5)"), ("P@2", "linear"), ("DCG", "log@2")])
+@pytest.mark.parametrize(
+    ("measure", "position_weights"), [("nDCG@3", "power(0.5)"), ("P@2", "linear"), ("DCG", "log@2")]
+)
 @pytest.mark.parametrize("seed", range(4))
-def test_regret_and_bounds_are_their_definitions(measure, decay, tied, seed):
+def test_regret_and_bounds_are_their_definitions(measure, position_weights, tied, seed):
     features, grades, qid = drawn(seed, tied=tied)
-    ranker = with_weights(LargeMarginRanker(measure, decay=decay, max_iter=50), features, grades, qid, seed)
-    found = ranker.tightness(features, grades, qid=qid)
-    measure, decay, scores = parse(measure), parse_decay(decay), ranker.predict(features)
+    ranker = with_weights(
+        LargeMarginRanker(measure, position_weights=position_weights, max_iter=50), features, grades, qid, seed
+    )
+    found = ranker.bound_tightness(features, grades, qid=qid)
+    measure, position_weights, scores = (
+        parse(measure),
+        parse_position_weights(position_weights),
+        ranker.predict(features),
+    )
     rows = iter(range(len(found)))
     for query in range(5):
         own = qid == query
-        regrets, bounds, most = written_out(measure, decay, grades[own], scores[own])
+        regrets, bounds, most = written_out(measure, position_weights, grades[own], scores[own])
         if most <= 1e-12:
             assert query not in found.query
             continue
@@ -95,7 +103,7 @@ def test_regret_and_bounds_are_their_definitions(measure, decay, tied, seed):
     for tight, loose in pairwise([found.regret, *(found.bounds[b] for b in ("nonconvex", "tie-aware", "convex"))]):
         assert (tight <= loose + 1e-10).all()
     for bound, values in found.bounds.items():
-        told = ScoreLoss(measure, bound, decay).on(grades, qid=qid).at(scores)
+        told = ScoreLoss(measure, bound, position_weights).on(grades, qid=qid).at(scores)
         assert_allclose(values, told.value[told.counted], atol=1e-12)
     assert found.trained == "nonconvex"
     assert_array_equal(found.looseness, found.bounds["nonconvex"] - found.regret)
@@ -111,15 +119,26 @@ def test_under_constraints_regret_is_from_the_best_admissible_ranking(name, seed
     genres[:] = [tuple(rng.choice(4, 2, replace=False)) for _ in range(n)]
     attributes = {"site": rng.integers(0, 3, n), "new": rng.random(n) < 0.5, "genres": genres}
     ranker = with_weights(RegressionRanker(measure="nDCG@3"), features, grades, qid, seed)
-    found = ranker.tightness(
-        features, grades, qid=qid, attributes=attributes, constraints=admissible, decay="log", measure="nDCG@3"
+    found = ranker.bound_tightness(
+        features,
+        grades,
+        qid=qid,
+        attributes=attributes,
+        constraints=admissible,
+        position_weights="log",
+        measure="nDCG@3",
     )
     scores, row = ranker.predict(features), 0
     for query in range(5):
         own = qid == query
         admitted = admissible.for_query({key: attributes[key][own] for key in admissible.attributes}, int(own.sum()))
         regrets, bounds, most = written_out(
-            parse("nDCG@3"), parse_decay("log"), grades[own], scores[own], admitted.is_feasible, admitted.positions
+            parse("nDCG@3"),
+            parse_position_weights("log"),
+            grades[own],
+            scores[own],
+            admitted.is_feasible,
+            admitted.positions,
         )
         if most <= 1e-12:
             continue
@@ -136,7 +155,7 @@ def test_under_constraints_regret_is_from_the_best_admissible_ranking(name, seed
 def test_means_agree_with_what_score_counts():
     features, grades, qid = drawn(7, queries=30, largest=9, tied=True)
     ranker = with_weights(LargeMarginRanker("nDCG@4", max_iter=20), features, grades, qid, 1)
-    found = ranker.tightness(features, grades, qid=qid)
+    found = ranker.bound_tightness(features, grades, qid=qid)
     by_query = evaluate(Queries.from_arrays(features, grades, qid=qid), ranker.predict(features), "nDCG@4")
     values = dict(zip(by_query.query_ids, by_query.values[0], strict=True))
     assert_allclose(1.0 - found.expected, [values[query] for query in found.query], atol=1e-12)
@@ -148,21 +167,21 @@ def test_growth_is_the_derivative_along_the_scale_of_the_scores():
     features, grades, qid = drawn(3, queries=12, largest=9)
     for bound in ("convex", "nonconvex"):
         ranker = with_weights(LargeMarginRanker("nDCG@4", bound=bound, max_iter=20), features, grades, qid, 2)
-        here = ranker.tightness(features, grades, qid=qid)
+        here = ranker.bound_tightness(features, grades, qid=qid)
         coef, step = ranker.coef_, 1e-7
         ends = []
         for sign in (1, -1):
             ranker.coef_ = coef * (1 + sign * step)
-            ends.append(ranker.tightness(features, grades, qid=qid).bound)
+            ends.append(ranker.bound_tightness(features, grades, qid=qid).bound)
         assert_allclose(here.growth, (ends[0] - ends[1]) / (2 * step), atol=1e-5)
 
 
 def test_matchings_are_judged_by_their_benefit():
     rng = np.random.default_rng(0)
     features, slot, qid = rng.normal(size=(36, D)), rng.integers(0, 3, 36), np.repeat(np.arange(9), 4)
-    ranker = MatchingRanker(slots=2, slot_weight=[2.0, 1.0], bound="nonconvex", lam=0.1, max_iter=20)
+    ranker = MatchingRanker(n_positions=2, position_weight=[2.0, 1.0], bound="nonconvex", lam=0.1, max_iter=20)
     ranker.fit(features, slot, qid=qid)
-    found = ranker.tightness(features, slot, qid=qid)
+    found = ranker.bound_tightness(features, slot, qid=qid)
     scores, weights = ranker.predict(features), np.array([2.0, 1.0])
     for row, query in enumerate(found.query):
         own = np.flatnonzero(qid == query)
@@ -176,9 +195,9 @@ def test_matchings_are_judged_by_their_benefit():
         assert found.bounds["nonconvex"][row] == pytest.approx(high - liked.max())
         assert found.bounds["tie-aware"][row] == pytest.approx(high - liked[worth == worth.max()].max())
     with pytest.raises(OptionError, match="say nothing of slots"):
-        ranker.tightness(features, slot, qid=qid, decay="log")
+        ranker.bound_tightness(features, slot, qid=qid, position_weights="log")
     with pytest.raises(OptionError, match="slots are matched, not ranked"):
-        ranker.price_of("site", [1], features, qid=qid)
+        ranker.sensitivity("site", [1], features, qid=qid)
 
 
 @dataclass(frozen=True)
@@ -186,7 +205,7 @@ class Halfway:
     convex: ClassVar[bool] = False
 
     def __call__(self, argmax, scores):
-        return (argmax.best_reference() + argmax.best_by_score(scores)) / 2
+        return (argmax.mean_of_best() + argmax.best_then_score(scores)) / 2
 
 
 def test_the_bound_that_was_trained_has_a_column():
@@ -194,7 +213,7 @@ def test_the_bound_that_was_trained_has_a_column():
 
     def found(**options):
         ranker = with_weights(LargeMarginRanker("nDCG@3", max_iter=20, **options), *data, 3)
-        return ranker.tightness(*data[:2], qid=data[2])
+        return ranker.bound_tightness(*data[:2], qid=data[2])
 
     own = found(bound=Halfway())
     assert own.trained == "trained (Halfway)"
@@ -203,15 +222,15 @@ def test_the_bound_that_was_trained_has_a_column():
     assert found(bound="convex").trained == "convex"
     features, grades, qid = data
     for other in (RegressionRanker(), PairwiseRanker(), LossRanker("pairwise")):
-        found = other.fit(features, grades, qid=qid).tightness(features, grades, qid=qid)
-        assert (found.trained, found.own, found.decay) == ("nonconvex", False, "power(0.5)")
+        found = other.fit(features, grades, qid=qid).bound_tightness(features, grades, qid=qid)
+        assert (found.trained, found.own, found.position_weights) == ("nonconvex", False, "power(0.5)")
         assert "trained no bound" in found.finding
 
 
 def test_tables_print_sort_and_become_frames():
     features, grades, qid = drawn(6, queries=20, largest=9)
     ranker = with_weights(LargeMarginRanker("nDCG@3", max_iter=20), features, grades, qid, 4)
-    found = ranker.tightness(features, grades, qid=qid)
+    found = ranker.bound_tightness(features, grades, qid=qid)
     frame = found.to_frame()
     assert list(frame.columns) == [*found.columns()]
     assert_array_equal(frame["regret"], found.regret)
@@ -223,7 +242,7 @@ def test_tables_print_sort_and_become_frames():
     assert f"{len(found) - 10} others" in lines
     assert lines[-1].startswith("mean of all")
     ranker.coef_ = np.zeros(D)  # all scores tie: no bound can say anything
-    silent = ranker.tightness(features, grades, qid=qid)
+    silent = ranker.bound_tightness(features, grades, qid=qid)
     assert silent.silent.all()
     assert f"loose on {len(silent)} of {len(silent)} queries" in silent.finding
     assert_allclose(silent.bound, silent.most)
@@ -235,9 +254,9 @@ def test_trees_have_tables_too():
 
     features, grades, qid = drawn(9, queries=30, largest=9)
     ranker = BoostedRanker("nDCG@3", bound="tie-aware").fit(features, grades, qid=qid)
-    found = ranker.tightness(features, grades, qid=qid)
+    found = ranker.bound_tightness(features, grades, qid=qid)
     assert (found.trained, found.own, found.lam) == ("tie-aware", True, False)
-    told = ScoreLoss("nDCG@3", "tie-aware", ranker.decay).on(grades, qid=qid).at(ranker.predict(features))
+    told = ScoreLoss("nDCG@3", "tie-aware", ranker.position_weights).on(grades, qid=qid).at(ranker.predict(features))
     assert_allclose(found.bound, told.value[told.counted], atol=1e-12)
     assert (found.looseness >= -1e-12).all()
     assert "lam" not in found.finding
@@ -248,23 +267,23 @@ def test_what_has_no_bound_is_refused():
     features, grades, qid = drawn(0)
     ranker = RegressionRanker(target="grade", measure="AP").fit(features, grades, qid=qid)
     with pytest.raises(OptionError, match="map 'positional' cannot bound the regret of MeanNDCG"):
-        ranker.tightness(features, grades, qid=qid, measure="MeanNDCG")
-    assert len(ranker.tightness(features, grades, qid=qid)) == len(
-        ranker.tightness(features, grades, qid=qid, map="pairwise")
+        ranker.bound_tightness(features, grades, qid=qid, measure="MeanNDCG")
+    assert len(ranker.bound_tightness(features, grades, qid=qid)) == len(
+        ranker.bound_tightness(features, grades, qid=qid, feature_map="pairwise")
     )
     with pytest.raises(DataError, match="requires y"):
-        ranker.tightness(features, qid=qid)
+        ranker.bound_tightness(features, qid=qid)
     with pytest.raises(DataError, match="`qid` is missing"):
-        ranker.tightness(features, grades)
+        ranker.bound_tightness(features, grades)
     with pytest.raises(DataError, match="none has documents that"):
-        ranker.tightness(features, np.zeros(grades.size), qid=qid, measure="nDCG@3")
+        ranker.bound_tightness(features, np.zeros(grades.size), qid=qid, measure="nDCG@3")
     topic = np.empty(4, dtype=object)
     topic[:] = [("a", "b"), ("a",), ("b",), None]
     ranker.coef_ = np.array([1.0, 0.0, 0.0])
     rows = np.array([[3.0, 0, 0], [2.9, 0, 0], [2.8, 0, 0], [0.1, 0, 0]])  # the first, or the two after it
     with pytest.raises(OptionError, match=r"decay power\(0.5\)@1 does not fall over all"):
-        ranker.tightness(
-            rows, [2, 1, 0, 0], qid=np.zeros(4), measure="nDCG@2", decay="power(0.5)@1",
+        ranker.bound_tightness(
+            rows, [2, 1, 0, 0], qid=np.zeros(4), measure="nDCG@2", position_weights="power(0.5)@1",
             constraints=Admissible(2).at_most(1, by="topic"), attributes={"topic": topic},
         )  # fmt: skip
 

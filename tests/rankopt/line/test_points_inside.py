@@ -32,7 +32,7 @@ def inner(steps, low, high):
 
 
 def told(events, t):
-    return float(StepFunction.of(events).at(np.array([t]))[0])
+    return float(StepFunction.from_events(events).at(np.array([t]))[0])
 
 
 def test_a_piece_of_a_line_has_its_values():
@@ -45,7 +45,7 @@ def test_inside_is_the_best_of_the_piece():
     for events, low, high, _ in cases():
         found = inside_point(events, low, high)
         assert low <= found.low < found.t < found.high <= high
-        assert found.value == pytest.approx(inner(StepFunction.of(events), low, high).max(), abs=1e-12)
+        assert found.value == pytest.approx(inner(StepFunction.from_events(events), low, high).max(), abs=1e-12)
         assert found.value == pytest.approx(told(events, found.t), abs=1e-12)
 
 

@@ -30,10 +30,12 @@ def test_swaps_say_what_walks_say(name, kind, monkeypatch):
         offsets, lines = np.array([0, size, size + 7]), drawn_lines(rng, kind, size + 7)
         relevance = rng.choice(5, size + 7, p=[0.5, 0.3, 0.1, 0.05, 0.05]).astype(float)
         swaps, walks = (swept(parse(name), relevance, offsets, lines, monkeypatch, pairs) for pairs in (1 << 20, 0))
-        for t in (StepFunction.of(walks).middles, StepFunction.of(swaps).middles):
-            told = StepFunction.of(swaps).at(t)
-            known = ~np.isnan(told) & ~np.isnan(StepFunction.of(walks).at(t))
-            np.testing.assert_allclose(told[known], StepFunction.of(walks).at(t)[known], rtol=1e-11, atol=1e-12)
+        for t in (StepFunction.from_events(walks).middles, StepFunction.from_events(swaps).middles):
+            told = StepFunction.from_events(swaps).at(t)
+            known = ~np.isnan(told) & ~np.isnan(StepFunction.from_events(walks).at(t))
+            np.testing.assert_allclose(
+                told[known], StepFunction.from_events(walks).at(t)[known], rtol=1e-11, atol=1e-12
+            )
         assert swaps.times.size <= walks.times.size
         assert np.all(np.isfinite(swaps.steps))
 
@@ -78,7 +80,7 @@ def test_what_one_number_cannot_count_walks():
         assert sweep._ways[0].behind[-2].tolist() == expected
         lines = drawn_lines(np.random.default_rng(0), "random", grades.size)
         (events,) = sweep.events(lines[0], lines[1][None])
-        steps = StepFunction.of(events)
+        steps = StepFunction.from_events(events)
         for t in (-0.5, 0.5):
             np.testing.assert_allclose(steps.at(np.array([t])), sweep.value(lines[0] + t * lines[1]), rtol=1e-9)
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from rankopt.measures import MEASURES, Convention, Measure, MeasureMix, Positional, parse
+from rankopt.measures import MEASURES, Convention, Measure, MeasureMix, PositionalMeasure, parse
 from rankopt.measures.average_precision import AveragePrecision
 from rankopt.measures.segments import totals
 from rankopt.sweeps import step_function as best_module
@@ -64,7 +64,7 @@ def test_cuts_of_long_lists_with_ties_of_every_kind(name):
 
 
 @dataclass(frozen=True, repr=False)
-class TwoScreens(Positional):
+class TwoScreens(PositionalMeasure):
     """A measure of a user's own that says its discount and its gain."""
 
     name: ClassVar[str] = "TwoScreens"
@@ -100,7 +100,7 @@ MIXES = ["AP + nDCG@10 + 2 RR", "ERR + AP@2", "0.5 P@2 + AUC + nDCG", "3 ERR@2 +
 @pytest.mark.every(3)
 @pytest.mark.parametrize("name", MIXES)
 def test_a_sum_is_swept_part_by_part(name):
-    assert parse(name).along_line == "sum"
+    assert parse(name).sweep_kind == "sum"
     check_line_search(parse(name))
 
 
@@ -110,12 +110,12 @@ def test_a_sum_is_swept_part_by_part(name):
 def test_a_part_that_counts_nothing_in_short_queries_is_left_out_there(short):
     mix = parse("P@3 + 2 nDCG@2 + RR")
     assert isinstance(mix, MeasureMix)
-    check_line_search(mix.under(Convention(short=short)))
+    check_line_search(mix.with_convention(Convention(fewer_than_k=short)))
 
 
 def test_a_sum_with_a_part_that_says_nothing_is_valued_between_all_crossings():
     mix = MeasureMix({Unspoilt(): 1.0, parse("AP"): 2.0})
-    assert mix.along_line == "crossings"
+    assert mix.sweep_kind == "crossings"
     check_line_search(mix)
 
 
@@ -161,7 +161,7 @@ def test_three_lines_through_one_point_leave_no_sliver():
         sweep = LineSweep(parse("DCG"), np.array([0.0, 1.0, 2.0]), np.array([0, 3]), np.ones(1))
         (events,) = sweep.events(scores, slopes[None])
         differing += np.unique(events.times).size > 1
-        assert StepFunction.of(events).values.size == 2
+        assert StepFunction.from_events(events).values.size == 2
     assert differing > 100
 
 
@@ -176,7 +176,7 @@ def test_bins_find_the_interval_that_sorting_finds(decimals, monkeypatch):
     monkeypatch.setattr(best_module, "FEW", 0)
     for seed in range(200):
         events = drawn_events(seed, 1 + seed, decimals)
-        steps = StepFunction.of(events)
+        steps = StepFunction.from_events(events)
         low, high, value = best_interval(events)
         top = np.flatnonzero(steps.values >= steps.values.max() - 1e-10)
         np.testing.assert_allclose(value, steps.values.max(), rtol=0, atol=1e-10)
@@ -196,7 +196,7 @@ def test_the_window_is_the_best_mean():
     """Against means on a fine grid, computed interval by interval."""
     for seed in range(50):
         events, h = drawn_events(seed, 12, 9), 0.3
-        steps, found = StepFunction.of(events), window_point(events, h)
+        steps, found = StepFunction.from_events(events), window_point(events, h)
         lows, highs = np.maximum(steps.lows, -1e9), np.minimum(steps.highs, 1e9)
 
         def mean(t, lows=lows, highs=highs, steps=steps, h=h):

@@ -10,20 +10,20 @@ from problems.means import is_mean
 
 from formulations.constraints.ranking_set import RankingSet
 from formulations.gallery.rankings import ranking
-from formulations.solvers import named
+from formulations.solvers import get_solver
 from rankopt.constraints import Admissible
 from rankopt.errors import OptionError
-from rankopt.losses import BOUNDS, bound_named
+from rankopt.losses import BOUNDS, get_bound
 from rankopt.losses.margin import MarginLoss
 from rankopt.losses.oracle_constrained import AdmissibleArgmax
-from rankopt.losses.oracle_positional import PositionalArgmax
-from rankopt.losses.position_weights import parse_decay
+from rankopt.losses.oracle_positional import PositionalOracle
+from rankopt.losses.position_weights import parse_position_weights
 from rankopt.measures import parse
 from rankopt.testing import check_loss
 
 
 def loss_of(bound, batch):
-    return MarginLoss.build(batch, bound_named(bound))
+    return MarginLoss.build(batch, get_bound(bound))
 
 
 @pytest.mark.every(7)
@@ -138,10 +138,10 @@ def test_all_rankings_of_k_documents_are_the_measure_and_the_decay_cut_at_k(boun
             np.zeros(grades.size),
             gain,
             discount=parse("nDCG@3").discount,
-            decay=parse_decay("power(0.5)@3").weights,
+            position_weights=parse_position_weights("power(0.5)@3").weights,
             offsets=offsets,
         )
-        free = MarginLoss.build(PositionalArgmax(problem, named("exact")), bound_named(bound))
+        free = MarginLoss.build(PositionalOracle(problem, get_solver("exact")), get_bound(bound))
         np.testing.assert_allclose(constrained.at(scores).value, free.at(scores).value, atol=1e-11)
 
 
@@ -149,7 +149,7 @@ def test_all_rankings_of_k_documents_are_the_measure_and_the_decay_cut_at_k(boun
 def test_solvers_agree(solver):
     grades, attributes, offsets, scores = drawn(0)
     batch = batch_of(SETS["sites"], grades, attributes, offsets)
-    other = batch_of(SETS["sites"], grades, attributes, offsets, solver=named(solver))
+    other = batch_of(SETS["sites"], grades, attributes, offsets, solver=get_solver(solver))
     for bound in BOUNDS:
         expected, found = loss_of(bound, batch).at(scores), loss_of(bound, other).at(scores)
         np.testing.assert_allclose(found.value, expected.value, atol=1e-6)
@@ -159,7 +159,7 @@ def test_solvers_agree(solver):
 def test_a_solver_that_cannot_take_the_set_is_named_with_those_that_can():
     grades, attributes, offsets, _ = drawn(0)
     with pytest.raises(OptionError, match=r"argmax cannot rank under these constraints.* auto, .*highs"):
-        batch_of(SETS["quota"], grades, attributes, offsets, solver=named("scipy"))
+        batch_of(SETS["quota"], grades, attributes, offsets, solver=get_solver("scipy"))
 
 
 def test_a_fractional_relaxation_leaves_the_value_whole():

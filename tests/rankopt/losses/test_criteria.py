@@ -18,7 +18,7 @@ MEASURES = ["RR", "RR@2", "Success@2", "WTA", "nDCG@2", "R@2", "RBP(p=0.5)", "AU
 def test_an_order_earns_its_value(text, grades):
     """Also RR of one relevant document, an inner product whose best orders are told more simply than its value."""
     measure, offsets = parse(text), np.array([0, len(grades)])
-    criterion = Criterion.of(measure, np.array(grades), offsets)
+    criterion = Criterion.from_measure(measure, np.array(grades), offsets)
     for order in permutations(range(len(grades))):
         rows = np.array(order)
         shown = np.array(grades)[rows]
@@ -40,8 +40,8 @@ def test_the_regret_of_rr_is_that_of_the_evaluation_where_one_document_is_releva
     features, grades = rng.normal(size=(30, 2)), np.zeros(30)
     grades[np.arange(5) * 6 + rng.integers(0, 6, 5)] = 1
     queries = Queries.from_arrays(features, grades, qid=np.repeat(np.arange(5), 6))
-    ranker = LargeMarginRanker("RR", map=name, bound="convex", w0="ridge", lam=0.01).fit(queries)
-    table = ranker.tightness(queries).columns()
-    regret = 1 - evaluate(queries, ranker.predict(queries), "RR").values_of()
+    ranker = LargeMarginRanker("RR", feature_map=name, bound="convex", w0="ridge", lam=0.01).fit(queries)
+    table = ranker.bound_tightness(queries).columns()
+    regret = 1 - evaluate(queries, ranker.predict(queries), "RR").per_query()
     assert table["regret"] == pytest.approx(regret)
     assert np.all(table["convex"] >= regret - 1e-9)

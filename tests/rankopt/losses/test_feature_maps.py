@@ -8,15 +8,15 @@ import pytest
 from problems.means import is_mean
 from problems.pattern_orders import arranged, batch, every_order
 
-from formulations.solvers import named
+from formulations.solvers import get_solver
 from rankopt.errors import OptionError
-from rankopt.losses import BOUNDS, MAPS, MarginLoss, bound_named, map_named
+from rankopt.losses import BOUNDS, FEATURE_MAPS, MarginLoss, get_bound, get_feature_map
 from rankopt.losses.bounds import Convex
 from rankopt.losses.criterion import Criterion
 from rankopt.losses.oracle_positional import with_distinct_grades
 from rankopt.losses.oracle_relevance import PairwiseArgmax, inverted_by_score
 from rankopt.losses.pairwise import PairwiseHinge
-from rankopt.losses.position_weights import parse_decay
+from rankopt.losses.position_weights import parse_position_weights
 from rankopt.measures import parse
 from rankopt.testing import check_loss
 
@@ -24,13 +24,15 @@ MEASURES = (
     "AUC", "AP", "AP@2", "RR", "RR@2", "nDCG(gain='binary')", "nDCG@3", "nDCG(discount='letor')@3", "nDCG", "P@2",
     "P@3", "WTA", "ERR", "ERR@2", "DCG(gain=(0, 1, 1))@2", "AP(rel=2)", "R@2", "RBP(p=0.5)@3",
 )  # fmt: skip
-PAIRS = [(text, name) for text in MEASURES for name in MAPS if map_named(name).takes(parse(text))]
+PAIRS = [(text, name) for text in MEASURES for name in FEATURE_MAPS if get_feature_map(name).takes(parse(text))]
 SOME = [pair for pair in PAIRS if pair[0] in ("AUC", "AP", "RR@2", "nDCG@3", "P@2", "ERR@2")]
 
 
 def argmax_of(text, name, relevance, offsets, solver="exact"):
     queries, measure = arranged(relevance, offsets), parse(text)
-    return map_named(name).of(queries, measure, parse_decay("power(0.5)"), named(solver))
+    return get_feature_map(name).from_queries(
+        queries, measure, parse_position_weights("power(0.5)"), get_solver(solver)
+    )
 
 
 def drawn(text, seed, largest=5):
@@ -50,7 +52,7 @@ def test_the_argmax_is_that_of_all_orders_and_bounds_are_above_the_regret(text, 
     for seed in range(4):
         relevance, offsets, every = drawn(text, seed)
         argmax = argmax_of(text, name, relevance, offsets)
-        losses = {bound: MarginLoss.build(argmax, bound_named(bound)) for bound in BOUNDS}
+        losses = {bound: MarginLoss.build(argmax, get_bound(bound)) for bound in BOUNDS}
         for scores in every:
             found, proved = argmax.at(scores), argmax.at(scores, prove=True)
             values = {bound: loss.at(scores).value for bound, loss in losses.items()}
@@ -81,21 +83,21 @@ def test_references_are_those_of_all_orders(text, name):
         for low, high in pairwise(offsets.tolist()):
             orders, slopes, gains = every_order(name, parse(text), relevance[low:high])
             best = gains >= gains.max() - 1e-12
-            worth, _ = parse(text).best_orders(relevance[low:high], np.array([0, high - low]))
+            worth, _ = parse(text).optimal_rankings(relevance[low:high], np.array([0, high - low]))
             if name == "positional":  # the orders that sort by gain, as in the papers
                 best_by_gain = [(np.diff(worth[order]) <= 0).all() for order in orders]
                 mean = slopes[best_by_gain].mean(axis=0)
             else:
                 mean = slopes[best].mean(axis=0)
-                assert not argmax.best_reference("ideal").any()
-            np.testing.assert_allclose(argmax.best_reference("average")[low:high], mean, rtol=0, atol=1e-12)
+                assert not argmax.mean_of_best("ideal").any()
+            np.testing.assert_allclose(argmax.mean_of_best("average")[low:high], mean, rtol=0, atol=1e-12)
             for scores in every:
                 own = scores[low:high]
                 falling = [i for i, order in enumerate(orders) if (np.diff(own[order]) <= 0).all()]
-                assert argmax.best_by_score(scores)[low:high] @ own == pytest.approx(
+                assert argmax.best_then_score(scores)[low:high] @ own == pytest.approx(
                     (slopes[best] @ own).max(), abs=1e-12
                 )
-                reached = argmax.by_score(scores)[low:high]
+                reached = argmax.top_scoring(scores)[low:high]
                 np.testing.assert_allclose(slopes[falling] @ own, reached @ own, rtol=0, atol=1e-12)
                 if name != "first-relevant":
                     np.testing.assert_allclose(reached, slopes[falling].mean(axis=0), rtol=0, atol=1e-12)
@@ -110,16 +112,14 @@ def test_convex_bounds_of_pairs_are_above_the_others_with_either_reference(text,
         argmax = argmax_of(text, "pairwise", relevance, offsets)
         for scores in every:
             above = MarginLoss.build(argmax, Convex(reference)).at(scores).value
-            assert (MarginLoss.build(argmax, bound_named("tie-aware")).at(scores).value <= above + 1e-12).all()
+            assert (MarginLoss.build(argmax, get_bound("tie-aware")).at(scores).value <= above + 1e-12).all()
 
 
 @pytest.mark.every(4)
 @pytest.mark.parametrize("bound", BOUNDS)
 @pytest.mark.parametrize(("text", "name"), SOME)
 def test_losses_of_every_map_are_losses(text, name, bound):
-    check_loss(
-        lambda relevance, offsets: MarginLoss.build(argmax_of(text, name, relevance, offsets), bound_named(bound))
-    )
+    check_loss(lambda relevance, offsets: MarginLoss.build(argmax_of(text, name, relevance, offsets), get_bound(bound)))
 
 
 @pytest.mark.every(5)
@@ -130,7 +130,7 @@ def test_slopes_are_gradients(text, name):
         relevance, offsets, (_, scores) = drawn(text, seed)
         argmax = argmax_of(text, name, relevance, offsets)
         for bound in BOUNDS:
-            loss, step = MarginLoss.build(argmax, bound_named(bound)), 1e-6
+            loss, step = MarginLoss.build(argmax, get_bound(bound)), 1e-6
             there = loss.at(scores)
             slope = there.placed - there.reference
             for j in range(scores.size):
@@ -143,7 +143,7 @@ def test_the_bound_of_auc_over_pairs_is_the_pairwise_hinge():
     for _ in range(100):
         relevance, offsets = batch(rng, largest=30)
         hinge = PairwiseHinge(relevance, offsets)
-        loss = MarginLoss.build(argmax_of("AUC", "pairwise", relevance, offsets), bound_named("convex"))
+        loss = MarginLoss.build(argmax_of("AUC", "pairwise", relevance, offsets), get_bound("convex"))
         for scores in (rng.normal(size=relevance.size), 3 * rng.normal(size=relevance.size)):
             ours, theirs = loss.at(scores), hinge.at(scores)
             np.testing.assert_allclose(ours.value, theirs.value, rtol=0, atol=1e-12)
@@ -162,11 +162,11 @@ def test_references_of_pairs_are_compiled_to_the_same_bits(measure, monkeypatch)
             known = []
             for pays in (False, True):
                 monkeypatch.setattr(type(inverted_by_score), "pays", lambda self, cost, pays=pays: pays)
-                known.append(np.array([argmax.by_score(scores), argmax.best_by_score(scores)]))
+                known.append(np.array([argmax.top_scoring(scores), argmax.best_then_score(scores)]))
             np.testing.assert_array_equal(*known)
 
 
-@pytest.mark.parametrize("name", MAPS)
+@pytest.mark.parametrize("name", FEATURE_MAPS)
 def test_parts_of_a_batch_are_its_parts(name):
     relevance, offsets, (scores, _) = drawn("RR", 1)
     argmax = argmax_of("RR", name, relevance, offsets)
@@ -179,8 +179,8 @@ def test_parts_of_a_batch_are_its_parts(name):
 @pytest.mark.parametrize("text", ["RR", "AP"])
 def test_any_solver_of_the_form_finds_the_orders(text):
     relevance, offsets, (_, scores) = drawn(text, 3)
-    for name in MAPS:
-        if map_named(name).takes(parse(text)):
+    for name in FEATURE_MAPS:
+        if get_feature_map(name).takes(parse(text)):
             ours = argmax_of(text, name, relevance, offsets).at(scores)
             theirs = argmax_of(text, name, relevance, offsets, "highs").at(scores)
             np.testing.assert_allclose(theirs.value, ours.value, rtol=0, atol=1e-9)
@@ -190,22 +190,26 @@ def test_what_a_map_cannot_do_is_refused_with_what_would():
     with pytest.raises(
         OptionError, match=r"map 'first-relevant' cannot bound the regret of AP.*'positional' or 'pairwise'"
     ):
-        map_named("first-relevant", parse("AP"))
+        get_feature_map("first-relevant", parse("AP"))
     with pytest.raises(OptionError, match=r"MeanNDCG.*train another measure"):
-        map_named("pairwise", parse("MeanNDCG"))
+        get_feature_map("pairwise", parse("MeanNDCG"))
     with pytest.raises(OptionError, match="known are positional, pairwise, first-relevant"):
-        map_named("pairs")
+        get_feature_map("pairs")
     with pytest.raises(OptionError, match="is no feature map"):
-        map_named(3)
+        get_feature_map(3)
     argmax = argmax_of("AP", "pairwise", *batch(np.random.default_rng(0)))
-    assert map_named(PairwiseArgmax) is type(argmax)
+    assert get_feature_map(PairwiseArgmax) is type(argmax)
     with pytest.raises(OptionError, match="neither 'ideal' nor 'average'"):
-        argmax.best_reference("first")
+        argmax.mean_of_best("first")
 
 
 def test_what_a_measure_tells_apart():
-    criterion = Criterion.of(parse("RR"), np.array([1.0, 0.0, 1.0, 0.0, 1.0]), np.array([0, 3, 5]))
-    assert (criterion.inner, criterion.best.tolist(), criterion.worst.tolist()) == (False, [1.0, 1.0], [0.5, 0.5])
+    criterion = Criterion.from_measure(parse("RR"), np.array([1.0, 0.0, 1.0, 0.0, 1.0]), np.array([0, 3, 5]))
+    assert (criterion.inner_product, criterion.best.tolist(), criterion.worst.tolist()) == (
+        False,
+        [1.0, 1.0],
+        [0.5, 0.5],
+    )
     assert criterion.kind.tolist() == [1, 0, 1, 0, 1]
 
 
@@ -226,7 +230,7 @@ def test_every_map_is_in_its_table():
 
     import rankopt.losses as room
 
-    known = {map_named(name) for name in MAPS}
+    known = {get_feature_map(name) for name in FEATURE_MAPS}
     for path in Path(room.__file__).parent.glob("argmax_*.py"):
         module = import_module(f"rankopt.losses.{path.stem}")
         own = [kind for kind in vars(module).values() if isinstance(kind, type) and kind.__module__ == module.__name__]

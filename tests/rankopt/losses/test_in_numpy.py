@@ -6,13 +6,13 @@ import pytest
 from formulations import ranking
 from formulations.compiled import KEPT, PAYS, Kernel
 from formulations.parallel import at_most
-from formulations.solvers import named
-from rankopt.losses import bound_named, margin
+from formulations.solvers import get_solver
+from rankopt.losses import get_bound, margin
 from rankopt.losses import oracle_positional as references
 from rankopt.losses import pairwise as pairwise_kernel
 from rankopt.losses import segment_ops as ties
 from rankopt.losses.margin import MarginLoss
-from rankopt.losses.oracle_positional import PositionalArgmax
+from rankopt.losses.oracle_positional import PositionalOracle
 from rankopt.losses.pairwise import PairwiseHinge
 
 
@@ -49,20 +49,22 @@ def assert_same_bits(one, other):
         assert x.tobytes() == y.tobytes() or not (np.asarray(x) != 0).all()  # only zeros may differ, in their sign
 
 
-def argmax_of(offsets, gain, decay):
+def argmax_of(offsets, gain, position_weights):
     weights = {"power": lambda n: np.arange(1.0, n + 1) ** -0.5, "cut": lambda n: (np.arange(n) < 3) * 1.0}
-    problem = ranking(np.zeros(gain.size), gain, discount=weights["cut"], decay=weights[decay], offsets=offsets)
-    return PositionalArgmax(problem, named("exact"))
+    problem = ranking(
+        np.zeros(gain.size), gain, discount=weights["cut"], position_weights=weights[position_weights], offsets=offsets
+    )
+    return PositionalOracle(problem, get_solver("exact"))
 
 
-@pytest.mark.parametrize("decay", ["power", "cut"])
+@pytest.mark.parametrize("position_weights", ["power", "cut"])
 @pytest.mark.parametrize("bound", ["convex", "tie-aware", "nonconvex"])
-def test_a_margin_loss_is_the_same_to_the_bit(case, decay, bound, monkeypatch):
+def test_a_margin_loss_is_the_same_to_the_bit(case, position_weights, bound, monkeypatch):
     _, offsets, scores, gain = case
-    argmax = argmax_of(offsets, gain, decay)
+    argmax = argmax_of(offsets, gain, position_weights)
 
     def work():
-        at = MarginLoss.build(argmax, bound_named(bound)).at(scores)
+        at = MarginLoss.build(argmax, get_bound(bound)).at(scores)
         return at.value, at.bound, at.height, at.placed, at.reference
 
     assert_same_bits(*both(monkeypatch, work))
@@ -96,7 +98,7 @@ def test_a_kernel_is_compiled_once_it_pays(monkeypatch):
     monkeypatch.setattr("formulations.compiled.PAYS", 30_000)
     monkeypatch.setattr("formulations.compiled.CALL", 0)
     monkeypatch.setattr("formulations.compiled.KEPT", 0)
-    for kernel in (margin._above, references.by_score, pairwise_kernel.count_violations, ties.share_range):
+    for kernel in (margin._above, references.top_scoring, pairwise_kernel.count_violations, ties.share_range):
         monkeypatch.setattr(kernel, "_spared", 0)
         assert [kernel.pays(10_000) for _ in range(5)] == [False, False, False, True, True]
 

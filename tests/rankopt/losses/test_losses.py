@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from formulations.gallery.rankings import ranking
-from formulations.solvers import named
-from rankopt.losses import BOUNDS, bound_named
+from formulations.solvers import get_solver
+from rankopt.losses import BOUNDS, get_bound
 from rankopt.losses.margin import MarginLoss
-from rankopt.losses.oracle_positional import PositionalArgmax
+from rankopt.losses.oracle_positional import PositionalOracle
 from rankopt.losses.pairwise import PairwiseHinge
-from rankopt.losses.position_weights import parse_decay
+from rankopt.losses.position_weights import parse_position_weights
 from rankopt.measures import parse
 
 MEASURES = ["nDCG@3", "nDCG", "P@2", "DCG@2", "ERU(alpha=3, d=0)", "WTA", "R@2", "RBP(p=0.5)"]
@@ -27,22 +27,22 @@ def batch(rng, queries=4, largest=6, tied=False):
     return grades, offsets, scores
 
 
-def loss_of(bound, measure, decay, grades, offsets, **options):
-    measure, decay = parse(measure), parse_decay(decay)
+def loss_of(bound, measure, position_weights, grades, offsets, **options):
+    measure, position_weights = parse(measure), parse_position_weights(position_weights)
     problem = ranking(
         np.zeros(grades.size),
         measure.gain(grades, offsets),
         discount=measure.discount,
-        decay=lambda n: decay.weights(n, measure),
+        position_weights=lambda n: position_weights.weights(n, measure),
         offsets=offsets,
     )
-    return MarginLoss.build(PositionalArgmax(problem, named("exact")), bound_named(bound, **options))
+    return MarginLoss.build(PositionalOracle(problem, get_solver("exact")), get_bound(bound, **options))
 
 
 def all_orders(problem, q):
     """Every order of query q as (measure part, score weights): a[π]ᵀb and c[π] by document."""
     rows = slice(problem.offsets[q], problem.offsets[q + 1])
-    gain, discount, decay = problem.gain[rows], problem.discount[rows], problem.decay[rows]
+    gain, discount, decay = problem.gain[rows], problem.discount[rows], problem.position_weights[rows]
     found = []
     for order in permutations(range(gain.size)):
         weights = np.empty(gain.size)
@@ -66,31 +66,31 @@ def by_definition(bound, problem, q, scores):
 
 
 @pytest.mark.parametrize("tied", [False, True])
-@pytest.mark.parametrize("decay", DECAYS)
+@pytest.mark.parametrize("position_weights", DECAYS)
 @pytest.mark.parametrize("measure", MEASURES)
-def test_bounds_are_their_definitions(measure, decay, tied):
+def test_bounds_are_their_definitions(measure, position_weights, tied):
     rng = np.random.default_rng(1)
     grades, offsets, scores = batch(rng, largest=5, tied=tied)
     for bound in ("tie-aware", "nonconvex"):
-        loss = loss_of(bound, measure, decay, grades, offsets)
+        loss = loss_of(bound, measure, position_weights, grades, offsets)
         expected = [by_definition(bound, loss.argmax.problem, q, scores) for q in range(4)]
         np.testing.assert_allclose(loss.at(scores).value, expected, atol=1e-12)
 
 
 @pytest.mark.every(5)
 @pytest.mark.parametrize("tied", [False, True])
-@pytest.mark.parametrize("decay", DECAYS)
+@pytest.mark.parametrize("position_weights", DECAYS)
 @pytest.mark.parametrize("measure", MEASURES)
-def test_regret_nonconvex_tie_aware_convex_rise_in_this_order(measure, decay, tied):
+def test_regret_nonconvex_tie_aware_convex_rise_in_this_order(measure, position_weights, tied):
     rng = np.random.default_rng(2)
     for _ in range(10):
         grades, offsets, scores = batch(rng, tied=tied)
         losses = [
-            loss_of("nonconvex", measure, decay, grades, offsets),
-            loss_of("tie-aware", measure, decay, grades, offsets),
-            loss_of("convex", measure, decay, grades, offsets),
+            loss_of("nonconvex", measure, position_weights, grades, offsets),
+            loss_of("tie-aware", measure, position_weights, grades, offsets),
+            loss_of("convex", measure, position_weights, grades, offsets),
         ]
-        first = loss_of("convex", measure, decay, grades, offsets, reference="first")
+        first = loss_of("convex", measure, position_weights, grades, offsets, reference="first")
         at = [loss.at(scores).value for loss in losses]
         problem = losses[0].argmax.problem
         for q in range(len(problem)):
@@ -182,14 +182,14 @@ def test_pairwise_hinge_is_its_definition():
     ],
 )
 def test_decay_families(spec, expected):
-    decay = parse_decay(spec)
+    decay = parse_position_weights(spec)
     np.testing.assert_allclose(decay.weights(4, parse("nDCG@2")), expected, atol=1e-15)
     assert (np.diff(decay.weights(50, parse("nDCG@2"))) <= 0).all()
     if isinstance(spec, str):
-        assert parse_decay(str(decay)) == decay
+        assert parse_position_weights(str(decay)) == decay
 
 
 @pytest.mark.parametrize("spec", ["linea", "power(-1)", "log(2)", "linear@0", [], [1, 2], [np.nan], [[1.0]]])
 def test_bad_decays_are_refused(spec):
-    with pytest.raises(ValueError, match="decay"):
-        parse_decay(spec)
+    with pytest.raises(ValueError, match="position_weights"):
+        parse_position_weights(spec)

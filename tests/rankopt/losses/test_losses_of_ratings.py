@@ -9,10 +9,10 @@ from problems.training import made
 from scipy.optimize import minimize
 
 from rankopt.errors import OptionError
-from rankopt.losses import loss_named
+from rankopt.losses import get_loss
 from rankopt.losses.ordinal import OrdinalHinge, count_costs
 from rankopt.losses.pairwise import PairwiseHinge
-from rankopt.losses.preferences import PreferenceHinge, Preferences, sum_gains
+from rankopt.losses.preferences import PreferenceHinge, PreferencePairs, sum_gains
 from rankopt.losses.squared import SquaredError
 from rankopt.rankers import LossRanker
 from rankopt.testing import check_loss
@@ -77,7 +77,7 @@ def test_pairs_one_by_one_are_those_of_the_gains_and_may_contradict_each_other()
     query = np.repeat(np.arange(6), np.diff(offsets))
     worse, better = np.nonzero((query[:, None] == query) & (relevance[:, None] < relevance))
     cost = 2.0 ** relevance[better] - 2.0 ** relevance[worse]
-    listed = PreferenceHinge(relevance, offsets, pairs=Preferences(worse, better, cost))
+    listed = PreferenceHinge(relevance, offsets, pairs=PreferencePairs(worse, better, cost))
     implied = PreferenceHinge(relevance, offsets)
     for one, other in ((listed, implied), (listed.only(1, 5), implied.only(1, 5))):
         here, there = (loss.at(scores[1:44] if one is not listed else scores) for loss in (one, other))
@@ -130,7 +130,7 @@ def test_gradients_are_those_of_differences():
     relevance, offsets, scores = lists(6)
     along = np.random.default_rng(7).normal(size=scores.size)
     for name in ("ordinal", "preferences", "squared"):
-        loss = loss_named(name)(relevance, offsets)
+        loss = get_loss(name)(relevance, offsets)
         up, down = (loss.at(scores + step * along).value.sum() for step in (1e-7, -1e-7))
         assert (up - down) / 2e-7 == pytest.approx(loss.at(scores).placed @ along, rel=1e-6)
 
@@ -138,7 +138,7 @@ def test_gradients_are_those_of_differences():
 def test_a_list_with_nothing_to_order_costs_nothing():
     relevance, offsets = np.array([3.0, 4.0, 4.0]), np.array([0, 0, 1, 3])
     for name in ("ordinal", "preferences"):
-        here = loss_named(name)(relevance, offsets).at(np.array([5.0, -1.0, 2.0]))
+        here = get_loss(name)(relevance, offsets).at(np.array([5.0, -1.0, 2.0]))
         assert here.value.tolist() == [0.0, 0.0, 0.0]
         assert here.placed.tolist() == [0.0, 0.0, 0.0]
 

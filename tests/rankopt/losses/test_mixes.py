@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from problems.pattern_orders import arranged, batch
 
-from formulations.solvers import named
+from formulations.solvers import get_solver
 from rankopt.errors import OptionError
 from rankopt.losses import BOUNDS, MarginLoss
 from rankopt.losses.regret import RegretBound
@@ -21,7 +21,9 @@ MIXES = (
 
 def loss_of(text, bound, relevance, offsets, slack="separate"):
     text = text if slack == "separate" else f"({text})(slack='shared')"
-    return RegretBound.named(text, "positional", bound, "power(0.5)").of(arranged(relevance, offsets), named("exact"))
+    return RegretBound.named(text, "positional", bound, "power(0.5)").bind(
+        arranged(relevance, offsets), get_solver("exact")
+    )
 
 
 @pytest.mark.every(5)
@@ -43,8 +45,8 @@ def test_they_are_the_sum_and_the_largest_of_their_parts(bound):
         scores = rng.normal(size=sizes.sum())
         parts = np.zeros((3, sizes.size))
         for own, (weight, regret) in zip(parts, RegretBound.named(text, "positional", bound, "log").parts, strict=True):
-            regret = RegretBound.named(regret.measure, regret.map, bound, "power(0.5)")
-            chosen, loss = regret.of(queries, named("exact"))
+            regret = RegretBound.named(regret.measure, regret.feature_map, bound, "power(0.5)")
+            chosen, loss = regret.bind(queries, get_solver("exact"))
             rows = np.isin(queries.rows, chosen.rows)
             own[[queries.query_ids.index(query) for query in chosen.query_ids]] = weight * loss.at(scores[rows]).value
         np.testing.assert_allclose(together.at(scores).value, parts.sum(axis=0), rtol=0, atol=1e-12)
@@ -69,9 +71,9 @@ def test_parts_of_a_batch_are_its_parts(slack):
 def test_the_first_relevant_document_is_of_the_size_of_the_others_in_a_mix():
     relevance, offsets = batch(np.random.default_rng(4), largest=30)
     _, mix = loss_of("RR[first-relevant] + AP[pairwise]", "convex", relevance, offsets)
-    alone = RegretBound.named("RR", "first-relevant", "convex", "log").of(arranged(relevance, offsets), named("exact"))[
-        1
-    ]
+    alone = RegretBound.named("RR", "first-relevant", "convex", "log").bind(
+        arranged(relevance, offsets), get_solver("exact")
+    )[1]
     others = np.add.reduceat(relevance == 0, offsets[:-1])
     scores = np.random.default_rng(5).normal(size=relevance.size)
     shares = scores / np.repeat(others, np.diff(offsets))
@@ -85,8 +87,8 @@ def test_a_mix_of_one_is_its_measure():
     scores = np.random.default_rng(7).normal(size=relevance.size)
     for slack in ("separate", "shared"):
         _, mix = loss_of("AP[pairwise]", "nonconvex", relevance, offsets, slack)
-        _, alone = RegretBound.named("AP", "pairwise", "nonconvex", "log").of(
-            arranged(relevance, offsets), named("exact")
+        _, alone = RegretBound.named("AP", "pairwise", "nonconvex", "log").bind(
+            arranged(relevance, offsets), get_solver("exact")
         )
         assert isinstance(alone, MarginLoss)
         np.testing.assert_array_equal(mix.at(scores).value, alone.at(scores).value)

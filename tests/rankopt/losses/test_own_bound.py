@@ -9,14 +9,14 @@ from problems import admissible, slots
 from problems.training import made
 
 from formulations import ranking
-from formulations.solvers import named
+from formulations.solvers import get_solver
 from rankopt.constraints import Admissible
 from rankopt.data import Queries
 from rankopt.errors import OptionError
 from rankopt.losses.margin import MarginLoss
-from rankopt.losses.oracle_positional import PositionalArgmax
+from rankopt.losses.oracle_positional import PositionalOracle
 from rankopt.losses.oracle_slots import SlotArgmax
-from rankopt.losses.position_weights import parse_decay
+from rankopt.losses.position_weights import parse_position_weights
 from rankopt.measures import parse
 from rankopt.rankers import LargeMarginRanker, MatchingRanker
 
@@ -31,19 +31,21 @@ def halfway(every, mean, scores):
 @pytest.mark.parametrize("tied", [False, True])
 def test_of_rankings(tied):
     rng = np.random.default_rng(0)
-    measure, decay = parse("nDCG"), parse_decay("power(0.5)")
+    measure, decay = parse("nDCG"), parse_position_weights("power(0.5)")
     for _ in range(20):
         offsets = np.concatenate([[0], np.cumsum(rng.integers(1, 6, 3))])
         grades = rng.integers(0, 3, offsets[-1]).astype(float)
         scores = rng.integers(-1, 2, offsets[-1]).astype(float) if tied else rng.normal(size=offsets[-1])
         gain = measure.gain(grades, offsets)
-        problem = ranking(np.zeros(gain.size), gain, discount=measure.discount, decay=decay.weights, offsets=offsets)
-        loss = MarginLoss.build(PositionalArgmax(problem, named("exact")), Halfway())
+        problem = ranking(
+            np.zeros(gain.size), gain, discount=measure.discount, position_weights=decay.weights, offsets=offsets
+        )
+        loss = MarginLoss.build(PositionalOracle(problem, get_solver("exact")), Halfway())
         for q, (low, high) in enumerate(pairwise(offsets.tolist())):
             every = []
             for order in permutations(range(high - low)):
                 weights = np.empty(high - low)
-                weights[list(order)] = problem.decay[low:high]
+                weights[list(order)] = problem.position_weights[low:high]
                 every.append((problem.discount[low:high] @ gain[low:high][list(order)], weights))
             best = max(worth for worth, _ in every)
             mean = np.mean([r for worth, r in every if worth >= best - 1e-12], axis=0)
@@ -55,7 +57,7 @@ def test_of_rankings(tied):
 def test_under_a_set(name, tied):
     grades, attributes, offsets, scores = admissible.drawn(3, tied=tied)
     argmax = admissible.batch_of(admissible.SETS[name], grades, attributes, offsets)
-    loss, mean = MarginLoss.build(argmax, Halfway()), argmax.best_reference()
+    loss, mean = MarginLoss.build(argmax, Halfway()), argmax.mean_of_best()
     for q, (low, high) in enumerate(pairwise(offsets.tolist())):
         expected = halfway(admissible.written_out(argmax, q), mean[low:high], scores[low:high])
         assert loss.at(scores).value[q] == pytest.approx(expected, abs=1e-11)
@@ -65,7 +67,7 @@ def test_under_a_set(name, tied):
 def test_of_slots(tied):
     slot, offsets, scores = slots.drawn(4, tied=tied)
     argmax = SlotArgmax(slots.benefit_of(slot), offsets)
-    loss, mean = MarginLoss.build(argmax, Halfway()), argmax.best_reference()
+    loss, mean = MarginLoss.build(argmax, Halfway()), argmax.mean_of_best()
     for q, (low, high) in enumerate(pairwise(offsets.tolist())):
         b = argmax.benefit[low:high]
         every = [((p * b).sum(), p) for p in slots.matchings(high - low)]

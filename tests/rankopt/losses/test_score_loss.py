@@ -32,15 +32,15 @@ def scores_of(rng, n, tied):
     return rng.integers(-1, 2, n).astype(float) if tied else rng.normal(size=n)
 
 
-@pytest.mark.parametrize(("measure", "bound", "decay"), CASES)
-def test_the_mean_is_the_rankers_risk_and_the_slope_its_gradient(measure, bound, decay):
+@pytest.mark.parametrize(("measure", "bound", "position_weights"), CASES)
+def test_the_mean_is_the_rankers_risk_and_the_slope_its_gradient(measure, bound, position_weights):
     X, y, qid = made(seed=1, queries=10)
     y[qid == 4] = 0.0
     shuffle = np.random.default_rng(2).permutation(y.size)
     X, y, qid = X[shuffle], y[shuffle], qid[shuffle]
-    ranker = LargeMarginRanker(measure, bound=bound, decay=decay)
+    ranker = LargeMarginRanker(measure, bound=bound, position_weights=position_weights)
     risk = ranker.objective(Queries.from_arrays(X, y, qid=qid)).risk
-    loss = ScoreLoss(measure, bound, decay).on(y, qid=qid)
+    loss = ScoreLoss(measure, bound, position_weights).on(y, qid=qid)
     for w in (np.zeros(X.shape[1]), np.array([1.0, -1.0, 0.5, 0.0])):
         found, planes = loss.at(X @ w), risk.at(w)
         assert found.mean == pytest.approx(planes.value, abs=1e-12)
@@ -49,10 +49,10 @@ def test_the_mean_is_the_rankers_risk_and_the_slope_its_gradient(measure, bound,
         np.testing.assert_allclose(pulled, (planes.slopes - planes.references)[0], atol=1e-12)
 
 
-@pytest.mark.parametrize(("measure", "bound", "decay"), CASES)
-def test_slopes_are_derivatives_where_there_are_any(measure, bound, decay):
+@pytest.mark.parametrize(("measure", "bound", "position_weights"), CASES)
+def test_slopes_are_derivatives_where_there_are_any(measure, bound, position_weights):
     y, qid, rng = drawn(3)
-    loss = ScoreLoss(measure, bound, decay).on(y, qid=qid)
+    loss = ScoreLoss(measure, bound, position_weights).on(y, qid=qid)
     scores, step = rng.normal(size=y.size), 1e-7
     slope = loss.at(scores).slope
     for row in range(y.size):
@@ -64,13 +64,13 @@ def test_slopes_are_derivatives_where_there_are_any(measure, bound, decay):
 
 @pytest.mark.every(5)
 @pytest.mark.parametrize("tied", [False, True])
-@pytest.mark.parametrize(("measure", "bound", "decay"), CASES)
-def test_rows_in_any_order_have_the_same_slope_to_the_bit(measure, bound, decay, tied):
+@pytest.mark.parametrize(("measure", "bound", "position_weights"), CASES)
+def test_rows_in_any_order_have_the_same_slope_to_the_bit(measure, bound, position_weights, tied):
     for seed in range(6):
         y, qid, rng = drawn(seed, largest=14)
         scores, rows = scores_of(rng, y.size, tied), rng.permutation(y.size)
-        straight = ScoreLoss(measure, bound, decay).on(y, qid=qid)
-        moved = ScoreLoss(measure, bound, decay).on(y[rows], qid=qid[rows])
+        straight = ScoreLoss(measure, bound, position_weights).on(y, qid=qid)
+        moved = ScoreLoss(measure, bound, position_weights).on(y[rows], qid=qid[rows])
         np.testing.assert_array_equal(moved.at(scores[rows]).slope, straight.at(scores).slope[rows])
         place = [straight.query_ids.index(name) for name in moved.query_ids]
         np.testing.assert_allclose(moved.at(scores[rows]).value, straight.at(scores).value[place], atol=1e-14)
@@ -89,23 +89,23 @@ def test_rows_in_any_order_have_the_same_slope_in_compiled_code_too(bound, tied)
 
 
 @pytest.mark.parametrize("tied", [False, True])
-@pytest.mark.parametrize(("measure", "bound", "decay"), CASES)
-def test_slopes_of_a_query_sum_to_nothing_and_equal_documents_share_them(measure, bound, decay, tied):
+@pytest.mark.parametrize(("measure", "bound", "position_weights"), CASES)
+def test_slopes_of_a_query_sum_to_nothing_and_equal_documents_share_them(measure, bound, position_weights, tied):
     y, qid, rng = drawn(5, largest=20)
     scores = scores_of(rng, y.size, tied)
-    slope = ScoreLoss(measure, bound, decay).on(y, qid=qid).at(scores).slope
+    slope = ScoreLoss(measure, bound, position_weights).on(y, qid=qid).at(scores).slope
     np.testing.assert_allclose(np.bincount(qid, slope), 0.0, atol=1e-13)
     for i, j in zip(*np.nonzero((qid[:, None] == qid) & (y[:, None] == y) & (scores[:, None] == scores)), strict=True):
         assert slope[i] == slope[j]
 
 
 @pytest.mark.parametrize("tied", [False, True])
-@pytest.mark.parametrize(("measure", "decay"), [(m, d) for m, b, d in CASES if b == "convex"])
-def test_regret_nonconvex_tie_aware_convex_rise_in_this_order(measure, decay, tied):
+@pytest.mark.parametrize(("measure", "position_weights"), [(m, d) for m, b, d in CASES if b == "convex"])
+def test_regret_nonconvex_tie_aware_convex_rise_in_this_order(measure, position_weights, tied):
     for seed in range(5):
         y, qid, rng = drawn(seed, largest=6)
         scores = scores_of(rng, y.size, tied)
-        losses = {bound: ScoreLoss(measure, bound, decay).on(y, qid=qid) for bound in BOUNDS}
+        losses = {bound: ScoreLoss(measure, bound, position_weights).on(y, qid=qid) for bound in BOUNDS}
         regret = losses["convex"].regret(scores)
         values = [losses[bound].at(scores).value for bound in ("nonconvex", "tie-aware", "convex")]
         for low, high in pairwise([np.where(losses["convex"].counted, regret, 0.0), *values]):
@@ -124,7 +124,7 @@ def test_regret_is_what_evaluation_says_is_lost():
     y, qid, rng = drawn(7)
     queries = Queries.from_arrays(np.zeros((y.size, 1)), y, qid=qid)
     scores = scores_of(rng, y.size, tied=True)
-    reached = evaluate(queries, scores[queries.row_order], "nDCG@3")["nDCG@3"]
+    reached = evaluate(queries, scores[queries.input_order], "nDCG@3")["nDCG@3"]
     regret = ScoreLoss("nDCG@3").on(y, qid=qid).regret(scores)
     defined = np.maximum.reduceat(queries.relevance, queries.offsets[:-1]) > 0
     np.testing.assert_allclose(regret[defined], 1.0 - reached[defined], atol=1e-12)
@@ -159,7 +159,7 @@ def test_a_loss_is_data():
         ({"map": "pairs"}, OptionError, "known are positional"),
         ({"measure": "nDGC"}, MeasureError, "nDGC"),
         ({"bound": "convexx"}, OptionError, "known are convex"),
-        ({"decay": "steep"}, OptionError, "decay 'steep'"),
+        ({"position_weights": "steep"}, OptionError, "decay 'steep'"),
     ],
 )
 def test_what_cannot_be_trained_is_refused_by_name(options, error, said):

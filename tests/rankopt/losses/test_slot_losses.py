@@ -7,13 +7,13 @@ import pytest
 from numpy.testing import assert_allclose
 from problems.slots import benefit_of, drawn, matchings
 
-from rankopt.losses import BOUNDS, bound_named
+from rankopt.losses import BOUNDS, get_bound
 from rankopt.losses.margin import MarginLoss
 from rankopt.losses.oracle_slots import SlotArgmax
 
 
 def loss_of(benefit, offsets, bound):
-    return MarginLoss.build(SlotArgmax(benefit, offsets), bound_named(bound))
+    return MarginLoss.build(SlotArgmax(benefit, offsets), get_bound(bound))
 
 
 @pytest.mark.parametrize("tied", [False, True])

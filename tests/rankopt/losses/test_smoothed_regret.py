@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rankopt.errors import OptionError
-from rankopt.losses import LOSSES, loss_named
+from rankopt.losses import LOSSES, get_loss
 from rankopt.losses.smooth import SmoothedRegret
 from rankopt.measures import parse
 from rankopt.measures.tied_ranking import ranked
@@ -130,7 +130,7 @@ def test_queries_are_each_their_own():
 @pytest.mark.parametrize("measure", MEASURES)
 def test_it_passes_the_checks_of_losses(measure):
     assert LOSSES["smooth"]
-    check_loss(loss_named("smooth").of_measure(measure))
+    check_loss(get_loss("smooth").of_measure(measure))
 
 
 def test_planted_faults_are_found():
@@ -154,4 +154,4 @@ def test_planted_faults_are_found():
 @pytest.mark.parametrize("measure", ["AP", "RR", "ERR@10", "AP + nDCG@10"])
 def test_measures_that_are_no_inner_product_are_refused(measure):
     with pytest.raises(OptionError, match="cannot be smoothed"):
-        loss_named("smooth").of_measure(measure)(np.array([0.0, 1.0, 1.0]), np.array([0, 3])).gradient(np.zeros(3))
+        get_loss("smooth").of_measure(measure)(np.array([0.0, 1.0, 1.0]), np.array([0, 3])).gradient(np.zeros(3))

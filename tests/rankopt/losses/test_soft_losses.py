@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 from rankopt.constraints import Admissible
 from rankopt.errors import OptionError
 from rankopt.explanations.tightness import bounds_at, most_lost
-from rankopt.losses import BOUNDS, bound_named
+from rankopt.losses import BOUNDS, get_bound
 from rankopt.losses.margin import MarginLoss
 from rankopt.rankers import LargeMarginRanker, load_model
 from rankopt.rankers.deployment import log_weights
@@ -26,7 +26,7 @@ class Halfway:
     convex: ClassVar[bool] = False
 
     def __call__(self, argmax, scores):
-        return (argmax.best_reference() + argmax.best_by_score(scores)) / 2
+        return (argmax.mean_of_best() + argmax.best_then_score(scores)) / 2
 
 
 @pytest.mark.every(5)
@@ -37,7 +37,7 @@ def test_bounds_are_their_definitions_with_what_is_paid_taken_off(name, seed, ti
     grades, attributes, offsets, scores = drawn(seed, tied=tied)
     measure, decay = [("nDCG@3", "power(0.5)"), ("P@2", "linear"), ("DCG", "power(1)@2")][seed]
     batch = batch_of(SOFT_SETS[name], grades, attributes, offsets, measure, decay)
-    at = {bound: MarginLoss.build(batch, bound_named(bound)).at(scores) for bound in BOUNDS}
+    at = {bound: MarginLoss.build(batch, get_bound(bound)).at(scores) for bound in BOUNDS}
     between = MarginLoss.build(batch, Halfway()).at(scores).value
     for q in range(3):
         orders = paid_out(batch, q)
@@ -67,7 +67,7 @@ def test_bounds_are_their_definitions_with_what_is_paid_taken_off(name, seed, ti
 def test_planes_lie_below_the_majorant_and_touch_it(bound, name):
     rng = np.random.default_rng(3)
     grades, attributes, offsets, scores = drawn(10)
-    majorant = MarginLoss.build(batch_of(SOFT_SETS[name], grades, attributes, offsets), bound_named(bound))
+    majorant = MarginLoss.build(batch_of(SOFT_SETS[name], grades, attributes, offsets), get_bound(bound))
     loss, majorant = majorant, majorant.majorant(scores)
     here = majorant.at(scores)
     slope = here.placed - here.reference
@@ -88,7 +88,7 @@ def test_a_price_beyond_all_else_is_the_hard_constraint(bound):
     hard = Admissible(3, on_infeasible="truncate").at_most(1, documents="new", positions=range(2), name="quota")
     dear = hard.penalized("quota", penalty=1e3)
     batches = [batch_of(one, grades, attributes, offsets) for one in (hard, dear)]
-    at = [MarginLoss.build(batch, bound_named(bound)).at(scores) for batch in batches]
+    at = [MarginLoss.build(batch, get_bound(bound)).at(scores) for batch in batches]
     apart = batches[1].best - batches[0].best  # regret is measured from what breaks it too
     np.testing.assert_allclose(at[0].value + apart, at[1].value, atol=1e-10)
     np.testing.assert_allclose(at[0].placed, at[1].placed, atol=1e-12)
@@ -134,9 +134,9 @@ def test_training_closes_its_gap_and_ranking_is_the_best_of_all(bound, tmp_path)
 def test_tightness_takes_off_what_references_pay(name):
     grades, attributes, offsets, scores = drawn(4)
     batch = batch_of(SOFT_SETS[name], grades, attributes, offsets)
-    values, _ = bounds_at(batch, scores, {bound: bound_named(bound) for bound in BOUNDS})
+    values, _ = bounds_at(batch, scores, {bound: get_bound(bound) for bound in BOUNDS})
     for bound in BOUNDS:
-        trained = MarginLoss.build(batch, bound_named(bound)).at(scores).value
+        trained = MarginLoss.build(batch, get_bound(bound)).at(scores).value
         np.testing.assert_allclose(values[bound], trained, atol=1e-11)
     most = most_lost(batch)
     for q in range(3):
@@ -149,7 +149,7 @@ def test_a_loss_is_not_below_0_where_the_best_ranking_pays_more_than_it_is_worth
     bad = {"bad": np.array([True, False, False])}
     batch = batch_of(rules, np.array([2.0, 1.0, 0.0]), bad, np.array([0, 3]), "DCG@1")
     for bound in BOUNDS:  # net of its price the first document is worth less than the second, and the scores show it
-        value = MarginLoss.build(batch, bound_named(bound)).at(np.array([10.0, 0.0, 0.0])).value
+        value = MarginLoss.build(batch, get_bound(bound)).at(np.array([10.0, 0.0, 0.0])).value
         assert value[0] >= 0.0
 
 

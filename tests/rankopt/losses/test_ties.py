@@ -8,15 +8,15 @@ from problems import admissible, slots
 from problems.means import is_mean
 
 from formulations import RankingSet, ranking
-from formulations.solvers import named
+from formulations.solvers import get_solver
 from rankopt.constraints import Admissible
 from rankopt.data import Queries
-from rankopt.losses import BOUNDS, bound_named
+from rankopt.losses import BOUNDS, get_bound
 from rankopt.losses.margin import MarginLoss
 from rankopt.losses.oracle_constrained import AdmissibleArgmax
-from rankopt.losses.oracle_positional import PositionalArgmax
+from rankopt.losses.oracle_positional import PositionalOracle
 from rankopt.losses.oracle_slots import SlotArgmax
-from rankopt.losses.position_weights import parse_decay
+from rankopt.losses.position_weights import parse_position_weights
 from rankopt.losses.segment_ops import alike, shared
 from rankopt.measures import parse
 from rankopt.rankers import LargeMarginRanker, MatchingRanker
@@ -32,21 +32,21 @@ AT = {
 def decay_of(spec):
     """A decay, or weights that go on with their last one: decays may fall below 0."""
     if isinstance(spec, str):
-        return parse_decay(spec).weights
+        return parse_position_weights(spec).weights
     return lambda n, measure: np.array((spec + [spec[-1]] * n)[:n])
 
 
-def positional(grades, offsets, decay="power(0.5)", measure="nDCG@3", solver="exact"):
-    measure, decay = parse(measure), decay_of(decay)
+def positional(grades, offsets, position_weights="power(0.5)", measure="nDCG@3", solver="exact"):
+    measure, position_weights = parse(measure), decay_of(position_weights)
     gain = measure.gain(grades, offsets)
     problem = ranking(
         np.zeros(gain.size),
         gain,
         discount=measure.discount,
-        decay=lambda n: decay(n, measure),
+        position_weights=lambda n: position_weights(n, measure),
         offsets=offsets,
     )
-    return PositionalArgmax(problem, named(solver))
+    return PositionalOracle(problem, get_solver(solver))
 
 
 def shuffled_rows(offsets, rng):
@@ -60,15 +60,15 @@ def batch(rng, queries=6, largest=12):
 
 @pytest.mark.every(7)
 @pytest.mark.parametrize("bound", BOUNDS)
-@pytest.mark.parametrize("decay", DECAYS, ids=str)
+@pytest.mark.parametrize("position_weights", DECAYS, ids=str)
 @pytest.mark.parametrize("at", AT)
-def test_slopes_of_rankings_are_blind_to_the_order_of_the_input(at, decay, bound):
+def test_slopes_of_rankings_are_blind_to_the_order_of_the_input(at, position_weights, bound):
     rng = np.random.default_rng(0)
     for _ in range(10):
         grades, offsets = batch(rng)
         scores, rows = AT[at](grades.size, rng), shuffled_rows(offsets, rng)
-        straight = MarginLoss.build(positional(grades, offsets, decay), bound_named(bound)).at(scores)
-        moved = MarginLoss.build(positional(grades[rows], offsets, decay), bound_named(bound)).at(scores[rows])
+        straight = MarginLoss.build(positional(grades, offsets, position_weights), get_bound(bound)).at(scores)
+        moved = MarginLoss.build(positional(grades[rows], offsets, position_weights), get_bound(bound)).at(scores[rows])
         np.testing.assert_allclose(moved.placed, straight.placed[rows], rtol=0, atol=1e-12)
         np.testing.assert_allclose(moved.reference, straight.reference[rows], rtol=0, atol=1e-12)
 
@@ -87,8 +87,8 @@ def test_slopes_of_matchings_are_blind_to_the_order_of_the_input(at, bound):
         slot, offsets, _ = slots.drawn(seed, largest=7)
         scores = AT[at](slot.size * 3, rng).reshape(-1, 3)
         rows, benefit = shuffled_rows(offsets, rng), slots.benefit_of(slot)
-        straight = MarginLoss.build(SlotArgmax(benefit, offsets), bound_named(bound)).at(scores)
-        moved = MarginLoss.build(SlotArgmax(benefit[rows], offsets), bound_named(bound)).at(scores[rows])
+        straight = MarginLoss.build(SlotArgmax(benefit, offsets), get_bound(bound)).at(scores)
+        moved = MarginLoss.build(SlotArgmax(benefit[rows], offsets), get_bound(bound)).at(scores[rows])
         np.testing.assert_allclose(moved.placed, straight.placed[rows], rtol=0, atol=1e-12)
         np.testing.assert_allclose(moved.reference, straight.reference[rows], rtol=0, atol=1e-12)
 
@@ -139,7 +139,7 @@ def test_slopes_of_rankings_are_means_of_maximisers(solver, at):
             every = []
             for order in permutations(range(high - low)):
                 weights = np.empty(high - low)
-                weights[list(order)] = problem.decay[rows]
+                weights[list(order)] = problem.position_weights[rows]
                 earned = problem.discount[rows] @ problem.gain[rows][list(order)]
                 every.append((weights @ scores[rows] - earned, np.append(weights, earned)))
             assert_mean_of_best(every, np.append(found.slope[rows], found.earned[q]))
@@ -159,8 +159,8 @@ def test_slopes_under_a_set_are_means_of_maximisers(seed, name, tied):
     argmax = admissible.batch_of(admissible.SETS[name], grades, attributes, offsets)
     slopes = {
         "augmented": (argmax.at(scores).slope, lambda s, worth, c: c @ s - worth),
-        "by score": (argmax.by_score(scores), lambda s, worth, c: c @ s),
-        "best by score": (argmax.best_by_score(scores), lambda s, worth, c: 1e9 * worth + c @ s),
+        "by score": (argmax.top_scoring(scores), lambda s, worth, c: c @ s),
+        "best by score": (argmax.best_then_score(scores), lambda s, worth, c: 1e9 * worth + c @ s),
     }
     for q, (low, high) in enumerate(pairwise(offsets.tolist())):
         orders, s = admissible.written_out(argmax, q), scores[low:high]
@@ -175,7 +175,7 @@ def test_slopes_under_a_set_are_means_of_maximisers(seed, name, tied):
 def test_slopes_of_matchings_are_means_of_maximisers(seed, tied):
     slot, offsets, scores = slots.drawn(seed, tied=tied)
     argmax = SlotArgmax(slots.benefit_of(slot), offsets)
-    found, by_score, best = argmax.at(scores), argmax.by_score(scores), argmax.best_by_score(scores)
+    found, by_score, best = argmax.at(scores), argmax.top_scoring(scores), argmax.best_then_score(scores)
     for low, high in pairwise(offsets.tolist()):
         s, b, every = scores[low:high], argmax.benefit[low:high], list(slots.matchings(high - low))
         for slope, worth in ((found.slope, s - b), (by_score, s), (best, 1e6 * b + s)):

@@ -11,7 +11,7 @@ import pytest
 
 import rankopt.measures
 from rankopt.errors import MeasureError
-from rankopt.measures import MEASURES, Measure, Positional, parse
+from rankopt.measures import MEASURES, Measure, PositionalMeasure, parse
 from rankopt.measures.tied_ranking import ranked
 
 
@@ -203,7 +203,7 @@ def test_a_measure_knows_where_it_is_not_defined(text):
 @pytest.mark.parametrize("text", [text for text in DEFINITIONS if parse(text).trainable])
 def test_a_positional_measure_is_an_inner_product(text):
     measure = parse(text)
-    assert isinstance(measure, Positional)
+    assert isinstance(measure, PositionalMeasure)
     one = text.startswith(("RR", "Success"))  # an inner product with at most one relevant document
     queries = [query for query in QUERIES if not one or sum(y >= (measure.rel or 1) for y in query) <= 1]
     relevance = np.array([float(y) for query in queries for y in query])

@@ -35,7 +35,7 @@ def test_all_histories_are_such_tables():
 @pytest.mark.parametrize("count", [0, 1, 5])
 def test_rows_come_back_as_they_were_given(kind, count):
     rows = drawn(kind, count)
-    table = kind.of(rows)
+    table = kind.from_rows(rows)
     assert [table[i] for i in range(len(table))] == rows
     assert [field.name for field in fields(table)] == [field.name for field in fields(kind.row)]
     for name, number in kind.kinds().items():
@@ -45,7 +45,7 @@ def test_rows_come_back_as_they_were_given(kind, count):
 
 @pytest.mark.parametrize("kind", TABLES)
 def test_what_is_no_table_is_refused(kind):
-    table = kind.of(drawn(kind, 3))
+    table = kind.from_rows(drawn(kind, 3))
     for field in fields(table):
         column = getattr(table, field.name)
         for wrong in (column[:2], column[:, None], column.tolist(), None):
@@ -55,6 +55,6 @@ def test_what_is_no_table_is_refused(kind):
 
 def test_a_history_of_moves_refuses_columns_of_another_type_too():
     moves = load(RECORDS["Moves"])
-    table = moves.of(drawn(moves, 3))
+    table = moves.from_rows(drawn(moves, 3))
     with pytest.raises(ValueError, match="round of a history has another type"):
         replace(table, round=table.round.astype(np.float64))

@@ -8,10 +8,10 @@ from planted.solvers import Failing, OneGroup
 from problems.training import BOUNDS, made, objective_at
 from sklearn.exceptions import ConvergenceWarning
 
-from formulations import SolverFailed
+from formulations import SolverError
 from rankopt.data import load_sample
 from rankopt.data.queries import Queries
-from rankopt.errors import MasterFailed
+from rankopt.errors import MasterProblemError
 from rankopt.optimize.bundle import Bundle
 from rankopt.optimize.certificate import Stop
 from rankopt.optimize.subgradient import StochasticSubgradient
@@ -42,9 +42,9 @@ def test_the_best_weights_and_their_gap_are_kept(method, bound):
 
 def test_before_the_first_step_it_is_an_error():
     X, y, qid = made()
-    with pytest.raises(MasterFailed, match="use master='auto'") as caught:
+    with pytest.raises(MasterProblemError, match="use master='auto'") as caught:
         ranker_of("convex", master=Failing(after=0)).fit(X, y, qid=qid)
-    assert isinstance(caught.value, SolverFailed)
+    assert isinstance(caught.value, SolverError)
 
 
 def test_what_was_put_off_to_the_end_fails_alone():
@@ -61,7 +61,7 @@ def test_a_checkpoint_goes_on_with_another_master(bound, tmp_path):
     with pytest.warns(ConvergenceWarning, match="planted"):
         ranker.fit(X, y, qid=qid)
     steps, before = ranker.n_iter_, ranker.certificate_
-    proved = ranker.set_params(master="auto").fit(X, y, qid=qid).certificate_
+    proved = ranker.set_params(master_solver="auto").fit(X, y, qid=qid).certificate_
     assert ranker.n_iter_ > steps
     assert proved.stop is Stop.GAP
     assert proved.primal <= before.primal
@@ -92,7 +92,7 @@ def test_a_path_keeps_the_models_before_it_and_says_which_failed():
 @pytest.mark.parametrize("master", ["cvxpy:CLARABEL", "qpsolvers:clarabel"])
 def test_clarabel_does_not_take_a_master_for_unbounded(master, method, bound, lam):
     sample = load_sample("les-miserables").train
-    ranker = LargeMarginRanker("nDCG@10", bound=bound, lam=lam, method=method, master=master, max_iter=6)
+    ranker = LargeMarginRanker("nDCG@10", bound=bound, lam=lam, method=method, master_solver=master, max_iter=6)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         assert ranker.fit(sample).certificate_.stop is not Stop.MASTER
@@ -144,7 +144,7 @@ def test_an_interrupted_judge_leaves_the_last_weights(monkeypatch):
     ranker = ranker_of("nonconvex", lam=0.1)
     with pytest.raises(KeyboardInterrupt):
         ranker.fit(X, y, qid=qid, eval_set=(X, y), eval_qid=qid)
-    assert not hasattr(ranker, "eval_score_")
+    assert not hasattr(ranker, "best_score_")
     assert ranker.n_iter_ == 1
     with pytest.warns(ConvergenceWarning):
         once = ranker_of("nonconvex", lam=0.1, max_iter=1).fit(X, y, qid=qid)

@@ -5,13 +5,13 @@ import pytest
 from scipy.sparse import csr_array
 
 from rankopt.data import Queries
-from rankopt.engines import ENGINES, engine_named
+from rankopt.engines import ENGINES, get_engine
 from rankopt.errors import DataError, OptionError
 from rankopt.losses.pairwise import PairwiseHinge
 from rankopt.measures import evaluate
 from rankopt.optimize import LineSearch
 from rankopt.risk import shard as sharding
-from rankopt.risk.along_line import AlongLine
+from rankopt.risk.along_line import LineEvaluation
 from rankopt.risk.shard import shards_of_grades
 from rankopt.sweeps import sweep as sweep_module
 
@@ -39,11 +39,11 @@ def many_shards(monkeypatch):
     [pytest.param(name, marks=pytest.mark.study) if name == "dask" else name for name in ENGINES if name != "serial"],
 )
 def test_every_engine_gives_the_same_bits(name, many_shards):
-    engine = engine_named(name, 2)
+    engine = get_engine(name, 2)
     w = RNG.normal(size=5)
     try:
         for measure in ("nDCG@5", "AP", "MeanNDCG"):
-            found = [LineSearch.of(measure, queries(), engine=one) for one in ("serial", engine)]
+            found = [LineSearch.from_measure(measure, queries(), engine=one) for one in ("serial", engine)]
             assert len(found[0].shards) == 6
             for point in ("window", "middle", "plackett-luce"):
                 one, other = (search.along_all(w, DIRECTIONS, point) for search in found)
@@ -60,7 +60,7 @@ def test_every_engine_gives_the_same_bits(name, many_shards):
 @pytest.mark.parametrize("start", ["zeros", "random"])
 def test_what_is_predicted_is_measured_on_every_accepted_step(measure, small, start, monkeypatch):
     monkeypatch.setattr(sweep_module, "PAIRS", 2**14 if small else 0)
-    search = LineSearch.of(measure, queries())
+    search = LineSearch.from_measure(measure, queries())
     w = np.zeros(5) if start == "zeros" else np.random.default_rng(3).normal(size=5)
     value, accepted = search.value(w), 0
     for direction in [*range(5), *np.random.default_rng(4).normal(size=(5, 5))]:
@@ -83,7 +83,7 @@ def test_tables_of_all_kinds_have_the_same_lines(many_shards):
         (single, single.astype(np.float64)),
         (TABLE, np.asfortranarray(TABLE)),
     ):
-        found = [LineSearch.of("nDCG@5", queries(table)).along_all(w, DIRECTIONS) for table in (one, other)]
+        found = [LineSearch.from_measure("nDCG@5", queries(table)).along_all(w, DIRECTIONS) for table in (one, other)]
         for line, same in zip(*found, strict=True):
             np.testing.assert_allclose((line.t, line.value), (same.t, same.value), rtol=1e-9, atol=1e-12)
 
@@ -92,7 +92,7 @@ def test_queries_have_weights_and_those_without_a_value_are_left_out():
     weights = RNG.random(24)
     grades = np.where(QID < 3, 0.0, GRADES)
     data = Queries.from_arrays(TABLE, grades, qid=QID)
-    search = LineSearch.of("nDCG@5", data, weights)
+    search = LineSearch.from_measure("nDCG@5", data, weights)
     w = RNG.normal(size=5)
     assert search.value(w) == pytest.approx(evaluate(data, TABLE @ w, "nDCG@5").mean(weights=weights))
     steps = search.steps(w, 1)
@@ -103,7 +103,7 @@ def test_queries_have_weights_and_those_without_a_value_are_left_out():
 
 
 def test_points_lie_in_their_intervals():
-    search = LineSearch.of("nDCG@5", queries())
+    search = LineSearch.from_measure("nDCG@5", queries())
     w = np.random.default_rng(5).normal(size=5)
     for middle, likely in zip(
         search.along_all(w, point="middle"), search.along_all(w, point="plackett-luce"), strict=True
@@ -115,7 +115,7 @@ def test_points_lie_in_their_intervals():
 
 
 def test_what_cannot_be_asked_is_refused():
-    search = LineSearch.of("nDCG@5", queries())
+    search = LineSearch.from_measure("nDCG@5", queries())
     with pytest.raises(OptionError, match="window, middle, plackett-luce"):
         search.along(np.zeros(5), 0, "best")
     with pytest.raises(OptionError, match="window = 0"):
@@ -125,12 +125,12 @@ def test_what_cannot_be_asked_is_refused():
     with pytest.raises(DataError, match="5 finite numbers"):
         search.along(np.zeros(4), 0)
     with pytest.raises(DataError, match="query_weight must be 24"):
-        LineSearch.of("nDCG@5", queries(), [1.0])
+        LineSearch.from_measure("nDCG@5", queries(), [1.0])
     with pytest.raises(DataError, match="give nDCG@5 a value"):
-        LineSearch.of("nDCG@5", Queries.from_arrays(TABLE, 0 * GRADES, qid=QID))
+        LineSearch.from_measure("nDCG@5", Queries.from_arrays(TABLE, 0 * GRADES, qid=QID))
     of_loss = shards_of_grades(search_arrangement(), PairwiseHinge)
     with pytest.raises(OptionError, match="PairwiseHinge cannot be swept"):
-        AlongLine(np.zeros(5), np.arange(2))(of_loss[0])
+        LineEvaluation(np.zeros(5), np.arange(2))(of_loss[0])
     with pytest.raises(OptionError, match="has no planes"):
         search.shards[0].loss.at(np.zeros(240))
 
@@ -142,18 +142,18 @@ def search_arrangement():
 
 
 def test_weights_that_are_changed_in_place_are_other_weights():
-    search, w = LineSearch.of("nDCG@10", queries()), np.zeros(5)
+    search, w = LineSearch.from_measure("nDCG@10", queries()), np.zeros(5)
     for feature in range(5):
         w[feature] += search.along(w, feature, point="middle").t
-        assert search.value(w) == LineSearch.of("nDCG@10", queries()).value(w)
+        assert search.value(w) == LineSearch.from_measure("nDCG@10", queries()).value(w)
 
 
 @pytest.mark.parametrize("sparse", [False, True])
 def test_a_feature_of_one_value_a_query_has_no_deviation_whatever_rounding_says(sparse, many_shards):
     flat = np.exp(RNG.normal(size=24))[QID] * 1e3
     table = np.column_stack([TABLE, flat, np.zeros(240), np.where(QID == 5, TABLE[:, 0], flat)])
-    search = LineSearch.of("nDCG@5", queries(csr_array(table) if sparse else table), engine="serial")
+    search = LineSearch.from_measure("nDCG@5", queries(csr_array(table) if sparse else table), engine="serial")
     assert np.any(np.add.reduceat(flat, np.arange(0, 240, 10)) / 10 != flat[::10])
     assert np.array_equal(search.deviations[5:7], [0.0, 0.0])
     assert search.deviations[7] > 0
-    np.testing.assert_array_equal(search.deviations[:5], LineSearch.of("nDCG@5", queries()).deviations)
+    np.testing.assert_array_equal(search.deviations[:5], LineSearch.from_measure("nDCG@5", queries()).deviations)

@@ -6,7 +6,7 @@ from planted.solvers import OneGroup
 from problems.training import BOUNDS, made, objective_at
 
 from rankopt.data.queries import Queries
-from rankopt.optimize import METHODS, method_named
+from rankopt.optimize import METHODS, get_method
 from rankopt.optimize import bundle as grouping
 from rankopt.optimize.bundle import Bundle, at_groups, groups_of, grown, solved
 from rankopt.optimize.concave_convex import train
@@ -60,8 +60,8 @@ def test_the_seed_alone_moves_what_is_drawn(method):
     fits = [ranker_of("convex", method=method, random_state=seed).fit(X, y, qid=qid).coef_ for seed in (1, 1, 2)]
     np.testing.assert_array_equal(fits[0], fits[1])
     assert (fits[0] != fits[2]).any()
-    assert method_named(method, 7) == method_named(method_named(method), 7) != method_named(method)
-    drawn = {method_named(method, np.random.RandomState(0)), method_named(method, np.random.default_rng(0))}
+    assert get_method(method, 7) == get_method(get_method(method), 7) != get_method(method)
+    drawn = {get_method(method, np.random.RandomState(0)), get_method(method, np.random.default_rng(0))}
     assert all(found.seed != 0 for found in drawn)
     with pytest.raises(ValueError, match="random_state"):
         ranker_of("convex", method=method, random_state=-1).fit(X, y, qid=qid)

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from rankopt.data import load_sample
 from rankopt.data.queries import Queries
-from rankopt.errors import BelowStart
+from rankopt.errors import WorseThanInitWarning
 from rankopt.optimize.certificate import Stop
 from rankopt.optimize.frank_wolfe import BlockFrankWolfe, _Dual
 from rankopt.rankers import LargeMarginRanker
@@ -65,7 +65,7 @@ def test_no_false_stop_on_real_queries(measure, lam):
     ranker = LargeMarginRanker(measure, lam=lam, method="block_frank_wolfe", max_iter=150)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        warnings.simplefilter("ignore", BelowStart)
+        warnings.simplefilter("ignore", WorseThanInitWarning)
         proved = ranker.fit(sample).certificate_
     assert proved.stop is not Stop.STALLED
     assert proved.bound > 0

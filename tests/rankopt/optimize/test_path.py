@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 from rankopt.data import load_sample
 from rankopt.data.queries import Queries
 from rankopt.engines.threads import Serial
-from rankopt.errors import OptimumAtStart, OptionError
+from rankopt.errors import NoProgressWarning, OptionError
 from rankopt.optimize import METHODS
 from rankopt.optimize.bundle import Bundle
 from rankopt.rankers import LargeMarginRanker, MatchingRanker, PairwiseRanker
@@ -69,7 +69,7 @@ def test_what_is_proved_is_not_asked_again():
     X, y, qid = made()
     questions = []
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", OptimumAtStart)
+        warnings.simplefilter("ignore", NoProgressWarning)
         path = PairwiseRanker(engine=Asked()).path(X, y, qid=qid, lams=[1e9, 1e8, 1e7])
     first, *rest = path
     assert all(np.array_equal(model.coef_, first.coef_) for model in rest)
@@ -95,8 +95,8 @@ def test_the_best_is_chosen_by_the_evaluation_set():
     ranker, seen = LargeMarginRanker("nDCG@5", C=3.0, lam=None), []
     path = ranker.path(X, y, qid=qid, lams=LAMS, eval_set=(V, vy), eval_qid=vq, each=seen.append)
     assert seen == list(path.models)
-    assert [model.eval_score_ for model in path] == pytest.approx([model.score(V, vy, qid=vq) for model in path])
-    assert path.best.eval_score_ == max(model.eval_score_ for model in path)
+    assert [model.best_score_ for model in path] == pytest.approx([model.score(V, vy, qid=vq) for model in path])
+    assert path.best.best_score_ == max(model.best_score_ for model in path)
     assert (ranker.C, ranker.lam) == (3.0, None)
     with pytest.raises(NotFittedError):
         ranker.predict(X)
@@ -168,18 +168,26 @@ def test_decays_and_bounds_are_gone_through_and_one_is_chosen():
     decays, bounds = ["linear", "log@5"], ["tie-aware", "nonconvex"]
     told = []
     path = ranker.path(
-        X, y, qid=qid, lams=[0.05, 0.2], decays=decays, bounds=bounds, eval_set=(X, y), eval_qid=qid, each=told.append
+        X,
+        y,
+        qid=qid,
+        lams=[0.05, 0.2],
+        position_weights=decays,
+        bounds=bounds,
+        eval_set=(X, y),
+        eval_qid=qid,
+        each=told.append,
     )
     assert list(path) == told
-    triples = [(model.decay, model.bound, model.lam_) for model in path]
+    triples = [(model.position_weights, model.bound, model.lam_) for model in path]
     assert triples == [(decay, bound, lam) for decay in decays for bound in bounds for lam in (0.2, 0.05)]
-    assert path.best.eval_score_ == max(model.eval_score_ for model in path)
-    for model in ranker.path(X, y, qid=qid, lams=[0.05], decays=decays, bounds=bounds):
+    assert path.best.best_score_ == max(model.best_score_ for model in path)
+    for model in ranker.path(X, y, qid=qid, lams=[0.05], position_weights=decays, bounds=bounds):
         assert model.certificate_.relative_gap <= model.tol
-    assert (ranker.decay, ranker.bound) == ("power(0.5)", "nonconvex")
-    alone = ranker.path(X, y, qid=qid, decays=["log@5"])
-    assert [(model.decay, model.lam_) for model in alone] == [("log@5", 0.1)]
-    fit = LargeMarginRanker("nDCG@5", decay="log@5", lam=0.1, random_state=0).fit(X, y, qid=qid)
+    assert (ranker.position_weights, ranker.bound) == ("power(0.5)", "nonconvex")
+    alone = ranker.path(X, y, qid=qid, position_weights=["log@5"])
+    assert [(model.position_weights, model.lam_) for model in alone] == [("log@5", 0.1)]
+    fit = LargeMarginRanker("nDCG@5", position_weights="log@5", lam=0.1, random_state=0).fit(X, y, qid=qid)
     np.testing.assert_array_equal(alone[0].coef_, fit.coef_)
 
 

@@ -52,7 +52,7 @@ def test_wide_sparse_data_has_the_same_solution(offsets):
 @pytest.mark.parametrize("seed", range(4))
 def test_every_ridge_is_that_of_least_squares(seed):
     X, y, weights, offsets = drawn(seed)
-    ridges = Ridges.of(X, y, weights, np.arange(len(y)), offsets)
+    ridges = Ridges.from_features(X, y, weights, np.arange(len(y)), offsets)
     assert ridges.penalties.shape == ridges.weights.shape
     for place in range(20, len(ridges.penalties), 9):
         expected = least_squares(X, y, weights, ridges.penalties[place], offsets=offsets)
@@ -64,7 +64,7 @@ def test_every_ridge_is_that_of_least_squares(seed):
 def test_what_is_chosen_errs_least_on_queries_left_out(seed):
     X, y, weights, offsets = drawn(seed, queries=11)
     rows = np.arange(len(y))
-    ridges = Ridges.of(X, y, weights, rows, offsets)
+    ridges = Ridges.from_features(X, y, weights, rows, offsets)
     fold = np.repeat(np.arange(offsets.size - 1) % FOLDS, np.diff(offsets))
     errors = []
     for penalty in ridges.penalties:
@@ -84,7 +84,7 @@ def test_what_is_chosen_errs_least_on_queries_left_out(seed):
 def test_units_of_the_features_change_no_score():
     X, y, weights, offsets = drawn(2)
     rows, units = np.arange(len(y)), np.array([1e-6, 1.0, 1e4, 37.0])
-    one, other = (Ridges.of(given, y, weights, rows, offsets) for given in (X, X * units))
+    one, other = (Ridges.from_features(given, y, weights, rows, offsets) for given in (X, X * units))
     kind = len(one.penalties) // 2  # the second kind is in units of the features' deviations
     assert (X * units) @ other.weights[kind:].T == pytest.approx(X @ one.weights[kind:].T, rel=1e-6, abs=1e-9)
 
@@ -92,7 +92,7 @@ def test_units_of_the_features_change_no_score():
 def test_one_query_is_cross_validated_row_by_row():
     X, y = drawn(5, queries=1)[:2]
     X, y = np.vstack([X, X + 1.0, X * 0.5]), np.r_[y, y, -y]
-    ridges = Ridges.of(X, y, np.ones(len(y)), np.arange(len(y)), np.array([0, len(y)]))
+    ridges = Ridges.from_features(X, y, np.ones(len(y)), np.arange(len(y)), np.array([0, len(y)]))
     A, r = X - X.mean(axis=0), y - y.mean()
     judged = []
     for penalty in ridges.penalties:
@@ -115,7 +115,7 @@ def test_more_features_than_that_are_chosen_for_one_by_one(queries, width):
     ridges = WideRidges(X, y, np.ones(qid.size), np.arange(qid.size), offsets)
     chosen = ridges.cross_validated()
     assert (ridges.penalties == chosen).all(axis=1).sum() == 1
-    few = Ridges.of(X[:, :40], y, np.ones(qid.size), np.arange(qid.size), offsets)
+    few = Ridges.from_features(X[:, :40], y, np.ones(qid.size), np.arange(qid.size), offsets)
     same = WideRidges(X[:, :40], y, np.ones(qid.size), np.arange(qid.size), offsets)
     trace = np.trace(few.whole.squares)
     assert same.penalties[:, 0] == pytest.approx(trace * 10.0 ** np.arange(-5.0, 0.0))
@@ -139,7 +139,7 @@ def test_fewer_rows_than_features_are_turned_into_their_own_space(queries, make)
     rows = np.random.default_rng(11).permutation(len(y))
     turned = np.argsort(rows)
     few = ridges_of(make(X[turned]), y, weights, rows, offsets)
-    whole = Ridges.of(X[turned], y, weights, rows, offsets)
+    whole = Ridges.from_features(X[turned], y, weights, rows, offsets)
     assert isinstance(few, FewRows)
     some = slice(30, 60)  # the smallest ridges lose digits in either
     assert few.penalties[some] == pytest.approx(whole.penalties[some], rel=1e-9)

@@ -12,10 +12,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.feature_selection import SelectFromModel
 
 from formulations import LinearProgram
-from formulations.solvers import accepting
+from formulations.solvers import compatible_solvers
 from rankopt.constraints.admissible import Admissible
 from rankopt.data import Queries
-from rankopt.errors import OptimumAtStart, OptionError
+from rankopt.errors import NoProgressWarning, OptionError
 from rankopt.optimize.objective import largest
 from rankopt.rankers import LargeMarginRanker, LossRanker, PairwiseRanker, load_model
 
@@ -26,7 +26,7 @@ LAMS = (0.3, 0.05, 0.01)
 
 
 def convex(**options):
-    return LargeMarginRanker("nDCG@3", bound="convex", decay="linear", penalty="l1", **options)
+    return LargeMarginRanker("nDCG@3", bound="convex", position_weights="linear", penalty="l1", **options)
 
 
 def pieces(ranker, queries):
@@ -39,7 +39,7 @@ def pieces(ranker, queries):
         heights, slopes = [], []
         for order in permutations(range(high - low)):
             placed = np.empty(high - low)
-            placed[list(order)] = problem.decay[low:high]
+            placed[list(order)] = problem.position_weights[low:high]
             heights.append(best[q] - problem.discount[low:high] @ problem.gain[low:high][list(order)])
             slopes.append((placed - shard.loss.fixed[low:high]) @ rows[low:high])
         yield shard.weights[q], np.array(heights), np.array(slopes)
@@ -97,10 +97,10 @@ def test_zero_is_a_subgradient(lam):
 
 def test_all_solvers_of_linear_programs_agree():
     X, y, qid = made(queries=10, features=5)
-    specs = set(accepting(LinearProgram)) - DOUBTFUL
+    specs = set(compatible_solvers(LinearProgram)) - DOUBTFUL
     assert {"highs", "cvxpy:CLARABEL"} <= specs
     proved = {
-        spec: PairwiseRanker(penalty="l1", lam=0.05, tol=1e-6, master=spec).fit(X, y, qid=qid).certificate_
+        spec: PairwiseRanker(penalty="l1", lam=0.05, tol=1e-6, master_solver=spec).fit(X, y, qid=qid).certificate_
         for spec in ("auto", *sorted(specs))
     }
     for spec, one in proved.items():
@@ -113,7 +113,7 @@ def test_nothing_is_left_in_from_the_largest_lam_on(make):
     X, y, qid = made(queries=20, features=6)
     queries = Queries.from_arrays(X, y, qid=qid)
     most = largest(make(lam=1.0).objective(queries))
-    with pytest.warns(OptimumAtStart):
+    with pytest.warns(NoProgressWarning):
         ranker = make(lam=most).fit(queries)
     assert not ranker.coef_.any()
     assert ranker.selected_.size == 0
@@ -169,7 +169,7 @@ def test_a_start_is_no_centre():
 def test_a_path_begins_with_nothing_and_lets_features_in():
     X, y, qid = made(queries=30, features=6)
     ranker = PairwiseRanker(penalty="l1", tol=1e-4)
-    with pytest.warns(OptimumAtStart):
+    with pytest.warns(NoProgressWarning):
         path = ranker.path(X, y, qid=qid, lams=8)
     assert len(path) == 8
     assert path.lams[0] / path.lams[-1] == pytest.approx(1000.0)
@@ -187,7 +187,7 @@ def test_a_path_begins_with_nothing_and_lets_features_in():
 def test_a_path_of_a_nonconvex_bound_does_not_stay_at_0():
     X, y, qid = made(queries=30, features=6)
     ranker = LargeMarginRanker("nDCG@5", penalty="l1", tol=1e-4)
-    with pytest.warns(OptimumAtStart):
+    with pytest.warns(NoProgressWarning):
         path = ranker.path(X, y, qid=qid, lams=[3.0, 0.01])
     alone = clone(ranker).set_params(lam=0.01).fit(X, y, qid=qid)
     assert path[1].coef_.any()
@@ -214,7 +214,7 @@ def test_constraints_and_an_eval_set_go_with_it():
     rule = Admissible(3, on_infeasible="truncate").at_most(1, by="site")
     ranker = LargeMarginRanker("nDCG@3", penalty="l1", lam=0.01, constraints=rule)
     ranker.fit(X, y, qid=qid, attributes={"site": site}, eval_set=(X, y), eval_qid=qid, eval_attributes={"site": site})
-    assert 0.0 < ranker.eval_score_ <= 1.0
+    assert 0.0 < ranker.best_score_ <= 1.0
 
 
 def test_an_eval_set_does_not_choose_the_start():
@@ -234,4 +234,4 @@ def test_what_cannot_be_says_so():
     with pytest.raises(OptionError, match="known are 'l1', 'l2'"):
         LossRanker(penalty="elastic").fit(X, y, qid=qid)
     with pytest.raises(OptionError, match="active_set"):
-        PairwiseRanker(penalty="l1", master="active_set").fit(X, y, qid=qid)
+        PairwiseRanker(penalty="l1", master_solver="active_set").fit(X, y, qid=qid)

@@ -9,10 +9,10 @@ from problems.training import BOUNDS, made, objective_at
 from scipy.sparse import csr_array
 from sklearn.exceptions import ConvergenceWarning
 
-from formulations import Unsupported
+from formulations import UnsupportedProblemError
 from rankopt.data import load_sample
 from rankopt.data.queries import Queries
-from rankopt.errors import EngineError, OptimumAtStart
+from rankopt.errors import EngineError, NoProgressWarning
 from rankopt.losses.bounds import Convex, Nonconvex
 from rankopt.optimize import METHODS
 from rankopt.optimize.bundle import Bundle, CuttingPlanes
@@ -60,7 +60,7 @@ def test_the_certificate_is_true(bound, lam):
 def test_methods_and_argmax_solvers_agree(method, argmax):
     X, y, qid = made()
     best = LargeMarginRanker("nDCG@5", bound="convex", lam=1e-2, tol=1e-6).fit(X, y, qid=qid).certificate_
-    other = LargeMarginRanker("nDCG@5", bound="convex", lam=1e-2, tol=1e-4, method=method, argmax=argmax)
+    other = LargeMarginRanker("nDCG@5", bound="convex", lam=1e-2, tol=1e-4, method=method, argmax_solver=argmax)
     found = other.fit(X, y, qid=qid).certificate_
     assert abs(found.primal - best.primal) <= found.gap + best.gap
     assert found.relative_gap <= 1e-4
@@ -79,7 +79,9 @@ def test_methods_and_argmax_solvers_agree(method, argmax):
 def test_masters_agree(master, method, argmax):
     X, y, qid = made(queries=6)
     best = LargeMarginRanker("nDCG@5", bound="convex", lam=0.1, tol=1e-6).fit(X, y, qid=qid).certificate_
-    other = LargeMarginRanker("nDCG@5", bound="convex", lam=0.1, tol=1e-3, method=method, argmax=argmax, master=master)
+    other = LargeMarginRanker(
+        "nDCG@5", bound="convex", lam=0.1, tol=1e-3, method=method, argmax_solver=argmax, master_solver=master
+    )
     found = other.fit(X, y, qid=qid).certificate_
     assert abs(found.primal - best.primal) <= found.gap + best.gap
     assert found.relative_gap <= 1e-3
@@ -87,8 +89,8 @@ def test_masters_agree(master, method, argmax):
 
 def test_a_master_that_takes_one_group_says_so_where_there_are_more():
     X, y, qid = made(queries=6)
-    ranker = LargeMarginRanker("nDCG@5", bound="convex", lam=0.1, method="cutting_planes", master=OneGroup())
-    with pytest.raises(Unsupported, match="one group"):
+    ranker = LargeMarginRanker("nDCG@5", bound="convex", lam=0.1, method="cutting_planes", master_solver=OneGroup())
+    with pytest.raises(UnsupportedProblemError, match="one group"):
         ranker.fit(X, y, qid=qid)
 
 
@@ -130,7 +132,7 @@ def test_shuffling_relabelling_and_splitting_change_nothing(bound):
 
 def test_a_bound_as_an_object_is_the_bound_of_its_name():
     X, y, qid = made()
-    options = {"lam": 0.1, "decay": "linear"}
+    options = {"lam": 0.1, "position_weights": "linear"}
     for bound, told in ((Convex(), {}), (Convex("first"), {"reference": "first"}), (Nonconvex(), {})):
         name = "nonconvex" if isinstance(bound, Nonconvex) else "convex"
         by_name = LargeMarginRanker("nDCG@5", bound=name, **told, **options).fit(X, y, qid=qid)
@@ -143,7 +145,7 @@ def test_the_first_reference_keeps_the_order_of_the_input():
     """Three documents of one gain: the papers' reference ranks them as they came."""
     X, y = np.array([[1.0], [0.0], [-1.0]]), np.array([1.0, 1.0, 0.0])
     for rows in ([0, 1, 2], [1, 0, 2]):
-        ranker = LargeMarginRanker("P@1", bound="convex", decay="power(1)", reference="first")
+        ranker = LargeMarginRanker("P@1", bound="convex", position_weights="power(1)", target_ranking="first")
         risk = ranker.objective(Queries.from_arrays(X[rows], y[rows], group=[3])).risk
         weights = risk.shards[0].loss.reference_weights(np.zeros(3))
         np.testing.assert_array_equal(weights, [1, 1 / 2, 1 / 3])
@@ -214,9 +216,9 @@ def test_validation_keeps_the_best_and_the_certificate_speaks_of_it():
     for bound in BOUNDS:
         ranker = LargeMarginRanker("nDCG@5", bound=bound, lam=1e-3)
         ranker.fit(X, y, qid=qid, eval_set=(V, vy), eval_qid=vq)
-        assert ranker.eval_score_ == pytest.approx(ranker.score(V, vy, qid=vq))
+        assert ranker.best_score_ == pytest.approx(ranker.score(V, vy, qid=vq))
         assert ranker.certificate_.primal >= objective_at(ranker, X, y, qid, ranker.coef_) - 1e-12
-        assert ranker.eval_score_ >= LargeMarginRanker("nDCG@5", bound=bound, lam=1e-3).fit(X, y, qid=qid).score(
+        assert ranker.best_score_ >= LargeMarginRanker("nDCG@5", bound=bound, lam=1e-3).fit(X, y, qid=qid).score(
             V, vy, qid=vq
         )
 
@@ -266,7 +268,7 @@ def test_warm_start_goes_on_from_the_previous_weights():
     [
         ({"bound": "convexe"}, "known are convex, tie-aware, nonconvex"),
         ({"reference": "last"}, "average"),
-        ({"decay": "linear@0"}, "decay"),
+        ({"position_weights": "linear@0"}, "position_weights"),
         ({"lam": None}, "lam and C"),
         ({"lam": 1.0, "C": 1.0}, "lam and C"),
         ({"lam": -1.0}, "positive"),
@@ -288,8 +290,8 @@ def test_warm_start_goes_on_from_the_previous_weights():
         ({"n_jobs": 4, "engine": "serial"}, "n_jobs"),
         ({"n_jobs": 0}, "n_jobs"),
         ({"n_jobs": 1.5}, "n_jobs"),
-        ({"decay": "power(e)"}, "exponent"),
-        ({"decay": "power(1.2.3)"}, "exponent"),
+        ({"position_weights": "power(e)"}, "exponent"),
+        ({"position_weights": "power(1.2.3)"}, "exponent"),
         ({"lam": "1"}, "no number"),
         ({"tol": True}, "no number"),
         ({"method": 3}, "no method"),
@@ -315,8 +317,10 @@ def test_nothing_to_order_is_an_error(grades):
 
 def test_an_optimum_at_the_start_is_said():
     X, y, qid = made()
-    with pytest.warns(OptimumAtStart, match="smaller lam"):
-        LargeMarginRanker("nDCG", bound="convex", decay="log", reference="first", lam=1e3, tol=0.5).fit(X, y, qid=qid)
+    with pytest.warns(NoProgressWarning, match="smaller lam"):
+        LargeMarginRanker("nDCG", bound="convex", position_weights="log", target_ranking="first", lam=1e3, tol=0.5).fit(
+            X, y, qid=qid
+        )
 
 
 def test_the_gap_plots(tmp_path):
@@ -389,7 +393,7 @@ def test_a_lam_that_vanishes_is_minimised_and_no_more_is_claimed(lam):
 @pytest.mark.parametrize("lam", [1e12, 1e19, 1e300])
 @pytest.mark.parametrize("bound", ["convex", "tie-aware", "pairwise"])
 def test_a_lam_beyond_all_risk_keeps_the_start(bound, lam):
-    with pytest.warns(OptimumAtStart):
+    with pytest.warns(NoProgressWarning):
         huge = of_the_characters(bound, lam).certificate_
     assert huge.stop is Stop.GAP
     assert huge.at_start

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from rankopt.constraints import Admissible
 from rankopt.data import load_sample
 from rankopt.errors import OptionError
-from rankopt.optimize import METHODS, method_named
+from rankopt.optimize import METHODS, get_method
 from rankopt.optimize.certificate import Stop
 from rankopt.optimize.state import TrainingState
 from rankopt.rankers import Checkpoint, LargeMarginRanker, MatchingRanker, PairwiseRanker
@@ -178,9 +178,9 @@ def test_another_problem_is_refused(options, change, words, tmp_path):
 
 
 def test_what_cannot_be_kept_or_written_is_said(tmp_path):
-    from formulations.solvers.exact import Exact
+    from formulations.solvers.exact import ExactArgmax
 
-    class Nameless(Exact):
+    class Nameless(ExactArgmax):
         __repr__ = object.__repr__
 
     X, y, qid = made()
@@ -188,7 +188,7 @@ def test_what_cannot_be_kept_or_written_is_said(tmp_path):
     with pytest.raises(OptionError, match="no folder"):
         LargeMarginRanker(checkpoint=tmp_path / "file").fit(X, y, qid=qid)
     with pytest.raises(OptionError, match="argmax"):
-        LargeMarginRanker(checkpoint=tmp_path / "new", argmax=Nameless()).fit(X, y, qid=qid)
+        LargeMarginRanker(checkpoint=tmp_path / "new", argmax_solver=Nameless()).fit(X, y, qid=qid)
     folder = tmp_path / "lost"
 
     def lose(step, state):
@@ -246,7 +246,7 @@ def test_a_checkpoint_that_does_not_know_a_parameter_goes_on_where_that_has_its_
     checkpoint = Checkpoint(str(folder), every=0)
     checkpoint.opened({"lam": "a", "data": "b"})
     objective = PairwiseRanker().objective(load_sample("les-miserables").train)
-    checkpoint.keep(TrainingState(method_named("bundle").start(objective, objective.w0)), [])
+    checkpoint.keep(TrainingState(get_method("bundle").start(objective, objective.w0)), [])
     begun, _ = Checkpoint(str(folder)).opened(problem, defaults={"w0"})
     assert begun is not None
     for defaults, changed in (((), {}), ({"w0"}, {"lam": "other"}), ({"lam", "w0"}, {"lam": "other"})):
@@ -267,7 +267,7 @@ def test_a_checkpoint_of_before_slopes_were_shared_goes_on_where_its_planes_stil
         "slots": lambda steps: MatchingRanker(lam=1e-4, tol=1e-9, max_iter=steps, checkpoint=str(tmp_path)),
     }[kind]
     if kind == "slots":
-        queries = queries.with_(relevance=np.minimum(queries.relevance, 3.0))
+        queries = queries.replace(relevance=np.minimum(queries.relevance, 3.0))
     opened = Checkpoint.opened
 
     def of_before(self, problem, defaults=()):

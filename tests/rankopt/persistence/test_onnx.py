@@ -65,7 +65,7 @@ def test_scores_of_features_that_are_constant_in_a_query():
 def test_boosted_trees(members):
     pytest.importorskip("lightgbm")
     few = SAMPLE.train.select(range(8))
-    agrees(BoostedRanker(n_estimators=6, n_members=members, num_leaves=5, random_state=0).fit(few), SAMPLE.test)
+    agrees(BoostedRanker(n_estimators=6, n_bags=members, num_leaves=5, random_state=0).fit(few), SAMPLE.test)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -34,7 +34,7 @@ def same(one, other):
         RegressionRanker(0.5, target="grade", measure=parse("nDCG(gain='linear')@5")),
         RegressionRanker(alpha=np.float64(0.1)),
         LargeMarginRanker(lam=0.1),
-        LargeMarginRanker(lam=1.0, bound="nonconvex", w0=np.array([1.0, 0.0, -1.0]), decay="power(0.5)@10"),
+        LargeMarginRanker(lam=1.0, bound="nonconvex", w0=np.array([1.0, 0.0, -1.0]), position_weights="power(0.5)@10"),
     ],
     ids=["regression", "numpy option", "large margin", "nonconvex"],
 )
@@ -53,13 +53,13 @@ def test_a_ranker_comes_back_as_it_was(ranker, queries, names, tmp_path):
 
 
 def test_solvers_and_methods_with_options_come_back(queries, tmp_path):
-    from formulations.solvers.exact import Exact
+    from formulations.solvers.exact import ExactArgmax
     from rankopt.optimize.bundle import Bundle
 
-    ranker = LargeMarginRanker(lam=1.0, argmax=Exact(room=1000), method=Bundle(keep_idle=7)).fit(queries)
+    ranker = LargeMarginRanker(lam=1.0, argmax_solver=ExactArgmax(room=1000), method=Bundle(keep_idle=7)).fit(queries)
     ranker.save(tmp_path / "model")
     loaded = load_model(tmp_path / "model")
-    assert loaded.argmax == Exact(room=1000)
+    assert loaded.argmax == ExactArgmax(room=1000)
     assert loaded.method == Bundle(keep_idle=7)
 
 

@@ -7,7 +7,7 @@ import pytest
 from problems.training import made
 
 from rankopt.errors import OptionError
-from rankopt.optimize import METHODS, method_named
+from rankopt.optimize import METHODS, get_method
 from rankopt.rankers import LargeMarginRanker, LossRanker, MatchingRanker, PairwiseRanker, RegressionRanker
 
 LARGE = 10**400
@@ -41,7 +41,11 @@ def test_options_of_training(kind, name):
 @pytest.mark.parametrize("value", [1j, 10**400, {}, object(), [float("nan")] * 4])
 def test_arrays(value):
     X, y, qid = made(queries=2)
-    for kind, name in ((LargeMarginRanker, "w0"), (LargeMarginRanker, "decay"), (MatchingRanker, "slot_weight")):
+    for kind, name in (
+        (LargeMarginRanker, "w0"),
+        (LargeMarginRanker, "position_weights"),
+        (MatchingRanker, "slot_weight"),
+    ):
         with pytest.raises(OptionError, match=name):
             kind(**{name: value}).fit(X, y, qid=qid)
     with pytest.raises(OptionError, match="alpha"):
@@ -50,7 +54,7 @@ def test_arrays(value):
 
 @pytest.mark.parametrize("name", METHODS)
 def test_settings_of_methods(name):
-    kind = type(method_named(name))
+    kind = type(get_method(name))
     for setting, told in inspect.signature(kind).parameters.items():
         for value in [*NUMBERS, None, True]:
             if value is LARGE and not isinstance(told.default, float):

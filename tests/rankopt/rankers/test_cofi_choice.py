@@ -12,7 +12,7 @@ from rankopt.collaborative import regularization as choice
 from rankopt.collaborative.encoded_ratings import EncodedRatings
 from rankopt.collaborative.regularization import Penalties
 from rankopt.collaborative.user_loss import UserLoss
-from rankopt.errors import DataError, OptimumAtStart, OptionError
+from rankopt.errors import DataError, NoProgressWarning, OptionError
 from rankopt.persistence.checkpoint import Checkpoint
 from rankopt.rankers import CofiRanker
 from rankopt.rankers.cofi_training import SHORT
@@ -24,29 +24,29 @@ from rankopt.ratings.table import Ratings
 def test_the_prior_counts_for_as_many_ratings_under_every_loss(loss):
     """μ is 10 Σψ²/(2Σl) at b⁰, which is 10 for a squared loss, whatever it is multiplied by."""
     ratings = tastes()
-    ranker = CofiRanker(loss, factors=2, strength=0.6, prior="mean", certify=False).fit(ratings)
+    ranker = CofiRanker(loss, factors=2, reg=0.6, item_prior="mean", compute_bound=False).fit(ratings)
     known = UserLoss.named(loss, "convex", "shifted(0.25)")
-    rated = known.seen(EncodedRatings.of(ratings))
+    rated = known.seen(EncodedRatings.from_ratings(ratings))
     at = known.blocks(Penalties(0.1, 1.0, None).problem(rated), None)
     start = at.at(at.problem.without_factors())
     assert ranker.offset_strength_ == pytest.approx(10 * (start.slopes @ start.slopes) / (2 * start.value))
-    twice = CofiRanker(loss, factors=2, strength=0.6, prior="mean", certify=False)
+    twice = CofiRanker(loss, factors=2, reg=0.6, item_prior="mean", compute_bound=False)
     twice.fit(ratings, user_weight=np.full(40, 2.0))
     assert twice.offset_strength_ == pytest.approx(ranker.offset_strength_)
-    assert CofiRanker(factors=2, strength=0.6).fit(ratings).offset_strength_ == 10.0
+    assert CofiRanker(factors=2, reg=0.6).fit(ratings).offset_strength_ == 10.0
 
 
 @pytest.mark.study
 def test_items_may_be_pulled_to_their_own_means():
     ratings = tastes()
-    ranker = CofiRanker("nDCG@5", factors=2, strength=0.6, prior="means", popularity=0.2).fit(ratings)
+    ranker = CofiRanker("nDCG@5", factors=2, reg=0.6, item_prior="means", popularity_prior=0.2).fit(ratings)
     counts = np.bincount(ratings.columns, minlength=ratings.n_items)
     popular = 0.2 * np.log1p(counts)
     mean = (ratings.values - popular[ratings.columns]).mean()
     for j in range(ratings.n_items):
         left = ratings.values[ratings.columns == j] - popular[j] - mean
         assert ranker.item_prior_[j] == pytest.approx(mean + popular[j] + left.sum() / (left.size + 30))
-    assert ranker.unknown_ == pytest.approx(mean)
+    assert ranker.cold_start_bias_ == pytest.approx(mean)
     assert ranker.verify(ratings).holds
     ranker.item_prior_ = ranker.item_prior_ + 0.01
     assert any("pulled to other offsets" in one for one in ranker.verify(ratings).wrong)
@@ -82,19 +82,19 @@ def test_the_prior_follows_from_the_loss_and_the_length_of_lists():
     ):  # fmt: skip
         options = {"bound": bound, "factors": 1, "strength": 0.6, "tol": 1e-2, "certify": False}
         found, named = (
-            CofiRanker(loss, **options, prior=prior).fit(given).item_prior_
+            CofiRanker(loss, **options, item_prior=prior).fit(given).item_prior_
             for prior in ("auto", "means" if means else "mean")
         )
         np.testing.assert_array_equal(found, named)
     with pytest.raises(OptionError, match="prior = 'medians' is unknown; it is one of 'auto', 'mean', 'means'"):
-        CofiRanker(prior="medians").fit(short)
+        CofiRanker(item_prior="medians").fit(short)
 
 
 def test_a_strength_is_judged_by_ratings_that_its_models_have_not_seen():
     """At ρ = 1 the scores of a fold are the offsets of the others' model, which a fit without factors has."""
     ratings = tastes(users=60, each=16)
     found = CofiRanker(factors=2, tol=1e-2).fit(ratings).chosen_
-    rated = EncodedRatings.of(ratings)
+    rated = EncodedRatings.from_ratings(ratings)
     fold, scores = choice.folds_of(rated, choice.FOLDS), np.empty(rated.n_ratings)
     known = UserLoss.named("regression", "convex", "shifted(0.25)")
     for one in range(choice.FOLDS):
@@ -108,7 +108,7 @@ def test_a_strength_is_judged_by_ratings_that_its_models_have_not_seen():
 @pytest.mark.filterwarnings("ignore:training stopped")
 def test_the_choice_of_a_strength_ends_in_half_of_the_time(monkeypatch):
     ratings = tastes(users=60, each=16)
-    CofiRanker("nDCG@5", factors=3, strength=0.5, max_iter=1, tol=0.5).fit(ratings)  # kernels are loaded
+    CofiRanker("nDCG@5", factors=3, reg=0.5, max_iter=1, tol=0.5).fit(ratings)  # kernels are loaded
     alternated = choice.alternated
 
     def slowly(*given):
@@ -127,12 +127,12 @@ def test_the_choice_of_a_strength_ends_in_half_of_the_time(monkeypatch):
 
 @pytest.mark.parametrize("loss", ["nDCG@5", "ordinal", "regression"])
 def test_few_ratings_that_a_strength_fits_are_fitted_by_auto_too(loss):
-    ratings = Ratings.of(["a", "a", "b", "b"], ["x", "y", "x", "y"], [5.0, 1.0, 4.0, 4.0])
+    ratings = Ratings.from_arrays(["a", "a", "b", "b"], ["x", "y", "x", "y"], [5.0, 1.0, 4.0, 4.0])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         ranker = CofiRanker(loss, factors=1).fit(ratings)
-        CofiRanker(loss, factors=1, strength=0.5).fit(ratings)
-    assert ranker.strength_ > 0
+        CofiRanker(loss, factors=1, reg=0.5).fit(ratings)
+    assert ranker.reg_ > 0
     told = loss == "regression"  # its folds have a model, others no order to learn
     assert np.isnan(ranker.chosen_.reached).all() != told
 
@@ -177,8 +177,8 @@ def test_an_interruption_of_a_fold_ends_the_choice_and_leaves_the_ranker_unfitte
 @pytest.mark.parametrize("loss", ["regression", "nDCG@5", "ordinal", "preferences"])
 def test_from_lam_max_on_no_factors_are_the_optimum_of_the_whole(loss):
     for strength in (1.0, 3.0):
-        with pytest.warns(OptimumAtStart, match="every user has the same order"):
-            ranker = CofiRanker(loss, factors=3, strength=strength).fit(tastes())
+        with pytest.warns(NoProgressWarning, match="every user has the same order"):
+            ranker = CofiRanker(loss, factors=3, reg=strength).fit(tastes())
         assert not ranker.user_factors_.any()
         assert not ranker.item_factors_.any()
         proved = ranker.certificate_
@@ -187,16 +187,16 @@ def test_from_lam_max_on_no_factors_are_the_optimum_of_the_whole(loss):
 
 def test_what_draws_nothing_and_sparse_tables_are_refused_with_the_cure():
     with pytest.raises(OptionError, match="random_state = 'x' draws nothing"):
-        CofiRanker(factors=2, strength=0.5, start="random", random_state="x").fit(tastes())
+        CofiRanker(factors=2, reg=0.5, init="random", random_state="x").fit(tastes())
     with pytest.raises(DataError, match=r"Ratings\.from_csr"):
-        CofiRanker(factors=2, strength=0.5).fit(tastes().to_csr())
+        CofiRanker(factors=2, reg=0.5).fit(tastes().to_csr())
 
 
 @pytest.mark.parametrize("items", [5, 10, 12, 14, 30])
 def test_no_item_of_a_complete_table_is_left_out_whole(items):
     rng = np.random.default_rng(0)
     user, item = (one.ravel() for one in np.meshgrid(np.arange(23), np.arange(items), indexing="ij"))
-    rated = EncodedRatings.of(Ratings.of(user, item, rng.integers(1, 6, user.size)), None)
+    rated = EncodedRatings.from_ratings(Ratings.from_arrays(user, item, rng.integers(1, 6, user.size)), None)
     fold = choice.folds_of(rated, choice.FOLDS)
     for one in range(choice.FOLDS):
         assert {*rated.columns[fold != one].tolist()} == {*range(items)}

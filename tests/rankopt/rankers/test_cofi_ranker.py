@@ -15,7 +15,7 @@ from sklearn.model_selection import KFold, cross_val_score
 from rankopt.collaborative import alternation, encoded_ratings, plane_blocks
 from rankopt.collaborative.global_bound import global_bound
 from rankopt.collaborative.verification import verify_global_bound
-from rankopt.errors import DataError, Interrupted, MeasureError, ModelError, OptimumAtStart, OptionError
+from rankopt.errors import DataError, MeasureError, ModelError, NoProgressWarning, OptionError, TrainingInterrupted
 from rankopt.losses import OrdinalHinge
 from rankopt.measures import nDCG
 from rankopt.optimize.certificate import Stop
@@ -38,7 +38,7 @@ def test_names_and_the_order_of_rows_play_no_part(loss):
     draws = np.random.default_rng(1)
     users, items = draws.permutation(1000)[:40], [f"film {i}" for i in draws.permutation(30)]
     shuffled = draws.permutation(user.size)
-    other = Ratings.of(users[user][shuffled], [items[i] for i in item[shuffled]], value[shuffled])
+    other = Ratings.from_arrays(users[user][shuffled], [items[i] for i in item[shuffled]], value[shuffled])
     one, two = (CofiRanker(loss, **QUICK).fit(some) for some in (ratings, other))
     u, j = other.user_index(users), other.item_index(items)
     np.testing.assert_allclose(two.user_factors_[u], one.user_factors_, rtol=0, atol=1e-12)
@@ -63,8 +63,8 @@ def test_the_certificate_holds(options):
     assert proved.bound <= min(proved.users, proved.items) <= proved.primal
     assert np.all(np.diff(ranker.history_.primal) <= 1e-9 * ranker.history_.primal[:-1])
     for seed in range(5):
-        other = CofiRanker(**options, **{**QUICK, "factors": 6}, start="random", random_state=seed, certify=False)
-        other.set_params(strength=0.5, lam=ranker.lam_).fit(ratings)
+        other = CofiRanker(**options, **{**QUICK, "factors": 6}, init="random", random_state=seed, compute_bound=False)
+        other.set_params(reg=0.5, lam=ranker.lam_).fit(ratings)
         assert other.certificate_.primal >= proved.bound
         assert other.certificate_.kind == "blocks"
 
@@ -84,18 +84,18 @@ def test_the_bound_of_the_whole_is_verified_by_other_code():
 @pytest.mark.parametrize("loss", ["regression", "nDCG@5"])
 def test_free_factors_close_the_whole(loss):
     ratings = tastes()
-    narrow = CofiRanker(loss, factors=1, strength=0.3).fit(ratings)
-    free = CofiRanker(loss, factors="free", strength=0.3, tol=2e-3).fit(ratings)
+    narrow = CofiRanker(loss, factors=1, reg=0.3).fit(ratings)
+    free = CofiRanker(loss, factors="free", reg=0.3, tol=2e-3).fit(ratings)
     assert free.item_factors_.shape[1] > 1
     assert free.certificate_.relative_gap < 0.5 * narrow.certificate_.relative_gap
 
 
 def test_above_lam_max_no_factors_are_left():
-    with pytest.warns(OptimumAtStart, match="strength = 1.05 is none at which factors help"):
-        ranker = CofiRanker(factors=4, strength=1.05, tol=1e-9, max_iter=2000).fit(tastes())
-    assert ranker.similar(ranker.items_.item(0)) == []
+    with pytest.warns(NoProgressWarning, match="strength = 1.05 is none at which factors help"):
+        ranker = CofiRanker(factors=4, reg=1.05, tol=1e-9, max_iter=2000).fit(tastes())
+    assert ranker.similar(ranker.item_ids_.item(0)) == []
     assert abs(ranker.user_factors_ @ ranker.item_factors_.T).max() < 1e-3
-    ranker = CofiRanker(factors=4, strength=0.9, tol=1e-9, max_iter=2000).fit(tastes())
+    ranker = CofiRanker(factors=4, reg=0.9, tol=1e-9, max_iter=2000).fit(tastes())
     assert abs(ranker.user_factors_ @ ranker.item_factors_.T).max() > 0.05
 
 
@@ -103,10 +103,10 @@ def test_a_strength_at_which_nothing_is_learned_is_told_when_it_was_chosen(monke
     monkeypatch.setattr(cofi_training, "USUAL", {"levels": 1.0, "orders": 1.0})
     rng = np.random.default_rng(0)
     user, item = (one.ravel() for one in np.meshgrid(np.arange(40), np.arange(12), indexing="ij"))
-    noise = Ratings.of(user, item, rng.integers(1, 6, user.size))
-    with pytest.warns(OptimumAtStart, match="strength='auto' found none at which factors help"):
+    noise = Ratings.from_arrays(user, item, rng.integers(1, 6, user.size))
+    with pytest.warns(NoProgressWarning, match="strength='auto' found none at which factors help"):
         ranker = CofiRanker(factors=2).fit(noise)
-    assert ranker.strength_ == ranker.chosen_.strength == 1.0
+    assert ranker.reg_ == ranker.chosen_.strength == 1.0
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_a_strength_at_which_nothing_is_learned_is_told_when_it_was_chosen(monke
     ids=str,
 )
 def test_warnings_point_at_the_line_that_fits(options):
-    with pytest.warns((OptimumAtStart, ConvergenceWarning)) as told:
+    with pytest.warns((NoProgressWarning, ConvergenceWarning)) as told:
         CofiRanker(factors=2, **options).fit(few())
     assert {one.filename for one in told} == {__file__}
 
@@ -127,7 +127,7 @@ def test_warnings_point_at_the_line_that_fits(options):
 def test_an_end_by_patience_is_told_as_such():
     ratings = tastes(users=60, each=20)
     mask = np.arange(len(ratings)) % 4 > 0
-    ranker = CofiRanker(factors=6, strength=0.1, tol=1e-9, patience=1)
+    ranker = CofiRanker(factors=6, reg=0.1, tol=1e-9, patience=1)
     ranker.fit(ratings.keep(mask), eval_set=ratings.keep(~mask))
     last = ranker.history_
     assert last.primal[-1] - min(last.users[-1], last.items[-1]) > 1e-9 * last.primal[-1]
@@ -147,7 +147,7 @@ def test_what_is_of_measures_is_refused_with_another_loss(loss):
     with pytest.raises(OptionError, match=r"bound = 'nonconvex' is of a measure's regret, which loss = .* has not"):
         CofiRanker(loss, bound="nonconvex").fit(few())
     with pytest.raises(OptionError, match=r"decay = 'log' weighs positions, which loss = .* has not"):
-        CofiRanker(loss, decay="log").fit(few())
+        CofiRanker(loss, position_weights="log").fit(few())
 
 
 def test_the_squared_loss_is_the_regression():
@@ -207,22 +207,20 @@ def test_unknown_users_and_items_get_priors():
     found = ranker.predict([(0, 0), ("nobody", 0), (0, "nothing"), ("nobody", "nothing")])
     assert np.isfinite(found).all()
     assert found[1] == ranker.item_offsets_[0]
-    assert found[3] == ranker.unknown_
-    assert found[2] == ranker.unknown_ + ranker.user_offsets_[0]
+    assert found[3] == ranker.cold_start_bias_
+    assert found[2] == ranker.cold_start_bias_ + ranker.user_offsets_[0]
 
 
 def test_weights_count_as_ratings_do():
     """A regression with weights 2 at λ is one with weights 1 at λ/2 and μ/2."""
     ratings = tastes()
     options = {"factors": 3, "tol": 1e-9, "max_iter": 3000}
-    one = CofiRanker(lam=2.0, offset_strength=4.0, **options).fit(ratings, user_weight=np.full(40, 2.0))
-    two = CofiRanker(lam=1.0, offset_strength=2.0, **options).fit(ratings)
-    three = CofiRanker(lam=2.0, offset_strength=4.0, **options).fit(ratings, sample_weight=np.full(len(ratings), 2.0))
+    one = CofiRanker(lam=2.0, bias_reg=4.0, **options).fit(ratings, user_weight=np.full(40, 2.0))
+    two = CofiRanker(lam=1.0, bias_reg=2.0, **options).fit(ratings)
+    three = CofiRanker(lam=2.0, bias_reg=4.0, **options).fit(ratings, sample_weight=np.full(len(ratings), 2.0))
     np.testing.assert_allclose(one.predict(ratings), two.predict(ratings), atol=1e-3)
     np.testing.assert_allclose(three.predict(ratings), one.predict(ratings), atol=1e-12)
-    by_name = CofiRanker(lam=2.0, offset_strength=4.0, **options).fit(
-        ratings, user_weight=dict.fromkeys(range(40), 2.0)
-    )
+    by_name = CofiRanker(lam=2.0, bias_reg=4.0, **options).fit(ratings, user_weight=dict.fromkeys(range(40), 2.0))
     np.testing.assert_array_equal(by_name.predict(ratings), one.predict(ratings))
 
 
@@ -258,20 +256,20 @@ def test_ratings_whose_squares_overflow_are_refused(loss, size):
     values[3] = size
     user, item, _ = triplets(ratings)
     with pytest.raises(DataError, match=r"the rating -?1.*e\+30. of user 'u0' and item .* is too large"):
-        CofiRanker(loss, **QUICK).fit(Ratings.of(user, item, values))
+        CofiRanker(loss, **QUICK).fit(Ratings.from_arrays(user, item, values))
     with pytest.raises(DataError, match=r"beyond 1e-100 to 1e.100"):
         CofiRanker(loss, **QUICK).fit(ratings, user_weight=np.full(ratings.n_users, abs(size)))
     values[3] = 1e100
     if loss == "regression":  # hinges of such height are honest work without an end
-        CofiRanker(loss, **QUICK).fit(Ratings.of(user, item, values))
+        CofiRanker(loss, **QUICK).fit(Ratings.from_arrays(user, item, values))
 
 
 def test_the_strength_is_chosen_inside_the_training_ratings():
     ratings = tastes(users=60, each=16)
     ranker = CofiRanker(factors=3).fit(ratings)
     assert ranker.chosen_.strength in ranker.chosen_.tried
-    assert ranker.strength_ == pytest.approx(ranker.chosen_.strength)
-    assert ranker.lam_ == pytest.approx(ranker.strength_ * ranker.lam_max_)
+    assert ranker.reg_ == pytest.approx(ranker.chosen_.strength)
+    assert ranker.lam_ == pytest.approx(ranker.reg_ * ranker.lam_max_)
     assert not hasattr(CofiRanker(**QUICK).fit(ratings), "chosen_")
 
 
@@ -279,9 +277,9 @@ def test_the_best_round_on_other_ratings_is_kept():
     ratings = tastes(users=60, each=20)
     mask = np.arange(len(ratings)) % 4 > 0
     train, other = ratings.keep(mask), ratings.keep(~mask)
-    ranker = CofiRanker(factors=6, strength=0.1, tol=1e-6, patience=2).fit(train, eval_set=other)
+    ranker = CofiRanker(factors=6, reg=0.1, tol=1e-6, patience=2).fit(train, eval_set=other)
     judged = ranker.history_.judged
-    assert ranker.eval_score_ == judged.max() == pytest.approx(ranker.score(other), abs=1e-12)
+    assert ranker.best_score_ == judged.max() == pytest.approx(ranker.score(other), abs=1e-12)
     assert len(judged) - 1 - judged.argmax() <= 2
     assert np.isnan(CofiRanker(**QUICK).fit(train).history_.judged).all()
 
@@ -345,7 +343,7 @@ def interrupted_in_the_items_block(monkeypatch, ranker, ratings):
     ranker.set_params(callbacks=[lambda step, now: seen.append(step.step)])
     with monkeypatch.context() as patched:
         patched.setattr(plane_blocks, "ascend_users", ascend)
-        with pytest.raises(Interrupted):
+        with pytest.raises(TrainingInterrupted):
             ranker.fit(ratings)
     assert len(calls) == 6
     return ranker.set_params(callbacks=())
@@ -355,7 +353,9 @@ def interrupted_in_the_items_block(monkeypatch, ranker, ratings):
 def test_a_guest_who_knows_only_unknown_items_has_the_prior(loss):
     ratings = tastes()
     ranker = CofiRanker(loss, **QUICK).fit(ratings)
-    known = ranker.fold_in(Ratings.of(["guest"] * 2, ["a film", "another"], [5, 1], items=["a film", "another"]))
+    known = ranker.fold_in(
+        Ratings.from_arrays(["guest"] * 2, ["a film", "another"], [5, 1], items=["a film", "another"])
+    )
     first = ratings.items[:4]
     pairs = np.array([["guest", item] for item in first], dtype=object)
     np.testing.assert_allclose(np.diff(known.predict(pairs)), np.diff(ranker.item_offsets_[:4]), atol=1e-12)
@@ -415,7 +415,7 @@ def test_what_ends_a_fit():
 
     whole = CofiRanker(**hard, callbacks=[lambda step, now: step.step == 2]).fit(ratings)
     ranker = CofiRanker(**hard, callbacks=[interrupt])
-    with pytest.raises(Interrupted):
+    with pytest.raises(TrainingInterrupted):
         ranker.fit(ratings)
     assert ranker.n_iter_ == 2
     np.testing.assert_array_equal(ranker.item_factors_, whole.item_factors_)
@@ -443,7 +443,7 @@ def test_the_best_round_of_all_widths_is_kept_with_free_factors():
     judged = ranker.history_.judged
     assert len({*seen}) > 1
     assert len(judged) == len(seen) + 1
-    assert ranker.eval_score_ == judged.max() == pytest.approx(ranker.score(other), abs=1e-12)
+    assert ranker.best_score_ == judged.max() == pytest.approx(ranker.score(other), abs=1e-12)
     best = int(judged.argmax())
     assert ranker.item_factors_.shape[1] == ([seen[0], *seen])[best]
     short = CofiRanker(**{**options, "patience": 2}).fit(train, eval_set=other)
@@ -505,7 +505,7 @@ def test_an_interruption_after_a_widening_keeps_the_fit(monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr(place, name, at)
             ranker = CofiRanker(**FREE)
-            with pytest.raises(Interrupted):
+            with pytest.raises(TrainingInterrupted):
                 ranker.fit(ratings)
         assert ranker.certificate_.stop is Stop.INTERRUPTED
         np.testing.assert_array_equal(ranker.item_factors_, narrow.item_factors_)
@@ -524,7 +524,7 @@ def test_an_interruption_of_the_bound_of_the_whole_keeps_the_factors(monkeypatch
 
     monkeypatch.setattr(cofi_training, "certificate_of", late)
     ranker = CofiRanker(**QUICK)
-    with pytest.raises(Interrupted):
+    with pytest.raises(TrainingInterrupted):
         ranker.fit(ratings)
     assert ranker.certificate_.stop is Stop.INTERRUPTED
     assert ranker.certificate_.kind == "blocks"
@@ -533,8 +533,8 @@ def test_an_interruption_of_the_bound_of_the_whole_keeps_the_factors(monkeypatch
 
 def test_more_factors_than_the_table_can_use_are_refused_before_they_take_memory():
     with pytest.raises(OptionError, match=r"factors = 1000000000 .* at most 30, or 'free'"):
-        CofiRanker(factors=10**9, strength=0.5).fit(tastes())
-    assert CofiRanker(factors=50, strength=0.5, certify=False).fit(tastes()).item_factors_.shape == (30, 50)
+        CofiRanker(factors=10**9, reg=0.5).fit(tastes())
+    assert CofiRanker(factors=50, reg=0.5, compute_bound=False).fit(tastes()).item_factors_.shape == (30, 50)
 
 
 def test_conventions_of_scikit_learn():
@@ -640,7 +640,7 @@ def test_users_whose_fold_tells_nothing_are_left_out_of_it():
 
 @pytest.mark.parametrize("loss", ["AP", "P@1", "nDCG@10 + P@1"])
 def test_a_measure_to_which_every_star_is_relevant_names_its_cure(loss):
-    stars = Ratings.of(["a", "a", "a", "b", "b", "c", "c"], [1, 2, 3, 1, 3, 2, 4], [1, 2, 5, 4, 3, 1, 3])
+    stars = Ratings.from_arrays(["a", "a", "a", "b", "b", "c", "c"], [1, 2, 3, 1, 3, 2, 4], [1, 2, 5, 4, 3, 1, 3])
     asked = "AP(rel=4)" if loss == "AP" else "P(rel=4)@1"
     with pytest.raises(DataError, match="count as relevant, so say from which one on") as caught:
         CofiRanker(loss, **QUICK).fit(stars)
@@ -651,7 +651,7 @@ def test_a_measure_to_which_every_star_is_relevant_names_its_cure(loss):
 def test_a_measure_to_which_every_star_is_relevant_judges_nothing():
     """Neither a score, nor held-out ratings, nor a strength: all of them would be 1."""
     ratings = tastes()
-    stars = Ratings.of(*triplets(ratings)[:2], 1.0 + np.arange(ratings.n_ratings) % 5)
+    stars = Ratings.from_arrays(*triplets(ratings)[:2], 1.0 + np.arange(ratings.n_ratings) % 5)
     says = r"measure AP cannot judge these ratings .*; all are above 0 .*: AP\(rel=4\)"
     with pytest.raises(MeasureError, match=says):
         CofiRanker(measure="AP").fit(stars)
@@ -673,12 +673,14 @@ def test_the_certificate_speaks_of_the_blocks_where_their_gaps_are_closed():
 def test_items_without_ratings_change_nothing(loss):
     ratings = tastes()
     user, item, value = triplets(ratings)
-    more = Ratings.of(user, item, value, items=[*ratings.items.tolist(), *range(-40, 0)])
+    more = Ratings.from_arrays(user, item, value, items=[*ratings.items.tolist(), *range(-40, 0)])
     one, two = (CofiRanker(loss, **QUICK).fit(some) for some in (ratings, more))
     pairs = np.column_stack([user, item])
     np.testing.assert_array_equal(one.predict(pairs), two.predict(pairs))
     assert one.certificate_ == two.certificate_
-    np.testing.assert_array_equal(two.predict([[user[0], -1], [user[0], 999]]), two.unknown_ + two.user_offsets_[0])
+    np.testing.assert_array_equal(
+        two.predict([[user[0], -1], [user[0], 999]]), two.cold_start_bias_ + two.user_offsets_[0]
+    )
     assert two.verify(more).holds
 
 
@@ -687,7 +689,7 @@ def test_free_factors_make_room_where_a_table_has_no_more():
     for seed in range(6):
         draws = np.random.default_rng(seed)
         user, item = np.nonzero(draws.random((5, 8)) < 0.8)
-        ratings = Ratings.of(user, item, draws.integers(1, 6, user.size))
+        ratings = Ratings.from_arrays(user, item, draws.integers(1, 6, user.size))
         options = {"strength": 0.3, "tol": 1e-5, "max_iter": 1000}
         for factors, found in ((8, narrow), ("free", open_)):
             found.append(CofiRanker("preferences", factors=factors, **options).fit(ratings).certificate_.relative_gap)
@@ -699,7 +701,7 @@ def test_what_does_not_go_together_is_blamed_on_what_is_wrong():
     with pytest.raises(OptionError, match=r"^bound 'convexx' is unknown"):
         CofiRanker("nDCG@5", bound="convexx").fit(tastes())
     with pytest.raises(OptionError, match=r"^decay 'foo' is none of"):
-        CofiRanker("nDCG@5", decay="foo").fit(tastes())
+        CofiRanker("nDCG@5", position_weights="foo").fit(tastes())
     with pytest.raises(OptionError, match=r"lam = 1e\+300 is no λ; give a number of 1e-100 to 1e\+100"):
         CofiRanker(lam=1e300).fit(tastes())
     ranker = CofiRanker("nDCG@5", **QUICK).fit(tastes())
@@ -713,7 +715,7 @@ def test_an_eval_set_may_stand_in_a_list_as_lightgbm_has_it():
     user, item, value = triplets(ratings)
     held = (np.column_stack([user, item]), value)
     one, two = (CofiRanker(**QUICK).fit(ratings, eval_set=given) for given in (held, [held]))
-    assert one.eval_score_ == two.eval_score_
+    assert one.best_score_ == two.best_score_
 
 
 def generated(users, each=100, items=1100):
@@ -721,14 +723,14 @@ def generated(users, each=100, items=1100):
     draws = np.random.default_rng(0)
     item = (draws.integers(items, size=users)[:, None] + 11 * np.arange(each)) % items
     rating = draws.integers(1, 6, size=item.size)
-    return Ratings.of(np.repeat(np.arange(users), each), item.ravel(), rating)
+    return Ratings.from_arrays(np.repeat(np.arange(users), each), item.ravel(), rating)
 
 
 @pytest.mark.filterwarnings("ignore:training stopped")
 def test_a_regression_takes_at_most_48_bytes_a_rating():
     """Beyond what it keeps, 8 of dual slopes: 24 of ratings in both orders, 8 of slopes, and some of the factors."""
     ratings = generated(1000)
-    ranker = CofiRanker(strength=0.6, certify=False, max_iter=2, n_jobs=1).fit(ratings)  # kernels are loaded
+    ranker = CofiRanker(reg=0.6, compute_bound=False, max_iter=2, n_jobs=1).fit(ratings)  # kernels are loaded
     tracemalloc.start()
     try:
         ranker.fit(ratings)
@@ -743,7 +745,7 @@ def test_a_regression_takes_at_most_48_bytes_a_rating():
 def test_losses_of_many_ratings_are_made_anew_for_each_question_and_nothing_changes(monkeypatch):
     monkeypatch.setattr(plane_blocks, "CHUNK", 300)
     ratings, found = generated(12, each=20, items=60), []
-    ranker = CofiRanker("nDCG@5", strength=0.6, max_iter=2, prior="mean", n_jobs=1)
+    ranker = CofiRanker("nDCG@5", reg=0.6, max_iter=2, item_prior="mean", n_jobs=1)
     for lasting in (ratings.n_ratings, ratings.n_ratings - 1):
         monkeypatch.setattr(encoded_ratings, "LASTING", lasting)
         ranker.fit(ratings)

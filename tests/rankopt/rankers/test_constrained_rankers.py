@@ -52,8 +52,11 @@ def best_by_brute_force(admissible, attributes, scores, weights):
     [
         (RegressionRanker(), 1 / np.log2(np.arange(2.0, 10.0))),
         (PairwiseRanker(), 1 / np.log2(np.arange(2.0, 10.0))),
-        (LargeMarginRanker(decay="power(1)"), 1 / np.arange(1.0, 9.0)),
-        (LargeMarginRanker(decay="power(1)@2"), 1 / np.log2(np.arange(2.0, 10.0))),  # a decay that does not order all
+        (LargeMarginRanker(position_weights="power(1)"), 1 / np.arange(1.0, 9.0)),
+        (
+            LargeMarginRanker(position_weights="power(1)@2"),
+            1 / np.log2(np.arange(2.0, 10.0)),
+        ),  # a decay that does not order all
     ],
     ids=["regression", "pairwise", "power", "cut"],
 )
@@ -241,7 +244,7 @@ def test_what_is_chosen_on_other_queries_is_judged_under_the_set(data):
         features[train], grades[train], qid=qid[train], attributes=own,
         eval_set=(features[other], grades[other]), eval_qid=qid[other], eval_attributes=rest,
     )  # fmt: skip
-    assert ranker.eval_score_ == ranker.score(features[other], grades[other], qid=qid[other], attributes=rest)
+    assert ranker.best_score_ == ranker.score(features[other], grades[other], qid=qid[other], attributes=rest)
 
 
 def test_a_saved_ranker_keeps_its_constraints(data, tmp_path):
@@ -301,7 +304,9 @@ def test_other_solvers_learn_the_same(argmax, data):
     options = {"bound": "convex", "lam": 0.1, "constraints": SITES}
     expected = LargeMarginRanker(**options).fit(features, grades, qid=qid, attributes=attributes).certificate_
     found = (
-        LargeMarginRanker(argmax=argmax, **options).fit(features, grades, qid=qid, attributes=attributes).certificate_
+        LargeMarginRanker(argmax_solver=argmax, **options)
+        .fit(features, grades, qid=qid, attributes=attributes)
+        .certificate_
     )
     assert found.bound <= expected.primal
     assert expected.bound <= found.primal

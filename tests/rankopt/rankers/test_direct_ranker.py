@@ -15,7 +15,7 @@ from rankopt.ascent import DirectionCertificate, verify_directions
 from rankopt.ascent.ascent import Path, moved
 from rankopt.ascent.certificate import as_data, false_claim, paths_of
 from rankopt.data import Queries
-from rankopt.errors import DataError, Interrupted, OptionError
+from rankopt.errors import DataError, OptionError, TrainingInterrupted
 from rankopt.measures import evaluate
 from rankopt.optimize import LineSearch
 from rankopt.optimize.certificate import Stop
@@ -25,7 +25,7 @@ from rankopt.rankers import (
     DirectRanker,
     LargeMarginRanker,
     PairwiseRanker,
-    Random,
+    RandomDirections,
     RegressionRanker,
     SmoothRanker,
     load_model,
@@ -34,7 +34,7 @@ from rankopt.risk import shard as sharding
 from rankopt.sweeps import sweep as sweep_module
 
 X, Y, QID = made(3, queries=14, documents=8, features=4)
-ALL = ("coordinates", "powell", Random(3))
+ALL = ("coordinates", "powell", RandomDirections(3))
 
 SETTINGS = {
     "window": {},
@@ -113,7 +113,7 @@ def test_predicted_is_measured_and_the_certificate_is_true(name, sweeps):
 def test_a_model_moved_to_a_lower_interval_fails_and_one_moved_inside_its_own_does_not():
     ranker = fitted(direct(point="middle"))
     proved, queries = ranker.certificate_, Queries.from_arrays(X, Y, qid=QID)
-    search, failed, stayed = LineSearch.of("nDCG@5", queries), 0, 0
+    search, failed, stayed = LineSearch.from_measure("nDCG@5", queries), 0, 0
     for feature in proved.features.tolist():
         steps = search.steps(ranker.coef_, feature)
         lower = np.flatnonzero(steps.values < proved.value - proved.epsilon - 1e-6)
@@ -140,10 +140,10 @@ def test_a_certificate_says_nothing_of_two_directions_at_once():
     """Two features that only help together: no coordinate leads higher, the sum of both does, and it is not claimed."""
     x = np.array([[0.0, 0.0], [1.0, -2.0], [-2.0, 1.0], [2.0, 2.0], [-3.0, -3.0]])
     grades = np.array([0.0, 0.0, 0.0, 1.0, 0.0])
-    ranker = DirectRanker("P@1", start=[-1.0, -1.0], point="middle", restarts=1)
+    ranker = DirectRanker("P@1", init=[-1.0, -1.0], step_rule="middle", n_restarts=1)
     ranker.fit(x, grades, qid=np.zeros(5))
     both = np.array([1.0, 1.0])
-    search = LineSearch.of("P@1", Queries.from_arrays(x, grades, qid=np.zeros(5)))
+    search = LineSearch.from_measure("P@1", Queries.from_arrays(x, grades, qid=np.zeros(5)))
     assert search.along(ranker.coef_, both, "middle").best == 1.0
     assert ranker.verify()
     wider = DirectionCertificate(
@@ -207,7 +207,7 @@ def test_what_is_drawn_leaves_features_of_one_value_a_query_in_their_scale():
 
 def test_the_mean_weighs_paths_alike_whatever_their_scale():
     ranker = fitted(direct(restarts=4))
-    search = LineSearch.of("nDCG@5", Queries.from_arrays(X, Y, qid=QID))
+    search = LineSearch.from_measure("nDCG@5", Queries.from_arrays(X, Y, qid=QID))
     made = np.mean([w / search.deviation(w) for w in ranker.path_coefs_], axis=0)
     np.testing.assert_allclose(ranker.coef_, made, rtol=1e-12)
 
@@ -239,10 +239,10 @@ def test_an_eval_set_chooses_among_rounds_and_the_start():
     ranker.fit(X, Y, qid=QID, eval_set=(other[0], other[1]), eval_qid=other[2])
     judged = [evaluate(Queries.from_arrays(*other[:2], qid=other[2]), other[0] @ w, "nDCG@5").mean() for w in
               (*ranker.path_coefs_, ranker.w0_)]  # fmt: skip
-    assert ranker.eval_score_ == pytest.approx(max(judged))
-    assert ranker.score(other[0], other[1], qid=other[2]) == pytest.approx(ranker.eval_score_)
+    assert ranker.best_score_ == pytest.approx(max(judged))
+    assert ranker.score(other[0], other[1], qid=other[2]) == pytest.approx(ranker.best_score_)
     assert ranker.verify()
-    assert not hasattr(fitted(ranker), "eval_score_")
+    assert not hasattr(fitted(ranker), "best_score_")
 
 
 class Killed(Exception):
@@ -301,7 +301,7 @@ def test_an_interrupted_run_is_whole_and_goes_on_to_the_same_bits(tmp_path):
     ranker = direct(restarts=2, combine="best", directions=ALL)
     whole = fitted(clone(ranker))
     stopped = clone(ranker).set_params(checkpoint=tmp_path / "kept", callbacks=[press])
-    with pytest.raises(Interrupted):
+    with pytest.raises(TrainingInterrupted):
         fitted(stopped)
     assert stopped.certificate_.stop is Stop.INTERRUPTED
     assert stopped.verify()
@@ -317,7 +317,7 @@ def test_what_no_run_leaves_is_no_place_to_go_on_from():
     assert seconds == 1.0
     assert str(again) == str(path)
     assert again.moves == path.moves
-    search = LineSearch.of("nDCG@5", Queries.from_arrays(X, Y, qid=QID))
+    search = LineSearch.from_measure("nDCG@5", Queries.from_arrays(X, Y, qid=QID))
     assert false_claim([again], search) is None
     assert "says that the measure is" in false_claim([replace(again, value=again.value + 1e-6)], search)
     damages = {
@@ -380,7 +380,7 @@ def test_a_line_is_drawn_as_it_is(direction):
     t, value = steps.get_xdata(), steps.get_ydata()
     v = direction if isinstance(direction, np.ndarray) else np.eye(4)[1]
     at = 0.0 if isinstance(direction, np.ndarray) else ranker.coef_[1]
-    search = LineSearch.of("nDCG@5", queries)
+    search = LineSearch.from_measure("nDCG@5", queries)
     for low, high, told in zip(t[::2], t[1::2], value[::2], strict=True):
         if high - low > 1e-9:
             measured = search.value(ranker.coef_ + ((low + high) / 2 - at) * v)
@@ -428,7 +428,7 @@ def test_data_that_cannot_be_climbed_are_refused():
     with pytest.raises(DataError, match="1 sample"):
         direct().fit(X[:1], Y[:1], qid=QID[:1])
     with pytest.raises(OptionError, match="no whole number of 1 or more"):
-        Random(0)
+        RandomDirections(0)
     with pytest.raises(ValueError, match="named twice"):
         DirectionCertificate(0.5, 0.0, np.array([1, 1]), np.zeros((0, 3)), Stop.DIRECTIONS)
 
@@ -436,7 +436,7 @@ def test_data_that_cannot_be_climbed_are_refused():
 @pytest.mark.parametrize("seed", range(5))
 def test_a_pulled_step_is_the_best_of_its_line(seed):
     rng = np.random.default_rng(seed)
-    search, w = LineSearch.of("nDCG@5", Queries.from_arrays(X, Y, qid=QID)), rng.normal(size=4)
+    search, w = LineSearch.from_measure("nDCG@5", Queries.from_arrays(X, Y, qid=QID)), rng.normal(size=4)
     slope, curvature = rng.normal() / 20, rng.random() / 5
     found, steps = search.along(w, 1, pull=(slope, curvature)), search.steps(w, 1)
     h = 0.2 * search.deviation(w) / search.deviations[1]

@@ -8,7 +8,7 @@ from numpy.testing import assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
 from rankopt.data import Queries
-from rankopt.errors import ForgottenQueries
+from rankopt.errors import MissingQueryIdsWarning
 from rankopt.rankers import LargeMarginRanker, MatchingRanker, PairwiseRanker, RegressionRanker
 
 WEIGHTS = np.array([1.0, 0.5, 0.0, -1.0])
@@ -50,12 +50,12 @@ def expected():
 def test_every_form_chooses_the_same_weights(form, expected):
     chosen = fitted(**FORMS[form])
     assert_array_equal(chosen.coef_, expected.coef_)
-    assert chosen.eval_score_ == expected.eval_score_ == chosen.score(V, VY, qid=VQ)
+    assert chosen.best_score_ == expected.best_score_ == chosen.score(V, VY, qid=VQ)
 
 
 def test_a_path_takes_a_list_too(expected):
     path = LargeMarginRanker("nDCG@5").path(X, Y, qid=QID, lams=[0.1, 0.01], eval_set=[(V, VY)], eval_qid=[VQ])
-    assert path.best.eval_score_ >= path.models[-1].eval_score_
+    assert path.best.best_score_ >= path.models[-1].best_score_
 
 
 @pytest.mark.filterwarnings("ignore:The inplace keyword:DeprecationWarning")  # PyTerrier's own, of pandas 3.1
@@ -75,7 +75,7 @@ def test_pyterrier_trains_and_reranks():
     expected = fitted(eval_set=(V, VY), eval_qid=VQ)
     np.testing.assert_allclose(reranker.learner.coef_, expected.coef_, rtol=1e-9)
     assert reranker.learner.n_queries_ == SIZES.size
-    assert reranker.learner.eval_score_ == pytest.approx(expected.eval_score_)
+    assert reranker.learner.best_score_ == pytest.approx(expected.best_score_)
     reranked = reranker(valid).set_index("docno")
     np.testing.assert_allclose(reranked.loc[valid["docno"], "score"], V @ expected.coef_, rtol=1e-9)
     assert (reranked[reranked["rank"] == 0].groupby("qid").size() == 1).all()
@@ -97,7 +97,9 @@ MANY = made(2, np.full(40, 10))
 )
 def test_many_rows_without_query_ids_warn_the_caller(fit):
     features, grades, qid = MANY
-    with pytest.warns(ForgottenQueries, match=r"all 400 rows .* pass qid= .* group=\[400\] if they are one") as caught:
+    with pytest.warns(
+        MissingQueryIdsWarning, match=r"all 400 rows .* pass qid= .* group=\[400\] if they are one"
+    ) as caught:
         fit(features, grades)
     assert [warning.filename for warning in caught] == [__file__]
     # Said in any way, or few: no warning, which would be an error here.
@@ -114,7 +116,7 @@ def test_pyterriers_regression_form_forgets_the_queries():
     features, grades, qid = MANY
     frame = pd.DataFrame({"qid": qid.astype(str), "features": list(features), "query": "asked"})
     frame = frame.assign(docno=[f"d{i}" for i in range(len(frame))], score=0.0, rank=0)
-    with pytest.warns(ForgottenQueries, match="pass qid="):
+    with pytest.warns(MissingQueryIdsWarning, match="pass qid="):
         pt.ltr.apply_learned_model(RegressionRanker(), form="regression").fit(
             frame, frame[["qid", "docno"]].assign(label=grades)
         )

@@ -14,10 +14,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 import rankopt
-from formulations.errors import SolverFailed
+from formulations.errors import SolverError
 from formulations.solvers.active_set import ActiveSet
 from rankopt.data import Queries, QueryNormalizer
-from rankopt.errors import DataError, Interrupted, ModelError, OptionError
+from rankopt.errors import DataError, ModelError, OptionError, TrainingInterrupted
 from rankopt.fitting import AtomicFitMixin
 from rankopt.rankers import (
     RANKERS,
@@ -38,7 +38,7 @@ OPTIMIZED = [
     PairwiseRanker(lam=0.03, engine="serial"),
     MatchingRanker(bound="tie-aware", lam=0.03, engine="serial"),
     SmoothRanker("nDCG@5", engine="serial"),
-    DirectRanker("nDCG@5", start="zeros", point="middle", engine="serial"),
+    DirectRanker("nDCG@5", init="zeros", step_rule="middle", engine="serial"),
 ]
 ALL = [*OPTIMIZED, RegressionRanker()]
 
@@ -103,7 +103,7 @@ class Tiring(ActiveSet):
     def solve(self, problem):
         TIRED.append(1)
         if len(TIRED) > 3:
-            raise SolverFailed("planted")
+            raise SolverError("planted")
         return super().solve(problem)
 
 
@@ -111,7 +111,7 @@ class Tiring(ActiveSet):
 class Interrupting(ActiveSet):
     """Somebody presses Ctrl-C while the first master program is solved."""
 
-    def solve(self, problem, start=None):
+    def solve(self, problem, warm_start=None):
         raise KeyboardInterrupt
 
 
@@ -152,7 +152,7 @@ FAULTS = {
     ),
     "interrupted before the first step": (KeyboardInterrupt, {"master": Interrupting()}, NEW, {}),
     "a callback at the third step": (ZeroDivisionError, {"callbacks": [raising_at(3)]}, NEW, {}),
-    "a solver at the fourth step": (SolverFailed, {"master": Tiring(), "lam": 1e-4}, NEW, {}),
+    "a solver at the fourth step": (SolverError, {"master": Tiring(), "lam": 1e-4}, NEW, {}),
 }
 
 
@@ -168,7 +168,7 @@ def test_a_fit_that_fails_leaves_the_ranker_as_it_was(ranker, fault):
     before = state(ranker)
     with pytest.raises(error) as raised:
         fit(ranker, rows, **more)
-    assert not isinstance(raised.value, Interrupted)
+    assert not isinstance(raised.value, TrainingInterrupted)
     assert_as_it_was(ranker, before)
     assert_answers_at(ranker, 4)
     TIRED.clear()
@@ -207,7 +207,7 @@ def test_a_normalizer_that_fails_stays_as_it_was():
 def test_an_interruption_after_a_step_leaves_a_whole_ranker(ranker, tmp_path):
     ranker = fit(clone(ranker), OLD)
     ranker.set_params(callbacks=[interrupted_at(3)], lam=1e-4)
-    with pytest.raises(Interrupted, match="best weights so far"):
+    with pytest.raises(TrainingInterrupted, match="best weights so far"):
         fit(ranker, NEW)
     assert ranker.n_features_in_ == 6
     assert ranker.certificate_.stop == "interrupted from the keyboard"
@@ -231,7 +231,7 @@ def test_an_interruption_at_any_line_leaves_the_old_ranker_or_the_new_one(ranker
         before = state(refitted)
         try:
             interrupting(lambda refitted=refitted: fit(refitted, NEW), at=line)
-        except Interrupted:
+        except TrainingInterrupted:
             assert refitted.n_features_in_ == 6
         except KeyboardInterrupt:
             pass
@@ -305,16 +305,16 @@ def test_a_refit_takes_nothing_of_the_old_one_along():
     ranker = LargeMarginRanker("nDCG@5", bound="convex", lam=0.1).fit(named, eval_set=named)
     fit(ranker, NEW)
     assert not hasattr(ranker, "feature_names_in_")
-    assert not hasattr(ranker, "eval_score_")
+    assert not hasattr(ranker, "best_score_")
 
 
 def test_a_warm_start_needs_weights_of_the_same_shape():
     """2 slots of 6 features have as many weights as 3 slots of 4: they are no start of each other."""
     X, y, qid = OLD
-    ranker = MatchingRanker(slots=3, lam=0.1, warm_start=True).fit(X, np.minimum(y, 2), qid=qid)
+    ranker = MatchingRanker(n_positions=3, lam=0.1, warm_start=True).fit(X, np.minimum(y, 2), qid=qid)
     X, y, qid = NEW
-    warm = ranker.set_params(slots=2).fit(X, np.minimum(y, 2), qid=qid)
-    cold = MatchingRanker(slots=2, lam=0.1).fit(X, np.minimum(y, 2), qid=qid)
+    warm = ranker.set_params(n_positions=2).fit(X, np.minimum(y, 2), qid=qid)
+    cold = MatchingRanker(n_positions=2, lam=0.1).fit(X, np.minimum(y, 2), qid=qid)
     np.testing.assert_array_equal(warm.coef_, cold.coef_)
 
 

@@ -50,7 +50,7 @@ def test_a_score_beyond_double_precision_is_no_answer():
 def test_features_near_the_end_of_double_precision_are_climbed_or_named():
     far = X.copy()
     far[4, 1], far[7, 2] = -1e308, 1e308
-    assert np.isfinite(DirectRanker("nDCG@5", start="zeros").fit(far, Y, qid=QID).coef_).all()
+    assert np.isfinite(DirectRanker("nDCG@5", init="zeros").fit(far, Y, qid=QID).coef_).all()
     far = X.copy()
     far[[2, 5, 9], 0] = 1e155
     with pytest.raises(DataError, match="feature 0 reaches 1e\\+155"):

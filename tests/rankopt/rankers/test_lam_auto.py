@@ -78,7 +78,7 @@ def test_slots_have_a_strength_of_their_own_too():
 def test_sparse_models_are_scaled_by_the_largest_that_matters():
     sample = load_sample("les-miserables").train
     ranker = LargeMarginRanker(penalty="l1", bound="convex").fit(sample)
-    twice = LargeMarginRanker(penalty="l1", bound="convex").fit(sample.with_(features=sample.features * 2.0))
+    twice = LargeMarginRanker(penalty="l1", bound="convex").fit(sample.replace(features=sample.features * 2.0))
     assert twice.lam_ == pytest.approx(2.0 * ranker.lam_)
 
 

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from rankopt.constraints import Admissible
 from rankopt.data import Queries
 from rankopt.errors import DataError, ModelError, OptionError
-from rankopt.losses import LOSSES, loss_named
+from rankopt.losses import LOSSES, get_loss
 from rankopt.losses.loss import says
 from rankopt.rankers import LossRanker, PairwiseRanker, load_model
 from rankopt.risk import shard as sharding
@@ -48,7 +48,7 @@ def test_a_smooth_loss_is_minimised_to_its_gap():
     assert certificate.primal == pytest.approx(objective(ranker.coef_), rel=1e-12)
 
 
-PLANES = [name for name in LOSSES if says(loss_named(name)) == "plane"]
+PLANES = [name for name in LOSSES if says(get_loss(name)) == "plane"]
 
 
 @pytest.mark.every(7)
@@ -79,7 +79,7 @@ def test_path_evaluation_and_checkpoint(tmp_path):
     held = made(seed=1)
     options = {"eval_set": held[:2], "eval_qid": held[2]}
     path = LossRanker("pairwise").path(X, y, qid=qid, lams=[1.0, 0.1], **options)
-    assert path.best.eval_score_ == max(model.eval_score_ for model in path)
+    assert path.best.best_score_ == max(model.best_score_ for model in path)
     whole = LossRanker("pairwise", lam=0.01, tol=1e-6).fit(X, y, qid=qid)
     with pytest.warns(UserWarning, match="stopped"):
         LossRanker("pairwise", lam=0.01, tol=1e-6, max_iter=3, checkpoint=str(tmp_path)).fit(X, y, qid=qid)

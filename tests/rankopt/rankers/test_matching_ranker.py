@@ -95,7 +95,7 @@ def test_sparse_features_learn_the_same(made):
 
 def test_rank_is_the_matching_by_score_and_score_what_it_earns(made):
     features, slot, qid = made
-    ranker = MatchingRanker(slot_weight=[3.0, 1.0, 1.0], lam=0.05).fit(features, slot, qid=qid)
+    ranker = MatchingRanker(position_weight=[3.0, 1.0, 1.0], lam=0.05).fit(features, slot, qid=qid)
     scores = ranker.predict(features)
     assert_allclose(scores, features @ ranker.coef_.T)
     earned = []
@@ -134,7 +134,7 @@ def test_shuffled_rows_and_renamed_queries_give_the_same_model(bound, made):
 def test_other_solvers_learn_the_same(argmax, made):
     features, slot, qid = made
     expected = MatchingRanker(lam=0.5).fit(features, slot, qid=qid).certificate_
-    found = MatchingRanker(lam=0.5, argmax=argmax).fit(features, slot, qid=qid).certificate_
+    found = MatchingRanker(lam=0.5, argmax_solver=argmax).fit(features, slot, qid=qid).certificate_
     assert found.bound <= expected.primal
     assert expected.bound <= found.primal
 
@@ -146,7 +146,7 @@ def test_it_lives_in_pipelines_searches_and_files(made, tmp_path):
     frame = pd.DataFrame(features, columns=list("abcd"))
     with config_context(enable_metadata_routing=True):
         search = GridSearchCV(
-            make_pipeline(StandardScaler().set_output(transform="pandas"), MatchingRanker(slots=3, tol=1e-2)),
+            make_pipeline(StandardScaler().set_output(transform="pandas"), MatchingRanker(n_positions=3, tol=1e-2)),
             {"matchingranker__lam": [0.01, 10.0]}, cv=GroupKFold(3),
         )  # fmt: skip
         search.fit(frame, slot, qid=qid, groups=qid)
@@ -176,7 +176,7 @@ def test_warm_starts_and_chosen_weights(made):
     chosen = MatchingRanker(lam=1e-3).fit(
         features[seen], slot[seen], qid=qid[seen], eval_set=(features[~seen], slot[~seen]), eval_qid=qid[~seen]
     )
-    assert chosen.eval_score_ == pytest.approx(chosen.score(features[~seen], slot[~seen], qid=qid[~seen]))
+    assert chosen.best_score_ == pytest.approx(chosen.score(features[~seen], slot[~seen], qid=qid[~seen]))
     start = np.arange(12.0).reshape(3, 4)
     assert_array_equal(MatchingRanker(w0=start, lam=1e6, tol=1e-9).fit(features, slot, qid=qid).w0_, start)
 
@@ -203,9 +203,9 @@ def test_fit_says_what_is_wrong(options, error, says, made):
 def test_what_cannot_be_matched_is_refused(made):
     features, slot, qid = made
     with pytest.raises(DataError, match="none has documents that belong in different slots"):
-        MatchingRanker(slots=3).fit(features, np.zeros(slot.size), qid=qid)
+        MatchingRanker(n_positions=3).fit(features, np.zeros(slot.size), qid=qid)
     with pytest.raises(DataError, match=r"grade \d\.5, which names no slot"):
-        MatchingRanker(slots=3).fit(features, slot / 2, qid=qid)
+        MatchingRanker(n_positions=3).fit(features, slot / 2, qid=qid)
     ranker = MatchingRanker(lam=1.0).fit(features, slot, qid=qid)
     with pytest.raises(DataError, match="check y"):
         ranker.score(features, np.zeros(slot.size), qid=qid)

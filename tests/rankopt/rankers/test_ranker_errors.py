@@ -28,7 +28,7 @@ FRAME = pd.DataFrame(FEATURES, columns=["u", "v"]).assign(qid=QID)
         (FRAME, GRADES, {"group": [2, 4]}, "group= and the column"),
         (QUERIES, GRADES, {}, "y cannot be given beside a Queries"),
         (QUERIES, None, {"qid": QID, "group": [6]}, "qid and group cannot be given beside"),
-        (QUERIES.with_(relevance=None), None, {}, "requires y .* have no relevance"),
+        (QUERIES.replace(relevance=None), None, {}, "requires y .* have no relevance"),
         (FEATURES, None, {"qid": QID}, "requires y"),
         (FEATURES, GRADES[:5], {"qid": QID}, "inconsistent numbers of samples"),
         (FEATURES, GRADES, {"qid": QID[:5]}, "5"),

@@ -105,8 +105,8 @@ def test_names_of_features_are_kept_and_compared(rows):
     queries = Queries.from_arrays(features, grades, qid=qid, feature_names=NAMES)
     assert RegressionRanker().fit(queries).feature_names_in_.tolist() == NAMES
     with pytest.raises(DataError, match="Feature 4 is 'BM25' but was 'bm25'"):
-        ranker.predict(queries.with_(feature_names=[*NAMES[:4], "BM25", "age"]))
-    ranker.fit(queries.with_(feature_names=None))
+        ranker.predict(queries.replace(feature_names=[*NAMES[:4], "BM25", "age"]))
+    ranker.fit(queries.replace(feature_names=None))
     assert not hasattr(ranker, "feature_names_in_")
     with pytest.raises(DataError, match="X has 6 features, but RegressionRanker is expecting 2"):
         RegressionRanker().fit(features[:, :2], grades).predict(queries)

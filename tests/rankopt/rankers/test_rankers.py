@@ -31,7 +31,7 @@ NAMES = ["année", "citas", "length", "pagerank", "bm25", "age"]
 @pytest.mark.filterwarnings("ignore::rankopt.errors.OptimumAtStart")  # some checks fit pure noise
 @parametrize_with_checks(
     [
-        DirectRanker(start="ridge"),
+        DirectRanker(init="ridge"),
         RegressionRanker(),
         PairwiseRanker(),
         LossRanker(),
@@ -49,7 +49,7 @@ def test_scikit_learn_accepts_the_ranker(estimator, check):
     [
         DirectRanker(),
         RegressionRanker(alpha=0.1, target="grade"),
-        LargeMarginRanker(bound="nonconvex", decay="power(0.5)"),
+        LargeMarginRanker(bound="nonconvex", position_weights="power(0.5)"),
         LargeMarginRanker(constraints=Admissible(3)),
     ]
 )
@@ -62,14 +62,14 @@ def test_score_is_the_weighted_mean_of_the_measure(rows, measure):
     features, grades, qid = rows
     ranker = RegressionRanker(measure=measure).fit(features, grades, qid=qid)
     queries = Queries.from_arrays(features, grades, qid=qid)
-    values = evaluate(queries, ranker.predict(features)[queries.row_order], measure)[measure]
+    values = evaluate(queries, ranker.predict(features)[queries.input_order], measure)[measure]
     weight = np.array([1.0 + q for q in queries.query_ids])
     assert ranker.score(features, grades, qid=qid) == pytest.approx(values.mean())
     assert ranker.score(features, grades, qid=qid, sample_weight=1.0 + qid) == pytest.approx(
         weight @ values / weight.sum()
     )
     half = queries.select([4, 1])
-    halves = half.to_caller(np.repeat([3.0, 1.0], np.diff(half.offsets)))
+    halves = half.to_input_order(np.repeat([3.0, 1.0], np.diff(half.offsets)))
     assert ranker.score(half, sample_weight=halves) == pytest.approx((3 * values[4] + values[1]) / 4)
 
 

@@ -33,7 +33,7 @@ def shuffled(queries, seed):
 @pytest.mark.filterwarnings("ignore::rankopt.errors.OptimumAtStart")  # the convex bound is least at w = 0 on MQ2008
 @pytest.mark.parametrize("bound", BOUNDS)
 def test_shuffling_relabelling_and_splitting_real_files_change_nothing(parts, bound):
-    ranker = LargeMarginRanker("nDCG@10", bound=bound, lam=1e-2, decay="power(0.5)")
+    ranker = LargeMarginRanker("nDCG@10", bound=bound, lam=1e-2, position_weights="power(0.5)")
     whole = concatenate(parts)
     other = shuffled(concatenate([parts[2], parts[0], parts[1]]), 1)
     rng = np.random.default_rng(2)
@@ -47,7 +47,9 @@ def test_shuffling_relabelling_and_splitting_real_files_change_nothing(parts, bo
 
 def test_ohsumed_end_to_end(ohsumed, tmp_path):
     train, test = ohsumed
-    ranker = LargeMarginRanker("nDCG@10", bound="nonconvex", lam=1.0, argmax="exact", master="active_set").fit(train)
+    ranker = LargeMarginRanker(
+        "nDCG@10", bound="nonconvex", lam=1.0, argmax_solver="exact", master_solver="active_set"
+    ).fit(train)
     assert ranker.certificate_.relative_gap <= ranker.tol
     ranker.save(tmp_path / "ohsumed.rankopt")
     loaded = load_model(tmp_path / "ohsumed.rankopt")
@@ -70,10 +72,14 @@ def test_argmax_solvers_agree_along_a_real_run(ohsumed):
         trials.append(state.trial)
         return step.step == 40
 
-    LargeMarginRanker("nDCG@10", bound="nonconvex", decay="power(0.5)", lam=0.1, callbacks=[follow]).fit(train)
+    LargeMarginRanker("nDCG@10", bound="nonconvex", position_weights="power(0.5)", lam=0.1, callbacks=[follow]).fit(
+        train
+    )
     for w in [np.zeros(train.n_features), *trials[::13]]:
         exact, scipy = (
-            LargeMarginRanker("nDCG@10", bound="nonconvex", decay="power(0.5)", argmax=argmax).objective(train).risk
+            LargeMarginRanker("nDCG@10", bound="nonconvex", position_weights="power(0.5)", argmax_solver=argmax)
+            .objective(train)
+            .risk
             for argmax in ("exact", "scipy")
         )
         assert exact.at(w).value == pytest.approx(scipy.at(w).value, rel=1e-9)

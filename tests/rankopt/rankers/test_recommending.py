@@ -25,7 +25,7 @@ def some(seed, users=6, items=9, n=30):
     random = np.random.default_rng(seed)
     pairs = random.choice(users * items, n, replace=False)
     genres = {i: tuple(g for g in GENRES if random.random() < 0.5) or None for i in range(items)}
-    return Ratings.of(
+    return Ratings.from_arrays(
         pairs // items, pairs % items, random.integers(1, 6, n), users=range(users), items=range(items),
         attributes={"genre": genres, "new": {i: bool(i % 2) for i in range(items)}},
     )  # fmt: skip
@@ -38,7 +38,7 @@ def films():
 
 @pytest.fixture(scope="module")
 def ranker(films):
-    return CofiRanker(strength=0.4, factors=4).fit(films)
+    return CofiRanker(reg=0.4, factors=4).fit(films)
 
 
 def test_lists_are_those_of_the_scores_without_what_was_seen(films, ranker):
@@ -63,11 +63,11 @@ def test_what_counts_as_seen_and_what_may_be_listed_is_said(films, ranker):
     assert sorted(everything) == films.items.tolist()
     rest = ranker.recommend([user], k=1000)[user]
     assert rest == [item for item in everything if item not in rated]
-    other = Ratings.of([user, user], [everything[0], "no item"], [1, 1])
+    other = Ratings.from_arrays([user, user], [everything[0], "no item"], [1, 1])
     assert ranker.recommend([user], k=3, seen=other)[user] == everything[1:4]
     assert ranker.recommend([user], k=5, among=everything[10:0:-1], seen="keep")[user] == everything[1:6]
     counted = ranker.recommend([user], k=1000, seen="keep", popularity=1000.0)[user]
-    places = ranker.item_counts_[films.item_index(counted)]
+    places = ranker.item_popularity_[films.item_index(counted)]
     assert (np.diff(places) <= 0).all()
 
 
@@ -78,7 +78,7 @@ def test_unknown_users_and_items_have_priors(films, ranker):
     assert len(lists[1]) == 5
     alone = ranker.recommend([1], among=["new film"])
     assert alone[1] == ["new film"]
-    assert alone.scores == pytest.approx([ranker.unknown_ + ranker.user_offsets_[0]])
+    assert alone.scores == pytest.approx([ranker.cold_start_bias_ + ranker.user_offsets_[0]])
     assert np.isfinite(lists.scores).all()
 
 
@@ -103,7 +103,7 @@ def test_admissible_lists_are_the_best_of_all(rules):
     checked = 0
     for seed in range(8):
         ratings = some(seed)
-        ranker = CofiRanker(strength=0.5, factors=2, max_iter=20).fit(ratings)
+        ranker = CofiRanker(reg=0.5, factors=2, max_iter=20).fit(ratings)
         for user in range(4):
             free = np.setdiff1d(np.arange(9), ratings.columns[ratings.bounds[user] : ratings.bounds[user + 1]])
             if not 3 <= free.size <= 6:
@@ -158,7 +158,7 @@ def test_an_item_that_a_rule_calls_for_is_a_candidate():
     """If one of a stands, one of b must: it may have the lowest score of all."""
     genre = np.array([*"aaaaaccccccbb"], dtype=object)
     rules = Admissible(3).implies({"genre": "a"}, {"genre": "b"})
-    found = ConstrainedRecommender.of(rules, {"genre": genre}, 13).best(np.arange(13.0, 0.0, -1.0), "ann")
+    found = ConstrainedRecommender.from_admissible(rules, {"genre": genre}, 13).best(np.arange(13.0, 0.0, -1.0), "ann")
     assert found.tolist() == [0, 1, 11]
 
 
@@ -169,7 +169,9 @@ def test_items_that_others_wait_for_are_candidates():
     one = Admissible(3).precedes({"genre": "b"}, {"genre": "a"})
     two = Admissible(3).precedence_chain([{"genre": "d"}, {"genre": "b"}, {"genre": "a"}])
     for rules, dearer, listed in ((one, 0.0, [11, 0, 1]), (one, 1e3, [5, 6, 7]), (two, 0.0, [13, 11, 0])):
-        found = ConstrainedRecommender.of(rules, {"genre": genre}, 14).best(scores - dearer * (genre == "b"), "ann")
+        found = ConstrainedRecommender.from_admissible(rules, {"genre": genre}, 14).best(
+            scores - dearer * (genre == "b"), "ann"
+        )
         assert found.tolist() == listed
 
 
@@ -188,7 +190,7 @@ def test_lists_under_precedences_are_the_best_of_all_items(seed):
     weights = 1.0 / np.log2(np.arange(2.0, 5.0))
     lists = [np.array(order) for order in permutations(range(8), 3) if stated.is_feasible(order)]
     best = max(weights @ scores[order] - stated.charge(order) for order in lists)
-    found = ConstrainedRecommender.of(rules, {"genre": genre, "new": new}, 8).best(scores, "ann")
+    found = ConstrainedRecommender.from_admissible(rules, {"genre": genre, "new": new}, 8).best(scores, "ann")
     assert stated.is_feasible(found)
     assert weights @ scores[found] - stated.charge(found) == pytest.approx(best, abs=1e-9)
 
@@ -206,8 +208,8 @@ def test_short_lists_are_cut_where_the_rules_say_so(films, ranker):
 @pytest.mark.every(5)
 @pytest.mark.parametrize("loss", ["regression", "nDCG@5", "ordinal"])
 def test_folded_users_are_the_best_for_the_items(films, loss):
-    train, new = films.only_users(slice(0, 200)), films.only_users(slice(200, 240), drop=True)
-    ranker = CofiRanker(loss, strength=0.3, factors=3, tol=1e-4, max_iter=30)
+    train, new = films.select_users(slice(0, 200)), films.select_users(slice(200, 240), drop=True)
+    ranker = CofiRanker(loss, reg=0.3, factors=3, tol=1e-4, max_iter=30)
     import warnings
 
     with warnings.catch_warnings():
@@ -237,8 +239,8 @@ def test_folded_users_are_the_best_for_the_items(films, loss):
 
 
 def test_new_users_may_have_a_strength_of_their_own(films, ranker):
-    new = films.only_users(slice(0, 20), drop=True)
-    same, weak, none = (ranker.fold_in(new, strength=rho) for rho in (ranker.strength_, 0.05, 1e6))
+    new = films.select_users(slice(0, 20), drop=True)
+    same, weak, none = (ranker.fold_in(new, strength=rho) for rho in (ranker.reg_, 0.05, 1e6))
     np.testing.assert_allclose(same.factors.users, ranker.fold_in(new).factors.users, rtol=1e-9)
     assert np.linalg.norm(weak.factors.users) > np.linalg.norm(same.factors.users)
     assert np.abs(none.factors.users).max() < 1e-3
@@ -248,12 +250,12 @@ def test_new_users_may_have_a_strength_of_their_own(films, ranker):
 
 
 def test_a_folded_model_recommends_without_what_was_told(films, ranker):
-    told = Ratings.of(["new"] * 4, [1, 2, 3, "a film nobody knows"], [5, 1, 4, 5])
+    told = Ratings.from_arrays(["new"] * 4, [1, 2, 3, "a film nobody knows"], [5, 1, 4, 5])
     model = ranker.fold_in(told)
     items = model.recommend(k=1000)["new"]
     assert sorted(items) == films.items[3:].tolist()
     assert model.similar(5, 3) == ranker.similar(5, 3)
-    nothing = ranker.fold_in(Ratings.of(["x"], ["a film nobody knows"], [5]))
+    nothing = ranker.fold_in(Ratings.from_arrays(["x"], ["a film nobody knows"], [5]))
     assert nothing.recommend(k=3)["x"] == ranker.recommend(["nobody"], k=3)["nobody"]
     assert "1 users, 160 items, 4 factors" in repr(model)
 
@@ -277,7 +279,7 @@ def test_a_saved_ranker_recommends_as_before(tmp_path, films, ranker):
     for options in ({}, {"admissible": rules}, {"popularity": 0.5}):
         first, second = (one.recommend([1, 2, "x"], k=5, **options) for one in (ranker, again))
         assert list(first) == list(second)
-    again.seen_items_ = again.seen_items_[:-1]
+    again.seen_indices_ = again.seen_indices_[:-1]
     again._model_known = None
     with pytest.raises(ModelError, match="do not fit together"):
         again._check_loaded()
@@ -321,7 +323,7 @@ def test_an_attribute_that_items_lack_comes_with_a_new_fit(films, ranker):
         with pytest.raises(DataError, match=says):
             asked.recommend([1], admissible=rules)
     dated = films.with_attributes({"year": {item: item % 3 for item in films.items.tolist()}})
-    assert len(CofiRanker(strength=0.9, factors=1).fit(dated).recommend([1], admissible=rules)) == 1
+    assert len(CofiRanker(reg=0.9, factors=1).fit(dated).recommend([1], admissible=rules)) == 1
 
 
 def test_rules_are_of_whole_lists(ranker):
@@ -336,11 +338,11 @@ def test_rules_are_of_whole_lists(ranker):
 
 
 def test_one_who_has_seen_everything_has_no_list_where_rules_ask_for_items(films, ranker):
-    everything = Ratings.of(["all"] * films.n_items, films.items, np.ones(films.n_items))
+    everything = Ratings.from_arrays(["all"] * films.n_items, films.items, np.ones(films.n_items))
     asking = Admissible(3).at_least(1, documents={"genre": "War"})
     with pytest.raises(DataError, match="user 'all' has no admissible list because no item is left"):
         ranker.recommend(["all"], seen=everything, admissible=asking)
-    numbered = Ratings.of([9] * films.n_items, films.items, np.ones(films.n_items))
+    numbered = Ratings.from_arrays([9] * films.n_items, films.items, np.ones(films.n_items))
     for asked in ([9], [np.int64(9)], np.array([9]), list(np.array([9]))):
         with pytest.raises(DataError, match=r"^user 9 has no admissible list"):
             ranker.recommend(asked, seen=numbered, admissible=asking)
@@ -352,9 +354,9 @@ def test_one_who_has_seen_everything_has_no_list_where_rules_ask_for_items(films
 
 
 def test_what_was_seen_is_left_out_though_the_model_does_not_know_it(films, ranker):
-    seen = Ratings.of([1, 1], ["new", "other"], [5, 5])
+    seen = Ratings.from_arrays([1, 1], ["new", "other"], [5, 5])
     assert ranker.recommend([1], among=["new", "newer"], seen=seen)[1] == ["newer"]
-    guest = ranker.fold_in(Ratings.of(["guest"] * 2, [3, "new"], [5, 4]))
+    guest = ranker.fold_in(Ratings.from_arrays(["guest"] * 2, [3, "new"], [5, 4]))
     assert sorted(guest.recommend(among=[3, 4, "new", "newer"])["guest"], key=str) == [4, "newer"]
 
 
@@ -381,12 +383,12 @@ def test_ids_of_another_type_are_not_strangers(ranker):
         lambda: ranker.predict(np.array([("u", 17)])), lambda: ranker.predict([(1, "17")]),
         lambda: ranker.recommend(["1", "2"]), lambda: ranker.recommend([1], among=["17"]), lambda: ranker.similar("17"),
         lambda: ranker.fold_in([("guest", "17")], [4]), lambda: ranker.score([("1", 2), ("1", 3)], [1, 2]),
-        lambda: ranker.recommend([1], seen=Ratings.of([1], ["17"], [1])),
-        lambda: ranker.recommend(["1"], seen=Ratings.of([1], [17], [1])),
+        lambda: ranker.recommend([1], seen=Ratings.from_arrays([1], ["17"], [1])),
+        lambda: ranker.recommend(["1"], seen=Ratings.from_arrays([1], [17], [1])),
     ):  # fmt: skip
         with pytest.raises(DataError, match=r"is text, but the one that is known is a number"):
             ask()
-    words = CofiRanker(factors=1, strength=0.5).fit([("ann", "17"), ("ann", "18"), ("bob", "17")], [1, 2, 3])
+    words = CofiRanker(factors=1, reg=0.5).fit([("ann", "17"), ("ann", "18"), ("bob", "17")], [1, 2, 3])
     with pytest.raises(DataError, match="item 17 is a number, but the one that is known is text, '17'"):
         words.predict([("ann", 17)])
     assert words.predict(np.array([("ann", "17"), ("eve", "x")])).shape == (2,)
@@ -395,19 +397,27 @@ def test_ids_of_another_type_are_not_strangers(ranker):
 @pytest.mark.parametrize("loss", ["regression", "ordinal"])
 def test_folded_users_are_weighed_as_in_training(films, loss):
     """v_u = 2 at λ and μ is v_u = 1 at half of both; and so is every rating's weight of 2 in a regression."""
-    ranker = CofiRanker(loss, lam=2.0, offset_strength=4.0, factors=3, tol=1e-8, max_iter=2, certify=False)
+    ranker = CofiRanker(loss, lam=2.0, bias_reg=4.0, factors=3, tol=1e-8, max_iter=2, compute_bound=False)
     with pytest.warns(ConvergenceWarning):
         ranker.fit(films)
     items = films.items.tolist()
     rows = [("ann", items[3]), ("ann", items[1]), ("bob", items[9]), ("ann", "unheard"), ("bob", items[2])]
     values = [5.0, 1.0, 2.0, 3.0, 4.0]
     heavy = ranker.fold_in(rows, values, user_weight={"ann": 2.0, "bob": 2.0})
-    half = CofiRanker(loss, offset_strength=2.0, tol=1e-8)
-    for name in ("users_", "items_", "user_factors_", "item_factors_", "item_offsets_", "user_offsets_", "unknown_"):
+    half = CofiRanker(loss, bias_reg=2.0, tol=1e-8)
+    for name in (
+        "user_ids_",
+        "item_ids_",
+        "user_factors_",
+        "item_factors_",
+        "item_offsets_",
+        "user_offsets_",
+        "cold_start_bias_",
+    ):
         setattr(half, name, getattr(ranker, name))
-    for name in ("item_counts_", "seen_bounds_", "seen_items_", "item_attributes_"):
+    for name in ("item_popularity_", "seen_indptr_", "seen_indices_", "item_attributes_"):
         setattr(half, name, getattr(ranker, name))
-    half.lam_, half.strength_ = 1.0, ranker.strength_
+    half.lam_, half.reg_ = 1.0, ranker.reg_
     light = half.fold_in(rows, values)
     np.testing.assert_allclose(heavy.factors.users, light.factors.users, atol=1e-4)
     assert heavy.proved.value == pytest.approx(2 * light.proved.value, rel=1e-4)
@@ -432,7 +442,7 @@ def test_what_is_no_id_in_training_is_none_where_it_is_asked_for(none, words):
     """A stranger has an id; a row without one is a fault of the data, and no stranger."""
     rows = [(0, 5), (0, 6), (1, 5), (1, 7)]
     known = [(f"u{user}", f"i{item}") for user, item in rows] if words else rows
-    ranker = CofiRanker(strength=0.5, factors=1, max_iter=3, tol=0.5).fit(known, [1, 2, 3, 5])
+    ranker = CofiRanker(reg=0.5, factors=1, max_iter=3, tol=0.5).fit(known, [1, 2, 3, 5])
     (user, item), stranger = known[0], "u9" if words else 9
     folded = ranker.fold_in([(stranger, item)], [4])
     for of, pair in (("user", (none, item)), ("item", (user, none))):
@@ -441,7 +451,7 @@ def test_what_is_no_id_in_training_is_none_where_it_is_asked_for(none, words):
         table[:] = pairs
         says = rf"The {of} of row 2 is (None|nan|NaT); every {{}} needs one, fill it in or drop the row\."
         with pytest.raises(DataError, match=says.format("rating")):
-            Ratings.of(*zip(*pairs, strict=True), [1, 2, 3])
+            Ratings.from_arrays(*zip(*pairs, strict=True), [1, 2, 3])
         for given in (pairs, table):
             for asked in (ranker, folded):
                 with pytest.raises(DataError, match=says.format("pair")):
@@ -472,7 +482,7 @@ def test_columns_that_lack_an_id_are_refused(ranker):
 def test_folded_users_are_the_best_for_the_items_that_were_found():
     """Five users and eight films, a hinge for each pair of different stars, against cvxpy."""
     ratings = few()
-    ranker = CofiRanker("ordinal", factors=2, strength=0.3, tol=1e-8, max_iter=500).fit(ratings)
+    ranker = CofiRanker("ordinal", factors=2, reg=0.3, tol=1e-8, max_iter=500).fit(ratings)
     folded = ranker.fold_in(ratings, strength=0.1)
     lam, costs = 0.1 * ranker.lam_max_, {"ours": 0.0, "trained": 0.0, "best": 0.0}
     for u in range(ratings.n_users):
@@ -498,7 +508,7 @@ def test_folded_users_are_the_best_for_the_items_that_were_found():
 def test_the_ratings_of_the_fit_folded_in_give_its_users(loss):
     """What is within g of the least of a sum that bends as (λ/2)‖U‖² does lies within √(2g/λ) of it."""
     ratings = tastes()
-    ranker = CofiRanker(loss, factors=3, strength=0.5, tol=1e-6, max_iter=500).fit(ratings)
+    ranker = CofiRanker(loss, factors=3, reg=0.5, tol=1e-6, max_iter=500).fit(ratings)
     folded, weaker = ranker.fold_in(ratings), ranker.fold_in(ratings, strength=0.2)
     open_ = ranker.certificate_.users_gap * ranker.certificate_.primal + 1e-6 * folded.proved.value
     away = np.linalg.norm(folded.factors.users - ranker.user_factors_)
@@ -514,7 +524,7 @@ def test_of_a_bound_that_is_not_convex_majorants_follow_each_other(bound):
     """J never rises from one to the next, and one alone ends above where they end."""
     ratings = tastes()
     kind = UserLoss.named("nDCG@5", bound, "shifted(0.25)")
-    rated = kind.seen(EncodedRatings.of(ratings))
+    rated = kind.seen(EncodedRatings.from_ratings(ratings))
     blocks = kind.blocks(Penalties(0.1, 10.0, None).problem(rated).at_strength(0.02, 0.3), None)
     draws = np.random.default_rng(0)
     start = blocks.problem.without_factors()

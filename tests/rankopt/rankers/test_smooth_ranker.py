@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from rankopt.constraints import Admissible
 from rankopt.data import Queries
-from rankopt.errors import DataError, Interrupted, ModelError, OptimumAtStart, OptionError
+from rankopt.errors import DataError, ModelError, NoProgressWarning, OptionError, TrainingInterrupted
 from rankopt.measures import evaluate, parse
 from rankopt.optimize.annealing import AnnealingStep
 from rankopt.optimize.certificate import Stop
@@ -22,7 +22,7 @@ from rankopt.rankers import Checkpoint, LargeMarginRanker, RegressionRanker, Smo
 from rankopt.rankers.progress import _line
 from rankopt.risk import shard as sharding
 
-SHORT = {"sigmas": (1.0, 0.25), "max_iter": 8}
+SHORT = {"bandwidths": (1.0, 0.25), "max_iter": 8}
 
 
 def queries_of(X, y, qid):
@@ -77,9 +77,9 @@ def test_every_stage_descends_and_the_certificate_is_so(measure, method):
     ranker = SmoothRanker(measure, method=method).fit(X, y, qid=qid)
     found, history = ranker.certificate_, ranker.history_
     assert found.stop is Stop.ANNEALED
-    assert ranker.n_iter_ == len(history) > len(ranker.sigmas)
+    assert ranker.n_iter_ == len(history) > len(ranker.bandwidths)
     assert (np.diff(history.sigma) <= 0).all()
-    for sigma in ranker.sigmas:
+    for sigma in ranker.bandwidths:
         assert (np.diff(history.primal[history.sigma == sigma]) <= 1e-12).all()
     objective = ranker.objective(queries_of(X, y, qid))
     value, gradient = objective.at(ranker.coef_, found.sigma)
@@ -106,7 +106,7 @@ def clone_at(ranker, w):
 
 def test_a_flat_point_is_reached_and_its_neighbours_are_no_better():
     X, y, qid = made(2)
-    ranker = SmoothRanker("nDCG@5", sigmas=[1.0], max_iter=500, tol=1e-7, lam=0.01).fit(X, y, qid=qid)
+    ranker = SmoothRanker("nDCG@5", bandwidths=[1.0], max_iter=500, tol=1e-7, lam=0.01).fit(X, y, qid=qid)
     assert ranker.certificate_.gradient <= 1e-7
     objective = ranker.objective(queries_of(X, y, qid))
     rng = np.random.default_rng(0)
@@ -118,7 +118,7 @@ def test_a_flat_point_is_reached_and_its_neighbours_are_no_better():
 @pytest.mark.parametrize("seed", range(3))
 def test_it_climbs_above_its_start_and_above_the_large_margin_in_training(seed):
     X, y, qid = made(seed, queries=40, features=6)
-    whole = SmoothRanker("nDCG@5", sigmas=[4, 2, 1, 0.5, 0.25, 0.125, 0.0625, 0.03125])
+    whole = SmoothRanker("nDCG@5", bandwidths=[4, 2, 1, 0.5, 0.25, 0.125, 0.0625, 0.03125])
     ranker, margin = (one.fit(X, y, qid=qid) for one in (whole, LargeMarginRanker("nDCG@5")))
     assert ranker.certificate_.measure > ranker.certificate_.start
     assert ranker.certificate_.measure > margin.score(X, y, qid=qid)
@@ -137,7 +137,7 @@ def test_the_start_is_scaled_to_scores_of_deviation_1():
 
 def test_units_of_features_change_nothing():
     X, y, qid = made(4)
-    few = {"sigmas": (1.0,), "max_iter": 3}  # of many steps the last digit would be seen
+    few = {"bandwidths": (1.0,), "max_iter": 3}  # of many steps the last digit would be seen
     usual = SmoothRanker("nDCG@3", w0=np.ones(4), **few).fit(X, y, qid=qid)
     for scale in (2.0**-30, 2.0**40):
         other = SmoothRanker("nDCG@3", w0=np.ones(4), **few).fit(X * scale, y, qid=qid)
@@ -197,7 +197,7 @@ def test_weights_of_queries_count_as_copies():
     X, y, qid = made(7, queries=6)
     twice = [np.concatenate([part, part[qid < 3]]) for part in (X, y)]
     names = np.concatenate([qid, qid[qid < 3] + 100])
-    options = {"lam": 0.1, "w0": np.ones(4), "sigmas": [1.0], "max_iter": 300, "tol": 1e-7}
+    options = {"lam": 0.1, "w0": np.ones(4), "bandwidths": [1.0], "max_iter": 300, "tol": 1e-7}
     copied = SmoothRanker(**options).fit(*twice, qid=names)
     weighed = SmoothRanker(**options).fit(X, y, qid=qid, query_weight={q: 2.0 if q < 3 else 1.0 for q in range(6)})
     np.testing.assert_allclose(weighed.coef_, copied.coef_, rtol=1e-4)
@@ -210,20 +210,20 @@ def test_an_eval_set_chooses_the_step_and_w0_is_among_them():
     ranker = SmoothRanker(callbacks=[lambda step, at: points.append(at.w)])
     ranker.fit(X, y, qid=qid, eval_set=held[:2], eval_qid=held[2])
     judged = [clone_at(ranker, w).score(held[0], held[1], qid=held[2]) for w in [ranker.w0_, *points]]
-    assert ranker.eval_score_ == pytest.approx(max(judged), abs=1e-12)
+    assert ranker.best_score_ == pytest.approx(max(judged), abs=1e-12)
     np.testing.assert_array_equal(ranker.coef_, [ranker.w0_, *points][int(np.argmax(judged))])
     ranker.fit(X, y, qid=qid)
-    assert not hasattr(ranker, "eval_score_")
+    assert not hasattr(ranker, "best_score_")
 
 
 def test_a_start_that_ties_everything_cannot_be_left_and_says_so():
     X, y, qid = made()
-    with pytest.warns(OptimumAtStart, match="gradient is 0"):
+    with pytest.warns(NoProgressWarning, match="gradient is 0"):
         ranker = SmoothRanker(w0=np.zeros(4)).fit(X, y, qid=qid)
     assert not ranker.coef_.any()
     assert ranker.certificate_.at_start
     assert ranker.n_iter_ == 0
-    with pytest.warns(OptimumAtStart):
+    with pytest.warns(NoProgressWarning):
         SmoothRanker().fit(np.ones((6, 2)), [0, 1, 2, 0, 1, 2], group=[3, 3])
 
 
@@ -251,7 +251,7 @@ class Killed(Exception):
 def test_a_run_that_dies_goes_on_to_the_same_bits(kind, judged, tmp_path):
     X, y, qid = made()
     data = {"eval_set": made(seed=5)[:2], "eval_qid": qid} if judged else {}
-    ranker = SmoothRanker("nDCG@5", sigmas=(2.0, 1.0, 0.5, 0.1), max_iter=5)
+    ranker = SmoothRanker("nDCG@5", bandwidths=(2.0, 1.0, 0.5, 0.1), max_iter=5)
     whole = clone(ranker).fit(X, y, qid=qid, **data)
     kill = Same(1, 4, 7, 13, whole.n_iter_, kind=kind)
     ranker.set_params(checkpoint=Checkpoint(tmp_path, every=0), callbacks=[kill])
@@ -262,7 +262,7 @@ def test_a_run_that_dies_goes_on_to_the_same_bits(kind, judged, tmp_path):
     assert_same(resumed, whole)
     assert_same(clone(ranker).fit(X, y, qid=qid, **data), whole)  # it is over
     with pytest.raises(OptionError, match="sigmas differ"):
-        clone(ranker).set_params(sigmas=(1.0,)).fit(X, y, qid=qid, **data)
+        clone(ranker).set_params(bandwidths=(1.0,)).fit(X, y, qid=qid, **data)
 
 
 def test_a_checkpoint_that_holds_what_no_run_leaves_is_not_gone_on_from(tmp_path):
@@ -279,7 +279,7 @@ def test_a_checkpoint_that_holds_what_no_run_leaves_is_not_gone_on_from(tmp_path
 def test_an_interruption_keeps_what_there_is_and_one_before_the_first_step_nothing():
     X, y, qid = made()
     ranker = SmoothRanker(callbacks=[Same(9, kind=KeyboardInterrupt)])
-    with pytest.raises(Interrupted):
+    with pytest.raises(TrainingInterrupted):
         ranker.fit(X, y, qid=qid)
     assert ranker.n_iter_ == 9
     assert ranker.certificate_.stop is Stop.INTERRUPTED
@@ -300,7 +300,7 @@ def test_callbacks_and_limits_of_time_end_training():
 
 def test_it_is_saved_as_data(tmp_path):
     X, y, qid = made()
-    ranker = SmoothRanker("P@3", sigmas=[2, 0.5], method="CG", max_iter=5).fit(
+    ranker = SmoothRanker("P@3", bandwidths=[2, 0.5], method="CG", max_iter=5).fit(
         X, y, qid=qid, eval_set=(X, y), eval_qid=qid
     )
     ranker.save(tmp_path / "m")
@@ -337,9 +337,9 @@ def test_the_history_is_drawn():
     ("options", "message"),
     [
         ({"measure": "AP"}, "cannot be smoothed"),
-        ({"sigmas": ()}, "no widths"),
-        ({"sigmas": (1.0, 0.0)}, "no widths"),
-        ({"sigmas": "auto"}, "array of numbers"),
+        ({"bandwidths": ()}, "no widths"),
+        ({"bandwidths": (1.0, 0.0)}, "no widths"),
+        ({"bandwidths": "auto"}, "array of numbers"),
         ({"lam": -1.0}, "no strength"),
         ({"lam": "auto"}, "no strength"),
         ({"lam": None}, "no strength"),

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 from rankopt.cli import rankopt
 from rankopt.data import Queries, load_sample, write_svmlight
 from rankopt.data.canonical_order import canonical
-from rankopt.errors import BelowStart, DataError, OptionError
+from rankopt.errors import DataError, OptionError, WorseThanInitWarning
 from rankopt.losses.pairwise import PairwiseHinge
 from rankopt.measures import evaluate
 from rankopt.rankers import LargeMarginRanker, MatchingRanker, PairwiseRanker, RegressionRanker
@@ -124,7 +124,7 @@ def test_the_default_is_above_its_start_on_the_sample():
 
 def test_training_that_orders_its_own_queries_worse_than_the_start_says_so():
     sample = load_sample("les-miserables").train
-    with pytest.warns(BelowStart) as told:
+    with pytest.warns(WorseThanInitWarning) as told:
         ranker = LargeMarginRanker("nDCG@1", bound="tie-aware", lam=0.3).fit(sample)
     start, end = (evaluate(sample, sample.features @ w, "nDCG@1").mean() for w in (ranker.w0_, ranker.coef_))
     assert f"is {end:.4f}, below the {start:.4f} of the start" in str(told[0].message)
@@ -151,7 +151,7 @@ def test_both_starts_are_candidates_on_evaluation_queries():
         warnings.simplefilter("ignore")
         ranker.fit(sample.train, eval_set=sample.test)
     own = evaluate(sample.test, sample.test.features @ ranker.w0_, "nDCG@5").mean()
-    assert ranker.eval_score_ >= own
+    assert ranker.best_score_ >= own
 
 
 @pytest.mark.parametrize("scale", [1e-155, 1e-165])

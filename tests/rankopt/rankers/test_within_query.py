@@ -61,11 +61,11 @@ def test_evaluation_data_and_paths_are_normalised_too():
     ranker = LargeMarginRanker(normalize="zscore").fit(X, Y, qid=QID, **judge)
     plain = LargeMarginRanker().fit(BY_HAND["zscore"], Y, qid=QID, eval_set=(SEEN["zscore"], VY), eval_qid=VQ)
     assert_array_equal(ranker.coef_, plain.coef_)
-    assert ranker.eval_score_ == plain.eval_score_ == ranker.score(V, VY, qid=VQ)
+    assert ranker.best_score_ == plain.best_score_ == ranker.score(V, VY, qid=VQ)
     apart = {"eval_X": V, "eval_y": VY, "eval_qid": VQ}
     assert_array_equal(LargeMarginRanker(normalize="zscore").fit(X, Y, qid=QID, **apart).coef_, ranker.coef_)
     path = LargeMarginRanker(normalize="zscore").path(X, Y, qid=QID, lams=[0.1], **apart)
-    assert_allclose(path[0].eval_score_, plain.eval_score_, atol=0.05)
+    assert_allclose(path[0].best_score_, plain.best_score_, atol=0.05)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -127,7 +127,7 @@ def test_evaluation_data_pass_through_the_steps_of_a_pipeline():
         )
         plain = LargeMarginRanker("nDCG@5").fit(train, Y, qid=QID, eval_set=(held, VY), eval_qid=VQ)
         assert_array_equal(pipeline[-1].coef_, plain.coef_)
-        assert pipeline[-1].eval_score_ == plain.eval_score_ == pipeline.score(V, VY, qid=VQ)
+        assert pipeline[-1].best_score_ == plain.best_score_ == pipeline.score(V, VY, qid=VQ)
         assert_array_equal(pipeline.predict(V, qid=VQ), plain.predict(held))
         with pytest.raises(UnsetMetadataPassedError, match="eval_X"):
             make_pipeline(StandardScaler(), LargeMarginRanker()).fit(X, Y, qid=QID, **judge)

@@ -13,7 +13,7 @@ from rankopt.ratings import Ratings, read_ratings, reading
 from rankopt.ratings.reading import Layout, read_items
 
 DATA = "1\t10\t5\t880\n2\t10\t3\t881\n1\t9\t4.5\t882\n"
-EXPECTED = Ratings.of([1, 2, 1], [10, 10, 9], [5, 3, 4.5])
+EXPECTED = Ratings.from_arrays([1, 2, 1], [10, 10, 9], [5, 3, 4.5])
 
 
 @pytest.fixture(params=["at once", "by line", "in blocks"])

@@ -11,7 +11,7 @@ from problems.swap_rows import sample_rows
 from rankopt.cli import rankopt
 from rankopt.experiments.rows import Outcome
 from rankopt.rankers import CofiRanker
-from rankopt.ratings import ItemMean, Popularity, evaluate_ratings, load_ratings_sample, weak_split
+from rankopt.ratings import ItemMeanBaseline, PopularityBaseline, evaluate_ratings, load_ratings_sample, weak_split
 from rankopt.report.cofi_page import page_of_cofi
 from rankopt.report.page import environment
 from rankopt.report.swap_page import page_of_swap, swap_finding
@@ -84,7 +84,7 @@ def test_verify_says_what_to_do(tmp_path, limit, told):
 
 
 def test_ratings_without_a_test_are_told_how_far_training_came_and_how_to_judge():
-    ranker = CofiRanker(strength=0.7).fit(load_ratings_sample())
+    ranker = CofiRanker(reg=0.7).fit(load_ratings_sample())
     first = finding(page_of_cofi(ranker, [], None, "genre", "sample"))
     gap = max(ranker.certificate_.users_gap, ranker.certificate_.items_gap)
     assert f"both blocks' proven gaps were {100 * gap:.2g}% or less" in first
@@ -93,8 +93,12 @@ def test_ratings_without_a_test_are_told_how_far_training_came_and_how_to_judge(
 
 def test_who_leads_on_test_ratings_is_to_be_used_there():
     split = weak_split(load_ratings_sample(), 10)
-    ranker = CofiRanker(strength=0.7).fit(split.train)
-    made = {"cofi": ranker, "means": ItemMean().fit(split.train), "popularity": Popularity().fit(split.train)}
+    ranker = CofiRanker(reg=0.7).fit(split.train)
+    made = {
+        "cofi": ranker,
+        "means": ItemMeanBaseline().fit(split.train),
+        "popularity": PopularityBaseline().fit(split.train),
+    }
     judged = {
         who: [evaluate_ratings(split, one, candidates=among) for among in ("rated", "all")] for who, one in made.items()
     }

@@ -9,7 +9,7 @@ import pytest
 
 from rankopt.collaborative.recommendation import price_of_quota
 from rankopt.constraints import Admissible
-from rankopt.errors import DataError, OptimumAtStart
+from rankopt.errors import DataError, NoProgressWarning
 from rankopt.rankers import CofiRanker
 from rankopt.ratings import load_ratings_sample
 from rankopt.report.cofi_page import page_of_cofi
@@ -31,7 +31,7 @@ TITLES = ("objective and bounds of both blocks", "gaps of both blocks", "gap of 
 
 
 def test_without_factors_nothing_is_drawn_and_why_is_said():
-    with pytest.warns(OptimumAtStart, match="every user has the same order"):
+    with pytest.warns(NoProgressWarning, match="every user has the same order"):
         ranker = fitted(strength=1.0)
     text, drawn = pages(ranker)
     assert not drawn
@@ -45,7 +45,7 @@ def test_a_gap_that_was_closed_from_the_start_has_no_name_below_the_axes():
     assert {"users", "items"} <= set(drawn["gaps of both blocks"])  # of the items one point, the start
     assert "What is closed is not drawn." in text
     history = ranker.history_
-    late = CofiRanker(factors=3, strength=0.5).fit(load_ratings_sample())
+    late = CofiRanker(factors=3, reg=0.5).fit(load_ratings_sample())
     late.history_ = type(history)(**{name: getattr(history, name)[1:] for name in vars(history)})
     text, drawn = pages(late)
     assert not {"users", "items"} & set(drawn["gap of the users"])
@@ -61,7 +61,7 @@ def test_the_lead_says_what_scores_are(loss, user):
 
 def test_the_price_of_a_quota_is_the_score_that_its_lists_lose():
     ranker = fitted()
-    users = ranker.users_.tolist()[:3]
+    users = ranker.user_ids_.tolist()[:3]
     curve = price_of_quota(ranker, "genre", users, k=4, limits=(1, 2, 4))
     weights = 1.0 / np.log2(np.arange(2.0, 6.0))
     for row, user in enumerate(users):

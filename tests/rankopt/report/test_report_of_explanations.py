@@ -28,7 +28,7 @@ def explained():
         "nDCG@3", lam=0.1, constraints=Admissible(3, on_infeasible="truncate").at_most(1, by="site")
     )
     ranker.fit(queries)
-    found = ranker.tightness(queries)
+    found = ranker.bound_tightness(queries)
     weights = Weights.on(FEATURES, ranker.coef_, queries)
     return found, weights
 
@@ -85,8 +85,9 @@ def test_many_queries_are_drawn_in_part(explained):
 @pytest.mark.parametrize("width", [400, 1400])
 def test_the_page_fits_its_window(page, tmp_path, width, dark):
     script = """
-        const heights = [...document.querySelectorAll('svg text')].map((text) => text.getBoundingClientRect().height);
-        return [document.documentElement.scrollWidth, document.querySelectorAll('svg').length, Math.min(...heights)]
+        const heights = [...document.querySelectorAll('svg text')].feature_map((text) =>
+        text.getBoundingClientRect().height); return [document.documentElement.scrollWidth,
+        document.querySelectorAll('svg').length, Math.min(...heights)]
     """
     (wide, drawings, least), console = Browser(tmp_path).ask(page, script, width=width, dark=dark)
     assert console == []

@@ -12,7 +12,7 @@ from problems.swap_rows import sample_rows
 
 from rankopt.cli import rankopt
 from rankopt.commands.swap import summary
-from rankopt.experiments.rows import Outcome, Row
+from rankopt.experiments.rows import BenchmarkRow, Outcome
 from rankopt.report import write
 from rankopt.report.swap_page import MOST_LINES, page_of_swap
 
@@ -96,11 +96,11 @@ def test_rows_of_one_kind_and_no_rows_make_pages():
 
 def test_rows_that_know_little_make_pages():
     bare = [
-        Row(kind="argmax", solver="s", status=Outcome.CRASHED),
-        Row(kind="training", solver="s", status=Outcome.TIMED_OUT, role="argmax"),
-        Row(kind="training", solver="t", status=Outcome.SOLVED, role="argmax", history={
+        BenchmarkRow(kind="argmax", solver="s", status=Outcome.CRASHED),
+        BenchmarkRow(kind="training", solver="s", status=Outcome.TIMED_OUT, role="argmax"),
+        BenchmarkRow(kind="training", solver="t", status=Outcome.SOLVED, role="argmax", history={
             "step": [1, 2], "round": [0, 0], "seconds": [0.0, 0.0], "primal": [None, 0.0], "bound": [None, 0.0]}),
-        Row(kind="integrality", solver="verify_integrality", status=Outcome.UNDECIDED),
+        BenchmarkRow(kind="integrality", solver="verify_integrality", status=Outcome.UNDECIDED),
     ]  # fmt: skip
     assert "timed out" in text(page_of_swap(bare))
 
@@ -109,7 +109,7 @@ def test_rows_that_know_little_make_pages():
 def test_hostile_rows_are_escaped():
     evil = "</script><script>alert(1)</script>"
     hostile = [
-        replace(row, solver=evil + row.solver, problem=evil, message=evil, tape=evil, extent=evil) for row in ROWS
+        replace(row, solver=evil + row.solver, problem=evil, message=evil, tape=evil, shape_text=evil) for row in ROWS
     ]
     assert "<script>alert" not in page_of_swap(hostile, evil)
 

@@ -97,10 +97,10 @@ def test_rankings_take_a_score_a_document_and_reasons_a_weight_a_feature():
     names = tuple("abcd")
     for wrong in ((np.ones(3), np.ones(4), np.ones(4)), (np.ones(4), np.ones(4), np.ones(5)), (np.ones(1),) * 3):
         with pytest.raises(DataError, match="4 features are named"):
-            Explanation.of(names, *wrong)
+            Explanation.from_coefficients(names, *wrong)
 
 
-@pytest.mark.parametrize("ranker", [LargeMarginRanker(engine="serial"), MatchingRanker(slots=2, engine="serial")])
+@pytest.mark.parametrize("ranker", [LargeMarginRanker(engine="serial"), MatchingRanker(n_positions=2, engine="serial")])
 @pytest.mark.parametrize("features", TABLES)
 def test_an_objective_is_asked_at_weights_of_its_width(ranker, features):
     queries = Queries.from_arrays(features, np.arange(N) % 3, group=[4, 5])

@@ -148,7 +148,7 @@ def test_what_does_not_fit_is_refused(given, error, says):
 
 
 def test_options_and_offsets_are_checked():
-    for options in ({"measure": "MeanNDCG"}, {"bound": "loose"}, {"decay": "steep"}, {"reduction": "max"}):
+    for options in ({"measure": "MeanNDCG"}, {"bound": "loose"}, {"position_weights": "steep"}, {"reduction": "max"}):
         with pytest.raises(OptionError):
             MarginLoss(**options)
     with pytest.raises(DataError, match="do not cut"):
