@@ -44,8 +44,8 @@ class Convention:
         for name, value, known in (
             ("gain", self.gain, (None, *get_args(Gain))),
             ("discount", self.discount, (None, *get_args(Discount))),
-            ("empty", self.no_relevant, ("skip", 0.0, 1.0)),
-            ("short", self.fewer_than_k, get_args(Short)),
+            ("no_relevant", self.no_relevant, ("skip", 0.0, 1.0)),
+            ("fewer_than_k", self.fewer_than_k, get_args(Short)),
             ("ties", self.ties, get_args(Ties)),
             ("float32", self.float32, (False, True)),
         ):

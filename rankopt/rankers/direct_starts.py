@@ -54,8 +54,8 @@ def check_start(start: Any) -> None:
 
 
 def start_weights(ranker: Any, queries: Queries, weights: Floats, arranged: Arrangement) -> Floats:
-    """The weights (d,) of `ranker.start` on its training queries, weights (m,), in whatever scale."""
-    start = ranker.start
+    """The weights (d,) of `ranker.init` on its training queries, weights (m,), in whatever scale."""
+    start = ranker.init
     if isinstance(start, str) and start == "zeros":
         return np.zeros(queries.n_features)
     if isinstance(start, str) and start != "smooth":

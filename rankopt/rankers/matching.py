@@ -341,6 +341,6 @@ class MatchingRanker(OptimizedRanker):
 
 def regression(ranker: Any, queries: Arrangement) -> Floats:
     """Least squares on belonging in the slot."""
-    belongs = benefit(queries, slot_weights(ranker.slots, ranker.slot_weight, queries)) > 0
+    belongs = benefit(queries, slot_weights(ranker.n_positions, ranker.position_weight, queries)) > 0
     weights, targets = row_weights(queries), belongs.T.astype(np.float64)
     return np.stack([least_squares(queries.features, own, weights, 0.0, queries.rows) for own in targets])

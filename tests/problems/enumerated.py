@@ -207,7 +207,7 @@ def references_of(risk):
     return found
 
 
-def misplaced(bound, reference, placed, earned, scores):
+def misplaced(bound, target_ranking, placed, earned, scores):
     """What is wrong with a reference; "" if it is a mean of rankings that this bound may take."""
     best = earned >= earned.max() - 1e-9
     liked = placed @ scores
@@ -218,7 +218,11 @@ def misplaced(bound, reference, placed, earned, scores):
         allowed = best & (liked >= liked[best].max() - near)
     else:
         allowed = liked >= liked.max() - near
-    return "" if mixed(placed[allowed], reference) else f"the reference {reference} is no mean of {bound} rankings"
+    return (
+        ""
+        if mixed(placed[allowed], target_ranking)
+        else f"the reference {target_ranking} is no mean of {bound} rankings"
+    )
 
 
 def optimum(tiny, slopes, heights, groups, w0):

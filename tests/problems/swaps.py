@@ -24,7 +24,7 @@ def rankings(sizes=(9, 12, 15)):
 
 
 def swapped(problems, *argmax, **options):
-    return SolverSwap(problems, argmax=argmax, **{"repeats": 1, "limits": QUICK, **options}).run()
+    return SolverSwap(problems, argmax_solver=argmax, **{"repeats": 1, "limits": QUICK, **options}).run()
 
 
 def without_times(rows):

@@ -69,7 +69,7 @@ def test_every_way_finds_what_the_whole_lattice_finds(loss, map_):
         for whole in (False, True):
             scores, relevance, offsets = queries(random, sizes, grades, whole)
             batch = MAPS[map_](scores, relevance, LOSSES[loss], offsets=offsets)
-            answer = solved(batch, ExactArgmax(compiled=True), outward=False)
+            answer = solved(batch, ExactArgmax(compiled=True), directed_rounding=False)
             _, told = by_the_whole_lattice(batch)
             np.testing.assert_allclose(answer.value, told.value, rtol=0, atol=1e-13 * batch.reach.max())
             judged = batch.judged(answer.order)
@@ -86,7 +86,7 @@ def test_small_batches_are_answered_by_whole_arrays_in_the_same_orders(loss, map
     random = np.random.default_rng(6)
     scores, relevance, offsets = queries(random, [1, 4, 9, 20, 2, 13, 30], 2, whole=False)
     batch = MAPS[map_](scores, relevance, LOSSES[loss], offsets=offsets)
-    small, compiled = (solved(batch, ExactArgmax(compiled=how), outward=False) for how in (False, True))
+    small, compiled = (solved(batch, ExactArgmax(compiled=how), directed_rounding=False) for how in (False, True))
     np.testing.assert_allclose(small.value, compiled.value, rtol=0, atol=1e-13 * batch.reach.max())
     np.testing.assert_array_equal(small.order, compiled.order)
     assert set(small.algorithm) <= {"grid", "lattice", "sort"}
@@ -231,7 +231,7 @@ def test_large_batches_are_proved_by_the_compiled_lattice():
         wrong = replace(answer, order=np.concatenate([np.arange(n) for n in batch.sizes]), told=None).proved()
         assert (wrong.bound >= answer.value).all()
         np.testing.assert_allclose(wrong.slope, batch.judged(wrong.order).slope, atol=1e-15)
-        again = replace(solved(batch, outward=False), told=None)
+        again = replace(solved(batch, directed_rounding=False), told=None)
         np.testing.assert_array_equal(again.slope, answer.slope)
         np.testing.assert_array_equal(again.earned, answer.earned)
         assert wrong.bound[2] - wrong.value[2] > 0.01
@@ -294,7 +294,7 @@ def test_long_queries_have_a_bound_without_their_lattice():
         grades = (np.arange(n) < relevant).astype(float)
         for loss in ("AP", "AUC"):
             problem = pairwise_ranking(random.normal(size=n) + 0.3 * grades, grades, loss)
-            found = solved(problem.alone(), ExactArgmax(compiled=True), outward=False)
+            found = solved(problem.alone(), ExactArgmax(compiled=True), directed_rounding=False)
             bound = problem.bound(np.zeros(0))
             assert found.value[0] <= bound <= found.value[0] + 1e-7
     assert solve(problem).value <= solve(problem).bound <= bound

@@ -16,7 +16,7 @@ PROBLEM = matching([[1.0, 2.0, 0.5], [3.0, 1.0, 0.0]])
 
 @pytest.mark.parametrize("spec", list_solvers())
 @pytest.mark.parametrize(
-    ("option", "value"), [("time_limit", 60.0), ("threads", 1), ("log", True), ("options", {"no_such_option": 1})]
+    ("option", "value"), [("time_limit", 60.0), ("threads", 1), ("verbose", True), ("options", {"no_such_option": 1})]
 )
 def test_every_solver_takes_an_option_or_refuses_it_by_name(spec, option, value):
     if not takes(spec, option):
@@ -55,7 +55,7 @@ def test_options_reach_the_package():
         *(("time_limit", value, "positive number") for value in (0, -1, np.nan, "5", True)),
         *(("threads", value, "from 1 on") for value in (0, 1.5, "2")),
         *(("options", value, "mapping") for value in ([1], {1: 2}, "presolve")),
-        *(("log", value, "verbose=True") for value in ("x", 2)),
+        *(("verbose", value, "verbose=True") for value in ("x", 2)),
     ],
 )
 def test_what_no_solver_could_be_asked_is_refused_before_any_is(spec, option, value, cure):

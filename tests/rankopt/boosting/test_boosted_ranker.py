@@ -57,13 +57,13 @@ def test_rows_in_any_order_give_the_same_trees():
 
 def test_members_are_averaged_and_differ_by_their_seeds():
     X, y, qid = data(1)
-    ranker = fitted(X, y, qid, n_members=3, random_state=4)
+    ranker = fitted(X, y, qid, n_bags=3, random_state=4)
     alone = [Forest((text,)).scores(X, 1) for text in ranker.estimators_]
     assert len({text.tobytes() for text in ranker.estimators_}) == 3
     np.testing.assert_allclose(ranker.predict(X), np.mean(alone, axis=0))
-    again = fitted(X, y, qid, n_members=3, random_state=4)
+    again = fitted(X, y, qid, n_bags=3, random_state=4)
     np.testing.assert_array_equal(again.predict(X), ranker.predict(X))
-    assert (fitted(X, y, qid, n_members=3, random_state=5).predict(X) != ranker.predict(X)).any()
+    assert (fitted(X, y, qid, n_bags=3, random_state=5).predict(X) != ranker.predict(X)).any()
 
 
 def test_an_eval_set_says_when_to_end_and_whole_queries_judge():
@@ -144,7 +144,8 @@ def test_queries_without_anything_to_order_are_refused_only_where_there_are_no_o
     "options",
     [
         {"n_estimators": 0}, {"n_estimators": 1.5}, {"learning_rate": 0}, {"learning_rate": np.inf}, {"num_leaves": 1},
-        {"min_child_samples": 0}, {"colsample_bytree": 1.1}, {"score_noise": -1.0}, {"score_noise": np.nan}, {"n_bags": 0},
+        {"min_child_samples": 0}, {"colsample_bytree": 1.1}, {"score_noise": -1.0}, {"score_noise": np.nan},
+        {"n_bags": 0},
         {"early_stopping": None}, {"n_jobs": 0}, {"engine": "dask"},
         {"random_state": "seed"}, {"random_state": -1}, {"bound": "convexx"},
         {"position_weights": "steep"}, {"measure": "MeanNDCG"}, {"normalize": "loudly"},
@@ -185,7 +186,7 @@ DAMAGES = {
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_text_that_is_no_trees_never_reaches_lightgbm(damage):
     X, y, qid = data(12)
-    ranker = fitted(X, y, qid, n_members=1)
+    ranker = fitted(X, y, qid, n_bags=1)
     text = DAMAGES[damage](ranker.estimators_[0].tobytes().decode("ascii"))
     ranker.estimators_ = (np.frombuffer(text.encode("latin-1"), dtype=np.uint8),)
     with pytest.raises(ModelError):
@@ -195,7 +196,7 @@ def test_a_text_that_is_no_trees_never_reaches_lightgbm(damage):
 def test_texts_with_any_byte_changed_are_refused_or_are_trees():
     """What passes can be read and used by LightGBM: no size or index in it lies."""
     X, y, qid = data(13)
-    ranker, rng = fitted(X, y, qid, n_members=1, n_estimators=3), np.random.default_rng(0)
+    ranker, rng = fitted(X, y, qid, n_bags=1, n_estimators=3), np.random.default_rng(0)
     whole, passed = ranker.estimators_[0], 0
     for _ in range(400):
         text = whole.copy()

@@ -61,7 +61,7 @@ def run(measure, seed=0, **options):
     """The ranker, its objective, and every state that training passed through."""
     X, y, qid = data(seed)
     seen = []
-    options = {**SMALL, "interval": (0.1, 0.5), **options}
+    options = {**SMALL, "weight_bounds": (0.1, 0.5), **options}
     ranker = DirectBoostedRanker(measure, **options, callbacks=[lambda step, now: seen.append(now)])
     ranker.fit(X, y, qid=qid)
     return ranker, grower_data(measure, X, y, qid, 2, 1).objective, seen
@@ -89,7 +89,7 @@ def enumerated(problem, scores, column, low=-np.inf, high=np.inf):
 @pytest.mark.parametrize("measure", MEASURES)
 @pytest.mark.parametrize("weight", ["inside", "clamped"])
 def test_what_is_predicted_is_measured_and_it_never_falls(measure, weight):
-    ranker, problem, seen = run(measure, strategy="both", weight=weight)
+    ranker, problem, seen = run(measure, strategy="both", weight_rule=weight)
     history = ranker.history_
     taken = history.weight != 0
     np.testing.assert_allclose(history.predicted[taken], history.measure[taken], rtol=0, atol=1e-12)
@@ -114,7 +114,7 @@ def test_a_stage_takes_the_best_weight_inside_the_interval(measure, small, monke
 
 
 def test_clamped_weights_are_the_ends_or_the_best_of_the_line():
-    ranker, problem, seen = run("nDCG@3", weight="clamped")
+    ranker, problem, seen = run("nDCG@3", weight_rule="clamped")
     ends = 0
     before = [np.zeros(problem.grades.size), *(now.scores for now in seen)]
     for scores, now, step in zip(before, seen, ranker.history_.predicted, strict=False):
@@ -129,7 +129,7 @@ def test_clamped_weights_are_the_ends_or_the_best_of_the_line():
 @pytest.mark.parametrize("measure", ["nDCG@3", "AP", "ERR@10"])
 @pytest.mark.parametrize("strategy", ["leveraging", "stage-wise", "both"])
 def test_no_weight_alone_reaches_more_than_the_certificate_says(measure, strategy):
-    ranker, problem, seen = run(measure, 1, strategy=strategy, n_estimators=5, interval=(0.02, 0.1))
+    ranker, problem, seen = run(measure, 1, strategy=strategy, n_estimators=5, weight_bounds=(0.02, 0.1))
     now, proved = seen[-1], ranker.certificate_
     trees = [tree for tree, weight in zip(now.trees, now.weights, strict=True) if weight]
     reached = [enumerated(problem, now.scores, tree.column)[1].max() for tree in trees]
@@ -224,7 +224,7 @@ def test_trees_learn_what_no_linear_ranker_can(trees):
     y = (np.abs(X[:, 0]) > 1).astype(float)
     learnt, other = slice(0, 300), slice(300, 600)
     options = {"n_estimators": 20} if trees != "measure" else {"n_estimators": 2, "num_leaves": 5}
-    ranker = fitted(X[learnt], y[learnt], qid[learnt], trees=trees, interval=(0.1, 0.5), **options)
+    ranker = fitted(X[learnt], y[learnt], qid[learnt], tree_learner=trees, weight_bounds=(0.1, 0.5), **options)
     assert ranker.score(X[other], y[other], qid=qid[other]) > 0.9
 
 
@@ -233,15 +233,15 @@ def test_rows_in_any_order_of_any_table_give_the_same_trees(trees):
     X, y, qid = data()
     rows = np.random.default_rng(1).permutation(y.size)
     names = np.array([f"query {q}" for q in qid])
-    straight, moved = fitted(X, y, qid, trees=trees), fitted(X[rows], y[rows], names[rows], trees=trees)
+    straight, moved = fitted(X, y, qid, tree_learner=trees), fitted(X[rows], y[rows], names[rows], tree_learner=trees)
     assert straight.estimator_weights_.size
     for name in ("feature", "number", "left", "right", "roots"):
         assert_array_equal(getattr(straight.estimators_, name), getattr(moved.estimators_, name))
     assert_array_equal(straight.estimator_weights_, moved.estimator_weights_)
     scores = straight.predict(X)
-    assert_array_equal(fitted(csr_array(X), y, qid, trees=trees).predict(csr_array(X)), scores)
+    assert_array_equal(fitted(csr_array(X), y, qid, tree_learner=trees).predict(csr_array(X)), scores)
     for options in ({"n_jobs": 1}, {"n_jobs": 2}):
-        assert_array_equal(fitted(X, y, qid, trees=trees, **options).predict(X), scores)
+        assert_array_equal(fitted(X, y, qid, tree_learner=trees, **options).predict(X), scores)
     single = X.astype(np.float32)
     assert_array_equal(fitted(single, y, qid).predict(single), fitted(single.astype(float), y, qid).predict(single))
 
@@ -249,7 +249,7 @@ def test_rows_in_any_order_of_any_table_give_the_same_trees(trees):
 @pytest.mark.every(5)
 def test_a_saved_ranker_gives_the_same_scores_and_the_same_bytes(trees, tmp_path):
     X, y, qid = data(7)
-    options = {"normalize": "rank", "trees": trees, "strategy": "both", "interval": (0.1, 0.5)}
+    options = {"normalize": "rank", "tree_learner": trees, "strategy": "both", "weight_bounds": (0.1, 0.5)}
     ranker = fitted(X, y, qid, **options)
     for name in ("one", "two"):
         fitted(X, y, qid, **options).save(tmp_path / name)
@@ -294,7 +294,7 @@ def test_weights_of_queries_count():
     X, y, qid = data(4)
     doubled = np.concatenate([np.arange(y.size), np.flatnonzero(qid < 3)])
     names = np.concatenate([qid, qid[qid < 3] + 100])
-    options = {"min_child_samples": 1, "n_estimators": 3, "trees": "scikit-learn"}
+    options = {"min_child_samples": 1, "n_estimators": 3, "tree_learner": "scikit-learn"}
     one = fitted(X, y, qid, query_weight={q: 2.0 if q < 3 else 1.0 for q in range(16)}, **options)
     two = fitted(X[doubled], y[doubled], names, **options)
     np.testing.assert_allclose(one.predict(X), two.predict(X), atol=1e-9)
@@ -331,7 +331,7 @@ def test_score_is_the_mean_of_the_measure_and_what_the_certificate_says():
 
 def test_features_that_tell_nothing_apart_leave_all_scores_equal(trees, tmp_path):
     _, y, qid = data(8)
-    ranker = fitted(np.ones((y.size, 2)), y, qid, trees=trees, strategy="both")
+    ranker = fitted(np.ones((y.size, 2)), y, qid, tree_learner=trees, strategy="both")
     assert set(ranker.predict(np.ones((y.size, 2)))) == {0.0}
     assert (ranker.estimator_weights_.size, len(ranker.history_), ranker.certificate_.directions) == (0, 0, 0)
     ranker.save(tmp_path / "model")
@@ -342,9 +342,10 @@ def test_features_that_tell_nothing_apart_leave_all_scores_equal(trees, tmp_path
     "options",
     [
         {"n_estimators": 0}, {"n_estimators": 1.5}, {"num_leaves": 1}, {"min_child_samples": 0},
-        {"early_stopping": None}, {"n_jobs": 0}, {"trees": "oaks"}, {"strategy": "at once"}, {"weight": "best"},
-        {"interval": (0.5, 0.1)}, {"interval": (0.0, 0.1)}, {"interval": 0.1},
-        {"interval": (0.1, np.inf)}, {"time_limit": 0}, {"callbacks": 3}, {"random_state": "seed"},
+        {"early_stopping": None}, {"n_jobs": 0}, {"tree_learner": "oaks"}, {"strategy": "at once"},
+        {"weight_rule": "best"},
+        {"weight_bounds": (0.5, 0.1)}, {"weight_bounds": (0.0, 0.1)}, {"weight_bounds": 0.1},
+        {"weight_bounds": (0.1, np.inf)}, {"time_limit": 0}, {"callbacks": 3}, {"random_state": "seed"},
         {"random_state": -1}, {"measure": "nDCGG"}, {"normalize": "loudly"},
     ],
     ids=str,
@@ -359,7 +360,7 @@ def test_without_lightgbm_the_error_names_the_extra(monkeypatch):
     X, y, qid = data(11)
     monkeypatch.setitem(sys.modules, "lightgbm", None)
     with pytest.raises(OptionError, match=r"pip install 'rankopt\[boosting\]'"):
-        fitted(X, y, qid, trees="lightgbm")
+        fitted(X, y, qid, tree_learner="lightgbm")
     assert fitted(X, y, qid).estimator_weights_.size
 
 
@@ -492,7 +493,7 @@ def test_options_are_searched_like_any_other():
     X, y, qid = data(15)
     with sklearn.config_context(enable_metadata_routing=True):
         ranker = DirectBoostedRanker("nDCG@3", **SMALL)
-        search = GridSearchCV(ranker, {"weight": ["inside", "clamped"], "num_leaves": [2, 4]}, cv=GroupKFold(3))
+        search = GridSearchCV(ranker, {"weight_rule": ["inside", "clamped"], "num_leaves": [2, 4]}, cv=GroupKFold(3))
         search.fit(X, y, qid=qid, groups=qid)
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
 

@@ -119,7 +119,7 @@ def test_grades_that_are_no_classes_are_refused():
     with pytest.raises(DataError, match=r"got 120 in 120 samples. Bin them"):
         fitted(X, np.arange(y.size) / 7, qid)
     with pytest.raises(DataError, match="use expected='grade'"):
-        fitted(X, y * 1000, qid, expected="gain")
+        fitted(X, y * 1000, qid, expectation="gain")
     assert McRanker(SMALL).fit(X, y * 1000, qid=qid).classes_.tolist() == [0, 1000, 2000]
     with pytest.raises(DataError, match="1 sample"):
         McRanker().fit([[1.0]], [1.0], group=[1])
@@ -142,7 +142,7 @@ class Broken(ClassifierMixin, BaseEstimator):
         ({"classifier": LinearSVC()}, "must have predict_proba"),
         ({"classifier": HistGradientBoostingClassifier}, "an object such as"),
         ({"classifier": "trees"}, "an object such as .* got 'trees'"),
-        ({"expected": "median"}, "got 'median'"),
+        ({"expectation": "median"}, "got 'median'"),
         ({"normalize": "loudly"}, "normalize"),
     ],
 )

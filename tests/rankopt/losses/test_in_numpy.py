@@ -98,7 +98,7 @@ def test_a_kernel_is_compiled_once_it_pays(monkeypatch):
     monkeypatch.setattr("formulations.compiled.PAYS", 30_000)
     monkeypatch.setattr("formulations.compiled.CALL", 0)
     monkeypatch.setattr("formulations.compiled.KEPT", 0)
-    for kernel in (margin._above, references.top_scoring, pairwise_kernel.count_violations, ties.share_range):
+    for kernel in (margin._above, references.by_score, pairwise_kernel.count_violations, ties.share_range):
         monkeypatch.setattr(kernel, "_spared", 0)
         assert [kernel.pays(10_000) for _ in range(5)] == [False, False, False, True, True]
 

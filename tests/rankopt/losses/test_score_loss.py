@@ -155,8 +155,8 @@ def test_a_loss_is_data():
     ("options", "error", "said"),
     [
         ({"measure": "MeanNDCG"}, OptionError, "cannot bound the regret of MeanNDCG"),
-        ({"measure": "AP", "map": "first-relevant"}, OptionError, "take map 'positional' or 'pairwise'"),
-        ({"map": "pairs"}, OptionError, "known are positional"),
+        ({"measure": "AP", "feature_map": "first-relevant"}, OptionError, "take map 'positional' or 'pairwise'"),
+        ({"feature_map": "pairs"}, OptionError, "known are positional"),
         ({"measure": "nDGC"}, MeasureError, "nDGC"),
         ({"bound": "convexx"}, OptionError, "known are convex"),
         ({"position_weights": "steep"}, OptionError, "decay 'steep'"),

@@ -26,7 +26,7 @@ def test_all_histories_are_such_tables():
         "AlternationHistory",
         "AnnealingHistory",
         "History",
-        "Moves",
+        "AscentHistory",
         "TreeHistory",
     }
 
@@ -54,7 +54,7 @@ def test_what_is_no_table_is_refused(kind):
 
 
 def test_a_history_of_moves_refuses_columns_of_another_type_too():
-    moves = load(RECORDS["Moves"])
+    moves = load(RECORDS["AscentHistory"])
     table = moves.from_rows(drawn(moves, 3))
     with pytest.raises(ValueError, match="round of a history has another type"):
         replace(table, round=table.round.astype(np.float64))

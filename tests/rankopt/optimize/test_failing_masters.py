@@ -29,7 +29,7 @@ def ranker_of(bound, **options):
 @pytest.mark.parametrize("method", METHODS_WITH_MASTERS)
 def test_the_best_weights_and_their_gap_are_kept(method, bound):
     X, y, qid = made()
-    ranker = ranker_of(bound, method=method, master=Failing(after=4), tol=1e-9)
+    ranker = ranker_of(bound, method=method, master_solver=Failing(after=4), tol=1e-9)
     with pytest.warns(ConvergenceWarning, match=r"planted.*another master"):
         ranker.fit(X, y, qid=qid)
     proved = ranker.certificate_
@@ -43,13 +43,15 @@ def test_the_best_weights_and_their_gap_are_kept(method, bound):
 def test_before_the_first_step_it_is_an_error():
     X, y, qid = made()
     with pytest.raises(MasterProblemError, match="use master='auto'") as caught:
-        ranker_of("convex", master=Failing(after=0)).fit(X, y, qid=qid)
+        ranker_of("convex", master_solver=Failing(after=0)).fit(X, y, qid=qid)
     assert isinstance(caught.value, SolverError)
 
 
 def test_what_was_put_off_to_the_end_fails_alone():
     X, y, qid = made()
-    ranker = ranker_of("convex", method=StochasticSubgradient(certify_every=0), master=Failing(after=1), max_iter=3)
+    ranker = ranker_of(
+        "convex", method=StochasticSubgradient(certify_every=0), master_solver=Failing(after=1), max_iter=3
+    )
     with pytest.warns(ConvergenceWarning, match="planted"):
         assert ranker.fit(X, y, qid=qid).certificate_.stop is Stop.ITERATIONS
 
@@ -57,7 +59,7 @@ def test_what_was_put_off_to_the_end_fails_alone():
 @pytest.mark.parametrize("bound", BOUNDS)
 def test_a_checkpoint_goes_on_with_another_master(bound, tmp_path):
     X, y, qid = made()
-    ranker = ranker_of(bound, checkpoint=str(tmp_path), master=Failing(after=4))
+    ranker = ranker_of(bound, checkpoint=str(tmp_path), master_solver=Failing(after=4))
     with pytest.warns(ConvergenceWarning, match="planted"):
         ranker.fit(X, y, qid=qid)
     steps, before = ranker.n_iter_, ranker.certificate_
@@ -74,7 +76,7 @@ def test_a_path_keeps_the_models_before_it_and_says_which_failed():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         master = Failing(after=whole.n_iter_ + 2)
-        path = ranker_of("convex", master=master).path(X, y, qid=qid, lams=[1.0, 1e-3, 1e-4])
+        path = ranker_of("convex", master_solver=master).path(X, y, qid=qid, lams=[1.0, 1e-3, 1e-4])
     stops = [model.certificate_.stop for model in path]
     assert stops == [Stop.GAP, Stop.MASTER, Stop.MASTER]
     np.testing.assert_array_equal(path[0].coef_, whole.coef_)
@@ -90,9 +92,9 @@ def test_a_path_keeps_the_models_before_it_and_says_which_failed():
 )
 @pytest.mark.parametrize("method", ["bundle", "cutting_planes"])
 @pytest.mark.parametrize("master", ["cvxpy:CLARABEL", "qpsolvers:clarabel"])
-def test_clarabel_does_not_take_a_master_for_unbounded(master, method, bound, lam):
+def test_clarabel_does_not_take_a_master_for_unbounded(master_solver, method, bound, lam):
     sample = load_sample("les-miserables").train
-    ranker = LargeMarginRanker("nDCG@10", bound=bound, lam=lam, method=method, master_solver=master, max_iter=6)
+    ranker = LargeMarginRanker("nDCG@10", bound=bound, lam=lam, method=method, master_solver=master_solver, max_iter=6)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         assert ranker.fit(sample).certificate_.stop is not Stop.MASTER
@@ -102,7 +104,7 @@ def test_clarabel_does_not_take_a_master_for_unbounded(master, method, bound, la
 def test_mini_batches_share_one_group_where_the_master_takes_one(bound):
     X, y, qid = made()
     method = StochasticSubgradient(batch=4)
-    ranker = ranker_of(bound, lam=0.1, tol=1e-2, method=method, master=OneGroup())
+    ranker = ranker_of(bound, lam=0.1, tol=1e-2, method=method, master_solver=OneGroup())
     objective = ranker.objective(Queries.from_arrays(X, y, qid=qid))
     assert method.start(objective, objective.w0).planes.references.shape[0] == 1
     proved = ranker.fit(X, y, qid=qid).certificate_

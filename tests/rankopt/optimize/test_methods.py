@@ -138,7 +138,7 @@ def test_many_features_make_few_groups(monkeypatch):
 def test_a_master_of_one_group_gets_one(method):
     X, y, qid = made()
     best = ranker_of("convex", lam=1e-2, tol=1e-6).fit(X, y, qid=qid).certificate_
-    ranker = ranker_of("convex", lam=1e-2, tol=1e-2, method=method, master=OneGroup())
+    ranker = ranker_of("convex", lam=1e-2, tol=1e-2, method=method, master_solver=OneGroup())
     assert groups_of(ranker.objective(Queries.from_arrays(X, y, qid=qid)), 100) == 1
     found = ranker.fit(X, y, qid=qid).certificate_
     assert abs(found.primal - best.primal) <= found.gap + best.gap

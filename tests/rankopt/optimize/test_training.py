@@ -76,11 +76,11 @@ def test_methods_and_argmax_solvers_agree(method, argmax):
     ],
 )
 @pytest.mark.parametrize("argmax", ["ortools", "highs"])
-def test_masters_agree(master, method, argmax):
+def test_masters_agree(master_solver, method, argmax):
     X, y, qid = made(queries=6)
     best = LargeMarginRanker("nDCG@5", bound="convex", lam=0.1, tol=1e-6).fit(X, y, qid=qid).certificate_
     other = LargeMarginRanker(
-        "nDCG@5", bound="convex", lam=0.1, tol=1e-3, method=method, argmax_solver=argmax, master_solver=master
+        "nDCG@5", bound="convex", lam=0.1, tol=1e-3, method=method, argmax_solver=argmax, master_solver=master_solver
     )
     found = other.fit(X, y, qid=qid).certificate_
     assert abs(found.primal - best.primal) <= found.gap + best.gap
@@ -133,7 +133,7 @@ def test_shuffling_relabelling_and_splitting_change_nothing(bound):
 def test_a_bound_as_an_object_is_the_bound_of_its_name():
     X, y, qid = made()
     options = {"lam": 0.1, "position_weights": "linear"}
-    for bound, told in ((Convex(), {}), (Convex("first"), {"reference": "first"}), (Nonconvex(), {})):
+    for bound, told in ((Convex(), {}), (Convex("first"), {"target_ranking": "first"}), (Nonconvex(), {})):
         name = "nonconvex" if isinstance(bound, Nonconvex) else "convex"
         by_name = LargeMarginRanker("nDCG@5", bound=name, **told, **options).fit(X, y, qid=qid)
         given = LargeMarginRanker("nDCG@5", bound=bound, **options).fit(X, y, qid=qid)
@@ -267,7 +267,7 @@ def test_warm_start_goes_on_from_the_previous_weights():
     ("options", "message"),
     [
         ({"bound": "convexe"}, "known are convex, tie-aware, nonconvex"),
-        ({"reference": "last"}, "average"),
+        ({"target_ranking": "last"}, "average"),
         ({"position_weights": "linear@0"}, "position_weights"),
         ({"lam": None}, "lam and C"),
         ({"lam": 1.0, "C": 1.0}, "lam and C"),
@@ -277,8 +277,8 @@ def test_warm_start_goes_on_from_the_previous_weights():
         ({"w0": [1.0]}, "one a feature"),
         ({"w0": [np.nan] * 4}, "finite"),
         ({"method": "newton"}, "bundle"),
-        ({"argmax": "active_set"}, "cannot rank"),
-        ({"master": "scipy"}, "master"),
+        ({"argmax_solver": "active_set"}, "cannot rank"),
+        ({"master_solver": "scipy"}, "master"),
         ({"engine": "cloud"}, "serial"),
         ({"engine": None}, "no engine"),
         ({"engine": 42}, "no engine"),
@@ -295,10 +295,10 @@ def test_warm_start_goes_on_from_the_previous_weights():
         ({"lam": "1"}, "no number"),
         ({"tol": True}, "no number"),
         ({"method": 3}, "no method"),
-        ({"argmax": 3}, "no solver"),
-        ({"master": 3}, "no solver"),
+        ({"argmax_solver": 3}, "no solver"),
+        ({"master_solver": 3}, "no solver"),
         ({"callbacks": 3}, "functions"),
-        ({"bound": "nonconvex", "reference": "first"}, "option of bound='convex', not of 'nonconvex'"),
+        ({"bound": "nonconvex", "target_ranking": "first"}, "option of bound='convex', not of 'nonconvex'"),
     ],
 )
 def test_bad_options_name_the_cure(options, message):

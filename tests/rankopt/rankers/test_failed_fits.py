@@ -150,9 +150,9 @@ FAULTS = {
         NEW,
         {"eval_set": (OLD[0], OLD[1]), "eval_qid": OLD[2]},
     ),
-    "interrupted before the first step": (KeyboardInterrupt, {"master": Interrupting()}, NEW, {}),
+    "interrupted before the first step": (KeyboardInterrupt, {"master_solver": Interrupting()}, NEW, {}),
     "a callback at the third step": (ZeroDivisionError, {"callbacks": [raising_at(3)]}, NEW, {}),
-    "a solver at the fourth step": (SolverError, {"master": Tiring(), "lam": 1e-4}, NEW, {}),
+    "a solver at the fourth step": (SolverError, {"master_solver": Tiring(), "lam": 1e-4}, NEW, {}),
 }
 
 

@@ -131,10 +131,10 @@ def test_shuffled_rows_and_renamed_queries_give_the_same_model(bound, made):
 
 @pytest.mark.every(5)
 @pytest.mark.parametrize("argmax", ["scipy", "ortools", "highs"])
-def test_other_solvers_learn_the_same(argmax, made):
+def test_other_solvers_learn_the_same(argmax_solver, made):
     features, slot, qid = made
     expected = MatchingRanker(lam=0.5).fit(features, slot, qid=qid).certificate_
-    found = MatchingRanker(lam=0.5, argmax_solver=argmax).fit(features, slot, qid=qid).certificate_
+    found = MatchingRanker(lam=0.5, argmax_solver=argmax_solver).fit(features, slot, qid=qid).certificate_
     assert found.bound <= expected.primal
     assert expected.bound <= found.primal
 
@@ -193,7 +193,7 @@ def test_warm_starts_and_chosen_weights(made):
         ),
         ({"position_weight": [1.0, 0.0, 1.0]}, OptionError, "positive"),
         ({"bound": "loose"}, OptionError, "bound 'loose' is unknown; known are"),
-        ({"argmax": "active_set"}, OptionError, "cannot match; use 'auto' or one of"),
+        ({"argmax_solver": "active_set"}, OptionError, "cannot match; use 'auto' or one of"),
         ({"w0": np.zeros(4)}, OptionError, "3 × 4"),
         ({"w0": "ones"}, OptionError, "w0 = 'ones' is unknown"),
     ],

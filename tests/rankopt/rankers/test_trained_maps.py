@@ -63,7 +63,7 @@ def test_cut_measures_train_on_long_queries_of_five_grades(text, name, queries, 
     features = rng.normal(size=(200 * queries, 3))
     relevance = np.clip(np.round(features[:, 0] + rng.normal(size=len(features)) + 2.0), 0.0, 4.0)
     data = Queries.from_arrays(features, relevance, qid=np.repeat(np.arange(queries), 200))
-    options = {"measure": text, "map": name, "lam": 1e-4, "max_iter": 5}
+    options = {"measure": text, "feature_map": name, "lam": 1e-4, "max_iter": 5}
     serial, *others = (
         fitted(data, **options, engine=engine, n_jobs=jobs)
         for engine, jobs in (("serial", None), ("threads", 2), (workers, None))
@@ -116,7 +116,7 @@ def test_who_computes_does_not_matter(text, workers, monkeypatch):
 
 @pytest.mark.parametrize("text", ["AP", MIX])
 def test_a_run_that_is_taken_up_again_ends_at_the_same_bits(text, tmp_path):
-    queries, options = made(queries=12), {"map": "pairwise", "bound": "nonconvex", "lam": 0.003, "tol": 1e-5}
+    queries, options = made(queries=12), {"feature_map": "pairwise", "bound": "nonconvex", "lam": 0.003, "tol": 1e-5}
     whole = fitted(queries, measure=text, **options)
     assert whole.n_iter_ > 3
     with pytest.warns(ConvergenceWarning):
@@ -124,7 +124,7 @@ def test_a_run_that_is_taken_up_again_ends_at_the_same_bits(text, tmp_path):
     resumed = fitted(queries, measure=text, **options, checkpoint=str(tmp_path))
     np.testing.assert_array_equal(resumed.coef_, whole.coef_)
     with pytest.raises(OptionError, match="map"):
-        LargeMarginRanker(text, **{**options, "map": "positional"}, checkpoint=str(tmp_path)).fit(queries)
+        LargeMarginRanker(text, **{**options, "feature_map": "positional"}, checkpoint=str(tmp_path)).fit(queries)
 
 
 @pytest.mark.parametrize("bound", ["convex", "nonconvex"])
@@ -223,10 +223,10 @@ def test_a_reference_that_a_part_does_not_know_is_refused_with_the_part(word):
 
 
 def test_every_part_of_a_mix_has_the_reference_that_is_asked_for():
-    whole = fitted(measure="P@2[pairwise] + nDCG@5", bound="convex", reference="average")
+    whole = fitted(measure="P@2[pairwise] + nDCG@5", bound="convex", target_ranking="average")
     usual = fitted(measure="P@2[pairwise] + nDCG@5", bound="convex")
     parts = [
-        fitted(measure=measure, feature_map=name, bound="convex", reference=word)
+        fitted(measure=measure, feature_map=name, bound="convex", target_ranking=word)
         for measure, name, word in (("P@2", "pairwise", "average"), ("nDCG@5", "positional", None))
     ]
     w = np.array([0.3, -1.0, 0.2])
@@ -249,8 +249,8 @@ def test_grades_that_a_measure_does_not_tell_apart_are_named():
 @pytest.mark.parametrize(
     ("options", "cures"),
     [
-        ({"measure": "RR", "map": "first-relevant"}, "try a smaller lam"),
-        ({"measure": "AP@5", "map": "pairwise", "bound": "convex", "w0": "ridge"}, "lam or bound='nonconvex'"),
+        ({"measure": "RR", "feature_map": "first-relevant"}, "try a smaller lam"),
+        ({"measure": "AP@5", "feature_map": "pairwise", "bound": "convex", "w0": "ridge"}, "lam or bound='nonconvex'"),
         ({"measure": "nDCG@3"}, "lam or a decay cut at the measure's k"),
         ({"measure": "nDCG@3 + AP[pairwise]"}, "lam or a decay cut at the measure's k"),
         ({"measure": "nDCG@3", "position_weights": "linear"}, "try a smaller lam"),
@@ -280,13 +280,14 @@ def test_an_unknown_map_in_brackets_is_refused_before_any_work():
 
 def test_maps_of_ones_own_and_references_are_taken():
     usual = fitted(measure="P@2", feature_map="pairwise", bound="convex")
-    own = fitted(measure="P@2", feature_map=PairwiseArgmax, bound="convex", reference="ideal")
+    own = fitted(measure="P@2", feature_map=PairwiseArgmax, bound="convex", target_ranking="ideal")
     np.testing.assert_array_equal(own.coef_, usual.coef_)
-    mean = fitted(measure="P@2", feature_map="pairwise", bound="convex", reference="average")
+    mean = fitted(measure="P@2", feature_map="pairwise", bound="convex", target_ranking="average")
     assert mean.certificate_.primal != usual.certificate_.primal
 
 
 def test_any_solver_of_lattices_finds_the_rankings():
-    ours, theirs = (fitted(made(queries=2, documents=5), measure="AP", feature_map="pairwise", argmax=solver, tol=1e-6)
+    ours, theirs = (fitted(made(queries=2, documents=5), measure="AP", feature_map="pairwise", argmax_solver=solver,
+    tol=1e-6)
                     for solver in ("exact", "highs"))  # fmt: skip
     assert theirs.certificate_.primal == pytest.approx(ours.certificate_.primal, rel=1e-5)
