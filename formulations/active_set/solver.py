@@ -313,7 +313,9 @@ def climbed(
             working, gap = cold, left
     weights = working.weights[:planes]
     if not np.isfinite(weights).all():
-        raise SolverError("the active set lost its point: the planes are far out of scale")
+        raise SolverError(
+            "the active-set solver lost numerical accuracy: the planes differ too much in scale. Rescale them."
+        )
     return AscentResult(weights, -working.v / lam, taken, gap)
 
 

@@ -34,7 +34,7 @@ from formulations.compiled import BYTES, FLOATS, INTS, READ_FLOATS, compiled
 
 
 @compiled(nb.void(INTS, INTS, FLOATS, nb.int64))
-def lift(heap: Ints, place: Ints, distance: Floats, i: int) -> None:
+def lift(heap: Ints, heap_index: Ints, distance: Floats, i: int) -> None:
     """Move the slot at place i of the heap up, as far as its distance is below those above it."""
     slot = heap[i]
     d = distance[slot]
@@ -44,14 +44,14 @@ def lift(heap: Ints, place: Ints, distance: Floats, i: int) -> None:
         if distance[other] <= d:
             break
         heap[i] = other
-        place[other] = i
+        heap_index[other] = i
         i = above
     heap[i] = slot
-    place[slot] = i
+    heap_index[slot] = i
 
 
 @compiled(nb.int64(INTS, INTS, FLOATS, nb.int64))
-def take_nearest(heap: Ints, place: Ints, distance: Floats, held: int) -> int:
+def take_nearest(heap: Ints, heap_index: Ints, distance: Floats, held: int) -> int:
     """Take the slot of least distance off a heap of `held` slots."""
     nearest = heap[0]
     held -= 1
@@ -65,11 +65,11 @@ def take_nearest(heap: Ints, place: Ints, distance: Floats, held: int) -> int:
         if distance[other] >= d:
             break
         heap[i] = other
-        place[other] = i
+        heap_index[other] = i
         i = below
         below = 2 * i + 1
     heap[i] = slot
-    place[slot] = i
+    heap_index[slot] = i
     return int(nearest)
 
 
@@ -82,20 +82,20 @@ def _reach(
     distance: Floats,
     by: Ints,
     heap: Ints,
-    place: Ints,
+    heap_index: Ints,
     seen: Ints,
     held: int,
 ) -> int:
     """A way to `slot` of length d from a position at distance base: kept if shorter; how many the heap then holds."""
     d = max(d, base)
     if d < distance[slot]:
-        if place[slot] < 0:
-            place[slot], heap[held] = held, slot
+        if heap_index[slot] < 0:
+            heap_index[slot], heap[held] = held, slot
             held += 1
             seen[seen[0] + 1] = slot
             seen[0] += 1
         distance[slot], by[slot] = d, row
-        lift(heap, place, distance, place[slot])
+        lift(heap, heap_index, distance, heap_index[slot])
     return held
 
 
@@ -144,7 +144,7 @@ def augment(
     idle = 0.0
     restore_order(holds, stands, start, size, chain, after, names, at, 0, stop, price, idle)
     distance, by, done = np.full(slots, np.inf), np.empty(slots, np.int64), np.zeros(slots, np.bool_)
-    heap, place, seen = np.empty(slots, np.int64), np.full(slots, -1, np.int64), np.empty(slots + 1, np.int64)
+    heap, heap_index, seen = np.empty(slots, np.int64), np.full(slots, -1, np.int64), np.empty(slots + 1, np.int64)
     for p in open_[:opened]:
         held, row, base, own, entry = 0, p, 0.0, -1, -1
         seen[0] = 0
@@ -162,7 +162,7 @@ def augment(
                         continue
                     if not done[slot]:
                         d = offset + price[slot] - c * height[slot]
-                        held = _reach(slot, d, base, row, distance, by, heap, place, seen, held)
+                        held = _reach(slot, d, base, row, distance, by, heap, heap_index, seen, held)
                     if stands[slot] != FREE:
                         break
                 for slot in range(middle, end):
@@ -171,11 +171,11 @@ def augment(
                         continue
                     if not done[slot]:
                         d = offset + (idle if left_out else price[slot]) - c * height[slot]
-                        held = _reach(slot, d, base, row, distance, by, heap, place, seen, held)
+                        held = _reach(slot, d, base, row, distance, by, heap, heap_index, seen, held)
                     if row < stop and stands[slot] != FREE:
                         break
             while True:
-                own = take_nearest(heap, place, distance, held)
+                own = take_nearest(heap, heap_index, distance, held)
                 held -= 1
                 if stands[own] != stop or entry < 0:
                     break
@@ -191,7 +191,7 @@ def augment(
         for slot in seen[1 : seen[0] + 1]:
             if done[slot] and slot != entry:
                 price[slot] += length - distance[slot]
-            distance[slot], place[slot], done[slot] = np.inf, -1, False
+            distance[slot], heap_index[slot], done[slot] = np.inf, -1, False
         # The documents of the path move up by one.
         begin, end = p, p + 1
         while True:

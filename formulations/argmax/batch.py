@@ -68,7 +68,7 @@ def argmax_of(batch: RankTwoBatch, layout: Layout, room: int) -> tuple[Ints, Flo
     """
     order, ways = np.empty(batch.scores.size, dtype=np.int64), np.full(len(batch), NEW, dtype=np.int8)
     value, bound = np.empty(len(batch)), np.empty(len(batch))
-    given = (
+    inputs = (
         batch.scores, batch.gain, layout.discount, layout.position_weights, batch.offsets, layout.by_gain,
         layout.chain_start,
         layout.worth, layout.first_chain, layout.low, layout.high, layout.stop,
@@ -76,7 +76,7 @@ def argmax_of(batch: RankTwoBatch, layout: Layout, room: int) -> tuple[Ints, Flo
 
     def run(way: Callable[..., None]) -> None:
         found = (room, order, value, bound, ways)
-        share_ranges(batch.offsets, RANGE_ROWS, lambda begin, end: way(*given, begin, end, *found))
+        share_ranges(batch.offsets, RANGE_ROWS, lambda begin, end: way(*inputs, begin, end, *found))
 
     run(merge_range)
     if (ways == CUT).any():

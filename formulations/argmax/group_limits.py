@@ -103,7 +103,7 @@ def _settle(
 )  # fmt: skip
 def place_nested(
     scores: Floats, gain: Floats, discount: Floats, decay: Floats, toll: Floats, allowed: Bools, leaf: Ints,
-    parent: Ints, low: Ints, high: Ints, near: float, order: Ints, told: Floats,
+    parent: Ints, low: Ints, high: Ints, near: float, order: Ints, report: Floats,
 ) -> int:  # fmt: skip
     """order[i] = the document at position i of the ranking of most Σ_i decay[i] scores[π_i] - discount[i] gain[π_i] -
     toll[i, π_i]; told: its value, and a bound by prices, both up to rounding. FOUND; NONE where no ranking meets the
@@ -122,10 +122,10 @@ def place_nested(
             largest = max(largest, abs(profit[i, j]))
             if not allowed[i, j]:
                 profit[i, j] = -np.inf
-    asked = False
+    owed = False
     for g in range(groups):
-        asked = asked or low[g] > 0
-    reward = (4.0 * k + 4.0) * largest + 1.0 if asked else 0.0
+        owed = owed or low[g] > 0
+    reward = (4.0 * k + 4.0) * largest + 1.0 if owed else 0.0
     noise = near * max(largest, reward)
     flow, place = np.zeros(groups, np.int64), np.full(n, -1, np.int64)
     at_position, at_document, at_group = np.empty(k), np.empty(n), np.empty(groups + 1)
@@ -192,7 +192,7 @@ def place_nested(
             most = max(most, profit[i, j] - (at_document[j] - at_group[groups]))
         bound += most
         value += profit[i, order[i]]
-    told[0], told[1] = value, bound
+    report[0], report[1] = value, bound
     return FOUND
 
 
@@ -216,7 +216,7 @@ def place_groups(
     group. What is earned within `noise` is equal.
     """
     groups, k = lower.shape
-    asked = np.empty((groups, k), np.int64)
+    owed = np.empty((groups, k), np.int64)
     earned = np.empty((groups, k))
     came = np.empty((groups, k), np.int64)
     reached = np.empty((groups, k), np.bool_)
@@ -226,9 +226,9 @@ def place_groups(
         reached[:, :] = False
         for g in range(groups):
             if not banned[g, entering]:
-                reached[g, entering], asked[g, entering], earned[g, entering] = True, 0, 0.0
+                reached[g, entering], owed[g, entering], earned[g, entering] = True, 0, 0.0
                 came[g, entering] = STARTS
-        end, end_asked, end_earned = -1, 0, 0.0
+        end, end_owed, end_earned = -1, 0, 0.0
         moved, sweeps = True, 0
         while moved and sweeps <= groups * k:
             moved = False
@@ -239,24 +239,24 @@ def place_groups(
                     for g in range(groups):
                         if g == h or banned[g, p]:
                             continue
-                        more = asked[h, p] - asked[g, p] if reached[g, p] else 1
+                        more = owed[h, p] - owed[g, p] if reached[g, p] else 1
                         if more > 0 or (more == 0 and earned[h, p] > earned[g, p] + noise):
-                            reached[g, p], asked[g, p], earned[g, p], came[g, p] = True, asked[h, p], earned[h, p], h
+                            reached[g, p], owed[g, p], earned[g, p], came[g, p] = True, owed[h, p], earned[h, p], h
                             moved = True
                 for g in range(groups):
                     n = held[g, p]
                     if not reached[g, p] or n >= upper[g, p]:
                         continue
-                    wanted = asked[g, p] + (1 if n < lower[g, p] else 0)
+                    wanted = owed[g, p] + (1 if n < lower[g, p] else 0)
                     worthy = earned[g, p] + worth[p, start[g] + n]
                     if p == k - 1:
-                        more = wanted - end_asked if end >= 0 else 1
+                        more = wanted - end_owed if end >= 0 else 1
                         if more > 0 or (more == 0 and worthy > end_earned + noise):
-                            end, end_asked, end_earned = g, wanted, worthy
+                            end, end_owed, end_earned = g, wanted, worthy
                         continue
-                    more = wanted - asked[g, p + 1] if reached[g, p + 1] else 1
+                    more = wanted - owed[g, p + 1] if reached[g, p + 1] else 1
                     if more > 0 or (more == 0 and worthy > earned[g, p + 1] + noise):
-                        reached[g, p + 1], asked[g, p + 1], earned[g, p + 1] = True, wanted, worthy
+                        reached[g, p + 1], owed[g, p + 1], earned[g, p + 1] = True, wanted, worthy
                         came[g, p + 1] = PASSES
                         moved = True
             for p in range(k - 1, -1, -1):
@@ -265,9 +265,9 @@ def place_groups(
                     for g in range(groups):
                         if g == h or banned[g, p]:
                             continue
-                        more = asked[h, p] - asked[g, p] if reached[g, p] else 1
+                        more = owed[h, p] - owed[g, p] if reached[g, p] else 1
                         if more > 0 or (more == 0 and earned[h, p] > earned[g, p] + noise):
-                            reached[g, p], asked[g, p], earned[g, p], came[g, p] = True, asked[h, p], earned[h, p], h
+                            reached[g, p], owed[g, p], earned[g, p], came[g, p] = True, owed[h, p], earned[h, p], h
                             moved = True
                 if p == 0:
                     continue
@@ -275,11 +275,11 @@ def place_groups(
                     n = held[g, p - 1]
                     if not reached[g, p] or n == 0:
                         continue
-                    wanted = asked[g, p] - (1 if n <= lower[g, p - 1] else 0)
+                    wanted = owed[g, p] - (1 if n <= lower[g, p - 1] else 0)
                     worthy = earned[g, p] - worth[p - 1, start[g] + n - 1]
-                    more = wanted - asked[g, p - 1] if reached[g, p - 1] else 1
+                    more = wanted - owed[g, p - 1] if reached[g, p - 1] else 1
                     if more > 0 or (more == 0 and worthy > earned[g, p - 1] + noise):
-                        reached[g, p - 1], asked[g, p - 1], earned[g, p - 1] = True, wanted, worthy
+                        reached[g, p - 1], owed[g, p - 1], earned[g, p - 1] = True, wanted, worthy
                         came[g, p - 1] = GOES_BACK
                         moved = True
         if end < 0:
@@ -315,13 +315,15 @@ def prefix_argmax(problem: GroupSequence) -> tuple[Ints, Floats]:
     group, held = np.empty(problem.positions, dtype=np.int64), np.empty(problem.lower.shape, dtype=np.int64)
     small = not place_groups.pays(WORK * problem.groups * problem.positions**2)
     for noise in NOISES:
-        told = (place_groups.in_python if small else place_groups)(*problem.network, noise * problem.scale, group, held)
-        if told == FOUND:
+        state = (place_groups.in_python if small else place_groups)(
+            *problem.network, noise * problem.scale, group, held
+        )
+        if state == FOUND:
             return group, problem.priced(group, held, compiled=not small)
-        if told == NONE:
+        if state == NONE:
             break
     raise InfeasibleError(
-        f"no sequence of {problem.groups} groups meets the limits on {problem.positions} prefixes; loosen one"
+        f"no sequence of {problem.groups} groups meets the limits on {problem.positions} prefixes. Relax a limit."
     )
 
 
@@ -428,7 +430,7 @@ def ascend(
     scores: Floats, gain: Floats, discount: Floats, decay: Floats, base: Floats, allowed: Bools, leaf: Ints,
     parent: Ints, low: Ints, high: Ints, placed: Ints, reward: float, weight: Floats, lower: Floats, upper: Floats,
     rounding: Floats, price: Floats, side: Ints, sign: Floats, cap: Floats, orders: Ints, value: Floats,
-    reached: Floats, part: Floats, counted: Ints, at: Floats, best: Ints, told: Floats, near: float,
+    reached: Floats, part: Floats, counted: Ints, at: Floats, best: Ints, report: Floats, near: float,
 ) -> int:  # fmt: skip
     """Raise the bound by tolls from `at` on (or from the planes known): CLOSED where a ranking that keeps all rows is
     worth the bound up to `near`; SETTLED where no tolls of these sides prove more;
@@ -485,8 +487,8 @@ def ascend(
         if ended != FOUND:
             return GIVEN_UP
         bound = proved[1] + held
-        if bound < told[1]:
-            told[1], told[2] = bound, max(told[2], largest)
+        if bound < report[1]:
+            report[1], report[2] = bound, max(report[2], largest)
         for j in placed:
             there = False
             for i in range(k):
@@ -505,10 +507,10 @@ def ascend(
             if off > rounding[r]:
                 admitted = admitted and price[r] < np.inf
                 paid += price[r] * off if price[r] < np.inf else 0.0
-        if admitted and earned - paid > told[0]:
-            told[0] = earned - paid
+        if admitted and earned - paid > report[0]:
+            report[0] = earned - paid
             best[:] = order
-        if told[1] <= told[0] + near:
+        if report[1] <= report[0] + near:
             return CLOSED
         if planes == 0 or bound > at[sides] + near:
             for t in range(planes):

@@ -87,7 +87,7 @@ def settle(
     bound[query] = earned + EPSILON * (8.0 + 2.0 * order.size) * magnitude + left
 
 
-MOST_PLACES = 32
+MOST_POSITIONS = 32
 
 
 @compiled(nb.int64(READ_FLOATS, READ_FLOATS, SHORTS, SHORTS))
@@ -121,7 +121,7 @@ def places_of(low: Shorts, high: Shorts, stop: int) -> int:
     """The first position from which all steps are parallel, if it is near and the cone the same before it; else 0."""
     turn = 0
     while turn < stop and low[turn] != high[turn]:
-        if turn == MOST_PLACES or low[turn] != low[0] or high[turn] != high[0]:
+        if turn == MOST_POSITIONS or low[turn] != low[0] or high[turn] != high[0]:
             return 0
         turn += 1
     if turn and turn < stop and low[turn] != low[0] and low[turn] != high[0]:

@@ -50,13 +50,13 @@ LAST = (1 << 63) - 1
 
 TABLE = nb.types.Array(nb.int64, 2, "C")
 NUMBERS = nb.types.Array(nb.float64, 2, "C")
-PLACES = nb.types.Array(nb.int32, 2, "C")
+INT_TABLE = nb.types.Array(nb.int32, 2, "C")
 
 
 @compiled(
     nb.int64(
         FLOATS, READ_FLOATS, INTS, INTS, READ_FLOATS, READ_FLOATS, READ_SHORTS, READ_SHORTS, nb.int64,
-        FLOATS, FLOATS, nb.float64, nb.int64, TABLE, NUMBERS, PLACES, INTS, FLOATS, SHORTS, BYTES, BYTES,
+        FLOATS, FLOATS, nb.float64, nb.int64, TABLE, NUMBERS, INT_TABLE, INTS, FLOATS, SHORTS, BYTES, BYTES,
     )
 )  # fmt: skip
 def best_labels(

@@ -223,7 +223,7 @@ def raise_prices(
 
 TABLE = nb.types.Array(nb.int64, 2, "C")
 NUMBERS = nb.types.Array(nb.float64, 2, "C")
-PLACES = nb.types.Array(nb.int32, 2, "C")
+INT_TABLE = nb.types.Array(nb.int32, 2, "C")
 
 PROVED, AUGMENTED, GIVEN_UP = 0, -1, -2
 
@@ -252,7 +252,7 @@ def _copy(source: Bytes, target: Bytes, count: int) -> None:
 @compiled(
     nb.int64(
         FLOATS, READ_FLOATS, INTS, INTS, READ_FLOATS, READ_FLOATS, READ_SHORTS, READ_SHORTS, nb.int64,
-        FLOATS, FLOATS, INTS, TABLE, NUMBERS, PLACES, INTS, FLOATS, SHORTS, BYTES, BYTES, BYTES, INTS, BYTES, FLOATS,
+        FLOATS, FLOATS, INTS, TABLE, NUMBERS, INT_TABLE, INTS, FLOATS, SHORTS, BYTES, BYTES, BYTES, INTS, BYTES, FLOATS,
     )
 )  # fmt: skip
 def _pruned(
@@ -279,26 +279,26 @@ def _pruned(
     member: Bytes,
     placed: Ints,
     best: Bytes,
-    told: Floats,
+    report: Floats,
 ) -> int:
     """Prices of the good order `label`: PROVED where they suffice, the most states of the search that they prune, or
     GIVEN_UP where it has no room. `best` is the best order of all that came by, told[EARNED] its value."""
     value_of = price_between(height, worth, start, size, discount, decay, stop, label, placed, price)
-    if value_of > told[EARNED]:
+    if value_of > report[EARNED]:
         _copy(label, best, stop)
-        told[EARNED] = value_of
+        report[EARNED] = value_of
     raise_prices(height, worth, start, size, discount, decay, stop, label, placed, price)
-    slack = open_slack(height, worth, start, size, discount, decay, stop, price, told[EARNED], spare, most)
-    if slack <= told[LEFT]:
+    slack = open_slack(height, worth, start, size, discount, decay, stop, price, report[EARNED], spare, most)
+    if slack <= report[LEFT]:
         _copy(best, label, stop)
         return PROVED
     widest = best_labels(
-        height, worth, start, size, discount, decay, low, high, stop, price, most, slack + 4.0 * told[LEFT], NO_BEAM,
+        height, worth, start, size, discount, decay, low, high, stop, price, most, slack + 4.0 * report[LEFT], NO_BEAM,
         next_key, next_value, next_from, key, value, origin, chain, member,
     )  # fmt: skip
     if widest < 0:
         return GIVEN_UP
-    told[LEFT] = 0.0
+    report[LEFT] = 0.0
     _copy(member, label, stop)
     return widest
 
@@ -312,19 +312,19 @@ def _begin(
     discount: Floats,
     decay: Floats,
     stop: int,
-    told: Floats,
+    report: Floats,
 ) -> None:
     largest = 0.0
     for g in range(worth.size):
         reach = max(abs(height[start[g]]), abs(height[start[g] + size[g] - 1]))
         largest = max(largest, reach * (decay[0] - decay[stop]) + abs(worth[g]) * (discount[0] - discount[stop]))
-    told[NOISE], told[EARNED] = 4.0 * EPSILON * largest, -np.inf
-    told[LEFT] = told[NOISE] * stop
+    report[NOISE], report[EARNED] = 4.0 * EPSILON * largest, -np.inf
+    report[LEFT] = report[NOISE] * stop
 
 
 SEARCH = (
     FLOATS, READ_FLOATS, INTS, INTS, READ_FLOATS, READ_FLOATS, READ_SHORTS, READ_SHORTS, nb.int64,
-    FLOATS, FLOATS, FLOATS, INTS, TABLE, NUMBERS, PLACES, INTS, FLOATS, SHORTS, BYTES, BYTES, BYTES,
+    FLOATS, FLOATS, FLOATS, INTS, TABLE, NUMBERS, INT_TABLE, INTS, FLOATS, SHORTS, BYTES, BYTES, BYTES,
 )  # fmt: skip
 
 
@@ -352,16 +352,16 @@ def priced_labels(
     chain: Bytes,
     label: Bytes,
     member: Bytes,
-    told: Floats,
+    report: Floats,
 ) -> int:
     """As `searched_labels`, but the first effort is the only one: GIVEN_UP where more would be needed."""
-    _begin(height, worth, start, size, discount, decay, stop, told)
+    _begin(height, worth, start, size, discount, decay, stop, report)
     placed, best = np.zeros(worth.size, np.int64), np.empty(stop, np.int8)
     room = PRUNED[0] * stop + min(512, stop * stop // 4)
     greedy_labels(height, worth, start, size, discount, decay, stop, 0, placed, label)
     return _pruned(
         height, worth, start, size, discount, decay, low, high, stop, price, most, spare, next_key, next_value,
-        next_from, key[: WIDTHS[0] * worth.size], value, origin[:room], chain, label, member, placed, best, told,
+        next_from, key[: WIDTHS[0] * worth.size], value, origin[:room], chain, label, member, placed, best, report,
     )  # fmt: skip
 
 
@@ -390,17 +390,17 @@ def searched_labels(
     label: Bytes,
     member: Bytes,
     after: Shorts,
-    told: Floats,
+    report: Floats,
 ) -> int:
     """As `best_labels`, with room for price, member and spare (a document), most (a position), zeros in nothing.
 
     Returns the most states a position has, PROVED where prices suffice, AUGMENTED where shortest paths were taken;
     told[LEFT]: what rounding may have left open.
     """
-    _begin(height, worth, start, size, discount, decay, stop, told)
-    noise = told[NOISE]
+    _begin(height, worth, start, size, discount, decay, stop, report)
+    noise = report[NOISE]
     placed, fewest = np.zeros(worth.size, np.int64), stop + 1
-    best, kept_label, kept_price = np.empty(stop, np.int8), np.empty(stop, np.int8), np.empty(price.size)
+    best, saved_label, saved_price = np.empty(stop, np.int8), np.empty(stop, np.int8), np.empty(price.size)
     for effort in range(BEAMS.size):
         room = PRUNED[effort] * stop + min(512, stop * stop // 4)
         if effort == 0:
@@ -421,21 +421,21 @@ def searched_labels(
         widest = _pruned(
             height, worth, start, size, discount, decay, low, high, stop, price, most, spare, next_key, next_value,
             next_from, key[: WIDTHS[effort] * worth.size], value, origin[:room], chain, label, member, placed, best,
-            told,
+            report,
         )  # fmt: skip
         if widest != GIVEN_UP:
             return widest
         loose = loose_positions(height, worth, start, discount, decay, stop, label, placed, price, most, noise)
         if loose < fewest:
             fewest = loose
-            _copy(label, kept_label, stop)
+            _copy(label, saved_label, stop)
             for slot in range(price.size):
-                kept_price[slot] = price[slot]
+                saved_price[slot] = price[slot]
         if loose <= FEW_LOOSE:
             break
-    _copy(kept_label, label, stop)
+    _copy(saved_label, label, stop)
     for slot in range(price.size):
-        price[slot] = kept_price[slot]
+        price[slot] = saved_price[slot]
     open_slack(height, worth, start, size, discount, decay, stop, price, 0.0, spare, most)
     augment(height, worth, start, size, discount, decay, stop, price, most, noise, label, member, after)
     return AUGMENTED

@@ -65,10 +65,10 @@ def judge(batch: RelevanceBatch, order: Ints) -> OrderValues:
 
     slope, earned, value = np.empty(order.size), np.empty(len(batch)), np.empty(len(batch))
     taken, kind, earnings = np.ones(len(batch), np.int8), KINDS.index(batch.map.kind), batch.earnings
-    given = (batch.scores, batch.grade, batch.level, batch.map.weight, kind, earnings.discount, earnings.share)
+    inputs = (batch.scores, batch.grade, batch.level, batch.map.weight, kind, earnings.discount, earnings.share)
     rest = (earnings.passing, earnings.constant, earnings.kind == RANK, batch.offsets, taken, order)
-    told = (slope, earned, value)
-    share_ranges(batch.offsets, RANGE_ROWS, lambda begin, end: judge_range(*given, *rest, begin, end, *told))
+    outputs = (slope, earned, value)
+    share_ranges(batch.offsets, RANGE_ROWS, lambda begin, end: judge_range(*inputs, *rest, begin, end, *outputs))
     return OrderValues(slope, earned, value, batch.left)
 
 
@@ -106,38 +106,38 @@ class _Work:
         batch, layout, offsets = self.batch, self.layout, self.batch.offsets
         chains = (layout.members, layout.chain_start, layout.first_chain, self.rising)
         sort_range(batch.scores, offsets, *chains, begin, end, self.height, self.document)
-        given, weight = (self.height, layout.share, batch.earnings.discount), batch.map.weight
+        inputs, weight = (self.height, layout.share, batch.earnings.discount), batch.map.weight
         if ONE_PASS in self.taken:
             from formulations.argmax.relevance_two_grades import first_good_range, first_relevant_range
 
             one_pass = first_good_range if self.kind == 0 else first_relevant_range
-            one_pass(*given, weight, offsets, layout.bads, self.taken[ONE_PASS], begin, end, self.above)
+            one_pass(*inputs, weight, offsets, layout.bads, self.taken[ONE_PASS], begin, end, self.above)
         if EACH in self.taken:
             from formulations.argmax.relevance_two_grades import each_range
 
             each, last = self.taken[EACH], (begin, end, self.above)
-            each_range(*given, layout.moment, weight, offsets, layout.bads, each, *last)
+            each_range(*inputs, layout.moment, weight, offsets, layout.bads, each, *last)
         if TRIANGLE in self.taken:
             from formulations.argmax.relevance_two_grades import triangle_range
 
             cut, last = self.taken[TRIANGLE], (begin, end, self.above)
-            triangle_range(*given, weight, self.kind == 1, offsets, layout.bads, layout.stop, cut, *last)
+            triangle_range(*inputs, weight, self.kind == 1, offsets, layout.bads, layout.stop, cut, *last)
         if GRID in self.taken:
             from formulations.argmax.relevance_two_grades import grid_range
 
-            whole, last = self.taken[GRID], (begin, end, self.above)
+            grid, last = self.taken[GRID], (begin, end, self.above)
             table, starts = batch.earnings.table, batch.earnings.starts
-            grid_range(*given, table, weight, starts, self.kind, offsets, layout.bads, whole, *last)
+            grid_range(*inputs, table, weight, starts, self.kind, offsets, layout.bads, grid, *last)
         if batch.earnings.kind == TABLE:
             self.settle(begin, end)
 
     def settle(self, begin: int, end: int) -> None:
         """Orders and what they are worth."""
         batch, layout, earnings, offsets = self.batch, self.layout, self.batch.earnings, self.batch.offsets
-        told = (begin, end, self.order, self.slope, self.earned, self.value)
+        outputs = (begin, end, self.order, self.slope, self.earned, self.value)
         merge_range(
             self.height, self.document, offsets, layout.bads, self.merged, self.above, batch.map.weight, self.kind,
-            earnings.discount, layout.share, layout.constant, *told,
+            earnings.discount, layout.share, layout.constant, *outputs,
         )  # fmt: skip
         if earnings.kind == TABLE or not self.open[begin:end].any():
             return
@@ -152,8 +152,8 @@ class _Work:
         )  # fmt: skip
         judge_range(
             batch.scores, batch.grade, batch.level, batch.map.weight, self.kind, earnings.discount, earnings.share,
-            earnings.passing, earnings.constant, earnings.kind == RANK, offsets, self.open, *told[2:3], begin, end,
-            *told[3:],
+            earnings.passing, earnings.constant, earnings.kind == RANK, offsets, self.open, *outputs[2:3], begin, end,
+            *outputs[3:],
         )  # fmt: skip
 
 
@@ -162,8 +162,8 @@ def _affordable(batch: RelevanceBatch, states: Floats, taken: Bytes, most: int) 
     if wrong.size:
         query = int(wrong[0])
         raise UnsupportedProblemError(
-            f"query {query} of {batch.sizes[query]} documents has a lattice of {states[query]:.3g} states, and up to "
-            f"{most} are searched; cut the loss at some position, merge grades, or take a loss of relevant and others"
+            f"the lattice of query {query} ({batch.sizes[query]} documents) has {states[query]:.3g} states; "
+            f"the limit is {most}. Use a loss with a cutoff, merge grades, or use a loss of binary relevance."
         )
 
 
@@ -216,11 +216,11 @@ def judge_range(
             seen[:] = 0
             for row in range(low, high):
                 held[level[row]] += 1
-        for place in range(low, high):
-            x = low + order[place]
+        for position in range(low, high):
+            x = low + order[position]
             good = grade[x] > 0.0
             if kind == _POSITIONAL:
-                r = weight[place]
+                r = weight[position]
             elif pairs:
                 count, own = 0, level[x]
                 for other in range(own):
@@ -240,10 +240,10 @@ def judge_range(
             scored += r * scores[x]
             if by_rank:
                 if good:
-                    gained += share[low + rank] * discount[place]
+                    gained += share[low + rank] * discount[position]
                     rank += 1
             else:
-                gained += share[x] * stay * discount[place]
+                gained += share[x] * stay * discount[position]
                 stay *= passing[x]
         earned[q] = gained - constant[q]
         value[q] = scored - earned[q]
@@ -257,8 +257,8 @@ def searched_bound(problem: RelevanceRanking) -> float:
     batch = problem.alone()
     layout = layout_of(batch)
     try:
-        _, told = argmax_of_patterns(batch, layout, layout.algorithm)
+        _, outputs = argmax_of_patterns(batch, layout, layout.algorithm)
     except UnsupportedProblemError:
         return float("inf")
     left = np.maximum(layout.hidden(batch, layout.algorithm), 2.0 * batch.left)
-    return float(np.nextafter(told.value[0] + left[0], np.inf))
+    return float(np.nextafter(outputs.value[0] + left[0], np.inf))

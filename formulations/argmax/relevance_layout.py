@@ -55,7 +55,7 @@ class RelevanceLayout:
     def from_batch(cls, batch: RelevanceBatch) -> RelevanceLayout:
         offsets, sizes, earnings = batch.offsets, batch.sizes, batch.earnings
         query = np.repeat(np.arange(sizes.size), sizes)
-        place = np.arange(query.size) - offsets[query]
+        position = np.arange(query.size) - offsets[query]
         keys = [batch.grade]
         if earnings.kind == DOCUMENT:
             keys += [earnings.share, earnings.passing]
@@ -72,7 +72,7 @@ class RelevanceLayout:
         upper = np.minimum(lower + 1, begins.size - 1)
         ends = np.append(begins, query.size)
         bads = np.where(chains == 2, ends[lower + 1] - ends[lower], 0)
-        weighted = np.where(earnings.discount != 0.0, place + 1, 0)
+        weighted = np.where(earnings.discount != 0.0, position + 1, 0)
         stop = np.maximum.reduceat(weighted, offsets[:-1])
         two = (chains == 2) & (grade[lower] < grade[upper])
         if batch.map.kind == FIRST or earnings.kind == RANK:
@@ -86,15 +86,17 @@ class RelevanceLayout:
             two &= together
             alone = chains == 1
             worth = np.where(alone, share[lower], worth)
-            by_rank = worth[query] * np.where(alone, passing[lower], passing[upper])[query] ** place
+            by_rank = worth[query] * np.where(alone, passing[lower], passing[upper])[query] ** position
             bottom = np.where(alone, 0.0, share[lower])
             constant = constant - bottom * np.add.reduceat(earnings.discount, offsets[:-1])
         if earnings.kind == TABLE:
             stop = sizes.copy()
-        goods = sizes - bads
-        way = _ways(batch, two, chains, stop, np.where(place < goods[query], by_rank, 0.0), goods, query, place)
+        relevant = sizes - bads
+        way = _ways(
+            batch, two, chains, stop, np.where(position < relevant[query], by_rank, 0.0), relevant, query, position
+        )
         drops = earnings.discount - np.append(earnings.discount[1:], 0.0)
-        moments = np.cumsum(np.where(place < sizes[query] - 1, place * drops, 0.0))
+        moments = np.cumsum(np.where(position < sizes[query] - 1, position * drops, 0.0))
         moment = np.append(0.0, moments[:-1])
         return cls(
             (rows - offsets[query]).astype(np.int32), ends, first_chain, grade, share, passing,
@@ -124,17 +126,17 @@ class RelevanceLayout:
         left = batch.left
         if not (ways == EACH).any():
             return left
-        goods, score = batch.sizes - self.bads, np.maximum.reduceat(np.abs(batch.scores), batch.offsets[:-1])
-        pairs = 2.0 * batch.map.weight * goods * self.bads * score if batch.map.kind == PAIRWISE else 0.0
+        relevant, score = batch.sizes - self.bads, np.maximum.reduceat(np.abs(batch.scores), batch.offsets[:-1])
+        pairs = 2.0 * batch.map.weight * relevant * self.bads * score if batch.map.kind == PAIRWISE else 0.0
         added = batch.reach + pairs + batch.sizes * batch.kept("a bad adds", lambda: self._a_bad_adds(batch))
-        apart = EPSILON * (64.0 + 16.0 * batch.sizes + 32.0 * goods) * added
+        apart = EPSILON * (64.0 + 16.0 * batch.sizes + 32.0 * relevant) * added
         return np.asarray(np.where(ways == EACH, np.maximum(left, apart), left))
 
     def _a_bad_adds(self, batch: RelevanceBatch) -> Floats:
         """(m,) first share · first discount + 2 rise · Σ discount, where shares are affine and discounts fall."""
-        starts, goods = batch.offsets[:-1], batch.sizes - self.bads
-        last = self.share[starts + np.maximum(goods - 1, 0)]
-        rise = np.abs(last - self.share[starts]) / np.maximum(goods - 1, 1)
+        starts, relevant = batch.offsets[:-1], batch.sizes - self.bads
+        last = self.share[starts + np.maximum(relevant - 1, 0)]
+        rise = np.abs(last - self.share[starts]) / np.maximum(relevant - 1, 1)
         discount = np.abs(batch.earnings.discount)
         most, total = np.maximum.reduceat(discount, starts), np.add.reduceat(discount, starts)
         return np.asarray(np.abs(self.share[starts]) * most + 2.0 * rise * total)
@@ -146,7 +148,14 @@ def layout_of(batch: RelevanceBatch) -> RelevanceLayout:
 
 
 def _ways(
-    batch: RelevanceBatch, two: Bools, chains: Ints, stop: Ints, share: Floats, goods: Ints, query: Ints, place: Ints
+    batch: RelevanceBatch,
+    two: Bools,
+    chains: Ints,
+    stop: Ints,
+    share: Floats,
+    relevant: Ints,
+    query: Ints,
+    position: Ints,
 ) -> Ints:
     """(m,)"""
     sizes, starts, discount = batch.sizes, batch.offsets[:-1], batch.earnings.discount
@@ -155,27 +164,27 @@ def _ways(
         return np.asarray(np.logical_and.reduceat(held, starts))
 
     behind = np.append(discount[1:], 0.0)
-    last = place == sizes[query] - 1
+    last = position == sizes[query] - 1
     falls = every((discount >= behind) | last)
     before = np.append(0.0, discount[:-1])
-    convex = every((before - discount >= discount - behind) | last | (place == 0))
+    convex = every((before - discount >= discount - behind) | last | (position == 0))
     positive = every(share >= 0.0)
     known = two & (batch.earnings.kind != TABLE)
     way = np.where(two, GRID, LATTICE)
     if batch.map.kind == PAIRWISE:
-        at = starts + np.maximum(goods - 1, 0)
-        slope = (share[at] - share[starts]) / np.maximum(goods - 1, 1)
-        off = np.abs(share - share[starts][query] - slope[query] * place)
+        at = starts + np.maximum(relevant - 1, 0)
+        slope = (share[at] - share[starts]) / np.maximum(relevant - 1, 1)
+        off = np.abs(share - share[starts][query] - slope[query] * position)
         largest = np.maximum.reduceat(np.abs(share), starts)
-        affine = every((off <= 8.0 * EPSILON * largest[query]) | (place >= goods[query]))
+        affine = every((off <= 8.0 * EPSILON * largest[query]) | (position >= relevant[query]))
         way = np.where(known & (stop < sizes), TRIANGLE, way)
         way = np.where(known & affine & convex & positive, EACH, way)
-        only_first = every((share == 0.0) | (place == 0))
+        only_first = every((share == 0.0) | (position == 0))
         way = np.where(known & only_first & positive & falls, ONE_PASS, way)
     elif batch.map.kind == FIRST:
         way = np.where(known & positive & falls, ONE_PASS, way)
     else:
-        merged = stop * (stop + sizes) < goods * (sizes - goods)  # a tail is merged at a cost of its length
+        merged = stop * (stop + sizes) < relevant * (sizes - relevant)  # a tail is merged at a cost of its length
         way = np.where(known & (stop < sizes) & merged, TRIANGLE, way)
     way = np.where((way == LATTICE) & (stop < sizes), TAIL, way)
     return np.where(chains == 1, SORT, way)

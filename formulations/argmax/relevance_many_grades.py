@@ -18,10 +18,10 @@ from formulations.arrays import Bytes, Floats, Ints, Shorts
 from formulations.compiled import BYTES, INTS, READ_FLOATS, READ_INTS, SHORTS, compiled
 
 TABLE = nb.types.Array(nb.float64, 2, "C")
-WHOLE_TABLE = nb.types.Array(nb.int64, 2, "C")
+INT_TABLE = nb.types.Array(nb.int64, 2, "C")
 
 
-@compiled(nb.void(READ_FLOATS, INTS, READ_FLOATS, nb.int64, TABLE, TABLE, WHOLE_TABLE))
+@compiled(nb.void(READ_FLOATS, INTS, READ_FLOATS, nb.int64, TABLE, TABLE, INT_TABLE))
 def pair_tails(height: Floats, begins: Ints, grade: Floats, k: int, total: Floats, free: Floats, until: Ints) -> None:
     """total[h, i]: the sum of the first i of chain h. For chains l of lower grade than h, at row l · G + h: free[i],
     what chain h from i on loses to chain l in order of score; until[a]: how many of h stand above less than a of l."""
@@ -53,7 +53,7 @@ def pair_tails(height: Floats, begins: Ints, grade: Floats, k: int, total: Float
                 free[pair, i] += free[pair, i + 1]
 
 
-@compiled(nb.float64(INTS, READ_FLOATS, TABLE, TABLE, WHOLE_TABLE))
+@compiled(nb.float64(INTS, READ_FLOATS, TABLE, TABLE, INT_TABLE))
 def pairwise_tail(taken: Ints, grade: Floats, total: Floats, free: Floats, until: Ints) -> float:
     chains, value = grade.size, 0.0
     for low in range(chains):
@@ -266,23 +266,23 @@ def counts_range(
             at -= strides[h]
         if kind == _FIRST and tailed:
             first_tail(own, begins, c, grade, strength, room[:chains], more)
-        place = k
+        position = k
         if kind == _FIRST and more[0] >= 0 and tailed:
             for _ in range(more[0]):
                 h = next_of(own, begins, c, grade, True)
-                order[low + place] = document[low + begins[h] + c[h]]
+                order[low + position] = document[low + begins[h] + c[h]]
                 c[h] += 1
-                place += 1
+                position += 1
             h = -1
             for other in range(chains):
                 if grade[other] > 0.0 and (h < 0 or own[begins[other]] < own[begins[h]]):
                     h = other
             if h >= 0:
-                order[low + place] = document[low + begins[h]]
+                order[low + position] = document[low + begins[h]]
                 c[h] += 1
-                place += 1
-        while place < high - low:
+                position += 1
+        while position < high - low:
             h = next_of(own, begins, c, grade, False)
-            order[low + place] = document[low + begins[h] + c[h]]
+            order[low + position] = document[low + begins[h] + c[h]]
             c[h] += 1
-            place += 1
+            position += 1

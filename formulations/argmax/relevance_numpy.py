@@ -37,20 +37,20 @@ def search_small(batch: RelevanceBatch, layout: RelevanceLayout) -> tuple[Ints, 
     for query, (low, high) in enumerate(pairwise(batch.offsets.tolist())):
         if ways[query] == LATTICE:
             continue
-        members, scores, bads = layout.members[low:high].astype(np.int64), batch.scores[low:high], layout.bads[query]
-        bad, good = members[:bads], members[bads:]
+        members, scores, others = layout.members[low:high].astype(np.int64), batch.scores[low:high], layout.bads[query]
+        bad, good = members[:others], members[others:]
         upwards = batch.map.kind == FIRST and batch.grade[low + good[0]] > 0
         bad = bad[np.argsort(-scores[bad], kind="stable")]
         good = good[np.argsort(-scores[good], kind="stable")]
         good = good[::-1] if upwards else good
-        if not bads:
+        if not others:
             order[low:high] = good
             continue
         above = _above(batch, layout, query, scores[bad], scores[good])
-        place = np.arange(good.size) + above
+        positions = np.arange(good.size) + above
         rest = np.ones(high - low, dtype=bool)
-        rest[place] = False
-        order[low + place] = good
+        rest[positions] = False
+        order[low + positions] = good
         order[low:high][rest] = bad
     return order, ways
 
@@ -83,9 +83,9 @@ def _above(batch: RelevanceBatch, layout: RelevanceLayout, query: int, bad: Floa
         else:
             step = -weight[query] * count * s if x == 0 else np.zeros(b + 1)
         earned = layout.share[low + x] * discount[x : x + b + 1] if tables is None else tables[1, :, x]
-        bads_add = along(x + 1)
-        offered[x] = reached + (step - earned) - bads_add
-        reached = np.maximum.accumulate(offered[x]) + bads_add
+        others_add = along(x + 1)
+        offered[x] = reached + (step - earned) - others_add
+        reached = np.maximum.accumulate(offered[x]) + others_add
     above, j = np.empty(good.size, dtype=np.int64), b
     for x in range(good.size - 1, -1, -1):
         j = int(np.argmax(offered[x, : j + 1]))

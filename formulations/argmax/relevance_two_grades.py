@@ -66,7 +66,7 @@ def each_range(
     moment: Floats,
     kappa: Floats,
     offsets: Ints,
-    bads: Ints,
+    irrelevant: Ints,
     taken: Bytes,
     begin: int,
     end: int,
@@ -82,7 +82,7 @@ def each_range(
     for q in range(begin, end):
         if not taken[q]:
             continue
-        low, high, b = offsets[q], offsets[q + 1], bads[q]
+        low, high, b = offsets[q], offsets[q + 1], irrelevant[q]
         g = high - low - b
         bad, good, d, m = height[low : low + b], height[low + b : high], discount[low:high], moment[low:high]
         first, rise = share[low], 0.0
@@ -134,7 +134,7 @@ def first_good_range(
     discount: Floats,
     kappa: Floats,
     offsets: Ints,
-    bads: Ints,
+    irrelevant: Ints,
     taken: Bytes,
     begin: int,
     end: int,
@@ -144,7 +144,7 @@ def first_good_range(
     for q in range(begin, end):
         if not taken[q]:
             continue
-        low, high, count = offsets[q], offsets[q + 1], bads[q]
+        low, high, count = offsets[q], offsets[q + 1], irrelevant[q]
         first, bad = low + count, 0
         for good in range(first, high):
             while bad < count and height[low + bad] > height[good]:
@@ -181,7 +181,7 @@ def first_relevant_range(
     discount: Floats,
     strength: Floats,
     offsets: Ints,
-    bads: Ints,
+    irrelevant: Ints,
     taken: Bytes,
     begin: int,
     end: int,
@@ -195,7 +195,7 @@ def first_relevant_range(
     for q in range(begin, end):
         if not taken[q]:
             continue
-        low, high, count = offsets[q], offsets[q + 1], bads[q]
+        low, high, count = offsets[q], offsets[q + 1], irrelevant[q]
         first = low + count
         lowest, gained = height[first], 0.0
         most, at = -share[low] * discount[low], 0
@@ -232,7 +232,7 @@ def grid_range(
     starts: Ints,
     kind: int,
     offsets: Ints,
-    bads: Ints,
+    irrelevant: Ints,
     taken: Bytes,
     begin: int,
     end: int,
@@ -244,12 +244,12 @@ def grid_range(
     for q in range(begin, end):
         if taken[q]:
             n = offsets[q + 1] - offsets[q]
-            longest, largest = max(longest, n), max(largest, (bads[q] + 1) * (n - bads[q] + 1))
+            longest, largest = max(longest, n), max(largest, (irrelevant[q] + 1) * (n - irrelevant[q] + 1))
     reached, by_good = np.empty(longest + 1), np.empty(largest, np.bool_)
     for q in range(begin, end):
         if not taken[q]:
             continue
-        low, high, b = offsets[q], offsets[q + 1], bads[q]
+        low, high, b = offsets[q], offsets[q + 1], irrelevant[q]
         g = high - low - b
         bad, good, d = height[low : low + b], height[low + b : high], discount[low:high]
         cells = table[starts[q] : starts[q + 1]]
@@ -362,7 +362,7 @@ def triangle_range(
     weight: Floats,
     positional: bool,
     offsets: Ints,
-    bads: Ints,
+    irrelevant: Ints,
     stop: Ints,
     taken: Bytes,
     begin: int,
@@ -380,7 +380,7 @@ def triangle_range(
     for q in range(begin, end):
         if not taken[q]:
             continue
-        low, high, b, k = offsets[q], offsets[q + 1], bads[q], stop[q]
+        low, high, b, k = offsets[q], offsets[q + 1], irrelevant[q], stop[q]
         bad, good, d = height[low : low + b], height[low + b : high], discount[low:high]
         g = good.size
         c = weight[low:high] if positional else d
@@ -414,11 +414,11 @@ def triangle_range(
         there = above[low + b : high]
         x, j = at, k - at
         if positional:
-            passed_bads = j
+            passed_irrelevant = j
             for y in range(x, g):
-                while passed_bads < b and bad[passed_bads] > good[y]:
-                    passed_bads += 1
-                there[y] = passed_bads
+                while passed_irrelevant < b and bad[passed_irrelevant] > good[y]:
+                    passed_irrelevant += 1
+                there[y] = passed_irrelevant
         else:
             for y in range(x, g):
                 there[y] = max(j, beta[y])
@@ -477,7 +477,7 @@ def merge_range(
     height: Floats,
     document: Shorts,
     offsets: Ints,
-    bads: Ints,
+    irrelevant: Ints,
     merged: Bytes,
     above: Ints,
     weight: Floats,
@@ -498,41 +498,41 @@ def merge_range(
     for q in range(begin, end):
         if not merged[q]:
             continue
-        low, high, count = offsets[q], offsets[q + 1], bads[q]
-        bad, goods = low, high - low - count
+        low, high, count = offsets[q], offsets[q + 1], irrelevant[q]
+        bad, relevant = low, high - low - count
         positional, pairs = kind == 1, kind == 0
         weighed = 0.0 if positional else weight[q]
-        place, scored, gained = low, 0.0, 0.0
-        for g in range(goods + 1):
+        position, scored, gained = low, 0.0, 0.0
+        for g in range(relevant + 1):
             good = low + count + g
-            until = low + above[good] if g < goods else low + count
+            until = low + above[good] if g < relevant else low + count
             r = 0.0
             if pairs:
-                r = weighed * (goods - g)
-            elif g == 0 and goods:
+                r = weighed * (relevant - g)
+            elif g == 0 and relevant:
                 r = weighed
             while bad < until:
                 x = document[bad]
-                order[place] = x
+                order[position] = x
                 if positional:
-                    r = weight[place]
+                    r = weight[position]
                 slope[low + x] = r
                 scored += r * height[bad]
                 bad += 1
-                place += 1
-            if g == goods:
+                position += 1
+            if g == relevant:
                 break
             x = document[good]
-            order[place] = x
+            order[position] = x
             if positional:
-                r = weight[place]
+                r = weight[position]
             elif pairs or g == 0:
                 r = -weighed * (bad - low)
             else:
                 r = 0.0
             slope[low + x] = r
             scored += r * height[good]
-            gained += share[low + g] * discount[place]
-            place += 1
+            gained += share[low + g] * discount[position]
+            position += 1
         earned[q] = gained - constant[q]
         value[q] = scored - earned[q]

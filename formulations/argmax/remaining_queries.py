@@ -108,12 +108,12 @@ def split(scores: Floats, gain: Floats, discount: Floats, decay: Floats, order: 
         one, two = ones[low:high], twos[low:high]
         for x in order[low:high]:  # the documents of the part by index: what ties in both keys has one common order
             inside[x] = True
-        place = 0
+        index = 0
         for x in range(n):
             if inside[x]:
-                one[place] = x
+                one[index] = x
                 inside[x] = False
-                place += 1
+                index += 1
         for x in one:
             key[x] = dc * scores[x] - da * gain[x]
             other[x] = ec * scores[x] - ea * gain[x]
@@ -244,7 +244,7 @@ def price_range(
     next_from = np.empty((rows, columns + 1), np.int32)
     key, states = np.empty(columns, np.int64), np.empty(columns)
     origin, chain = np.empty(largest, np.int32), np.empty(largest, np.int8)
-    member, told = np.empty(n, np.int8), np.zeros(3)
+    member, report = np.empty(n, np.int8), np.zeros(3)
     for q in range(begin, end):
         top, bottom = offsets[q], offsets[q + 1]
         n, last, chains = bottom - top, stop[q], first_chain[q + 1] - first_chain[q]
@@ -257,7 +257,7 @@ def price_range(
         widest = priced_labels(
             height, worth[first : first + chains], start, size, a, c, low[top:bottom], high[top:bottom], last,
             price, most, nothing, hull, next_key, next_value, next_from, key, states,
-            origin[: states_of(room, n)], chain, label, member, told,
+            origin[: states_of(room, n)], chain, label, member, report,
         )  # fmt: skip
         if widest == GIVEN_UP:
             continue
@@ -269,7 +269,7 @@ def price_range(
             way[q] = MERGE_OPEN_QUERIES if chains == 2 else IDEALS_OPEN_QUERIES
         else:
             way[q] = ONE_SORT_OPEN_QUERIES if low[top] == high[top] else TWO_SORTS_OPEN_QUERIES
-        settle(s, b, a, c, result, told[LEFT], q, value, bound)
+        settle(s, b, a, c, result, report[LEFT], q, value, bound)
 
 
 @compiled(nb.void(*BATCH))
@@ -313,7 +313,7 @@ def search_range(
     next_from = np.empty((rows, columns + 1), np.int32)
     key, states = np.empty(columns, np.int64), np.empty(columns)
     origin, chain = np.empty(largest, np.int32), np.empty(largest, np.int8)
-    member, after, told = np.empty(n, np.int8), np.empty((n, rows), np.int32), np.zeros(3)
+    member, after, report = np.empty(n, np.int8), np.empty((n, rows), np.int32), np.zeros(3)
     for q in range(begin, end):
         top, bottom = offsets[q], offsets[q + 1]
         n, last, chains = bottom - top, stop[q], first_chain[q + 1] - first_chain[q]
@@ -326,7 +326,7 @@ def search_range(
         widest = searched_labels(
             height, worth[first : first + chains], start, size, a, c, low[top:bottom], high[top:bottom], last,
             price, most, nothing, hull, next_key, next_value, next_from, key, states,
-            origin[: states_of(room, n)], chain, label, member, after, told,
+            origin[: states_of(room, n)], chain, label, member, after, report,
         )  # fmt: skip
         place(label, document, start, last, result)
         fill_up(members, last, done, result)
@@ -341,7 +341,7 @@ def search_range(
             way[q] = MERGE_OPEN_QUERIES if chains == 2 else IDEALS_OPEN_QUERIES
         else:
             way[q] = ONE_SORT_OPEN_QUERIES if low[top] == high[top] else TWO_SORTS_OPEN_QUERIES
-        settle(s, b, a, c, result, told[LEFT], q, value, bound)
+        settle(s, b, a, c, result, report[LEFT], q, value, bound)
 
 
 @compiled(nb.void(*BATCH))

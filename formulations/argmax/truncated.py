@@ -288,7 +288,7 @@ PLACED, SLOTS = 1 << 15, 1 << 15
 
 
 @compiled(nb.int64(nb.int64, nb.int64))
-def _states_of_places(room: int, n: int) -> int:
+def _states_of_prefixes(room: int, n: int) -> int:
     """Most states of a query of n documents: as many as cost less than an assignment."""
     return min(room if room > 0 else min(n, 40) * n, PLACED)
 
@@ -325,7 +325,7 @@ def place_range(
     document, spare = np.empty(n, np.int32), np.empty(n, np.int32)
     label, done = np.empty(n, np.int8), np.zeros(n, np.bool_)
     start, size = np.empty(CHAINS, np.int64), np.empty(CHAINS, np.int64)
-    states = _states_of_places(room, n)
+    states = _states_of_prefixes(room, n)
     slot = np.full(min(SLOTS, 16 * n * n), -1, np.int32)
     key, placed, tail = np.empty(states, np.int64), np.empty(states), np.empty(states)
     lowest, where = np.empty(states, np.int32), np.empty(states, np.int32)
@@ -342,7 +342,7 @@ def place_range(
         widest = best_first_places(
             height, worth[first : first + chains], start, size, a, c, low[top:bottom], high[top:bottom], last,
             places_of(low[top:bottom], high[top:bottom], last), slot[: 16 * n * n], key, placed, tail, lowest, where,
-            origin[: _states_of_places(room, n)], chain, label,
+            origin[: _states_of_prefixes(room, n)], chain, label,
         )  # fmt: skip
         if widest < 0:
             continue

@@ -354,7 +354,7 @@ def test_limits_are_refused_exactly_where_the_solver_finds_no_point(turns):
         ({"constraints": ExposureBounds(list("aab"), upper=np.nan)}, "upper limit of group 'a' is nan"),
         ({"constraints": ExposureBounds(list("aab"), lower=np.inf)}, "lower limit of group 'a' is inf"),
         ({"constraints": LinearConstraint(np.ones((1, 4)))}, "4 columns, but P has 1 × 3"),
-        ({"constraints": ["parity"]}, "a str is no constraint"),
+        ({"constraints": ["parity"]}, "a constraint cannot be a str"),
     ],
 )
 def test_numbers_that_state_no_problem_are_refused(change, words):
