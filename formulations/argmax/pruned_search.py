@@ -1,13 +1,11 @@
-"""The best order of chains where states are many: prices of a good one prove it or leave little to search.
+"""The best order of chains with many states: duals of a good order prove it or prune the search.
 
-The order is greedy at first, then found by ever wider beams. If its prices prove it, that is all. If they leave few
-states open, these are searched; if too many, the order is mended by shortest paths, which have no states to run out of.
+The first order is greedy, the next ones come from wider and wider beams. If the duals prove the order, it is optimal.
+If they leave few states, these are searched; else the order is improved by shortest paths, which need no states.
 
-Prices for a search that leaves out what cannot be best: a good order gives them, they bound every other order.
-
-For any prices v >= 0 and u_q = max_j (profit[q, j] - v_j), an order earns Σ u + Σ v less the slack u_q + v_j - profit
-of each document placed (and the price of each one left out). So no order whose slack exceeds the distance of Σ u + Σ v
-from a known value can beat that value. Profits count above those of the last position, where documents are left out.
+For any duals v >= 0 and u_q = max_j (profit[q, j] - v_j), an order has the value Σ u + Σ v less the slack
+u_q + v_j - profit of each placed document, less the dual of each unplaced one. No order with a slack above the distance
+of Σ u + Σ v from a known value beats that value. Profits count above those of the last position.
 """
 
 import numba as nb
@@ -33,8 +31,8 @@ def greedy_labels(
     placed: Ints,
     label: Bytes,
 ) -> None:
-    """label[p] = the chain whose head is best in the direction of the step from position p to a later one that differs:
-    the next at least 1 / ahead of what remains away, or just the next if `ahead` is 0."""
+    """label[p] = the chain whose head is best in the direction of the step from position p to a later, different one:
+    at least 1 / ahead of the remaining positions away, or the next one if `ahead` is 0."""
     chains = worth.size
     placed[:] = 0
     upto = 0
@@ -66,7 +64,7 @@ def price_between(
     placed: Ints,
     price: Floats,
 ) -> float:
-    """price[slot] >= 0: midway between the least and the most that keep neighbours in place; the value of the order."""
+    """price[slot] >= 0: midway between the bounds that keep neighbours in order; returns the value of the order."""
     chains = worth.size
     floor_c, floor_a = decay[stop], discount[stop]
     placed[:] = 0
@@ -113,9 +111,9 @@ def open_slack(
     hull: Ints,
     most: Floats,
 ) -> float:
-    """most[p] = u_p = max over documents of profit less price; how far Σ u + Σ v is above `value`.
+    """most[p] = u_p = max over documents of profit less dual; returns Σ u + Σ v - `value`.
 
-    In a chain the profit less price is a line in the decay for each document: their upper envelope is walked once.
+    In a chain, profit less dual is a line in the decay for each document; their upper envelope is traversed once.
     """
     floor_c, floor_a = decay[stop], discount[stop]
     most[:stop] = -np.inf
@@ -172,7 +170,7 @@ def loose_positions(
     most: Floats,
     noise: float,
 ) -> int:
-    """How many positions have a document whose profit less price is not within `noise` of the most there."""
+    """The number of positions whose document has a profit less dual not within `noise` of the maximum."""
     floor_c, floor_a = decay[stop], discount[stop]
     placed[:] = 0
     loose = 0
@@ -201,8 +199,8 @@ def raise_prices(
     """One pass of Bellman-Ford up the positions, from the last: price[x] >= price[own] + profit[p, x] - profit[p, own]
     for the documents x before p, own the one at p.
 
-    Only the last of each chain before p is looked at: it has still to raise the prices of those before it. Documents
-    that are left out keep their prices. placed: room for a number a chain.
+    Only the last document of each chain before p is visited; it later raises those before it. Unplaced documents keep
+    their duals. placed: a buffer per chain.
     """
     chains = worth.size
     floor_c, floor_a = decay[stop], discount[stop]
@@ -228,7 +226,7 @@ INT_TABLE = nb.types.Array(nb.int32, 2, "C")
 PROVED, AUGMENTED, GIVEN_UP = 0, -1, -2
 
 LEFT, EARNED, NOISE = 0, 1, 2
-"""Places in `told`: what rounding may have left open, the value of the best order so far, what a position rounds."""
+"""Indices of `report`: the rounding error, the value of the best order so far, the rounding error per position."""
 
 EPSILON = 2.0**-52
 
@@ -281,8 +279,8 @@ def _pruned(
     best: Bytes,
     report: Floats,
 ) -> int:
-    """Prices of the good order `label`: PROVED where they suffice, the most states of the search that they prune, or
-    GIVEN_UP where it has no room. `best` is the best order of all that came by, told[EARNED] its value."""
+    """Search with the duals of the order `label`: PROVED if they suffice, else the number of states of the pruned
+    search, GIVEN_UP if it exceeds the buffers. `best` is the best order so far, report[EARNED] its value."""
     value_of = price_between(height, worth, start, size, discount, decay, stop, label, placed, price)
     if value_of > report[EARNED]:
         _copy(label, best, stop)
@@ -354,7 +352,7 @@ def priced_labels(
     member: Bytes,
     report: Floats,
 ) -> int:
-    """As `searched_labels`, but the first effort is the only one: GIVEN_UP where more would be needed."""
+    """As `searched_labels` with one attempt only: GIVEN_UP if it does not suffice."""
     _begin(height, worth, start, size, discount, decay, stop, report)
     placed, best = np.zeros(worth.size, np.int64), np.empty(stop, np.int8)
     room = PRUNED[0] * stop + min(512, stop * stop // 4)
@@ -392,10 +390,10 @@ def searched_labels(
     after: Shorts,
     report: Floats,
 ) -> int:
-    """As `best_labels`, with room for price, member and spare (a document), most (a position), zeros in nothing.
+    """As `best_labels`, with buffers price, member and spare (per document), most (per position), zeros in nothing.
 
-    Returns the most states a position has, PROVED where prices suffice, AUGMENTED where shortest paths were taken;
-    told[LEFT]: what rounding may have left open.
+    Returns the maximum number of states, PROVED if duals suffice, AUGMENTED after shortest paths; report[LEFT]: the
+    rounding error.
     """
     _begin(height, worth, start, size, discount, decay, stop, report)
     noise = report[NOISE]

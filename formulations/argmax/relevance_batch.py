@@ -1,13 +1,8 @@
-"""The argmax of many pattern problems: orders by the way that suits each query, then what they are worth.
+"""The argmax of a batch of relevance rankings: orders by a suitable method per query, and their values.
 
-Every way is compiled when a query first needs it. Small batches are solved by whole arrays, which compile nothing.
-
-What orders of pattern problems are worth, compiled: the same as `forms.pattern_values`, in one pass each.
-
-What no order of a pattern problem exceeds where its lattice is too large to be written out: the argmax itself.
-
-Its way is exact by proof (`pattern_layout`), so its value and what double precision may have hidden from it are a
-bound, whoever found the order that is judged. It is worked out from the problem's data alone.
+Every method is compiled when a query first needs it. Small batches are solved in NumPy, without compiling. Values are
+those of `relevance_values`, computed in one pass per query. The value of the exact argmax plus its rounding error is
+the bound for problems whose lattice is too large to be explicit.
 """
 
 from __future__ import annotations
@@ -45,7 +40,7 @@ KINDS = (PAIRWISE, POSITIONAL, FIRST)
 
 
 def argmax_of_patterns(batch: RelevanceBatch, layout: RelevanceLayout, ways: Bytes) -> tuple[Ints, OrderValues]:
-    """(N,) the document, counted within its query, at each position, and what that is worth; each query by its way of
+    """(N,) the document, counted within its query, at each position, and the values; each query by its method of
     `ways` (m,)."""
     work = _Work(batch, layout, ways)
     if batch.earnings.kind == TABLE:
@@ -58,7 +53,7 @@ def argmax_of_patterns(batch: RelevanceBatch, layout: RelevanceLayout, ways: Byt
 
 
 def judge(batch: RelevanceBatch, order: Ints) -> OrderValues:
-    """As `RelevanceBatch.judged`, in one pass by compiled code, but for tables."""
+    """As `RelevanceBatch.judged`, compiled and in one pass, except for tables."""
     if batch.earnings.kind == TABLE:
         return batch.judged(order)
     pass  # MERGED
@@ -73,7 +68,7 @@ def judge(batch: RelevanceBatch, order: Ints) -> OrderValues:
 
 
 class _Work:
-    """Arrays that the ways fill, a range of queries at a time: what a range needs stays near the processor."""
+    """Arrays that the methods fill, one range of queries at a time, for cache locality."""
 
     def __init__(self, batch: RelevanceBatch, layout: RelevanceLayout, ways: Bytes) -> None:
         rows, queries = batch.scores.size, len(batch)
@@ -102,7 +97,8 @@ class _Work:
         self.settle(begin, end)
 
     def sort_and_search(self, begin: int, end: int) -> None:
-        """The chains by score, and how many bads stand above each good; orders of queries with tables."""
+        """The chains by score, and the number of irrelevant documents above each relevant one; orders of queries with
+        tables."""
         batch, layout, offsets = self.batch, self.layout, self.batch.offsets
         chains = (layout.members, layout.chain_start, layout.first_chain, self.rising)
         sort_range(batch.scores, offsets, *chains, begin, end, self.height, self.document)
@@ -132,7 +128,7 @@ class _Work:
             self.settle(begin, end)
 
     def settle(self, begin: int, end: int) -> None:
-        """Orders and what they are worth."""
+        """Orders and their values."""
         batch, layout, earnings, offsets = self.batch, self.layout, self.batch.earnings, self.batch.offsets
         outputs = (begin, end, self.order, self.slope, self.earned, self.value)
         merge_range(
@@ -250,8 +246,8 @@ def judge_range(
 
 
 def searched_bound(problem: RelevanceRanking) -> float:
-    """The value of the best order, rounded up; infinite where potentials prove more, being written out, and where the
-    argmax has too many states itself."""
+    """The value of the best order, rounded up; infinite if the lattice is explicit, whose potentials prove more, or if
+    the argmax has too many states."""
     if problem.chains.states <= MOST_STATES:
         return float("inf")
     batch = problem.alone()

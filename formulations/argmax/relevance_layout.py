@@ -1,17 +1,15 @@
-"""What the argmax of pattern problems knows of a batch before the scores: chains, and the way that each query takes.
+"""Precomputed data of a batch of relevance rankings, independent of scores: chains, and the method of each query.
 
-A query of two chains of which the lower one earns nothing is one of goods and bads: good g below b bads earns
-share[g] discount[g + b] (or what its table says). Which way is right is read off these numbers, never off a name:
+A query of two chains whose lower one has no gain is binary: relevant document g below b irrelevant ones gains
+share[g] discount[g + b] (or the entry of its table). The method depends on these numbers, never on a name:
 
     sort                  one chain
-    one pass              pairwise map: share is 0 but for the first good, discount does not rise
-                          first-relevant map: no share below 0, discount does not rise
-    every bad for itself  pairwise map: share is affine and not below 0, discount is convex: rows of cells are concave
+    one pass              pairwise map: share is 0 except for the first relevant document, discount does not increase
+                          first-relevant map: no negative share, discount does not increase
+    every bad for itself  pairwise map: share is affine and nonnegative, discount is convex: rows of cells are concave
     triangle and tail     discount is 0 from some position on
-    grid                  any other of goods and bads
+    grid                  any other binary query
     lattice (and tail)    the rest
-
-The ways of the argmax of pattern problems, in words and as numbers.
 """
 
 from __future__ import annotations
@@ -34,9 +32,10 @@ GRID, LATTICE, EACH, TRIANGLE, ONE_PASS, TAIL, SORT = range(7)
 class RelevanceLayout:
     """members (N,): the documents of each query, counted within it, chain by chain. chain_start: rows where chains
     begin, those of query q being entries first_chain[q] : first_chain[q + 1], and the end. chain_grade, chain_share,
-    chain_passing: what a chain has. way (m,). bads (m,): documents of the lower of two chains. stop (m,): the position
-    from which on discount is 0. share (N,): of the good of each rank. moment (N,): Σ_{p < r} p (discount[p] -
-    discount[p + 1]) up to each row r of a query. constant (m,): what is taken off what goods earn."""
+    chain_passing: the values of a chain. way (m,): the method. bads (m,): the size of the lower of two chains. stop
+    (m,): the position from which on discount is 0. share (N,): of the relevant document of each rank. moment (N,): Σ_{p
+    < r} p (discount[p] - discount[p + 1]) up to each row r of a query. constant (m,): what is subtracted from the
+    gains."""
 
     members: Shorts
     chain_start: Ints
@@ -78,10 +77,10 @@ class RelevanceLayout:
         if batch.map.kind == FIRST or earnings.kind == RANK:
             two &= (grade[lower] <= 0.0) & (grade[upper] > 0.0)
         by_rank, constant = earnings.share, earnings.constant
-        if earnings.kind == RANK:  # one chain may be of others, who earn nothing
+        if earnings.kind == RANK:  # a single chain may be irrelevant, with no gain
             by_rank = np.where((chains == 1) & (grade[lower] <= 0.0), 0.0, 1.0)[query] * by_rank
         if earnings.kind == DOCUMENT:
-            worth = share[upper] - share[lower]  # what both earn is earned by any order
+            worth = share[upper] - share[lower]  # the common gain of both is the same for any order
             together = np.where(passing[lower] == 1.0, (share[lower] == 0.0) | (passing[upper] == 1.0), False)
             two &= together
             alone = chains == 1
@@ -110,18 +109,18 @@ class RelevanceLayout:
         return np.asarray(np.multiply.reduceat(np.minimum(lengths, stop[query]) + 1.0, first[:-1]))
 
     def is_small(self, batch: RelevanceBatch) -> bool:
-        """Whether the batch is small (`formulations.compiled`), and so are the lattices of its queries of many chains:
-        these are searched whole there, wherever the discount ends."""
+        """Whether the batch is small (`formulations.compiled`), and so are the lattices of its queries of many chains,
+        which are then searched completely."""
         graded = (self.algorithm == LATTICE) | (self.algorithm == TAIL)
         return is_small(batch.offsets) and float(self.states(batch.sizes)[graded].sum()) <= STATES
 
     def hidden(self, batch: RelevanceBatch, ways: Bytes) -> Floats:
-        """(m,) more than double precision may hide from these ways.
+        """(m,) a bound on the rounding error of these methods.
 
-        Where every bad chooses for itself, one good is held against another, and that against a third, up to 2 n₊
-        times. All comparisons read the same sums, so what these are off counts once, by n; the last few operations of
-        each add up. Both are shares of what a bad may add, n₋ times: of its scores, and of the first good's share of
-        the first discount and twice the rise of the shares times all discounts.
+        If irrelevant documents are placed independently, up to 2 n₊ relevant ones are compared in turn. All comparisons
+        read the same sums, so their error counts once, by n; the last few operations of each add up. Both are
+        proportional to the contribution of an irrelevant document, n₋ times: its scores, the first share times the
+        first discount, and twice the rise of the shares times all discounts.
         """
         left = batch.left
         if not (ways == EACH).any():
@@ -143,7 +142,7 @@ class RelevanceLayout:
 
 
 def layout_of(batch: RelevanceBatch) -> RelevanceLayout:
-    """The layout, kept with the batch."""
+    """The layout, cached with the batch."""
     return batch.kept("layout", lambda: RelevanceLayout.from_batch(batch))
 
 

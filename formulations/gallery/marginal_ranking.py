@@ -76,7 +76,7 @@ def marginal_ranking(
         raise InvalidProblemError(f"profit must have at least one position and one document; got shape {worth.shape}.")
     if k > n:
         raise InfeasibleError(f"{k} positions cannot be filled by {n} documents. Reduce the problem to {n} positions.")
-    attention = finite("attention", 1.0 / np.log2(np.arange(2.0, k + 2)) if exposure is None else exposure, 1)
+    attention = finite("exposure", 1.0 / np.log2(np.arange(2.0, k + 2)) if exposure is None else exposure, 1)
     if attention.size != k or not (attention >= 0).all() or not attention.any():
         raise InvalidProblemError(
             f"exposure must be {k} nonnegative numbers, one per position, and not all 0; got {attention}."

@@ -54,7 +54,7 @@ def verify_integrality(
       columns: column 0, column 2, column 4
       no fractional vertex of the problem itself is known
     """
-    asked: tuple[tuple[str, Any, int], ...] = (("seed", seed, 0), ("effort", max_effort, 0))
+    asked: tuple[tuple[str, Any, int], ...] = (("seed", seed, 0), ("max_effort", max_effort, 0))
     for name, value, least in asked:
         if not isinstance(value, Integral) or value < least:
             raise InvalidProblemError(
