@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 Item = TypeVar("Item", covariant=True)
 
 Whole: TypeAlias = int | np.integer[Any]
-"""A whole number, numpy's included."""
+"""An integer, including those of numpy."""
 
 Share: TypeAlias = float | np.floating[Any] | Fraction
-"""A part of a whole, from 0 to 1."""
+"""A fraction from 0 to 1."""
 
 
 class SupportsArray(Protocol):

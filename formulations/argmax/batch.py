@@ -54,10 +54,10 @@ WIDTH = 64
 """Most of them at one position."""
 
 EASILY, NEARLY = 3, 128
-"""Gains and documents up to which a merge costs no more than a search of the first places."""
+"""Gains and documents up to which a merge costs no more than a search of the first positions."""
 
 SHORT, DEEP = 40, 15
-"""Documents up to which an assignment costs less than so many places and more."""
+"""Documents up to which an assignment costs less than a search of so many positions."""
 
 
 def argmax_of(batch: RankTwoBatch, layout: Layout, room: int) -> tuple[Ints, Floats, Floats, Bytes]:

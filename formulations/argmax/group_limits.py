@@ -335,7 +335,7 @@ TABLE = nb.types.Array(nb.int64, 2, "C")
 CLOSED, SETTLED, GIVEN_UP, FULL = 1, 0, -1, -2
 
 PIVOTS = 40
-"""Pivots a side after which the corner is given up."""
+"""Pivots a side after which the vertex search stops."""
 
 SMALL = 1e-11
 """What counts as no change of a weight."""

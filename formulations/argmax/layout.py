@@ -21,7 +21,7 @@ from formulations.sorting import falling_rows
 
 WAYS = ("any order", "one sort", "two sorts", "merge", "order ideals", "prices", "few candidates", "assignment")
 ANY, ONE_SORT, TWO_SORTS, MERGE, IDEALS, PRICES, FEW, ASSIGNMENT, OPEN, CUT, NEW = range(11)
-"""The last three are no ways: not solved yet, its first places to be searched, not looked at yet."""
+"""The last three mark unsolved queries: open, first positions to be searched, new."""
 
 EPSILON = 2.0**-52
 
@@ -30,7 +30,7 @@ BATCH = (
     READ_SHORTS, READ_SHORTS, READ_INTS, nb.int64, nb.int64, nb.int64, INTS, FLOATS, FLOATS, BYTES,
 )  # fmt: skip
 """Scores, gain, discount, decay, offsets; of the `Layout` by_gain, chain_start, worth, first_chain, low, high, stop;
-the first query, one behind the last, room for states; order, value, bound and way, which are filled."""
+the first query, one after the last, maximum number of states; order, value, bound and method, which are filled."""
 
 
 @compiled(nb.int64(nb.int64, nb.int64))

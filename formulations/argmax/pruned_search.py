@@ -233,12 +233,11 @@ EPSILON = 2.0**-52
 BEAMS = np.array([0, 0, 8, 16, 32, 64])
 PRUNED = np.array([3, 3, 3, 6, 8, 40])
 WIDTHS = np.array([64, 64, 64, 1 << 20, 1 << 20, 1 << 20])
-"""The efforts made one after the other, each with the prices of the one before: states a position that are kept to find
-a good order (none: a greedy one), then states a position, on the mean and at most, of the search that its prices
-prune."""
+"""Successive attempts, each with the duals of the one before: the beam width per position (0: a greedy order), then the
+mean and maximum number of states per position of the pruned search."""
 
 FEW_LOOSE = 2
-"""Positions that do not suit the prices and are mended at once."""
+"""Unsuitable positions that are repaired at once."""
 
 
 @compiled(nb.void(BYTES, BYTES, nb.int64))

@@ -1,9 +1,7 @@
-"""The argmax of few and short pattern problems by whole arrays, a row of the grid at a time: nothing is compiled.
+"""The argmax of small batches of relevance rankings in NumPy, one row of the grid at a time, without compiling.
 
-Every query of goods and bads is a grid here, any other a lattice; of equal paths the same is taken as by the kernels:
-every good as high as may be.
-
-The argmax of a pattern problem by its whole lattice, by whole arrays: nothing is compiled.
+A binary query is a grid, any other a full lattice. Ties are broken as by the kernels: every relevant document as high
+as possible.
 """
 
 from __future__ import annotations
@@ -56,7 +54,7 @@ def search_small(batch: RelevanceBatch, layout: RelevanceLayout) -> tuple[Ints, 
 
 
 def _above(batch: RelevanceBatch, layout: RelevanceLayout, query: int, bad: Floats, good: Floats) -> Ints:
-    """How many bads stand above each good: the grid row by row."""
+    """The number of irrelevant documents above each relevant one: the grid row by row."""
     low, high = batch.offsets[query : query + 2].tolist()
     begin, end = batch.earnings.starts[query : query + 2].tolist()
     kind, weight, b = batch.map.kind, batch.map.weight, bad.size
@@ -64,7 +62,7 @@ def _above(batch: RelevanceBatch, layout: RelevanceLayout, query: int, bad: Floa
     discount, passed, count = batch.earnings.discount[low:high], np.append(0.0, np.cumsum(bad)), np.arange(b + 1.0)
 
     def along(x: int) -> Floats:
-        """What the first 0, 1, ... bads add below x goods."""
+        """The contribution of the first 0, 1, ... irrelevant documents below x relevant ones."""
         steps = np.zeros(b)
         if kind == POSITIONAL:
             steps = weight[low + x : low + x + b] * bad

@@ -1,4 +1,4 @@
-"""Loss-augmented ranking: the most violated order of one query, or of a whole batch.
+"""Loss-augmented ranking: the most violated order of one query, or of a batch.
 
 sets         positions i < k, documents j < n
 variables    π[i, j] = 1 if document j is at position i
@@ -25,7 +25,7 @@ integrality  a path is a flow of one unit: totally unimodular (network matrix)
 >>> solve(problem).order
 array([0, 1, 2])
 
-Loss-augmented ranking with the pairwise map: the most violated order of one query, or of a whole batch, under φ_po.
+Loss-augmented ranking with the pairwise map: the most violated order of one query, or of a batch, under φ_po.
 
 sets         documents j < n, chains of documents that differ in their scores only
 variables    y, the order of the documents; r(y)_j = κ (higher grades below j - lower grades above j)

@@ -1,6 +1,6 @@
 """The assignment of documents to positions, and duals that prove an assignment optimal.
 
-For a given order, moving position i from its document j to document j' gains profit[i, j'] - profit[i, j]. Duals v with
+For any order, moving position i from its document j to document j' gains profit[i, j'] - profit[i, j]. Duals v with
 v[j'] >= v[j] + that gain, v >= 0 and v = 0 for unplaced documents make the bound of weak duality equal the value. The
 least duals are longest paths in the residual graph. If the order is optimal, no cycle gains and k passes suffice.
 Otherwise the vector after k passes is still dual feasible, hence still a bound.

@@ -17,7 +17,7 @@ from formulations.problems.problem import EPSILON, Problem
 from formulations.problems.program import Block, Program, name_at, split_by_block
 
 LARGEST_INTEGER = 2.0**53
-"""Up to here doubles hold every whole number."""
+"""Largest limit up to which doubles represent every integer."""
 
 
 @dataclass(frozen=True, eq=False)

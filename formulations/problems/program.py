@@ -156,7 +156,7 @@ def _constraints(program: Program, names: Sequence[str]) -> list[str]:
     for (low, high), members in groupby(limits, key=lambda limit: limit[:2]):
         lines.append(_between(low, ", ".join(name for _, _, name in members), high))
     if program.integer is not None:
-        lines.append(f"whole: {', '.join(names[j] for j in np.flatnonzero(program.integer).tolist())}")
+        lines.append(f"integer: {', '.join(names[j] for j in np.flatnonzero(program.integer).tolist())}")
     return lines
 
 

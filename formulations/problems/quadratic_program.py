@@ -19,7 +19,7 @@ from formulations.problems.problem import EPSILON, Problem
 from formulations.problems.program import Program
 
 TRIES = 4
-"""How often a point and prices without a bound are turned to near ones."""
+"""Maximum number of corrections of duals without a bound."""
 
 
 @dataclass(frozen=True, eq=False)

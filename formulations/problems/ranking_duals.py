@@ -20,7 +20,7 @@ from formulations.problems.directed_rounding import above, below, products
 EPSILON = 2.0**-52
 
 PASSES = 4
-"""Passes over all pairs of position and document that prices need, about."""
+"""Typical number of passes over all pairs of position and document."""
 
 SPLIT = 2.0**27 + 1.0
 

@@ -17,7 +17,7 @@ The document at position p (from 0) of its query gains
 and gain(y) is the sum over documents less the constant of the query. AUC, AP, RR and binary sums of discounts are of
 the first kind, graded ones and ERR of the second.
 
-Slope, gain and value of given orders are evaluated from the definition, in doubles or exactly in rational numbers.
+Slope, gain and value of orders are evaluated from the definition, in doubles or exactly in rational numbers.
 """
 
 from __future__ import annotations

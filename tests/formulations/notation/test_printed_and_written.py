@@ -62,7 +62,7 @@ def test_small_problems_print_in_algebra():
         "            π['e1'] free",
         "            -5 <= x[0] <= -1",
         "            x[1] free",
-        "            whole: π['a b'], x[0]",
+        "            integer: π['a b'], x[0]",
     ]
     assert str(margin_dual([[1.0, 2.0], [-1.0, 0.0]], [1.0, 0.5], lam=0.5)).splitlines() == [
         "maximise    α[0] + 0.5 α[1] - 1 ((α[0] - α[1])² + (2 α[0])²)",
