@@ -204,7 +204,7 @@ class GroupSequence(Problem):
         return float(max(off, int(self.banned[chosen, np.arange(self.positions)].any())))
 
     def bound(self, y: Floats) -> float:
-        price, most, _, used = self._priced_out(y)
+        price, most, _, used = self._reduced_gains(y)
         k = self.positions
         terms, digits = added(self.worth.T[used], -price[self.group][used])
         lost = (k + 1.0) * EPSILON * float(np.abs(price).sum(axis=1).max())
@@ -215,7 +215,7 @@ class GroupSequence(Problem):
         return fits and bool(np.isfinite(y).all())
 
     def bound_float64(self, y: Floats) -> float:
-        _, most, gain, used = self._priced_out(y)
+        _, most, gain, used = self._reduced_gains(y)
         return float(most.sum() + gain[used].sum())
 
     def _reduced_gains(self, y: Floats) -> tuple[Floats, Floats, Floats, Bools]:
