@@ -333,10 +333,10 @@ def test_limits_are_refused_exactly_where_the_solver_finds_no_point(turns):
     ("change", "words"),
     [
         ({"profit": [[np.nan, 1.0, 1.0]]}, r"profit\[0, 0\] is nan"),
-        ({"profit": [1.0, 2.0]}, "needs 2 dimension"),
+        ({"profit": [1.0, 2.0]}, "must have 2 dimension"),
         ({"profit": np.ones((0, 3))}, "one position and one document"),
         ({"exposure": [1.0, 2.0]}, "exposure must be 1 nonnegative numbers"),
-        ({"exposure": [-1.0]}, "none negative"),
+        ({"exposure": [-1.0]}, "nonnegative"),
         ({"exposure": [0.0]}, "not all 0"),
         ({"constraints": DemographicParity(["a", "b"])}, "2 labels for 3 documents"),
         ({"constraints": DemographicParity("aab")}, "one label a document"),
