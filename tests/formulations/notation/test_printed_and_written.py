@@ -150,6 +150,6 @@ def test_written_margin_duals_read_back_with_their_hessian(tmp_path, suffix, pla
 
 
 def test_files_of_unknown_format_are_refused(tmp_path):
-    with pytest.raises(UnsupportedProblemError, match="end the name with"):
+    with pytest.raises(UnsupportedProblemError, match="must end with"):
         matching(np.eye(2)).write(tmp_path / "x.txt")
     assert list(tmp_path.iterdir()) == []
