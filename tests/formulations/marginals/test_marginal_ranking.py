@@ -294,7 +294,7 @@ def test_conflicts_of_several_constraints_are_found_by_the_solver():
 
 
 def test_more_positions_than_documents_are_refused():
-    with pytest.raises(InfeasibleError, match="cut the problem to 2"):
+    with pytest.raises(InfeasibleError, match="Reduce the problem to 2"):
         marginal_ranking(np.ones((3, 2)))
 
 
