@@ -1,21 +1,21 @@
-"""Optimization problems over arrays: stated as data, solved by any solver, proved.
+"""Optimization problems over arrays: stated as data, solved by any compatible solver, with proven bounds.
 
-    problem            form                whole because                    solvers
-    ranking            RankTwoAssignment   bipartite incidence matrix       exact, and all that solve a matching
+    problem            class               integrality                      solvers
+    ranking            RankTwoAssignment   bipartite incidence matrix       exact, and all solvers of a matching
     matching           Assignment          bipartite incidence matrix       scipy, ortools, networkx, highs, cvxpy:...
-    diverse_retrieval  ConstrainedRanking  bipartite incidence matrix       all that solve a matching, by collapse
-    constrained_ranking ConstrainedRanking its statement says: verify       by its structure: matching, flow, ...
+    diverse_retrieval  ConstrainedRanking  bipartite incidence matrix       all solvers of a matching, by collapse
+    constrained_ranking ConstrainedRanking depends on its rows: verify      by its structure: matching, flow, ...
     marginal_ranking   LinearProgram       (a lottery, by `birkhoff_decomposition`)      highs, cvxpy:...
-    relevance_ranking    RelevanceRanking      a path of a lattice is a flow    exact, and all that solve a flow
-    pairwise_ranking   RelevanceRanking      the same, the map of pairs       as relevance_ranking
-    first_relevant_ranking  RelevanceRanking  the same, the map of the first  as relevance_ranking
-    margin_dual        GroupedSimplexQP    (its variables are real)         active_set, qpsolvers:..., cvxpy:...
-    l1_margin_dual LinearProgram       (its variables are real)         highs, cvxpy:...
-    user_block_dual       GroupedSimplexQP    (its variables are real)         as margin_dual
-    item_block_dual       GroupedSimplexQP    (its variables are real)         as margin_dual
+    relevance_ranking    RelevanceRanking      a path of a lattice is a flow    exact, and all solvers of a flow
+    pairwise_ranking   RelevanceRanking      the same, pairwise feature map   as relevance_ranking
+    first_relevant_ranking  RelevanceRanking  the same, first-relevant map    as relevance_ranking
+    margin_dual        GroupedSimplexQP    (real variables)                 active_set, qpsolvers:..., cvxpy:...
+    l1_margin_dual LinearProgram       (real variables)                 highs, cvxpy:...
+    user_block_dual       GroupedSimplexQP    (real variables)                 as margin_dual
+    item_block_dual       GroupedSimplexQP    (real variables)                 as margin_dual
 
-A function of the gallery goes from data to a problem and cannot solve it; `solve` takes the solver as an argument, and
-`certify` believes neither. `compatible_solvers(problem)` lists the installed solvers of a problem.
+A gallery function builds a problem from data. `solve` takes the solver as an argument. `certify` checks a solution
+independently of its solver. `compatible_solvers(problem)` lists the installed solvers of a problem.
 
 >>> from formulations import certify, matching, solve
 >>> problem = matching([[3.0, 2.0, 9.0], [2.0, 1.0, 8.5]])

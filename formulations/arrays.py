@@ -1,7 +1,4 @@
-"""Arrays as problems hold them: of one type, finite, of the right shape, read-only.
-
-What others computed of a frozen record stays with the record: worked out once, whoever asks, and it asks nobody.
-"""
+"""Validated read-only arrays of problems, and a cache of derived values on a frozen record."""
 
 from __future__ import annotations
 
@@ -25,27 +22,27 @@ LARGEST = 1e150
 
 
 def frozen(array: NDArray[Scalar]) -> NDArray[Scalar]:
-    """`array` made read-only; a view of it where the caller still owns a writable one."""
+    """A read-only `array`; a view of it if the caller owns a writable one."""
     view = array.view()
     view.setflags(write=False)
     return view
 
 
 def finite(name: str, values: ArrayLike, dimensions: int) -> Floats:
-    """`values` as a read-only float64 array, copied unless it is one already; raises `InvalidProblemError` naming the
-    first entry that is no number."""
+    """`values` as a read-only float64 array, copied unless it is one already; raises `InvalidProblemError` that
+    names the first entry that is not a finite number."""
     try:
         array = np.ascontiguousarray(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidProblemError(f"{name} cannot be read as numbers: {error}") from None
     if np.ndim(values) != dimensions:
-        raise InvalidProblemError(f"{name} has shape {np.shape(values)}, but needs {dimensions} dimension(s)")
+        raise InvalidProblemError(f"{name} must have {dimensions} dimension(s); got shape {np.shape(values)}.")
     if array.size and not (array.min() >= -LARGEST and array.max() <= LARGEST):
         wrong = ~(np.abs(array) <= LARGEST)
-        place = tuple(int(i) for i in np.argwhere(wrong)[0])
+        index = tuple(int(i) for i in np.argwhere(wrong)[0])
         raise InvalidProblemError(
-            f"{name}{list(place)} is {array[place]}, but must be finite and at most {LARGEST:g} in magnitude; "
-            "remove, impute or rescale it"
+            f"{name}{list(index)} is {array[index]}, but must be finite and at most {LARGEST:g} in magnitude. "
+            "Remove, impute or rescale it."
         )
     if isinstance(values, np.ndarray) and array.flags.writeable and np.may_share_memory(array, values):
         array = array.copy()
@@ -53,18 +50,20 @@ def finite(name: str, values: ArrayLike, dimensions: int) -> Floats:
 
 
 def whole(name: str, values: ArrayLike) -> Ints:
-    """`values` as a read-only int64 vector; raises `InvalidProblemError` where they are not whole numbers."""
+    """`values` as a read-only int64 vector; raises `InvalidProblemError` if they are not integers."""
     array: NDArray[Any] = np.asarray(values)
     if array.ndim != 1 or (array.size and not np.issubdtype(array.dtype, np.integer)):
-        raise InvalidProblemError(f"{name} must be a vector of whole numbers, not {array.dtype} of shape {array.shape}")
+        raise InvalidProblemError(f"{name} must be a vector of integers; got {array.dtype} of shape {array.shape}.")
     return frozen(array.astype(np.int64))
 
 
 def offsets_of(name: str, values: ArrayLike, total: int) -> Ints:
-    """Offsets of consecutive parts of `total` rows: part q is rows values[q] : values[q + 1], none of them empty."""
+    """Offsets of consecutive nonempty parts of `total` rows: part q is rows values[q] : values[q + 1]."""
     offsets = whole(name, values)
     if offsets.size < 2 or offsets[0] != 0 or offsets[-1] != total or (np.diff(offsets) <= 0).any():
-        raise InvalidProblemError(f"{name} must rise strictly from 0 to the number of rows ({total}), got {offsets}")
+        raise InvalidProblemError(
+            f"{name} must increase strictly from 0 to the number of rows ({total}); got {offsets}."
+        )
     return offsets
 
 
@@ -72,10 +71,10 @@ Kept = TypeVar("Kept")
 
 
 class Memoized:
-    """A record that keeps what is computed of it."""
+    """A record that caches values derived from it."""
 
     def kept(self, name: str, make: Callable[[], Kept]) -> Kept:
-        """What `make` makes of this record: made once."""
+        """The result of `make`, computed once per record."""
         store = self.__dict__.setdefault("_kept", {})
         if name not in store:
             store[name] = make()

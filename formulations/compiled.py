@@ -1,14 +1,10 @@
-"""Where compiled code is kept: a file for each function, types and processor, named by the content of the source.
+"""Compilation of kernels, and a cache of compiled code on disk.
 
-Numba's own cache keeps an index beside the code and goes by dates. Processes that compile side by side can make such an
-index name the code of other types, and a date says little where the same version is installed again. Here the name of a
-file says all, files are replaced whole, and one that was cut short or changed is compiled again.
+A kernel is compiled when it is first called, for the types of that call. Each function, signature and processor has a
+file of its own, named by the content of the source. Files are replaced atomically; a truncated or modified file is
+compiled again. Numba's own cache uses an index and timestamps, which concurrent processes and reinstallations break.
 
-Compiled kernels: one way to declare them, and the types of their arguments.
-
-A kernel is compiled when it is first called, for the types of that call; its code is kept on disk (`kernel_cache`).
-
-What is small: so little work in all that compiling code for it would take longer than any other way.
+A batch is small if its total work takes less time than compiling a kernel.
 """
 
 from __future__ import annotations
@@ -51,11 +47,11 @@ DIGEST = 32
 """Bytes at the start of a file: the digest of the others."""
 
 OLD = 30 * 24 * 3600.0
-"""Seconds after which code of another version of a function is removed when a new one is kept."""
+"""Seconds after which code of another version of a function is removed when a new one is stored."""
 
 
 class KernelCache:
-    """The code of one function, as numba's dispatchers ask for it. content: a digest of all that it is made of."""
+    """The code cache of one function, in the interface of numba's dispatchers. content: a digest of the kernel."""
 
     cache_path = None
 
@@ -64,27 +60,27 @@ class KernelCache:
         self.folder = folder()
 
     def load_overload(self, signature: Any, context: Any) -> Any:
-        """The code for a signature, or None; it is about to be compiled then, and one line says so, once a process."""
+        """The code for a signature, or None if it must be compiled; then one message a process is printed."""
         context.refresh()
-        for place in readable():
+        for folder in readable():
             with suppress(OSError, ValueError, EOFError, pickle.UnpicklingError):
-                return self._read(place / self._file(signature, context), context)
+                return self._read(folder / self._file(signature, context), context)
         _tell(self.folder)
         return None
 
     def holds(self, signature: Any) -> bool:
         """Whether a file has the code for a signature."""
         file = self._file(signature, cpu_target.target_context)
-        return any((place / file).is_file() for place in readable())
+        return any((folder / file).is_file() for folder in readable())
 
     def _read(self, path: Path, context: Any) -> Any:
-        kept = path.read_bytes()
-        if blake2b(kept[DIGEST:], digest_size=DIGEST).digest() != kept[:DIGEST]:
-            raise ValueError(f"{path} was changed or cut short")
-        return CompileResult._rebuild(context, *pickle.loads(kept[DIGEST:]))
+        stored = path.read_bytes()
+        if blake2b(stored[DIGEST:], digest_size=DIGEST).digest() != stored[:DIGEST]:
+            raise ValueError(f"{path} is truncated or was modified")
+        return CompileResult._rebuild(context, *pickle.loads(stored[DIGEST:]))
 
     def save_overload(self, signature: Any, compiled: Any) -> None:
-        """Keep the code; where that fails (a full disk), the next process compiles again."""
+        """Write the code. If that fails (a full disk), the next process compiles again."""
         if compiled.library.has_dynamic_globals or self.folder is None:
             return
         try:
@@ -110,18 +106,18 @@ class KernelCache:
 
 
 def folder() -> Path | None:
-    """Where code is kept: the first that can be written to of the folder that NUMBA_CACHE_DIR names, one beside the
-    package, one of the user's, and one of the user's own under the system's temporary folder; None if none can."""
-    return _places(nb.config.CACHE_DIR)[0]
+    """The directory that compiled code is written to: the first writable one of NUMBA_CACHE_DIR, a directory next to
+    the package, the user's cache directory, and a private one in the system's temporary directory; else None."""
+    return _find_folders(nb.config.CACHE_DIR)[0]
 
 
 def readable() -> tuple[Path, ...]:
-    """Where code is looked for: those of these folders that exist, up to the one that is written to."""
-    return _places(nb.config.CACHE_DIR)[1]
+    """The directories that compiled code is read from: the existing ones up to the writable one."""
+    return _find_folders(nb.config.CACHE_DIR)[1]
 
 
 @lru_cache
-def _places(named: str) -> tuple[Path | None, tuple[Path, ...]]:
+def _find_folders(named: str) -> tuple[Path | None, tuple[Path, ...]]:
     found = []
     for path, own in _folders(named):
         with suppress(OSError):
@@ -138,7 +134,7 @@ def _places(named: str) -> tuple[Path | None, tuple[Path, ...]]:
 
 
 def _folders(named: str) -> Iterator[tuple[Path, bool]]:
-    """The folders, and whether each must be the user's alone."""
+    """The directories, and whether each must belong to the user alone."""
     if named:
         yield Path(named) / "rankopt", False
     yield Path(__file__).parent / "__pycache__" / "kernels", False
@@ -155,10 +151,10 @@ def _is_own(path: Path) -> bool:
 
 
 @lru_cache
-def _tell(kept_in: Path | None) -> None:
+def _tell(directory: Path | None) -> None:
     line = (
         "compiling, once"
-        if kept_in
+        if directory
         else "compiling; no folder can be written to, so every process does (set NUMBA_CACHE_DIR)"
     )
     LOGGER.info(line)
@@ -178,8 +174,8 @@ BYTES = nb.types.Array(nb.int8, 1, "C")
 KERNELS: list[Kernel[Any, Any]] = []
 """All kernels of the modules that were imported; those that others call come before them."""
 
-Given = ParamSpec("Given")
-Told = TypeVar("Told")
+Arguments = ParamSpec("Arguments")
+Returned = TypeVar("Returned")
 
 PAYS = 1e8
 """Nanoseconds that NumPy may take in one process for what a kernel does, about, before the kernel is compiled: less
@@ -197,24 +193,24 @@ CALL = 2e4
 
 def compiled(
     signature: Any, reassociate: bool = False, numpy: Callable[..., Any] | None = None
-) -> Callable[[Callable[Given, Told]], Kernel[Given, Told]]:
-    """Let a function be compiled for a signature, or of a list of them for the one that it is called with.
+) -> Callable[[Callable[Arguments, Returned]], Kernel[Arguments, Returned]]:
+    """Compile a function for a signature, or for the matching one of a list of signatures at each call.
 
-    It runs without the lock of the interpreter, so `formulations.parallel.share` can run parts of a job side by side.
-    reassociate: sums may be taken in another order, one that depends on their length alone, which makes them fast.
-    numpy: the same by whole arrays, for `Kernel.in_python`; it may round otherwise.
+    The kernel releases the GIL, so `formulations.parallel.share` runs parts of a job in parallel.
+    reassociate: sums may be reordered for speed; the order depends on their length alone.
+    numpy: a vectorised equivalent for `Kernel.in_python`; it may round differently.
 
-    What NumPy has and numba compiles as functions of its own (`np.sort`, `np.argsort`) must not be used in it: numba
-    names these by a counter of the process, and the code of two processes, with one name for two things, kills a third.
+    A kernel must not call NumPy functions that numba compiles separately (`np.sort`, `np.argsort`): numba names them by
+    a counter of the process. Equal names for different code from two processes crash a third process.
     """
     signatures = signature if isinstance(signature, list) else [signature]
     return lambda function: Kernel(function, signatures, reassociate, numpy)
 
 
-class Kernel(Generic[Given, Told]):
-    """A function and its compiled forms, one a signature; called like the function.
+class Kernel(Generic[Arguments, Returned]):
+    """A function and its compiled forms, one per signature; called like the function.
 
-    function: the same in Python. content: a digest of what it is made of. signatures: their argument types differ.
+    function: the Python function. content: a digest of its source. signatures: must differ in their argument types.
     """
 
     __name__: str
@@ -224,7 +220,7 @@ class Kernel(Generic[Given, Told]):
 
     def __init__(
         self,
-        function: Callable[Given, Told],
+        function: Callable[Arguments, Returned],
         signatures: list[Any],
         reassociate: bool,
         numpy: Callable[..., Any] | None,
@@ -234,25 +230,25 @@ class Kernel(Generic[Given, Told]):
         self.function, self.signatures, self.content = function, signatures, _content(function)
         self._fastmath = {"reassoc", "contract", "nsz"} if reassociate else False
         first = signatures[0].args
-        self._telling = [place for place in range(len(first)) if any(s.args[place] != first[place] for s in signatures)]
+        self._telling = [index for index in range(len(first)) if any(s.args[index] != first[index] for s in signatures)]
         self._of_types: dict[Any, Any] = {}
         self._codes: dict[Any, Any] = {}
         self._spared = 0.0
         KERNELS.append(self)
 
-    def __call__(self, *arguments: Given.args, **_: Given.kwargs) -> Told:
-        given: tuple[Any, ...] = arguments
-        types = tuple([given[place].dtype for place in self._telling])
+    def __call__(self, *arguments: Arguments.args, **_: Arguments.kwargs) -> Returned:
+        values: tuple[Any, ...] = arguments
+        types = tuple([values[index].dtype for index in self._telling])
         try:
             code = self._of_types[types]
         except KeyError:
             code = self._of_types[types] = self.code(self._signature_of(types))
-        told: Told = code(*arguments)
-        return told
+        result: Returned = code(*arguments)
+        return result
 
     def pays(self, nanoseconds: float) -> bool:
-        """Whether the kernel is better compiled than spared work that takes NumPy so long, about, after what it was
-        asked before. For kernels that have a twin in NumPy with the same bits, so that none depends on the answer."""
+        """Whether compiling saves time if NumPy takes this long for the work, with earlier calls. Only for kernels
+        with a bit-identical NumPy equivalent, so that no result depends on the answer."""
         self._spared += nanoseconds + CALL
         if self._spared > PAYS or nanoseconds > ONCE:
             return True
@@ -260,18 +256,18 @@ class Kernel(Generic[Given, Told]):
 
     @cached_property
     def _kept(self) -> bool:
-        """Whether the code lay on disk when it was asked first."""
+        """Whether the code was on disk at the first check."""
         return all(KernelCache(self.function, self.content).holds(signature) for signature in self.signatures)
 
     def ready(self) -> None:
-        """Make the code of all signatures ready: from disk, or compiled now."""
+        """Load or compile the code of all signatures."""
         for signature in self.signatures:
             self.code(signature)
 
     @cached_property
-    def in_python(self) -> Callable[Given, Told]:
-        """The function as Python runs it, with what it calls: for problems so small that this costs less than to
-        compile. Kernels that say the same by whole arrays are taken so."""
+    def in_python(self) -> Callable[Arguments, Returned]:
+        """The function in pure Python, with the kernels that it calls: for small problems. Vectorised
+        equivalents are used where they exist."""
         if self._numpy is not None:
             return self._numpy
         known, code = self.function.__globals__, self.function.__code__
@@ -283,15 +279,15 @@ class Kernel(Generic[Given, Told]):
 
     @property
     def _numba_type_(self) -> Any:
-        """What numba asks for where another kernel calls this one."""
+        """The type that numba uses where another kernel calls this one."""
         return nb.types.Dispatcher(self._inner)
 
     def _signature_of(self, types: tuple[Any, ...]) -> Any:
         for signature in self.signatures:
-            wanted = [np.dtype(str(signature.args[place].dtype)) for place in self._telling]
+            wanted = [np.dtype(str(signature.args[index].dtype)) for index in self._telling]
             if wanted == list(types):
                 return signature
-        raise TypeError(f"no kernel {self.__name__!r} takes arrays of {', '.join(map(str, types))}")
+        raise TypeError(f"no signature of kernel {self.__name__!r} takes arrays of {', '.join(map(str, types))}")
 
     def code(self, signature: Any) -> Any:
         """The compiled form for a signature that Python calls, from disk or compiled now."""
@@ -303,7 +299,7 @@ class Kernel(Generic[Given, Told]):
 
     @cached_property
     def _inner(self) -> Any:
-        """What other kernels take in: without the way in from Python, which costs as much again, and kept with them."""
+        """The form that other kernels call: without the Python wrapper, which takes as long to compile."""
         (signature,) = self.signatures
         return self._compiled(signature, NullCache(), no_cpython_wrapper=True)
 
@@ -319,7 +315,7 @@ class Kernel(Generic[Given, Told]):
 
 @contextmanager
 def _collecting_later() -> Iterator[None]:
-    """Without the search for garbage, which takes a tenth of the time of compiling and finds little."""
+    """Disable garbage collection, which takes a tenth of the time of compiling."""
     collects = gc.isenabled()
     gc.disable()
     try:
@@ -340,23 +336,23 @@ def kernels_of(*packages: str) -> list[Kernel[Any, Any]]:
 
 
 def _content(function: Callable[..., Any]) -> str:
-    """Digest of a kernel: its bytecode, and the kernels and constants that it uses, in whatever file they are."""
+    """Digest of a kernel: its bytecode, and the kernels and constants that it uses, in any file."""
     used = [function.__globals__.get(name) for name in function.__code__.co_names]
     parts = [getattr(value, "content", None) or repr(value) for value in used if not isinstance(value, ModuleType)]
     return blake2b(repr((_bytecode(function.__code__), function.__defaults__, parts)).encode()).hexdigest()
 
 
 def _bytecode(code: CodeType) -> tuple[Any, ...]:
-    """What a code object computes: no line numbers and no path, so that neither moving nor merging files changes it."""
+    """The bytecode of a code object without line numbers and paths, so that moving a function changes nothing."""
     constants = [_bytecode(value) if isinstance(value, CodeType) else value for value in code.co_consts]
     return code.co_code, constants, code.co_names, code.co_varnames
 
 
 def _number_anew() -> None:
-    """Let numba's names be this process's own.
+    """Start numba's counter of functions at a random number in each process.
 
-    The functions of its own library that numba compiles into a kernel are named by a counter. Where the code of two
-    processes meets in a third, equal names must be equal code, so each process counts from a number that it draws.
+    Numba names the functions of its own library by a counter. Code of several processes can meet in one process, where
+    equal names must mean equal code.
     """
     FunctionIdentity._unique_ids = count(secrets.randbits(62))
 
@@ -377,9 +373,9 @@ STATES = 1 << 18
 
 
 def is_small(offsets: Ints) -> bool:
-    """Whether queries of these documents, query q having rows offsets[q] : offsets[q + 1], are a small batch.
+    """Whether queries with rows offsets[q] : offsets[q + 1] are a small batch.
 
-    It is asked once of all the data that belong together, and never of a part: ways may differ in how they round.
+    Evaluate it once for all data that belong together, never for a part: the two implementations may round differently.
     """
     lengths = np.diff(offsets)
     return bool(offsets[-1] <= ROWS and lengths @ lengths <= PAIRS)

@@ -1,7 +1,7 @@
-"""What a prompt and a notebook show of a record of any size, and results as a data frame and as a drawing.
+"""Short `repr` and notebook views of records; results as data frames and plots.
 
-A record with a `__str__` of its own is shown by its first lines, and `print` shows everything. Any other record is
-shown by its fields: numbers and short texts as they are, arrays and long rows by their size.
+A record with its own `__str__` is displayed by its first lines; `print` shows all lines. Any other record is displayed
+by its fields: numbers and short strings in full, arrays and long sequences by their size.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ BRACKETS = ((tuple, "(", ")"), (list, "[", "]"), (set, "{", "}"), (frozenset, "{
 
 
 class CompactReprMixin:
-    """A record whose `repr` and view in a notebook are short however large the record is.
+    """A record with a short `repr` and notebook view at any size.
 
     Each subclass gets `__repr__` as an attribute of its own, so that `dataclass` does not replace it.
 
@@ -64,29 +64,29 @@ class CompactReprMixin:
 
     def __repr__(self) -> str:
         if type(self).__str__ is not object.__str__:
-            return first_lines(str(self), _whole(self))
+            return first_lines(str(self), _show_all(self))
         return _lines_of(type(self).__name__, [f"{name}={value}" for name, value in _facts(self)])
 
     def _repr_html_(self) -> str:
         kind = type(self)
         if kind.__str__ is object.__str__ and kind.__repr__ is CompactReprMixin.__repr__:
             return view(kind.__name__, dict(_facts(self)))
-        text = first_lines(str(self), _whole(self), NOTEBOOK_LINES, NOTEBOOK_WIDE)
+        text = first_lines(str(self), _show_all(self), NOTEBOOK_LINES, NOTEBOOK_WIDE)
         return f'<div><pre style="margin:.3em 0">{escape(text)}</pre></div>'
 
 
-def _whole(record: object) -> str:
-    """What shows the whole record, and a verb."""
+def _show_all(record: object) -> str:
+    """How to show the full record, as a phrase."""
     return "print() and to_frame() tell" if hasattr(record, "to_frame") else "print() tells"
 
 
 def wrapped(sentence: str) -> str:
-    """A sentence in lines of at most `WIDE` columns."""
+    """A sentence wrapped to `WIDE` columns."""
     return "\n".join(wrap(sentence, WIDE, subsequent_indent="    "))
 
 
 def first_lines(text: str, whole: str = "print() tells", most: int = LINES, wide: int = WIDE) -> str:
-    """The text, or its first lines and how many more there are. whole: what shows all of it, and a verb."""
+    """The text, or its first lines and the number of omitted ones. whole: a phrase, how to show all of it."""
     every = text.splitlines()
     every = wrapped(text).splitlines() if len(every) == 1 else every  # a sentence, or a row of names
     shown = every if len(every) <= most else every[: most - 1]
@@ -95,28 +95,28 @@ def first_lines(text: str, whole: str = "print() tells", most: int = LINES, wide
 
 
 def _lines_of(name: str, facts: list[str]) -> str:
-    """The call `name(facts)` in lines, broken between facts; those for which there is no room are counted."""
+    """The call `name(facts)` in lines, broken between facts; omitted facts are counted."""
     every, line, margin = list[str](), f"{name}(", " " * (len(name) + 1)
-    for place, fact in enumerate(facts):
-        piece = f"{fact}, " if place < len(facts) - 1 else fact
-        if len(line) + len(piece) > WIDE and line.strip() and place:
+    for index, fact in enumerate(facts):
+        piece = f"{fact}, " if index < len(facts) - 1 else fact
+        if len(line) + len(piece) > WIDE and line.strip() and index:
             every.append(line.rstrip())
             line = margin
             if len(every) == LINES - 1:
-                return "\n".join([*every, f"{margin}... {len(facts) - place} more)"])
+                return "\n".join([*every, f"{margin}... {len(facts) - index} more)"])
         line += piece
     return "\n".join([*every, f"{line})"])
 
 
 def _facts(record: Any) -> Iterator[tuple[str, str]]:
-    """The names of its public fields and what they hold, shortened."""
+    """The names of its public fields and their values, shortened."""
     for field in fields(record) if is_dataclass(record) else ():
         if field.repr and not field.name.startswith("_") and hasattr(record, field.name):
             yield field.name, _shortly(getattr(record, field.name))
 
 
 def _shortly(value: Any) -> str:
-    """The value, or of what kind and how large it is."""
+    """The value, or its type and size."""
     if isinstance(value, np.ndarray):
         return _numbers(value)
     if hasattr(value, "nnz") and hasattr(value, "shape"):
@@ -137,27 +137,27 @@ def _shortly(value: Any) -> str:
 
 
 def _numbers(array: NDArray[Any]) -> str:
-    """A few numbers as they are, of others type and shape."""
+    """The values of a small array; dtype and shape of a large one."""
     if array.ndim == 1 and array.size <= FEW and array.dtype.kind in "biuf":
-        told = f"[{', '.join(f'{one:.6g}' if array.dtype.kind == 'f' else str(one) for one in array.tolist())}]"
-        if len(told) <= SHORT:
-            return told
+        text = f"[{', '.join(f'{one:.6g}' if array.dtype.kind == 'f' else str(one) for one in array.tolist())}]"
+        if len(text) <= SHORT:
+            return text
     return f"{array.dtype} {array.shape}"
 
 
-def _members(told: Iterable[str], length: int, opened: str, closed: str) -> str:
-    """All members if they are few and short, else the first and how many there are."""
-    few = [*islice(told, FEW)]
+def _members(items: Iterable[str], length: int, opened: str, closed: str) -> str:
+    """All members if they are few and short, else the first ones and the number of members."""
+    few = [*islice(items, FEW)]
     one = "," if opened == "(" and length == 1 else ""
-    whole = f"{opened}{', '.join(few)}{one}{closed}"
-    if length <= FEW and len(whole) <= SHORT:
-        return whole
+    text = f"{opened}{', '.join(few)}{one}{closed}"
+    if length <= FEW and len(text) <= SHORT:
+        return text
     first = [f"{opened}{', '.join([*few[:n], f'... {length} in all'])}{closed}" for n in (3, 2, 1, 0) if n < length]
     return next((text for text in first if len(text) <= SHORT), first[-1])
 
 
 def _named(text: str, value: Any) -> str:
-    """The text of a value if it is short, else its kind."""
+    """The text of a value if it is short, else its type."""
     return text if len(text) <= SHORT and "\n" not in text else f"<{type(value).__name__}>"
 
 
@@ -166,7 +166,7 @@ STYLE = "border:none;border-bottom:1px solid rgba(128,128,128,.4);padding:.15em 
 
 
 def view(title: str, facts: Mapping[str, object]) -> str:
-    """What a notebook shows: a title and a table of two columns, names and values; all text is escaped."""
+    """HTML view: a title and a table of names and values; all text is escaped."""
     rows = "".join(
         f'<tr><th scope="row" style="{STYLE};font-weight:normal;opacity:.7">{escape(name)}</th>'
         f'<td style="{STYLE}">{escape(str(value))}</td></tr>'
@@ -177,11 +177,11 @@ def view(title: str, facts: Mapping[str, object]) -> str:
 
 
 MOST_TICKS = 30
-"""Beyond so many places the ticks stand where matplotlib puts them: thousands take minutes to draw."""
+"""Beyond so many positions matplotlib chooses the ticks: thousands take minutes to draw."""
 
 
 def data_frame(columns: Mapping[str, Any]) -> Any:
-    """A pandas data frame of these columns. FormulationError where pandas is missing."""
+    """A pandas data frame of these columns. Raises FormulationError if pandas is missing."""
     try:
         import pandas
     except ImportError as error:
@@ -190,7 +190,7 @@ def data_frame(columns: Mapping[str, Any]) -> Any:
 
 
 def axes_for(axes: Axes | None) -> Axes:
-    """These axes, or new ones of a figure of their own. FormulationError where matplotlib is missing."""
+    """These axes, or axes of a new figure. Raises FormulationError if matplotlib is missing."""
     if axes is not None:
         return axes
     try:
@@ -202,6 +202,6 @@ def axes_for(axes: Axes | None) -> Axes:
 
 
 def tick_each(axes: Axes, places: Floats) -> None:
-    """A tick at each of these places on the horizontal axis, if they are few."""
+    """Put a tick at each of these positions of the horizontal axis, if they are few."""
     if places.size <= MOST_TICKS:
         axes.set_xticks(places)

@@ -1,25 +1,25 @@
-"""Everything that formulations raises on purpose.
+"""Exceptions of formulations.
 
 FormulationError
-├── InvalidProblemError (ValueError)    numbers that state no problem: NaN, infinity, overflow, shapes that do not fit
-├── Infeasible (ValueError)        no point satisfies the constraints; names the conflict where it is known
-├── Unbounded (ValueError)         the objective improves for ever
-├── Unsupported (TypeError)        no chain of bridges leads from the form to one that the solver accepts
+├── InvalidProblemError (ValueError)    invalid data: NaN, infinity, overflow, or wrong shapes
+├── InfeasibleError (ValueError)        no point satisfies the constraints; names the conflict where it is known
+├── UnboundedError (ValueError)         the objective is unbounded
+├── UnsupportedProblemError (TypeError) no chain of bridges leads to a problem class that the solver accepts
 ├── UnknownSolverError (ValueError)     no solver has this name, or its package is not installed
-├── SolverError (RuntimeError)    the solver gave up, crashed or returned something that is no answer
-│   ├── Crashed                    it raised what a solver should not; the cause is attached
-│   ├── InvalidSolutionError                   what it returned is no point of the problem, or it denies that there is
-one │   └── Fractional                 the relaxation that it solved has a fractional optimum where a whole one is asked
-for └── Refuted (ArithmeticError)      a claim of a solution is false when recomputed from the data
+├── SolverError (RuntimeError)          the solver failed, crashed or returned an invalid answer
+│   ├── SolverCrashError                it raised an unexpected exception; the cause is attached
+│   ├── InvalidSolutionError            it returned an infeasible point, or claims that a feasible problem has none
+│   └── FractionalSolutionError         the relaxation has a fractional optimum, but an integral one is required
+└── CertificateError (ArithmeticError)  a claim of a solution is false when recomputed from the data
 """
 
 
 class FormulationError(Exception):
-    """Base of all errors that formulations raises on purpose."""
+    """Base class of the exceptions of formulations."""
 
 
 class InvalidProblemError(FormulationError, ValueError):
-    """Numbers that state no problem: NaN, infinity, overflow, or shapes that do not fit."""
+    """Invalid data: NaN, infinity, overflow, or wrong shapes."""
 
 
 class InfeasibleError(FormulationError, ValueError):
@@ -27,11 +27,11 @@ class InfeasibleError(FormulationError, ValueError):
 
 
 class UnboundedError(FormulationError, ValueError):
-    """The objective improves for ever."""
+    """The objective is unbounded."""
 
 
 class UnsupportedProblemError(FormulationError, TypeError):
-    """No chain of bridges leads from this form to one that the solver accepts."""
+    """No chain of bridges leads from this problem class to one that the solver accepts."""
 
 
 class UnknownSolverError(FormulationError, ValueError):
@@ -39,19 +39,19 @@ class UnknownSolverError(FormulationError, ValueError):
 
 
 class SolverError(FormulationError, RuntimeError):
-    """The solver gave up, crashed, or returned something that is no answer."""
+    """The solver failed, crashed, or returned an invalid answer."""
 
 
 class SolverCrashError(SolverError):
-    """The solver raised what a solver should not; `__cause__` is what it raised."""
+    """The solver raised an unexpected exception, which is the `__cause__`."""
 
 
 class InvalidSolutionError(SolverError):
-    """What the solver returned is no point of the problem, or it denies that a solvable problem has one."""
+    """The solver returned an infeasible point, or claims that a feasible problem has none."""
 
 
 class FractionalSolutionError(SolverError):
-    """The relaxation that was solved has a fractional optimum where a whole one is asked for."""
+    """The relaxation has a fractional optimum, but an integral one is required."""
 
 
 class CertificateError(FormulationError, ArithmeticError):

@@ -1,7 +1,6 @@
-"""Threads for kernels that release the interpreter: the parts of a job, each taken by the next free thread.
+"""Threads for kernels that release the GIL: each part of a job is taken by the next free thread.
 
-What a part computes must not depend on who computes it, so that one thread or many give the same bits: a job is cut by
-its data, never by the number of threads.
+A job is split by its data, never by the number of threads, so results are bit-identical for any number of threads.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _LIMIT: ContextVar[int | None] = ContextVar("threads", default=None)
 
 
 def threads() -> int:
-    """How many threads a job may use here: the limit in force, else the cores that this process may run on."""
+    """The number of threads that a job may use: the current limit, else the cores available to this process."""
     limit = _LIMIT.get()
     if limit is not None:
         return limit
@@ -31,7 +30,7 @@ def threads() -> int:
 
 @contextmanager
 def at_most(limit: int | None) -> Iterator[None]:
-    """Within this block jobs use no more than `limit` threads; None sets no limit."""
+    """Limit the threads of jobs within this block; None sets no limit."""
     token = _LIMIT.set(None if limit is None else max(1, limit))
     try:
         yield
@@ -42,8 +41,8 @@ def at_most(limit: int | None) -> Iterator[None]:
 def share(parts: int, compute: Callable[[int], object]) -> None:
     """Call compute(0) ... compute(parts - 1), in any order, on as many threads as are free.
 
-    compute must release the interpreter to gain from it. The caller's thread computes too, so a job inside a job cannot
-    wait for itself. The first error is raised, after all parts that had begun are done.
+    compute must release the GIL to run in parallel. The caller's thread computes too, so nested jobs cannot deadlock.
+    The first error is raised after all started parts are done.
     """
     helpers = min(threads(), parts) - 1
     if helpers < 1:
@@ -77,7 +76,7 @@ def _pool(process: int, workers: int) -> ThreadPoolExecutor:
 
 
 def share_ranges(offsets: Ints, rows: int, compute: Callable[[int, int], object]) -> None:
-    """compute(first, last) for ranges of queries first <= q < last of about `rows` rows; it frees the interpreter."""
+    """compute(first, last) for ranges of queries first <= q < last of about `rows` rows."""
     if offsets[-1] <= rows:
         compute(0, offsets.size - 1)
         return

@@ -1,4 +1,4 @@
-"""Tables of text, `name: "module:object"`: what they name is loaded when it is first used."""
+"""Lazy imports: tables of `name: "module:object"`, imported on first use."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def load(place: str) -> Any:
 
 
 def member(package: str, name: str, *tables: Mapping[str, str]) -> Any:
-    """What a package's `__getattr__` answers: the object that one of its tables names, or an AttributeError."""
+    """The object that one of a package's tables names; raises AttributeError for an unknown name."""
     for table in tables:
         if name in table:
             return load(table[name])

@@ -1,11 +1,6 @@
-"""A stable sort of documents by a key, compiled once and shared by all kernels.
+"""Stable sorts of documents by a key, for one list or inside each query; selection of the nth number.
 
-Blocks of eight are sorted by counting, then merged from both ends at once. How a comparison comes out says what is
-copied, never what is done next, so the processor guesses no branch wrong: half the time of merging by branches.
-
-Rows sorted inside their queries, for all queries at once.
-
-The number that is nth in order of size, compiled, without sorting.
+Blocks of eight are sorted by counting, then merged from both ends at once, without data-dependent branches.
 """
 
 import numba as nb
@@ -23,8 +18,8 @@ BLOCK = 8
 @compiled(nb.void(FLOATS, SHORTS, FLOATS, SHORTS, nb.int64))
 def _sort_blocks(height: Floats, document: Shorts, other: Floats, spare: Shorts, count: int) -> None:
     """Blocks of the first `count` heights, each by falling height, into other, their documents into spare."""
-    whole = count // BLOCK * BLOCK
-    for begin in range(0, whole, BLOCK):
+    full = count // BLOCK * BLOCK
+    for begin in range(0, full, BLOCK):
         block = height[begin : begin + BLOCK]
         for i in range(BLOCK):
             own = block[i]
@@ -36,10 +31,10 @@ def _sort_blocks(height: Floats, document: Shorts, other: Floats, spare: Shorts,
                 for j in range(i):
                     higher += block[j] == own
             other[begin + higher], spare[begin + higher] = own, document[begin + i]
-    for i in range(whole, count):
+    for i in range(full, count):
         own, x = height[i], document[i]
         j = i
-        while j > whole and other[j - 1] < own:
+        while j > full and other[j - 1] < own:
             other[j], spare[j] = other[j - 1], spare[j - 1]
             j -= 1
         other[j], spare[j] = own, x
@@ -50,18 +45,18 @@ def _merge_runs(height: Floats, document: Shorts, other: Floats, spare: Shorts, 
     """Runs of `width` of the first `count` heights, two at a time merged into other and spare."""
     for begin in range(0, count, 2 * width):
         middle, end = min(begin + width, count), min(begin + 2 * width, count)
-        first, second, place = begin, middle, begin
+        first, second, position = begin, middle, begin
         last_first, last_second, last = middle - 1, end - 1, end - 1
-        # The shorter run has room for all of these steps, from both ends.
+        # The shorter run is long enough for all of these steps, from both ends.
         for _ in range(min(middle - begin, end - middle)):
             a, b = height[first], height[second]
             x, y = document[first], document[second]
             earlier = a >= b
-            other[place] = a if earlier else b
-            spare[place] = x if earlier else y
+            other[position] = a if earlier else b
+            spare[position] = x if earlier else y
             first += earlier
             second += not earlier
-            place += 1
+            position += 1
             a, b = height[last_first], height[last_second]
             x, y = document[last_first], document[last_second]
             later = a >= b
@@ -72,18 +67,18 @@ def _merge_runs(height: Floats, document: Shorts, other: Floats, spare: Shorts, 
             last -= 1
         while first <= last_first or second <= last_second:
             if second > last_second or (first <= last_first and height[first] >= height[second]):
-                other[place], spare[place] = height[first], document[first]
+                other[position], spare[position] = height[first], document[first]
                 first += 1
             else:
-                other[place], spare[place] = height[second], document[second]
+                other[position], spare[position] = height[second], document[second]
                 second += 1
-            place += 1
+            position += 1
 
 
 @compiled(nb.void(FLOATS, SHORTS, FLOATS, SHORTS))
 def sort_pairs(height: Floats, document: Shorts, other: Floats, spare: Shorts) -> None:
-    """Sort heights and their documents in place by falling height, equal ones as they come. other, spare: as much room
-    again."""
+    """Sort heights and their documents in place by falling height, stably. other, spare: buffers of the same
+    size."""
     count = height.size
     _sort_blocks(height, document, other, spare, count)
     width, there = BLOCK, False
@@ -101,7 +96,7 @@ def sort_pairs(height: Floats, document: Shorts, other: Floats, spare: Shorts) -
 
 @compiled(nb.void(INTS, FLOATS))
 def sort_few(documents: Ints, key: Floats) -> None:
-    """`sort_falling` by insertion: for few documents, or where compiling should cost little."""
+    """`sort_falling` by insertion: for few documents, or to reduce compile time."""
     for i in range(1, documents.size):
         x = documents[i]
         j = i
@@ -117,19 +112,19 @@ def _in_numpy(documents: Ints, key: Floats, spare: Ints) -> None:
 
 @compiled(nb.void(INTS, FLOATS, INTS), numpy=_in_numpy)
 def sort_falling(documents: Ints, key: Floats, spare: Ints) -> None:
-    """Sort `documents` in place by falling key[document], equal keys as they come. `spare` has room for them."""
+    """Sort `documents` in place by falling key[document], stably. `spare`: a buffer of the same size."""
     count = documents.size
     if count <= 2 * BLOCK:
         sort_few(documents, key)
         return
     height, other = np.empty(count), np.empty(count)
-    place, room = np.empty(count, np.int32), np.empty(count, np.int32)
+    position, buffer = np.empty(count, np.int32), np.empty(count, np.int32)
     for i in range(count):
-        spare[i], place[i] = documents[i], i
+        spare[i], position[i] = documents[i], i
         height[i] = key[documents[i]]
-    sort_pairs(height, place, other, room)
+    sort_pairs(height, position, other, buffer)
     for i in range(count):
-        documents[i] = spare[place[i]]
+        documents[i] = spare[position[i]]
 
 
 LEVELS = 12
@@ -141,12 +136,12 @@ SLOTS, SHIFT = 64, nb.uint64(58)
 LARGE = nb.uint64(0x9E3779B97F4A7C15)
 
 QUERY_ROWS = 1 << 13
-"""Rows of whole queries that one thread takes at a time."""
+"""Rows of entire queries that one thread takes at a time."""
 
 
 def falling_rows(offsets: Ints, *keys: NDArray[np.generic]) -> Ints:
-    """(N,) the rows, query by query, inside each by the first key from the largest number down, NaN last, equal ones by
-    the next, then as they come. Keys are compared as numbers in double precision."""
+    """(N,) the rows, query by query, inside each by the first key from the largest number down, NaN last, ties by
+    the next, then in input order. Keys are compared as numbers in double precision."""
     numbers = [np.array(key, dtype=np.float64) for key in keys]
     if any(np.isnan(key).any() for key in numbers) or not sort_range.pays(100 * len(keys) * int(offsets[-1])):
         query = np.repeat(np.arange(offsets.size - 1), np.diff(offsets))
@@ -159,8 +154,8 @@ def falling_rows(offsets: Ints, *keys: NDArray[np.generic]) -> Ints:
 
 @compiled(nb.boolean(INTS, FLOATS, FLOATS, INTS, INTS, INTS, INTS))
 def _counted(rows: Ints, key: Floats, levels: Floats, begins: Ints, table: Ints, level_of: Ints, spare: Ints) -> bool:
-    """Sort the rows by counting, where they have no more different keys than there is room for levels. table: of a
-    power of 2 of slots, which level stands there."""
+    """Sort the rows by counting, if their distinct keys fit into the levels. table: a hash table of levels, its size
+    a power of 2."""
     held, bits = 0, key.view(np.int64)
     table[:] = -1
     for i in range(rows.size):
@@ -188,15 +183,15 @@ def _counted(rows: Ints, key: Floats, levels: Floats, begins: Ints, table: Ints,
                 before += begins[other]
         begins[held + one] = before
     for i in range(rows.size):
-        place = held + level_of[i]
-        rows[begins[place]] = spare[i]
-        begins[place] += 1
+        position = held + level_of[i]
+        rows[begins[position]] = spare[i]
+        begins[position] += 1
     return True
 
 
 @compiled(nb.void(READ_INTS, FLOATS, nb.int64, nb.int64, INTS))
 def sort_range(offsets: Ints, key: Floats, first: int, last: int, rows: Ints) -> None:
-    """Sort the rows of the queries first <= q < last in place by falling key[row], no NaN, equal ones as they stand."""
+    """Sort the rows of the queries first <= q < last in place by falling key[row], stably; no NaN."""
     longest = 1
     for q in range(first, last):
         longest = max(longest, offsets[q + 1] - offsets[q])
@@ -210,9 +205,9 @@ def sort_range(offsets: Ints, key: Floats, first: int, last: int, rows: Ints) ->
 
 @compiled(nb.float64(FLOATS, nb.int64))
 def nth_largest(values: Floats, nth: int) -> float:
-    """The number that stands at place `nth`, counted from 0, when the largest come first; `values` are moved about.
+    """The `nth` largest number, counted from 0; `values` are permuted.
 
-    Time linear in them on the mean [Hoare 1961, FIND], the middle of three being what others are compared with.
+    Expected linear time: quickselect with the median of three as pivot [Hoare 1961, FIND].
     """
     low, high = 0, values.size - 1
     while low < high:

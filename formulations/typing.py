@@ -1,7 +1,6 @@
-"""What a caller may give where a list or an array is wanted, as types that no text satisfies.
+"""Types of array and sequence arguments that exclude `str`.
 
-`str` is a sequence of `str`, so that `Iterable[Hashable]` takes "abc" for the labels a, b, c: a slip that no type
-checker would find. None of these types takes it.
+`str` is a sequence of `str`, so `Iterable[Hashable]` accepts "abc" for the labels a, b, c.
 """
 
 from __future__ import annotations
@@ -16,14 +15,14 @@ from numpy.typing import NDArray
 Item = TypeVar("Item", covariant=True)
 
 Whole: TypeAlias = int | np.integer[Any]
-"""A whole number, numpy's included."""
+"""An integer, including those of numpy."""
 
 Share: TypeAlias = float | np.floating[Any] | Fraction
-"""A part of a whole, from 0 to 1."""
+"""A fraction from 0 to 1."""
 
 
 class SupportsArray(Protocol):
-    """What numpy reads as an array: arrays, columns and frames of pandas and polars, tensors of torch."""
+    """Objects that numpy reads as an array: arrays, columns and frames of pandas and polars, tensors of torch."""
 
     def __array__(self) -> NDArray[Any]: ...
 
@@ -35,8 +34,7 @@ class Sparse(Protocol):
 
 
 class NonTextSequence(Protocol[Item]):
-    """Items one after the other: lists, tuples, sets, arrays, columns of frames, but no text, in which only text can
-    be."""
+    """An iterable of items that is not a string: list, tuple, set, array, column of a data frame."""
 
     def __contains__(self, item: object, /) -> bool: ...
 

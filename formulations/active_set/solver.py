@@ -1,8 +1,6 @@
-"""From a margin dual and weights to start from to the best weights found, their gap, and the steps taken.
+"""Solvers of the margin dual from initial weights: the active-set loop and block-coordinate ascent.
 
-The compiled loop of the active-set masters.
-
-Block-coordinate ascent: group after group moves weight from its lowest plane to its highest one.
+Block-coordinate ascent: each group in turn moves weight from its lowest plane to its highest one.
 """
 
 from __future__ import annotations
@@ -58,7 +56,7 @@ def _price_group(
 def price_group(
     program: MarginDual, working: WorkingSet, g: int, barred: np.ndarray, best: Ints, excess: Floats
 ) -> float:
-    """What group g adds to the gap; best[g], its plane that rises most above the base, and excess[g], by how much."""
+    """The contribution of group g to the gap; best[g], its plane with the largest excess over the base; excess[g]."""
     planes, weights = program.values.size, working.weights
     base = working.base[g]
     at_base, highest, free = 0.0, 0.0, 0.0
@@ -82,10 +80,10 @@ def price_group(
 
 @compiled(nb.void(MARGIN_DUAL, WORKING, nb.float64, nb.float64, nb.int64))
 def settle(program: MarginDual, working: WorkingSet, small: float, flat: float, rounds: int) -> None:
-    """The best point for the open planes, or for those of them that keep weight there; at most so many whole steps."""
+    """Newton steps to the best point for the open planes, dropping those without weight; at most so many full steps."""
     quiet = 0
     for _ in range(4 * working.weights.size + 100):
-        for _ in range(20 + 10 * working.rows.shape[0]):  # all planes that wait are opened
+        for _ in range(20 + 10 * working.rows.shape[0]):  # open all waiting planes
             if working.counts[1] == 0:
                 break
             working.counts[1] -= 1
@@ -120,7 +118,7 @@ def _started(program: MarginDual, working: WorkingSet) -> float:
 
 @compiled(nb.float64(MARGIN_DUAL, WORKING), numpy=_started)
 def started(program: MarginDual, working: WorkingSet) -> float:
-    """What the objective can at least be: that of the weights at hand, or of one plane alone."""
+    """A lower bound of the optimum: the objective of the current weights, or of a single plane."""
     planes, v = program.values.size, working.v
     combined(program, working)
     best = -0.5 * inner(v, v) / program.lam
@@ -139,7 +137,8 @@ def started(program: MarginDual, working: WorkingSet) -> float:
 
 @compiled(nb.types.UniTuple(nb.float64, 2)(MARGIN_DUAL, WORKING, nb.float64, nb.int64))
 def ascend(program: MarginDual, working: WorkingSet, tolerance: float, limit: int) -> tuple[float, float]:
-    """Open planes that rise above their base until none does: leaves the best weights found; their gap, and steps."""
+    """Open planes above their base until there is none; leaves the best weights found, returns their gap and the
+    steps."""
     planes, groups = program.values.size, program.capacity.size
     weights = working.weights
     barred = np.zeros(planes + groups, np.bool_)
@@ -168,7 +167,7 @@ def ascend(program: MarginDual, working: WorkingSet, tolerance: float, limit: in
             linear += weights[i] * program.values[i]
             rough += weights[i] * abs(program.values[i])
         value = linear - 0.5 * inner(working.v, working.v) / program.lam
-        # v is kept, not formed from the weights, so rounding of the weights counts in the objective only
+        # v is updated, not recomputed from the weights, so rounding of the weights affects the objective only
         lengths = steepest * np.sqrt(inner(working.v, working.v)) / program.lam
         rounding = 2.0 * EPSILON * (rough + lengths * capacity)
         small = max(tolerance * abs(value), rounding)
@@ -183,7 +182,7 @@ def ascend(program: MarginDual, working: WorkingSet, tolerance: float, limit: in
         if gap <= small or steps >= limit or idle > 10 + working.counts[0]:
             _copy(found, weights)
             return least, float(steps)
-        if not settled:  # the start does not suffice as it is
+        if not settled:  # the start is not optimal
             settled = True
             continue
         for g in range(groups):
@@ -210,10 +209,10 @@ PATIENCE = 8
 
 @compiled(nb.int64(MARGIN_DUAL, FLOATS, FLOATS, nb.float64, nb.int64))
 def swept(program: MarginDual, weights: Floats, v: Floats, tolerance: float, limit: int) -> int:
-    """Sweep over all groups until the gap is small or falls slowly; v is slopesᵀ weights and stays so. Sweeps made.
+    """Sweep over all groups until the gap is small or falls slowly; v = slopesᵀ weights is updated. Returns the sweeps.
 
-    A sweep costs as much as pricing all planes once. It brings most groups of many to the plane that will hold all
-    their weight; the weights of those that share it are found slowly or never, which is left to others.
+    A sweep costs one evaluation of all planes. It finds the plane of most groups with a single active plane; weights
+    shared by several planes converge slowly.
     """
     planes, groups = program.values.size, program.capacity.size
     rise = np.zeros(planes + 1)
@@ -266,15 +265,15 @@ def swept(program: MarginDual, weights: Floats, v: Floats, tolerance: float, lim
 
 
 LOST = 1e-7
-"""The relative gap above which a start from given weights is given up for one from nothing: among nearly dependent
-planes a start may leave no way on that rounding can tell from noise."""
+"""Relative gap above which the solver restarts from zero: with nearly dependent planes a start may allow no progress
+above rounding."""
 
 SWEEPS = 200
-"""At most so many sweeps over the groups come first."""
+"""Maximum number of initial sweeps over the groups."""
 
 
 class AscentResult(NamedTuple):
-    """The weights α of the planes, the step -slopesᵀα / lam, the steps taken, and the gap that is left."""
+    """The weights α of the planes, the step -slopesᵀα / lam, the number of steps, and the remaining gap."""
 
     weights: Floats
     step: Floats
@@ -293,8 +292,8 @@ def climbed(
     limit: int,
     compiled: bool = True,
 ) -> AscentResult:
-    """The best weights from the feasible ones of `start` (one a plane), if given; else, or where they lead nowhere,
-    from none. The steps are limited to `limit`, 0 for 200 and 50 a plane. compiled: else as Python runs it."""
+    """The best weights from the feasible `start` (one per plane) if passed; without it or progress, from zero. limit:
+    the maximum number of steps, 0 for 200 and 50 per plane. compiled: else in pure Python."""
     planes, groups = values.size, capacity.size
     steps = limit or 200 + 50 * planes
     order = np.arange(planes) if groups == 1 else np.argsort(group, kind="stable")
@@ -313,7 +312,9 @@ def climbed(
             working, gap = cold, left
     weights = working.weights[:planes]
     if not np.isfinite(weights).all():
-        raise SolverError("the active set lost its point: the planes are far out of scale")
+        raise SolverError(
+            "the active-set solver lost numerical accuracy: the planes differ too much in scale. Rescale them."
+        )
     return AscentResult(weights, -working.v / lam, taken, gap)
 
 

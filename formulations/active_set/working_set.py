@@ -1,16 +1,11 @@
-"""Which planes carry weight, and the moves among them.
+"""The working set of planes with weight, moves of weight among them, and an updated Cholesky factor.
 
-In every group one plane with weight is its base; the others are open, and open plane i moves weight between itself and
-its base: a direction with the row slopes[i] - slopes[base]. These rows are kept independent, so that there is one best
-point for the open planes; at an optimum of many groups most have a base only. Plane m + g, after the m planes, is the
-zero plane of group g: its weight is what the group leaves unused.
+In every group one plane with weight is the base; the others are open. Open plane i moves weight between itself and its
+base: a direction with the row slopes[i] - slopes[base]. These rows are linearly independent, so the best point for the
+open planes is unique. Plane m + g, after the m planes, is the zero plane of group g: its weight is the unused capacity.
 
-Moves of weight among planes: to the best point for the open ones, and planes opened and closed on the way.
-
-A Cholesky factor of the Gram matrix of some rows: rows join and leave one by one.
-
-L Lᵀ = D Dᵀ for rows D (k × d) that are independent. The part of a new row that is orthogonal to D is formed from the
-rows themselves and not from the Gram matrix, which keeps twice as many digits where rows are nearly dependent.
+The Cholesky factor L Lᵀ = D Dᵀ of independent rows D (k × d) is updated row by row. The part of a new row orthogonal to
+D is computed from the rows, not from the Gram matrix, which gives twice as many digits for nearly dependent rows.
 """
 
 import math
@@ -29,7 +24,7 @@ ROUNDING = 8.0 * 2.0**-52
 
 @compiled(nb.float64(READ_FLOATS, READ_FLOATS), reassociate=True, numpy=np.dot)
 def inner(x: Floats, y: Floats) -> float:
-    """x·y, its terms added in whatever order the processor adds fastest."""
+    """x·y, summed in the fastest order."""
     total = 0.0
     for i in range(x.size):
         total += x[i] * y[i]
@@ -76,9 +71,9 @@ def _project(rows: Floats, factor: Floats, count: int, fresh: Floats, mix: Float
 
 @compiled(nb.boolean(MATRIX, MATRIX, nb.int64, FLOATS, FLOATS), numpy=_project)
 def project(rows: Floats, factor: Floats, count: int, fresh: Floats, mix: Floats) -> bool:
-    """Overwrite `fresh` with its part orthogonal to the rows, and `mix` with the combination of rows that is the rest.
+    """Overwrite `fresh` with its part orthogonal to the rows, and `mix` with the coefficients of the rest.
 
-    Returns whether that part is more than rounding.
+    Returns whether that part exceeds rounding.
     """
     length = math.sqrt(inner(fresh, fresh))
     mix[:count] = 0.0
@@ -104,7 +99,7 @@ def project(rows: Floats, factor: Floats, count: int, fresh: Floats, mix: Floats
 
 @compiled(nb.boolean(MATRIX, MATRIX, nb.int64))
 def join(rows: Floats, factor: Floats, count: int) -> bool:
-    """Append rows[count] to the factor; whether enough of it is orthogonal to the others for the digits at hand."""
+    """Append rows[count] to the factor; returns whether it is numerically independent of the others."""
     row = rows[count]
     for i in range(count):
         factor[count, i] = (inner(rows[i], row) - inner(factor[i, :i], factor[count, :i])) / factor[i, i]
@@ -134,7 +129,7 @@ def drop(factor: Floats, count: int, gone: int) -> None:
 
 @compiled(nb.void(MATRIX, MATRIX, nb.int64))
 def refresh(rows: Floats, factor: Floats, count: int) -> None:
-    """Factor anew: what rotations round adds up."""
+    """Recompute the factor, because rounding errors of rotations accumulate."""
     mix, fresh = np.empty(count), np.empty(rows.shape[1])
     for place in range(count):
         if not join(rows, factor, place):
@@ -157,9 +152,9 @@ class MarginDual(NamedTuple):
 
 
 class WorkingSet(NamedTuple):
-    """A point and its open planes: weights (m + G), base of each group, the planes that are open or wait to be, the
-    rows and factor of those open, v = slopesᵀ weights, room for vectors, and counts (open, waiting, and
-    changes of the factor since it was made)."""
+    """A point and its open planes: weights (m + G), base of each group, the open and waiting planes, the
+    rows and factor of the open ones, v = slopesᵀ weights, buffers, and counts (open, waiting, changes of the factor
+    since it was computed)."""
 
     weights: Floats
     base: Ints
@@ -214,7 +209,7 @@ def _combined(program: MarginDual, working: WorkingSet) -> None:
 
 @compiled(nb.void(MARGIN_DUAL, WORKING), numpy=_combined)
 def combined(program: MarginDual, working: WorkingSet) -> None:
-    """Make each group's weights sum to its capacity again, and v what they give."""
+    """Rescale each group's weights to its capacity, and recompute v."""
     planes, weights = program.values.size, working.weights
     working.v[:] = 0.0
     for g in range(program.capacity.size):
@@ -237,7 +232,7 @@ REFRESHED = 30
 
 @compiled(nb.void(WORKING, nb.int64))
 def close(working: WorkingSet, place: int) -> None:
-    """The open plane at this place is open no longer."""
+    """Close the open plane at this index."""
     count = working.counts[0]
     drop(working.factor, count, place)
     working.counts[2] += 1
@@ -250,7 +245,7 @@ def close(working: WorkingSet, place: int) -> None:
 
 @compiled(nb.void(MARGIN_DUAL, WORKING, nb.int64, nb.int64))
 def rebase(program: MarginDual, working: WorkingSet, g: int, other: int) -> None:
-    """The base of group g has lost its weight: the heaviest open plane (or `other`) takes its place, the rest wait."""
+    """The base of group g has lost its weight: the heaviest open plane (or `other`) replaces it, the rest wait."""
     best = other
     for place in range(working.counts[0] - 1, -1, -1):
         plane = working.open[place]
@@ -265,10 +260,9 @@ def rebase(program: MarginDual, working: WorkingSet, g: int, other: int) -> None
 
 @compiled(nb.float64(MARGIN_DUAL, WORKING, nb.int64, nb.float64, nb.float64))
 def move(program: MarginDual, working: WorkingSet, fresh: int, slope: float, longest: float) -> float:
-    """Go along `mix` (for open planes) and `slope` (for the plane `fresh`, if not -1), at most `longest` times.
+    """Move along `mix` (for open planes) and `slope` (for the plane `fresh`, if not -1), at most `longest` times.
 
-    Where a weight falls to zero before that, its plane is closed, or its group has another base from then on. Returns
-    how far it went.
+    If a weight falls to zero before that, its plane is closed, or its group gets another base. Returns the step length.
     """
     weights, mix, shift = working.weights, working.mix, working.shift
     count = working.counts[0]
@@ -320,8 +314,8 @@ def move(program: MarginDual, working: WorkingSet, fresh: int, slope: float, lon
 
 @compiled(nb.void(MARGIN_DUAL, WORKING, nb.int64, nb.float64))
 def admit(program: MarginDual, working: WorkingSet, plane: int, flat: float) -> None:
-    """Open a plane. Where its row nearly depends on those of open planes, so that curvature cannot change the objective
-    by more than `flat`, weight is moved among them uphill until one of them has none left and goes."""
+    """Open a plane. If its row nearly depends on those of open planes, so that curvature cannot change the objective by
+    more than `flat`, weight moves uphill among them until one is empty and is closed."""
     g = group_of(program, plane)
     for place in range(working.counts[0]):
         if working.open[place] == plane:
@@ -366,7 +360,7 @@ def admit(program: MarginDual, working: WorkingSet, plane: int, flat: float) -> 
 
 @compiled(nb.float64(MARGIN_DUAL, WORKING))
 def newton(program: MarginDual, working: WorkingSet) -> float:
-    """Move to the best point for the open planes: what that gained, or -1 where a weight fell to zero on the way."""
+    """Move to the best point for the open planes; returns the gain, or -1 if a weight fell to zero first."""
     count, mix = working.counts[0], working.mix
     if working.counts[2] > REFRESHED:
         refresh(working.rows, working.factor, count)

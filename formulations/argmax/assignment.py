@@ -1,24 +1,15 @@
-"""The best order from a good one: positions whose document does not suit the prices are filled by shortest paths.
+"""The best order from a good one by shortest augmenting paths, for chains, for any gains, and with SciPy.
 
-Prices v and levels u_p >= profit[p, j] - v_j are given. Documents that reach the level of their position stay; each of
-the other positions takes the document at the end of a shortest path of exchanges [Jonker and Volgenant 1987], prices
-rising along it, so levels and prices prove the order in the end. One path costs at most O(n log n)
-for a few chains, and next to nothing where it stays near.
+The input has duals v and levels u_p >= profit[p, j] - v_j. Documents that attain the level of their position stay. Each
+other position takes the document at the end of a shortest path of exchanges [Jonker and Volgenant 1987], which raises
+the duals along it. At the end levels and duals prove the order. A path costs at most O(n log n) for a few chains.
 
-In each chain only the neighbours of a position and what is free between them are looked at: beyond a neighbour j' that
-stands at q', the way to j over q' is no longer, for (c_q' - c_p)(s_j' - s_j) <= 0. Documents left out stand at one more
-position, of weight zero, that has room for all of them.
+In each chain a position visits only its neighbours and the free documents between them. Beyond a neighbour j' at
+position q', the path to j over q' is not longer, for (c_q' - c_p)(s_j' - s_j) <= 0. Unplaced documents are at one
+additional position of weight zero and unlimited capacity. Slots are in a binary heap by distance.
 
-A binary heap of slots by their distance, each held once: a distance that falls moves its slot up.
-
-The best order of documents of any gains, as an assignment: shortest paths of exchanges from a good order.
-
-As `augmenting_paths`, but each position looks at all documents, in loops without branches: best for short lists and for
-many gains. Documents are kept in the order that they had at first, so that what a position looks at lies side by side.
-
-A good order of documents of any gains, and prices from it: as `price_bounds`, without chains.
-
-The loss-augmented argmax of few and short queries, by SciPy's assignment solver: nothing is compiled.
+For any gains each position visits all documents, in loops without branches: best for short lists and many gains.
+Documents stay in their initial order, for contiguous access. Small batches use SciPy's solver, without compiling.
 """
 
 from __future__ import annotations
@@ -34,8 +25,8 @@ from formulations.compiled import BYTES, FLOATS, INTS, READ_FLOATS, compiled
 
 
 @compiled(nb.void(INTS, INTS, FLOATS, nb.int64))
-def lift(heap: Ints, place: Ints, distance: Floats, i: int) -> None:
-    """Move the slot at place i of the heap up, as far as its distance is below those above it."""
+def lift(heap: Ints, heap_index: Ints, distance: Floats, i: int) -> None:
+    """Move the slot at heap index i up while its distance is below that of its parent."""
     slot = heap[i]
     d = distance[slot]
     while i > 0:
@@ -44,14 +35,14 @@ def lift(heap: Ints, place: Ints, distance: Floats, i: int) -> None:
         if distance[other] <= d:
             break
         heap[i] = other
-        place[other] = i
+        heap_index[other] = i
         i = above
     heap[i] = slot
-    place[slot] = i
+    heap_index[slot] = i
 
 
 @compiled(nb.int64(INTS, INTS, FLOATS, nb.int64))
-def take_nearest(heap: Ints, place: Ints, distance: Floats, held: int) -> int:
+def take_nearest(heap: Ints, heap_index: Ints, distance: Floats, held: int) -> int:
     """Take the slot of least distance off a heap of `held` slots."""
     nearest = heap[0]
     held -= 1
@@ -65,11 +56,11 @@ def take_nearest(heap: Ints, place: Ints, distance: Floats, held: int) -> int:
         if distance[other] >= d:
             break
         heap[i] = other
-        place[other] = i
+        heap_index[other] = i
         i = below
         below = 2 * i + 1
     heap[i] = slot
-    place[slot] = i
+    heap_index[slot] = i
     return int(nearest)
 
 
@@ -82,20 +73,20 @@ def _reach(
     distance: Floats,
     by: Ints,
     heap: Ints,
-    place: Ints,
+    heap_index: Ints,
     seen: Ints,
     held: int,
 ) -> int:
-    """A way to `slot` of length d from a position at distance base: kept if shorter; how many the heap then holds."""
+    """Record a path to `slot` of length d from a position at distance base if shorter; returns the heap size."""
     d = max(d, base)
     if d < distance[slot]:
-        if place[slot] < 0:
-            place[slot], heap[held] = held, slot
+        if heap_index[slot] < 0:
+            heap_index[slot], heap[held] = held, slot
             held += 1
             seen[seen[0] + 1] = slot
             seen[0] += 1
         distance[slot], by[slot] = d, row
-        lift(heap, place, distance, place[slot])
+        lift(heap, heap_index, distance, heap_index[slot])
     return held
 
 
@@ -120,10 +111,10 @@ def augment(
     chain: Bytes,
     after: Shorts,
 ) -> None:
-    """Make `label` (the chain at each position, see `best_labels`) optimal, price its prices.
+    """Make `label` (the chain at each position, see `best_labels`) optimal; price: its duals.
 
-    price, most: see `price_bounds`; what is within `noise` of the level of its position stays. Room: chain a slot,
-    after stop rows of all chains.
+    price, most: see `pruned_search`; a document within `noise` of the level of its position stays. Buffers: chain per
+    slot, after (stop rows of all chains).
     """
     chains, slots = worth.size, height.size
     floor_c, floor_a = decay[stop], discount[stop]
@@ -144,12 +135,12 @@ def augment(
     idle = 0.0
     restore_order(holds, stands, start, size, chain, after, names, at, 0, stop, price, idle)
     distance, by, done = np.full(slots, np.inf), np.empty(slots, np.int64), np.zeros(slots, np.bool_)
-    heap, place, seen = np.empty(slots, np.int64), np.full(slots, -1, np.int64), np.empty(slots + 1, np.int64)
+    heap, heap_index, seen = np.empty(slots, np.int64), np.full(slots, -1, np.int64), np.empty(slots + 1, np.int64)
     for p in open_[:opened]:
         held, row, base, own, entry = 0, p, 0.0, -1, -1
         seen[0] = 0
         while True:
-            # All ways by one more exchange from this position, whose own document is at distance `base`.
+            # All paths by one more exchange from this position, whose own document is at distance `base`.
             c, a, level = 0.0, 0.0, base - idle
             if row < stop:
                 c, a = decay[row] - floor_c, discount[row] - floor_a
@@ -162,7 +153,7 @@ def augment(
                         continue
                     if not done[slot]:
                         d = offset + price[slot] - c * height[slot]
-                        held = _reach(slot, d, base, row, distance, by, heap, place, seen, held)
+                        held = _reach(slot, d, base, row, distance, by, heap, heap_index, seen, held)
                     if stands[slot] != FREE:
                         break
                 for slot in range(middle, end):
@@ -171,11 +162,11 @@ def augment(
                         continue
                     if not done[slot]:
                         d = offset + (idle if left_out else price[slot]) - c * height[slot]
-                        held = _reach(slot, d, base, row, distance, by, heap, place, seen, held)
+                        held = _reach(slot, d, base, row, distance, by, heap, heap_index, seen, held)
                     if row < stop and stands[slot] != FREE:
                         break
             while True:
-                own = take_nearest(heap, place, distance, held)
+                own = take_nearest(heap, heap_index, distance, held)
                 held -= 1
                 if stands[own] != stop or entry < 0:
                     break
@@ -191,7 +182,7 @@ def augment(
         for slot in seen[1 : seen[0] + 1]:
             if done[slot] and slot != entry:
                 price[slot] += length - distance[slot]
-            distance[slot], place[slot], done[slot] = np.inf, -1, False
+            distance[slot], heap_index[slot], done[slot] = np.inf, -1, False
         # The documents of the path move up by one.
         begin, end = p, p + 1
         while True:
@@ -216,7 +207,7 @@ def augment(
 def greedy_order(
     scores: Floats, gain: Floats, discount: Floats, decay: Floats, stop: int, ahead: int, order: Ints
 ) -> float:
-    """Put first at each position p < stop what is best in the direction of the step to a later position; the value.
+    """Put at each position p < stop the best document in the direction of the step to a later position; the value.
 
     ahead: as in `greedy_labels`.
     """
@@ -241,9 +232,9 @@ def greedy_order(
 
 @compiled(nb.void(FLOATS, FLOATS, FLOATS, FLOATS, nb.int64, FLOATS))
 def order_prices(s: Floats, b: Floats, a: Floats, c: Floats, stop: int, price: Floats) -> None:
-    """Prices of documents that stand in order: midway between neighbours, then raised until nobody wants one before.
+    """Duals of documents in order: midway between neighbours, then raised until no earlier position prefers another.
 
-    Weights are above those of position `stop`, from which on documents are left out, at price 0.
+    Weights count above those of position `stop`, after which documents are unplaced, with dual 0.
     """
     best_out = -np.inf
     for j in range(stop, s.size):
@@ -270,7 +261,7 @@ EPSILON = 2.0**-52
 
 @compiled(nb.int64(FLOATS, INTS))
 def _nearest(distance: Floats, stands: Ints) -> int:
-    """The document at the least distance, a free one if there is such."""
+    """The document at the least distance; among ties a free one."""
     n = distance.size
     least = np.empty(8)
     for k in range(8):
@@ -294,9 +285,9 @@ def _nearest(distance: Floats, stands: Ints) -> int:
 
 @compiled(nb.float64(READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, nb.int64, nb.boolean, INTS))
 def assign(scores: Floats, gain: Floats, discount: Floats, decay: Floats, stop: int, anew: bool, order: Ints) -> float:
-    """Fill `order` with an optimal order, positions from `stop` on being all one; what rounding may have left open.
+    """Fill `order` with an optimal order, positions from `stop` on being equivalent; returns the rounding error.
 
-    anew: no document keeps its place and all prices begin at 0, which is faster where most exchanges are ties.
+    anew: start from an empty assignment with duals 0, which is faster if most exchanges are ties.
     """
     n = order.size
     other = np.empty(n, np.int64)
@@ -335,7 +326,7 @@ def assign(scores: Floats, gain: Floats, discount: Floats, decay: Floats, stop: 
             level[p] = most
     idle = 0.0
     distance, by, found, length = np.empty(n), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
-    cost = np.empty(n)  # price, infinite once a document is reached
+    cost = np.empty(n)  # dual, infinite once a document is reached
     for start in range(stop):
         if holds[start] != FREE_DENSE:
             continue
@@ -357,7 +348,7 @@ def assign(scores: Floats, gain: Floats, discount: Floats, decay: Floats, stop: 
             if stands[j] == FREE_DENSE:
                 break
             row = stands[j]
-            if row == stop:  # all that are left out are at this distance
+            if row == stop:  # all unplaced documents are at this distance
                 entry, offset = j, base - idle
                 for other_ in range(n):
                     if stands[other_] == stop:
@@ -405,7 +396,7 @@ def assign_queries(
     bound: Floats,
     way: Bytes,
 ) -> None:
-    """Fill order, value, bound and way of these queries."""
+    """Fill order, value, bound and method of these queries."""
     for q in queries.tolist():
         rows = slice(int(offsets[q]), int(offsets[q + 1]))
         s, b, a, c = scores[rows], gain[rows], discount[rows], position_weights[rows]
@@ -417,7 +408,7 @@ def assign_queries(
 
 
 def _assigned(scores: Floats, gain: Floats, discount: Floats, position_weights: Floats) -> tuple[Ints, int, float]:
-    """The best order, the way, and what rounding may have left open."""
+    """The best order, the method, and the rounding error."""
     from scipy.optimize import linear_sum_assignment
 
     by_gain = np.argsort(gain, kind="stable")
@@ -429,7 +420,7 @@ def _assigned(scores: Floats, gain: Floats, discount: Floats, position_weights: 
     k = int(differ[-1]) + 1
     a, c = discount[:k] - discount[-1], position_weights[:k] - position_weights[-1]
     candidates = candidates_of(scores, gain, k, 0)
-    # Documents by positions: scipy solves this way round in less than half the time of the other.
+    # Documents by positions: scipy solves this orientation in less than half the time of the other.
     profit = np.outer(scores[candidates], c) - np.outer(gain[candidates], a)
     placed, position = linear_sum_assignment(profit, maximize=True)
     first, rest = np.empty(k, dtype=np.int64), np.ones(scores.size, dtype=bool)
@@ -441,10 +432,10 @@ def _assigned(scores: Floats, gain: Floats, discount: Floats, position_weights: 
 
 
 def candidates_of(scores: Floats, gain: Floats, above: int, below: int) -> Ints:
-    """The documents that can be needed: of those with one gain only the `above` best-scored stand at positions that
-    weigh more than what is left out does, only the `below` worst-scored at positions that weigh less.
+    """The documents that an optimal order can place: of each gain only the `above` best-scored at positions of larger
+    weight than unplaced documents, and only the `below` worst-scored at positions of smaller weight.
 
-    By gain and score, so that which of several best orders is found does not follow the order of the input."""
+    Sorted by gain and score, so that ties do not depend on the input order."""
     by_score = np.lexsort((-scores, gain))
     sorted_gain = gain[by_score]
     starts = np.flatnonzero(np.append(True, sorted_gain[1:] != sorted_gain[:-1]))

@@ -1,7 +1,7 @@
-"""The loss-augmented argmax of many queries: order, value and proven bound, each by the way that suits it.
+"""The loss-augmented argmax of many queries: order, value and proven bound, each by a suitable method.
 
-Most queries are sorted or merged (`merge_range`). Where the first places tell the rest, many gains go to `cut_queries`;
-what is still open goes to the ways of `open_queries`. Each of these is compiled when a query first needs it.
+Most queries are sorted or merged (`merge_range`). If the first positions determine the rest, queries of many gains go
+to `truncated`; the others go to `remaining_queries`. Each method is compiled when a query first needs it.
 """
 
 from __future__ import annotations
@@ -54,21 +54,21 @@ WIDTH = 64
 """Most of them at one position."""
 
 EASILY, NEARLY = 3, 128
-"""Gains and documents up to which a merge costs no more than a search of the first places."""
+"""Gains and documents up to which a merge costs no more than a search of the first positions."""
 
 SHORT, DEEP = 40, 15
-"""Documents up to which an assignment costs less than so many places and more."""
+"""Documents up to which an assignment costs less than a search of so many positions."""
 
 
 def argmax_of(batch: RankTwoBatch, layout: Layout, room: int) -> tuple[Ints, Floats, Floats, Bytes]:
-    """The document (counted within its query) at each position; value, bound and way (of `WAYS`) of each query.
+    """The document (counted within its query) at each position; value, bound and method (of `WAYS`) of each query.
 
-    room: most states of a query, 0 for as many as pay. Who needs more is solved by shortest paths (see
-    `augmenting_paths`, and `dense` for short lists and more than CHAINS gains).
+    room: maximum number of states of a query, 0 for an automatic limit. Queries that need more are solved by shortest
+    paths (see `assignment`).
     """
     order, ways = np.empty(batch.scores.size, dtype=np.int64), np.full(len(batch), NEW, dtype=np.int8)
     value, bound = np.empty(len(batch)), np.empty(len(batch))
-    given = (
+    inputs = (
         batch.scores, batch.gain, layout.discount, layout.position_weights, batch.offsets, layout.by_gain,
         layout.chain_start,
         layout.worth, layout.first_chain, layout.low, layout.high, layout.stop,
@@ -76,7 +76,7 @@ def argmax_of(batch: RankTwoBatch, layout: Layout, room: int) -> tuple[Ints, Flo
 
     def run(way: Callable[..., None]) -> None:
         found = (room, order, value, bound, ways)
-        share_ranges(batch.offsets, RANGE_ROWS, lambda begin, end: way(*given, begin, end, *found))
+        share_ranges(batch.offsets, RANGE_ROWS, lambda begin, end: way(*inputs, begin, end, *found))
 
     run(merge_range)
     if (ways == CUT).any():
@@ -113,13 +113,13 @@ def argmax_of(batch: RankTwoBatch, layout: Layout, room: int) -> tuple[Ints, Flo
 
 @compiled(nb.int64(nb.int64, nb.int64, nb.int64, nb.boolean))
 def _states_of_merge(room: int, n: int, last: int, few: bool) -> int:
-    """Most states of a query that is merged here, of few gains or more."""
+    """Maximum number of states of a query that is merged here."""
     return min(states_of(room, n), (16 if few else FEW_STATES) * last + min(512, n * n // 8))
 
 
 @compiled(nb.boolean(READ_SHORTS, READ_SHORTS, nb.int64))
 def _is_cut(low: Shorts, high: Shorts, stop: int) -> bool:
-    """Whether the first places are to be searched; not where an assignment of a short list costs less."""
+    """Whether to search the first positions; not if an assignment of a short list costs less."""
     turn = places_of(low, high, stop)
     return turn > 0 and (low.size > SHORT or turn <= DEEP)
 
@@ -146,8 +146,8 @@ def merge_range(
     bound: Floats,
     way: Bytes,
 ) -> None:
-    """Fill order, value, bound and way of the queries begin <= q < end that sorting and merging solve, of those whose
-    way is NEW, or CUT because the first places were searched in vain; the way of the others becomes CUT or OPEN."""
+    """Fill order, value, bound and method of the queries begin <= q < end that sorting and merging solve. Only queries
+    marked NEW, or CUT after a failed search, take part; the unsolved ones become CUT or OPEN."""
     n, rows = 0, 1
     for q in range(begin, end):
         n = max(n, offsets[q + 1] - offsets[q])

@@ -1,7 +1,7 @@
 """The loss-augmented argmax over Π(B, k), for a flat batch of queries: collapse, then shortest augmenting paths.
 
-Per position and block the best document is kept [ORM, Corollary 7]; the k × blocks assignment that is left is solved
-row by row [Jonker and Volgenant 1987]. Its prices prove the answer: the bound is recomputed from them.
+Only the best document per position and block matters [ORM, Corollary 7]. The remaining k × blocks assignment is solved
+row by row [Jonker and Volgenant 1987]. The bound is recomputed from its duals.
 """
 
 import numba as nb
@@ -18,7 +18,7 @@ TABLE = nb.types.Array(nb.int64, 2, "C")
 def _collapse(
     scores: Floats, gain: Floats, block: Ints, discount: Floats, decay: Floats, best: Floats, holder: Ints
 ) -> None:
-    """best[i, r] = the most that a document of block r earns at position i, holder[i, r] the first that does."""
+    """best[i, r]: the largest profit of a document of block r at position i; holder[i, r]: the first such document."""
     best[:, :] = -np.inf
     for i in range(decay.size):
         c, a = decay[i], discount[i]
@@ -31,7 +31,7 @@ def _collapse(
 
 @compiled(nb.void(MATRIX, INTS, FLOATS))
 def _assign(best: Floats, chosen: Ints, price: Floats) -> None:
-    """chosen[i] = the block at position i of the best assignment, price[r] >= 0 what a block costs, 0 if not used."""
+    """chosen[i] = the block at position i of the best assignment, price[r] >= 0 the dual of a block, 0 if unused."""
     positions, blocks = best.shape
     holds = np.full(blocks, -1, np.int64)
     level = np.zeros(positions)
@@ -88,7 +88,7 @@ def collapsed_argmax(
     value: Floats,
     bound: Floats,
 ) -> None:
-    """For every query q: the best ranking of at most one document a block, its value, and what prices prove.
+    """For every query q: the best ranking of at most one document a block, its value and dual bound.
 
     Documents of q are rows offsets[q] : offsets[q + 1] of scores, gain and block (counted from 0 within q, all used);
     its positions are entries places[q] : places[q + 1] of discount, decay and order, no more than its blocks. order

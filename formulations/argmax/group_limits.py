@@ -1,28 +1,28 @@
 """The best ranking where nested groups of documents have limits over all positions, one query at a time.
 
-Positions enter one by one along longest paths of the residual network of `sets.laminar_flow`: position → document → the
-smallest group that holds it → larger groups → out. A document that is placed passes its position on, a group that is
-full gives one of its units back. Units that lower limits still ask for earn a reward that no exchange of documents
-outweighs. At the end the longest ways of the residual network are prices that prove the answer.
+Positions enter one by one along longest paths of the residual network of the laminar flow: position → document → the
+smallest group that contains it → larger groups → sink. A placed document passes its position on; a full group returns
+one of its units. Units required by lower limits earn a reward above any exchange of documents. At the end the longest
+paths of the residual network are duals that prove the answer.
 
-The best group at each position under limits on prefixes: positions enter one by one along shortest paths.
+Limits on prefixes: the best group at each position, where positions enter one by one along shortest paths.
 
 Node (g, p) is a unit of group g before position p + 1. From it a unit passes position p (N[g, p] rises: it earns the
 next worth), goes back over position p - 1 (N[g, p - 1] falls), or changes to another group where position p does. Units
-that lower limits still ask for come first, whatever they earn: lengths are pairs (asked for, earned). Sweeps along the
-positions, forth and back, settle the lengths; few are needed, as paths turn around seldom.
+required by lower limits come first: lengths are lexicographic pairs (required, earned). Alternating sweeps along the
+positions settle the lengths; few are needed, because paths seldom turn around.
 
-Tolls on what a flow through nested groups does not know: the best bound that they prove, and rankings on the way.
+Lagrangian relaxation of the rows that a flow through nested groups cannot express: the best dual bound, and rankings.
 
-Of rows a π <= limit that the flow leaves out every cell pays y · a. Every ranking t that the flow finds is a plane of
-tolls y >= 0: value[t] - over[t] · y, over[t, s] being by how much it breaks the limit of side s (below 0: how much room
-it leaves). The next tolls are where the planes found so far meet lowest,
+Every cell pays y · a for the relaxed rows a π <= limit. Every ranking t that the flow finds is a cutting plane in the
+multipliers y >= 0: value[t] - over[t] · y, where over[t, s] is its violation of side s (negative: slack). The next
+multipliers minimise the maximum of the planes,
 
     min φ   subject to   φ + over[t] · y >= value[t],   0 <= y <= cap
 
-whose duals weigh the rankings [Kelley; Dantzig and Wolfe]. Few variables and many rows: the dual simplex method, which
-goes on from the last corner when a plane comes or a cap rises. It ends where the flow finds no plane above that corner:
-then no tolls prove more.
+whose duals are weights of the rankings [Kelley; Dantzig and Wolfe]. The dual simplex method resumes from the last
+vertex when a plane is added or a cap rises. It ends when the flow finds no plane above that vertex: the bound is
+optimal.
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ def _settle(
     place: Ints, flow: Ints, at_position: Floats, at_document: Floats, at_group: Floats, to_position: Ints,
     to_document: Ints, to_group: Ints,
 ) -> int:  # fmt: skip
-    """Lengthen the ways at_... along residual arcs until none gains more than `noise`; LOST where they do for ever."""
+    """Relax the path lengths at_... along residual arcs until none gains more than `noise`; LOST if they do not
+    settle."""
     k, n = profit.shape
     groups = parent.size
     fresh = np.ones(k, np.bool_)
@@ -103,15 +104,14 @@ def _settle(
 )  # fmt: skip
 def place_nested(
     scores: Floats, gain: Floats, discount: Floats, decay: Floats, toll: Floats, allowed: Bools, leaf: Ints,
-    parent: Ints, low: Ints, high: Ints, near: float, order: Ints, told: Floats,
+    parent: Ints, low: Ints, high: Ints, near: float, order: Ints, report: Floats,
 ) -> int:  # fmt: skip
     """order[i] = the document at position i of the ranking of most Σ_i decay[i] scores[π_i] - discount[i] gain[π_i] -
-    toll[i, π_i]; told: its value, and a bound by prices, both up to rounding. FOUND; NONE where no ranking meets the
-    limits; LOST where rounding hides which way is longer: then ask with more `near`, what counts as equal relative to
-    profits.
+    toll[i, π_i]; report: its value and dual bound, both up to rounding. FOUND; NONE if no ranking meets the limits;
+    LOST if rounding hides which path is longer: then retry with a larger `near`, the relative tolerance of ties.
 
     leaf[j] is the smallest group of document j, parent[g] the next larger one, larger groups having larger numbers and
-    parent.size standing for all documents. low[g] <= the placed documents of g <= high[g]. Only allowed[i, j] count.
+    parent.size for all documents. low[g] <= the placed documents of g <= high[g]. Only allowed[i, j] count.
     """
     k, n, groups = decay.size, scores.size, parent.size
     profit = np.empty((k, n))
@@ -122,10 +122,10 @@ def place_nested(
             largest = max(largest, abs(profit[i, j]))
             if not allowed[i, j]:
                 profit[i, j] = -np.inf
-    asked = False
+    owed = False
     for g in range(groups):
-        asked = asked or low[g] > 0
-    reward = (4.0 * k + 4.0) * largest + 1.0 if asked else 0.0
+        owed = owed or low[g] > 0
+    reward = (4.0 * k + 4.0) * largest + 1.0 if owed else 0.0
     noise = near * max(largest, reward)
     flow, place = np.zeros(groups, np.int64), np.full(n, -1, np.int64)
     at_position, at_document, at_group = np.empty(k), np.empty(n), np.empty(groups + 1)
@@ -149,7 +149,7 @@ def place_nested(
             steps += 1
             if steps > 2 * (k + n + groups) + 4:
                 return LOST
-            if position >= 0:  # it was freed by a document that goes elsewhere, or nowhere
+            if position >= 0:  # it was freed by a document that moved or left
                 document, position = to_position[position], -1
                 place[document] = -1
             elif document >= 0:
@@ -183,7 +183,7 @@ def place_nested(
     for g in range(groups):
         price = at_group[g] - at_group[parent[g]]
         bound += price * (high[g] if price > 0.0 else low[g])
-    for j in range(n):  # what a document asks beyond its groups, 0 at least
+    for j in range(n):  # the dual of a document beyond its groups, at least 0
         at_document[j] = max(at_document[j], at_group[leaf[j]])
         bound += at_document[j] - at_group[leaf[j]]
     for i in range(k):
@@ -192,7 +192,7 @@ def place_nested(
             most = max(most, profit[i, j] - (at_document[j] - at_group[groups]))
         bound += most
         value += profit[i, order[i]]
-    told[0], told[1] = value, bound
+    report[0], report[1] = value, bound
     return FOUND
 
 
@@ -209,14 +209,14 @@ STARTS, PASSES, GOES_BACK = -2, -3, -4
 def place_groups(
     worth: Floats, start: Ints, lower: Ints, upper: Ints, banned: Bools, noise: float, group: Ints, held: Ints
 ) -> int:
-    """group[p] of the best sequence, held[g, p] how many of g stand at positions 0 .. p. FOUND; NONE
-    where limits leave none; LOST where rounding hides which way is longer: then ask with more noise.
+    """group[p] of the best sequence, held[g, p] the count of g at positions 0 .. p. FOUND; NONE
+    if infeasible; LOST if rounding hides which path is longer: then retry with more noise.
 
-    start: the first column of each group in worth, whose rows are positions. upper counts no more than there are of a
-    group. What is earned within `noise` is equal.
+    start: the first column of each group in worth, whose rows are positions. upper is at most the size of a
+    group. Gains within `noise` are ties.
     """
     groups, k = lower.shape
-    asked = np.empty((groups, k), np.int64)
+    owed = np.empty((groups, k), np.int64)
     earned = np.empty((groups, k))
     came = np.empty((groups, k), np.int64)
     reached = np.empty((groups, k), np.bool_)
@@ -226,9 +226,9 @@ def place_groups(
         reached[:, :] = False
         for g in range(groups):
             if not banned[g, entering]:
-                reached[g, entering], asked[g, entering], earned[g, entering] = True, 0, 0.0
+                reached[g, entering], owed[g, entering], earned[g, entering] = True, 0, 0.0
                 came[g, entering] = STARTS
-        end, end_asked, end_earned = -1, 0, 0.0
+        end, end_owed, end_earned = -1, 0, 0.0
         moved, sweeps = True, 0
         while moved and sweeps <= groups * k:
             moved = False
@@ -239,24 +239,24 @@ def place_groups(
                     for g in range(groups):
                         if g == h or banned[g, p]:
                             continue
-                        more = asked[h, p] - asked[g, p] if reached[g, p] else 1
+                        more = owed[h, p] - owed[g, p] if reached[g, p] else 1
                         if more > 0 or (more == 0 and earned[h, p] > earned[g, p] + noise):
-                            reached[g, p], asked[g, p], earned[g, p], came[g, p] = True, asked[h, p], earned[h, p], h
+                            reached[g, p], owed[g, p], earned[g, p], came[g, p] = True, owed[h, p], earned[h, p], h
                             moved = True
                 for g in range(groups):
                     n = held[g, p]
                     if not reached[g, p] or n >= upper[g, p]:
                         continue
-                    wanted = asked[g, p] + (1 if n < lower[g, p] else 0)
+                    wanted = owed[g, p] + (1 if n < lower[g, p] else 0)
                     worthy = earned[g, p] + worth[p, start[g] + n]
                     if p == k - 1:
-                        more = wanted - end_asked if end >= 0 else 1
+                        more = wanted - end_owed if end >= 0 else 1
                         if more > 0 or (more == 0 and worthy > end_earned + noise):
-                            end, end_asked, end_earned = g, wanted, worthy
+                            end, end_owed, end_earned = g, wanted, worthy
                         continue
-                    more = wanted - asked[g, p + 1] if reached[g, p + 1] else 1
+                    more = wanted - owed[g, p + 1] if reached[g, p + 1] else 1
                     if more > 0 or (more == 0 and worthy > earned[g, p + 1] + noise):
-                        reached[g, p + 1], asked[g, p + 1], earned[g, p + 1] = True, wanted, worthy
+                        reached[g, p + 1], owed[g, p + 1], earned[g, p + 1] = True, wanted, worthy
                         came[g, p + 1] = PASSES
                         moved = True
             for p in range(k - 1, -1, -1):
@@ -265,9 +265,9 @@ def place_groups(
                     for g in range(groups):
                         if g == h or banned[g, p]:
                             continue
-                        more = asked[h, p] - asked[g, p] if reached[g, p] else 1
+                        more = owed[h, p] - owed[g, p] if reached[g, p] else 1
                         if more > 0 or (more == 0 and earned[h, p] > earned[g, p] + noise):
-                            reached[g, p], asked[g, p], earned[g, p], came[g, p] = True, asked[h, p], earned[h, p], h
+                            reached[g, p], owed[g, p], earned[g, p], came[g, p] = True, owed[h, p], earned[h, p], h
                             moved = True
                 if p == 0:
                     continue
@@ -275,11 +275,11 @@ def place_groups(
                     n = held[g, p - 1]
                     if not reached[g, p] or n == 0:
                         continue
-                    wanted = asked[g, p] - (1 if n <= lower[g, p - 1] else 0)
+                    wanted = owed[g, p] - (1 if n <= lower[g, p - 1] else 0)
                     worthy = earned[g, p] - worth[p - 1, start[g] + n - 1]
-                    more = wanted - asked[g, p - 1] if reached[g, p - 1] else 1
+                    more = wanted - owed[g, p - 1] if reached[g, p - 1] else 1
                     if more > 0 or (more == 0 and worthy > earned[g, p - 1] + noise):
-                        reached[g, p - 1], asked[g, p - 1], earned[g, p - 1] = True, wanted, worthy
+                        reached[g, p - 1], owed[g, p - 1], earned[g, p - 1] = True, wanted, worthy
                         came[g, p - 1] = GOES_BACK
                         moved = True
         if end < 0:
@@ -310,18 +310,19 @@ def place_groups(
 
 
 def prefix_argmax(problem: GroupSequence) -> tuple[Ints, Floats]:
-    """The best sequence of groups, and prices (groups, k) that prove it. Raises `InfeasibleError` where there is
-    none."""
+    """The best sequence of groups, and duals (groups, k) that prove it. Raises `InfeasibleError` if there is none."""
     group, held = np.empty(problem.positions, dtype=np.int64), np.empty(problem.lower.shape, dtype=np.int64)
     small = not place_groups.pays(WORK * problem.groups * problem.positions**2)
     for noise in NOISES:
-        told = (place_groups.in_python if small else place_groups)(*problem.network, noise * problem.scale, group, held)
-        if told == FOUND:
+        state = (place_groups.in_python if small else place_groups)(
+            *problem.network, noise * problem.scale, group, held
+        )
+        if state == FOUND:
             return group, problem.priced(group, held, compiled=not small)
-        if told == NONE:
+        if state == NONE:
             break
     raise InfeasibleError(
-        f"no sequence of {problem.groups} groups meets the limits on {problem.positions} prefixes; loosen one"
+        f"no sequence of {problem.groups} groups meets the limits on {problem.positions} prefixes. Relax a limit."
     )
 
 
@@ -334,7 +335,7 @@ TABLE = nb.types.Array(nb.int64, 2, "C")
 CLOSED, SETTLED, GIVEN_UP, FULL = 1, 0, -1, -2
 
 PIVOTS = 40
-"""Pivots a side after which the corner is given up."""
+"""Pivots a side after which the vertex search stops."""
 
 SMALL = 1e-11
 """What counts as no change of a weight."""
@@ -348,7 +349,7 @@ FARTHEST = 1e9
 
 @compiled(nb.void(READ_FLOATS, nb.int64, INTS, MATRIX))
 def _corner(over: Floats, plane: int, active: Ints, inverse: Floats) -> None:
-    """The corner of one plane: tolls at their caps where it is over, at 0 where it is not."""
+    """The vertex of one plane: multipliers at their caps for violated sides, else at 0."""
     sides = active.size - 1
     inverse[:] = 0.0
     for s in range(sides):
@@ -364,8 +365,8 @@ def _pivoted(
     value: Floats, over: Floats, cap: Floats, planes: int, slack: float, active: Ints, inverse: Floats, at: Floats,
     change: Floats,
 ) -> bool:  # fmt: skip
-    """Exchange active rows (y[s] >= 0 is s, its cap sides + s, plane t 2 sides + t), whose inverse comes along, until
-    their corner `at` (y, then φ) lacks no more than `slack` of any row; False where that does not end."""
+    """Exchange active rows (y[s] >= 0 is s, its cap sides + s, plane t 2 sides + t), with an updated inverse, until
+    their vertex `at` (y, then φ) violates no row by more than `slack`; False if that does not end."""
     sides = cap.size
     for _ in range(PIVOTS * (sides + 2)):
         at[:] = 0.0
@@ -393,7 +394,7 @@ def _pivoted(
             return True
         leaving, least = -1, np.inf
         for place in range(sides + 1):
-            if active[place] == entering:  # it lacks something by rounding alone
+            if active[place] == entering:  # violated by rounding only
                 return True
             if entering >= 2 * sides:
                 change[place] = inverse[sides, place]
@@ -428,20 +429,19 @@ def ascend(
     scores: Floats, gain: Floats, discount: Floats, decay: Floats, base: Floats, allowed: Bools, leaf: Ints,
     parent: Ints, low: Ints, high: Ints, placed: Ints, reward: float, weight: Floats, lower: Floats, upper: Floats,
     rounding: Floats, price: Floats, side: Ints, sign: Floats, cap: Floats, orders: Ints, value: Floats,
-    reached: Floats, part: Floats, counted: Ints, at: Floats, best: Ints, told: Floats, near: float,
+    reached: Floats, part: Floats, counted: Ints, at: Floats, best: Ints, report: Floats, near: float,
 ) -> int:  # fmt: skip
-    """Raise the bound by tolls from `at` on (or from the planes known): CLOSED where a ranking that keeps all rows is
-    worth the bound up to `near`; SETTLED where no tolls of these sides prove more;
-    FULL where there is no room for more rankings; else GIVEN_UP.
+    """Improve the Lagrangian bound from `at` (or from the known planes): CLOSED if a feasible ranking attains the bound
+    up to `near`; SETTLED if the multipliers are optimal; FULL if the memory for rankings is exhausted; else GIVEN_UP.
 
-    Profits and groups are those of `place_nested`, base (k, n) tolls that always are asked. placed: documents that must
-    be placed, each of which earns `reward` until it is taken off again. lower <= weight (rows, k n) · π <= upper, which
-    may be off by `rounding`; price: of a unit that is broken, infinite where none may be. side, sign: which rows ask
-    tolls, for their upper limit (1) or their lower (-1); cap: the most of each, raised where it is no price.
+    Profits and groups are those of `place_nested`, base (k, n) fixed penalties. placed: documents that must
+    be placed, each with a `reward` that is subtracted at the end. lower <= weight (rows, k n) · π <= upper, up
+    to `rounding`; price: the penalty of a violated unit, infinite for hard rows. side, sign: the rows with multipliers,
+    for their upper limit (1) or their lower (-1); cap: the largest value of each, raised for hard rows.
 
     Rankings go to orders (flows, k), with their value (flows,) and reached (flows, rows); part: their weights; counted:
-    how many there are, and the flows asked for. best, told[0]: the best ranking that keeps all rows and its worth;
-    told[1]: the bound; told[2]: the largest toll in what proves it.
+    the number of rankings and of solved flows. best, report[0]: the best feasible ranking and its value; report[1]: the
+    bound; report[2]: the largest multiplier that proves it.
     """
     k, n = base.shape
     rows, sides, most = lower.size, side.size, orders.shape[0]
@@ -485,8 +485,8 @@ def ascend(
         if ended != FOUND:
             return GIVEN_UP
         bound = proved[1] + held
-        if bound < told[1]:
-            told[1], told[2] = bound, max(told[2], largest)
+        if bound < report[1]:
+            report[1], report[2] = bound, max(report[2], largest)
         for j in placed:
             there = False
             for i in range(k):
@@ -505,10 +505,10 @@ def ascend(
             if off > rounding[r]:
                 admitted = admitted and price[r] < np.inf
                 paid += price[r] * off if price[r] < np.inf else 0.0
-        if admitted and earned - paid > told[0]:
-            told[0] = earned - paid
+        if admitted and earned - paid > report[0]:
+            report[0] = earned - paid
             best[:] = order
-        if told[1] <= told[0] + near:
+        if report[1] <= report[0] + near:
             return CLOSED
         if planes == 0 or bound > at[sides] + near:
             for t in range(planes):

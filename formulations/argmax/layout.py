@@ -1,8 +1,6 @@
-"""What all ways of the argmax share: how a query is handed to them, and how it is left.
+"""Precomputed data of a batch, independent of scores: chains of equal gain, cones of steps, significant weights.
 
-What the argmax knows of a batch before the scores: chains of equal gain, cones of steps, where weights end.
-
-Which exchanges can pay: the extreme directions among the steps of the position weights from each position on.
+The cone at a position is spanned by the extreme directions of the steps of the position weights from there on.
 
 For positions p < q and documents x, y, x at p and y at q is no worse than the reverse when
 (c_p - c_q)(s_x - s_y) >= (a_p - a_q)(b_x - b_y). All (c_p - c_q, a_p - a_q) lie in the cone spanned by the steps
@@ -23,7 +21,7 @@ from formulations.sorting import falling_rows
 
 WAYS = ("any order", "one sort", "two sorts", "merge", "order ideals", "prices", "few candidates", "assignment")
 ANY, ONE_SORT, TWO_SORTS, MERGE, IDEALS, PRICES, FEW, ASSIGNMENT, OPEN, CUT, NEW = range(11)
-"""The last three are no ways: not solved yet, its first places to be searched, not looked at yet."""
+"""The last three mark unsolved queries: open, first positions to be searched, new."""
 
 EPSILON = 2.0**-52
 
@@ -32,12 +30,12 @@ BATCH = (
     READ_SHORTS, READ_SHORTS, READ_INTS, nb.int64, nb.int64, nb.int64, INTS, FLOATS, FLOATS, BYTES,
 )  # fmt: skip
 """Scores, gain, discount, decay, offsets; of the `Layout` by_gain, chain_start, worth, first_chain, low, high, stop;
-the first query, one behind the last, room for states; order, value, bound and way, which are filled."""
+the first query, one after the last, maximum number of states; order, value, bound and method, which are filled."""
 
 
 @compiled(nb.int64(nb.int64, nb.int64))
 def states_of(room: int, n: int) -> int:
-    """How many states a query of n documents may have: `room`, or if that is 0 what a narrow search takes."""
+    """The maximum number of states of a query of n documents: `room`, or if 0 the limit of a narrow search."""
     return room if room > 0 else 80 * n + 2048
 
 
@@ -52,7 +50,7 @@ def place(label: Bytes, document: Shorts, start: Ints, last: int, order: Ints) -
 
 @compiled(nb.void(READ_SHORTS, nb.int64, nb.boolean[::1], INTS))
 def fill_up(members: Shorts, last: int, done: np.ndarray, order: Ints) -> None:
-    """Those of the members that stand at no position p < last behind these, as they come. done: room, all False."""
+    """Append the unplaced members in order after positions p < last. done: a buffer, all False."""
     for p in range(last):
         done[order[p]] = True
     p = last
@@ -76,7 +74,7 @@ def settle(
     value: Floats,
     bound: Floats,
 ) -> None:
-    """Value of the order of a query, and its bound: above it by rounding, and by what the search `left` open."""
+    """Value of the order of a query, and its bound: the value plus rounding plus the error that the search `left`."""
     earned, magnitude = 0.0, 0.0
     for i in range(order.size):
         x = order[i]
@@ -87,15 +85,15 @@ def settle(
     bound[query] = earned + EPSILON * (8.0 + 2.0 * order.size) * magnitude + left
 
 
-MOST_PLACES = 32
+MOST_POSITIONS = 32
 
 
 @compiled(nb.int64(READ_FLOATS, READ_FLOATS, SHORTS, SHORTS))
 def find_cones(discount: Floats, decay: Floats, low: Shorts, high: Shorts) -> int:
     """low[p], high[p]: the i >= p whose steps are extreme, most in score and most in gain; equal if all are parallel.
 
-    Returns the first position from which on no weight changes; what stands there and after is all one, and low and high
-    are not set. Products decide the order of angles, so equal weights compare exactly.
+    Returns the first position after which no weight changes; positions from there on are equivalent, and low and
+    high are not set. Products decide the order of angles, so equal weights compare exactly.
     """
     n = decay.size
     stop = n - 1
@@ -121,7 +119,7 @@ def places_of(low: Shorts, high: Shorts, stop: int) -> int:
     """The first position from which all steps are parallel, if it is near and the cone the same before it; else 0."""
     turn = 0
     while turn < stop and low[turn] != high[turn]:
-        if turn == MOST_PLACES or low[turn] != low[0] or high[turn] != high[0]:
+        if turn == MOST_POSITIONS or low[turn] != low[0] or high[turn] != high[0]:
             return 0
         turn += 1
     if turn and turn < stop and low[turn] != low[0] and low[turn] != high[0]:
@@ -133,7 +131,7 @@ NOTHING = 2.0**-400
 
 
 def significant(weights: Floats, offsets: Ints) -> tuple[Floats, Floats]:
-    """The weights, small ones zero, and for each query the sum of what was left out; weights fall in each query."""
+    """The weights with small ones set to zero, and the removed sum of each query; weights do not increase."""
     largest = np.maximum(np.abs(weights[offsets[:-1]]), np.abs(weights[offsets[1:] - 1]))
     size = np.abs(weights)
     small = size < NOTHING * np.repeat(largest, np.diff(offsets))
@@ -152,9 +150,9 @@ def _cones(discount: Floats, decay: Floats, offsets: Ints, low: Shorts, high: Sh
 class Layout:
     """by_gain: the documents of each query, counted within it, by rising gain and then as they come.
 
-    chain_start: places in by_gain where a chain of one gain begins, worth its gain, those of query q being entries
-    first_chain[q] : first_chain[q + 1]. low, high, stop: see `cones`. discount, decay: the weights that are searched
-    with, and for each query how much of them was left out (see `significant`).
+    chain_start: indices in by_gain where a chain of one gain begins, worth its gain, those of query q at entries
+    first_chain[q] : first_chain[q + 1]. low, high, stop: see `cones`. discount, decay: the weights of the search,
+    and for each query the removed sum (see `significant`).
     """
 
     by_gain: Shorts

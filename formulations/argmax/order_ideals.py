@@ -1,20 +1,15 @@
-"""The best order of chains of documents: a merge where one document must be next, dynamic programming where not.
+"""The best order of chains of documents: a merge where the next document is unique, else dynamic programming.
 
-Documents of one gain stay in order of score, so each distinct gain is a chain; a state says how many of each chain are
-placed, which also tells the next position. The next document may be the head of any chain that no other head dominates,
-that is, is no worse than in both extreme directions of the steps from this position on. Later positions have narrower
-cones, so mostly one head remains and nothing is stored. Between two positions that have one state only, states are
-kept layer by layer, each in order of its keys: one more document of a chain adds the same to every key, so each chain
-gives a sorted list of new states, and the next layer is the merge of these lists, the best way to a state staying.
-With two gains this is the merge of two lists in O(n₊ n₋).
+Documents of one gain stay in order of score, so each distinct gain is a chain. A state is the vector of placed counts
+per chain; their sum is the next position. The next document is the head of a chain that no other head dominates in both
+extreme directions of the steps from this position on. Later positions have narrower cones, so mostly one head remains
+and nothing is stored. Between two positions with a single state, states are stored layer by layer in order of their
+keys. A document of a chain adds a constant to every key, so each chain gives a sorted list of new states. The next
+layer is the merge of these lists with the best path to each state. With two gains this takes O(n₊ n₋).
 
-The documents of one gain by falling score: all of them, or as many as can be needed.
-
-Who stands where: slots are documents in the order of their chains, positions hold slots.
-
-Documents of one chain stand in the order of the chain. stands[slot] is a position, IDLE (the number of positions) if
-the document is left out, FREE if it has no place yet; holds[p] is a slot, or FREE. after[p, g] is the slot that follows
-the last one of chain g at positions up to p.
+Slots are documents in the order of their chains; documents of one chain are placed in chain order. stands[slot] is a
+position, IDLE (the number of positions) if the document is unplaced, FREE if undecided; holds[p] is a slot, or FREE.
+after[p, g] is the slot that follows the last one of chain g at positions up to p.
 """
 
 import numba as nb
@@ -28,7 +23,7 @@ from formulations.sorting import nth_largest, sort_pairs
 
 @compiled(int64(INTS, FLOATS, SHORTS, BYTES, int64, int64))
 def best_of(key: Ints, value: Floats, origin: Shorts, chain: Bytes, width: int, beam: int) -> int:
-    """Keep the `beam` states of greatest value, in their order."""
+    """Select the `beam` states of largest value, in their order."""
     moved = np.empty(width)
     for t in range(width):
         moved[t] = value[t]
@@ -50,13 +45,13 @@ LAST = (1 << 63) - 1
 
 TABLE = nb.types.Array(nb.int64, 2, "C")
 NUMBERS = nb.types.Array(nb.float64, 2, "C")
-PLACES = nb.types.Array(nb.int32, 2, "C")
+INT_TABLE = nb.types.Array(nb.int32, 2, "C")
 
 
 @compiled(
     nb.int64(
         FLOATS, READ_FLOATS, INTS, INTS, READ_FLOATS, READ_FLOATS, READ_SHORTS, READ_SHORTS, nb.int64,
-        FLOATS, FLOATS, nb.float64, nb.int64, TABLE, NUMBERS, PLACES, INTS, FLOATS, SHORTS, BYTES, BYTES,
+        FLOATS, FLOATS, nb.float64, nb.int64, TABLE, NUMBERS, INT_TABLE, INTS, FLOATS, SHORTS, BYTES, BYTES,
     )
 )  # fmt: skip
 def best_labels(
@@ -82,13 +77,13 @@ def best_labels(
     chain: Bytes,
     label: Bytes,
 ) -> int:
-    """label[p] = the chain whose next document is best at position p < stop; the most states a position has, -1 if
-    they or their keys outgrow their room.
+    """label[p] = the chain whose next document is best at position p < stop; the maximum number of states of a
+    position, -1 if they or their keys exceed the buffers.
 
     Chain g holds size[g] documents of gain worth[g], their scores falling in height[start[g] : start[g] + size[g]].
-    low, high: see `cones`. price a document, most a position, slack: see `price_bounds`; what leaves more than `slack`
-    open is dropped. beam: of a position only so many states are kept, the best at these prices: a good answer.
-    Room: next_* a row a chain, key and value a state of one layer, origin and chain a state.
+    low, high: see `cones`. price (per document), most (per position), slack: see `pruned_search`; states above `slack`
+    are pruned. beam: the number of best states retained per position, for a heuristic answer.
+    Buffers: next_* a row per chain, key and value a state of one layer, origin and chain a state.
     """
     chains = worth.size
     placed, shift, mask = np.zeros(CHAINS, np.int64), np.zeros(CHAINS, np.int64), np.zeros(CHAINS, np.int64)
@@ -100,7 +95,7 @@ def best_labels(
         while size[g] >= 1 << (bits - shift[g]):
             bits += 1
         mask[g] = (1 << (bits - shift[g])) - 1
-    # Weights count above those of the last position, so that what is still to come counts nothing.
+    # Weights count above those of the last position, so that remaining positions count nothing.
     floor_c, floor_a = decay[stop], discount[stop]
     widest, spent, p, base = 1, 0, 0, 0.0
     while p < stop:
@@ -206,7 +201,7 @@ def best_labels(
                 return -1
             if width == 1 or p == stop:
                 break
-        if width > 1 and (slack < np.inf or beam < NO_BEAM):  # what is left out is worth no price any more
+        if width > 1 and (slack < np.inf or beam < NO_BEAM):  # unplaced documents are not worth their dual
             for state in range(width):
                 for g in range(chains):
                     for slot in range(start[g], start[g] + ((key[state] >> shift[g]) & mask[g])):
@@ -228,7 +223,7 @@ def best_labels(
 
 @compiled(nb.void(READ_FLOATS, READ_SHORTS, nb.int64, FLOATS, SHORTS))
 def _few(scores: Floats, members: Shorts, reach: int, height: Floats, document: Shorts) -> None:
-    """height, document: the `reach` best scores and whose they are, first come first of equal ones."""
+    """height, document: the `reach` best scores and their documents, ties in input order."""
     held = 0
     for x in members:
         s = scores[x]
@@ -249,9 +244,9 @@ def _few(scores: Floats, members: Shorts, reach: int, height: Floats, document: 
 def sort_chain(
     scores: Floats, members: Shorts, reach: int, height: Floats, document: Shorts, other: Floats, spare: Shorts
 ) -> None:
-    """Put the members by falling score, equal ones as they come, into document, their scores into height.
+    """Sort the members stably by falling score into document, their scores into height.
 
-    Only the first `reach` need be right. other, spare: as much room again.
+    Only the first `reach` need be right. other, spare: buffers of the same size.
     """
     count = members.size
     if 4 * reach <= count:
@@ -277,8 +272,8 @@ def sort_chains(
     size: Ints,
 ) -> None:
     """`sort_chain` of every chain of a query whose first row is `top`: chain g begins at row begins[g] and ends where
-    the next one begins. start, size: where it stands among the members, and how many of it can be needed for `last`
-    positions and the one behind them."""
+    the next one begins. start, size: its range among the members, limited to those needed for `last` positions
+    and the one after them."""
     for g in range(begins.size - 1):
         from_, to = begins[g] - top, begins[g + 1] - top
         start[g], size[g] = from_, min(to - from_, last + 1)
@@ -308,7 +303,7 @@ def restore_order(
 ) -> None:
     """After changes at begin <= p < end: each chain in order again (ties may cross), `after` brought up to date.
 
-    label, at: room for a position, a chain. idle: price of the documents left out.
+    label, at: buffers per position, per chain. idle: dual of the unplaced documents.
     """
     positions, chains = holds.size, at.size
     for g in range(chains):

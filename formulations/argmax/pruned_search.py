@@ -1,13 +1,11 @@
-"""The best order of chains where states are many: prices of a good one prove it or leave little to search.
+"""The best order of chains with many states: duals of a good order prove it or prune the search.
 
-The order is greedy at first, then found by ever wider beams. If its prices prove it, that is all. If they leave few
-states open, these are searched; if too many, the order is mended by shortest paths, which have no states to run out of.
+The first order is greedy, the next ones come from wider and wider beams. If the duals prove the order, it is optimal.
+If they leave few states, these are searched; else the order is improved by shortest paths, which need no states.
 
-Prices for a search that leaves out what cannot be best: a good order gives them, they bound every other order.
-
-For any prices v >= 0 and u_q = max_j (profit[q, j] - v_j), an order earns Σ u + Σ v less the slack u_q + v_j - profit
-of each document placed (and the price of each one left out). So no order whose slack exceeds the distance of Σ u + Σ v
-from a known value can beat that value. Profits count above those of the last position, where documents are left out.
+For any duals v >= 0 and u_q = max_j (profit[q, j] - v_j), an order has the value Σ u + Σ v less the slack
+u_q + v_j - profit of each placed document, less the dual of each unplaced one. No order with a slack above the distance
+of Σ u + Σ v from a known value beats that value. Profits count above those of the last position.
 """
 
 import numba as nb
@@ -33,8 +31,8 @@ def greedy_labels(
     placed: Ints,
     label: Bytes,
 ) -> None:
-    """label[p] = the chain whose head is best in the direction of the step from position p to a later one that differs:
-    the next at least 1 / ahead of what remains away, or just the next if `ahead` is 0."""
+    """label[p] = the chain whose head is best in the direction of the step from position p to a later, different one:
+    at least 1 / ahead of the remaining positions away, or the next one if `ahead` is 0."""
     chains = worth.size
     placed[:] = 0
     upto = 0
@@ -66,7 +64,7 @@ def price_between(
     placed: Ints,
     price: Floats,
 ) -> float:
-    """price[slot] >= 0: midway between the least and the most that keep neighbours in place; the value of the order."""
+    """price[slot] >= 0: midway between the bounds that keep neighbours in order; returns the value of the order."""
     chains = worth.size
     floor_c, floor_a = decay[stop], discount[stop]
     placed[:] = 0
@@ -113,9 +111,9 @@ def open_slack(
     hull: Ints,
     most: Floats,
 ) -> float:
-    """most[p] = u_p = max over documents of profit less price; how far Σ u + Σ v is above `value`.
+    """most[p] = u_p = max over documents of profit less dual; returns Σ u + Σ v - `value`.
 
-    In a chain the profit less price is a line in the decay for each document: their upper envelope is walked once.
+    In a chain, profit less dual is a line in the decay for each document; their upper envelope is traversed once.
     """
     floor_c, floor_a = decay[stop], discount[stop]
     most[:stop] = -np.inf
@@ -172,7 +170,7 @@ def loose_positions(
     most: Floats,
     noise: float,
 ) -> int:
-    """How many positions have a document whose profit less price is not within `noise` of the most there."""
+    """The number of positions whose document has a profit less dual not within `noise` of the maximum."""
     floor_c, floor_a = decay[stop], discount[stop]
     placed[:] = 0
     loose = 0
@@ -201,8 +199,8 @@ def raise_prices(
     """One pass of Bellman-Ford up the positions, from the last: price[x] >= price[own] + profit[p, x] - profit[p, own]
     for the documents x before p, own the one at p.
 
-    Only the last of each chain before p is looked at: it has still to raise the prices of those before it. Documents
-    that are left out keep their prices. placed: room for a number a chain.
+    Only the last document of each chain before p is visited; it later raises those before it. Unplaced documents keep
+    their duals. placed: a buffer per chain.
     """
     chains = worth.size
     floor_c, floor_a = decay[stop], discount[stop]
@@ -223,24 +221,23 @@ def raise_prices(
 
 TABLE = nb.types.Array(nb.int64, 2, "C")
 NUMBERS = nb.types.Array(nb.float64, 2, "C")
-PLACES = nb.types.Array(nb.int32, 2, "C")
+INT_TABLE = nb.types.Array(nb.int32, 2, "C")
 
 PROVED, AUGMENTED, GIVEN_UP = 0, -1, -2
 
 LEFT, EARNED, NOISE = 0, 1, 2
-"""Places in `told`: what rounding may have left open, the value of the best order so far, what a position rounds."""
+"""Indices of `report`: the rounding error, the value of the best order so far, the rounding error per position."""
 
 EPSILON = 2.0**-52
 
 BEAMS = np.array([0, 0, 8, 16, 32, 64])
 PRUNED = np.array([3, 3, 3, 6, 8, 40])
 WIDTHS = np.array([64, 64, 64, 1 << 20, 1 << 20, 1 << 20])
-"""The efforts made one after the other, each with the prices of the one before: states a position that are kept to find
-a good order (none: a greedy one), then states a position, on the mean and at most, of the search that its prices
-prune."""
+"""Successive attempts, each with the duals of the one before: the beam width per position (0: a greedy order), then the
+mean and maximum number of states per position of the pruned search."""
 
 FEW_LOOSE = 2
-"""Positions that do not suit the prices and are mended at once."""
+"""Unsuitable positions that are repaired at once."""
 
 
 @compiled(nb.void(BYTES, BYTES, nb.int64))
@@ -252,7 +249,7 @@ def _copy(source: Bytes, target: Bytes, count: int) -> None:
 @compiled(
     nb.int64(
         FLOATS, READ_FLOATS, INTS, INTS, READ_FLOATS, READ_FLOATS, READ_SHORTS, READ_SHORTS, nb.int64,
-        FLOATS, FLOATS, INTS, TABLE, NUMBERS, PLACES, INTS, FLOATS, SHORTS, BYTES, BYTES, BYTES, INTS, BYTES, FLOATS,
+        FLOATS, FLOATS, INTS, TABLE, NUMBERS, INT_TABLE, INTS, FLOATS, SHORTS, BYTES, BYTES, BYTES, INTS, BYTES, FLOATS,
     )
 )  # fmt: skip
 def _pruned(
@@ -279,26 +276,26 @@ def _pruned(
     member: Bytes,
     placed: Ints,
     best: Bytes,
-    told: Floats,
+    report: Floats,
 ) -> int:
-    """Prices of the good order `label`: PROVED where they suffice, the most states of the search that they prune, or
-    GIVEN_UP where it has no room. `best` is the best order of all that came by, told[EARNED] its value."""
+    """Search with the duals of the order `label`: PROVED if they suffice, else the number of states of the pruned
+    search, GIVEN_UP if it exceeds the buffers. `best` is the best order so far, report[EARNED] its value."""
     value_of = price_between(height, worth, start, size, discount, decay, stop, label, placed, price)
-    if value_of > told[EARNED]:
+    if value_of > report[EARNED]:
         _copy(label, best, stop)
-        told[EARNED] = value_of
+        report[EARNED] = value_of
     raise_prices(height, worth, start, size, discount, decay, stop, label, placed, price)
-    slack = open_slack(height, worth, start, size, discount, decay, stop, price, told[EARNED], spare, most)
-    if slack <= told[LEFT]:
+    slack = open_slack(height, worth, start, size, discount, decay, stop, price, report[EARNED], spare, most)
+    if slack <= report[LEFT]:
         _copy(best, label, stop)
         return PROVED
     widest = best_labels(
-        height, worth, start, size, discount, decay, low, high, stop, price, most, slack + 4.0 * told[LEFT], NO_BEAM,
+        height, worth, start, size, discount, decay, low, high, stop, price, most, slack + 4.0 * report[LEFT], NO_BEAM,
         next_key, next_value, next_from, key, value, origin, chain, member,
     )  # fmt: skip
     if widest < 0:
         return GIVEN_UP
-    told[LEFT] = 0.0
+    report[LEFT] = 0.0
     _copy(member, label, stop)
     return widest
 
@@ -312,19 +309,19 @@ def _begin(
     discount: Floats,
     decay: Floats,
     stop: int,
-    told: Floats,
+    report: Floats,
 ) -> None:
     largest = 0.0
     for g in range(worth.size):
         reach = max(abs(height[start[g]]), abs(height[start[g] + size[g] - 1]))
         largest = max(largest, reach * (decay[0] - decay[stop]) + abs(worth[g]) * (discount[0] - discount[stop]))
-    told[NOISE], told[EARNED] = 4.0 * EPSILON * largest, -np.inf
-    told[LEFT] = told[NOISE] * stop
+    report[NOISE], report[EARNED] = 4.0 * EPSILON * largest, -np.inf
+    report[LEFT] = report[NOISE] * stop
 
 
 SEARCH = (
     FLOATS, READ_FLOATS, INTS, INTS, READ_FLOATS, READ_FLOATS, READ_SHORTS, READ_SHORTS, nb.int64,
-    FLOATS, FLOATS, FLOATS, INTS, TABLE, NUMBERS, PLACES, INTS, FLOATS, SHORTS, BYTES, BYTES, BYTES,
+    FLOATS, FLOATS, FLOATS, INTS, TABLE, NUMBERS, INT_TABLE, INTS, FLOATS, SHORTS, BYTES, BYTES, BYTES,
 )  # fmt: skip
 
 
@@ -352,16 +349,16 @@ def priced_labels(
     chain: Bytes,
     label: Bytes,
     member: Bytes,
-    told: Floats,
+    report: Floats,
 ) -> int:
-    """As `searched_labels`, but the first effort is the only one: GIVEN_UP where more would be needed."""
-    _begin(height, worth, start, size, discount, decay, stop, told)
+    """As `searched_labels` with one attempt only: GIVEN_UP if it does not suffice."""
+    _begin(height, worth, start, size, discount, decay, stop, report)
     placed, best = np.zeros(worth.size, np.int64), np.empty(stop, np.int8)
     room = PRUNED[0] * stop + min(512, stop * stop // 4)
     greedy_labels(height, worth, start, size, discount, decay, stop, 0, placed, label)
     return _pruned(
         height, worth, start, size, discount, decay, low, high, stop, price, most, spare, next_key, next_value,
-        next_from, key[: WIDTHS[0] * worth.size], value, origin[:room], chain, label, member, placed, best, told,
+        next_from, key[: WIDTHS[0] * worth.size], value, origin[:room], chain, label, member, placed, best, report,
     )  # fmt: skip
 
 
@@ -390,17 +387,17 @@ def searched_labels(
     label: Bytes,
     member: Bytes,
     after: Shorts,
-    told: Floats,
+    report: Floats,
 ) -> int:
-    """As `best_labels`, with room for price, member and spare (a document), most (a position), zeros in nothing.
+    """As `best_labels`, with buffers price, member and spare (per document), most (per position), zeros in nothing.
 
-    Returns the most states a position has, PROVED where prices suffice, AUGMENTED where shortest paths were taken;
-    told[LEFT]: what rounding may have left open.
+    Returns the maximum number of states, PROVED if duals suffice, AUGMENTED after shortest paths; report[LEFT]: the
+    rounding error.
     """
-    _begin(height, worth, start, size, discount, decay, stop, told)
-    noise = told[NOISE]
+    _begin(height, worth, start, size, discount, decay, stop, report)
+    noise = report[NOISE]
     placed, fewest = np.zeros(worth.size, np.int64), stop + 1
-    best, kept_label, kept_price = np.empty(stop, np.int8), np.empty(stop, np.int8), np.empty(price.size)
+    best, saved_label, saved_price = np.empty(stop, np.int8), np.empty(stop, np.int8), np.empty(price.size)
     for effort in range(BEAMS.size):
         room = PRUNED[effort] * stop + min(512, stop * stop // 4)
         if effort == 0:
@@ -421,21 +418,21 @@ def searched_labels(
         widest = _pruned(
             height, worth, start, size, discount, decay, low, high, stop, price, most, spare, next_key, next_value,
             next_from, key[: WIDTHS[effort] * worth.size], value, origin[:room], chain, label, member, placed, best,
-            told,
+            report,
         )  # fmt: skip
         if widest != GIVEN_UP:
             return widest
         loose = loose_positions(height, worth, start, discount, decay, stop, label, placed, price, most, noise)
         if loose < fewest:
             fewest = loose
-            _copy(label, kept_label, stop)
+            _copy(label, saved_label, stop)
             for slot in range(price.size):
-                kept_price[slot] = price[slot]
+                saved_price[slot] = price[slot]
         if loose <= FEW_LOOSE:
             break
-    _copy(kept_label, label, stop)
+    _copy(saved_label, label, stop)
     for slot in range(price.size):
-        price[slot] = kept_price[slot]
+        price[slot] = saved_price[slot]
     open_slack(height, worth, start, size, discount, decay, stop, price, 0.0, spare, most)
     augment(height, worth, start, size, discount, decay, stop, price, most, noise, label, member, after)
     return AUGMENTED

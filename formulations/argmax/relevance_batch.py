@@ -1,13 +1,8 @@
-"""The argmax of many pattern problems: orders by the way that suits each query, then what they are worth.
+"""The argmax of a batch of relevance rankings: orders by a suitable method per query, and their values.
 
-Every way is compiled when a query first needs it. Small batches are solved by whole arrays, which compile nothing.
-
-What orders of pattern problems are worth, compiled: the same as `forms.pattern_values`, in one pass each.
-
-What no order of a pattern problem exceeds where its lattice is too large to be written out: the argmax itself.
-
-Its way is exact by proof (`pattern_layout`), so its value and what double precision may have hidden from it are a
-bound, whoever found the order that is judged. It is worked out from the problem's data alone.
+Every method is compiled when a query first needs it. Small batches are solved in NumPy, without compiling. Values are
+those of `relevance_values`, computed in one pass per query. The value of the exact argmax plus its rounding error is
+the bound for problems whose lattice is too large to be explicit.
 """
 
 from __future__ import annotations
@@ -45,7 +40,7 @@ KINDS = (PAIRWISE, POSITIONAL, FIRST)
 
 
 def argmax_of_patterns(batch: RelevanceBatch, layout: RelevanceLayout, ways: Bytes) -> tuple[Ints, OrderValues]:
-    """(N,) the document, counted within its query, at each position, and what that is worth; each query by its way of
+    """(N,) the document, counted within its query, at each position, and the values; each query by its method of
     `ways` (m,)."""
     work = _Work(batch, layout, ways)
     if batch.earnings.kind == TABLE:
@@ -58,22 +53,22 @@ def argmax_of_patterns(batch: RelevanceBatch, layout: RelevanceLayout, ways: Byt
 
 
 def judge(batch: RelevanceBatch, order: Ints) -> OrderValues:
-    """As `RelevanceBatch.judged`, in one pass by compiled code, but for tables."""
+    """As `RelevanceBatch.judged`, compiled and in one pass, except for tables."""
     if batch.earnings.kind == TABLE:
         return batch.judged(order)
     pass  # MERGED
 
     slope, earned, value = np.empty(order.size), np.empty(len(batch)), np.empty(len(batch))
     taken, kind, earnings = np.ones(len(batch), np.int8), KINDS.index(batch.map.kind), batch.earnings
-    given = (batch.scores, batch.grade, batch.level, batch.map.weight, kind, earnings.discount, earnings.share)
+    inputs = (batch.scores, batch.grade, batch.level, batch.map.weight, kind, earnings.discount, earnings.share)
     rest = (earnings.passing, earnings.constant, earnings.kind == RANK, batch.offsets, taken, order)
-    told = (slope, earned, value)
-    share_ranges(batch.offsets, RANGE_ROWS, lambda begin, end: judge_range(*given, *rest, begin, end, *told))
+    outputs = (slope, earned, value)
+    share_ranges(batch.offsets, RANGE_ROWS, lambda begin, end: judge_range(*inputs, *rest, begin, end, *outputs))
     return OrderValues(slope, earned, value, batch.left)
 
 
 class _Work:
-    """Arrays that the ways fill, a range of queries at a time: what a range needs stays near the processor."""
+    """Arrays that the methods fill, one range of queries at a time, for cache locality."""
 
     def __init__(self, batch: RelevanceBatch, layout: RelevanceLayout, ways: Bytes) -> None:
         rows, queries = batch.scores.size, len(batch)
@@ -102,42 +97,43 @@ class _Work:
         self.settle(begin, end)
 
     def sort_and_search(self, begin: int, end: int) -> None:
-        """The chains by score, and how many bads stand above each good; orders of queries with tables."""
+        """The chains by score, and the number of irrelevant documents above each relevant one; orders of queries with
+        tables."""
         batch, layout, offsets = self.batch, self.layout, self.batch.offsets
         chains = (layout.members, layout.chain_start, layout.first_chain, self.rising)
         sort_range(batch.scores, offsets, *chains, begin, end, self.height, self.document)
-        given, weight = (self.height, layout.share, batch.earnings.discount), batch.map.weight
+        inputs, weight = (self.height, layout.share, batch.earnings.discount), batch.map.weight
         if ONE_PASS in self.taken:
             from formulations.argmax.relevance_two_grades import first_good_range, first_relevant_range
 
             one_pass = first_good_range if self.kind == 0 else first_relevant_range
-            one_pass(*given, weight, offsets, layout.bads, self.taken[ONE_PASS], begin, end, self.above)
+            one_pass(*inputs, weight, offsets, layout.bads, self.taken[ONE_PASS], begin, end, self.above)
         if EACH in self.taken:
             from formulations.argmax.relevance_two_grades import each_range
 
             each, last = self.taken[EACH], (begin, end, self.above)
-            each_range(*given, layout.moment, weight, offsets, layout.bads, each, *last)
+            each_range(*inputs, layout.moment, weight, offsets, layout.bads, each, *last)
         if TRIANGLE in self.taken:
             from formulations.argmax.relevance_two_grades import triangle_range
 
             cut, last = self.taken[TRIANGLE], (begin, end, self.above)
-            triangle_range(*given, weight, self.kind == 1, offsets, layout.bads, layout.stop, cut, *last)
+            triangle_range(*inputs, weight, self.kind == 1, offsets, layout.bads, layout.stop, cut, *last)
         if GRID in self.taken:
             from formulations.argmax.relevance_two_grades import grid_range
 
-            whole, last = self.taken[GRID], (begin, end, self.above)
+            grid, last = self.taken[GRID], (begin, end, self.above)
             table, starts = batch.earnings.table, batch.earnings.starts
-            grid_range(*given, table, weight, starts, self.kind, offsets, layout.bads, whole, *last)
+            grid_range(*inputs, table, weight, starts, self.kind, offsets, layout.bads, grid, *last)
         if batch.earnings.kind == TABLE:
             self.settle(begin, end)
 
     def settle(self, begin: int, end: int) -> None:
-        """Orders and what they are worth."""
+        """Orders and their values."""
         batch, layout, earnings, offsets = self.batch, self.layout, self.batch.earnings, self.batch.offsets
-        told = (begin, end, self.order, self.slope, self.earned, self.value)
+        outputs = (begin, end, self.order, self.slope, self.earned, self.value)
         merge_range(
             self.height, self.document, offsets, layout.bads, self.merged, self.above, batch.map.weight, self.kind,
-            earnings.discount, layout.share, layout.constant, *told,
+            earnings.discount, layout.share, layout.constant, *outputs,
         )  # fmt: skip
         if earnings.kind == TABLE or not self.open[begin:end].any():
             return
@@ -152,8 +148,8 @@ class _Work:
         )  # fmt: skip
         judge_range(
             batch.scores, batch.grade, batch.level, batch.map.weight, self.kind, earnings.discount, earnings.share,
-            earnings.passing, earnings.constant, earnings.kind == RANK, offsets, self.open, *told[2:3], begin, end,
-            *told[3:],
+            earnings.passing, earnings.constant, earnings.kind == RANK, offsets, self.open, *outputs[2:3], begin, end,
+            *outputs[3:],
         )  # fmt: skip
 
 
@@ -162,8 +158,8 @@ def _affordable(batch: RelevanceBatch, states: Floats, taken: Bytes, most: int) 
     if wrong.size:
         query = int(wrong[0])
         raise UnsupportedProblemError(
-            f"query {query} of {batch.sizes[query]} documents has a lattice of {states[query]:.3g} states, and up to "
-            f"{most} are searched; cut the loss at some position, merge grades, or take a loss of relevant and others"
+            f"the lattice of query {query} ({batch.sizes[query]} documents) has {states[query]:.3g} states; "
+            f"the limit is {most}. Use a loss with a cutoff, merge grades, or use a loss of binary relevance."
         )
 
 
@@ -216,11 +212,11 @@ def judge_range(
             seen[:] = 0
             for row in range(low, high):
                 held[level[row]] += 1
-        for place in range(low, high):
-            x = low + order[place]
+        for position in range(low, high):
+            x = low + order[position]
             good = grade[x] > 0.0
             if kind == _POSITIONAL:
-                r = weight[place]
+                r = weight[position]
             elif pairs:
                 count, own = 0, level[x]
                 for other in range(own):
@@ -240,25 +236,25 @@ def judge_range(
             scored += r * scores[x]
             if by_rank:
                 if good:
-                    gained += share[low + rank] * discount[place]
+                    gained += share[low + rank] * discount[position]
                     rank += 1
             else:
-                gained += share[x] * stay * discount[place]
+                gained += share[x] * stay * discount[position]
                 stay *= passing[x]
         earned[q] = gained - constant[q]
         value[q] = scored - earned[q]
 
 
 def searched_bound(problem: RelevanceRanking) -> float:
-    """The value of the best order, rounded up; infinite where potentials prove more, being written out, and where the
-    argmax has too many states itself."""
+    """The value of the best order, rounded up; infinite if the lattice is explicit, whose potentials prove more, or if
+    the argmax has too many states."""
     if problem.chains.states <= MOST_STATES:
         return float("inf")
     batch = problem.alone()
     layout = layout_of(batch)
     try:
-        _, told = argmax_of_patterns(batch, layout, layout.algorithm)
+        _, outputs = argmax_of_patterns(batch, layout, layout.algorithm)
     except UnsupportedProblemError:
         return float("inf")
     left = np.maximum(layout.hidden(batch, layout.algorithm), 2.0 * batch.left)
-    return float(np.nextafter(told.value[0] + left[0], np.inf))
+    return float(np.nextafter(outputs.value[0] + left[0], np.inf))

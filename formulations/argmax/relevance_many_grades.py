@@ -1,14 +1,11 @@
-"""The lattice of counts of several grades: how many of each chain are placed; where the discount ends, a tail.
+"""Dynamic programming over the lattice of counts of several grades, and the tails after the last discount.
 
-A state is reached from the one with one less of some chain; of equal ways the lowest chain comes last. States are
-looked at in lexicographic order, so what they are reached from is known. If the discount is 0 from position k on, only
-states of up to k documents are (C(k + G, G) for G chains), and each full one is finished by its tail: the rest by
-score. Under the pairwise map a tail is a sum over pairs of chains, each O(1) (see `triangle`).
-
-Tails of the lattice of counts: what is left behind the last position with a discount, in order of score.
-
-Under the pairwise map a tail is a sum over pairs of chains, each O(1) (see `triangle`); under the positional map it is
-merged; under the first-relevant map it is the best number of others above the first relevant document, if that is left.
+A state is reached from states with one document less of some chain; among tied paths the lowest chain comes last.
+States are visited in lexicographic order, so their predecessors are known. If the discount is 0 from position k on,
+only states of up to k documents count (C(k + G, G) for G chains). Each state of k documents is completed by its tail,
+the remaining documents by score. Under the pairwise map a tail is a sum over pairs of chains, each O(1) (see
+`triangle_range`); under the positional map it is merged; under the first-relevant map it is the best number of others
+above the first relevant document, if that remains.
 """
 
 import numba as nb
@@ -18,13 +15,14 @@ from formulations.arrays import Bytes, Floats, Ints, Shorts
 from formulations.compiled import BYTES, INTS, READ_FLOATS, READ_INTS, SHORTS, compiled
 
 TABLE = nb.types.Array(nb.float64, 2, "C")
-WHOLE_TABLE = nb.types.Array(nb.int64, 2, "C")
+INT_TABLE = nb.types.Array(nb.int64, 2, "C")
 
 
-@compiled(nb.void(READ_FLOATS, INTS, READ_FLOATS, nb.int64, TABLE, TABLE, WHOLE_TABLE))
+@compiled(nb.void(READ_FLOATS, INTS, READ_FLOATS, nb.int64, TABLE, TABLE, INT_TABLE))
 def pair_tails(height: Floats, begins: Ints, grade: Floats, k: int, total: Floats, free: Floats, until: Ints) -> None:
     """total[h, i]: the sum of the first i of chain h. For chains l of lower grade than h, at row l · G + h: free[i],
-    what chain h from i on loses to chain l in order of score; until[a]: how many of h stand above less than a of l."""
+    the loss of chain h from i on against chain l in order of score; until[a]: how many of h are above fewer than a of
+    l."""
     chains = grade.size
     for h in range(chains):
         total[h, 0] = 0.0
@@ -53,7 +51,7 @@ def pair_tails(height: Floats, begins: Ints, grade: Floats, k: int, total: Float
                 free[pair, i] += free[pair, i + 1]
 
 
-@compiled(nb.float64(INTS, READ_FLOATS, TABLE, TABLE, WHOLE_TABLE))
+@compiled(nb.float64(INTS, READ_FLOATS, TABLE, TABLE, INT_TABLE))
 def pairwise_tail(taken: Ints, grade: Floats, total: Floats, free: Floats, until: Ints) -> float:
     chains, value = grade.size, 0.0
     for low in range(chains):
@@ -68,7 +66,8 @@ def pairwise_tail(taken: Ints, grade: Floats, total: Floats, free: Floats, until
 
 @compiled(nb.int64(READ_FLOATS, INTS, INTS, READ_FLOATS, nb.boolean))
 def next_of(height: Floats, begins: Ints, taken: Ints, grade: Floats, others: bool) -> int:
-    """The chain with the best of what is left, of equal ones the highest, -1 if none; `others`: not relevant ones."""
+    """The chain with the best remaining document, the highest among ties, -1 if none; `others`: only irrelevant
+    ones."""
     best, most = -1, -np.inf
     for h in range(grade.size):
         if begins[h] + taken[h] < begins[h + 1] and not (others and grade[h] > 0.0):
@@ -96,8 +95,8 @@ def positional_tail(
 def first_tail(
     height: Floats, begins: Ints, taken: Ints, grade: Floats, strength: float, room: Ints, more: Ints
 ) -> float:
-    """What others above the first relevant document add if it is not placed yet; more[0]: how many of them, -1 if it
-    is."""
+    """The contribution of others above the first relevant document if it is unplaced; more[0]: their number, -1 if it
+    is placed."""
     above, lowest, placed = 0, np.inf, False
     for h in range(grade.size):
         room[h] = taken[h]
@@ -126,7 +125,7 @@ def first_tail(
 
 
 MOST_COUNTS = 1 << 25
-"""Most states of a lattice that is searched."""
+"""Maximum number of states of a searched lattice."""
 
 _PAIRWISE, _POSITIONAL, _FIRST = range(3)
 
@@ -256,7 +255,7 @@ def counts_range(
             n[h] += 1
             level += 1
             index += strides[h]
-        # The places before the tail, read backwards; then the tail.
+        # The positions before the tail, traced backwards; then the tail.
         for h in range(chains):
             n[h] = c[h]
         for p in range(k - 1, -1, -1):
@@ -266,23 +265,23 @@ def counts_range(
             at -= strides[h]
         if kind == _FIRST and tailed:
             first_tail(own, begins, c, grade, strength, room[:chains], more)
-        place = k
+        position = k
         if kind == _FIRST and more[0] >= 0 and tailed:
             for _ in range(more[0]):
                 h = next_of(own, begins, c, grade, True)
-                order[low + place] = document[low + begins[h] + c[h]]
+                order[low + position] = document[low + begins[h] + c[h]]
                 c[h] += 1
-                place += 1
+                position += 1
             h = -1
             for other in range(chains):
                 if grade[other] > 0.0 and (h < 0 or own[begins[other]] < own[begins[h]]):
                     h = other
             if h >= 0:
-                order[low + place] = document[low + begins[h]]
+                order[low + position] = document[low + begins[h]]
                 c[h] += 1
-                place += 1
-        while place < high - low:
+                position += 1
+        while position < high - low:
             h = next_of(own, begins, c, grade, False)
-            order[low + place] = document[low + begins[h] + c[h]]
+            order[low + position] = document[low + begins[h] + c[h]]
             c[h] += 1
-            place += 1
+            position += 1

@@ -1,9 +1,7 @@
-"""The argmax of few and short pattern problems by whole arrays, a row of the grid at a time: nothing is compiled.
+"""The argmax of small batches of relevance rankings in NumPy, one row of the grid at a time, without compiling.
 
-Every query of goods and bads is a grid here, any other a lattice; of equal paths the same is taken as by the kernels:
-every good as high as may be.
-
-The argmax of a pattern problem by its whole lattice, by whole arrays: nothing is compiled.
+A binary query is a grid, any other a full lattice. Ties are broken as by the kernels: every relevant document as high
+as possible.
 """
 
 from __future__ import annotations
@@ -37,26 +35,26 @@ def search_small(batch: RelevanceBatch, layout: RelevanceLayout) -> tuple[Ints, 
     for query, (low, high) in enumerate(pairwise(batch.offsets.tolist())):
         if ways[query] == LATTICE:
             continue
-        members, scores, bads = layout.members[low:high].astype(np.int64), batch.scores[low:high], layout.bads[query]
-        bad, good = members[:bads], members[bads:]
+        members, scores, others = layout.members[low:high].astype(np.int64), batch.scores[low:high], layout.bads[query]
+        bad, good = members[:others], members[others:]
         upwards = batch.map.kind == FIRST and batch.grade[low + good[0]] > 0
         bad = bad[np.argsort(-scores[bad], kind="stable")]
         good = good[np.argsort(-scores[good], kind="stable")]
         good = good[::-1] if upwards else good
-        if not bads:
+        if not others:
             order[low:high] = good
             continue
         above = _above(batch, layout, query, scores[bad], scores[good])
-        place = np.arange(good.size) + above
+        positions = np.arange(good.size) + above
         rest = np.ones(high - low, dtype=bool)
-        rest[place] = False
-        order[low + place] = good
+        rest[positions] = False
+        order[low + positions] = good
         order[low:high][rest] = bad
     return order, ways
 
 
 def _above(batch: RelevanceBatch, layout: RelevanceLayout, query: int, bad: Floats, good: Floats) -> Ints:
-    """How many bads stand above each good: the grid row by row."""
+    """The number of irrelevant documents above each relevant one: the grid row by row."""
     low, high = batch.offsets[query : query + 2].tolist()
     begin, end = batch.earnings.starts[query : query + 2].tolist()
     kind, weight, b = batch.map.kind, batch.map.weight, bad.size
@@ -64,7 +62,7 @@ def _above(batch: RelevanceBatch, layout: RelevanceLayout, query: int, bad: Floa
     discount, passed, count = batch.earnings.discount[low:high], np.append(0.0, np.cumsum(bad)), np.arange(b + 1.0)
 
     def along(x: int) -> Floats:
-        """What the first 0, 1, ... bads add below x goods."""
+        """The contribution of the first 0, 1, ... irrelevant documents below x relevant ones."""
         steps = np.zeros(b)
         if kind == POSITIONAL:
             steps = weight[low + x : low + x + b] * bad
@@ -83,9 +81,9 @@ def _above(batch: RelevanceBatch, layout: RelevanceLayout, query: int, bad: Floa
         else:
             step = -weight[query] * count * s if x == 0 else np.zeros(b + 1)
         earned = layout.share[low + x] * discount[x : x + b + 1] if tables is None else tables[1, :, x]
-        bads_add = along(x + 1)
-        offered[x] = reached + (step - earned) - bads_add
-        reached = np.maximum.accumulate(offered[x]) + bads_add
+        others_add = along(x + 1)
+        offered[x] = reached + (step - earned) - others_add
+        reached = np.maximum.accumulate(offered[x]) + others_add
     above, j = np.empty(good.size, dtype=np.int64), b
     for x in range(good.size - 1, -1, -1):
         j = int(np.argmax(offered[x, : j + 1]))

@@ -1,32 +1,23 @@
-"""Every bad for itself: where all rows of cells are concave, bads under the pairwise map choose their places alone.
+"""The argmax for binary relevance: independent placement, one pass, the full grid, or a triangle and a tail.
 
-Bad j (from 1, by falling score) above goods i, i + 1, ... adds f(j, i) = Σ_{i' >= i} [cell(i', j) - cell(i', j - 1)].
-Concave rows make each term fall with j, so f(j, i) - f(j, i') falls with j for i < i': a lower i wins for the first
-bads, if at all, and who wins where is an envelope of the goods. Goods enter it one by one; each is held against the
-last winner, and where they part is found by halving: n₊ log n₋ values of f, each of O(1) by sums over the goods'
-scores and over the steps of the discount, as share[g] = first + rise · g.
+Concave case: if all rows of cells are concave, irrelevant documents are placed independently under the pairwise map.
+Irrelevant document j (from 1, by falling score) above relevant ones i, i + 1, ... contributes
+f(j, i) = Σ_{i' >= i} [cell(i', j) - cell(i', j - 1)]. Each term falls with j, so f(j, i) - f(j, i') falls with j for
+i < i'. The best i for each j is an envelope of the relevant documents, which enter it one by one. Bisection finds where
+a new one meets the last: n₊ log n₋ values of f, each O(1) by prefix sums, as share[g] = first + rise · g.
 
-One pass over the bads: where only the first good's place is a question.
+One pass, for losses of the first relevant document. Pairwise map: with b irrelevant documents above the first relevant
+one, every other relevant one is below those and below the irrelevant ones of higher score. One more irrelevant document
+above the first passes all relevant ones above it, and contributes κ (their number · its score - the sum of theirs).
+First-relevant map: r irrelevant documents above the lowest-scored relevant one, all other relevant ones at the end.
 
-Pairwise map and a loss of the first good alone: with b bads above it every other good stands below those bads and below
-the bads that score above it. One more bad above the first good passes all goods that stand above it so far, and adds
-κ (number of these · its score - the sum of theirs).
+Full grid, for any loss, O(n₊ n₋): reached[b] after g relevant documents is the value of the best path to (g, b); the
+decisions are stored, one byte per state, and traced backwards.
 
-First-relevant map: r bads above the lowest-scored good, all other goods at the end, where they earn least.
-
-The whole grid of goods and bads: every cell looked at, whatever the loss; O(n₊ n₋).
-
-reached[b] after g goods is the most that a path to (g, b) earns; how it came there is kept, a byte a state, and read
-backwards.
-
-A discount that ends at position k: a grid of the first k positions, a triangle, and a tail without loss.
-
-Good g with b bads above, g + b < k, adds its cell; what stands behind position k earns nothing and comes in order of
-score. Under the pairwise map good x of the tail has max(k - g, β_x) bads above, β_x those that score above it: a sum
-over goods from some on, and over those before it of whole runs, so each of the k + 1 tails costs O(1) after one pass.
-Under the positional map a tail is merged: O(n) each.
-
-Chains sorted by score before the search; the order of goods and bads from how many bads stand above each good.
+Triangle and tail, for a discount that ends at position k: relevant document g below b irrelevant ones, g + b < k, gains
+its cell. Documents after position k gain nothing and are sorted by score. Under the pairwise map relevant document x of
+the tail has max(k - g, β_x) irrelevant ones above it, β_x those of higher score, so each of the k + 1 tails costs O(1)
+after one pass. Under the positional map a tail is merged in O(n).
 """
 
 import numba as nb
@@ -46,7 +37,7 @@ def _apart(
     bad: Floats, after: Floats, discount: Floats, moment: Floats,
     kappa: float, first: float, rise: float, j: int, i: int, other: int,
 ) -> float:  # fmt: skip
-    """f(j, i) - f(j, other) for i < other; after[i]: the sum of the goods' scores from i on."""
+    """f(j, i) - f(j, other) for i < other; after[i]: the sum of the relevant documents' scores from i on."""
     p, o = i + j - 1, other + j - 1
     scored = kappa * ((other - i) * bad[j - 1] - (after[i] - after[other]))
     earned = (first + rise * (1 - j)) * (discount[p] - discount[o]) + rise * (moment[o] - moment[p])
@@ -66,14 +57,14 @@ def each_range(
     moment: Floats,
     kappa: Floats,
     offsets: Ints,
-    bads: Ints,
+    irrelevant: Ints,
     taken: Bytes,
     begin: int,
     end: int,
     above: Ints,
 ) -> None:
-    """above: how many bads stand above each good, of the queries that are `taken`. Of equal places a bad takes the
-    lower one."""
+    """above: the number of irrelevant documents above each relevant one, for the queries `taken`. Among ties an
+    irrelevant document takes the lower position."""
     longest = 1
     for q in range(begin, end):
         longest = max(longest, offsets[q + 1] - offsets[q])
@@ -82,7 +73,7 @@ def each_range(
     for q in range(begin, end):
         if not taken[q]:
             continue
-        low, high, b = offsets[q], offsets[q + 1], bads[q]
+        low, high, b = offsets[q], offsets[q + 1], irrelevant[q]
         g = high - low - b
         bad, good, d, m = height[low : low + b], height[low + b : high], discount[low:high], moment[low:high]
         first, rise = share[low], 0.0
@@ -134,17 +125,17 @@ def first_good_range(
     discount: Floats,
     kappa: Floats,
     offsets: Ints,
-    bads: Ints,
+    irrelevant: Ints,
     taken: Bytes,
     begin: int,
     end: int,
     above: Ints,
 ) -> None:
-    """above: how many bads stand above each good, of the queries that are `taken`, under the pairwise map."""
+    """above: the number of irrelevant documents above each relevant one, for the queries `taken`; pairwise map."""
     for q in range(begin, end):
         if not taken[q]:
             continue
-        low, high, count = offsets[q], offsets[q + 1], bads[q]
+        low, high, count = offsets[q], offsets[q + 1], irrelevant[q]
         first, bad = low + count, 0
         for good in range(first, high):
             while bad < count and height[low + bad] > height[good]:
@@ -181,21 +172,21 @@ def first_relevant_range(
     discount: Floats,
     strength: Floats,
     offsets: Ints,
-    bads: Ints,
+    irrelevant: Ints,
     taken: Bytes,
     begin: int,
     end: int,
     above: Ints,
 ) -> None:
-    """The same under the first-relevant map; goods by rising score. A good that earns no more there stands higher."""
+    """The same under the first-relevant map; relevant documents by rising score; ties are placed higher."""
     longest = 1
     for q in range(begin, end):
         longest = max(longest, offsets[q + 1] - offsets[q])
-    run = np.empty(longest, np.int64)  # where the run of equal discounts that a position is in begins
+    run = np.empty(longest, np.int64)  # start of the run of equal discounts of each position
     for q in range(begin, end):
         if not taken[q]:
             continue
-        low, high, count = offsets[q], offsets[q + 1], bads[q]
+        low, high, count = offsets[q], offsets[q + 1], irrelevant[q]
         first = low + count
         lowest, gained = height[first], 0.0
         most, at = -share[low] * discount[low], 0
@@ -232,24 +223,24 @@ def grid_range(
     starts: Ints,
     kind: int,
     offsets: Ints,
-    bads: Ints,
+    irrelevant: Ints,
     taken: Bytes,
     begin: int,
     end: int,
     above: Ints,
 ) -> None:
-    """above: how many bads stand above each good, of the queries that are `taken`. Where a query has a table, of shape
-    (2, bads + 1, goods + 1), it says what both earn."""
+    """above: the number of irrelevant documents above each relevant one, for the queries `taken`. A table of shape
+    (2, n₋ + 1, n₊ + 1) holds the gains of both."""
     longest, largest = 1, 1
     for q in range(begin, end):
         if taken[q]:
             n = offsets[q + 1] - offsets[q]
-            longest, largest = max(longest, n), max(largest, (bads[q] + 1) * (n - bads[q] + 1))
+            longest, largest = max(longest, n), max(largest, (irrelevant[q] + 1) * (n - irrelevant[q] + 1))
     reached, by_good = np.empty(longest + 1), np.empty(largest, np.bool_)
     for q in range(begin, end):
         if not taken[q]:
             continue
-        low, high, b = offsets[q], offsets[q + 1], bads[q]
+        low, high, b = offsets[q], offsets[q + 1], irrelevant[q]
         g = high - low - b
         bad, good, d = height[low : low + b], height[low + b : high], discount[low:high]
         cells = table[starts[q] : starts[q + 1]]
@@ -311,8 +302,8 @@ def _pairwise_tails(
     summed: Floats,
     free: Floats,
 ) -> None:
-    """tail[g]: what goods g, g + 1, ... add behind k - g bads, for each g at hand. beta[x]: bads that score above x.
-    scored, summed, free: room."""
+    """tail[g]: the contribution of relevant documents g, g + 1, ... after k - g irrelevant ones. beta[x]: irrelevant
+    ones of higher score than x. scored, summed, free: buffers."""
     b, g = bad.size, good.size
     scored[0] = summed[0] = free[g] = 0.0
     for j in range(b):
@@ -362,14 +353,15 @@ def triangle_range(
     weight: Floats,
     positional: bool,
     offsets: Ints,
-    bads: Ints,
+    irrelevant: Ints,
     stop: Ints,
     taken: Bytes,
     begin: int,
     end: int,
     above: Ints,
 ) -> None:
-    """above: how many bads stand above each good, of the queries that are `taken`; weight: of the feature map."""
+    """above: the number of irrelevant documents above each relevant one, for the queries `taken`; weight: of the
+    map."""
     longest, deepest = 1, 0
     for q in range(begin, end):
         if taken[q]:
@@ -380,7 +372,7 @@ def triangle_range(
     for q in range(begin, end):
         if not taken[q]:
             continue
-        low, high, b, k = offsets[q], offsets[q + 1], bads[q], stop[q]
+        low, high, b, k = offsets[q], offsets[q + 1], irrelevant[q], stop[q]
         bad, good, d = height[low : low + b], height[low + b : high], discount[low:high]
         g = good.size
         c = weight[low:high] if positional else d
@@ -414,11 +406,11 @@ def triangle_range(
         there = above[low + b : high]
         x, j = at, k - at
         if positional:
-            passed_bads = j
+            passed_irrelevant = j
             for y in range(x, g):
-                while passed_bads < b and bad[passed_bads] > good[y]:
-                    passed_bads += 1
-                there[y] = passed_bads
+                while passed_irrelevant < b and bad[passed_irrelevant] > good[y]:
+                    passed_irrelevant += 1
+                there[y] = passed_irrelevant
         else:
             for y in range(x, g):
                 there[y] = max(j, beta[y])
@@ -477,7 +469,7 @@ def merge_range(
     height: Floats,
     document: Shorts,
     offsets: Ints,
-    bads: Ints,
+    irrelevant: Ints,
     merged: Bytes,
     above: Ints,
     weight: Floats,
@@ -492,47 +484,47 @@ def merge_range(
     earned: Floats,
     value: Floats,
 ) -> None:
-    """order, slope, earned and value of the queries that are `merged`, where above[row of good g] bads stand above good
-    g; the bads come first among the rows of a query. kind: of the feature map, in the order of `pattern_batch.KINDS`.
-    share: of the good of each rank, what a bad earns taken off; constant: what is taken off what goods earn."""
+    """order, slope, earned and value of the queries `merged`, with above[row of relevant document g] irrelevant ones
+    above it; irrelevant documents come first among the rows of a query. kind: index of the feature map. share: of the
+    relevant document of each rank, less the irrelevant gain; constant: subtracted from the gains."""
     for q in range(begin, end):
         if not merged[q]:
             continue
-        low, high, count = offsets[q], offsets[q + 1], bads[q]
-        bad, goods = low, high - low - count
+        low, high, count = offsets[q], offsets[q + 1], irrelevant[q]
+        bad, relevant = low, high - low - count
         positional, pairs = kind == 1, kind == 0
         weighed = 0.0 if positional else weight[q]
-        place, scored, gained = low, 0.0, 0.0
-        for g in range(goods + 1):
+        position, scored, gained = low, 0.0, 0.0
+        for g in range(relevant + 1):
             good = low + count + g
-            until = low + above[good] if g < goods else low + count
+            until = low + above[good] if g < relevant else low + count
             r = 0.0
             if pairs:
-                r = weighed * (goods - g)
-            elif g == 0 and goods:
+                r = weighed * (relevant - g)
+            elif g == 0 and relevant:
                 r = weighed
             while bad < until:
                 x = document[bad]
-                order[place] = x
+                order[position] = x
                 if positional:
-                    r = weight[place]
+                    r = weight[position]
                 slope[low + x] = r
                 scored += r * height[bad]
                 bad += 1
-                place += 1
-            if g == goods:
+                position += 1
+            if g == relevant:
                 break
             x = document[good]
-            order[place] = x
+            order[position] = x
             if positional:
-                r = weight[place]
+                r = weight[position]
             elif pairs or g == 0:
                 r = -weighed * (bad - low)
             else:
                 r = 0.0
             slope[low + x] = r
             scored += r * height[good]
-            gained += share[low + g] * discount[place]
-            place += 1
+            gained += share[low + g] * discount[position]
+            position += 1
         earned[q] = gained - constant[q]
         value[q] = scored - earned[q]

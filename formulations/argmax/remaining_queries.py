@@ -1,10 +1,10 @@
-"""The argmax of queries that sorting and merging leave open: split, priced, or solved as assignments.
+"""The argmax of queries that sorting and merging leave open: split, searched with dual bounds, or solved as
+assignments.
 
-The loss-augmented argmax of a query with many different gains, by sorting and splitting.
-
-A document no worse than another in both extreme directions of a part's cone (see `cones`) goes first in some optimal
-order. Where the first t documents of both extreme sorts are one set, the part splits; smaller parts have narrower
-cones. What does not split is merged by `order_ideals`, if it has few gains.
+Queries with many different gains are sorted and split. A document no worse than another in both extreme directions of a
+part's cone (see `cones`) goes first in some optimal order. If the first t documents of both extreme sorts are the same
+set, the part splits; smaller parts have narrower cones. A part that does not split is merged by `order_ideals`, if it
+has few gains.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ COLUMNS = 1 << 12
 
 @compiled(nb.int64(READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, INTS, nb.int64))
 def _merged(scores: Floats, gain: Floats, discount: Floats, decay: Floats, documents: Ints, room: int) -> int:
-    """Put `documents` into their best order for these weights, one a document; the way, UNSOLVED (and the documents
-    untouched) where they have too many gains or need more than `room` states."""
+    """Put `documents` into their best order for these weights, one per document; returns the method, or UNSOLVED (with
+    unchanged documents) for too many gains or more than `room` states."""
     count = documents.size
     worth, height = np.empty(gain.size), np.empty(gain.size)
     for x in documents:
@@ -84,7 +84,7 @@ def _merged(scores: Floats, gain: Floats, discount: Floats, decay: Floats, docum
 
 @compiled(nb.int64(READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, INTS, nb.int64))
 def split(scores: Floats, gain: Floats, discount: Floats, decay: Floats, order: Ints, room: int) -> int:
-    """Fill `order` with an optimal order of one query; the way taken, UNSOLVED if a part is beyond us."""
+    """Fill `order` with an optimal order of one query; returns the method, UNSOLVED if a part is unsolved."""
     n = scores.size
     for i in range(n):
         order[i] = i
@@ -106,14 +106,14 @@ def split(scores: Floats, gain: Floats, discount: Floats, decay: Floats, order: 
         dc, da = c[lower] - c[lower + 1], a[lower] - a[lower + 1]
         ec, ea = c[upper] - c[upper + 1], a[upper] - a[upper + 1]
         one, two = ones[low:high], twos[low:high]
-        for x in order[low:high]:  # the documents of the part by index: what ties in both keys has one common order
+        for x in order[low:high]:  # the documents of the part by index: ties in both keys have one common order
             inside[x] = True
-        place = 0
+        index = 0
         for x in range(n):
             if inside[x]:
-                one[place] = x
+                one[index] = x
                 inside[x] = False
-                place += 1
+                index += 1
         for x in one:
             key[x] = dc * scores[x] - da * gain[x]
             other[x] = ec * scores[x] - ea * gain[x]
@@ -152,12 +152,12 @@ COLUMNS_OPEN_QUERIES = 1 << 14
 """Most states that one position may have times chains."""
 
 TINY, SHORT = 40, 150
-"""Documents up to which an assignment costs less than prices of a good order, than a wide search."""
+"""Documents up to which an assignment costs less than duals of a good order, than a wide search."""
 
 
 @compiled(nb.boolean(READ_FLOATS, nb.int64, nb.int64))
 def _tied(decay: Floats, stop: int, chains: int) -> bool:
-    """Is the decay level so often, with so few gains, that most exchanges of documents change nothing?"""
+    """Whether most exchanges of documents are ties, because of equal decays and few gains."""
     steps = 1
     for p in range(stop):
         steps += decay[p] > decay[p + 1]
@@ -166,7 +166,7 @@ def _tied(decay: Floats, stop: int, chains: int) -> bool:
 
 @compiled(nb.boolean(READ_FLOATS, nb.int64, nb.int64, nb.int64))
 def _once(decay: Floats, n: int, stop: int, chains: int) -> bool:
-    """Whether a query is worth one effort of pricing and not more."""
+    """Whether a query is worth only one attempt of a dual bound."""
     return n <= SHORT or _tied(decay, stop, chains)
 
 
@@ -192,7 +192,7 @@ def split_range(
     bound: Floats,
     way: Bytes,
 ) -> None:
-    """Open queries of many gains, where `two_sorts` splits them."""
+    """Solve open queries of many gains by sorting and splitting."""
     for q in range(begin, end):
         if way[q] == OPEN and first_chain[q + 1] - first_chain[q] > CHAINS:
             rows = slice(offsets[q], offsets[q + 1])
@@ -224,8 +224,8 @@ def price_range(
     bound: Floats,
     way: Bytes,
 ) -> None:
-    """Open queries of few gains and more than TINY documents, where the prices of a greedy order leave little to
-    search; but not those that `search_range` takes."""
+    """Solve open queries of few gains and more than TINY documents if the duals of a greedy order prune the search
+    enough; except those of `search_range`."""
     n, rows = 0, 1
     for q in range(begin, end):
         if way[q] == OPEN:
@@ -244,7 +244,7 @@ def price_range(
     next_from = np.empty((rows, columns + 1), np.int32)
     key, states = np.empty(columns, np.int64), np.empty(columns)
     origin, chain = np.empty(largest, np.int32), np.empty(largest, np.int8)
-    member, told = np.empty(n, np.int8), np.zeros(3)
+    member, report = np.empty(n, np.int8), np.zeros(3)
     for q in range(begin, end):
         top, bottom = offsets[q], offsets[q + 1]
         n, last, chains = bottom - top, stop[q], first_chain[q + 1] - first_chain[q]
@@ -257,7 +257,7 @@ def price_range(
         widest = priced_labels(
             height, worth[first : first + chains], start, size, a, c, low[top:bottom], high[top:bottom], last,
             price, most, nothing, hull, next_key, next_value, next_from, key, states,
-            origin[: states_of(room, n)], chain, label, member, told,
+            origin[: states_of(room, n)], chain, label, member, report,
         )  # fmt: skip
         if widest == GIVEN_UP:
             continue
@@ -269,7 +269,7 @@ def price_range(
             way[q] = MERGE_OPEN_QUERIES if chains == 2 else IDEALS_OPEN_QUERIES
         else:
             way[q] = ONE_SORT_OPEN_QUERIES if low[top] == high[top] else TWO_SORTS_OPEN_QUERIES
-        settle(s, b, a, c, result, told[LEFT], q, value, bound)
+        settle(s, b, a, c, result, report[LEFT], q, value, bound)
 
 
 @compiled(nb.void(*BATCH))
@@ -294,7 +294,7 @@ def search_range(
     bound: Floats,
     way: Bytes,
 ) -> None:
-    """Open queries of few gains and more than SHORT documents: prices of ever better orders, then shortest paths."""
+    """Solve open queries of few gains and more than SHORT documents: duals of better orders, then shortest paths."""
     n, rows = 0, 1
     for q in range(begin, end):
         if way[q] == OPEN:
@@ -313,7 +313,7 @@ def search_range(
     next_from = np.empty((rows, columns + 1), np.int32)
     key, states = np.empty(columns, np.int64), np.empty(columns)
     origin, chain = np.empty(largest, np.int32), np.empty(largest, np.int8)
-    member, after, told = np.empty(n, np.int8), np.empty((n, rows), np.int32), np.zeros(3)
+    member, after, report = np.empty(n, np.int8), np.empty((n, rows), np.int32), np.zeros(3)
     for q in range(begin, end):
         top, bottom = offsets[q], offsets[q + 1]
         n, last, chains = bottom - top, stop[q], first_chain[q + 1] - first_chain[q]
@@ -326,7 +326,7 @@ def search_range(
         widest = searched_labels(
             height, worth[first : first + chains], start, size, a, c, low[top:bottom], high[top:bottom], last,
             price, most, nothing, hull, next_key, next_value, next_from, key, states,
-            origin[: states_of(room, n)], chain, label, member, after, told,
+            origin[: states_of(room, n)], chain, label, member, after, report,
         )  # fmt: skip
         place(label, document, start, last, result)
         fill_up(members, last, done, result)
@@ -341,7 +341,7 @@ def search_range(
             way[q] = MERGE_OPEN_QUERIES if chains == 2 else IDEALS_OPEN_QUERIES
         else:
             way[q] = ONE_SORT_OPEN_QUERIES if low[top] == high[top] else TWO_SORTS_OPEN_QUERIES
-        settle(s, b, a, c, result, told[LEFT], q, value, bound)
+        settle(s, b, a, c, result, report[LEFT], q, value, bound)
 
 
 @compiled(nb.void(*BATCH))
@@ -366,7 +366,7 @@ def assign_range(
     bound: Floats,
     way: Bytes,
 ) -> None:
-    """What is open still, as an assignment: of few gains only the documents that can be needed take part."""
+    """Solve the remaining queries as assignments; for few gains with `candidates_of` only."""
     n = 0
     for q in range(begin, end):
         n = max(n, offsets[q + 1] - offsets[q])

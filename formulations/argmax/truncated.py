@@ -1,20 +1,15 @@
-"""The argmax of queries whose first places tell the rest: those are searched by counts, what follows is one sort.
+"""The argmax of queries with a truncated discount: a search over the first positions, then one sort of the rest.
 
-The best order where exchanges of gain for score are a matter of the first few positions, and the rest is one sort.
+After the cutoff of a discount only the decay falls, so the rest is in order of score. More generally, if all steps are
+parallel from position `turn` on (see `find_cones`), the rest is sorted by one key. Assume that the cone is constant
+before `turn`. Then a document needs its dominators before it, and states (placed counts of each gain) are the ideals of
+one partial order: at most C(turn + G, G) for G gains, for a list of any length.
 
-Behind a discount's cut only the decay still falls, so whatever stands before, the rest comes by falling score; wherever
-all steps are parallel from position `turn` on (see `cones`) the rest is sorted by one key. Let the cone be one and the
-same before. Then a document needs its dominators before it, counts of how many of each gain are placed are the ideals
-of one order, and there are at most C(turn + G, G) of them for G gains, however long the list is.
-
-What the rest earns follows from who stands before (see `tails`): the sum of one entry of a table for each of them. The
-one that is last of them in the sort dominates none, so each state adds one entry to the sum of the state without it.
-
-What a sort of the rest earns, by who was taken out of it before: a table in place of a sort for each way to take.
-
-All documents are ranked by one key, and `turn` of them stand elsewhere, at the places before. With t of these above it
-a document at rank r would stand at turn + r - t. To take it out costs what it earns there, and brings what follows up
-by one. These costs, each with its own t, sum to what the documents taken cost together.
+The value of the rest is a sum of table entries over the documents placed before. The last of them in the sort dominates
+none, so each state adds one entry to the sum of the state without it. The table: all documents are ranked by one key,
+and `turn` of them are at the first positions. With t of these above it, a document at rank r would be at position
+turn + r - t. Removing it costs its value there and moves the later documents up by one. These costs, each with its own
+t, sum to the total cost of the removed documents.
 """
 
 from __future__ import annotations
@@ -48,8 +43,8 @@ def sort_rest(
     last: int,
     label: Bytes,
 ) -> int:
-    """label[p] = the chain of the document at first <= p < last, by the key of the step from position `step`; how many
-    of each chain are `placed` goes on. Ends, and returns the position, where all are placed that are `wanted`."""
+    """label[p] = the chain of the document at first <= p < last, by the key of the step from position `step`; updates
+    the `placed` counts of chains. Returns the position after the last `wanted` document."""
     chains, left = worth.size, 0
     dc, da = decay[step] - decay[step + 1], discount[step] - discount[step + 1]
     key = np.full(chains, -np.inf)
@@ -92,13 +87,13 @@ def tail_costs(
     rank: Ints,
     cost: Floats,
 ) -> None:
-    """rank[g, i] in the sort of all by the key of `step`, cost[g, i, turn - 1 - t] of taking that document out of it
-    where t before it are taken; up to a number that is the same for all ways to take `turn` of them."""
+    """rank[g, i] in the sort of all by the key of `step`, cost[g, i, turn - 1 - t] of removing that document
+    if t before it are removed; up to a constant common to all choices of `turn` documents."""
     chains, total = worth.size, 0
     for g in range(chains):
         total += size[g]
     listed, ranked = np.zeros(chains, np.int64), np.empty(total, np.int8)
-    # Documents behind the last one that can be taken come up by as much whoever is.
+    # Documents after the last removable one move up equally for any choice.
     end = sort_rest(height, worth, start, size, discount, decay, step, listed, most, 0, total, ranked)
     weight, share, base = discount, 0.0, 1.0
     if decay[step] > decay[step + 1]:
@@ -141,7 +136,7 @@ def _dominators(
     need: Ints,
 ) -> None:
     """need[g, i]: how many of each chain dominate document i of chain g, `field` bits a chain; most[g]: how many of
-    chain g can stand before `turn`, the others have too many before them."""
+    chain g can be before `turn`; the others have too many dominators."""
     chains = worth.size
     dc, da = decay[low] - decay[low + 1], discount[low] - discount[low + 1]
     ec, ea = decay[high] - decay[high + 1], discount[high] - discount[high + 1]
@@ -205,10 +200,9 @@ def best_first_places(
     chain: Bytes,
     label: Bytes,
 ) -> int:
-    """As `best_labels` for the `turn` > 0 of `places_of`, but nothing is pruned.
+    """As `best_labels` for the `turn` > 0 of `places_of`, without pruning.
 
-    Room: slot -1 for each vector of counts, of all gains but one, that is told apart at a position, as it is again in
-    the end; the others a state.
+    Buffers: slot, -1 for each vector of counts of all gains but one, reset at the end; the others per state.
     """
     chains, room = worth.size, origin.size
     field = 2
@@ -226,7 +220,7 @@ def best_first_places(
         if most[g] > most[longest]:
             longest = g
     for g in range(chains):
-        if g != longest:  # the position tells its count
+        if g != longest:  # the position determines its count
             radix[g] = cells
             cells *= most[g] + 1
     if cells > slot.size:
@@ -268,7 +262,7 @@ def best_first_places(
         widest = max(widest, end - begin)
     best = begin
     for state in range(begin, end):
-        if tail[state] != tail[state]:  # rounding made two that differ one in the sort
+        if tail[state] != tail[state]:  # rounding made two different keys equal
             return -1
         if value[state] - tail[state] > value[best] - tail[best]:
             best = state
@@ -288,8 +282,8 @@ PLACED, SLOTS = 1 << 15, 1 << 15
 
 
 @compiled(nb.int64(nb.int64, nb.int64))
-def _states_of_places(room: int, n: int) -> int:
-    """Most states of a query of n documents: as many as cost less than an assignment."""
+def _states_of_prefixes(room: int, n: int) -> int:
+    """The maximum number of states of a query of n documents, cheaper than an assignment."""
     return min(room if room > 0 else min(n, 40) * n, PLACED)
 
 
@@ -315,8 +309,8 @@ def place_range(
     bound: Floats,
     way: Bytes,
 ) -> None:
-    """Fill order, value, bound and way of the queries begin <= q < end whose way is CUT; who has too many states keeps
-    it."""
+    """Fill order, value, bound and method of the queries begin <= q < end marked CUT; those with too many states stay
+    CUT."""
     n = 0
     for q in range(begin, end):
         if way[q] == CUT:
@@ -325,7 +319,7 @@ def place_range(
     document, spare = np.empty(n, np.int32), np.empty(n, np.int32)
     label, done = np.empty(n, np.int8), np.zeros(n, np.bool_)
     start, size = np.empty(CHAINS, np.int64), np.empty(CHAINS, np.int64)
-    states = _states_of_places(room, n)
+    states = _states_of_prefixes(room, n)
     slot = np.full(min(SLOTS, 16 * n * n), -1, np.int32)
     key, placed, tail = np.empty(states, np.int64), np.empty(states), np.empty(states)
     lowest, where = np.empty(states, np.int32), np.empty(states, np.int32)
@@ -342,7 +336,7 @@ def place_range(
         widest = best_first_places(
             height, worth[first : first + chains], start, size, a, c, low[top:bottom], high[top:bottom], last,
             places_of(low[top:bottom], high[top:bottom], last), slot[: 16 * n * n], key, placed, tail, lowest, where,
-            origin[: _states_of_places(room, n)], chain, label,
+            origin[: _states_of_prefixes(room, n)], chain, label,
         )  # fmt: skip
         if widest < 0:
             continue

@@ -1,1 +1,1 @@
-"""Constructors: functions from data to a problem of `formulations.problems`; none of them solves what it states."""
+"""Constructors: functions from data to a problem of `formulations.problems`, without solving it."""

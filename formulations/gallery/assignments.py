@@ -1,13 +1,13 @@
-"""Matching: place documents by any benefit of standing at a position.
+"""Matching: assign documents to positions with any profit matrix.
 
 sets         positions i < k, documents j < n, the cells (i, j) that are allowed
-variables    π[i, j] = 1 where document j stands at position i
+variables    π[i, j] = 1 if document j is at position i
 maximise     Σ benefit[i, j] π[i, j]                                                          [ORM, section 7.3]
 subject to   position   each position holds one document
-             document   each document stands at one position at most
+             document   each document is at one position at most
 integrality  totally unimodular: the incidence matrix of a bipartite graph
 
-A position need not be a place in a list: it may be a slot for a topic, or the other side of a matching.
+A position can be any slot: a rank in a list, a topic, or the other side of a matching.
 
 >>> from formulations import solve
 >>> benefit = [[3.0, 2.0, 9.0], [2.0, 1.0, 8.5]]
@@ -19,13 +19,13 @@ array([2, 0])
 The best k of n documents, at most one from each block: Π(B, k) of [ORM, Definition 5].
 
 sets         positions i < k, documents j < n, blocks B_s (a partition of the documents)
-variables    π[i, j] = 1 where document j stands at position i
+variables    π[i, j] = 1 if document j is at position i
 maximise     Σ profit[i, j] π[i, j]                                                              [ORM, eq. 41]
 subject to   position   each position holds one document
              block      each block fills at most one of the k positions
 integrality  totally unimodular: every variable is in one position row and one block row (Heller-Tompkins)
 
-It collapses to an assignment of positions to blocks: per position and block keep the best document.
+It collapses to an assignment of positions to blocks: only the best document per position and block matters.
 
 >>> from formulations import solve
 >>> profit = np.array([[3.0, 2.0, 9.0], [2.0, 1.0, 7.0]])
@@ -33,17 +33,17 @@ It collapses to an assignment of positions to blocks: per position and block kee
 >>> solution.order, solution.value, solution.solver
 (array([2, 0]), 11.0, 'scipy via collapsed assignment')
 
-The best ranking of a set of your own: quotas, pins, bans, precedence, rows of any kind.
+The best ranking in a set with quotas, pins, bans, precedence or rows of any kind.
 
 sets         positions i < k, documents j < n, a `RankingSet` of admissible rankings
-variables    π[i, j] = 1 where document j stands at position i (where the set allows it)
+variables    π[i, j] = 1 if document j is at position i (where the set allows it)
 maximise     Σ profit[i, j] π[i, j]
 subject to   position   each position holds one document
-             document   each document stands at one position at most (where no other row implies it)
-             and every row of the set, by its name; soft ones with what they are over and under (`sets.widened`)
-integrality  a property of the statement: `verify_integrality(problem)` proves it or refutes it by a witness
+             document   each document is at one position at most (where no other row implies it)
+             and every row of the set, by name; soft rows have slack variables
+integrality  depends on the rows: `verify_integrality(problem)` proves it or returns a violating submatrix
 
-Solved by the narrowest structure that the set has: an assignment, a flow, a linear program, else in whole numbers.
+Solved by its most special structure: an assignment, a flow, a linear program, else an integer program.
 
 >>> from formulations import solve
 >>> import numpy as np
@@ -70,18 +70,18 @@ from formulations.problems.ranking import RankTwoAssignment
 
 
 def matching(profit: ArrayLike, *, allowed: ArrayLike | None = None) -> Assignment:
-    """The best placing of k of n documents.
+    """The best assignment of k of n documents to k positions.
 
     Args:
-        profit: (k, n), a row a position, a column a document; the unit is the caller's.
-        allowed: (k, n) booleans, False where a document must not stand. Everything is allowed by default.
+        profit: (k, n), one row per position, one column per document.
+        allowed: (k, n) booleans, False for forbidden cells. Everything is allowed by default.
 
     Raises:
-        InvalidProblemError: a benefit is NaN or infinite (forbid a cell by `allowed`), or shapes do not fit.
-        Infeasible: k > n, or some positions share too few allowed documents; names them.
+        InvalidProblemError: a profit is NaN or infinite (forbid a cell with `allowed`), or shapes do not fit.
+        InfeasibleError: k > n, or some positions share too few allowed documents; names them.
     """
     if np.isneginf(np.asarray(profit, dtype=np.float64)).any():
-        raise InvalidProblemError("benefit holds -inf, which is no number to add up: forbid cells by `allowed`")
+        raise InvalidProblemError("profit must be finite; got -inf. Forbid cells with `allowed`.")
     return Assignment(finite("profit", profit, 2), None if allowed is None else np.asarray(allowed))
 
 
@@ -89,12 +89,12 @@ def diverse_retrieval(profit: ArrayLike, groups: Sequence[Hashable | None]) -> C
     """The best ranking of Π(B, k).
 
     Args:
-        profit: (k, n), a row a position, a column a document; the unit is the caller's.
+        profit: (k, n), one row per position, one column per document.
         groups: (n,) the block of each document: site, topic, author. None for a document in no block.
 
     Raises:
         InvalidProblemError: a profit is NaN or infinite, or lengths do not fit.
-        Infeasible: fewer blocks than positions; names the conflict.
+        InfeasibleError: fewer blocks than positions; names the conflict.
     """
     worth = finite("profit", profit, 2)
     k, n = np.shape(worth)
@@ -105,13 +105,13 @@ def constrained_ranking(profit: ArrayLike | RankTwoAssignment, admissible: Ranki
     """The best ranking of a set.
 
     Args:
-        profit: (k, n), a row a position, a column a document; or a loss-augmented `ranking` of the same k and n.
+        profit: (k, n), one row per position, one column per document; or a `ranking` problem of the same k and n.
         admissible: the set, as `RankingSet(n, k).at_most(...)` states it. Soft constraints (`penalized`) may be
             violated, and their penalties are subtracted from the value: `solution.broken` lists the violations.
 
     Raises:
         InvalidProblemError: a profit is NaN or infinite, or its shape is not that of the set.
-        Infeasible: no ranking is in the set; names an irreducible set of conflicting constraints.
+        InfeasibleError: no ranking is in the set; names an irreducible set of conflicting constraints.
     """
     if not isinstance(admissible, RankingSet):
         raise InvalidProblemError(

@@ -1,16 +1,16 @@
-"""Marginal rankings: how likely each document stands at each position, when exposure must be shared fairly.
+"""Marginal rankings: the probability of each document at each position, under constraints of fair exposure.
 
 sets         positions i < k, documents j < n, groups of documents
-variables    P[i, j], the probability that document j stands at position i
-             level[c] in [0, 1], where constraint c keeps groups together: what all of them get
+variables    P[i, j], the probability that document j is at position i
+             level[c] in [0, 1], the common level of the groups of constraint c
 maximise     Σ profit[i, j] P[i, j]
 subject to   position             each position holds one document: a row of P sums to 1
-             document             each document stands at one position at most: a column sums to <= 1, to 1 if k = n
+             document             each document is at one position at most: a column sums to <= 1, to 1 if k = n
              a row for each group of `DemographicParity`, `DisparateTreatment`, `DisparateImpact`, `ExposureBounds`
-integrality  not integral, and none is asked for: P is a lottery over rankings, and exposure holds on average over it.
-             `birkhoff_decomposition` draws up the lottery. Position and document rows alone have integral vertices
-             (Birkhoff, von Neumann); at a vertex, r further rows that bind (one less for each level) make r + 1
-             rankings at most.
+integrality  not required: P is a lottery over rankings, and exposure holds in expectation.
+             `birkhoff_decomposition` computes the lottery. Position and document rows alone have integral vertices
+             (Birkhoff, von Neumann); at a vertex, r further tight rows (one less for each level) give at most
+             r + 1 rankings.
 
 The exposure of document j is Σ_i attention[i] P[i, j]. Source: A. Singh and T. Joachims, Fairness of Exposure in
 Rankings, KDD 2018; for the utility of its section 3.2 let profit be the outer product of attention and relevance.
@@ -57,34 +57,32 @@ def marginal_ranking(
     """The best marginal ranking; `solution.primal["P"]` is its (k, n) matrix.
 
     Args:
-        profit: (k, n), a row a position, a column a document; the unit is the caller's.
-        exposure: (k,) not negative: what a position gives to the document that stands there. 1 / log2(2 + i) by
+        profit: (k, n), one row per position, one column per document.
+        exposure: (k,) nonnegative: the exposure of the document at each position. 1 / log2(2 + i) by
             default, the discount of nDCG.
         constraints: one or several of `ExposureBounds`, `DemographicParity`, `DisparateTreatment`, `DisparateImpact` of
-            formulations, or `scipy.optimize.LinearConstraint(A, lb, ub)` with A (m, k·n) for rows of your own over P in
-            C order: lb <= A P.ravel() <= ub. Two of a kind may be given; the second one's rows are called "exposure 2"
-            and so on.
+            formulations, or `scipy.optimize.LinearConstraint(A, lb, ub)` with A (m, k·n) for custom rows over P in
+            C order: lb <= A P.ravel() <= ub. Several of one kind are allowed; the second one's rows are named
+            "exposure 2", and so on.
 
     Raises:
         InvalidProblemError: a number is NaN or infinite, shapes do not fit, a group is unknown or has no merit.
-        Infeasible: k > n, or the exposure asked for exceeds what positions can give to these groups; names them.
-            Conflicts between several constraints are found by the solver.
+        InfeasibleError: k > n, or the required exposure exceeds the capacity of the positions for these groups; names
+            them. Conflicts between several constraints are found by the solver.
     """
     worth = finite("profit", profit, 2)
     k, n = worth.shape
     if k == 0 or n == 0:
-        raise InvalidProblemError(f"profit has shape {worth.shape}: needs one position and one document at least")
+        raise InvalidProblemError(f"profit must have at least one position and one document; got shape {worth.shape}.")
     if k > n:
-        raise InfeasibleError(
-            f"{k} positions cannot be filled by {n} documents, one each; cut the problem to {n} positions"
-        )
-    given = finite("exposure", 1.0 / np.log2(np.arange(2.0, k + 2)) if exposure is None else exposure, 1)
-    if given.size != k or not (given >= 0).all() or not given.any():
+        raise InfeasibleError(f"{k} positions cannot be filled by {n} documents. Reduce the problem to {n} positions.")
+    attention = finite("exposure", 1.0 / np.log2(np.arange(2.0, k + 2)) if exposure is None else exposure, 1)
+    if attention.size != k or not (attention >= 0).all() or not attention.any():
         raise InvalidProblemError(
-            f"exposure needs {k} numbers, one a position, none negative and not all 0; got {given}"
+            f"exposure must be {k} nonnegative numbers, one per position, and not all 0; got {attention}."
         )
     several = list(constraints) if isinstance(constraints, Iterable) else [constraints]
-    added = _distinct([_stated(constraint, given, n) for constraint in several])
+    added = _distinct([_stated(constraint, attention, n) for constraint in several])
     levels = [part.label for part in added if part.level is not None]
     once = np.ones(n)
     parts = [
@@ -119,22 +117,22 @@ def _stated(constraint: Any, attention: Floats, documents: int) -> ExposureRows:
         count, size = matrix.shape
         if size != attention.size * documents:
             raise InvalidProblemError(
-                f"A of a LinearConstraint has {size} columns, but P has {attention.size} × {documents} cells; "
-                "give one column a cell, in the order of P.ravel()"
+                f"A of a LinearConstraint has {size} columns, but P has {attention.size} × {documents} cells. "
+                "Pass one column per cell, in the order of P.ravel()."
             )
         low, high = (np.broadcast_to(np.asarray(limit, float), (count,)) for limit in (constraint.lb, constraint.ub))
         return ExposureRows("row", (count,), matrix, low, high)
     if not hasattr(constraint, "rows"):
         raise InvalidProblemError(
-            f"a {type(constraint).__name__} is no constraint; use ExposureLimits, DemographicParity, "
-            "DisparateTreatment or DisparateImpact of formulations, or scipy.optimize.LinearConstraint"
+            f"a constraint cannot be a {type(constraint).__name__}. Use ExposureLimits, DemographicParity, "
+            "DisparateTreatment or DisparateImpact of formulations, or scipy.optimize.LinearConstraint."
         )
     rows: ExposureRows = constraint.rows(attention, documents)
     return rows
 
 
 def _distinct(parts: list[ExposureRows]) -> list[ExposureRows]:
-    """The same rows, the second block of a label called "label 2", and so on."""
+    """The same rows with unique labels: the second block of a label is named "label 2"."""
     seen: Counter[str] = Counter()
     for place, part in enumerate(parts):
         seen[part.label] += 1

@@ -1,4 +1,4 @@
-"""The column-generation dual of large-margin learning: n slacks, or one.
+"""The column-generation duals of large-margin learning, for n slacks or one.
 
 primal       min (lam/2)‖w - w₀‖² + Σ_g capacity[g] ξ_g,   ξ_g >= 0,
              ξ_g >= offsets[i] + ⟨slopes[i], w⟩   for each plane i of group g          [ORM, eq. 34; paper 2, eq. 5, 6]
@@ -6,7 +6,7 @@ dual         max Σ_i α_i (offsets[i] + ⟨slopes[i], w₀⟩) - ‖slopesᵀα
              α >= 0,   Σ_{i in g} α_i <= capacity[g]                                   [paper 2, eq. 10, 11]
 recovery     w = w₀ - slopesᵀα / lam
 
-One group with capacity 1 is the bundle method's master; one group a query is the program with n slacks.
+One group with capacity 1 is the bundle method's master; one group per query is the program with n slacks.
 
 >>> from formulations import solve
 >>> program = margin_dual([[1.0], [-1.0]], [1.0, 0.0], lam=1.0)
@@ -18,16 +18,16 @@ The column-generation dual of large-margin learning with a 1-norm: a linear prog
 
 primal       min lam ‖w‖₁ + Σ_g capacity[g] ξ_g,   ξ_g >= 0,
              ξ_g >= offsets[i] + ⟨slopes[i], w⟩   for each plane i of group g          [ORM, section 3.1, Ω = ‖w‖₁]
-variables    α[i], one a plane
+variables    α[i], one per plane
 maximise     Σ offsets[i] α[i]
 subject to   feature    -lam <= Σ_i slopes[i, j] α[i] <= lam   for each feature j
              group      Σ α[i] over the planes i of group g is at most capacity[g]
-             0 <= α[i] <= capacity[group of i]   (the group says so already: with it any prices prove a bound)
-recovery     w = the prices of the rows `feature`; a feature whose row does not press has weight 0
-integrality  its variables are real
+             0 <= α[i] <= capacity[group of i]   (implied by the group; with it any duals prove a bound)
+recovery     w = the duals of the rows `feature`; a feature with a slack row has weight 0
+integrality  none: real variables
 
 Every feasible α proves a lower bound of the primal, and any α >= 0 becomes feasible by scaling. One group with
-capacity 1 is the bundle method's master; one group a query is the program with n slacks.
+capacity 1 is the bundle method's master; one group per query is the program with n slacks.
 
 >>> from formulations import solve
 >>> program = l1_margin_dual([[1.0, 0.1], [-1.0, 0.2]], [1.0, 0.0], lam=0.5)
@@ -35,7 +35,7 @@ capacity 1 is the bundle method's master; one group a query is the program with 
 >>> solution.value, abs(solution.dual["feature"])
 (0.75, array([0.5, 0. ]))
 
-The items' block of a factor model, as column generation sees it: all items and offsets for users that stay.
+The item block of a factor model by column generation: all items and offsets, for fixed users.
 
 sets         planes i of users' losses, l_u(f) >= heights[i] + ⟨planes[i], f⟩ for all scores f of the items, u = user[i]
 primal       min Σ_u weights[u] ξ_u + (lam/2)‖M‖² + (lam_offsets/2)‖b - prior‖²,   ξ_u >= 0,
@@ -43,10 +43,10 @@ primal       min Σ_u weights[u] ξ_u + (lam/2)‖M‖² + (lam_offsets/2)‖b -
 dual         max Σ_i α_i (heights[i] + ⟨planes[i], prior⟩) - ‖Σ_i α_i planes[i]ᵀ users[u]‖² / (2 lam)
                  - ‖Σ_i α_i planes[i]‖² / (2 lam_offsets),     α >= 0,   Σ α_i over the planes of u at most weights[u]
 recovery     M_j = -Σ_i α_i planes[i, j] users[u] / lam,   b = prior - Σ_i α_i planes[i] / lam_offsets
-integrality  its variables are real
+integrality  none: real variables
 
-One group a user: what a user contributes is a mean of messages planes[i, j] users[u], no rating [paper 5, section 7].
-The form has one λ, so the columns of b are measured in units √(lam_offsets / lam): `unpacked` takes a step apart.
+One group per user. A user contributes a mean of messages planes[i, j] users[u], no rating [paper 5, section 7]. The
+problem has one λ, so the columns of b are scaled by √(lam_offsets / lam); `unpacked` splits a step.
 
 >>> from formulations import solve
 >>> program = item_block_dual([[-1.0, 1.0]], [1.0], [0], [[0.5]], [0.0, 0.0], lam=1.0, lam_offsets=4.0)
@@ -57,7 +57,7 @@ The form has one λ, so the columns of b are measured in units √(lam_offsets /
 (array([[ 0.5],
        [-0.5]]), array([ 0.25, -0.25]))
 
-The users' block of a factor model, as column generation sees it: one user's factors for items that stay as they are.
+The user block of a factor model by column generation: the factors of one user, for fixed items.
 
 sets         planes i of the user's loss, l(f) >= heights[i] + ⟨planes[i], f⟩ for all scores f of the n rated items
 primal       min (lam/2)‖U - U₀‖² + weight ξ,   ξ >= 0,
@@ -65,11 +65,10 @@ primal       min (lam/2)‖U - U₀‖² + weight ξ,   ξ >= 0,
 dual         max Σ_i α_i (heights[i] + ⟨planes[i], offsets + items U₀⟩) - ‖itemsᵀ planesᵀα‖² / (2 lam)
              α >= 0,   Σ_i α_i <= weight
 recovery     U = U₀ - itemsᵀ ψ / lam,  ψ = planesᵀα the dual state of this user, δ = heightsᵀα
-integrality  its variables are real
+integrality  none: real variables
 
-The users of a block share nothing: each is a program of its own, with as many features as there are factors. A loss
-that is no less than 0 has the plane 0, which ξ >= 0 is; so each α is a valid state, and Σ over users of value and of
-bound enclose the block.
+The users of a block are independent programs, with one feature per factor. A nonnegative loss has the plane 0, which
+is ξ >= 0; so each α is a valid state, and the sums of values and bounds over users enclose the block.
 
 >>> from formulations import solve
 >>> films = [[1.0, 0.0], [0.0, 1.0]]
@@ -105,13 +104,13 @@ def margin_dual(
     """The dual program of the planes offsets[i] + ⟨slopes[i], w⟩.
 
     Args:
-        subgradients: (m, d), a row a plane.
+        subgradients: (m, d), one row per plane.
         intercepts: (m,) the height of each plane at w = 0.
-        lam: weight of the regulariser, positive.
+        lam: weight of the regularizer, positive.
         groups: (m,) the group (slack) of each plane, counted from 0; all one group by default.
         group_mass: (G,) the weight of each group's slack, or one number for the only group.
-        w0: (d,) the point that the regulariser pulls to, 0 by default.
-        gram: (m, m) slopes slopesᵀ where the caller keeps it.
+        w0: (d,) the center of the regularizer, 0 by default.
+        gram: (m, m) slopes slopesᵀ, if already known.
     """
     rows = np.asarray(subgradients, dtype=np.float64)
     heights = np.asarray(intercepts, dtype=np.float64)
@@ -133,7 +132,7 @@ def l1_margin_dual(
     """The dual program of the planes offsets[i] + ⟨slopes[i], w⟩ under the penalty lam ‖w‖₁.
 
     Args:
-        subgradients: (m, d), a row a plane.
+        subgradients: (m, d), one row per plane.
         intercepts: (m,) the height of each plane at w = 0.
         lam: weight of the 1-norm, positive.
         groups: (m,) the group (slack) of each plane, counted from 0; all one group by default.
@@ -144,25 +143,25 @@ def l1_margin_dual(
     """
     rows = finite("subgradients", np.asarray(subgradients, dtype=np.float64), 2)
     heights = finite("intercepts", np.asarray(intercepts, dtype=np.float64), 1)
-    room = finite("group_mass", np.atleast_1d(np.asarray(group_mass, dtype=np.float64)), 1)
+    capacities = finite("group_mass", np.atleast_1d(np.asarray(group_mass, dtype=np.float64)), 1)
     planes, features = rows.shape
     members = np.zeros(planes, dtype=np.int64) if groups is None else whole("groups", np.asarray(groups))
     if not planes or heights.size != planes or members.shape != (planes,):
-        raise InvalidProblemError("slopes, offsets and groups need one entry a plane, and one plane at least")
+        raise InvalidProblemError("subgradients, intercepts and groups need one entry a plane, and at least one plane")
     if not (lam > 0 and np.isfinite(lam)):
-        raise InvalidProblemError(f"lam is {lam}, but the program needs a positive finite one")
-    if (room <= 0).any() or members.min() < 0 or members.max() >= room.size:
-        raise InvalidProblemError(f"groups run from 0 to {room.size - 1}, and capacities must be positive")
-    held = csr_array((np.ones(planes), (members, np.arange(planes))), (room.size, planes))
+        raise InvalidProblemError(f"lam must be positive and finite; got {lam}.")
+    if (capacities <= 0).any() or members.min() < 0 or members.max() >= capacities.size:
+        raise InvalidProblemError(f"groups run from 0 to {capacities.size - 1}, and every group_mass must be positive")
+    held = csr_array((np.ones(planes), (members, np.arange(planes))), (capacities.size, planes))
     return LinearProgram(
         objective=heights,
         matrix=csr_array(vstack([csr_array(rows.T), held])),
-        row_lower=np.concatenate([np.full(features, -lam), np.full(room.size, -np.inf)]),
-        row_upper=np.concatenate([np.full(features, lam), room]),
+        row_lower=np.concatenate([np.full(features, -lam), np.full(capacities.size, -np.inf)]),
+        row_upper=np.concatenate([np.full(features, lam), capacities]),
         lower=np.zeros(planes),
-        upper=room[members],
+        upper=capacities[members],
         variables=(Block("α", (planes,)),),
-        rows=(Block("feature", (features,)), Block("group", (room.size,))),
+        rows=(Block("feature", (features,)), Block("group", (capacities.size,))),
     )
 
 
@@ -180,16 +179,16 @@ def item_block_dual(
     lam_offsets: float,
     weights: ArrayLike = 1.0,
 ) -> GroupedSimplexQP:
-    """The dual program of all items; dense, so meant for some hundred planes and items.
+    """The dual program of all items; dense, for a few hundred planes and items.
 
     Args:
-        planes: (p, m) slopes, a row a plane, a column an item, 0 where the user of the plane rated it not.
-        heights: (p,) what each plane is at scores of 0.
-        user: (p,) whose loss each plane belongs to, counted from 0.
+        planes: (p, m) slopes, one row per plane, one column per item, 0 for items that the user did not rate.
+        heights: (p,) the value of each plane at scores of 0.
+        user: (p,) the user of each plane, counted from 0.
         users: (n, d) the factors of the users.
-        prior: (m,) what offsets are pulled to.
-        lam, lam_offsets: weights of the two regularisers, positive.
-        weights: how much the loss of each user counts, positive, (n,) or one number.
+        prior: (m,) the center of the offsets.
+        lam, lam_offsets: weights of the two regularizers, positive.
+        weights: the weight of each user's loss, positive, (n,) or one number.
 
     Raises:
         InvalidProblemError: a number is NaN or infinite, lengths do not fit, a weight is not positive.
@@ -204,9 +203,9 @@ def item_block_dual(
             f"{towards.shape} an entry for each column"
         )
     if members.size and (members.min() < 0 or members.max() >= len(factors)):
-        raise InvalidProblemError(f"users run from 0 to {len(factors) - 1}, but planes name others")
+        raise InvalidProblemError(f"user must be between 0 and {len(factors) - 1}; got another index.")
     if not (lam_offsets > 0 and np.isfinite(lam_offsets)):
-        raise InvalidProblemError(f"lam_offsets is {lam_offsets}, but the program needs a positive finite one")
+        raise InvalidProblemError(f"lam_offsets must be positive and finite; got {lam_offsets}.")
     messages = slopes[:, :, None] * factors[members][:, None, :]
     columns = np.concatenate([messages.reshape(len(slopes), -1), slopes * np.sqrt(lam / lam_offsets)], axis=1)
     counted = np.broadcast_to(np.asarray(weights, dtype=np.float64), (len(factors),))
@@ -235,12 +234,12 @@ def user_block_dual(
     """The dual program of one user.
 
     Args:
-        planes: (p, n) slopes, a row a plane, a column an item that the user rated.
-        heights: (p,) what each plane is at scores of 0.
+        planes: (p, n) slopes, one row per plane, one column per item that the user rated.
+        heights: (p,) the value of each plane at scores of 0.
         items: (n, d) the factors of these items.
         intercepts: (n,) their scores without the user's factors.
-        lam: weight of the regulariser, positive.
-        weight: how much the loss counts, positive.
+        lam: weight of the regularizer, positive.
+        weight: the weight of the loss, positive.
         start: (d,) U₀, 0 by default.
 
     Raises:

@@ -1,10 +1,10 @@
-"""Loss-augmented ranking: the most violated order of one query, or of a whole batch.
+"""Loss-augmented ranking: the most violated order of one query, or of a batch.
 
 sets         positions i < k, documents j < n
-variables    π[i, j] = 1 where document j stands at position i
+variables    π[i, j] = 1 if document j is at position i
 maximise     Σ (decay[i] scores[j] - discount[i] gain[j]) π[i, j]                      [ORM, eq. 27, 28]
 subject to   position   each position holds one document
-             document   each document stands at one position at most
+             document   each document is at one position at most
 integrality  totally unimodular (assignment); the profit matrix has rank two, so `exact` needs sorts and merges only
 
 >>> from formulations import solve
@@ -12,12 +12,12 @@ integrality  totally unimodular (assignment); the profit matrix has rank two, so
 >>> solve(problem).order
 array([1, 2])
 
-Loss-augmented ranking by positions, for measures that are no inner product: AP, RR, ERR, whatever sees grades only.
+Loss-augmented ranking with the positional map, for losses that depend on grades only: AP, RR, ERR and others.
 
-sets         positions i < n, documents j < n, chains of documents that are alike but for their scores
+sets         positions i < n, documents j < n, chains of documents that differ in their scores only
 variables    y, the order of the documents; r(y)_j = decay[position of j]
-maximise     r(y)ᵀ scores - gain(y)                                        [paper 4, φ_dorm; it calls this impossible]
-equivalent   the longest path in the lattice of how many of each chain are placed: inside a chain by falling score
+maximise     r(y)ᵀ scores - gain(y)                                        [paper 4, φ_dorm]
+equivalent   the longest path in the lattice of counts of each chain; inside a chain by falling score
 integrality  a path is a flow of one unit: totally unimodular (network matrix)
 
 >>> from formulations import solve
@@ -25,12 +25,12 @@ integrality  a path is a flow of one unit: totally unimodular (network matrix)
 >>> solve(problem).order
 array([0, 1, 2])
 
-Loss-augmented ranking by pairs: the most violated order of one query, or of a whole batch, under φ_po.
+Loss-augmented ranking with the pairwise map: the most violated order of one query, or of a batch, under φ_po.
 
-sets         documents j < n, chains of documents that are alike but for their scores
+sets         documents j < n, chains of documents that differ in their scores only
 variables    y, the order of the documents; r(y)_j = κ (higher grades below j - lower grades above j)
 maximise     r(y)ᵀ scores - gain(y)                                                         [paper 4, φ_po, SVMmap]
-equivalent   the longest path in the lattice of how many of each chain are placed: inside a chain by falling score
+equivalent   the longest path in the lattice of counts of each chain; inside a chain by falling score
 integrality  a path is a flow of one unit: totally unimodular (network matrix)
 
 With two grades κ = 1/(n₊ n₋) and r = -κ b on a relevant document with b others above it. The order by grade has r = 0,
@@ -42,7 +42,7 @@ and with AUC the loss, maximum + 1, is the mean of max(0, 1 - s_i + s_j) over pa
 >>> solution.order, round(solution.value, 6)
 (array([0, 1, 2]), -0.233333)
 
-Loss-augmented ranking by the first relevant document: the most violated order under φ_mrr.
+Loss-augmented ranking with the first-relevant map: the most violated order under φ_mrr.
 
 sets         documents j < n, relevant ones and others
 variables    y, the order; r(y) = 1 on every document above the first relevant one, minus their number on that one
@@ -99,15 +99,15 @@ def ranking(
     position_weights: ArrayLike | Weights,
     offsets: ArrayLike | Ints | None = None,
 ) -> RankTwoAssignment | RankTwoBatch:
-    """The problem of one query, or with `offsets` of many.
+    """The problem of one query, or of a batch with `offsets`.
 
     Args:
         scores: (n,) the score of each document.
-        gain: (n,) what the measure counts for each document, b(y).
+        gain: (n,) the gain of each document in the measure, b(y).
         discount: position weights of the measure: an array (cut to n positions; weight zero beyond its end), or a
             function from n to one. Non-increasing.
-        position_weights: position weights of the scores, in the same way; the longer of the two says how many positions
-        there are.
+        position_weights: position weights of the scores, in the same way; the longer of the two gives the number of
+            positions.
         offsets: (m + 1,) rows offsets[q] : offsets[q + 1] of scores and gain belong to query q.
 
     Raises:
@@ -117,7 +117,7 @@ def ranking(
     if offsets is not None:
         bounds = np.asarray(offsets, dtype=np.int64)
         return RankTwoBatch(heights, worth, laid_out(discount, bounds), laid_out(position_weights, bounds), bounds)
-    weights = [weights_for(given, heights.size) for given in (discount, position_weights)]
+    weights = [weights_for(each, heights.size) for each in (discount, position_weights)]
     positions = min(max(part.size for part in weights), heights.size)
     a, c = (np.pad(part[:positions], (0, positions - part[:positions].size)) for part in weights)
     return RankTwoAssignment(heights, worth, a, c)
@@ -148,10 +148,10 @@ def relevance_ranking(
     position_weights: ArrayLike | Weights,
     offsets: ArrayLike | Ints | None = None,
 ) -> RelevanceRanking | RelevanceBatch:
-    """The problem of one query, or with `offsets` of many: max over orders of r(y)ᵀ scores - gain(y).
+    """The problem of one query, or of a batch with `offsets`: max over orders of r(y)ᵀ scores - gain(y).
 
-    gain is the measure itself, so the loss of a margin is this maximum, plus the best gain, less the reference's r(y)ᵀ
-    scores. Losses that are no inner product only need this; sums of discounts have a faster one in `ranking`.
+    gain is the measure itself. The margin loss is this maximum plus the best gain minus the reference's r(y)ᵀ scores.
+    Sums of discounts have a faster argmax in `ranking`.
 
     Args:
         scores: (n,) the score of each document.
@@ -159,8 +159,7 @@ def relevance_ranking(
         loss: the gains: a name ("AUC", "AP", "RR@10", "nDCG@10", "P@5", "ERR"), a loss such as
             `TableLoss`, or a `GainTable`.
         position_weights: position weights of the scores, non-increasing: an array (zero beyond its end), or a function
-        from n to
-            one.
+            from n to one.
         offsets: (m + 1,) rows offsets[q] : offsets[q + 1] of scores and relevance belong to query q.
 
     Raises:
@@ -178,12 +177,12 @@ def relevance_ranking(
 
 
 def laid_flat(scores: ArrayLike, relevance: ArrayLike, offsets: ArrayLike | Ints | None) -> tuple[Floats, Floats, Ints]:
-    """Scores, grades and offsets, of a single query too."""
+    """Scores, grades and offsets as flat arrays, also for a single query."""
     heights, grades = finite("scores", scores, 1), finite("relevance", relevance, 1)
     if heights.size != grades.size:
         raise InvalidProblemError(f"scores ({heights.size}) and relevance ({grades.size}) need one entry a document")
     if not heights.size:
-        raise InvalidProblemError("a ranking needs one document at least")
+        raise InvalidProblemError("a ranking needs at least one document")
     bounds = [0, heights.size] if offsets is None else offsets
     return heights, grades, offsets_of("offsets", np.asarray(bounds), heights.size)
 
@@ -199,7 +198,7 @@ def stated_batch(
 
 
 def grade_classes(relevance: Floats, loss: GainTable | RelevanceLoss | str) -> Floats:
-    """The grades that the loss distinguishes: relevant or not where it is not graded; those of a table as they are."""
+    """The grades that the loss distinguishes: binary if it is not graded; unchanged for a table."""
     graded = isinstance(loss, GainTable) or get_relevance_loss(loss).graded
     return relevance if graded else relevant(relevance)
 
@@ -225,18 +224,16 @@ def pairwise_ranking(
     offsets: ArrayLike | Ints | None = None,
     scale: float = 1.0,
 ) -> RelevanceRanking | RelevanceBatch:
-    """The problem of one query, or with `offsets` of many: max over orders of r(y)ᵀ scores - gain(y).
+    """The problem of one query, or of a batch with `offsets`: max over orders of r(y)ᵀ scores - gain(y).
 
     Args:
-        scores, relevance, loss, offsets: as in `relevance_ranking`. Pairs are of a relevant document and another, and
-        of
-            any two unequal grades where the loss is graded.
+        scores, relevance, loss, offsets: as in `relevance_ranking`. A pair is a relevant and an irrelevant document, or
+            for graded losses any two documents of unequal grade.
         scale: κ times the number of pairs; a query without pairs has κ = 0.
 
     Raises:
-        InvalidProblemError: a number is NaN or infinite, lengths do not fit, no loss has this name, strength is no
-        number
-            from 0 on.
+        InvalidProblemError: a number is NaN or infinite, lengths do not fit, no loss has this name, or scale is not
+            a number >= 0.
     """
     heights, grades, bounds = laid_flat(scores, relevance, offsets)
     pairs = unequal_pairs(grade_classes(grades, loss), bounds)
@@ -273,20 +270,19 @@ def first_relevant_ranking(
     scale: float = 1.0,
     shared: bool = False,
 ) -> RelevanceRanking | RelevanceBatch:
-    """The problem of one query, or with `offsets` of many: max over orders of r(y)ᵀ scores - gain(y).
+    """The problem of one query, or of a batch with `offsets`: max over orders of r(y)ᵀ scores - gain(y).
 
     Args:
         scores, relevance, loss, offsets: as in `relevance_ranking`; relevant are grades above 0, for graded losses too.
-        scale: what each document above the first relevant one has in r.
-        shared: whether the strength is divided by the number of others n₋ of the query, so that r is of the size that
-            it has under the pairwise map.
+        scale: the value of r for each document above the first relevant one.
+        shared: whether the scale is divided by the number n₋ of irrelevant documents, for an r of the same size as
+            under the pairwise map.
 
     A query without relevant documents has r = 0.
 
     Raises:
-        InvalidProblemError: a number is NaN or infinite, lengths do not fit, no loss has this name, strength is no
-        number
-            from 0 on.
+        InvalidProblemError: a number is NaN or infinite, lengths do not fit, no loss has this name, or scale is not
+            a number >= 0.
     """
     heights, grades, bounds = laid_flat(scores, relevance, offsets)
     good = np.add.reduceat(relevant(grades), bounds[:-1])

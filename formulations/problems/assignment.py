@@ -1,11 +1,9 @@
-"""The assignment of documents to positions.
+"""The assignment of documents to positions, and duals that prove an assignment optimal.
 
-Document prices that prove an assignment optimal, without the solver that found it.
-
-For the order at hand, moving position i from its own document j to document j' gains profit[i, j'] - profit[i, j].
-Prices v with v[j'] >= v[j] + that gain, v >= 0 and v = 0 where nothing is placed make the bound of weak duality equal
-the value. The least such prices are longest paths in the residual graph; when the order is optimal no cycle gains, so
-k passes settle them. When it is not, whatever stands after k passes is still a vector of prices, hence still a bound.
+For any order, moving position i from its document j to document j' gains profit[i, j'] - profit[i, j]. Duals v with
+v[j'] >= v[j] + that gain, v >= 0 and v = 0 for unplaced documents make the bound of weak duality equal the value. The
+least duals are longest paths in the residual graph. If the order is optimal, no cycle gains and k passes suffice.
+Otherwise the vector after k passes is still dual feasible, hence still a bound.
 """
 
 from __future__ import annotations
@@ -29,15 +27,15 @@ from formulations.problems.program import Block, Program
 
 @dataclass(frozen=True, eq=False)
 class Assignment(Problem):
-    """The best placing of k of n documents.
+    """The best assignment of k of n documents to k positions.
 
-    variables    π[i, j] = 1 where document j stands at position i (only where `allowed`)
+    variables    π[i, j] = 1 if document j is at position i (only where `allowed`)
     maximise     Σ profit[i, j] π[i, j]
     subject to   position   each of the k positions holds one document
-                 document   each of the n documents stands at one position at most
+                 document   each of the n documents is at one position at most
     integrality  totally unimodular (the incidence matrix of a bipartite graph)
 
-    A point x is the order: the document at each position. A dual y holds one price a document, y >= 0 when n > k.
+    A point x is the order: the document at each position. A dual y has one entry per document, y >= 0 if n > k.
     """
 
     profit: Floats
@@ -49,18 +47,20 @@ class Assignment(Problem):
         profit = finite("profit", self.profit, 2)
         positions, documents = profit.shape
         if positions == 0 or documents == 0:
-            raise InvalidProblemError(f"profit has shape {profit.shape}: needs one position and one document at least")
+            raise InvalidProblemError(
+                f"profit must have at least one position and one document; got shape {profit.shape}."
+            )
         if positions > documents:
             raise InfeasibleError(
-                f"{positions} positions cannot be filled by {documents} documents, one each; "
-                f"cut the problem to {documents} positions"
+                f"{positions} positions cannot be filled by {documents} documents. "
+                f"Reduce the problem to {documents} positions."
             )
         object.__setattr__(self, "profit", profit)
         if self.allowed is not None:
             allowed = np.asarray(self.allowed)
             if allowed.shape != profit.shape or allowed.dtype != np.bool_:
                 raise InvalidProblemError(
-                    f"allowed must be booleans of shape {profit.shape}, not {allowed.dtype} of shape {allowed.shape}"
+                    f"allowed must be boolean of shape {profit.shape}; got {allowed.dtype} of shape {allowed.shape}."
                 )
             object.__setattr__(self, "allowed", None if allowed.all() else frozen(allowed.copy()))
         self._check_matching()
@@ -75,7 +75,7 @@ class Assignment(Problem):
             documents = int(self.allowed[positions].any(axis=0).sum())
             raise InfeasibleError(
                 f"positions {positions.tolist()} share only {documents} allowed document(s), "
-                f"but need {positions.size}; allow more documents there"
+                f"but need {positions.size}. Allow more documents there."
             )
 
     @property
@@ -149,7 +149,7 @@ class Assignment(Problem):
         return below(self.profit[np.arange(self.positions), np.asarray(x)])
 
     def violation(self, x: NDArray[Any]) -> float:
-        """0 for an order of allowed documents; anything else is no point."""
+        """0 for an order of allowed documents, else infinity."""
         valid = is_order(x, self.positions, self.documents)
         if valid and self.allowed is not None:
             valid = bool(self.allowed[np.arange(self.positions), x].all())
@@ -157,7 +157,9 @@ class Assignment(Problem):
 
     def bound(self, y: Floats) -> float:
         if np.shape(y) != (self.documents,):
-            raise InvalidProblemError(f"prices have shape {np.shape(y)}, but there are {self.documents} documents")
+            raise InvalidProblemError(
+                f"a dual must have one entry for each of {self.documents} documents; got shape {np.shape(y)}."
+            )
         prices = self.active_dual(y)
         profit = self.masked_profit()
         left = profit - prices
@@ -169,12 +171,14 @@ class Assignment(Problem):
 
     def bound_float64(self, y: Floats) -> float:
         if np.shape(y) != (self.documents,):
-            raise InvalidProblemError(f"prices have shape {np.shape(y)}, but there are {self.documents} documents")
+            raise InvalidProblemError(
+                f"a dual must have one entry for each of {self.documents} documents; got shape {np.shape(y)}."
+            )
         prices = self.active_dual(y)
         return float((self.masked_profit() - prices).max(axis=1).sum() + prices.sum())
 
     def active_dual(self, y: Floats) -> Floats:
-        """Where a document may stay out its price is 0 at least."""
+        """The dual of a document that may stay unplaced is nonnegative."""
         prices = np.asarray(y, dtype=np.float64)
         return np.maximum(prices, 0.0) if self.documents > self.positions else prices
 
@@ -197,7 +201,7 @@ class Assignment(Problem):
 
 
 def is_order(x: NDArray[Any], positions: int, documents: int) -> bool:
-    """Whether x holds a document at each position, none of them twice."""
+    """Whether x has a document at each position, without duplicates."""
     order = np.asarray(x)
     if order.shape != (positions,) or order.dtype.kind not in "iu":
         return False
@@ -237,10 +241,9 @@ ORDER = nb.types.Array(nb.int64, 1, "C", readonly=True)
 def settle(profit: Floats, order: Ints, prices: Floats, noise: float, passes: int) -> int:
     """Raise `prices` until prices[j] >= prices[order[i]] + profit[i, j] - profit[i, order[i]] for all i, j.
 
-    Bellman-Ford with prices used as soon as they are raised, down the positions and up again in turn, and a position
-    looked at only when the price of its own document has risen: the long chains between neighbouring positions that a
-    ranking has settle in one pass. Rises up to `noise` are rounding: to follow them round a tied cycle would never end.
-    Returns the passes it took, or `passes` + 1 if so many did not settle them.
+    Bellman-Ford with immediate updates, alternately down and up the positions. A position is visited only if the dual
+    of its own document has risen, so chains of neighbouring positions settle in one pass. Rises up to `noise` count as
+    rounding, which makes tied cycles end. Returns the number of passes, or `passes` + 1 without convergence.
     """
     positions, documents = profit.shape
     place = np.full(documents, -1)
@@ -271,7 +274,7 @@ settled = compiled(nb.int64(PROFIT, ORDER, nb.float64[::1], nb.float64, nb.int64
 
 
 def shortest_path_prices(profit: Floats, order: Ints) -> Floats:
-    """One price a document for `profit` (k × n, -inf where not allowed) and the document at each position."""
+    """One dual per document for `profit` (k × n, -inf where not allowed) and the document at each position."""
 
     positions, documents = profit.shape
     prices = np.zeros(documents)

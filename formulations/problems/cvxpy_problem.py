@@ -1,4 +1,4 @@
-"""A user's own `cvxpy.Problem` as a form."""
+"""A user's `cvxpy.Problem` as a problem class."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from formulations.problems.problem import EPSILON, Problem
 
 
 class CvxpyStatement(Protocol):
-    """A `cvxpy.Problem`, which is not loaded for the question."""
+    """The interface of `cvxpy.Problem`, without an import of cvxpy."""
 
     @property
     def objective(self) -> Any: ...
@@ -31,9 +31,9 @@ AnyProblem: TypeAlias = Problem | CvxpyStatement
 
 @dataclass(frozen=True, eq=False)
 class CvxpyProblem(Problem):
-    """Any `cvxpy.Problem`. Objective and violations are recomputed at the point that comes back; no bound is proven.
+    """Any `cvxpy.Problem`. Objective and violations are recomputed at the returned point; no bound is proven.
 
-    A point x is the values of all variables, one after the other in C order. Asking for its value or violation writes
+    A point x is the values of all variables, one after the other in C order. Evaluating its value or violation writes
     it into the variables of `statement`, as cvxpy's own solve does.
     """
 
@@ -56,7 +56,7 @@ class CvxpyProblem(Problem):
 
     @property
     def scale(self) -> float:
-        """The objective where the variables stand now, one at least."""
+        """The magnitude of the objective at the current values of the variables, at least one."""
         value = self.statement.objective.value
         return max(1.0, 0.0 if value is None else abs(float(value)))
 
@@ -69,7 +69,7 @@ class CvxpyProblem(Problem):
         return 1e-6
 
     def point(self) -> Floats:
-        """The values that the variables have now, NaN where they have none."""
+        """The current values of the variables, NaN where there is none."""
         parts = [np.full(v.size, np.nan) if v.value is None else _flat(v.value) for v in self.statement.variables()]
         return np.concatenate([np.empty(0), *parts])
 
@@ -78,7 +78,7 @@ class CvxpyProblem(Problem):
         return float(self.statement.objective.value)
 
     def violation(self, x: NDArray[Any]) -> float:
-        """The worst violation of a constraint, or of what a variable was declared to be (nonnegative, integer, ...)."""
+        """The worst violation of a constraint, or of an attribute of a variable (nonnegative, integer, ...)."""
         if np.shape(x) != (self.size,) or not np.isfinite(x).all():
             return float("inf")
         self._assume(x)
@@ -104,14 +104,14 @@ class CvxpyProblem(Problem):
 
 
 def as_form(problem: Any) -> Problem:
-    """The problem as a form: itself, or a `cvxpy.Problem` wrapped."""
+    """The problem itself, or a wrapped `cvxpy.Problem`."""
     if isinstance(problem, Problem):
         return problem
     if type(problem).__module__.partition(".")[0] == "cvxpy" and hasattr(problem, "objective"):
         return CvxpyProblem(problem)
     raise UnsupportedProblemError(
-        f"a {type(problem).__name__} is no problem; state one by a function of formulations' gallery, or give a "
-        "cvxpy.Problem"
+        f"problem cannot be a {type(problem).__name__}. Build one with a gallery function of formulations, or pass a "
+        "cvxpy.Problem."
     )
 
 

@@ -1,9 +1,8 @@
-"""Sums rounded outward: value <= optimum <= bound of the very numbers that a problem holds, not of numbers near them.
+"""Sums rounded outward: value <= optimum <= bound for the exact numbers of a problem.
 
-A sum of doubles or of products of two doubles is another sum of doubles, exactly: what rounding drops is a double too
-[Dekker 1971]. Such terms are added without rounding (`math.fsum`) and rounded once, away from what is claimed. Where
-so many terms would cost too much, each sum is kept as a pair of doubles, and what the pair drops is counted against the
-claim: about 1e-30 of the terms [Ogita, Rump and Oishi 2005]. Whole numbers lose nothing on the way.
+The rounding error of a sum or product of two doubles is a double too [Dekker 1971]. These terms are added exactly
+(`math.fsum`) and rounded once, outward. Where that is too slow, each sum is a pair of doubles, and the error of the
+pair, about 1e-30 of the terms [Ogita, Rump and Oishi 2005], widens the claim. Integers are exact.
 
 >>> above([0.1, 0.2]), below([0.1, 0.2]), above([1.0, 2.0])
 (0.30000000000000004, 0.3, 3.0)
@@ -36,7 +35,7 @@ MOST_TERMS = 400
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """Sums high + low, one an entry, high the double next to it; `off` is more than what they lack."""
+    """Sums high + low, elementwise, high the nearest double; `off` bounds their error."""
 
     high: Floats
     low: Floats
@@ -44,12 +43,12 @@ class Pair:
 
 
 def above(*terms: ArrayLike) -> float:
-    """The least double that is not below the sum of all terms; infinite where that is not known."""
+    """The least double that is not below the sum of all terms; infinite if unknown."""
     return 0.0 - below(*(-np.asarray(part, dtype=np.float64) for part in terms))
 
 
 def below(*terms: ArrayLike) -> float:
-    """The greatest double that is not above the sum of all terms; minus infinity where that is not known."""
+    """The greatest double that is not above the sum of all terms; minus infinity if unknown."""
     every = [term for part in terms for term in np.asarray(part, dtype=np.float64).ravel().tolist()]
     try:
         near = fsum(every)
@@ -62,14 +61,14 @@ def below(*terms: ArrayLike) -> float:
 
 
 def products(left: Floats, right: Floats) -> tuple[Floats, Floats, float]:
-    """Terms and digits with Σ left · right = Σ terms + Σ digits, up to the number that comes third."""
+    """Terms and digits with Σ left · right = Σ terms + Σ digits, up to the error bound returned third."""
     with np.errstate(all="ignore"):
         high, low = _product(left, right)
     return high, low, _dropped(left, right, high)
 
 
 def added(left: Floats, right: Floats) -> tuple[Floats, Floats]:
-    """The sums, and what rounding drops of them."""
+    """The sums, and their rounding errors."""
     total = left + right
     moved = total - left
     return total, (left - (total - moved)) + (right - moved)
@@ -87,19 +86,19 @@ def difference(start: Floats, matrix: csr_array, vector: Floats, rest: Floats | 
         exact, tiny = np.ones(start.size, dtype=np.bool_), np.zeros(start.size)
         for term in range(longest):
             rows = np.flatnonzero(lengths > term)
-            place = matrix.indptr[rows] + term
-            weight, price = matrix.data[place], vector[matrix.indices[place]]
-            product, digits = _product(weight, price)
+            entry = matrix.indptr[rows] + term
+            weight, factor = matrix.data[entry], vector[matrix.indices[entry]]
+            product, digits = _product(weight, factor)
             high[rows], left = added(high[rows], -product)
             low[rows] += left - digits
             exact[rows] &= (left == 0.0) & (digits == 0.0)
-            tiny[rows] += np.where((np.abs(product) < TINY) & (weight != 0.0) & (price != 0.0), DROPPED, 0.0)
+            tiny[rows] += np.where((np.abs(product) < TINY) & (weight != 0.0) & (factor != 0.0), DROPPED, 0.0)
         high, low = added(high, low)
     return Pair(high, low, np.where(exact, 0.0, (UNIT * (2.0 * longest + 8.0)) ** 2 * size) + tiny)
 
 
 def weighted(weight: Floats, pair: Pair) -> tuple[list[Floats], float]:
-    """Terms of Σ weight · pair, and more than what they lack."""
+    """Terms of Σ weight · pair, and a bound on their error."""
     high, high_digits, lost = products(weight, pair.high)
     low, low_digits, lost_too = products(weight, pair.low)
     off = float((np.abs(weight) * pair.off).sum()) * (1.0 + 1e-9) + lost + lost_too

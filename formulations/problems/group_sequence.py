@@ -1,10 +1,9 @@
-"""Which group stands at each position: limits on prefixes, worths that fall with how many of a group are placed.
+"""The group at each position: limits on prefixes, worths that fall with the number of placed members of a group.
 
-Prices that prove a sequence of groups best: what passing a position costs a unit of a group.
-
-Heights are longest ways, from anywhere, in what may still change of the sequence: a unit of group g before position
-p + 1 passes position p where a limit leaves room, goes back over it where a limit lets it, or changes to another group
-where a position does. No way rises round a circle where the sequence is best, and the heights prove that it is.
+Duals prove a sequence of groups optimal. The potential of a node is the longest path from any node in the residual
+network. A unit of group g before position p + 1 passes position p if a limit permits it, goes back over it if a limit
+permits it, or changes to another group where a position does. No cycle gains if the sequence is optimal, and the
+potentials prove it.
 """
 
 from __future__ import annotations
@@ -43,8 +42,8 @@ def settle_prices(
     held: Ints,
     price: Floats,
 ) -> None:
-    """price[g, p] of passing position p in group g, for the group at each position; held[g, p] of g stand at positions
-    0 .. p. As many sweeps as nodes at most; what rises within `noise` is level."""
+    """price[g, p], the dual of passing position p in group g, for the group at each position; held[g, p] counts group g
+    at positions 0 .. p. At most as many sweeps as nodes; rises within `noise` count as ties."""
     groups, k = lower.shape
     height = np.zeros((groups, k + 1))
     top = 0.0
@@ -102,10 +101,10 @@ class GroupSequence(Problem):
 
     N[g, p] is how many of g_0 .. g_p are g. `worth` (k, R) has `sizes[g]` columns for group g, one group after the
     other, and falls along them: the r-th of a group placed by position p earns worth[p, start_g + r] there.
-    lower <= N <= upper (groups, k), and group g may stand at p only where not `banned` (groups, k).
+    lower <= N <= upper (groups, k), and group g may be at p only where not `banned` (groups, k).
 
     It is a flow of k units: a position sends one to a group, whose units pass from position to position at rising cost.
-    A point x is the group at each position. A dual y holds the price ρ[g, p] of passing position p, flat: no sequence
+    A point x is the group at each position. A dual y holds ρ[g, p], the cost of passing position p, flat: no sequence
     earns more than Σ_p max_g Σ_{q >= p} ρ[g, q] + Σ_{g, p} max_N (Σ_{r < N} worth[p, start_g + r] - ρ[g, p] N).
     """
 
@@ -122,7 +121,7 @@ class GroupSequence(Problem):
         for name, kind in (("lower", np.int64), ("upper", np.int64), ("banned", np.bool_)):
             table = np.asarray(getattr(self, name))
             if table.shape != (groups, k) or table.dtype != kind:
-                raise InvalidProblemError(f"{name} needs {np.dtype(kind)} of shape {(groups, k)}: a row a group")
+                raise InvalidProblemError(f"{name} must be {np.dtype(kind)} of shape {(groups, k)}, one row per group")
             object.__setattr__(self, name, frozen(table))
         object.__setattr__(self, "upper", frozen(np.minimum(self.upper, self.sizes[:, None])))
         if k == 0 or groups == 0 or self.sizes.min() < 1 or self.sizes.sum() != self.worth.shape[1]:
@@ -130,7 +129,9 @@ class GroupSequence(Problem):
         inside = np.ones(self.worth.shape[1] - 1, dtype=bool)
         inside[self.start[1:] - 1] = False
         if (np.diff(self.worth, axis=1)[:, inside] > 0).any():
-            raise InvalidProblemError("worth rises inside a group; give the best of each group first")
+            raise InvalidProblemError(
+                "worth must not increase inside a group. Sort the columns of each group in descending order."
+            )
 
     @cached_property
     def start(self) -> Ints:
@@ -173,7 +174,7 @@ class GroupSequence(Problem):
         return (np.arange(self.worth.shape[1]) - np.repeat(self.start, self.sizes))[:, None]
 
     def counts(self, x: NDArray[Any]) -> Ints:
-        """(groups, k) how many of each group stand at positions 0 .. p."""
+        """(groups, k) how many of each group are at positions 0 .. p."""
         return np.asarray(np.cumsum(np.asarray(x)[None, :] == np.arange(self.groups)[:, None], axis=1), dtype=np.int64)
 
     def _earned(self, x: NDArray[Any]) -> Floats:
@@ -186,10 +187,14 @@ class GroupSequence(Problem):
         return below(self._earned(x))
 
     def violation(self, x: NDArray[Any]) -> float:
-        given = np.asarray(x)
-        if given.shape != (self.positions,) or given.dtype.kind not in "iuf" or (given != np.floor(given)).any():
+        sequence = np.asarray(x)
+        if (
+            sequence.shape != (self.positions,)
+            or sequence.dtype.kind not in "iuf"
+            or (sequence != np.floor(sequence)).any()
+        ):
             return float("inf")
-        chosen = given.astype(np.int64)
+        chosen = sequence.astype(np.int64)
         if chosen.min() < 0 or chosen.max() >= self.groups:
             return float("inf")
         held = self.counts(chosen)
@@ -199,7 +204,7 @@ class GroupSequence(Problem):
         return float(max(off, int(self.banned[chosen, np.arange(self.positions)].any())))
 
     def bound(self, y: Floats) -> float:
-        price, most, _, used = self._priced_out(y)
+        price, most, _, used = self._reduced_gains(y)
         k = self.positions
         terms, digits = added(self.worth.T[used], -price[self.group][used])
         lost = (k + 1.0) * EPSILON * float(np.abs(price).sum(axis=1).max())
@@ -210,16 +215,16 @@ class GroupSequence(Problem):
         return fits and bool(np.isfinite(y).all())
 
     def bound_float64(self, y: Floats) -> float:
-        _, most, gain, used = self._priced_out(y)
+        _, most, gain, used = self._reduced_gains(y)
         return float(most.sum() + gain[used].sum())
 
-    def _priced_out(self, y: Floats) -> tuple[Floats, Floats, Floats, Bools]:
-        """The prices (groups, k), the most that each position costs, what each unit earns above its price (R, k), and
-        which units are taken at these prices."""
+    def _reduced_gains(self, y: Floats) -> tuple[Floats, Floats, Floats, Bools]:
+        """The duals (groups, k), the largest cost of each position, the reduced worth of each unit (R, k), and
+        the units taken at these duals."""
         k = self.positions
         if np.shape(y) != (self.groups * k,):
             raise InvalidProblemError(
-                f"prices have shape {np.shape(y)}, but there are {self.groups} groups × {k} positions"
+                f"a dual must have one entry for each of {self.groups} groups × {k} positions; got shape {np.shape(y)}."
             )
         price = np.asarray(y, dtype=np.float64).reshape(self.groups, k)
         most = np.where(self.banned, -np.inf, np.cumsum(price[:, ::-1], axis=1)[:, ::-1]).max(axis=0)
@@ -236,11 +241,11 @@ class GroupSequence(Problem):
 
     @property
     def network(self) -> tuple[Floats, Ints, Ints, Ints, Bools]:
-        """What kernels read of it."""
+        """The arrays that kernels read."""
         return self.worth, self.start, self.lower, self.upper, self.banned
 
     def priced(self, group: Ints, held: Ints, compiled: bool) -> Floats:
-        """(groups, k) the prices of a sequence with these counts; they prove it best where it is."""
+        """(groups, k) the duals of a sequence with these counts; they prove it optimal if it is."""
         price = np.empty(self.lower.shape)
         (settle_prices if compiled else settle_prices.in_python)(*self.network, NOISE * self.scale, group, held, price)
         return price
@@ -251,8 +256,8 @@ class GroupSequence(Problem):
         return replace(program, objective=-program.objective, is_maximization=True)
 
     def flow(self) -> MinCostFlow:
-        """One unit from each position to a group, arcs from (g, p) to (g, p + 1) each of one unit; the units that a
-        lower limit asks for are moved into the supplies, and what they earn stays behind."""
+        """One unit from each position to a group, arcs from (g, p) to (g, p + 1) each of one unit; units
+        required by a lower limit move into the supplies, and their worth is left out."""
         k, groups = self.positions, self.groups
         sink = k + groups * k
         at, group = np.nonzero(~self.banned.T)
@@ -264,7 +269,7 @@ class GroupSequence(Problem):
                 low, high = int(self.lower[g, p]), int(min(self.upper[g, p], self.sizes[g], p + 2))
                 if low > high:
                     raise InfeasibleError(
-                        f"{low} of group {g} are asked for at positions 0 to {p}, and {high} are allowed"
+                        f"group {g} needs at least {low} members at positions 0 to {p}, but at most {high} are allowed"
                     )
                 before, behind = k + g * k + p, sink if p == k - 1 else k + g * k + p + 1
                 supply[before] -= low

@@ -1,9 +1,4 @@
-"""The longest path in a lattice of counts: how many of each chain have been taken.
-
-The states of a lattice of counts, level by level, and the longest paths through them.
-
-The lattice of a pattern problem: its chains, and what every edge earns, from the rank-one parts.
-"""
+"""Longest paths in a lattice of counts (placed documents of each chain), and the lattice of a relevance ranking."""
 
 from __future__ import annotations
 
@@ -42,8 +37,8 @@ class LatticeLevels:
         """The states of each level."""
 
     def path(self, edges: NDArray[Any], reached: NDArray[Any]) -> Ints:
-        """The chain of each edge of a longest path: of several the one with low chains as late as may be, which is
-        found from the end, where the lowest chain that ties is the last edge."""
+        """The chain of each edge of a longest path: among ties the one with low chains as late as possible,
+        traced from the end with the lowest tied chain as the last edge."""
         chains = np.empty(len(self.states) - 1, dtype=np.int64)
         state, strides = self.level.size - 1, self.strides.tolist()
         counts = [int(most) for most in np.unravel_index(state, [self._extent(h) for h in range(len(strides))])]
@@ -66,7 +61,7 @@ class LatticeLevels:
 
 def farthest(edges: NDArray[Any], levels: LatticeLevels) -> NDArray[Any]:
     """(states,) the length of the longest path from the first state to each, level by level. edges (G, states) may be
-    floats or Python's numbers."""
+    floats or Python numbers."""
     reached = np.zeros(edges.shape[1], dtype=edges.dtype)
     seen = np.zeros(edges.shape[1], dtype=bool)
     seen[0] = True
@@ -86,8 +81,8 @@ class LatticePath(Problem, Memoized):
     """max over paths from (0, ..., 0) to (N_0, ..., N_{G-1}) of the sum of their edges, and a constant.
 
     An edge leads from a state to the one with one more of chain h. profit has shape (G, N_0 + 1, ..., N_{G-1} + 1):
-    profit[h, state] is what the edge of chain h out of the state earns; where all of the chain are taken there is no
-    edge, and the entry does not matter. With two chains that is a grid of n₋ + 1 by n₊ + 1 states.
+    profit[h, state] is what the edge of chain h out of the state earns; if the chain is exhausted there is no
+    edge, and the entry is ignored. With two chains that is a grid of n₋ + 1 by n₊ + 1 states.
 
     A point x is the path: the chain of each of its edges. A dual y holds one potential a state, flat: no path earns
     more than y rises from the first state to the last and, at each level (of states with equal sums), the most by which
@@ -103,15 +98,15 @@ class LatticePath(Problem, Memoized):
         object.__setattr__(self, "profit", finite("profit", self.profit, np.ndim(self.profit)))
         if self.profit.ndim < 2 or self.profit.shape[0] != self.profit.ndim - 1:
             raise InvalidProblemError(
-                f"profit has shape {self.profit.shape}, but needs one table of edges a chain: (G, N_0 + 1, ...)"
+                f"profit must have shape (G, N_0 + 1, ...), a table of edges per chain; got {self.profit.shape}."
             )
         if self.profit.size == 0 or not sum(self.lengths):
-            raise InvalidProblemError("a lattice path needs one edge at least")
+            raise InvalidProblemError("a lattice path needs at least one edge")
         object.__setattr__(self, "constant", float(finite("constant", [self.constant], 1)[0]))
 
     @classmethod
     def grid(cls, cells: ArrayLike) -> LatticePath:
-        """Of goods and bads: cells (n₊, n₋ + 1), cells[g, b] what good g earns with b bads above it; bads earn nothing.
+        """The lattice of two grades: cells[g, b] (n₊, n₋ + 1), the gain of relevant document g below b others.
 
         >>> path = LatticePath.grid([[0.0, 2.0, 1.0], [0.0, 3.0, 4.0]])
         >>> path.value(np.array([0, 1, 0, 1]))  # a bad, a good, a bad, a good
@@ -124,7 +119,7 @@ class LatticePath(Problem, Memoized):
 
     @property
     def lengths(self) -> tuple[int, ...]:
-        """How many there are of each chain."""
+        """The length of each chain."""
         return tuple(extent - 1 for extent in self.profit.shape[1:])
 
     @property
@@ -137,7 +132,7 @@ class LatticePath(Problem, Memoized):
 
     @property
     def edges(self) -> Floats:
-        """(G, states) what each edge earns, flat."""
+        """(G, states) the gain of each edge, flat."""
         return self.profit.reshape(self.profit.shape[0], -1)
 
     @property
@@ -163,8 +158,8 @@ class LatticePath(Problem, Memoized):
         return replace(program, objective=-program.objective, is_maximization=True)
 
     def flow(self) -> MinCostFlow:
-        """One unit from the first state to the last: edges are arcs that cost what they earn, negated, those of a chain
-        together; the constant stays behind."""
+        """One unit from the first state to the last: edges are arcs with negated gains as costs, chain by chain; the
+        constant is left out."""
         levels = self.levels
         chain, tail = np.nonzero(levels.there)
         supply = np.zeros(self.states, dtype=np.int64)
@@ -186,7 +181,7 @@ class LatticePath(Problem, Memoized):
         return below(self._walked(x), self.constant)
 
     def _walked(self, x: NDArray[Any]) -> Floats:
-        """What each edge of the path earns."""
+        """The gain of each edge of the path."""
         chain = np.asarray(x, dtype=np.int64)
         passed = np.concatenate([[0], np.cumsum(self.levels.strides[chain])[:-1]])
         return np.asarray(self.edges[chain, passed])
@@ -201,22 +196,24 @@ class LatticePath(Problem, Memoized):
 
     def bound(self, y: Floats) -> float:
         if np.shape(y) != (self.states,):
-            raise InvalidProblemError(f"potentials have shape {np.shape(y)}, but there are {self.states} states")
-        prices, levels = np.asarray(y, dtype=np.float64), self.levels
+            raise InvalidProblemError(
+                f"a dual must have one potential for each of {self.states} states; got shape {np.shape(y)}."
+            )
+        potential, levels = np.asarray(y, dtype=np.float64), self.levels
         most = np.full(sum(self.lengths), -np.inf)
         for chain, stride in enumerate(levels.strides.tolist()):
             tail = np.flatnonzero(levels.there[chain])
-            gained, digits = added(self.edges[chain, tail], prices[tail])
-            reduced, more_digits = added(gained, -prices[tail + stride])
+            gained, digits = added(self.edges[chain, tail], potential[tail])
+            reduced, more_digits = added(gained, -potential[tail + stride])
             dropped = digits + more_digits
-            # The sum of the digits may round once more, and so may what it is added to.
+            # The sum of the digits may round once more, and so may the sum it is added to.
             over = np.nextafter(np.nextafter(reduced + dropped, np.inf) + EPSILON * np.abs(dropped), np.inf)
             np.maximum.at(most, levels.level[tail], np.where((digits == 0.0) & (more_digits == 0.0), reduced, over))
-        return above(most, prices[-1], -prices[0], self.constant)
+        return above(most, potential[-1], -potential[0], self.constant)
 
     @property
     def potentials(self) -> Floats:
-        """(states,) the length of the longest path to each state: the dual that proves what is longest."""
+        """(states,) the length of the longest path to each state: the dual that proves the optimum."""
         found: Floats = self.kept("potentials", lambda: farthest(self.edges, self.levels))
         return found
 
@@ -231,13 +228,13 @@ class LatticePath(Problem, Memoized):
 
 
 MOST_STATES = 1 << 21
-"""States of a lattice that is written out, at most."""
+"""Maximum number of states of an explicit lattice."""
 
 
 @dataclass(frozen=True, eq=False)
 class Chains(CompactReprMixin):
-    """members: the documents of each chain in the order in which a path takes them, chains by rising grade. grade,
-    share, passing: (G,), what is one and the same in a chain. heights: the scores of its members."""
+    """members: the documents of each chain in path order, chains by rising grade. grade, share, passing: (G,), the
+    common value of a chain. heights: the scores of its members."""
 
     members: tuple[Ints, ...]
     heights: tuple[Floats, ...]
@@ -268,7 +265,7 @@ class Chains(CompactReprMixin):
         return int(np.prod([float(length + 1) for length in self.lengths]))
 
     def order(self, path: Ints) -> Ints:
-        """The document at each position, where a path takes the chains so."""
+        """The document at each position, for the chain of each edge of a path."""
         order = np.empty(path.size, dtype=np.int64)
         for chain, part in enumerate(self.members):
             order[path == chain] = part
@@ -278,16 +275,16 @@ class Chains(CompactReprMixin):
 def edges_of(
     chains: Chains, map: FeatureMap, earnings: GainTable, number: Callable[[Any], NDArray[Any]] = np.asarray
 ) -> NDArray[Any]:
-    """(G, N_0 + 1, ...) what each edge earns, 0 where there is none, the constant left out. number: what arrays of
-    doubles are turned into first, so that the same is done in rational numbers."""
+    """(G, N_0 + 1, ...) the gain of each edge, 0 where there is none, without the constant. number: converts arrays of
+    doubles first, for exact rational arithmetic."""
     lengths = chains.lengths
     counts = np.indices(tuple(length + 1 for length in lengths))
-    place = np.minimum(counts.sum(axis=0), sum(lengths) - 1)
-    earned = _earned(chains, earnings, counts, place, number)
+    position = np.minimum(counts.sum(axis=0), sum(lengths) - 1)
+    earned = _earned(chains, earnings, counts, position, number)
     zero = number(np.zeros(1))[0]
     edges = []
     for chain, heights in enumerate(chains.heights):
-        slope = _slope(chains, map, chain, counts, place, number)
+        slope = _slope(chains, map, chain, counts, position, number)
         height = number(np.append(heights, 0.0))[counts[chain]]
         edge = slope * height - earned(chain)
         edges.append(np.where(counts[chain] < lengths[chain], edge, zero))
@@ -295,36 +292,38 @@ def edges_of(
 
 
 def _slope(
-    chains: Chains, map: FeatureMap, chain: int, counts: Ints, place: Ints, number: Callable[[Any], NDArray[Any]]
+    chains: Chains, map: FeatureMap, chain: int, counts: Ints, position: Ints, number: Callable[[Any], NDArray[Any]]
 ) -> NDArray[Any]:
-    """r of the document that the edges of a chain place."""
+    """r of the document that each edge of a chain places."""
     weight, grade = number(map.weight), chains.grade
     if map.kind == POSITIONAL:
-        return np.asarray(weight[place])
+        return np.asarray(weight[position])
     if map.kind == PAIRWISE:
-        pairs = np.zeros(place.shape, dtype=np.int64)
+        pairs = np.zeros(position.shape, dtype=np.int64)
         for other, length in enumerate(chains.lengths):
             if grade[other] > grade[chain]:
                 pairs += length - counts[other]
             elif grade[other] < grade[chain]:
                 pairs -= counts[other]
-        return np.asarray(weight[0] * _whole(pairs, weight))
+        return np.asarray(weight[0] * _integers_like(pairs, weight))
     good = grade > 0
-    others = counts[~good].sum(axis=0) if (~good).any() else np.zeros(place.shape, dtype=np.int64)
-    none = counts[good].sum(axis=0) == 0 if good.any() else np.ones(place.shape, dtype=bool)
-    return np.asarray(weight[0] * _whole(np.where(none, -others if good[chain] else 1, 0), weight))
+    others = counts[~good].sum(axis=0) if (~good).any() else np.zeros(position.shape, dtype=np.int64)
+    none = counts[good].sum(axis=0) == 0 if good.any() else np.ones(position.shape, dtype=bool)
+    return np.asarray(weight[0] * _integers_like(np.where(none, -others if good[chain] else 1, 0), weight))
 
 
 def _earned(
-    chains: Chains, earnings: GainTable, counts: Ints, place: Ints, number: Callable[[Any], NDArray[Any]]
+    chains: Chains, earnings: GainTable, counts: Ints, position: Ints, number: Callable[[Any], NDArray[Any]]
 ) -> Callable[[int], NDArray[Any]]:
-    """From a chain to what its documents earn at each state."""
+    """A function from a chain to the gain of its next document at each state."""
     if earnings.kind == RANK:
         discount, share = number(earnings.discount), number(np.append(earnings.share, 0.0))
-        return lambda chain: share[counts[chain]] * discount[place] if chains.grade[chain] > 0 else 0 * discount[place]
+        return lambda chain: (
+            share[counts[chain]] * discount[position] if chains.grade[chain] > 0 else 0 * discount[position]
+        )
     if earnings.kind == DOCUMENT:
         discount, worth, passing = number(earnings.discount), number(chains.share), number(chains.passing)
-        here = discount[place]
+        here = discount[position]
         for chain, count in enumerate(counts):
             if chains.passing[chain] != 1.0:
                 here = here * _powers(passing[chain], chains.lengths[chain])[count]
@@ -340,6 +339,6 @@ def _powers(base: Any, most: int) -> NDArray[Any]:
     return np.array(powers)
 
 
-def _whole(values: Ints, like: NDArray[Any]) -> NDArray[Any]:
-    """Whole numbers as what the others are: Python's own among rationals, which NumPy's would turn into doubles."""
+def _integers_like(values: Ints, like: NDArray[Any]) -> NDArray[Any]:
+    """Integers in the type of `like`: Python integers among rationals (NumPy integers give doubles)."""
     return values.astype(object) if like.dtype == object else values.astype(np.float64)

@@ -1,7 +1,4 @@
-"""Linear programs, with or without integers.
-
-How far a variable goes by what one row leaves it, where it has no limit of its own.
-"""
+"""Linear programs, with or without integers."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ CARE = 1.0 + 1e-9
 
 def implied_reach(matrix: csr_array, row_lower: Floats, row_upper: Floats, lower: Floats, upper: Floats) -> Floats:
     """(n,) at least |x[j]| of every x with row_lower <= matrix x <= row_upper and lower <= x <= upper, infinite where
-    neither the limits of x[j] nor a row with those of all others hold it.
+    neither its own limits nor a row with the limits of the other variables bound it.
 
     >>> none = np.full(2, np.inf)
     >>> implied_reach(csr_array([[1.0, 2.0]]), np.array([-np.inf]), np.array([4.0]), np.zeros(2), none).round(6)
@@ -37,7 +34,7 @@ def implied_reach(matrix: csr_array, row_lower: Floats, row_upper: Floats, lower
     held = weight != 0.0
     row, column, weight = row[held], column[held], weight[held]
     for sign, limit in ((1.0, row_upper), (-1.0, -row_lower)):
-        # sign * weight x <= limit: what the others take at least leaves room for so much.
+        # sign * weight x <= limit: the least activity of the other variables bounds this one.
         part = sign * weight
         least = part * np.where(part > 0.0, lower[column], upper[column])
         endless = ~np.isfinite(least)
@@ -46,10 +43,10 @@ def implied_reach(matrix: csr_array, row_lower: Floats, row_upper: Floats, lower
         total = np.bincount(row, finite, limit.size)
         size = np.bincount(row, np.abs(finite), limit.size)
         known = np.isfinite(limit[row]) & (count[row] - endless == 0)
-        room = (limit[row] - (total[row] - finite) + (CARE - 1.0) * (size[row] + np.abs(limit[row])))[known]
+        allowance = (limit[row] - (total[row] - finite) + (CARE - 1.0) * (size[row] + np.abs(limit[row])))[known]
         at, by = column[known], part[known]
-        np.minimum.at(highest, at[by > 0.0], (room / by)[by > 0.0])
-        np.maximum.at(lowest, at[by < 0.0], (room / by)[by < 0.0])
+        np.minimum.at(highest, at[by > 0.0], (allowance / by)[by > 0.0])
+        np.maximum.at(lowest, at[by < 0.0], (allowance / by)[by < 0.0])
     return np.asarray(np.maximum(np.abs(lowest), np.abs(highest)) * CARE)
 
 
@@ -59,7 +56,9 @@ def implied_reach(matrix: csr_array, row_lower: Floats, row_upper: Floats, lower
 def _limits(name: str, values: Floats, size: int) -> Floats:
     array = np.array(values, dtype=np.float64)
     if array.shape != (size,) or np.isnan(array).any():
-        raise InvalidProblemError(f"{name} needs {size} numbers (infinite where there is no limit), none of them NaN")
+        raise InvalidProblemError(
+            f"{name} must have {size} entries without NaN. Use an infinite entry where there is no limit."
+        )
     return frozen(array)
 
 
@@ -75,8 +74,8 @@ def row_sides(lower: Floats, upper: Floats) -> tuple[Ints, Ints, Ints]:
 class LinearProgram(Problem):
     """maximise (or minimise) objective · x  subject to  row_lower <= matrix x <= row_upper, lower <= x <= upper.
 
-    `integer` marks the variables that must be whole. `variables` and `rows` name columns and rows by block. A dual y
-    holds one price a row, with the sign of a minimum: y > 0 presses on row_lower, y < 0 on row_upper.
+    `integer` marks integer variables. `variables` and `rows` name columns and rows by block. A dual y has one entry per
+    row, with the sign of a minimum: y > 0 is the dual of row_lower, y < 0 of row_upper.
     """
 
     objective: Floats
@@ -100,13 +99,13 @@ class LinearProgram(Problem):
         object.__setattr__(self, "matrix", matrix)
         object.__setattr__(self, "objective", finite("objective", self.objective, 1))
         if self.objective.size != size:
-            raise InvalidProblemError(f"objective has {self.objective.size} entries for {size} columns")
+            raise InvalidProblemError(f"objective has {self.objective.size} entries, but matrix has {size} columns")
         for name, length in (("row_lower", count), ("row_upper", count), ("lower", size), ("upper", size)):
             object.__setattr__(self, name, _limits(name, getattr(self, name), length))
         if self.integer is not None:
             marked = np.array(self.integer, dtype=np.bool_)
             if marked.shape != (size,):
-                raise InvalidProblemError(f"integer has shape {marked.shape} for {size} columns")
+                raise InvalidProblemError(f"integer has shape {marked.shape}, but matrix has {size} columns")
             object.__setattr__(self, "integer", frozen(marked) if marked.any() else None)
         if not self.variables:
             object.__setattr__(self, "variables", (Block("x", (size,)),))
@@ -118,14 +117,14 @@ class LinearProgram(Problem):
         ):
             crossed = np.flatnonzero(low > high)
             if crossed.size:
-                place = int(crossed[0])
+                index = int(crossed[0])
                 raise InfeasibleError(
-                    f"{name_at(blocks, place)} must be at least {low[place]} and at most {high[place]}"
+                    f"{name_at(blocks, index)} must be at least {low[index]} and at most {high[index]}"
                 )
 
     @classmethod
     def from_program(cls, program: Program) -> LinearProgram:
-        """The form of a program with a linear objective."""
+        """The linear program of a `Program` with a linear objective."""
         return cls(**{name: getattr(program, name) for name in FIELDS})
 
     @property
@@ -142,12 +141,12 @@ class LinearProgram(Problem):
 
     @property
     def scale(self) -> float:
-        """Σ |objective|, every variable at its largest finite limit or at one."""
+        """Σ |objective|, every variable at its largest finite limit, at least one."""
         return float(np.abs(self.objective) @ self.reach)
 
     @cached_property
     def reach(self) -> Floats:
-        """How far each variable goes: its largest finite limit, one at least."""
+        """The largest finite limit of each variable, at least one."""
         finite_limits = [np.where(np.isfinite(limit), np.abs(limit), 1.0) for limit in (self.lower, self.upper)]
         return np.maximum(1.0, np.maximum(*finite_limits))
 
@@ -157,20 +156,20 @@ class LinearProgram(Problem):
 
     @property
     def tolerance(self) -> float:
-        """What solvers leave open: 1e-6 of the largest limit, or of one."""
+        """The feasibility tolerance: 1e-6 of the largest limit, at least of one."""
         limits = (self.row_lower / self.row_units, self.row_upper / self.row_units, self.lower, self.upper)
         return 1e-6 * max(1.0, *(float(np.abs(part[np.isfinite(part)]).max(initial=0.0)) for part in limits))
 
     @cached_property
     def row_units(self) -> Floats:
-        """The unit of each row, in which its violation counts: 1 where its numbers are of order one."""
+        """The scale of each row for its violation: 1 if its numbers are of order one."""
         return row_units(self.matrix)
 
     def value(self, x: NDArray[Any]) -> float:
         return float(self.objective @ x)
 
     def violation(self, x: NDArray[Any]) -> float:
-        """The worst of rows (very large and very small ones in their own unit), limits and integrality."""
+        """The largest violation of rows (badly scaled ones in their own unit), limits and integrality."""
         if np.shape(x) != self.objective.shape:
             return float("inf")
         rows = self.matrix @ x
@@ -188,18 +187,19 @@ class LinearProgram(Problem):
     def bound(self, y: Floats) -> float:
         """Weak duality: the least of yᵀ(row limits) + (reduced cost)ᵀ(variable limits), in the sense of a minimum.
 
-        A price that presses on a limit which is not there counts as 0. Where a variable has no limit but rows imply
-        one, a reduced cost no more than its own rounding presses on that; where they imply none it counts as 0, and
-        `certify(exact=True)` does without this.
+        A dual of an infinite limit counts as 0. A reduced cost within rounding uses the limit that rows imply for an
+        unlimited variable, and counts as 0 if there is none; `certify(exact=True)` does not use this.
         """
         if np.shape(y) != self.row_lower.shape:
-            raise InvalidProblemError(f"prices have shape {np.shape(y)}, but there are {self.row_lower.size} rows")
+            raise InvalidProblemError(
+                f"a dual must have one entry for each of {self.row_lower.size} rows; got shape {np.shape(y)}."
+            )
         sign = -1.0 if self.is_maximization else 1.0
         return sign * self.least(sign * self.objective, np.zeros(self.objective.size), y)
 
     def least(self, cost: Floats, digits: Floats, y: Floats, off: Floats | float = 0.0) -> float:
-        """No more than the least of (cost + digits) · x over the program's points, by prices y, rounded down; the cost
-        may be wrong by `off`."""
+        """A lower bound of the least (cost + digits) · x over feasible points, from duals y, rounded down; the error of
+        the cost is at most `off`."""
         prices = self.active_dual(y)
         reduced = difference(cost, self._columns, prices, digits)
         lost = reduced.off + off
@@ -225,12 +225,12 @@ class LinearProgram(Problem):
 
     @cached_property
     def _columns(self) -> csr_array:
-        """The matrix by columns."""
+        """The matrix in column format."""
         return csr_array(self.matrix.T)
 
     @cached_property
     def _implied(self) -> Floats:
-        """How far each variable goes by its limits or by one row alone, at least; infinite where neither holds it."""
+        """A bound on each |x[j]| from its limits or from one row; infinite if there is none."""
         return implied_reach(self.matrix, self.row_lower, self.row_upper, self.lower, self.upper)
 
     def active_dual(self, y: Floats) -> Floats:

@@ -16,16 +16,16 @@ from formulations.problems.directed_rounding import above, added, below, product
 from formulations.problems.problem import EPSILON, Problem
 from formulations.problems.program import Block, Program, name_at, split_by_block
 
-LARGEST_WHOLE = 2.0**53
-"""Up to here doubles hold every whole number."""
+LARGEST_INTEGER = 2.0**53
+"""Largest limit up to which doubles represent every integer."""
 
 
 @dataclass(frozen=True, eq=False)
 class MinCostFlow(Problem):
     """min Σ cost[a] f[a] over flows f with 0 <= f[a] <= capacity[a] and, at each node, outflow - inflow = supply.
 
-    `tail`, `head`, `capacity` and `cost` have one entry an arc, `supply` one a node (whole numbers that add up to 0).
-    Capacities and supplies being whole, every vertex is whole (a network matrix). A dual y holds one potential a node:
+    `tail`, `head`, `capacity` and `cost` have one entry an arc, `supply` one a node (integers that sum to 0).
+    Every vertex is integral (network matrix, integer capacities and supplies). A dual y has one potential a node:
     arc a has the reduced cost cost[a] - y[tail] + y[head].
     """
 
@@ -47,7 +47,7 @@ class MinCostFlow(Problem):
         if any(array.size != count for array in (self.tail, self.head, self.capacity)):
             raise InvalidProblemError("tail, head, capacity and cost need one entry an arc")
         if count and not (0 <= min(self.tail.min(), self.head.min()) <= max(self.tail.max(), self.head.max()) < nodes):
-            raise InvalidProblemError(f"an arc leaves the {nodes} nodes")
+            raise InvalidProblemError(f"tail and head must be between 0 and {nodes - 1}")
         if not self.arcs:
             object.__setattr__(self, "arcs", (Block("flow", (count,)),))
         if not self.nodes:
@@ -56,15 +56,13 @@ class MinCostFlow(Problem):
         if negative.size:
             raise InfeasibleError(f"{name_at(self.arcs, int(negative[0]))} has a negative capacity")
         if self.supply.sum() != 0:
-            raise InfeasibleError(
-                f"supplies add up to {int(self.supply.sum())}, but what leaves must arrive: make it 0"
-            )
+            raise InfeasibleError(f"supplies must sum to 0; got {int(self.supply.sum())}.")
 
     @cached_property
     def units(self) -> int:
-        """A bound on the flow over arcs that cost anything: what leaves a node on them has come in or is supplied."""
-        nodes, priced = self.supply.size, self.cost != 0
-        leaving = np.bincount(self.tail[priced], self.capacity[priced], nodes)
+        """A bound on the flow over arcs of nonzero cost: outflow is at most inflow plus supply."""
+        nodes, costly = self.supply.size, self.cost != 0
+        leaving = np.bincount(self.tail[costly], self.capacity[costly], nodes)
         arriving = np.bincount(self.head, self.capacity, nodes) + np.maximum(self.supply, 0)
         return int(np.minimum(leaving, arriving).sum())
 
@@ -117,14 +115,16 @@ class MinCostFlow(Problem):
 
     def bound(self, y: Floats) -> float:
         if np.shape(y) != self.supply.shape:
-            raise InvalidProblemError(f"potentials have shape {np.shape(y)}, but there are {self.supply.size} nodes")
-        prices = np.asarray(y, dtype=np.float64)
-        gained, digits = added(self.cost, -prices[self.tail])
-        reduced, more_digits = added(gained, prices[self.head])
+            raise InvalidProblemError(
+                f"a dual must have one potential for each of {self.supply.size} nodes; got shape {np.shape(y)}."
+            )
+        potential = np.asarray(y, dtype=np.float64)
+        gained, digits = added(self.cost, -potential[self.tail])
+        reduced, more_digits = added(gained, potential[self.head])
         pressed = np.flatnonzero(reduced + (digits + more_digits) < 0.0)
-        terms = products(self.supply.astype(np.float64), prices)
+        terms = products(self.supply.astype(np.float64), potential)
         capacity = self.capacity[pressed].astype(np.float64)
-        capacity = np.where(capacity > LARGEST_WHOLE, np.nextafter(capacity, np.inf), capacity)
+        capacity = np.where(capacity > LARGEST_INTEGER, np.nextafter(capacity, np.inf), capacity)
         parts = [products(part[pressed], capacity) for part in (reduced, digits, more_digits)]
         off = terms[2] + sum(part[2] for part in parts)
         return below(*terms[:2], *(numbers for part in parts for numbers in part[:2]), -off)
@@ -143,7 +143,7 @@ class MinCostFlow(Problem):
 def residual_potentials(problem: MinCostFlow, x: NDArray[Any], cost: NDArray[Any], noise: float) -> NDArray[Any]:
     """Potentials from shortest paths on the residual network (Bellman-Ford, at most one pass a node).
 
-    `cost` may hold floats or Python's whole numbers; falls of up to `noise` are rounding.
+    `cost` may hold floats or Python integers; decreases up to `noise` count as rounding.
     """
     flow = np.round(np.clip(np.asarray(x, dtype=np.float64), -1.0, 2.0**62)).astype(np.int64)
     forward, backward = flow < problem.capacity, flow > 0

@@ -1,9 +1,9 @@
-"""What every form knows of itself: value, feasibility and bound, from its data alone; and a solution of it.
+"""The base class of problems: value, feasibility and bound of a point from the data alone; solutions; scaling units.
 
-A form is a frozen record of arrays that states a problem. Solvers accept forms; bridges restate one form as another. A
-`Solution` carries its evidence: it is judged by the form that it is of, never by who found it.
+A problem is a frozen record of arrays. Solvers accept problem classes; bridges reformulate one class as another. The
+problem evaluates every `Solution`, independently of the solver.
 
-Powers of two by which solvers see numbers of order one: multiplying by them is exact.
+Units are powers of two that scale numbers to order one: multiplying by them is exact.
 
 >>> unit(np.array([0.3, -5.0])), unit(np.zeros(2))
 (8.0, 1.0)
@@ -34,7 +34,7 @@ SMALL = 400
 
 
 class Problem(CompactReprMixin, ABC):
-    """A problem as data. `x` below is a point in the form's own shape, `y` a vector of its dual prices."""
+    """A problem as data. `x` is a point in the class's own shape, `y` a dual vector."""
 
     is_maximization: bool = True
 
@@ -44,38 +44,38 @@ class Problem(CompactReprMixin, ABC):
     @property
     @abstractmethod
     def scale(self) -> float:
-        """The magnitude of the objective: its largest terms, for points of ordinary size."""
+        """The magnitude of the objective: its largest terms at typical points."""
 
     @property
     @abstractmethod
     def rounding(self) -> float:
-        """An error that double precision may leave in a value or bound of this problem."""
+        """A bound on the rounding error of a value or bound of this problem."""
 
     @property
     @abstractmethod
     def shape_text(self) -> str:
-        """How large the problem is, in its own words."""
+        """The size of the problem, as text."""
 
     @property
     @abstractmethod
     def size(self) -> int:
-        """How many numbers its objective and constraints hold."""
+        """The number of entries of its objective and constraints."""
 
     @property
     def program(self) -> Program:
-        """The problem as a plain program of rows and columns; raises `UnsupportedProblemError` for a form that is
+        """The problem as a `Program` of rows and columns; raises `UnsupportedProblemError` if the class has
         none."""
-        raise UnsupportedProblemError(f"{type(self).__name__} cannot be restated as a program of rows and columns")
+        raise UnsupportedProblemError(f"{type(self).__name__} cannot be restated as a linear or quadratic program")
 
     def to_text(self) -> str:
-        """The problem in full, as a reader would write it."""
+        """The full problem in algebraic notation."""
         return algebra(self.program)
 
     def __str__(self) -> str:
         return self.to_text() if self.size <= SMALL else f"{type(self).__name__} of {self.shape_text}"
 
     def __repr__(self) -> str:
-        """Its kind and size, never its arrays."""
+        """Its class and size."""
         nonzeros = getattr(getattr(self, "matrix", None), "nnz", None)
         held = "" if nonzeros is None else f", {nonzeros} nonzeros"
         return f"<{type(self).__name__} of {self.shape_text}{held}>"
@@ -90,51 +90,48 @@ class Problem(CompactReprMixin, ABC):
         """The objective at x, in double precision."""
 
     def value_lower_bound(self, x: NDArray[Any]) -> float:
-        """The objective at x, what rounding leaves open taken off: a point is not said to be better than it is."""
+        """The objective at x, rounded down by its possible rounding error."""
         return self.value(x)
 
     @abstractmethod
     def violation(self, x: NDArray[Any]) -> float:
-        """By how much x breaks the worst of its constraints: 0 for a feasible point, infinity for what is no point."""
+        """The largest constraint violation of x: 0 for a feasible point, infinity for a malformed one."""
 
     @abstractmethod
     def bound(self, y: Floats) -> float:
-        """A bound on the optimum from any dual vector y whatever (weak duality), rounded outward."""
+        """A bound on the optimum from any dual vector y (weak duality), rounded outward."""
 
     def bound_float64(self, y: Floats) -> float:
-        """The same in double precision, where that is cheaper: a rounding error to either side."""
+        """The bound in plain double precision, without outward rounding."""
         return self.bound(y)
 
     def is_valid_dual(self, y: Any) -> bool:
-        """Whether y has the shape of this form's prices, in finite numbers; told by what it proves where no form says
-        it for less."""
+        """Whether y is a finite dual vector of the right shape; by default, whether it proves a bound."""
         return proven(self, y, outward=False) is not None
 
     def active_dual(self, y: Floats) -> Floats:
-        """The prices of y that press on limits which are there, 0 for the others: those that prove the bound of y."""
+        """The entries of y that belong to finite limits, 0 for the others: they prove the bound of y."""
         return y
 
     def recover_dual(self, x: NDArray[Any]) -> Floats | None:
-        """Dual prices that prove x optimal if it is; None where this form has no such way."""
+        """A dual that proves x optimal if it is; None if the class has no method."""
         return None
 
     def repair(self, x: NDArray[Any]) -> NDArray[Any]:
-        """A feasible point near x, for forms that have a cheap one; x itself for others."""
+        """A feasible point near x if the class has a cheap repair, else x."""
         return x
 
     def improve_bound(self, solution: Solution) -> Solution:
-        """The same solution with a better bound, for problems that have a costly way to one; default: unchanged."""
+        """The same solution with a better, costlier bound; default: unchanged."""
         return solution
 
     def broken(self, x: NDArray[Any]) -> dict[str, float]:
-        """What a point breaks of the constraints that may be broken at a price: name → by how much."""
+        """Violations of soft constraints at a point: name → amount."""
         return {}
 
     def order_of(self, x: NDArray[Any]) -> Ints:
-        """The document at each position, for forms that place documents."""
-        raise UnsupportedProblemError(
-            f"{type(self).__name__} places no documents, so its solution has no order; read `primal`"
-        )
+        """The document at each position, for ranking problems."""
+        raise UnsupportedProblemError(f"a solution of {type(self).__name__} has no order. Read `primal` instead.")
 
     def named_primal(self, x: NDArray[Any]) -> dict[str, NDArray[Any]]:
         return {"x": x}
@@ -143,20 +140,20 @@ class Problem(CompactReprMixin, ABC):
         return {"y": y}
 
     def solution(self, x: NDArray[Any], y: Floats | None = None, *, outward: bool = True) -> Solution:
-        """The solution with this primal and dual, value and bound recomputed; rounded outward, or as they come."""
+        """The solution with this primal and dual, value and bound recomputed, rounded outward if requested."""
         return judged(self, x, y, outward)
 
     def write(self, path: str | Path) -> None:
         """Write the problem as a linear or quadratic program to an .mps or .lp file.
 
-        A ranking under constraints is written in whole numbers. A margin dual is written as it is handed to solvers: a
-        minimum, in variables and an objective of order one.
+        A constrained ranking is written as an integer program. A margin dual is written in solver scaling: a minimum,
+        with variables and objective of order one.
         """
         write(self.program, Path(path))
 
 
 class Status(Enum):
-    """What is known of an answer, judged from the problem's data alone and never from a solver's word."""
+    """What is proven of an answer from the problem's data alone, independently of the solver."""
 
     OPTIMAL = "feasible; value and proven bound agree to rounding"
     BOUNDED_GAP = "feasible; the optimum is proven to lie between value and bound"
@@ -169,11 +166,10 @@ class Solution(CompactReprMixin):
     """A point of `problem`, its value, and a bound that no feasible point can beat.
 
     `value`, `bound` and `violation` (of the worst constraint) are recomputed from the problem's data. For a maximum
-    value <= optimum <= bound, for a minimum the reverse, of the numbers as they are given: both are rounded outward
-    (`forms.outward`). Two things no rounding mends: a point that breaks a row within its tolerance may be worth more
-    than the optimum, and a variable that neither limits nor rows hold asks for a reduced cost of exactly 0, which
-    prices in doubles have up to rounding only. `x` and `y` are the primal and dual vectors in the problem's own form;
-    `primal` and `dual` are the same by name, the prices those that prove the bound.
+    value <= optimum <= bound, for a minimum the reverse, for the exact input numbers: both are rounded outward
+    (`directed_rounding`). Two exceptions: a point that violates a row within its tolerance may exceed the optimum, and
+    a variable without limits needs a reduced cost of exactly 0, which duals in doubles have up to rounding only. `x`
+    and `y` are the primal and dual vectors in the problem's own shape; `primal` and `dual` are the same by name.
     """
 
     problem: Problem
@@ -191,7 +187,7 @@ class Solution(CompactReprMixin):
 
     @property
     def gap(self) -> float:
-        """Distance from value to bound; negative only where a row is broken within its tolerance, and by more than
+        """Distance from value to bound; negative only if a row is violated within its tolerance by more than
         rounding."""
         apart = self.bound - self.value if self.problem.is_maximization else self.value - self.bound
         return 0.0 if apart < 0.0 and apart >= -self.problem.rounding else apart
@@ -203,7 +199,7 @@ class Solution(CompactReprMixin):
 
     @property
     def broken(self) -> dict[str, float]:
-        """What it breaks of the constraints that may be broken at a price: name of a row, pin or ban → by how much."""
+        """Violations of soft constraints: name of a row, pin or ban → amount."""
         return self.problem.broken(self.x)
 
     @property
@@ -213,11 +209,11 @@ class Solution(CompactReprMixin):
 
     @property
     def dual(self) -> dict[str, NDArray[Any]]:
-        """The price of every row, one array a named block; empty where no dual is known."""
+        """The dual of every row, one array per named block; empty if no dual is known."""
         return {} if self.y is None else self.problem.named_dual(self.y)
 
     def with_metadata(self, **changes: Any) -> Solution:
-        """The same answer with solver, version, seconds, message or details filled in."""
+        """A copy with solver, version, seconds, message or details filled in."""
         return replace(self, **changes)
 
     def __repr__(self) -> str:
@@ -228,19 +224,20 @@ class Solution(CompactReprMixin):
 
 
 def judged(problem: Problem, x: NDArray[Any], y: Floats | None, outward: bool) -> Solution:
-    """The solution with primal x and dual y, its violation, value and bound recomputed; y is recovered from x where it
-    is missing or leaves a gap that recovered prices close. Raises `InvalidSolutionError` if x is no point of the
-    problem."""
+    """The solution with primal x and dual y, its violation, value and bound recomputed; y is recovered from x if it
+    is missing or if recovered duals close its gap. Raises `InvalidSolutionError` if x is infeasible or malformed."""
     with np.errstate(all="ignore"):
         violation = problem.violation(x)
     if not np.isfinite(violation):
-        raise InvalidSolutionError(f"what came back is no point of this {type(problem).__name__}: {_shortly(x)}")
+        raise InvalidSolutionError(
+            f"the solver returned an infeasible or malformed point for {type(problem).__name__}: {_shortly(x)}"
+        )
     value = problem.value_lower_bound(x) if outward else problem.value(x)
     rounding = problem.rounding
     candidates: list[tuple[float, Floats | None]] = []
-    told = proven(problem, y, outward)
-    if y is not None and told is not None:
-        candidates.append((told, y))
+    proved = proven(problem, y, outward)
+    if y is not None and proved is not None:
+        candidates.append((proved, y))
     if not candidates or abs(candidates[0][0] - value) > rounding:
         recovered = problem.recover_dual(x)
         if recovered is not None:
@@ -253,7 +250,7 @@ def judged(problem: Problem, x: NDArray[Any], y: Floats | None, outward: bool) -
 
 
 def proven(problem: Problem, y: Floats | None, outward: bool = True) -> float | None:
-    """The bound that y proves; None where it is no dual of this problem: of another shape, or no finite numbers."""
+    """The bound that y proves; None if y has a wrong shape or is not finite."""
     if not isinstance(y, np.ndarray) or y.dtype.kind not in "iuf" or not np.isfinite(y).all():
         return None
     try:
@@ -264,7 +261,7 @@ def proven(problem: Problem, y: Floats | None, outward: bool = True) -> float | 
 
 
 def status_of(gap: float, violation: float, rounding: float, tolerance: float) -> Status:
-    """What a point with this gap and violation may be called."""
+    """The status of a point with this gap and violation."""
     if not violation <= tolerance:
         return Status.INACCURATE
     if not np.isfinite(gap):
@@ -283,7 +280,7 @@ def unit(values: Floats) -> float:
 
 
 def row_units(matrix: csr_array) -> Floats:
-    """A unit for each row; 1 for rows of numbers that are of order one as they are (1e-4 to 1e4)."""
+    """A unit for each row; 1 for rows of numbers of order one (1e-4 to 1e4)."""
     rows, columns = matrix.shape
     largest = np.asarray(abs(matrix).max(axis=1).toarray()).ravel() if columns else np.zeros(rows)
     smallest = np.full(largest.size, np.inf)

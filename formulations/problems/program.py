@@ -1,12 +1,12 @@
-"""A program as plain data: what printing, files and questions of integrality read of any problem.
+"""A linear or quadratic program as plain data, for printing, files and integrality proofs of any problem.
 
     maximise (or minimise)   objective · x + ½ xᵀ hessian x
     subject to               row_lower <= matrix x <= row_upper
-                             lower <= x <= upper,   x[j] whole where integer[j]
+                             lower <= x <= upper,   x[j] integer where integer[j]
 
-A form says itself as such a record, so none of its readers has to know the form.
+Every problem class converts itself to a `Program`.
 
-Names of variables and rows, computed from their index and never stored.
+Names of variables and rows are computed from their index and never stored.
 
 >>> block = Block("π", (2, 3))
 >>> block.name(4), block.size
@@ -16,7 +16,7 @@ Names of variables and rows, computed from their index and never stored.
 >>> Block("document", (4, 7), by_label=True).name(1), Block("π", ((0, 2),)).name(0)
 ('document[7]', 'π[0, 2]')
 
-Programs as a reader would write them, in algebra.
+Programs print in algebraic notation.
 
 >>> from formulations.problems.assignment import Assignment
 >>> print(Assignment(np.array([[3.0, 2.0, -1.0]])))
@@ -27,10 +27,10 @@ subject to  position[0]: π[0, 0] + π[0, 1] + π[0, 2] = 1
             document[2]: π[0, 2] <= 1
             0 <= π[0, 0], π[0, 1], π[0, 2] <= 1
 
-Linear and quadratic programs as files that other programs read: free MPS and LP format.
+Files are in free MPS or LP format.
 
-Names are those of variables and rows in plain letters: π[0, 1] becomes pi_0_1. A row without limits constrains nothing
-and is left out. Numbers are written so that they read back to the same double.
+File names of variables and rows are ASCII: π[0, 1] becomes pi_0_1. Rows without limits are omitted. Numbers are
+written so that they read back to the same double.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ from formulations.errors import UnsupportedProblemError
 class Block:
     """A named, indexed family of variables or rows.
 
-    `index` is a tuple of whole numbers (the extent of each dimension, C order) or a tuple of labels, one a member;
-    `by_label` says so where the labels are whole numbers.
+    `index` is a tuple of integers (the extent of each dimension, C order) or a tuple of labels, one per member;
+    `by_label` must be True if the labels are integers.
     """
 
     label: str
@@ -110,7 +110,7 @@ def split_by_block(blocks: Sequence[Block], values: NDArray[Any]) -> dict[str, N
 @dataclass(frozen=True, eq=False)
 class Program(CompactReprMixin):
     """`objective`, `lower`, `upper` and `integer` have one entry a variable, `row_lower` and `row_upper` one a row of
-    `matrix`; a limit that is not there is infinite. No hessian means a linear objective. `variables` and `rows` name
+    `matrix`; a missing limit is infinite. No hessian means a linear objective. `variables` and `rows` name
     columns and rows by block; without names they are x[j] and row[i]."""
 
     objective: Floats
@@ -156,7 +156,7 @@ def _constraints(program: Program, names: Sequence[str]) -> list[str]:
     for (low, high), members in groupby(limits, key=lambda limit: limit[:2]):
         lines.append(_between(low, ", ".join(name for _, _, name in members), high))
     if program.integer is not None:
-        lines.append(f"whole: {', '.join(names[j] for j in np.flatnonzero(program.integer).tolist())}")
+        lines.append(f"integer: {', '.join(names[j] for j in np.flatnonzero(program.integer).tolist())}")
     return lines
 
 
@@ -180,12 +180,12 @@ def summed(terms: Iterable[tuple[float, str]]) -> str:
 
 
 def number(value: float) -> str:
-    """Six digits, no more than it needs."""
+    """At most six significant digits."""
     return f"{value:.6g}"
 
 
 def laid_out(goal: str, objective: str, constraints: Sequence[str]) -> str:
-    """The objective behind its goal, and below it the constraints, a line each."""
+    """The sense and objective, then one line per constraint."""
     lines = [f"{goal:<12}{objective}"]
     lines += [f"{'' if i else 'subject to':<12}{line}" for i, line in enumerate(constraints)]
     return "\n".join(lines)
@@ -198,12 +198,10 @@ RESERVED |= {"pwlobj", "gencons", "scenario", "nan"}
 
 
 def write(problem: Program, path: Path) -> None:
-    """Write the problem to `path`, in the format that its name ends with: .mps or .lp."""
+    """Write the problem to `path`, in the format of its suffix: .mps or .lp."""
     formats = {".mps": _mps, ".lp": _lp}
     if path.suffix not in formats:
-        raise UnsupportedProblemError(
-            f"{path.name!r} cannot be written: the format is not known; end the name with .mps or .lp"
-        )
+        raise UnsupportedProblemError(f"the file name must end with .mps or .lp; got {path.name!r}.")
     text = "\n".join(formats[path.suffix](problem, _triangle(problem.hessian))) + "\n"
     path.write_text(text, encoding="ascii")
 
@@ -212,7 +210,7 @@ Entries = list[tuple[int, int, float]]
 
 
 def _triangle(hessian: csr_array | None) -> Entries:
-    """The entries of the lower triangle, which formats for symmetric matrices want once."""
+    """The entries of the lower triangle of a symmetric matrix."""
     if hessian is None:
         return []
     lower = tril(hessian).tocoo()
@@ -303,7 +301,7 @@ def _number(value: float) -> str:
 
 
 def _names(problem: Program) -> tuple[list[str], list[str]]:
-    """Names of columns and rows in letters that every reader takes, each different from all others."""
+    """Names of columns and rows in unique portable ASCII names."""
     taken = set(RESERVED)
     columns = [_unique(_plain(problem.variable_name(j)), taken) for j in range(problem.objective.size)]
     rows = [_unique(_plain(problem.row_name(i)), taken) for i in range(problem.row_lower.size)]

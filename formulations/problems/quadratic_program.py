@@ -19,15 +19,15 @@ from formulations.problems.problem import EPSILON, Problem
 from formulations.problems.program import Program
 
 TRIES = 4
-"""How often a point and prices without a bound are turned to near ones."""
+"""Maximum number of corrections of duals without a bound."""
 
 
 @dataclass(frozen=True, eq=False)
 class QuadraticProgram(Problem):
     """min ½ xᵀ hessian x + linear · x  subject to  row_lower <= matrix x <= row_upper, lower <= x <= upper.
 
-    `hessian` is symmetric and positive semidefinite (the caller's promise: the bound below rests on it). A dual y
-    holds a row price each, followed by a point z at which the objective is linearised.
+    `hessian` is symmetric and positive semidefinite (not checked; the bound requires it). A dual y has
+    one entry per row, followed by a point z at which the objective is linearised.
     """
 
     hessian: csr_array
@@ -51,13 +51,13 @@ class QuadraticProgram(Problem):
             object.__setattr__(self, name, getattr(rest, name))
         object.__setattr__(self, "linear", rest.objective)
         if hessian.shape != (self.linear.size, self.linear.size):
-            raise InvalidProblemError(f"hessian has shape {hessian.shape} for {self.linear.size} variables")
+            raise InvalidProblemError(f"hessian has shape {hessian.shape}, but there are {self.linear.size} variables")
 
     @classmethod
     def from_program(cls, program: Program) -> QuadraticProgram:
-        """The form of a program that minimises a convex objective of second degree."""
+        """The quadratic program of a `Program` that minimises a convex quadratic objective."""
         if program.hessian is None or program.is_maximization:
-            raise InvalidProblemError("a quadratic program minimises and has a hessian; this program does not")
+            raise InvalidProblemError("a quadratic program must minimise and have a hessian")
         limits = (program.row_lower, program.row_upper, program.lower, program.upper)
         return cls(program.hessian, program.objective, program.matrix, *limits)
 
@@ -84,7 +84,7 @@ class QuadraticProgram(Problem):
 
     @property
     def scale(self) -> float:
-        """Σ |objective|, every variable at its largest finite limit or at one."""
+        """Σ |objective|, every variable at its largest finite limit, at least one."""
         reach = self._feasible_set.reach
         return float(np.abs(self.linear) @ reach + reach @ (abs(self.hessian) @ reach))
 
@@ -111,13 +111,13 @@ class QuadraticProgram(Problem):
     def bound(self, y: Floats) -> float:
         """Convexity: f(x) >= ½ zᵀHz + qᵀz + ∇f(z)ᵀ(x - z) = -½ zᵀHz + ∇f(z)ᵀx for every z; then weak duality in x.
 
-        Every z and every prices give a bound. Where those of y give none, as a reduced cost of -1e-9 does on a variable
-        that goes on without end, near ones that give it the right sign are tried.
+        Every z and every row dual give a bound. If that of y is infinite, as with a reduced cost of -1e-9 of an
+        unbounded variable, nearby duals with the right sign are tried.
         """
         rows, size = self.row_lower.size, self.linear.size
         if np.shape(y) != (rows + size,):
             raise InvalidProblemError(
-                f"y has shape {np.shape(y)}, but holds {rows} prices and a point of {size} variables"
+                f"a dual must have {rows} row duals and a point of {size} variables; got shape {np.shape(y)}."
             )
         prices, z = np.asarray(y[:rows], dtype=np.float64), np.asarray(y[rows:], dtype=np.float64)
         found = self._bound_at(prices, z)
@@ -129,8 +129,8 @@ class QuadraticProgram(Problem):
         return found
 
     def _turned(self, prices: Floats, z: Floats) -> tuple[Floats, Floats]:
-        """Near prices and point, by least squares, at which reduced costs do not point where a variable has no end.
-        Prices that are not 0 move, and keep their sign."""
+        """Nearby duals and point, by least squares, whose reduced costs do not point in an unbounded direction. Only
+        nonzero duals change; their sign does not."""
         prices = self._feasible_set.active_dual(prices)
         with np.errstate(all="ignore"):
             reduced = self.hessian @ z + self.linear - self.matrix.T @ prices

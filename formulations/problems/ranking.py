@@ -28,43 +28,43 @@ Weights = Floats | Callable[[int], Floats]
 def non_increasing(name: str, weights: Floats) -> None:
     """Raise `InvalidProblemError` where a weight is above the one before it."""
     if (np.diff(weights) > 0).any():
-        place = int(np.flatnonzero(np.diff(weights) > 0)[0])
+        index = int(np.flatnonzero(np.diff(weights) > 0)[0])
         raise InvalidProblemError(
-            f"{name}[{place + 1}] = {weights[place + 1]} is above {name}[{place}] = {weights[place]}: "
+            f"{name}[{index + 1}] = {weights[index + 1]} is above {name}[{index}] = {weights[index]}: "
             "position weights must not increase"
         )
 
 
 def weights_for(weights: ArrayLike | Weights, n: int) -> Floats:
-    """The weights given for n documents, at most n of them."""
-    said = weights(n) if callable(weights) else weights
+    """The position weights for n documents, at most n entries."""
+    raw = weights(n) if callable(weights) else weights
     try:
-        given = np.asarray(said, dtype=np.float64)
+        array = np.asarray(raw, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidProblemError(
-            f"position weights cannot be read as numbers: {error}; give an array, or a function from the number of "
-            "documents to one"
+            f"position weights cannot be read as numbers: {error}. Pass an array, or a function from the number of "
+            "documents to one."
         ) from None
-    if given.ndim != 1:
-        raise InvalidProblemError(f"position weights have shape {given.shape}, but need one dimension")
-    return given[:n]
+    if array.ndim != 1:
+        raise InvalidProblemError(f"position weights must have one dimension; got shape {array.shape}.")
+    return array[:n]
 
 
 def laid_out(weights: ArrayLike | Weights, offsets: Ints) -> Floats:
-    """Position weights laid out flat: for each query the first n entries, zero beyond the end of the array."""
+    """Flat position weights: for each query the first n entries, zero beyond the end of the array."""
     sizes = np.diff(offsets)
     table: dict[int, Floats] = {}
     for n in np.unique(sizes).tolist():
-        given = weights_for(weights, n)
-        table[n] = np.pad(given, (0, n - given.size))
+        row = weights_for(weights, n)
+        table[n] = np.pad(row, (0, n - row.size))
     return frozen(np.concatenate([table[n] for n in sizes.tolist()]))
 
 
 def _fits(problem: RankTwoAssignment | RankTwoBatch) -> None:
     if not problem.scale <= LARGEST:
         raise InvalidProblemError(
-            f"profits decay · score - discount · gain reach {problem.scale:g}, but must stay below {LARGEST:g}; "
-            "rescale scores, gains or position weights"
+            f"profits decay · score - discount · gain reach {problem.scale:g}, but must be below {LARGEST:g}. "
+            "Rescale scores, gains or position weights."
         )
 
 
@@ -75,10 +75,10 @@ def _largest(*factors: Floats) -> float:
 
 @dataclass(frozen=True, eq=False)
 class RankTwoAssignment(Problem):
-    """max over placings π of Σ_i decay[i] scores[π_i] - discount[i] gain[π_i], π_i the document at position i.
+    """max over orders π of Σ_i decay[i] scores[π_i] - discount[i] gain[π_i], π_i the document at position i.
 
     `scores` and `gain` have one entry a document, `position_weights` and `discount` one a position (no more positions
-    than documents; both non-increasing). A point x is the order, a dual y one price a document, as in `Assignment`.
+    than documents; both non-increasing). A point x is the order; a dual y has one entry per document.
     """
 
     scores: Floats
@@ -92,16 +92,16 @@ class RankTwoAssignment(Problem):
         for name in ("scores", "gain", "discount", "position_weights"):
             object.__setattr__(self, name, finite(name, getattr(self, name), 1))
         if self.scores.size == 0 or self.discount.size == 0:
-            raise InvalidProblemError("a ranking needs one document and one position at least")
+            raise InvalidProblemError("a ranking needs at least one document and one position")
         if self.gain.size != self.scores.size or self.position_weights.size != self.discount.size:
             raise InvalidProblemError(
                 f"scores ({self.scores.size}) and gain ({self.gain.size}) need one entry a document, "
-                f"discount ({self.discount.size}) and decay ({self.position_weights.size}) one a position"
+                f"discount ({self.discount.size}) and position_weights ({self.position_weights.size}) one a position"
             )
         if self.positions > self.documents:
             raise InfeasibleError(
-                f"{self.positions} positions cannot be filled by {self.documents} documents; "
-                f"cut discount and decay to {self.documents}"
+                f"{self.positions} positions cannot be filled by {self.documents} documents. "
+                f"Cut discount and position_weights to {self.documents} entries."
             )
         non_increasing("discount", self.discount)
         non_increasing("position_weights", self.position_weights)
@@ -159,12 +159,14 @@ class RankTwoAssignment(Problem):
         from formulations.problems.ranking_duals import bound_of_prices
 
         if np.shape(y) != (self.documents,):
-            raise InvalidProblemError(f"prices have shape {np.shape(y)}, but there are {self.documents} documents")
+            raise InvalidProblemError(
+                f"a dual must have one entry for each of {self.documents} documents; got shape {np.shape(y)}."
+            )
         prices = np.ascontiguousarray(self.active_dual(y))
         return float(bound_of_prices(self.scores, self.gain, self.discount, self.position_weights, prices))
 
     def active_dual(self, y: Floats) -> Floats:
-        """Where a document may stay out its price is 0 at least."""
+        """The dual of a document that may stay unplaced is nonnegative."""
         prices = np.asarray(y, dtype=np.float64)
         return np.maximum(prices, 0.0) if self.documents > self.positions else prices
 
@@ -187,9 +189,9 @@ class RankTwoAssignment(Problem):
 class RankTwoBatch(Memoized, CompactReprMixin):
     """One `RankTwoAssignment` a query, in flat arrays: query q owns rows offsets[q] : offsets[q + 1] of all four.
 
-    `scores` and `gain` at row r speak of a document, `discount` and `position_weights` of position r - offsets[q]; both
-    are zero beyond a cut-off, so every query has as many positions as documents. What is kept with a batch is computed
-    of gain, weights and offsets alone: it holds at all scores.
+    `scores` and `gain` at row r belong to a document, `discount` and `position_weights` to position r - offsets[q];
+    both are zero beyond a cutoff, so every query has as many positions as documents. Cached values of a batch depend on
+    gain, weights and offsets only, so they are valid for all scores.
     """
 
     scores: Floats
@@ -203,7 +205,7 @@ class RankTwoBatch(Memoized, CompactReprMixin):
             object.__setattr__(self, name, finite(name, getattr(self, name), 1))
         size = self.scores.size
         if any(array.size != size for array in (self.gain, self.discount, self.position_weights)):
-            raise InvalidProblemError("scores, gain, discount and decay of a batch need the same length")
+            raise InvalidProblemError("scores, gain, discount and position_weights of a batch need the same length")
         object.__setattr__(self, "offsets", offsets_of("offsets", self.offsets, size))
         first = np.zeros(size, dtype=bool)
         first[self.offsets[:-1]] = True
@@ -212,7 +214,7 @@ class RankTwoBatch(Memoized, CompactReprMixin):
             rises = (np.diff(weights, prepend=0.0) > 0) & ~first
             if rises.any():
                 query = int(np.searchsorted(self.offsets, np.flatnonzero(rises)[0], side="right")) - 1
-                raise InvalidProblemError(f"{name} of query {query} rises: position weights must not increase")
+                raise InvalidProblemError(f"{name} of query {query} increases: position weights must not increase")
         _fits(self)
 
     @property
@@ -230,18 +232,20 @@ class RankTwoBatch(Memoized, CompactReprMixin):
         rows = slice(int(self.offsets[query]), int(self.offsets[query + 1]))
         discount, decay = self.discount[rows], self.position_weights[rows]
         weighted = np.flatnonzero((discount != 0) | (decay != 0))
-        # Positions of weight zero at the end hold any of the documents that are left.
+        # Trailing positions of weight zero may hold any remaining document.
         end = int(weighted[-1]) + 1 if weighted.size else 1
         return RankTwoAssignment(self.scores[rows], self.gain[rows], discount[:end], decay[:end])
 
     def with_scores(self, scores: Floats) -> RankTwoBatch:
-        """The same batch at other scores; only these are checked again."""
+        """The same batch with other scores; only these are validated."""
         batch = object.__new__(RankTwoBatch)
         for name in ("gain", "discount", "position_weights", "offsets"):
             object.__setattr__(batch, name, getattr(self, name))
         object.__setattr__(batch, "_kept", self.__dict__.setdefault("_kept", {}))
         object.__setattr__(batch, "scores", finite("scores", scores, 1))
         if batch.scores.shape != self.scores.shape:
-            raise InvalidProblemError(f"scores has {batch.scores.size} entries for {self.scores.size} documents")
+            raise InvalidProblemError(
+                f"scores has {batch.scores.size} entries, but there are {self.scores.size} documents"
+            )
         _fits(batch)
         return batch

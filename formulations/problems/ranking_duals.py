@@ -1,9 +1,7 @@
-"""Prices (see `assignment_prices`) and bounds where profit[i, j] = c_i s_j - a_i b_j: compiled, without the
-matrix. Rounded outward as in `outward`.
+"""Duals, values and bounds of orders for profit[i, j] = c_i s_j - a_i b_j, without the matrix, rounded outward.
 
-Documents are laid out by position: document i stands at position i, those beyond the last position are idle.
-
-Value and bounds of orders, rounded outward (see `outward`): by the kernels, or for small batches by exact sums.
+Document i is at position i; documents beyond the last position are unplaced. Kernels compute them, or exact sums for
+small batches.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ from formulations.problems.directed_rounding import above, below, products
 EPSILON = 2.0**-52
 
 PASSES = 4
-"""Passes over all pairs of position and document that prices need, about."""
+"""Typical number of passes over all pairs of position and document."""
 
 SPLIT = 2.0**27 + 1.0
 
@@ -40,10 +38,10 @@ def _tallest(values: Floats) -> float:
 
 @compiled(nb.void(READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, FLOATS))
 def settle_prices(scores: Floats, gain: Floats, discount: Floats, decay: Floats, prices: Floats) -> None:
-    """The least prices >= 0 with prices[j] >= prices[i] + profit[i, j] - profit[i, i] for all positions i, documents j.
+    """The least duals >= 0 with prices[j] >= prices[i] + profit[i, j] - profit[i, i] for all positions i, documents j.
 
-    Bellman-Ford as in `assignment_prices.settle`; where it does not settle, the order is not optimal and prices are
-    prices still. An idle document's price is put back to 0.
+    Bellman-Ford as in `assignment.settle`. Without convergence the order is not optimal, and the result is still dual
+    feasible. The dual of an unplaced document is reset to 0.
     """
     positions, documents = decay.size, scores.size
     noise = 4.0 * EPSILON * (_tallest(decay) * _tallest(scores) + _tallest(discount) * _tallest(gain))
@@ -73,7 +71,7 @@ def settle_prices(scores: Floats, gain: Floats, discount: Floats, decay: Floats,
 
 @compiled(nb.types.UniTuple(nb.float64, 2)(nb.float64, nb.float64))
 def _sum(left: float, right: float) -> tuple[float, float]:
-    """The sum, and what rounding drops of it."""
+    """The sum and its rounding error."""
     total = left + right
     moved = total - left
     return total, (left - (total - moved)) + (right - moved)
@@ -81,7 +79,7 @@ def _sum(left: float, right: float) -> tuple[float, float]:
 
 @compiled(nb.types.UniTuple(nb.float64, 2)(nb.float64, nb.float64))
 def _product(left: float, right: float) -> tuple[float, float]:
-    """The product, and what rounding drops of it."""
+    """The product and its rounding error."""
     product = left * right
     moved = SPLIT * left
     a = moved - (moved - left)
@@ -94,7 +92,7 @@ def _product(left: float, right: float) -> tuple[float, float]:
 
 @compiled(nb.types.UniTuple(nb.float64, 3)(nb.float64, nb.float64, nb.float64, nb.float64, nb.float64))
 def _profit(c: float, s: float, a: float, b: float, v: float) -> tuple[float, float, float]:
-    """c s - a b - v as a pair of doubles, and more than what the pair lacks."""
+    """c s - a b - v as a pair of doubles, and a bound on its error."""
     up, up_digits = _product(c, s)
     down, down_digits = _product(a, b)
     part, digits = _sum(up, -down)
@@ -111,7 +109,7 @@ def _profit(c: float, s: float, a: float, b: float, v: float) -> tuple[float, fl
 
 @compiled(nb.float64(nb.float64, nb.float64, nb.float64))
 def _above(high: float, low: float, off: float) -> float:
-    """A double that is not below high + low + off, the least one but for what `off` makes of it."""
+    """A double that is not below high + low + off."""
     if off > 0.0:
         low = np.nextafter(low + off, np.inf)
     near, digits = _sum(high, low)
@@ -122,7 +120,7 @@ def _above(high: float, low: float, off: float) -> float:
 def bound_by(scores: Floats, gain: Floats, discount: Floats, decay: Floats, prices: Floats) -> float:
     """Σ_j prices[j] + Σ_i max_j (profit[i, j] - prices[j]), rounded up.
 
-    Documents near the most of a position, as doubles see it, are weighed again in pairs of doubles.
+    Documents near the maximum of a position are evaluated again in pairs of doubles.
     """
     tallest = _tallest(scores), _tallest(gain), _tallest(prices)
     count = scores.size
@@ -187,12 +185,12 @@ def judge_range(
     value: Floats,
     bound: Floats,
 ) -> None:
-    """value[q] = what documents order[offsets[q] : offsets[q + 1]] earn, rounded down; bound[q] = the same and what the
-    search may have missed, rounded up; for begin <= q < end.
+    """value[q]: the value of order[offsets[q] : offsets[q + 1]], rounded down; bound[q]: the value plus the error of
+    the search, rounded up; for begin <= q < end.
 
     The search compares sums of 2 n products, weights less the last one. Such a sum is off by no more than
-    (n + 4) ε (Σ_i |c_i - floor| max|s| + Σ_i |a_i - floor| max|b|) whatever the order, cancellation or not. left[q] is
-    what the search says that it left open, the same of its own order included.
+    (n + 4) ε (Σ_i |c_i - floor| max|s| + Σ_i |a_i - floor| max|b|) for any order, with or without cancellation.
+    left[q]: the error reported by the search, including that of its own order.
     """
     longest = 0
     for q in range(begin, end):
@@ -256,7 +254,7 @@ def prove_range(
     end: int,
     bound: Floats,
 ) -> None:
-    """bound[q] = what prices prove of query q with documents order[offsets[q] : offsets[q + 1]], rounded up, for
+    """bound[q]: the dual bound of query q with documents order[offsets[q] : offsets[q + 1]], rounded up, for
     begin <= q < end."""
     for q in range(begin, end):
         low, high = offsets[q], offsets[q + 1]
@@ -271,7 +269,7 @@ def prove_range(
 
 
 def settled_in_numpy(scores: Floats, gain: Floats, discount: Floats, position_weights: Floats) -> Floats:
-    """The prices of `settle_prices`, the same bits."""
+    """The duals of `settle_prices`, bit-identical."""
     positions, prices, waits = position_weights.size, np.zeros(scores.size), np.ones(scores.size, dtype=bool)
     noise = 4.0 * EPSILON * (abs(position_weights).max() * abs(scores).max() + abs(discount).max() * abs(gain).max())
     for count in range(positions + 1):
@@ -290,7 +288,7 @@ def settled_in_numpy(scores: Floats, gain: Floats, discount: Floats, position_we
 
 
 def prices_of(scores: Floats, gain: Floats, discount: Floats, position_weights: Floats, order: Ints) -> Floats:
-    """The prices of `settle_prices`, one a document as they come, for the document at each position."""
+    """The duals of `settle_prices`, one per document in input order, for the document at each position."""
     idle = np.ones(scores.size, dtype=bool)
     idle[order] = False
     rows, prices = np.append(order, np.flatnonzero(idle)), np.empty(scores.size)
@@ -319,7 +317,7 @@ def _bound_of_prices(scores: Floats, gain: Floats, discount: Floats, position_we
     reach = (
         np.abs(position_weights) * np.abs(scores).max() + np.abs(discount) * np.abs(gain).max() + np.abs(prices).max()
     )
-    # As doubles see it these may be the most of their position; which of them is says an exact sum.
+    # In doubles each of these may be the maximum of its position; an exact sum decides.
     at, document = np.nonzero(profit >= (profit.max(axis=1) - 8.0 * EPSILON * reach)[:, None])
     up, up_digits, lost = products(position_weights[at], scores[document])
     down, down_digits, lost_too = products(discount[at], gain[document])
@@ -334,18 +332,18 @@ def _bound_of_prices(scores: Floats, gain: Floats, discount: Floats, position_we
 
 
 def _exceeds(left: Floats, right: Floats) -> bool:
-    """Whether the sum of the left terms is above that of the right ones, though doubles do not show it."""
+    """Whether the exact sum of the left terms is above that of the right ones."""
     return not np.array_equal(left, right) and fsum([*left.tolist(), *(-right).tolist()]) > 0.0
 
 
 def bounds_of_orders(
     scores: Floats, gain: Floats, discount: Floats, position_weights: Floats, offsets: Ints, order: Ints
 ) -> Floats:
-    """What prices prove of each query q with documents order[offsets[q] : offsets[q + 1]], rounded up."""
+    """The dual bound of each query q with documents order[offsets[q] : offsets[q + 1]], rounded up."""
     bound = np.empty(offsets.size - 1)
-    given = (scores, gain, discount, position_weights, offsets, order)
+    inputs = (scores, gain, discount, position_weights, offsets, order)
     if not is_small(offsets):
-        share_ranges(offsets, PROVED_ROWS, lambda begin, end: prove_range(*given, begin, end, bound))
+        share_ranges(offsets, PROVED_ROWS, lambda begin, end: prove_range(*inputs, begin, end, bound))
         return bound
     for q, (low, high) in enumerate(pairwise(offsets.tolist())):
         rows = low + order[low:high]
@@ -366,12 +364,12 @@ def judged(
     left: Floats,
     compiled: bool | None = None,
 ) -> tuple[Floats, Floats]:
-    """As `judge_range`, for all queries: what the orders earn, rounded down; and what no order exceeds by more than the
-    search says that it `left` open, rounded up. compiled: whether by the kernels; None asks `is_small`."""
+    """As `judge_range`, for all queries: the value of the orders, rounded down, and an upper bound with the error that
+    the search `left`, rounded up. compiled: whether kernels are used; None means `is_small` decides."""
     value, bound = np.empty(offsets.size - 1), np.empty(offsets.size - 1)
-    given = (scores, gain, discount, position_weights, offsets, order)
+    inputs = (scores, gain, discount, position_weights, offsets, order)
     if not is_small(offsets) if compiled is None else compiled:
-        share_ranges(offsets, JUDGED_ROWS, lambda begin, end: judge_range(*given, begin, end, left, value, bound))
+        share_ranges(offsets, JUDGED_ROWS, lambda begin, end: judge_range(*inputs, begin, end, left, value, bound))
         return value, bound
     for q, (low, high) in enumerate(pairwise(offsets.tolist())):
         rows, c, a = low + order[low:high], position_weights[low:high], discount[low:high]

@@ -1,6 +1,6 @@
-"""Losses of the relevance vector: a document earns by its grade and by how many of each grade are above it.
+"""Losses of the relevance vector: the gain of a document depends on its grade and on the counts of each grade above.
 
-With g relevant documents above and b others (positions from 0, n₊ relevant documents, n₋ others) a document earns
+With g relevant documents above and b others (positions from 0, n₊ relevant documents, n₋ others) a document gains
 
     AUC               (n₋ - b) / (n₊ n₋)                          if it is relevant, as for AP and RR
     AP@k              (g + 1) / (n₊ (g + b + 1))                  [g + b < k]
@@ -8,7 +8,7 @@ With g relevant documents above and b others (positions from 0, n₊ relevant do
     Discounted        discount[position] gain[document]           DCG, nDCG, P and other weighted sums
     ERR@k             p Π_{above} (1 - p_i) / (position + 1)      p = (2^grade - 1) / 2^max_grade
 
-and the measure is the sum over documents. A `GainTable` holds these numbers; a measure states its own.
+and the measure is the sum over documents. A `GainTable` stores these numbers.
 
 >>> get_relevance_loss("RR@10")
 NamedLoss('RR', cutoff=10)
@@ -42,15 +42,14 @@ from formulations.problems.relevance_values import GainTable
 class RelevanceLoss(Protocol):
     """A measure as a function of the relevance vector of a ranking.
 
-    graded: whether every grade is a class of its own, in feature maps too; else documents are relevant (grade > 0) or
-    not.
+    graded: whether every grade is a class of its own, also in feature maps; else relevance is binary (grade > 0).
     """
 
     @property
     def graded(self) -> bool: ...
 
     def gain_table(self, relevance: Floats, offsets: Ints) -> GainTable:
-        """What documents earn, for grades (N,) of queries with rows offsets[q] : offsets[q + 1]."""
+        """The gains of documents, for grades (N,) of queries with rows offsets[q] : offsets[q + 1]."""
         ...
 
 
@@ -86,8 +85,8 @@ def err_gains(relevance: Floats, offsets: Ints, cutoff: int | None = None, max_g
     """
     if relevance.size and not (relevance.min() >= 0.0 and relevance.max() <= max_grade):
         raise InvalidProblemError(
-            f"ERR needs grades from 0 to max_grade = {max_grade:g}, and they go from {relevance.min():g} to "
-            f"{relevance.max():g}; say ERR(max_grade=...)"
+            f"ERR needs grades from 0 to max_grade = {max_grade:g}; got grades from {relevance.min():g} to "
+            f"{relevance.max():g}. Pass ERR(max_grade=...)."
         )
     position, stops = _positions(offsets), (np.exp2(relevance) - 1.0) / np.exp2(max_grade)
     discount = _cut(1.0 / (position + 1.0), position, cutoff)
@@ -121,8 +120,8 @@ class Discounted(CompactReprMixin):
 
     discount: an array (weight 0 beyond its end), or a function from the number of documents to one. gain: an array with
     one entry a document, a function from grades to one, None for the grades themselves (for 0 and 1 if not `graded`).
-    normalised: divided by the best that the query's gains can earn, 0 where that is 0. graded: whether feature maps see
-    each grade; else relevant documents and others, as for P@k.
+    normalised: divided by the ideal value of the query, 0 if that is 0. graded: whether feature maps distinguish
+    each grade; else relevance is binary, as for P@k.
     """
 
     discount: ArrayLike | Weights
@@ -150,7 +149,7 @@ def relevant(relevance: Floats) -> Floats:
 
 
 def _relevant_of(relevance: Floats, offsets: Ints) -> Floats:
-    """(m,) how many relevant documents each query has."""
+    """(m,) the number of relevant documents of each query."""
     return np.add.reduceat(relevant(relevance), offsets[:-1])
 
 
@@ -169,7 +168,7 @@ def _cut(discount: Floats, position: Floats, cutoff: int | None) -> Floats:
     if cutoff is None:
         return discount
     if cutoff < 1:
-        raise InvalidProblemError(f"a cutoff of {cutoff} leaves no position; give 1 or more")
+        raise InvalidProblemError(f"cutoff must be at least 1; got {cutoff}.")
     return np.where(position < cutoff, discount, 0.0)
 
 
@@ -190,10 +189,10 @@ def get_relevance_loss(loss: RelevanceLoss | str) -> RelevanceLoss:
         return loss
     name, _, tail = loss.partition("@")
     if name not in NAMES or (tail and not (tail.isdecimal() and int(tail) > 0)) or loss.endswith("@"):
-        raise InvalidProblemError(f"unknown relevance loss {loss!r}; write one of {', '.join(NAMES)}, or a name and @k")
+        raise InvalidProblemError(f"unknown relevance loss {loss!r}. Use one of {', '.join(NAMES)}, or a name and @k.")
     cutoff = int(tail) if tail else None
     if name == "AUC" and cutoff is not None:
-        raise InvalidProblemError(f"{loss!r}: AUC has no cutoff; write 'AUC'")
+        raise InvalidProblemError(f"AUC has no cutoff; got {loss!r}. Write 'AUC'.")
     if name in ("DCG", "nDCG"):
         return Discounted(_Logarithms(cutoff), _exponential, normalised=name == "nDCG")
     if name == "P":
@@ -229,7 +228,7 @@ def _exponential(grade: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class TableLoss:
-    """cell(good, bad, relevant, others): what a relevant document earns with `good` relevant and `bad` other documents
+    """cell(good, bad, relevant, others): the gain of a relevant document with `good` relevant and `bad` other documents
     above it, in a query with `relevant` and `others` of them; arrays of counts in, the same shape out."""
 
     cell: Callable[[Ints, Ints, int, int], Floats]
@@ -247,7 +246,7 @@ class TableLoss:
         return GainTable.by_table(tables, relevance.size)
 
     def _table(self, good: int, bad: int) -> Floats:
-        """(chains, others + 1, relevant + 1): others stand before the relevant, being of lower grade."""
+        """(chains, others + 1, relevant + 1): others come before the relevant ones, because of their lower grade."""
         b, g = np.meshgrid(np.arange(bad + 1), np.arange(good), indexing="ij")
         cells = np.zeros((bad + 1, good + 1))
         cells[:, :good] = _evaluated("cell", self.cell(g, b, good, bad), g.shape)
@@ -258,7 +257,7 @@ class TableLoss:
 
 @dataclass(frozen=True, eq=False)
 class StepwiseLoss:
-    """step(grade, grades, above): what a document of this grade earns below `above[i]` documents of grades[i], rising.
+    """step(grade, grades, above): the gain of a document of this grade below `above[i]` documents of grades[i], rising.
 
     Arguments: grades (G,), above (G, ...); result: (...).
     """

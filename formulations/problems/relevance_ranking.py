@@ -1,11 +1,10 @@
-"""The loss-augmented argmax of a measure of the pattern of grades, under one of three feature maps.
+"""The loss-augmented argmax of a loss of the relevance vector, under one of three feature maps.
 
-A bound for long queries, whose lattice is not written out: every bad at its own best place under the pairwise map.
-
-With cell(i, b) what good i adds below b bads, an order is worth Σ_i cell(i, 0) + Σ_j f(j, i_j), f(j, i) = Σ_{i' >= i}
-[cell(i', j) - cell(i', j - 1)], i_j the first good below the j-th best bad, which does not fall as j rises. Without
-that the sum of max over i of f(j, i) bounds it, whatever the cells; where all rows of cells are concave it is attained.
-O(n₊ n₋) in time, O(n) in room.
+The bound for long queries needs no explicit lattice: under the pairwise map each irrelevant document is placed
+independently. Let cell(i, b) be the gain of relevant document i below b irrelevant ones. An order has the value
+Σ_i cell(i, 0) + Σ_j f(j, i_j), f(j, i) = Σ_{i' >= i} [cell(i', j) - cell(i', j - 1)]. Here i_j is the first relevant
+document below the j-th best irrelevant one, nondecreasing in j. Without monotonicity the sum of max over i of f(j, i)
+is an upper bound for any cells, attained if all rows of cells are concave. O(n₊ n₋) time, O(n) memory.
 """
 
 from __future__ import annotations
@@ -42,7 +41,8 @@ from formulations.registry import load
 
 
 def every_bad_for_itself(good: Floats, bad: Floats, share: Floats, discount: Floats, kappa: float) -> float:
-    """The bound without constants, rounded up; scores falling, share[i] what good i earns by discount[position]."""
+    """The bound without constants, rounded up; scores descending, share[i] discount[position] the gain of the i-th
+    relevant document."""
     earned = share[: good.size] * discount[: good.size]
     placed, size, most = np.zeros(bad.size), np.zeros(bad.size), np.zeros(bad.size)
     for i in range(good.size - 1, -1, -1):
@@ -63,13 +63,13 @@ EXACT_DOCUMENTS = 400
 class RelevanceRanking(Problem):
     """max over orders y of all documents of r(y)ᵀ scores - gain(y).
 
-    r is the slope of the feature map `map`, gain what `earnings` count; both see the documents by their `grade` and by
-    how many of each stand above. Documents of one grade that earn alike form a chain, and some best order keeps every
-    chain in order of score (by exchange: what r gives to a document falls along the positions; under the first-relevant
-    map relevant documents come lowest first). So the problem is a longest path in the lattice of counts of chains.
+    r is the slope of the feature map `map`, gain is that of `earnings`. Both depend on the `grade` of a document and on
+    the counts of each grade above it. Documents of one grade with equal gains form a chain. Some optimal order has
+    every chain in order of score, by exchange (under the first-relevant map, relevant documents in ascending order). So
+    the problem is a longest path in the lattice of chain counts.
 
-    scores, grade: (n,). A point x is the order, the document at each position; a dual y one potential a state of the
-    lattice, as in `LatticePath`, or nothing, for the bound of `pattern_relaxed`.
+    scores, grade: (n,). A point x is the order, the document at each position. A dual y has one potential per state of
+    the lattice, as in `LatticePath`, or is empty, for the bound without a lattice.
     """
 
     scores: Floats
@@ -83,11 +83,11 @@ class RelevanceRanking(Problem):
         for name in ("scores", "grade"):
             object.__setattr__(self, name, finite(name, getattr(self, name), 1))
         if not self.scores.size:
-            raise InvalidProblemError("a ranking needs one document at least")
+            raise InvalidProblemError("a ranking needs at least one document")
         object.__setattr__(self, "map", self.alone().map)
 
     def alone(self) -> RelevanceBatch:
-        """The batch of this query alone."""
+        """The batch of this single query."""
         return self._alone
 
     @cached_property
@@ -108,8 +108,7 @@ class RelevanceRanking(Problem):
 
     @property
     def scale(self) -> float:
-        """The greatest sum, in magnitude, of what the documents may add, and of all shares at the first discount: what
-        bounds add up that let documents choose for themselves."""
+        """The largest sum, in magnitude, of the documents' contributions, and of all shares at the first discount."""
         most = float(np.abs(self.earnings.discount).max() * np.abs(self.earnings.share).sum())
         return float(self.alone().reach[0]) + most
 
@@ -129,14 +128,14 @@ class RelevanceRanking(Problem):
     def _written_out(self) -> LatticePath:
         if self.chains.states > MOST_STATES:
             raise UnsupportedProblemError(
-                f"{self.shape_text} are more than the {MOST_STATES} of a lattice that is written out; 'exact' takes no "
-                "lattice where the loss has another way, else cut the loss at some position or merge grades"
+                f"{self.shape_text} exceed the limit of {MOST_STATES} for an explicit lattice. Use the solver 'exact', "
+                "which needs no lattice for most losses; else use a loss with a cutoff or merge grades."
             )
         edges = edges_of(self.chains, self.map, self.earnings)
         return LatticePath(edges, float(self.earnings.constant[0]))
 
     def lattice(self) -> LatticePath:
-        """The longest path, with the edges written out, once."""
+        """The longest path with explicit edges, cached."""
         return self._written_out
 
     @property
@@ -162,7 +161,7 @@ class RelevanceRanking(Problem):
     def bound(self, y: Floats) -> float:
         if np.size(y) == 0:
             return self._relaxed
-        # The edges are rounded as they are written out: each by less than its share of the reach.
+        # Each explicit edge is rounded by less than its share of the reach.
         left, known = float(self.alone().left[0]), self.lattice().bound(y)
         return float(np.nextafter(known + left, np.inf)) if left > 0.0 else known
 
@@ -171,7 +170,7 @@ class RelevanceRanking(Problem):
 
     @cached_property
     def _relaxed(self) -> float:
-        """What holds without potentials; infinite where nothing is known."""
+        """The bound without potentials; infinite if there is none."""
         chains, earnings = self.chains, self.earnings
         if self.map.kind != PAIRWISE or earnings.kind != RANK or len(chains.members) != 2:
             return np.inf
@@ -180,7 +179,7 @@ class RelevanceRanking(Problem):
         return float(np.nextafter(known + float(earnings.constant[0]), np.inf))
 
     def improve_bound(self, solution: Solution) -> Solution:
-        """The bound by searching for the best order, where that is less than the dual bound."""
+        """The bound from a search for the best order, if less than the dual bound."""
         if solution.bound - solution.value <= self.rounding:
             return solution
         searched = load("formulations.argmax.relevance_batch:searched_bound")(self)
@@ -214,7 +213,7 @@ class RelevanceBatch(Memoized, CompactReprMixin):
     """One `RelevanceRanking` a query, in flat arrays: query q owns rows offsets[q] : offsets[q + 1] of scores and
     grade.
 
-    What is kept with a batch is computed of all but the scores: it holds at all scores.
+    Cached values of a batch do not depend on the scores.
     """
 
     scores: Floats
@@ -228,7 +227,7 @@ class RelevanceBatch(Memoized, CompactReprMixin):
             object.__setattr__(self, name, finite(name, getattr(self, name), 1))
         object.__setattr__(self, "offsets", offsets_of("offsets", self.offsets, self.scores.size))
         if self.map.kind == FIRST and self.map.weight.size == len(self) and self.grade.size == self.scores.size:
-            # Where no document is relevant none is the first: r = 0.
+            # Without a relevant document r = 0.
             relevant = np.logical_or.reduceat(self.grade > 0, self.offsets[:-1])
             if not relevant[self.map.weight > 0].all():
                 object.__setattr__(self, "map", FeatureMap(FIRST, np.where(relevant, self.map.weight, 0.0)))
@@ -239,22 +238,22 @@ class RelevanceBatch(Memoized, CompactReprMixin):
 
     @property
     def sizes(self) -> Ints:
-        """(m,) documents of each query."""
+        """(m,) the number of documents of each query."""
         return np.diff(self.offsets)
 
     @property
     def reach(self) -> Floats:
-        """(m,) the greatest sum, in magnitude, of what the documents of a query may add to a value."""
+        """(m,) a bound on the magnitude of the value of each query."""
         slope, most = self.kept("reach", lambda: reach_of(self.map, self.earnings, self.offsets))
         return slope * np.add.reduceat(np.abs(self.scores), self.offsets[:-1]) + most
 
     @property
     def left(self) -> Floats:
-        """(m,) more than a search in double precision may have hidden, and than the value of an order is off."""
+        """(m,) a bound on the rounding errors of the search and of the value of an order."""
         return EPSILON * (32.0 + 8.0 * self.sizes) * self.reach
 
     def judged(self, order: Ints) -> OrderValues:
-        """What orders are worth: (N,) the document, counted within its query, at each position."""
+        """The values of orders: (N,) the document, counted within its query, at each position."""
         return Placed(self.grade, self.level, self.map, self.earnings, self.offsets, order).judged(self.scores)
 
     @property
@@ -277,14 +276,16 @@ class RelevanceBatch(Memoized, CompactReprMixin):
         )
 
     def with_scores(self, scores: Floats) -> RelevanceBatch:
-        """The same batch at other scores; only these are checked again."""
+        """The same batch with other scores; only these are validated."""
         batch = object.__new__(RelevanceBatch)
         for name in ("grade", "map", "earnings", "offsets"):
             object.__setattr__(batch, name, getattr(self, name))
         object.__setattr__(batch, "_kept", self.__dict__.setdefault("_kept", {}))
         object.__setattr__(batch, "scores", finite("scores", scores, 1))
         if batch.scores.shape != self.scores.shape:
-            raise InvalidProblemError(f"scores has {batch.scores.size} entries for {self.scores.size} documents")
+            raise InvalidProblemError(
+                f"scores has {batch.scores.size} entries, but there are {self.scores.size} documents"
+            )
         _fits(batch)
         return batch
 
@@ -295,13 +296,13 @@ def _checked(batch: RelevanceBatch) -> None:
         raise InvalidProblemError(f"scores ({rows}), grade and earnings need one entry a document")
     weights = rows if batch.map.kind == POSITIONAL else queries
     if batch.map.weight.size != weights or batch.earnings.constant.size != queries:
-        raise InvalidProblemError(f"feature map and earnings speak of other queries than the {queries} that are given")
+        raise InvalidProblemError(f"feature map and earnings must describe the same {queries} queries as scores")
     if batch.map.kind == POSITIONAL:
         rises = np.diff(batch.map.weight, prepend=0.0) > 0
         rises[batch.offsets[:-1]] = False
         if rises.any():
             query = int(np.searchsorted(batch.offsets, np.flatnonzero(rises)[0], side="right")) - 1
-            raise InvalidProblemError(f"decay of query {query} rises: position weights must not increase")
+            raise InvalidProblemError(f"position_weights of query {query} increase: position weights must not increase")
     _fits(batch)
 
 
@@ -311,5 +312,5 @@ def _fits(batch: RelevanceBatch) -> None:
     reach = float((slope * batch.sizes).max()) * scores + float(most.max())
     if not reach <= LARGEST:
         raise InvalidProblemError(
-            f"values reach {reach:g}, but must stay below {LARGEST:g}; rescale scores, gains or weights"
+            f"values reach {reach:g}, but must be below {LARGEST:g}. Rescale scores, gains or weights."
         )

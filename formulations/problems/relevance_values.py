@@ -1,4 +1,4 @@
-"""Feature maps of rankings: φ(y)·w = r(y)ᵀs for scores s = X w, told by the slope r(y).
+"""Feature maps of rankings: φ(y)·w = r(y)ᵀs for scores s = X w, defined by the slope r(y).
 
     positional       r_j = decay[position of j]                                                    φ_dorm of [paper 4]
     pairwise         r_j = κ (higher grades below j - lower grades above j)                        φ_po
@@ -6,20 +6,18 @@
 
 times a strength. The order by grade has slope 0 under the last two.
 
-What a measure of the pattern of grades counts, in numbers: one set of arrays for the queries of a batch.
+Gain tables store a loss of the relevance vector as arrays for the queries of a batch.
 
-The document at position p (from 0) of its query earns
+The document at position p (from 0) of its query gains
 
-    kind "rank"       share[g] discount[p]       it is relevant, g relevant ones stand above it; others earn nothing
+    kind "rank"       share[g] discount[p]       if relevant, with g relevant documents above it; else 0
     kind "document"   share[j] Π passing[i] discount[p]       the product over the documents i above it
-    kind "table"      table[its chain, how many of each chain stand above it]
+    kind "table"      table[its chain, counts of each chain above it]
 
-and gain(y) is the sum of what all earn, less the constant of the query. Rank-one parts, from which the cells of a
-lattice follow: AUC, AP, RR and all sums of discounts are of the first kind, graded ones and ERR of the second.
+and gain(y) is the sum over documents less the constant of the query. AUC, AP, RR and binary sums of discounts are of
+the first kind, graded ones and ERR of the second.
 
-What orders of a batch are worth by the definition: slope, gain and value of every query, whoever found them.
-
-What an order is worth by the definition of a pattern problem, in rational numbers: no digit is lost.
+Slope, gain and value of orders are evaluated from the definition, in doubles or exactly in rational numbers.
 """
 
 from __future__ import annotations
@@ -52,31 +50,31 @@ class FeatureMap(CompactReprMixin):
     def __post_init__(self) -> None:
         if self.kind not in (POSITIONAL, PAIRWISE, FIRST):
             raise InvalidProblemError(
-                f"no feature map is called {self.kind!r}; write {POSITIONAL!r}, {PAIRWISE!r}, {FIRST!r}"
+                f"unknown feature map {self.kind!r}. Use {POSITIONAL!r}, {PAIRWISE!r} or {FIRST!r}."
             )
         object.__setattr__(self, "weight", finite("weight", self.weight, 1))
         if self.kind != POSITIONAL and (self.weight < 0).any():
-            raise InvalidProblemError("the strength of a feature map must not be negative: it would reward wrong pairs")
+            raise InvalidProblemError("the scale of a feature map must not be negative: it would reward wrong pairs")
 
     def only(self, first: int, last: int, low: int, high: int) -> FeatureMap:
-        """Of the queries first <= q < last, which have the rows low <= r < high."""
+        """The feature map of the queries first <= q < last with rows low <= r < high."""
         part = slice(low, high) if self.kind == POSITIONAL else slice(first, last)
         return FeatureMap(self.kind, self.weight[part])
 
 
 def strength_of(strength: float) -> float:
-    """The strength that is given for all queries; raises `InvalidProblemError` for what is no number, or below 0."""
+    """The scale of a feature map as a float; raises `InvalidProblemError` for anything but a number >= 0."""
     number = isinstance(strength, int | float | np.integer | np.floating) and not isinstance(strength, bool)
     if not number or not 0.0 <= strength <= LARGEST:
         raise InvalidProblemError(
-            f"strength is {strength!r}, but the strength of a feature map must be one number from 0 to {LARGEST:g}, "
-            "the same for all queries; below 0 it would reward wrong pairs"
+            f"scale must be one number from 0 to {LARGEST:g}, the same for all queries; got {strength!r}. "
+            "A negative scale would reward wrong pairs."
         )
     return float(strength)
 
 
 def unequal_pairs(grade: Floats, offsets: Ints) -> Floats:
-    """(m,) the number of pairs of documents of unequal grade: n₊ n₋ where there are two grades."""
+    """(m,) the number of pairs of documents of unequal grade: n₊ n₋ for two grades."""
     sizes = np.diff(offsets)
     query = np.repeat(np.arange(sizes.size), sizes)
     rows = np.lexsort((grade, query))
@@ -93,10 +91,10 @@ RANK, DOCUMENT, TABLE = "rank", "document", "table"
 
 @dataclass(frozen=True, eq=False)
 class GainTable(CompactReprMixin):
-    """discount, share, passing: (N,), row r of query q speaks of position r - offsets[q], of the relevant document of
-    that rank ("rank") or of the document r ("document"). constant: (m,). table: the tables of all queries, that of
+    """discount, share, passing: (N,), row r of query q belongs to position r - offsets[q], to the relevant document
+    of that rank ("rank") or to document r ("document"). constant: (m,). table: the tables of all queries, that of
     query q being table[starts[q] : starts[q + 1]], of shape (chains, N_0 + 1, N_1 + 1, ...), chains by rising grade
-    with N_h documents each; empty but for the kind "table"."""
+    with N_h documents each; empty except for kind "table"."""
 
     kind: str
     discount: Floats
@@ -109,17 +107,17 @@ class GainTable(CompactReprMixin):
     def __post_init__(self) -> None:
         if self.kind not in (RANK, DOCUMENT, TABLE):
             raise InvalidProblemError(
-                f"earnings of kind {self.kind!r} are unknown; write {RANK!r}, {DOCUMENT!r}, {TABLE!r}"
+                f"unknown kind of gain table {self.kind!r}. Use {RANK!r}, {DOCUMENT!r} or {TABLE!r}."
             )
         for name in ("discount", "share", "passing", "constant", "table"):
             object.__setattr__(self, name, finite(name, getattr(self, name), 1))
         object.__setattr__(self, "starts", whole("starts", self.starts))
         if not self.discount.size == self.share.size == self.passing.size:
-            raise InvalidProblemError("discount, share and passing need one entry a row each")
+            raise InvalidProblemError("discount, share and passing need one entry per row")
         if self.starts.size != self.constant.size + 1 or self.starts[-1] != self.table.size:
-            raise InvalidProblemError(f"starts must part the {self.table.size} entries of table among the queries")
+            raise InvalidProblemError(f"starts must split the {self.table.size} entries of table among the queries")
         if (np.abs(self.passing) > 1.0).any():
-            raise InvalidProblemError("passing holds a chance above 1")
+            raise InvalidProblemError("passing must be at most 1")
 
     @classmethod
     def by_rank(cls, share: Floats, discount: Floats, constant: Floats) -> GainTable:
@@ -131,14 +129,14 @@ class GainTable(CompactReprMixin):
 
     @classmethod
     def by_table(cls, tables: list[Floats], rows: int) -> GainTable:
-        """tables: one a query, each (chains, N_0 + 1, ...)."""
+        """tables: one per query, each (chains, N_0 + 1, ...)."""
         starts = np.cumsum([0] + [table.size for table in tables])
         flat = np.concatenate([table.ravel() for table in tables])
         nothing = np.zeros(rows)
         return cls(TABLE, nothing, nothing, np.ones(rows), np.zeros(len(tables)), flat, starts)
 
     def only(self, first: int, last: int, low: int, high: int) -> GainTable:
-        """Those of the queries first <= q < last, which have the rows low <= r < high."""
+        """The gains of the queries first <= q < last with rows low <= r < high."""
         rows, begin, end = slice(low, high), int(self.starts[first]), int(self.starts[last])
         return GainTable(
             self.kind, self.discount[rows], self.share[rows], self.passing[rows], self.constant[first:last],
@@ -156,8 +154,8 @@ TINY = 2.0**-900
 
 @dataclass(frozen=True, eq=False)
 class OrderValues:
-    """slope (N,): r(y). earned (m,): gain(y). value (m,): r(y)ᵀs - gain(y) in double precision. off (m,): more than
-    that is off."""
+    """slope (N,): r(y). earned (m,): gain(y). value (m,): r(y)ᵀs - gain(y) in double precision. off (m,): a bound
+    on its error."""
 
     slope: Floats
     earned: Floats
@@ -204,11 +202,11 @@ class Placed:
 
     @cached_property
     def place(self) -> Ints:
-        """(N,) the position, from 0, that each row speaks of."""
+        """(N,) the position, from 0, of each row."""
         return np.asarray(np.arange(self.order.size) - self.starts[self.query])
 
     def judged(self, scores: Floats) -> OrderValues:
-        """At these scores."""
+        """The values of the orders at these scores."""
         slope = np.empty(self.rows.size)
         slope[self.rows] = self._slopes()
         gains, constant = self._gains(), self.earnings.constant
@@ -255,7 +253,7 @@ class Placed:
         return count
 
     def _gains(self) -> Floats:
-        """What the document at each position earns."""
+        """The gain of the document at each position."""
         earnings = self.earnings
         if earnings.kind == RANK:
             good = self.grade[self.rows] > 0
@@ -300,8 +298,8 @@ def levels_of(grade: Floats, offsets: Ints) -> Ints:
 
 
 def reach_of(map: FeatureMap, earnings: GainTable, offsets: Ints) -> tuple[Floats, Floats]:
-    """(m,) the largest |r_j| there is in a query; (m,) the most that it earns, in magnitude: the i-th good stands at
-    position i or below, and no order pairs shares and discounts better than the one in which both fall."""
+    """(m,) the largest |r_j| of a query; (m,) a bound on the magnitude of its gain: the i-th relevant document is at
+    position i or below, and the sum of products is largest if shares and discounts both descend."""
     sizes, starts = np.diff(offsets), offsets[:-1]
     weight = np.abs(map.weight)
     slope: Floats = np.maximum.reduceat(weight, starts) if map.kind == POSITIONAL else weight * sizes
@@ -319,7 +317,7 @@ def reach_of(map: FeatureMap, earnings: GainTable, offsets: Ints) -> tuple[Float
 
 
 def exact_value(scores: Floats, grade: Floats, map: FeatureMap, earnings: GainTable, order: Ints) -> Fraction:
-    """r(y)ᵀ scores - gain(y) of one query, order[p] being the document at position p."""
+    """r(y)ᵀ scores - gain(y) of one query in rational numbers; order[p] is the document at position p."""
     constant = Fraction(float(earnings.constant[0]))
     return _scored(scores, grade, map, order) - _earned(grade, earnings, order) + constant
 
@@ -335,9 +333,11 @@ def _scored(scores: Floats, grade: Floats, map: FeatureMap, order: Ints) -> Frac
         above = int(good[0]) if good.size else 0
         return Fraction(weight[0] * (sum(placed[:above].tolist()) - above * (placed[above] if above else 0)))
     total = Fraction(0)
-    for place in range(count):
-        pairs = int((grades[place + 1 :] > grades[place]).sum()) - int((grades[:place] < grades[place]).sum())
-        total += pairs * placed[place]
+    for position in range(count):
+        pairs = int((grades[position + 1 :] > grades[position]).sum()) - int(
+            (grades[:position] < grades[position]).sum()
+        )
+        total += pairs * placed[position]
     return Fraction(weight[0] * total)
 
 

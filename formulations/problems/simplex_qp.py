@@ -1,4 +1,4 @@
-"""The quadratic program of column generation: planes in groups, each group a simplex."""
+"""The dual quadratic program of column generation over cutting planes; each group of planes is a simplex."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ MOST_TERMS = 1 << 20
 class GroupedSimplexQP(Problem):
     """The dual of a regularised sum of maxima of planes.
 
-    variables    α[i], one a plane
+    variables    α[i], one per plane
     maximise     Σ values[i] α[i] - ‖slopesᵀα‖² / (2 lam)
     subject to   group      Σ α[i] over the planes i of group g is at most capacity[g]
                  α >= 0
 
-    `slopes` (m × d) has a row a plane, `values` (m) its height at w₀, `group` (m) its group, `capacity` (G) > 0.
+    `slopes` (m × d) has a row per plane, `values` (m) its height at w₀, `group` (m) its group, `capacity` (G) > 0.
     The primal is min over δ = w - w₀ of (lam/2)‖δ‖² + Σ_g capacity[g] max(0, max_{i in g} values[i] + slopes[i]·δ);
-    a dual y is such a δ, and the best one is δ = -slopesᵀα / lam. The Gram matrix is formed only on request, and may
-    be handed in by who keeps one.
+    a dual y is such a δ, and the best one is δ = -slopesᵀα / lam. The Gram matrix is formed only on request, or
+    passed by the caller.
     """
 
     slopes: Floats
@@ -56,13 +56,15 @@ class GroupedSimplexQP(Problem):
         object.__setattr__(self, "capacity", finite("capacity", self.capacity, 1))
         planes, groups = self.values.size, self.capacity.size
         if planes == 0 or self.slopes.shape[0] != planes or self.group.size != planes:
-            raise InvalidProblemError("slopes, values and group need one entry a plane, and one plane at least")
+            raise InvalidProblemError("slopes, values and group need one entry a plane, and at least one plane")
         if self.known_gram is not None:
             object.__setattr__(self, "known_gram", finite("gram", self.known_gram, 2))
             if self.known_gram.shape != (planes, planes):
-                raise InvalidProblemError(f"gram has shape {self.known_gram.shape} for {planes} planes")
+                raise InvalidProblemError(
+                    f"gram must have a row and a column for each of {planes} planes; got shape {self.known_gram.shape}."
+                )
         if not (self.lam > 0 and np.isfinite(self.lam)):
-            raise InvalidProblemError(f"lam is {self.lam}, but the program needs a positive finite one")
+            raise InvalidProblemError(f"lam must be positive and finite; got {self.lam}.")
         if (self.capacity <= 0).any() or self.group.min() < 0 or self.group.max() >= groups:
             raise InvalidProblemError(f"groups run from 0 to {groups - 1}, and capacities must be positive")
 
@@ -73,11 +75,10 @@ class GroupedSimplexQP(Problem):
 
     @cached_property
     def usual_share(self) -> float:
-        """The largest share of its group's capacity that a plane alone would take: the size of a good α / capacity.
+        """The largest optimal share of its group's capacity over single planes: the scale of α / capacity.
 
-        Solvers see α / (capacity · usual share): with a small lam the weights would else lie far below their
-        tolerance. Not below 1e-5: the limits of the groups are one over it, and Clarabel takes programs with limits
-        of 1e7 for unbounded.
+        Solvers get α / (capacity · usual share), because with a small lam the weights are far below solver tolerances.
+        At least 1e-5: the group limits are its inverse, and Clarabel reports limits of 1e7 as unbounded.
         """
         share = self.capacity[self.group]
         steepest = float((np.einsum("ij,ij->i", self.slopes, self.slopes) * share * share).max()) / self.lam
@@ -86,14 +87,14 @@ class GroupedSimplexQP(Problem):
 
     @property
     def unit(self) -> Floats:
-        """(m,) the size of a good α: solvers see β = α / unit."""
+        """(m,) the scale of α: solvers get β = α / unit."""
         return np.asarray(self.capacity[self.group] * self.usual_share)
 
     @property
     def program(self) -> Program:
-        """A minimum in β = α / `unit`, its objective scaled to order one: through the Gram matrix when there are no
-        more planes than features or it is known, else with the step slopesᵀα as further variables behind β, and the
-        whole Gram matrix is never formed."""
+        """A minimum in β = α / `unit`, its objective scaled to order one: with the Gram matrix if it is known or
+        there are no more planes than features; else with the step slopesᵀα as additional variables after β, and the
+        Gram matrix is not formed."""
         unit = self.unit
         values = self.values * unit
         planes, features = self.slopes.shape
@@ -121,7 +122,7 @@ class GroupedSimplexQP(Problem):
         )
 
     def to_text(self) -> str:
-        """As it is defined above, in α."""
+        """The definition above, in α."""
         names = [f"α[{i}]" for i in range(self.values.size)]
         steps = [summed(zip(column, names, strict=True)) for column in self.slopes.T]
         squares = " + ".join(f"({step})²" for step in steps)
@@ -147,7 +148,7 @@ class GroupedSimplexQP(Problem):
 
     @cached_property
     def _squares(self) -> Floats:
-        """‖slopes[i]‖², one a plane."""
+        """‖slopes[i]‖² of each plane."""
         return np.asarray(np.einsum("ij,ij->i", self.slopes, self.slopes))
 
     @cached_property
@@ -157,12 +158,12 @@ class GroupedSimplexQP(Problem):
 
     @property
     def rounding(self) -> float:
-        """Curvature counts here: a steep plane's step is the difference of large numbers."""
+        """Includes the curvature term: the step of a steep plane is a difference of large numbers."""
         return self._rounding
 
     @property
     def tolerance(self) -> float:
-        """What `feasible` may leave."""
+        """The violation that `feasible` may leave."""
         return 16.0 * EPSILON * float(self.capacity.max()) * self.values.size
 
     def step(self, alpha: Floats) -> Floats:
@@ -170,7 +171,7 @@ class GroupedSimplexQP(Problem):
         return np.asarray(-(self.slopes.T @ alpha) / self.lam)
 
     def feasible(self, alpha: NDArray[Any]) -> Floats:
-        """alpha clipped at zero and scaled into each group's capacity: a solver's word is never taken."""
+        """alpha clipped at zero and scaled into each group's capacity."""
         clipped = np.maximum(np.nan_to_num(np.asarray(alpha, dtype=np.float64), nan=0.0, posinf=0.0), 0.0)
         used = np.bincount(self.group, clipped, self.capacity.size)
         factor = np.where(used > self.capacity, self.capacity / np.maximum(used, 1e-300), 1.0)
@@ -207,7 +208,7 @@ class GroupedSimplexQP(Problem):
     def bound(self, y: Floats) -> float:
         if np.shape(y) != self.slopes.shape[1:]:
             raise InvalidProblemError(
-                f"the step has shape {np.shape(y)}, but there are {self.slopes.shape[1]} features"
+                f"a step must have one entry for each of {self.slopes.shape[1]} features; got shape {np.shape(y)}."
             )
         step = np.asarray(y, dtype=np.float64)
         heights = self._heights(step)
@@ -227,7 +228,7 @@ class GroupedSimplexQP(Problem):
 
     def _heights(self, step: Floats) -> Floats:
         """(G,) max(0, the highest plane) of each group at w₀ + step, rounded up: planes that may be the highest are
-        summed without rounding, where that is not too much."""
+        summed exactly if there are few."""
         there = self.values + self.slopes @ step
         lost = UNIT * (step.size + 8.0) * (np.abs(self.values) + np.sqrt(self._squares * float(step @ step)))
         lost += UNIT * np.abs(there)

@@ -40,7 +40,7 @@ def test_the_bound_of_a_quadratic_program_holds_for_any_prices():
 
 
 def test_what_is_no_problem_is_refused():
-    with pytest.raises(UnsupportedProblemError, match="a list is no problem"):
+    with pytest.raises(UnsupportedProblemError, match="problem cannot be a list"):
         solve([1.0, 2.0])
     row, two = csr_array(np.ones((1, 2))), np.ones(2)
     with pytest.raises(InvalidProblemError, match="hessian has shape"):

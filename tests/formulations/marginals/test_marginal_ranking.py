@@ -294,7 +294,7 @@ def test_conflicts_of_several_constraints_are_found_by_the_solver():
 
 
 def test_more_positions_than_documents_are_refused():
-    with pytest.raises(InfeasibleError, match="cut the problem to 2"):
+    with pytest.raises(InfeasibleError, match="Reduce the problem to 2"):
         marginal_ranking(np.ones((3, 2)))
 
 
@@ -333,10 +333,10 @@ def test_limits_are_refused_exactly_where_the_solver_finds_no_point(turns):
     ("change", "words"),
     [
         ({"profit": [[np.nan, 1.0, 1.0]]}, r"profit\[0, 0\] is nan"),
-        ({"profit": [1.0, 2.0]}, "needs 2 dimension"),
+        ({"profit": [1.0, 2.0]}, "must have 2 dimension"),
         ({"profit": np.ones((0, 3))}, "one position and one document"),
-        ({"exposure": [1.0, 2.0]}, "exposure needs 1 numbers"),
-        ({"exposure": [-1.0]}, "none negative"),
+        ({"exposure": [1.0, 2.0]}, "exposure must be 1 nonnegative numbers"),
+        ({"exposure": [-1.0]}, "nonnegative"),
         ({"exposure": [0.0]}, "not all 0"),
         ({"constraints": DemographicParity(["a", "b"])}, "2 labels for 3 documents"),
         ({"constraints": DemographicParity("aab")}, "one label a document"),
@@ -354,7 +354,7 @@ def test_limits_are_refused_exactly_where_the_solver_finds_no_point(turns):
         ({"constraints": ExposureBounds(list("aab"), upper=np.nan)}, "upper limit of group 'a' is nan"),
         ({"constraints": ExposureBounds(list("aab"), lower=np.inf)}, "lower limit of group 'a' is inf"),
         ({"constraints": LinearConstraint(np.ones((1, 4)))}, "4 columns, but P has 1 × 3"),
-        ({"constraints": ["parity"]}, "a str is no constraint"),
+        ({"constraints": ["parity"]}, "a constraint cannot be a str"),
     ],
 )
 def test_numbers_that_state_no_problem_are_refused(change, words):

@@ -62,7 +62,7 @@ def test_small_problems_print_in_algebra():
         "            π['e1'] free",
         "            -5 <= x[0] <= -1",
         "            x[1] free",
-        "            whole: π['a b'], x[0]",
+        "            integer: π['a b'], x[0]",
     ]
     assert str(margin_dual([[1.0, 2.0], [-1.0, 0.0]], [1.0, 0.5], lam=0.5)).splitlines() == [
         "maximise    α[0] + 0.5 α[1] - 1 ((α[0] - α[1])² + (2 α[0])²)",
@@ -150,6 +150,6 @@ def test_written_margin_duals_read_back_with_their_hessian(tmp_path, suffix, pla
 
 
 def test_files_of_unknown_format_are_refused(tmp_path):
-    with pytest.raises(UnsupportedProblemError, match="end the name with"):
+    with pytest.raises(UnsupportedProblemError, match="must end with"):
         matching(np.eye(2)).write(tmp_path / "x.txt")
     assert list(tmp_path.iterdir()) == []

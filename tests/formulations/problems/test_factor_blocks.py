@@ -102,8 +102,8 @@ def test_a_users_data_must_fit(change, message):
     ("change", "message"),
     [
         ({"prior": [0.0]}, "an entry for each column"),
-        ({"user": [1]}, "users run from 0 to 0"),
-        ({"lam_offsets": 0.0}, "lam_offsets is 0.0"),
+        ({"user": [1]}, "user must be between 0 and 0"),
+        ({"lam_offsets": 0.0}, "lam_offsets must be positive and finite; got 0.0"),
         ({"weights": 0.0}, "positive"),
     ],
 )

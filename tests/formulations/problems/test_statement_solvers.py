@@ -26,7 +26,7 @@ def written(tmp_path, text):
         ("[solver]\nname = 'highs'", Highs()),
         ("[solver]\nname = 'highs'\npresolve = 'off'\ntime_limit = 10", Highs(presolve="off", time_limit=10)),
         (
-            "[solver]\nname = 'highs'\nlog = false\nsimplex_scale_strategy = 0",
+            "[solver]\nname = 'highs'\nverbose = false\nsimplex_scale_strategy = 0",
             Highs(options={"simplex_scale_strategy": 0}),
         ),
         ("solver = { name = 'highs', options = { presolve = 'off' } }", Highs(options={"presolve": "off"})),

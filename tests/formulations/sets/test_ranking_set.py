@@ -336,7 +336,7 @@ WRONG = {
     "profits of NaN": (lambda: constrained_ranking(np.full((K, N), np.nan), START), r"profit\[0, 0\] is nan"),
     "profits of words": (lambda: constrained_ranking([["a"] * N] * K, START), "cannot be read as numbers"),
     "no set": (lambda: constrained_ranking(np.ones((K, N)), [0, 1]), "Start from RankingSet"),
-    "profits of one query in a row": (lambda: diverse_retrieval([1.0, 2.0], ["a", "b"]), "needs 2 dimension"),
+    "profits of one query in a row": (lambda: diverse_retrieval([1.0, 2.0], ["a", "b"]), "must have 2 dimension"),
 }
 
 

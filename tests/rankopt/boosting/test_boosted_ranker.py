@@ -145,8 +145,7 @@ def test_queries_without_anything_to_order_are_refused_only_where_there_are_no_o
     [
         {"n_estimators": 0}, {"n_estimators": 1.5}, {"learning_rate": 0}, {"learning_rate": np.inf}, {"num_leaves": 1},
         {"min_child_samples": 0}, {"colsample_bytree": 1.1}, {"score_noise": -1.0}, {"score_noise": np.nan},
-        {"n_bags": 0},
-        {"early_stopping": None}, {"n_jobs": 0}, {"engine": "dask"},
+        {"n_bags": 0}, {"early_stopping": None}, {"n_jobs": 0}, {"engine": "dask"},
         {"random_state": "seed"}, {"random_state": -1}, {"bound": "convexx"},
         {"position_weights": "steep"}, {"measure": "MeanNDCG"}, {"normalize": "loudly"},
     ],
