@@ -176,8 +176,8 @@ class LineSearchMixin:
     coef_: Floats
     certificate_: DirectionCertificate
     measure: Any
-    point: Point
-    window: float
+    step_rule: Point
+    step_window: float
     n_queries_: int
     n_features_in_: int
     feature_names_in_: NDArray[np.object_]
