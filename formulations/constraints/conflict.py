@@ -1,12 +1,8 @@
-"""Whether a ranking set is empty, and which of its constraints cannot hold together.
+"""Emptiness of a ranking set and irreducible conflicts among its constraints.
 
-The conflict is irreducible: leave out any one of its members and the others can be met. It is found by divide and
-conquer [Junker 2004, QuickXplain], each question being a search for one point in whole numbers.
-
-A ranking of a set by one pass over the positions, where that finds one: much cheaper than a search.
-
-Each position takes the allowed document that serves the most rows still below their floor, breaks no ceiling, and is
-the first such. What comes out is checked; nothing is concluded where it fails.
+A conflict is irreducible if removing any member makes the others satisfiable. It is found by divide and conquer [Junker
+2004, QuickXplain]; each test is a search for one integral point. A greedy pass over the positions is tried first,
+because it is much cheaper; its ranking is checked, and a failure proves nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +22,8 @@ from formulations.errors import SolverError
 
 
 def greedy_point(stated: SetRows, constraints: Sequence[Constraint]) -> Ints | None:
-    """The document at each position of a ranking in the set, or None where the pass finds none."""
+    """A ranking in the set found greedily (the document at each position), or None. Each position takes the first
+    allowed document that raises the most rows below their lower limit and exceeds no upper limit."""
     k, n = stated.shape
     low, high = stated.lower[k:], stated.upper[k:]
     reached = np.zeros(low.size)
@@ -53,15 +50,15 @@ def greedy_point(stated: SetRows, constraints: Sequence[Constraint]) -> Ints | N
 POSITION = "position"
 
 SECONDS = 30.0
-"""How long one search for a point may take."""
+"""Time limit of one feasibility search."""
 
 NOTICED = 1e-7
-"""Smaller prices and sums of broken rows are rounding."""
+"""Smaller duals and sums of violations are rounding."""
 
 
 @dataclass(frozen=True, eq=False)
 class ConflictMember:
-    """A named part of the statement that can be left out: rows of one constraint, or the cells that it forbids."""
+    """A named removable part of the set: rows of one constraint, or the cells that it forbids."""
 
     name: str
     says: str
@@ -72,10 +69,11 @@ class ConflictMember:
 
 
 def emptiness(stated: SetRows, constraints: Sequence[Constraint], places: int) -> str:
-    """Why no ranking is in a set that leaves room for `places` documents: an irreducible conflict, and the cure."""
+    """The error message for an empty set whose first `places` positions can be filled: an irreducible conflict and a
+    cure."""
     k, n = stated.shape
     found = conflict((k, n), constraints)
-    left = "" if not places else f"the set leaves room for {'1 document' if places == 1 else f'{places} documents'}: "
+    left = "" if not places else f"the set admits at most {'1 document' if places == 1 else f'{places} documents'}: "
     # A constraint that names positions would name others in a shorter list.
     alike = all(_alike(member, k, n) for member in _members(constraints, k, n)[:-1])
     cure = f"lower k to {places}, or loosen one of them" if places and alike else "loosen one of them"
@@ -86,15 +84,15 @@ def emptiness(stated: SetRows, constraints: Sequence[Constraint], places: int) -
 
 
 def _alike(member: ConflictMember, k: int, n: int) -> bool:
-    """Whether a member says the same of every position."""
+    """Whether a member is the same at every position."""
     table = member.matrix.toarray() if member.forbids is None else member.forbids
     by_position = table.reshape(-1, k, n)
     return bool((by_position == by_position[:, :1]).all())
 
 
 def room(stated: SetRows, constraints: Sequence[Constraint]) -> int:
-    """The most positions, from the first on, that documents can fill while all else of the set holds: k unless the set
-    is empty, and 0 where it cannot hold whatever is filled."""
+    """The largest number of leading positions that can be filled under the other constraints: k unless the set is
+    empty, 0 if the others conflict by themselves."""
     k, n = stated.shape
     if stated.blocks_of is not None:
         return min(k, int(stated.blocks_of.max()) + 1)
@@ -122,8 +120,8 @@ def conflict(shape: tuple[int, int], constraints: Sequence[Constraint]) -> list[
 
 
 def _suspects(members: Sequence[ConflictMember], usable: Bools) -> list[ConflictMember] | None:
-    """Members that conflict even where documents may be split, seen from the prices of breaking them: a few of many;
-    None where they do not."""
+    """The members with nonzero duals in the infeasible LP relaxation, which conflict; None if the relaxation is
+    feasible."""
     from scipy.optimize import linprog
 
     rows = [_as_row(member) for member in members]
@@ -147,7 +145,7 @@ def _suspects(members: Sequence[ConflictMember], usable: Bools) -> list[Conflict
 
 
 def _as_row(member: ConflictMember) -> ConflictMember:
-    """A ban said as a row: none of its cells is held."""
+    """Forbidden cells as one row: their sum is at most 0."""
     if member.forbids is None:
         return member
     return replace(
@@ -162,7 +160,7 @@ def _as_row(member: ConflictMember) -> ConflictMember:
 def _smallest(
     kept: list[ConflictMember], asked: list[ConflictMember], grown: bool, usable: Bools
 ) -> list[ConflictMember]:
-    """A smallest part of `asked` that conflicts with `kept`, given that all of it does."""
+    """A smallest part of `asked` that conflicts with `kept`; all of `asked` must conflict with it."""
     if grown and _point(kept, usable) is None:
         return []
     if len(asked) == 1:
@@ -174,7 +172,7 @@ def _smallest(
 
 
 def _members(constraints: Sequence[Constraint], k: int, n: int) -> list[ConflictMember]:
-    """Each row, pin and ban by name, then documents and positions: a conflict is sought among the former first."""
+    """Each row, pin and ban by name, then documents and positions: conflicts are sought among the first ones first."""
     cell = np.arange(k * n)
     ones = np.ones(k * n)
     position = csr_array((ones, (cell // n, cell)), shape=(k, k * n))
@@ -197,15 +195,15 @@ def _members(constraints: Sequence[Constraint], k: int, n: int) -> list[Conflict
                     constraint.upper[part],
                 )
             )
-    members.append(ConflictMember("document", "each stands once at most", document, np.full(n, -np.inf), np.ones(n)))
+    members.append(ConflictMember("document", "each is ranked at most once", document, np.full(n, -np.inf), np.ones(n)))
     members.append(ConflictMember(POSITION, "each holds one document", position, np.ones(k), np.ones(k)))
     return members
 
 
 def _point(members: Sequence[ConflictMember], usable: Bools, objective: Floats | None = None) -> Ints | None:
-    """Zeros and ones that satisfy the members (the best for `objective`), or None if there are none.
+    """A 0/1 vector that satisfies the members and maximizes `objective`; None if there is none.
 
-    usable: (k n,) the cells that no ranking needs others beside (see `few`).
+    usable: (k n,) the cells that suffice (see `few`).
     """
     from scipy.optimize import Bounds, LinearConstraint
 
@@ -240,8 +238,8 @@ def _point(members: Sequence[ConflictMember], usable: Bools, objective: Floats |
 
 
 def few(constraints: Sequence[Constraint], k: int, n: int) -> Bools:
-    """(k n,) the cells of the first k documents of each kind: no ranking needs more of documents that no member tells
-    apart."""
+    """(k n,) the cells of the first k documents of each kind. Documents of a kind have equal columns, so k of them
+    suffice."""
     parts = [constraint.matrix for constraint in constraints]
     parts += [csr_array(c.forbids.reshape(1, -1)) for c in constraints if c.forbids is not None]
     cells = csr_array(vstack([csr_array((0, k * n)), *parts])).tocoo()
@@ -257,7 +255,7 @@ def few(constraints: Sequence[Constraint], k: int, n: int) -> Bools:
 
 
 def _stacked(members: Sequence[ConflictMember], cells: Ints) -> tuple[csr_array, Floats, Floats]:
-    """All rows and their limits, in units that make coefficients about one: tolerances are absolute."""
+    """All rows and their limits, scaled to coefficients of about 1, because solver tolerances are absolute."""
     matrix = (
         csr_array(vstack([member.matrix for member in members]))[:, cells] if members else csr_array((0, cells.size))
     )

@@ -1,7 +1,7 @@
 """A ranking set from affine cvxpy constraints on one variable of shape (k, n).
 
-cvxpy flattens matrices by columns and moves equations before inequalities; here each constraint is read on its own, in
-the order given, its columns put into C order. Nothing of cvxpy is imported: the constraints bring it along.
+cvxpy flattens matrices by columns and moves equations before inequalities; here each constraint is read separately, in
+the order of the list, with its columns in C order. cvxpy is not imported.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def shape_of(variable: Any) -> tuple[int, int]:
 
 
 def read_constraints(variable: Any, constraints: Any) -> Iterator[Constraint | SoftConstraint]:
-    """What the cvxpy constraints say of the rankings π = `variable`, in the words of sets."""
+    """The cvxpy constraints on π = `variable` as constraints of a ranking set."""
     if not isinstance(constraints, Iterable):
         what = "None" if constraints is None else f"one {type(constraints).__name__}"
         raise InvalidProblemError(
@@ -98,8 +98,8 @@ def _dense(values: Any) -> Floats:
 def _said(
     shape: tuple[int, int], name: str, matrix: csr_array, lower: Floats, upper: Floats, softly: bool
 ) -> Iterator[Constraint]:
-    """These rows: the usual sign first, what every set says left out, fixed cells as forbidden cells (soft: only
-    unit coefficients alone, for what a row counts is what is charged)."""
+    """These rows: normalized sign, rows of every set removed, fixed cells as forbidden cells (if soft: only for unit
+    coefficients, because the penalty is per unit of the row)."""
     k, n = shape
     keep, empty = [], np.zeros((k, n), dtype=bool)
     for r in range(matrix.shape[0]):

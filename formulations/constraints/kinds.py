@@ -224,7 +224,7 @@ def forbid(shape: Shape, documents: Any = None, *, positions: Any = None, name: 
     rows, columns = chosen("positions", positions, shape[0]), chosen("documents", documents, shape[1])
     forbids = np.zeros(shape, dtype=bool)
     forbids[np.ix_(rows, columns)] = True
-    return Constraint.mask(name or "forbid", f"{columns.size} documents kept from {rows.size} positions", forbids)
+    return Constraint.mask(name or "forbid", f"{columns.size} documents forbidden at {rows.size} positions", forbids)
 
 
 def fix(shape: Shape, document: Any, position: Any, *, name: str | None = None) -> Constraint:
@@ -435,6 +435,6 @@ KINDS: dict[str, Callable[..., Constraint]] = {
 
 
 def parameters(kind: str, *, required: bool = False) -> tuple[str, ...]:
-    """The parameters of a kind beside `shape` and `name`, in order; required: those without a default."""
+    """The parameters of a kind except `shape` and `name`, in order; required: those without a default."""
     found = list(signature(KINDS[kind]).parameters.values())[1:]
     return tuple(p.name for p in found if p.name != "name" and not (required and p.default is not Parameter.empty))

@@ -54,7 +54,7 @@ class ConstraintSpec:
 
     @classmethod
     def from_call(cls, kind: str, args: Sequence[Any], where: Mapping[str, Any]) -> ConstraintSpec:
-        """The spec of `add(kind, *args, **where)`; None stands for an argument that is not given."""
+        """The spec of `add(kind, *args, **where)`; None marks an argument that is not passed."""
         given = {key: value for key, value in where.items() if value is not None}
         fields = {key: given.pop(key) for key in (*FIELDS, "penalty") if key in given}
         return cls(kind, tuple(args), **fields, options=tuple(sorted(given.items(), key=lambda pair: pair[0])))

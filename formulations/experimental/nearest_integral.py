@@ -1,6 +1,6 @@
 """A fractional optimum: the smallest change of one limit, or of the objective, that makes it integral, proved.
 
-An optimum is integral if dual prices prove the value of a ranking best: then no point of the linear program is worth
+An optimum is integral if duals prove the value of a ranking best: then no point of the linear program is worth
 more.
 
 *A limit* of a row is moved by 1, 2, ... to either side until that is so.
@@ -47,7 +47,7 @@ MARGIN = 1e-6
 @dataclass(frozen=True, eq=False)
 class RhsChange(CompactReprMixin):
     """The limit `side` ("at most", "at least") of `row` moved by `step`; problem: with that; solution: its best
-    ranking, proved by prices."""
+    ranking, proved by duals."""
 
     row: str
     side: str
@@ -87,7 +87,7 @@ class NearestIntegral(CompactReprMixin):
 
     def __str__(self) -> str:
         if self.gap == 0.0:
-            return "nothing changed: it is whole"
+            return "nothing changed: it is integral"
         several = sorted(self.limits, key=lambda one: -one.solution.value)
         said = ["one limit moved: " + ", or ".join(map(str, several[:MAX_PRINTED]))] if several else []
         said += [] if self.objective is None else [f"another objective: {self.objective}"]
@@ -114,15 +114,15 @@ def _slack(problem: ConstrainedRanking) -> float:
 
 
 def _whole(problem: ConstrainedRanking) -> Solution | None:
-    """The best ranking, if prices without cases prove it so."""
+    """The best ranking, if duals without cases prove it so."""
     solution = solve(problem)
     prices = relaxation_prices(problem.compiled, problem.worth)
     return None if prices is None else _proved(problem, solution.x, prices)
 
 
 def _proved(problem: ConstrainedRanking, ranking: Any, prices: Floats) -> Solution | None:
-    """The ranking with what these prices prove of the linear program, if that is not worth more. (`solution` goes
-    through cases where prices leave a gap: that proves the ranking best, and not the program whole.)"""
+    """The ranking with what these duals prove of the linear program, if that is not worth more. (`solution` goes
+    through cases where duals leave a gap: that proves the ranking best, and not the program whole.)"""
     if problem.bound(prices) - problem.value(ranking) > _slack(problem):
         return None
     return problem.solution(ranking, prices)

@@ -197,7 +197,7 @@ class LimitValueFunction(CompactReprMixin):
         if not 1 <= length <= k:
             raise InvalidProblemError(f"prefix = {length} is none of the {k} positions; give 1 to {k}")
         if k < n and problem.position_weights[-1] < 0.0:
-            raise UnsupportedProblemError("a decay below 0 places the worst of a gain, not the best; cut it at 0")
+            raise UnsupportedProblemError("decay must be nonnegative; clip negative entries to 0")
         inside = np.zeros(n, dtype=bool)
         inside[chosen("documents", documents, n)] = True
         lattice = _Lattice(problem, inside)
@@ -252,12 +252,12 @@ def _most(values: Floats, low: Any, high: Any) -> float:
     """The largest of values[r] with low <= r <= high."""
     for name, limit in (("low", low), ("high", high)):
         if isinstance(limit, bool) or not isinstance(limit, Integral):
-            raise InvalidProblemError(f"{name} = {limit!r} is no limit on how many of a group; give a whole number")
+            raise InvalidProblemError(f"{name} must be an integer limit on the documents of a group; got {limit!r}.")
     return float(values[max(low, 0) : max(high + 1, 0)].max(initial=-np.inf))
 
 
 class _Lattice:
-    """Counts of chains (documents of one gain on one side of the limit, by score), as digits of one whole number."""
+    """Counts of chains (documents of one gain on one side of the limit, by score), as digits of one integer."""
 
     def __init__(self, problem: RankTwoAssignment, inside: np.ndarray[Any, Any]) -> None:
         self.problem = problem
@@ -272,7 +272,7 @@ class _Lattice:
         self.strides = np.concatenate([[1], np.cumprod([size + 1 for size in self.sizes])]).astype(object)
         if int(self.strides[-1]) * (k + 1) >= 2**62:
             raise UnsupportedProblemError(
-                "the counts of so many chains fit no whole number; ask integrality_gap of the set"
+                "the counts of so many chains overflow an integer; use integrality_gap of the set"
             )
 
     def curve(self, prefix: int) -> Floats:

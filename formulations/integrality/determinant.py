@@ -26,7 +26,7 @@ from scipy.sparse import csr_array
 
 
 def exactly(value: Any) -> int | Fraction:
-    """The number itself: an int where it is whole."""
+    """The number itself: an int where it is integral."""
     number = Fraction(value.item() if isinstance(value, np.generic) else value)
     return int(number) if number.denominator == 1 else number
 

@@ -1,25 +1,19 @@
-"""At most two entries a column: Heller and Tompkins' two classes of rows.
+"""Recognition of bipartite, interval and laminar matrices.
 
-A {0, ±1} matrix with at most two entries a column is totally unimodular if and only if its rows fall into two classes
-such that entries of equal sign in a column are in different classes, and entries of unequal sign in the same class
-[Heller and Tompkins, 1956]. Otherwise the graph of rows (one edge a column) has a cycle that no two classes satisfy:
-its rows and columns have two entries each and determinant ±2.
+Bipartite: a {0, ±1} matrix with at most two entries per column is totally unimodular if and only if its rows fall into
+two classes such that entries of equal sign in a column are in different classes, and entries of unequal sign in the
+same class [Heller and Tompkins, 1956]. Otherwise the graph of rows (one edge per column) has a cycle that no two
+classes satisfy: its submatrix has two entries per row and column and determinant ±2.
 
-Consecutive ones: interval matrices.
+Interval: if the rows can be ordered so that the entries of every column are consecutive and of one sign, the matrix is
+a network matrix whose tree is a path [Fulkerson and Gross, 1965]. Only cheap guesses of the order are tried; other
+interval matrices are recognized as network matrices.
 
-If the rows can be ordered so that the entries of every column are consecutive and of one sign, the matrix is totally
-unimodular: it is a network matrix whose tree is a path [Fulkerson and Gross, 1965]. Only orders that are cheap to guess
-are tried, as they are given and sorted; interval matrices that these miss are found as network matrices.
-
-Two laminar families of rows.
-
-A family of sets is laminar when any two of them are nested or disjoint. A matrix whose rows are, up to the sign of a
-whole row, the incidence vectors of two laminar families of sets of columns is totally unimodular: it is the network
-matrix of the two trees that inclusion makes of the families, joined at their roots [Edmonds, 1970; Schrijver,
-Combinatorial Optimization, Theorem 41.11].
-
-Two sets cross when they meet and neither contains the other. Crossing sets must lie in different families, so two
-families exist if and only if the graph of crossings is bipartite.
+Laminar: a family of sets is laminar if any two of them are nested or disjoint. A matrix whose rows are, up to sign,
+incidence vectors of two laminar families of sets of columns is totally unimodular: it is the network matrix of the two
+inclusion trees, joined at their roots [Edmonds, 1970; Schrijver, Combinatorial Optimization, Theorem 41.11]. Two sets
+cross if they intersect and neither contains the other. Crossing sets are in different families, so two families exist
+if and only if the graph of crossings is bipartite.
 """
 
 from __future__ import annotations
@@ -82,7 +76,7 @@ def odd_cycle(matrix: csr_array) -> tuple[list[int], list[int]] | None:
 
 
 def _walk_round(ways: list[list[tuple[int, bool, int]]], start: int) -> list[tuple[int, int]] | None:
-    """A shortest walk from `start`, on sheet False, to `start` on sheet True, as (row, column that leaves it)."""
+    """A shortest closed path from `start` on sheet False to `start` on sheet True, as (row, column that leaves it)."""
     came: dict[tuple[int, bool], tuple[tuple[int, bool], int]] = {}
     queue = deque([(start, False)])
     while queue:
@@ -103,7 +97,7 @@ def _walk_round(ways: list[list[tuple[int, bool, int]]], start: int) -> list[tup
 
 
 def _simple(walk: list[tuple[int, int]], ways: list[list[tuple[int, bool, int]]]) -> list[tuple[int, int]]:
-    """The part of a closed walk that is a cycle and satisfied by no two classes."""
+    """A cycle within a closed path that no two classes satisfy."""
     flips = {column: equal for row, _ in walk for _, equal, column in ways[row]}
     kept: list[tuple[int, int]] = []
     place: dict[int, int] = {}
@@ -117,7 +111,7 @@ def _simple(walk: list[tuple[int, int]], ways: list[list[tuple[int, bool, int]]]
             del kept[at:]
         place[row] = len(kept)
         kept.append((row, column))
-    raise AssertionError("a closed walk that changes sheets contains a cycle that does")
+    raise AssertionError("a closed traversal that changes sheets contains a cycle that does")
 
 
 def _edges(matrix: csr_array) -> tuple[Ints, Ints, Ints, Ints] | None:
@@ -145,7 +139,7 @@ def consecutive_order(matrix: NDArray[np.int8]) -> RowOrder | None:
 
 
 def _guesses(ones: NDArray[np.bool_]) -> list[Ints]:
-    """The given order; by the first, then the last entry of a row; by the mean place of its entries."""
+    """Orders to try: the input order; by the first, then the last entry of a row; by the mean index of its entries."""
     rows, columns = ones.shape
     first = ones.argmax(axis=1)
     last = columns - ones[:, ::-1].argmax(axis=1)
@@ -163,7 +157,7 @@ Signs: TypeAlias = NDArray[np.int8]
 
 
 def laminar_families(matrix: csr_array | ArrayLike) -> Signs | None:
-    """The family, 0 or 1, of each row; None where the rows are no two laminar families of sets."""
+    """The family, 0 or 1, of each row; None if the rows are not two laminar families of sets."""
     rows = csr_array(matrix)
     members = _members(rows)
     if members is None:

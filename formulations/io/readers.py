@@ -2,7 +2,7 @@
 
 Programs from LP files: an objective, rows, bounds, whole variables; `[ ... ] / 2` holds the squares.
 
-Sides of a row may hold variables and numbers; what stands on the right is brought to the left. A right side ends with
+Sides of a row may hold variables and numbers; what is on the right is brought to the left. A right side ends with
 its line, since rows need no name. Variables go from 0 on where no bound says else; limits of 1e20 or more are infinite,
 as CPLEX and HiGHS read them.
 
@@ -34,7 +34,7 @@ BYTES = 1 << 28
 """What a file may have, unpacked."""
 
 INFINITE = 1e20
-"""From here on a limit is none, as CPLEX and HiGHS read files: 1e30 stands for infinity in many."""
+"""From here on a limit is none, as CPLEX and HiGHS read files: 1e30 means infinity in many."""
 
 
 def text_of(path: Path) -> str:
@@ -175,8 +175,8 @@ def read_lp(path: Path) -> Program:
         words = " ".join(bare.lower().split())
         if words in UNSUPPORTED:
             raise InvalidProblemError(
-                f"{path.name}, line {place} begins a section {bare!r}, which states no linear or quadratic program; "
-                "state what it says by rows and whole variables"
+                f"{path.name}, line {place} begins an unsupported section {bare!r}; "
+                "restate it with rows and integer variables"
             )
         key = SECTIONS.get(words)
         if key is None and bare:
@@ -188,7 +188,9 @@ def read_lp(path: Path) -> Program:
                     break
             else:
                 if not at:
-                    raise InvalidProblemError(f"{path.name}, line {place} stands before maximize or minimize; begin so")
+                    raise InvalidProblemError(
+                        f"{path.name}, line {place} precedes maximize or minimize; begin with one"
+                    )
                 sections[at] += _tokens(bare, f"{path.name}, line {place}", place)
                 continue
             at = key
@@ -216,9 +218,7 @@ def _tokens(text: str, place: str, line: int) -> list[tuple[str, str, int]]:
         if kind == "name" and word.lower() in ("inf", "infinity"):
             kind = "number"
         if kind == "name" and word.lower() == "nan":
-            raise InvalidProblemError(
-                f"{place}: {word!r} is no number, and no name; write the number that it stands for"
-            )
+            raise InvalidProblemError(f"{place}: {word!r} is neither a number nor a name; write a number")
         found.append((kind, SIGNS.get(word, word) if kind == "sign" else word, line))
         at = match.end()
     return found
@@ -279,7 +279,7 @@ class _Lp:
     def _variable(self) -> int:
         kind, word = self._peek()
         if kind != "name":
-            raise self._wrong("stands where a variable should")
+            raise self._wrong("is where a variable is expected")
         self.at += 1
         return self.found.column(word)
 
@@ -318,7 +318,7 @@ class _Lp:
             elif told:
                 side.constant += weight
             else:
-                raise self._wrong("stands in an expression")
+                raise self._wrong("is in an expression")
             if self._peek()[0] == "name" and self._peek(1)[1] == ":":
                 return side
         return side
@@ -329,7 +329,7 @@ class _Lp:
         if self.at == begun or not (kind in ("name", "number") or word == "["):
             return
         raise InvalidProblemError(
-            f"{self.name}, line {self._line(self.at)}: no + or - stands between {self.tokens[self.at - 1][1][:40]!r} "
+            f"{self.name}, line {self._line(self.at)}: no + or - separates {self.tokens[self.at - 1][1][:40]!r} "
             f"and {word[:40]!r}; write one, or begin a row with its name and a colon"
         )
 
@@ -344,7 +344,7 @@ class _Lp:
             self._joined(begun)
             weight = self._signed()
             if weight is None:
-                raise self._wrong("stands between brackets")
+                raise self._wrong("is between brackets")
             first = self._variable()
             if self._peek()[1] == "^" and self._peek(1) == ("number", "2"):
                 second = first
@@ -416,7 +416,7 @@ class _Lp:
     def _sign(self) -> str:
         sign = self._peek()[1]
         if sign not in ("<=", ">=", "="):
-            raise self._wrong("stands where <=, >= or = should")
+            raise self._wrong("is where <=, >= or = is expected")
         self.at += 1
         return sign
 
@@ -451,7 +451,7 @@ def read_mps(path: Path) -> Program:
                 break
             section = reader.section(section, words[1:])
             continue
-        reader.steps[section](words) if section in reader.steps else reader.wrong("stands in no section")
+        reader.steps[section](words) if section in reader.steps else reader.wrong("is in no section")
     if not ended:
         raise InvalidProblemError(f"{path.name} ends without ENDATA: it was cut off, or is no MPS file; write it again")
     return reader.program()
@@ -483,7 +483,7 @@ class _Mps:
         return name
 
     def _none(self, words: Words) -> None:
-        self.wrong("stands in no section")
+        self.wrong("is in no section")
 
     def _sense(self, words: Words) -> None:
         if words[0].upper() not in SENSES:
@@ -521,7 +521,7 @@ class _Mps:
                 continue
             place = (self.found.rows.get(name, -1), column)
             if (column in self.found.objective) if name == self.objective else (place in self.found.entries):
-                self.wrong(f"tells the entry of {words[0][:40]!r} in {name[:40]!r} twice")
+                self.wrong(f"states the entry of {words[0][:40]!r} in {name[:40]!r} twice")
             if name == self.objective:
                 self.found.objective[column] = value
             else:
@@ -574,7 +574,7 @@ class _Mps:
             self.found.upper[column] = 1.0
 
     def _square(self, words: Words) -> None:
-        """An entry of one triangle of the hessian, which stands for both."""
+        """An entry of one triangle of the hessian, which is for both."""
         self._entry(words, both=True)
 
     def _half_square(self, words: Words) -> None:
@@ -586,7 +586,7 @@ class _Mps:
         i, j = (self.found.columns[name] for name in words[:2])
         for place in {(i, j), (j, i)} if both else {(i, j)}:
             if place in self.found.squares:
-                self.wrong("tells an entry of the hessian twice")
+                self.wrong("states an entry of the hessian twice")
             self.found.squares[place] = number(words[2], self.place)
 
     def program(self) -> Program:

@@ -97,7 +97,7 @@ def _check_convex(name: str, program: Program) -> None:
     assert program.hessian is not None
     if program.integer is not None:
         raise InvalidProblemError(
-            f"{name} has squares and whole variables, which no form here has; leave one of them out"
+            f"{name} has squares and integer variables, which no problem class supports; remove one of them"
         )
     if program.is_maximization:
         raise InvalidProblemError(f"{name} maximises with squares; state the minimum of the negative")
@@ -129,7 +129,7 @@ def solver_of(file: str, stated: dict[str, Any]) -> str | None:
             raise InvalidProblemError(f'{file}: [solver] does not say which one; write name = "highs" below it')
         if "(" in said and given:
             raise InvalidProblemError(
-                f"{file}: [solver] has options in its name {said[:40]!r} and beside it; leave one of the two places"
+                f"{file}: [solver] has options in its name {said[:40]!r} and as keys; use one of the two"
             )
         written = ", ".join(f"{_word(file, name)}={_written(file, name, value)}" for name, value in given.items())
         said = f"{said}({written})" if given else said
@@ -173,7 +173,7 @@ LONG_KEY = re.compile(r"""(?:^|[\[{,\n])[ \t]*+(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*
 """A key of more than 16 parts: what these take grows with the square of their number."""
 
 LONG_NUMBER = re.compile(r"\b0[xob][0-9A-Fa-f_]{65}")
-"""A whole number that Python reads and cannot print."""
+"""An integer that Python reads and cannot print."""
 
 
 def read_ranking_set(path: str | PathLike[str]) -> ConstrainedRanking | RankingSet | Floats:

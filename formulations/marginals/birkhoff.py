@@ -77,7 +77,7 @@ def _checked(P: Floats, tolerance: float) -> float:
     violations = {
         f"position {least // n} has document {least % n} with probability {P.flat[least]:.9g}": -float(P.flat[least]),
         f"position {row} holds {rows[row]:.9g} documents, but must hold 1": abs(float(rows[row]) - 1.0),
-        f"document {column} stands at {columns[column]:.9g} positions, but must at 1"
+        f"document {column} has total probability {columns[column]:.9g}, but must have 1"
         + (" at most" if k < n else ""): float(over[column]),
     }
     place = max(violations, key=lambda words: violations[words])
@@ -133,7 +133,7 @@ class RankingDistribution(CompactReprMixin):
         return "\n".join(lines)
 
     def marginals(self) -> Floats:
-        """(k, n): how likely each document stands at each position."""
+        """(k, n): how likely each document is at each position."""
         positions = self.orders.shape[1]
         cells = np.arange(positions) * self.documents + self.orders
         weights = np.repeat(self.probabilities, positions)
@@ -158,7 +158,7 @@ def birkhoff_decomposition(P: ArrayLike, *, tolerance: float = 1e-6, accuracy: f
     """The lottery with the marginals P (Birkhoff and von Neumann).
 
     Args:
-        P: (k, n), P[i, j] the probability that document j stands at position i. What a solver leaves of rounding is
+        P: (k, n), P[i, j] the probability that document j is at position i. What a solver leaves of rounding is
             mended first; `RankingDistribution.moved` tells by how much.
         tolerance: the most by which an entry may be negative, a row's sum may differ from 1 and a column's exceed it.
         accuracy: stop when no entry can be off by more than this from the mended P. A larger one gives

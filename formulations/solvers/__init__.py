@@ -64,7 +64,7 @@ def get_solver(spec: str) -> Solver:
         raise UnknownSolverError(f"no solver is named {spec!r}: {hint}known are {', '.join(sorted(SOLVERS))}")
     kind = _load(SOLVERS[name])
     if variant and not hasattr(kind, "variant"):
-        raise UnknownSolverError(f"{name!r} has no variants, but {variant!r} was asked for; write {name!r}")
+        raise UnknownSolverError(f"{name!r} has no variants; got {variant!r}. Write {name!r}.")
     solver: Solver = kind.with_backend(variant) if variant else kind()
     return solver
 

@@ -34,7 +34,7 @@ class ActiveSet:
 
     Of many groups those are passed over in which a plane rises above the one that holds the capacity, the worst first.
     With d features no more than d planes beside one a group need hold weight, so the factor is d × d at most, however
-    many groups and planes there are; a price costs d, and the best plane of a group is looked for only when it is the
+    many groups and planes there are; a dual costs d, and the best plane of a group is looked for only when it is the
     group's turn.
 
     compiled: whether compiled code is used; for small data Python is enough, from weights that daqp guesses, and

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 class BackEnd(NamedTuple):
     """What must be importable, the distribution that brings it, and whether quadratic objectives or second-order cones
-    and whether whole numbers are taken."""
+    and whether integers are taken."""
 
     module: str
     distribution: str

@@ -34,7 +34,7 @@ class BatchSolution(CompactReprMixin):
     `order` holds the document (counted within its query) at each position, complete beyond the last position that
     matters; `value` and `bound` one number a query, value <= optimum <= bound; `algorithm` how it was solved. The bound
     of the exact argmax is its value and what sums in double precision may have hidden from the search, whatever
-    cancels; the bound of any other solver comes from dual prices.
+    cancels; the bound of any other solver comes from duals.
     """
 
     problems: RankTwoBatch
@@ -96,7 +96,7 @@ class BatchSolution(CompactReprMixin):
         return batch.scores, batch.gain, batch.discount, batch.position_weights, batch.offsets, self.order
 
     def proved(self, exactly: int = 0, seed: int = 0) -> BatchSolution:
-        """The same answer with bounds from dual prices of every query, whoever solved it and whatever its proof, and
+        """The same answer with bounds from duals of every query, whoever solved it and whatever its proof, and
         values recomputed; both rounded outward.
 
         exactly: of so many queries, drawn by `seed` from the shorter half (at most 400 documents), value and bound are
@@ -115,12 +115,12 @@ class BatchSolution(CompactReprMixin):
             gap = certify(solution.problem, solution, exact=True).gap
             if gap > max(said, 0.0) + solution.problem.rounding:
                 raise CertificateError(
-                    f"query {query}: {said:g} is said to be open, in rational numbers it is {float(gap):g}"
+                    f"query {query}: the solution claims gap {said:g}; in rational arithmetic it is {float(gap):g}"
                 )
         return answer
 
     def __getitem__(self, query: int) -> Solution:
-        """The solution of one query, with dual prices that prove it."""
+        """The solution of one query, with duals that prove it."""
         problem = self.problems[query]
         low = int(self.problems.offsets[query])
         solution = problem.solution(self.order[low : low + problem.positions])
@@ -221,7 +221,7 @@ class RelevanceSolution(CompactReprMixin):
             gap = certify(solution.problem, solution, exact=True).gap
             if gap > max(said, 0.0) + solution.problem.rounding:
                 raise CertificateError(
-                    f"query {query}: {said:g} is said to be open, in rational numbers it is {float(gap):g}"
+                    f"query {query}: the solution claims gap {said:g}; in rational arithmetic it is {float(gap):g}"
                 )
         return answer
 

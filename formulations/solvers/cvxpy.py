@@ -162,7 +162,7 @@ class Cvxpy:
                 highspy.Highs.resetGlobalScheduler(True)
         options.update(self.options)
         try:
-            with warnings.catch_warnings():  # what cvxpy warns of stands in the status
+            with warnings.catch_warnings():  # what cvxpy warns of is in the status
                 warnings.simplefilter("ignore")
                 options.update(self._presolve(statement))
                 statement.solve(solver=self.backend or None, warm_start=warm, verbose=self.verbose, **options)
@@ -182,7 +182,7 @@ class Cvxpy:
             raise SolverError(f"{self.spec!r} returned no point ({status})")
 
     def _presolve(self, statement: Any) -> dict[str, Any]:
-        """What HiGHS needs for whole and real variables together, whether it was asked for or is cvxpy's choice."""
+        """What HiGHS needs for integer and real variables together, whether it was asked for or is cvxpy's choice."""
         import cvxpy
 
         if self.backend not in ("", cvxpy.HIGHS) or not statement.is_mixed_integer():
@@ -193,8 +193,8 @@ class Cvxpy:
         needed = presolve(len(data["bool_vars_idx"]) + len(data["int_vars_idx"]), data["c"].size)
         if any(self.options.get(name, value) != value for name, value in needed.items()):
             raise UnknownSolverError(
-                f"{self.spec!r} cannot presolve a program with whole and real variables because HiGHS then calls "
-                "points optimal that are not (ERGO-Code/HiGHS#2957); leave out the option presolve"
+                f"{self.spec!r} cannot presolve a program with integer and real variables because HiGHS then reports "
+                "suboptimal points as optimal (ERGO-Code/HiGHS#2957); remove the option presolve"
             )
         return needed
 
@@ -227,7 +227,7 @@ def _counted(statement: Any) -> dict[str, Any]:
 
 
 def _stated(problem: LinearProgram | QuadraticProgram | GroupedSimplexQP) -> tuple[Any, Any, Prices]:
-    """The cvxpy problem, the expression of the point, and a function that reads the row prices after the solve.
+    """The cvxpy problem, the expression of the point, and a function that reads the row duals after the solve.
 
     Always a minimum with its objective scaled to order one, so that signs and tolerances mean one thing.
     """
@@ -253,7 +253,7 @@ def _stated(problem: LinearProgram | QuadraticProgram | GroupedSimplexQP) -> tup
     rows = problem.matrix.multiply(1.0 / units[:, None]).tocsr() @ x
     low, high = problem.row_lower / units, problem.row_upper / units
     equal, lower, upper = row_sides(low, high)
-    sides = [  # rows, their constraint, the sign of its multiplier in our prices
+    sides = [  # rows, their constraint, the sign of its multiplier in our duals
         (part, related(rows[part], limit[part]), sign)
         for part, related, limit, sign in (
             (equal, operator.eq, low, -1.0),

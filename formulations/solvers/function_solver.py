@@ -42,7 +42,7 @@ class FunctionSolver:
         return None if self.declining is None else self.declining(problem)
 
     def solve(self, problem: Any, warm_start: Solution | None = None) -> SolverResult:
-        """The function's answer; what a `Solution` claims is kept beside it, to be held against what is proven."""
+        """The function's answer; what a `Solution` claims is kept besides it, to be held against what is proven."""
         said = self.function(problem)
         if isinstance(said, Solution):
             told = {"told_value": float(said.value), "told_bound": float(said.bound), "told_status": said.status.name}
@@ -62,8 +62,8 @@ def function_solver(
 
     Args:
         function: takes a problem, and returns a point (the document at each position, where documents are placed), an
-            `SolverResult(x, y)` with dual prices too, or a `Solution`. Nothing of it is believed: value, feasibility
-            and bound are recomputed, and the bound is recovered from the point where no prices come along.
+            `SolverResult(x, y)` with duals too, or a `Solution`. Nothing of it is believed: value, feasibility
+            and bound are recomputed, and the bound is recovered from the point where no duals come along.
         accepts: the forms that the function takes as they are; bridges restate others, such as a ranking as an
             `Assignment` or a `LinearProgram`, and carry the answer back.
         name: what results call it, after "own:"; the function's name by default.

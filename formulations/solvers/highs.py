@@ -1,8 +1,8 @@
 """HiGHS: linear programs, with or without integers.
 
-Where HiGHS must not presolve: programs with whole and real variables together.
+Where HiGHS must not presolve: programs with integer and real variables together.
 
-HiGHS 1.14.0 fixes a real variable that stands in one row only where that row has room for it. It counts the room as if
+HiGHS 1.14.0 fixes a real variable that is in one row only where that row has room for it. It counts the room as if
 whole variables that stand in no other row stayed at the limit which is worst for the row, so min 2x + 3z, x + z >= 4.5,
 z whole, 0 <= x, z <= 10 gives 15 and is called optimal, where 9 is (ERGO-Code/HiGHS#2957; repaired by #2961 in 1.15.0,
 which cannot be loaded beside OR-Tools). Of 1500 random small programs 34 got such an answer. A program whose variables
@@ -144,8 +144,8 @@ class _Run:
             needed = presolve(int(problem.integer.sum()), problem.integer.size)
             if any(options.options.get(name, value) != value for name, value in needed.items()):
                 raise UnknownSolverError(
-                    "'highs' cannot presolve a program with whole and real variables because HiGHS then calls points "
-                    "optimal that are not (ERGO-Code/HiGHS#2957); leave out the option presolve"
+                    "'highs' cannot presolve a program with integer and real variables because HiGHS then reports "
+                    "suboptimal points as optimal (ERGO-Code/HiGHS#2957); remove the option presolve"
                 )
             if options.presolve == "choose":
                 self._set(**needed)
@@ -183,7 +183,7 @@ class _Run:
         if reached == state.kInfeasible:
             raise InfeasibleError(f"HiGHS found no feasible point. {self._conflict()}")
         if reached in (state.kUnbounded, state.kUnboundedOrInfeasible):
-            raise UnboundedError(f"HiGHS says: {word}")
+            raise UnboundedError(f"HiGHS reports: {word}")
         if reached in (state.kOptimal, state.kModelEmpty):
             return word
         feasible = self.highs.getInfo().primal_solution_status == highspy.kSolutionStatusFeasible
@@ -210,7 +210,7 @@ class _Run:
         return int(max(0, info.simplex_iteration_count, info.ipm_iteration_count, info.pdlp_iteration_count))
 
     def prices(self) -> Floats | None:
-        """A price a row, in the problem's own scale; None where HiGHS has none."""
+        """A dual per row, in the problem's own scale; None where HiGHS has none."""
         solution = self.highs.getSolution()
         if not solution.dual_valid:
             return None

@@ -103,7 +103,7 @@ class QpSolvers:
         options.update(self.options)
         scale = max(unit(problem.linear), unit(problem.hessian.data))
         try:
-            with warnings.catch_warnings():  # what back ends warn of stands in the status
+            with warnings.catch_warnings():  # what back ends warn of is in the status
                 warnings.simplefilter("ignore")
                 answer = qpsolvers.solve_problem(
                     _posed(problem, scale, self._dense(problem)), self.backend, verbose=self.verbose, **options
@@ -157,7 +157,7 @@ def _posed(problem: QuadraticProgram, scale: float, dense: bool) -> Any:
 
 
 def _prices(problem: QuadraticProgram, answer: Any) -> Floats:
-    """One price a row, positive where it presses on the lower limit."""
+    """One dual a row, positive where it presses on the lower limit."""
     equal, lower, upper = row_sides(problem.row_lower, problem.row_upper)
     prices = np.zeros(problem.row_lower.size)
     if answer.y is not None and len(answer.y) == equal.size:

@@ -1,6 +1,6 @@
 """What a solver is, and what it says.
 
-Whether what a solver is asked beside the problem can be asked of any: seconds, threads, a log, options.
+Whether what a solver is passed besides the problem: seconds, threads, a log, options.
 
 Each package would say it in words of its own, read it as no limit, or fail in the midst of its work.
 
@@ -30,7 +30,7 @@ from formulations.problems.problem import Problem, Solution
 
 @dataclass(frozen=True)
 class SolverResult(CompactReprMixin):
-    """What a solver says: a primal point, dual prices if it has any, its own word and figures. Nothing is believed."""
+    """What a solver says: a primal point, duals if it has any, its own word and figures. Nothing is believed."""
 
     x: NDArray[Any]
     y: Floats | None = None
@@ -74,16 +74,16 @@ def suits(solver: Solver, form: type[Problem]) -> bool:
 
 
 def check_limits(time_limit: Any = None, threads: Any = None, verbose: Any = None, options: Any = None) -> None:
-    """Raise UnknownSolverError for a time that is no positive number of seconds, threads that are no whole number from
+    """Raise UnknownSolverError for a time that is no positive number of seconds, threads that are no integer from
     1 on, a log that is neither True nor False, options that are no mapping of names; None is left to the solver."""
     if time_limit is not None and not (_plain(time_limit, Real) and time_limit > 0):
         raise UnknownSolverError(
             f"time_limit = {time_limit!r} is no positive number of seconds; leave it out for no limit"
         )
     if threads is not None and not (_plain(threads, Integral) and threads >= 1):
-        raise UnknownSolverError(f"threads = {threads!r} is no whole number from 1 on; leave it out for the usual ones")
+        raise UnknownSolverError(f"threads must be an integer, 1 or more; got {threads!r}. Or leave it out.")
     if verbose is not None and not isinstance(verbose, bool | np.bool_):
-        raise UnknownSolverError(f"log = {verbose!r} says neither yes nor no; write verbose=True")
+        raise UnknownSolverError(f"verbose must be True or False; got {verbose!r}.")
     if options is not None and not (isinstance(options, Mapping) and all(isinstance(key, str) for key in options)):
         raise UnknownSolverError(f"options = {options!r} is no mapping of names; write options={{'name': value}}")
 

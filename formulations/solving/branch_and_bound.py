@@ -111,7 +111,7 @@ def best_of_groups(
 ) -> tuple[Ints, float, float, str] | None:
     """Order, value, bound and way of the best ranking; None where its answer is not proved so.
 
-    charge: times the prices of soft rows; cell_prices: (k, n) what cells cost that are forbidden at a price.
+    charge: multiplies the penalties of soft rows; cell_prices: (k, n) what cells cost that are forbidden at a penalty.
     """
     rows = SideConstraintRows.from_rows(stated)
     if rows is None:
@@ -143,7 +143,7 @@ def best_of_groups(
 
 @dataclass(eq=False)
 class _Search:
-    """One question, data being scores, gains, discount and decay. price (rows,), base (k, n): what rows and cells cost
+    """One question, data being scores, gains, discount and decay. dual (rows,), base (k, n): what rows and cells cost
     that are broken; size: what a ranking can be worth at most; step: the tolls to begin with.
 
     chosen: the groups of the tree; side: the rows that ask tolls, sign: 1 for their upper limit and -1 for their lower;
@@ -209,7 +209,7 @@ class _Search:
         return bound is not None
 
     def tolled(self) -> bool:
-        """Whether the tree alone, or tolls beside it, part after part of the question, closed it."""
+        """Whether the tree alone, or tolls besides it, part after part of the question, closed it."""
         none = np.zeros(0, dtype=np.int64)
         self.choose(none)
         while not self.side.size:

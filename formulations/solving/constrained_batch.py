@@ -39,8 +39,8 @@ class SetBatch(CompactReprMixin):
     """Query q: max over rankings π in sets[q] of Σ_i decay[i] scores[π_i] - discount[i] gain[π_i].
 
     `scores` and `gain` have one entry a document, rows offsets[q] : offsets[q + 1]; `discount` and `position_weights`
-    one a position, places[q] : places[q + 1], as many as the set has. Of soft constraints charge[q] times their price
-    is taken off, once their price where there is no `charge`.
+    one a position, places[q] : places[q + 1], as many as the set has. Of soft constraints charge[q] times their penalty
+    is subtracted, once their penalty where there is no `charge`.
     """
 
     sets: Sequence[RankingSet]
@@ -174,7 +174,7 @@ def _grouped(batch: SetBatch, query: int, order: Ints, value: Floats, bound: Flo
     group, passing = prefix_argmax(problem)
     placed = network.order(chosen, group)
     order[spots], value[query] = placed, decay @ scores[placed] - discount @ gain[placed]
-    # What all documents earn at the last position, where all are placed, is no choice and stands in no worth.
+    # What all documents earn at the last position, where all are placed, is no choice and is in no worth.
     fixed = weights[-1] * heights.sum() if decay.size == scores.size else 0.0
     size = np.abs(decay).sum() * np.abs(scores).max() + np.abs(discount).sum() * np.abs(gain).max()
     proven = problem.bound(passing.ravel()) + fixed + 8.0 * EPSILON * (2.0 + decay.size) * size

@@ -2,10 +2,10 @@
 
 At limit l let y be a dual solution of the linear program. By weak duality no ranking under limit l' is worth more than
 
-    relaxed(l) + price(l) · (l' - l)      relaxed: the bound of y at l; price: the sum of y over the constraint's rows
+    relaxed(l) + dual(l) · (l' - l)      relaxed: the bound of y at l; price: the sum of y over the constraint's rows
 
 so each point proves a line above the whole curve. Of several dual solutions with the same bound, the one towards looser
-limits is taken: its price is what the next unit gains at most. Where the program is not integral, `relaxed` is above
+limits is taken: its dual is what the next unit gains at most. Where the program is not integral, `relaxed` is above
 the best value. Limits that admit the same rankings (`limit_range`) are solved once.
 
 >>> site = RankingSet(4, 3).at_most(2, documents=[0, 1, 2], name="site")
@@ -64,7 +64,7 @@ class SensitivityCurve(CompactReprMixin):
     """The optimum against the limit of a constraint, of one problem, or of several (queries).
 
     name: of the constraint, with its side. limits (m,). The others are (m,), or (problems, m) of several: value, of the
-    best ranking, NaN where there is none; bound, proven for it; relaxed, the optimum of the linear program; price, the
+    best ranking, NaN where there is none; bound, proven for it; relaxed, the optimum of the linear program; dual, the
     sum of the constraint's duals, per unit of the limit; whole, whether the program's optimum is a ranking.
     """
 
@@ -91,7 +91,7 @@ class SensitivityCurve(CompactReprMixin):
         return np.isnan(self.value)
 
     def above(self, limit: ArrayLike) -> Floats:
-        """The least bound that the prices of all points prove for this limit; inf if no point has a ranking."""
+        """The least bound that the duals of all points prove for this limit; inf if no point has a ranking."""
         at = np.asarray(limit, dtype=np.float64)[..., None]
         lines = self.relaxed + self.price * (at - self.limits)
         return np.asarray(np.where(self.empty, np.inf, lines).min(axis=-1))
@@ -287,7 +287,7 @@ def _checked_limit(admissible: RankingSet, name: str, limits: Floats, side: str 
 
 
 def _point(problem: ConstrainedRanking, limit: ConstraintLimit, at: float, solver: Solver | str) -> tuple[float, ...]:
-    """Value, bound, relaxed value, price and whether the program is integral at one limit."""
+    """Value, bound, relaxed value, dual and whether the program is integral at one limit."""
     try:
         moved = replace(problem, admissible=limit.at(at), ranked=None)
     except InfeasibleError:
@@ -391,7 +391,7 @@ def _side(held: Constraint, rows: Bools, name: Hashable, side: str | None) -> st
         raise InvalidProblemError(f"{name!r} forbids cells and has no limit; sweep a constraint that counts")
     if held.forbids is not None and name == held.name:
         raise InvalidProblemError(
-            f"{name!r} forbids cells beside its rows and has no limit; sweep one of its rows, {held.block.name(0)!r} "
+            f"{name!r} has rows and forbidden cells, so it has no single limit; sweep a row, {held.block.name(0)!r} "
             f"say, or make it soft: penalized({name!r}, penalty=...)"
         )
     below, above = np.isfinite(held.lower[rows]), np.isfinite(held.upper[rows])

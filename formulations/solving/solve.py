@@ -1,6 +1,6 @@
 """solve(): find a chain of bridges to the solver, cross it, solve, carry the answer back, judge it.
 
-What a caller asks of a solver beside the problem: precision, time, threads, a log, options of its own.
+Solver options passed to `solve`: precision, time, threads, a log, options of its own.
 """
 
 from __future__ import annotations
@@ -179,13 +179,13 @@ def _cheapest(problem: Problem, start: Solution | None, asked: SolveOptions, out
 
 
 def _searched(solution: Solution) -> bool:
-    """Whether a search in whole numbers ended with the claim that nothing is better: no other solver would do more."""
+    """Whether a search in integers ended with the claim that nothing is better: no other solver would do more."""
     told = solution.details.get("told_bound")
     return isinstance(told, float | int) and abs(told - solution.value) <= LOOSE * max(abs(solution.value), abs(told))
 
 
 def _solve(problem: Problem, solver: Solver, warm_start: Solution | None, directed_rounding: bool) -> Solution:
-    """By the first chain that the problem's structure and the solver admit and whose answer is whole if it must."""
+    """By the first chain that the problem's structure and the solver admit and whose answer is integral if it must."""
     refusals: dict[str, None] = {}
     fractional: FractionalSolutionError | None = None
     for chain, form, backs in crossings(problem, solver.accepts):

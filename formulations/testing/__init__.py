@@ -57,7 +57,7 @@ def check_solver(solver: Solver, *, accuracy: float = 1e-7, forms: Iterable[type
             label = f"{solver.spec!r} on {form.__name__} {name!r}"
             try:
                 solution = _certified(problem, solver, label)
-            except Unsolved:  # a relaxation that is fractional, and no search in whole numbers
+            except Unsolved:  # a relaxation that is fractional, and no search in integers
                 continue
             _check_value(solution, optimum, accuracy, label)
             again = shuffled(problem)
@@ -79,7 +79,7 @@ def check_problem(problem: Problem, *, solvers: Iterable[Solver | str] | None = 
     """Solve a problem with all solvers that reach it (or with those given) and compare.
 
     Checked: its arrays are read-only; it prints; every answer is certified; no value exceeds any bound; with 7
-    documents at most the best value is that of brute force; a bound from arbitrary prices excludes no answer. Small
+    documents at most the best value is that of brute force; a bound from arbitrary duals excludes no answer. Small
     problems say most, since many solvers are slow.
     """
     for name, array in vars(problem).items():

@@ -159,7 +159,7 @@ def brute_force(problem: Assignment | RankTwoAssignment | ConstrainedRanking | R
     """The best value over all orders; for at most 7 documents."""
     if isinstance(problem, ConstrainedRanking):
         orders = np.array(list(permutations(range(problem.documents), problem.positions)))
-        above = problem.profit[np.arange(problem.positions), orders].sum(axis=1)  # prices only take away
+        above = problem.profit[np.arange(problem.positions), orders].sum(axis=1)  # duals only take away
         best = -np.inf
         for order in orders[np.argsort(-above)]:
             if problem.profit[np.arange(problem.positions), order].sum() <= best:
@@ -280,7 +280,7 @@ def _constrained() -> Iterator[tuple[str, ConstrainedRanking]]:
     yield "banned cells", ConstrainedRanking(profit, every.forbid([0, 1], range(2)).fix(5, 3))
     yield "caps above one", ConstrainedRanking(profit, every.at_most(2, by=["a", "a", "a", "a", "b", "c"]))
     yield "nested quotas", ConstrainedRanking(tied, every.at_least(1, by=site).at_most(2, documents=range(4)))
-    yield "no room to choose", ConstrainedRanking(profit[:1, :1], RankingSet(1, 1).exactly(1, documents=0))
+    yield "no choice", ConstrainedRanking(profit[:1, :1], RankingSet(1, 1).exactly(1, documents=0))
     yield "precedence", ConstrainedRanking(profit, every.precedes(2, 0).precedes(3, 2))
     yield "overlapping caps", ConstrainedRanking(tied, every.at_most(1, by=topic))
     yield "a quota on a prefix", ConstrainedRanking(profit, every.at_least(1, documents=[4, 5], positions=range(2)))
