@@ -82,7 +82,7 @@ def matching(profit: ArrayLike, *, allowed: ArrayLike | None = None) -> Assignme
     """
     if np.isneginf(np.asarray(profit, dtype=np.float64)).any():
         raise InvalidProblemError("benefit holds -inf, which is no number to add up: forbid cells by `allowed`")
-    return Assignment(finite("benefit", profit, 2), None if allowed is None else np.asarray(allowed))
+    return Assignment(finite("profit", profit, 2), None if allowed is None else np.asarray(allowed))
 
 
 def diverse_retrieval(profit: ArrayLike, groups: Sequence[Hashable | None]) -> ConstrainedRanking:

@@ -78,10 +78,10 @@ def marginal_ranking(
         raise InfeasibleError(
             f"{k} positions cannot be filled by {n} documents, one each; cut the problem to {n} positions"
         )
-    given = finite("attention", 1.0 / np.log2(np.arange(2.0, k + 2)) if exposure is None else exposure, 1)
+    given = finite("exposure", 1.0 / np.log2(np.arange(2.0, k + 2)) if exposure is None else exposure, 1)
     if given.size != k or not (given >= 0).all() or not given.any():
         raise InvalidProblemError(
-            f"attention needs {k} numbers, one a position, none negative and not all 0; got {given}"
+            f"exposure needs {k} numbers, one a position, none negative and not all 0; got {given}"
         )
     several = list(constraints) if isinstance(constraints, Iterable) else [constraints]
     added = _distinct([_stated(constraint, given, n) for constraint in several])

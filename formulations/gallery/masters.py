@@ -142,9 +142,9 @@ def l1_margin_dual(
     Raises:
         InvalidProblemError: a number is NaN or infinite, lengths do not fit, lam or a capacity is not positive.
     """
-    rows = finite("slopes", np.asarray(subgradients, dtype=np.float64), 2)
-    heights = finite("offsets", np.asarray(intercepts, dtype=np.float64), 1)
-    room = finite("capacity", np.atleast_1d(np.asarray(group_mass, dtype=np.float64)), 1)
+    rows = finite("subgradients", np.asarray(subgradients, dtype=np.float64), 2)
+    heights = finite("intercepts", np.asarray(intercepts, dtype=np.float64), 1)
+    room = finite("group_mass", np.atleast_1d(np.asarray(group_mass, dtype=np.float64)), 1)
     planes, features = rows.shape
     members = np.zeros(planes, dtype=np.int64) if groups is None else whole("groups", np.asarray(groups))
     if not planes or heights.size != planes or members.shape != (planes,):

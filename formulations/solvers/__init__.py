@@ -63,7 +63,7 @@ def get_solver(spec: str) -> Solver:
         hint += " " if hint else ""
         raise UnknownSolverError(f"no solver is named {spec!r}: {hint}known are {', '.join(sorted(SOLVERS))}")
     kind = _load(SOLVERS[name])
-    if variant and not hasattr(kind, "variant"):
+    if variant and not hasattr(kind, "with_backend"):
         raise UnknownSolverError(f"{name!r} has no variants; got {variant!r}. Write {name!r}.")
     solver: Solver = kind.with_backend(variant) if variant else kind()
     return solver
@@ -92,7 +92,7 @@ def list_solvers() -> list[str]:
     first = {place: name for name, place in reversed(SOLVERS.items())}
     for name in (first[place] for place in dict.fromkeys(SOLVERS.values())):
         kind = _load(SOLVERS[name])
-        variants = kind.backends() if hasattr(kind, "variants") else ()
+        variants = kind.backends() if hasattr(kind, "backends") else ()
         found.extend(f"{name}:{variant}" if variant else name for variant in variants)
         if not variants:
             found.append(name)

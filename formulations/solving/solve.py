@@ -31,7 +31,7 @@ from formulations.problems.problem import Problem, Solution, Status
 from formulations.solvers import default_solvers, get_solver, installed_version
 from formulations.solvers.solver import Solver, SolverResult, check_limits
 
-WORDS = {"time_limit": "limit of time", "threads": "choice of threads", "log": "log", "options": "further options"}
+WORDS = {"time_limit": "limit of time", "threads": "choice of threads", "verbose": "log", "options": "further options"}
 
 
 def takes(solver: Solver | str, option: str) -> bool:
@@ -206,12 +206,12 @@ def _solve(problem: Problem, solver: Solver, warm_start: Solution | None, direct
         raise UnsupportedProblemError(
             f"{solver.spec!r} cannot solve this {type(problem).__name__} of {problem.shape_text}: "
             f"{'; '.join(refusals)}. "
-            "Choose a solver of formulations.accepting(problem)"
+            "Choose a solver of formulations.compatible_solvers(problem)"
         )
     accepted = " or ".join(form.__name__ for form in solver.accepts)
     raise UnsupportedProblemError(
         f"{solver.spec!r} accepts {accepted}, and {type(problem).__name__} cannot be restated as that; "
-        "choose a solver of formulations.accepting(problem)"
+        "choose a solver of formulations.compatible_solvers(problem)"
     )
 
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 LARGEST = 2**31 - 1
 """Of what LightGBM takes as a whole number."""
 
-WHOLE = {"n_estimators": 1, "num_leaves": 2, "min_child_samples": 1, "n_members": 1, "early_stopping": 1}
+WHOLE = {"n_estimators": 1, "num_leaves": 2, "min_child_samples": 1, "n_bags": 1, "early_stopping": 1}
 """Options that are whole numbers, and the least that each may be."""
 
 PARTS = {"learning_rate": math.inf, "colsample_bytree": 1.0}

@@ -234,7 +234,7 @@ def _advised(admissible: Any, found: Any) -> list[str]:
     began = perf_counter()
     told = [f"Advice: {one}" for one in suggest_changes(admissible, found, seconds=LOOKED)[:ADVISED]]
     if perf_counter() - began > LOOKED:
-        told.append(f"Advice was looked for during {LOOKED:g} s; formulations.advice looks to the end")
+        told.append(f"Advice was looked for during {LOOKED:g} s; formulations.suggest_changes looks to the end")
     if admissible.soft_constraints and not told:
         told = ["Advice speaks of hard constraints only, and finds nothing to change in them"]
     return told

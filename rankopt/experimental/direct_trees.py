@@ -48,9 +48,9 @@ INTEGERS = {"n_estimators": 1, "num_leaves": 2, "min_child_samples": 1, "early_s
 """Integer options and their minima."""
 
 CHOICES = {
-    "trees": tuple(GROWERS),
+    "tree_learner": tuple(GROWERS),
     "strategy": ("stage-wise", "leveraging", "both"),
-    "weight": ("inside", "clamped"),
+    "weight_rule": ("inside", "clamped"),
 }
 
 
@@ -65,16 +65,16 @@ class DirectBoostedRanker(Ranker):
     Parameters
     ----------
     measure : of `rankopt.measures`, or its notation.
-    trees : {"scikit-learn", "lightgbm", "measure"}
+    tree_learner : {"scikit-learn", "lightgbm", "measure"}
         What grows them. "lightgbm" needs ``pip install 'rankopt[boosting]'``. "measure" takes each split from line
         searches on M; it is slow.
     strategy : {"stage-wise", "leveraging", "both"}
         "stage-wise" weights each tree once, when it is grown. "leveraging" grows all trees with the largest weight of
         `weight_bounds` and then maximizes M by coordinate ascent in all weights. "both" does one after the other.
-    weight : {"inside", "clamped"}
+    weight_rule : {"inside", "clamped"}
         The weight of a new tree: the best in the open `weight_bounds`, or the best of the whole line, clamped to
         `weight_bounds` [paper 3].
-    interval : smallest and largest weight of a new tree; (0.1, 0.5) in [paper 3].
+    weight_bounds : smallest and largest weight of a new tree; (0.1, 0.5) in [paper 3].
     n_estimators : int or None
         Trees. None is 100; with eval_set the number that is best for `measure` there, at most 1,000.
     num_leaves, min_child_samples : leaves of a tree at most, training documents of a leaf at least.

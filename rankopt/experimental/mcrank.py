@@ -41,7 +41,7 @@ class McRanker(Ranker):
     classifier : an estimator with `fit` and `predict_proba`, or None
         A clone is fitted. None is scikit-learn's `HistGradientBoostingClassifier` with 30 trees of 8 leaves for each
         grade, as in the paper of 2008.
-    expected : {"grade", "gain"}
+    expectation : {"grade", "gain"}
         The expectation of y, or of 2^y - 1.
     measure : of `rankopt.measures`, or its notation; used by `score` only.
     constraints : an `Admissible` for `rank` and `score`; training ignores it.

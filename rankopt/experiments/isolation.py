@@ -58,7 +58,7 @@ class Limits:
     max_crashes: int = 3
 
     def __post_init__(self) -> None:
-        for name in ("problem", "tape", "training", "start", "breakdowns"):
+        for name in ("problem", "tape", "training_time", "start", "max_crashes"):
             if not getattr(self, name) > 0:
                 raise OptionError(f"the limit {name} = {getattr(self, name)} leaves nothing; give a positive number")
         if self.memory is not None and self.memory <= 0:
@@ -140,7 +140,7 @@ def spec_of(entrant: Any) -> str:
     if not isinstance(entrant, str):
         if not isinstance(entrant, Solver):
             raise UnknownSolverError(
-                f"{entrant!r} is no solver; give a name, or wrap a function by formulations.own(...)"
+                f"{entrant!r} is no solver; give a name, or wrap a function by formulations.function_solver(...)"
             )
         return _own_spec(entrant)
     if _has_options(entrant):

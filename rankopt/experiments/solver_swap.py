@@ -61,6 +61,9 @@ POINTS = 200
 """Steps of a history that a row keeps, evenly spaced, first and last among them."""
 
 FORMS: dict[str, type[Problem]] = {"argmax": RankTwoAssignment, "master": GroupedSimplexQP}
+
+PARAMETERS = {"argmax": "argmax_solver", "master": "master_solver", "method": "method"}
+"""The parameter of the ranker that each role swaps."""
 """What is asked in the place of each part that is a solver."""
 
 
@@ -90,11 +93,11 @@ class LiveRun:
             except UnknownSolverError as error:
                 yield str(error)
                 return
-        self.swapped = clone(self.ranker).set_params(**{self.role: swapped, "time_limit": self.seconds})
+        self.swapped = clone(self.ranker).set_params(**{PARAMETERS[self.role]: swapped, "time_limit": self.seconds})
 
     def warm(self) -> None:
         """Load and compile what training uses on first use, which is no matter of the solver: seconds are of a run."""
-        swapped = self.swapped.get_params()[self.role]
+        swapped = self.swapped.get_params()[PARAMETERS[self.role]]
         if self.role in FORMS and swapped != "auto":
             warm(swapped, FORMS[self.role])
         few = self.queries.select(range(min(3, len(self.queries))))
@@ -337,7 +340,7 @@ class SolverSwap:
             return
         ranker = self._ranker()
         run = RecordedRun(ranker, queries, folder, self.problems, 4.0 * self.limits.training_time, self.seed)
-        if "argmax" in ranker.get_params() and self.argmax:
+        if "argmax_solver" in ranker.get_params() and self.argmax:
             yield from self._replayed(file, run.argmax_tape(), run.path("argmax"), self.argmax)
         for method in self.methods if self.masters else ():
             name = _label(method, "method")
@@ -384,7 +387,8 @@ class SolverSwap:
 
     def _trained(self, file: RowFile, run: RecordedRun, test: Queries | None) -> Iterator[BenchmarkRow]:
         """Live runs. The usual parts make one run, whose row stands in every role."""
-        usual = run.ranker.get_params()
+        params = run.ranker.get_params()
+        usual = {role: params[name] for role, name in PARAMETERS.items() if name in params}
         train_path = run.stored(run.queries, "train")
         test_path = None if test is None else run.stored(test, "test")
         attained: float | None = None

@@ -105,7 +105,7 @@ def get_feature_map(spec: str | JointFeatureMap, measure: Measure | None = None)
         raise OptionError(
             f"feature_map = {spec!r} is no feature map; give a name of {', '.join(FEATURE_MAPS)}, or a class with `of` "
             f"and `takes` as "
-            "rankopt.losses.Map lists them"
+            "rankopt.losses.JointFeatureMap lists them"
         )
     if measure is not None and not found.takes(measure):
         others = [name for name, place in FEATURE_MAPS.items() if load(place).takes(measure)]

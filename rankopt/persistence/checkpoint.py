@@ -173,7 +173,7 @@ def claimed(folder: str | os.PathLike[str]) -> Iterator[None]:
 LIMITS = ("max_iter", "time_limit")
 """Parameters that may change from one part of a run to the next: they say when it ends, not where it leads."""
 
-REPLACEABLE = ("master",)
+REPLACEABLE = ("master_solver",)
 """Parts that are kept but may change too: where a solver of the master program fails, another goes on. Planes, points
 and what is proven of them hold for any; the steps that follow are others."""
 

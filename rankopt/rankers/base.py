@@ -255,7 +255,10 @@ class ExplanationMixin(RankMixin):
         measure = self.measure if measure is None else measure
         position_weights = getattr(self, "position_weights", DECAY) if position_weights is None else position_weights
         return RegretBound.named(
-            measure, getattr(self, "map", MAP) if feature_map is None else feature_map, "nonconvex", position_weights
+            measure,
+            getattr(self, "feature_map", MAP) if feature_map is None else feature_map,
+            "nonconvex",
+            position_weights,
         )
 
     def _trained_bound(self) -> Bound | None:

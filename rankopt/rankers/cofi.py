@@ -259,7 +259,7 @@ class CofiRanker(AtomicFitMixin, RecommendationMixin, BaseEstimator):
         learnt = np.repeat(seen, sizes)
         counts = np.bincount(ratings.columns[learnt], minlength=ratings.n_items)
         of_users, of_items = np.ones(ratings.n_users), np.ones(ratings.n_items)
-        if params["by_counts"]:
+        if params["weight_by_count"]:
             of_users, of_items = np.maximum(sizes, 1.0), np.maximum(counts, 1.0)
         penalties = CofiSettings.from_params(params).penalties(sizes[seen])
         own = float(held["offset_strength_"])
@@ -267,7 +267,7 @@ class CofiRanker(AtomicFitMixin, RecommendationMixin, BaseEstimator):
             factors=self.model_,
             of_users=held["lam_"] * of_users,
             of_items=held["lam_"] * of_items,
-            of_offsets=own * of_items if params["offsets"] else np.full(ratings.n_items, np.inf),
+            of_offsets=own * of_items if params["item_bias"] else np.full(ratings.n_items, np.inf),
             of_user_offsets=None if penalties.user_offsets is None else penalties.user_offsets * of_users,
             prior=held["item_prior_"],
             duals=(

@@ -81,27 +81,27 @@ OF_THE_RUN = ("callbacks", "checkpoint", "engine", "n_jobs", "verbose")
 
 def check_cofi(**given: Any) -> None:
     """Raise OptionError for a value that cannot work."""
-    strength, lam, factors = given["strength"], given["lam"], given["factors"]
+    strength, lam, factors = given["reg"], given["lam"], given["factors"]
     tol = 0.0 if given["tol"] is None else given["tol"]
     check_options(C=None, **{**given, "tol": tol, "lam": 1.0 if lam is None else lam})
     if isinstance(strength, str) and strength != "auto":
-        raise OptionError(f"strength = {strength!r} is no part of λ_max; give a positive number, or 'auto'")
+        raise OptionError(f"reg = {strength!r} is no part of λ_max; give a positive number, or 'auto'")
     if not isinstance(strength, str) and not LEAST <= number(strength) <= 1 / LEAST:
-        raise OptionError(f"strength = {strength!r} is no part of λ_max; give a number of {RANGE}, or 'auto'")
+        raise OptionError(f"reg = {strength!r} is no part of λ_max; give a number of {RANGE}, or 'auto'")
     if lam is not None and not LEAST <= number(lam) <= 1 / LEAST:
         raise OptionError(f"lam = {lam!r} is no λ; give a number of {RANGE}, or None and a strength")
     if factors != "free" and not (number(factors) >= 1 and number(factors).is_integer()):
         raise OptionError(f"factors = {factors!r} is no number of factors; give 1 or more, or 'free'")
-    if given["offset_strength"] is not None and not LEAST <= number(given["offset_strength"]) <= 1 / LEAST:
-        raise OptionError(f"offset_strength = {given['offset_strength']!r} must be a positive number of ratings")
-    if not 0 <= number(given["popularity"]) <= 1 / LEAST:
-        raise OptionError(f"popularity = {given['popularity']!r} must be a number of 0 or more")
+    if given["bias_reg"] is not None and not LEAST <= number(given["bias_reg"]) <= 1 / LEAST:
+        raise OptionError(f"bias_reg = {given['bias_reg']!r} must be a positive number of ratings")
+    if not 0 <= number(given["popularity_prior"]) <= 1 / LEAST:
+        raise OptionError(f"popularity_prior = {given['popularity_prior']!r} must be a number of 0 or more")
     if not (number(given["patience"]) >= 1 and number(given["patience"]).is_integer()):
         raise OptionError(f"patience = {given['patience']!r} is no number of rounds; give 1 or more")
-    for name, known in (("prior", ("auto", *PRIORS)), ("start", STARTS)):
+    for name, known in (("item_prior", ("auto", *PRIORS)), ("init", STARTS)):
         if given[name] not in known:
             raise OptionError(f"{name} = {given[name]!r} is unknown; it is one of {', '.join(map(repr, known))}")
-    for name in ("offsets", "by_counts", "certify"):
+    for name in ("item_bias", "weight_by_count", "compute_bound"):
         if not isinstance(given[name], bool | np.bool_):
             raise OptionError(f"{name} = {given[name]!r} is neither True nor False; give one of them")
     parse(given["measure"])
@@ -135,30 +135,30 @@ class CofiSettings:
 
         Losses that see levels find an item's own mean themselves; and so do losses of orders from long lists, but a
         bound that is not convex would keep to an order that is far off."""
-        params, own, prior = self.params, self.params["offset_strength"], self.params["prior"]
+        params, own, prior = self.params, self.params["bias_reg"], self.params["item_prior"]
         if prior == "auto":
             short = not self.loss.convex or np.median(counts) < SHORT
-            prior = "means" if short and not self.loss.sees_levels and params["offsets"] else "mean"
+            prior = "means" if short and not self.loss.sees_levels and params["item_bias"] else "mean"
         default = SHRUNK if prior == "means" else RATINGS
         return Penalties(
-            popularity=float(params["popularity"]) if params["offsets"] else 0.0,
-            offsets=(default if own is None else float(own)) if params["offsets"] else None,
+            popularity=float(params["popularity_prior"]) if params["item_bias"] else 0.0,
+            offsets=(default if own is None else float(own)) if params["item_bias"] else None,
             user_offsets=(RATINGS if own is None else float(own)) if self.loss.sees_levels else None,
-            by_counts=bool(params["by_counts"]),
-            means=prior == "means" and bool(params["offsets"]),
+            by_counts=bool(params["weight_by_count"]),
+            means=prior == "means" and bool(params["item_bias"]),
         )
 
     def lam(self, chosen: RegularizationChoice | None) -> float:
         """λ, or as a part of λ_max."""
         if self.params["lam"] is not None:
             return float(self.params["lam"])
-        return float(self.params["strength"]) if chosen is None else chosen.strength
+        return float(self.params["reg"]) if chosen is None else chosen.strength
 
     def choose(
         self, rated: EncodedRatings, penalties: Penalties, engine: Any, width: int
     ) -> RegularizationChoice | None:
         """The strength, if that is to be chosen, in half the time at most."""
-        if self.params["lam"] is not None or not isinstance(self.params["strength"], str):
+        if self.params["lam"] is not None or not isinstance(self.params["reg"], str):
             return None
         measure, limit = self.params["measure"], self.params["time_limit"]
         check_judges(measure, rated.bounds, rated.values)
@@ -238,7 +238,7 @@ def train(
             return alternated(blocks, replace(alternation, tol=tol), begin, callbacks, judge, keeps(before))
 
         def begun() -> Any:
-            if params["start"] != "residual":
+            if params["init"] != "residual":
                 return blocks.begun(random_start(start, params["random_state"]))
             none = loss.convex and lam >= start.lam_max  # then no factors are the optimum of the whole
             return blocks.begun(start.factors.offsets_alone() if none else start.factors)
@@ -257,7 +257,7 @@ def train(
         del done  # with its planes
         stop = Stop.GAP if stop is None else stop
         try:
-            ranker.certificate_ = certificate_of(blocks, best, stop, bool(params["certify"]))
+            ranker.certificate_ = certificate_of(blocks, best, stop, bool(params["compute_bound"]))
         except KeyboardInterrupt:  # the factors are done, only the bound of the whole is not
             stop = Stop.INTERRUPTED
             ranker.certificate_ = certificate_of(blocks, best, stop, False)
@@ -286,7 +286,7 @@ def _tell(ranker: Any, stop: Stop, chosen: RegularizationChoice | None) -> None:
         raise TrainingInterrupted("training was interrupted; the ranker holds the best factors so far")
     cut = chosen is not None and chosen.cut  # that is told
     if not cut and ranker.lam_max_ and ranker.reg_ >= 1.0 and not ranker.item_factors_.any():
-        told = "strength='auto' found none" if chosen is not None else f"strength = {ranker.reg_:g} is none"
+        told = "strength='auto' found none" if chosen is not None else f"reg = {ranker.reg_:g} is none"
         warnings.warn(
             f"{told} at which factors help: every user has the same order, that of item_offsets_; give a strength "
             "below 1, or more ratings", NoProgressWarning, stacklevel=5,

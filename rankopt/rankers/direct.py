@@ -138,19 +138,21 @@ def check_direct(**options: Any) -> None:
         raise OptionError(f"lam = {options['lam']!r} is no strength of a pull; give a finite number, 0 or more")
     check_options(**{**options, "lam": 1.0, "C": None})
     parse(options["measure"])
-    for name, known in (("order", ORDERS), ("combine", COMBINATIONS), ("point", get_args(Point))):
+    for name, known in (("selection", ORDERS), ("aggregate", COMBINATIONS), ("step_rule", get_args(Point))):
         if options[name] not in known:
             raise OptionError(f"{name} = {options[name]!r} is unknown; known are {', '.join(known)}")
-    window = number(options["window"])
+    window = number(options["step_window"])
     if not 0 < window < math.inf:
         raise OptionError(
-            f"window = {options['window']!r} cannot be; give the part of the scores' deviation, such as 0.2"
+            f"step_window = {options['step_window']!r} cannot be; give the part of the scores' deviation, such as 0.2"
         )
-    restarts = number(options["restarts"])
+    restarts = number(options["n_restarts"])
     if not (restarts >= 1 and restarts.is_integer() and restarts < SEEDS):
-        raise OptionError(f"restarts = {options['restarts']!r} is no number of paths; give a whole number, 1 or more")
+        raise OptionError(
+            f"n_restarts = {options['n_restarts']!r} is no number of paths; give a whole number, 1 or more"
+        )
     check_directions(options["directions"])
-    check_start(options["start"])
+    check_start(options["init"])
     seed_of(options["random_state"], drawn=False)
 
 

@@ -40,16 +40,16 @@ def check_start(start: Any) -> None:
     """Raise OptionError for what is no start."""
     if isinstance(start, str):
         if start not in NAMED:
-            raise OptionError(f"start = {start!r} is unknown; use {', '.join(map(repr, NAMED))}, a ranker or an array")
+            raise OptionError(f"init = {start!r} is unknown; use {', '.join(map(repr, NAMED))}, a ranker or an array")
     elif hasattr(start, "fit"):
         if isinstance(start, type):
-            raise OptionError(f"start = {start.__name__} is a class; give a ranker of it: {start.__name__}()")
+            raise OptionError(f"init = {start.__name__} is a class; give a ranker of it: {start.__name__}()")
         if getattr(start, "normalize", None) is not None:
             raise OptionError(
-                f"start = {start} cannot normalize by itself, or it would learn weights of other features; give "
+                f"init = {start} cannot normalize by itself, or it would learn weights of other features; give "
                 "normalize to the ranker that it starts"
             )
-    elif np.ndim(as_numbers("start", start)) != 1:
+    elif np.ndim(as_numbers("init", start)) != 1:
         raise OptionError(f"start has the shape {np.shape(start)}; give one number a feature")
 
 
@@ -69,9 +69,9 @@ def start_weights(ranker: Any, queries: Queries, weights: Floats, arranged: Arra
         fitted = clone(start).fit(queries, query_weight=weights)
         given = getattr(fitted, "coef_", None)
         if not isinstance(given, np.ndarray) or given.shape != (queries.n_features,):
-            raise OptionError(f"start = {start} has no coef_ of one weight a feature; give a linear ranker")
+            raise OptionError(f"init = {start} has no coef_ of one weight a feature; give a linear ranker")
         return given
-    w = as_numbers("start", start)
+    w = as_numbers("init", start)
     if w.shape != (queries.n_features,) or not np.isfinite(w).all():
         raise OptionError(f"start has shape {w.shape}; it needs {queries.n_features} finite numbers, one a feature")
     return w

@@ -66,15 +66,15 @@ def slot_weights(slots: Any, slot_weight: Any, queries: Queries | Arrangement) -
     """(k,) what a right document earns in each slot. k is `n_positions`, else the length of slot_weight, else the
     largest grade. Raises OptionError where they contradict each other."""
     if slots is not None and (isinstance(slots, bool) or not isinstance(slots, numbers.Integral) or slots < 1):
-        raise OptionError(f"slots = {slots!r} is no number of slots; give a whole number, 1 or more, or None")
+        raise OptionError(f"n_positions = {slots!r} is no number of slots; give a whole number, 1 or more, or None")
     if slot_weight is None:
         largest = float(np.max(queries.relevance)) if slots is None and queries.relevance is not None else 1.0
         return np.ones(int(slots) if slots is not None else max(int(largest), 1))
-    weights = as_numbers("slot_weight", slot_weight)
+    weights = as_numbers("position_weight", slot_weight)
     if weights.ndim != 1 or not weights.size or not (np.isfinite(weights) & (weights > 0)).all():
         raise OptionError("slot_weight must hold a positive finite number for each slot; leave out slots worth nothing")
     if slots is not None and weights.size != slots:
-        raise OptionError(f"slot_weight has {weights.size} entries but slots = {slots}; give one a slot")
+        raise OptionError(f"position_weight has {weights.size} entries but n_positions = {slots}; give one a slot")
     return weights
 
 

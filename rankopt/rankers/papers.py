@@ -23,13 +23,13 @@ from rankopt.errors import OptionError
 from rankopt.rankers.large_margin import LargeMarginRanker
 
 PAPERS: dict[str, dict[str, str]] = {
-    "auc": {"measure": "AUC", "map": "pairwise"},
-    "map": {"measure": "AP", "map": "pairwise"},
-    "mrr": {"measure": "RR", "map": "first-relevant"},
-    "ndcg": {"measure": "nDCG@10", "map": "pairwise"},
-    "ndcg-nc": {"measure": "nDCG(gain='binary')", "map": "pairwise"},
+    "auc": {"measure": "AUC", "feature_map": "pairwise"},
+    "map": {"measure": "AP", "feature_map": "pairwise"},
+    "mrr": {"measure": "RR", "feature_map": "first-relevant"},
+    "ndcg": {"measure": "nDCG@10", "feature_map": "pairwise"},
+    "ndcg-nc": {"measure": "nDCG(gain='binary')", "feature_map": "pairwise"},
     "dorm": {"measure": "nDCG@10", "position_weights": "power(0.5)@30"},
-    "combo": {"measure": "AP + nDCG@10 + RR", "map": "pairwise"},
+    "combo": {"measure": "AP + nDCG@10 + RR", "feature_map": "pairwise"},
 }
 """What the names mean, beside the convex bound."""
 

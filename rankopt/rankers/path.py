@@ -305,9 +305,9 @@ def as_of(ranker: Any, queries: Queries) -> dict[str, Any]:
     """The solvers that the whole data have: a fold of data that are not small has compiled ones too."""
     if is_small(queries.offsets):
         return {}
-    plain = getattr(ranker, "argmax", None) == "exact" and getattr(ranker, "constraints", None) is None
-    master = {"master": ActiveSet(compiled=True)} if ranker.master_solver == "auto" else {}
-    return {"argmax": ExactArgmax(compiled=True), **master} if plain else master
+    plain = getattr(ranker, "argmax_solver", None) == "exact" and getattr(ranker, "constraints", None) is None
+    master = {"master_solver": ActiveSet(compiled=True)} if ranker.master_solver == "auto" else {}
+    return {"argmax_solver": ExactArgmax(compiled=True), **master} if plain else master
 
 
 def dealt(queries: Queries, weights: Floats, counted: NDArray[np.bool_], folds: int) -> NDArray[np.int64]:

@@ -361,7 +361,9 @@ def test_long_odd_cycles_are_refuted_and_confirmed(size, turned):
     assert isinstance(verify_integrality(csr_array(even.T) if turned else even), Proof)
 
 
-@pytest.mark.parametrize("options", [{"seed": -1}, {"seed": np.nan}, {"seed": "0"}, {"effort": -1}, {"effort": 0.5}])
+@pytest.mark.parametrize(
+    "options", [{"seed": -1}, {"seed": np.nan}, {"seed": "0"}, {"max_effort": -1}, {"max_effort": 0.5}]
+)
 def test_what_cannot_lead_the_search_is_refused(options):
     with pytest.raises(InvalidProblemError, match="must be an integer, 0 or more; got"):
         verify_integrality(np.eye(2), **options)

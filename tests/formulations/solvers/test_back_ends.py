@@ -13,7 +13,7 @@ from formulations.solvers.cvxpy import Cvxpy, told
 LISTED = """
 import sys, formulations
 from formulations.problems.simplex_qp import GroupedSimplexQP
-formulations.accepting(formulations.matching([[1.0, 2.0]])), formulations.accepting(GroupedSimplexQP)
+formulations.compatible_solvers(formulations.matching([[1.0, 2.0]])), formulations.compatible_solvers(GroupedSimplexQP)
 print(*sorted({name.partition(".")[0] for name in sys.modules}))
 """
 

@@ -59,7 +59,7 @@ def test_presolve_is_told_to_highs_and_answers_stay():
     assert {solve(problem, solver).value for solver in solver_grid("highs", presolve=["choose", "on", "off"])} == {5.0}
 
 
-@pytest.mark.parametrize("name", ["CpSat", "Cvxpy", "Exact", "Highs", "OrTools", "QpSolvers", "Scipy"])
+@pytest.mark.parametrize("name", ["CpSat", "Cvxpy", "ExactArgmax", "Highs", "OrTools", "QpSolvers", "Scipy"])
 def test_the_classes_of_solvers_are_words_of_the_package(name):
     kind = getattr(formulations, name)
     assert name in formulations.__all__

@@ -18,7 +18,7 @@ from rankopt.rankers import BoostedRanker, load_model
 
 pytest.importorskip("lightgbm", reason="needs rankopt[boosting]")
 
-SMALL = {"n_estimators": 12, "min_child_samples": 3, "n_members": 2}
+SMALL = {"n_estimators": 12, "min_child_samples": 3, "n_bags": 2}
 
 
 def data(seed=0, **options):
@@ -144,7 +144,7 @@ def test_queries_without_anything_to_order_are_refused_only_where_there_are_no_o
     "options",
     [
         {"n_estimators": 0}, {"n_estimators": 1.5}, {"learning_rate": 0}, {"learning_rate": np.inf}, {"num_leaves": 1},
-        {"min_child_samples": 0}, {"colsample_bytree": 1.1}, {"noise": -1.0}, {"noise": np.nan}, {"n_members": 0},
+        {"min_child_samples": 0}, {"colsample_bytree": 1.1}, {"score_noise": -1.0}, {"score_noise": np.nan}, {"n_bags": 0},
         {"early_stopping": None}, {"n_jobs": 0}, {"engine": "dask"},
         {"random_state": "seed"}, {"random_state": -1}, {"bound": "convexx"},
         {"position_weights": "steep"}, {"measure": "MeanNDCG"}, {"normalize": "loudly"},

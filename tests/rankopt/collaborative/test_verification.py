@@ -27,10 +27,10 @@ def drawn(seed=0, users=30, items=20, share=0.4):
 OPTIONS = {
     "regression": {},
     "ordinal": {},
-    "preferences": {"offset_strength": 3.0},
-    "nDCG@3": {"by_counts": True, "strength": 0.1},
-    "ERU(d=3)": {"popularity": 0.0},
-    "pairwise": {"offsets": False},
+    "preferences": {"bias_reg": 3.0},
+    "nDCG@3": {"weight_by_count": True, "reg": 0.1},
+    "ERU(d=3)": {"popularity_prior": 0.0},
+    "pairwise": {"item_bias": False},
 }
 
 
@@ -38,7 +38,7 @@ OPTIONS = {
 @pytest.mark.parametrize("loss", OPTIONS)
 def test_what_training_says_holds_after_saving_too(loss, tmp_path):
     ratings = drawn()
-    ranker = CofiRanker(loss, factors=3, **{"strength": 0.4, **OPTIONS[loss]}).fit(ratings)
+    ranker = CofiRanker(loss, factors=3, **{"reg": 0.4, **OPTIONS[loss]}).fit(ratings)
     ranker.save(tmp_path / "model")
     found = load_model(tmp_path / "model").verify(ratings)
     assert found.holds, str(found)
@@ -239,7 +239,7 @@ def test_whatever_the_user_is_told_is_checked():
         other = deepcopy(ranker)
         setattr(other, name, value)
         assert len(other.verify(ratings).wrong) == 1, name
-    for name, value in {"strength": 0.9, "lam": 5.0, "factors": 7, "tol": 1e-9}.items():
+    for name, value in {"reg": 0.9, "lam": 5.0, "factors": 7, "tol": 1e-9}.items():
         other = deepcopy(ranker).set_params(**{name: value})
         assert len(other.verify(ratings).wrong) == 1, name
     with pytest.raises(ValueError, match="proof"):

@@ -229,7 +229,7 @@ def test_documents_are_alike_where_all_traits_agree():
         assert set(own.tolist()) == set(range(own.max() + 1))
 
 
-@pytest.mark.filterwarnings("ignore::rankopt.errors.OptimumAtStart")
+@pytest.mark.filterwarnings("ignore::rankopt.errors.NoProgressWarning")
 def test_constraints_at_ties_leave_the_bounds_true():
     """The lower bound of a training under a set on heavily tied data is below the objective at random weights."""
     rng = np.random.default_rng(5)

@@ -194,8 +194,8 @@ def test_decays_and_bounds_are_gone_through_and_one_is_chosen():
 @pytest.mark.parametrize(
     ("ranker", "options", "words"),
     [
-        (PairwiseRanker(), {"decays": ["log"]}, "no decay"),
-        (LargeMarginRanker(), {"decays": "log"}, "no sequence"),
+        (PairwiseRanker(), {"position_weights": ["log"]}, "no decay"),
+        (LargeMarginRanker(), {"position_weights": "log"}, "no sequence"),
         (LargeMarginRanker(), {"bounds": []}, "bounds is empty"),
         (LargeMarginRanker(), {"bounds": ["loose"]}, "unknown"),
     ],

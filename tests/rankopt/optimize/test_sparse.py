@@ -147,7 +147,7 @@ def test_irrelevant_features_stay_out_and_the_others_have_names():
     assert set(unnamed.selected_) == {"x0", "x2"}
 
 
-@pytest.mark.filterwarnings("ignore::rankopt.errors.BelowStart")
+@pytest.mark.filterwarnings("ignore::rankopt.errors.WorseThanInitWarning")
 def test_a_start_is_no_centre():
     """Of a nonconvex bound w0 says where training starts; the penalty pulls to 0 from wherever that is."""
     X, y, qid = made(queries=20, features=4)

@@ -209,7 +209,7 @@ def test_rank_svm_matches_the_hinge_written_out_in_cvxpy():
     assert ranker.certificate_.bound <= problem.value * (1 + 1e-6)
 
 
-@pytest.mark.filterwarnings("ignore::rankopt.errors.BelowStart")
+@pytest.mark.filterwarnings("ignore::rankopt.errors.WorseThanInitWarning")
 def test_validation_keeps_the_best_and_the_certificate_speaks_of_it():
     X, y, qid = made(noise=2.0)
     V, vy, vq = made(seed=9, noise=2.0)

@@ -44,7 +44,7 @@ def test_arrays(value):
     for kind, name in (
         (LargeMarginRanker, "w0"),
         (LargeMarginRanker, "position_weights"),
-        (MatchingRanker, "slot_weight"),
+        (MatchingRanker, "position_weight"),
     ):
         with pytest.raises(OptionError, match=name):
             kind(**{name: value}).fit(X, y, qid=qid)

@@ -80,7 +80,7 @@ def test_the_prior_follows_from_the_loss_and_the_length_of_lists():
         ("nDCG@5", "convex", short, True), ("ordinal", "convex", short, True), ("ordinal", "convex", long, False),
         ("nDCG@5", "nonconvex", long, True), ("regression", "convex", short, False),
     ):  # fmt: skip
-        options = {"bound": bound, "factors": 1, "strength": 0.6, "tol": 1e-2, "certify": False}
+        options = {"bound": bound, "factors": 1, "reg": 0.6, "tol": 1e-2, "compute_bound": False}
         found, named = (
             CofiRanker(loss, **options, item_prior=prior).fit(given).item_prior_
             for prior in ("auto", "means" if means else "mean")
@@ -138,7 +138,7 @@ def test_few_ratings_that_a_strength_fits_are_fitted_by_auto_too(loss):
 
 
 def test_a_run_that_goes_on_does_not_choose_again(tmp_path, monkeypatch):
-    ratings, options = tastes(users=60, each=16), {"factors": 3, "tol": 1e-5, "certify": False}
+    ratings, options = tastes(users=60, each=16), {"factors": 3, "tol": 1e-5, "compute_bound": False}
     whole = CofiRanker(**options).fit(ratings)
 
     def cut(step, standing):

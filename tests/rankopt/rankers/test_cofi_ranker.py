@@ -23,7 +23,7 @@ from rankopt.rankers import CofiRanker, cofi_training, load_model
 from rankopt.ratings.table import Ratings
 
 FITTED = ("user_factors_", "item_factors_", "item_offsets_", "user_offsets_", "dual_slopes_", "dual_heights_")
-QUICK = {"factors": 3, "strength": 0.5}
+QUICK = {"factors": 3, "reg": 0.5}
 
 
 def triplets(ratings):
@@ -52,7 +52,12 @@ def test_names_and_the_order_of_rows_play_no_part(loss):
 @pytest.mark.every(5)
 @pytest.mark.parametrize(
     "options",
-    [{"loss": "regression"}, {"loss": "nDCG@5"}, {"loss": "preferences"}, {"loss": "regression", "by_counts": True}],
+    [
+        {"loss": "regression"},
+        {"loss": "nDCG@5"},
+        {"loss": "preferences"},
+        {"loss": "regression", "weight_by_count": True},
+    ],
 )
 def test_the_certificate_holds(options):
     ratings = tastes()
@@ -112,8 +117,8 @@ def test_a_strength_at_which_nothing_is_learned_is_told_when_it_was_chosen(monke
 @pytest.mark.parametrize(
     "options",
     [
-        {"strength": 1.0},
-        {"strength": 0.3, "max_iter": 1},
+        {"reg": 1.0},
+        {"reg": 0.3, "max_iter": 1},
         {"time_limit": 1e-9},
     ],
     ids=str,
@@ -304,7 +309,7 @@ def test_saved_and_loaded(loss, tmp_path):
 def test_a_run_that_died_goes_on_to_the_same_bits(loss, deaths, tmp_path):
     from rankopt.persistence.checkpoint import Checkpoint
 
-    ratings, options = tastes(), {"factors": 4, "strength": 0.2, "tol": 1e-4}
+    ratings, options = tastes(), {"factors": 4, "reg": 0.2, "tol": 1e-4}
     whole = CofiRanker(loss, **options).fit(ratings)
     assert whole.n_iter_ > 3
     for dies in deaths:
@@ -326,7 +331,7 @@ def test_a_run_that_died_goes_on_to_the_same_bits(loss, deaths, tmp_path):
         for name in FITTED:
             assert getattr(went_on, name).tobytes() == getattr(whole, name).tobytes()
         with pytest.raises(OptionError, match="strength differ"):
-            CofiRanker(loss, **{**options, "strength": 0.3}, checkpoint=kept).fit(ratings)
+            CofiRanker(loss, **{**options, "reg": 0.3}, checkpoint=kept).fit(ratings)
 
 
 def interrupted_in_the_items_block(monkeypatch, ranker, ratings):
@@ -372,7 +377,7 @@ def test_the_losses_that_an_error_names_are_fitted():
         assert CofiRanker(loss, **QUICK, max_iter=1).fit(tastes()).n_iter_ == 1
 
 
-HARD = {"loss": "nDCG@5", "factors": 4, "strength": 0.2, "tol": 1e-7, "prior": "mean"}
+HARD = {"loss": "nDCG@5", "factors": 4, "reg": 0.2, "tol": 1e-7, "item_prior": "mean"}
 
 
 def test_ctrl_c_amid_a_round_leaves_the_model_of_the_last_one(monkeypatch):
@@ -404,7 +409,7 @@ def test_a_run_with_a_checkpoint_goes_on_after_ctrl_c_to_the_same_bits(monkeypat
 
 def test_what_ends_a_fit():
     ratings = tastes()
-    hard = {"factors": 4, "strength": 0.1, "tol": 1e-9}
+    hard = {"factors": 4, "reg": 0.1, "tol": 1e-9}
     with pytest.warns(ConvergenceWarning, match="max_iter"):
         assert CofiRanker(**hard, max_iter=2).fit(ratings).n_iter_ == 2
     assert CofiRanker(**hard, callbacks=[lambda step, now: step.step == 3]).fit(ratings).n_iter_ == 3
@@ -422,7 +427,7 @@ def test_what_ends_a_fit():
     assert ranker.certificate_.stop is Stop.INTERRUPTED
 
 
-FREE = {"factors": "free", "strength": 0.1, "tol": 2e-3}
+FREE = {"factors": "free", "reg": 0.1, "tol": 2e-3}
 
 
 def widths(loss, ratings, **options):
@@ -552,9 +557,9 @@ def test_conventions_of_scikit_learn():
     ("options", "told"),
     [
         ({"loss": "nonsense"}, "nonsense"), ({"factors": 0}, "factors"), ({"factors": "many"}, "factors"),
-        ({"strength": "much"}, "strength"), ({"strength": -1.0}, "strength"), ({"lam": 0.0}, "lam"),
-        ({"offset_strength": 0}, "offset_strength"), ({"popularity": -1}, "popularity"), ({"start": "there"}, "start"),
-        ({"patience": 0}, "patience"), ({"offsets": "yes"}, "offsets"), ({"max_iter": 0}, "max_iter"),
+        ({"reg": "much"}, "reg"), ({"reg": -1.0}, "reg"), ({"lam": 0.0}, "lam"),
+        ({"bias_reg": 0}, "bias_reg"), ({"popularity_prior": -1}, "popularity_prior"), ({"init": "there"}, "init"),
+        ({"patience": 0}, "patience"), ({"item_bias": "yes"}, "item_bias"), ({"max_iter": 0}, "max_iter"),
         ({"loss": "smooth"}, "planes"), ({"loss": "nDCG@5", "bound": "tight"}, "tight"),
     ],
 )  # fmt: skip
@@ -587,7 +592,7 @@ def test_an_eval_set_that_judges_nothing_is_refused():
             CofiRanker(**QUICK).fit(ratings, eval_set=given)
 
 
-@pytest.mark.parametrize("name", ["strength", "lam", "offset_strength", "popularity"])
+@pytest.mark.parametrize("name", ["reg", "lam", "bias_reg", "popularity_prior"])
 def test_numbers_whose_products_overflow_are_refused(name):
     for value in (1e300, 1e-300)[: 1 if name == "popularity" else 2]:
         with pytest.raises(OptionError, match=name):
@@ -690,7 +695,7 @@ def test_free_factors_make_room_where_a_table_has_no_more():
         draws = np.random.default_rng(seed)
         user, item = np.nonzero(draws.random((5, 8)) < 0.8)
         ratings = Ratings.from_arrays(user, item, draws.integers(1, 6, user.size))
-        options = {"strength": 0.3, "tol": 1e-5, "max_iter": 1000}
+        options = {"reg": 0.3, "tol": 1e-5, "max_iter": 1000}
         for factors, found in ((8, narrow), ("free", open_)):
             found.append(CofiRanker("preferences", factors=factors, **options).fit(ratings).certificate_.relative_gap)
     assert all(free <= fixed + 1e-6 for free, fixed in zip(open_, narrow, strict=True))

@@ -37,21 +37,21 @@ X, Y, QID = made(3, queries=14, documents=8, features=4)
 ALL = ("coordinates", "powell", RandomDirections(3))
 
 SETTINGS = {
-    "window": {},
-    "middle": {"point": "middle"},
-    "plackett-luce": {"point": "plackett-luce"},
-    "greedy": {"order": "greedy", "point": "middle"},
-    "directions": {"directions": ALL, "point": "middle"},
-    "zeros": {"start": "zeros"},
-    "array": {"start": [1.0, -3.0, 0.5, 0.0], "point": "middle"},
-    "polished": {"start": RegressionRanker(1.0), "point": "middle"},
-    "best": {"restarts": 3, "combine": "best"},
-    "mean": {"restarts": 3, "combine": "mean"},
+    "step_window": {},
+    "middle": {"step_rule": "middle"},
+    "plackett-luce": {"step_rule": "plackett-luce"},
+    "greedy": {"selection": "greedy", "step_rule": "middle"},
+    "directions": {"directions": ALL, "step_rule": "middle"},
+    "zeros": {"init": "zeros"},
+    "array": {"init": [1.0, -3.0, 0.5, 0.0], "step_rule": "middle"},
+    "polished": {"init": RegressionRanker(1.0), "step_rule": "middle"},
+    "best": {"n_restarts": 3, "aggregate": "best"},
+    "mean": {"n_restarts": 3, "aggregate": "mean"},
     "pulled": {"lam": 0.05},
-    "pulled greedily": {"lam": 0.05, "order": "greedy", "directions": ALL},
-    "AP": {"measure": "AP", "point": "middle"},
-    "ERR": {"measure": "ERR@5", "point": "middle"},
-    "RR": {"measure": "RR", "point": "middle"},
+    "pulled greedily": {"lam": 0.05, "selection": "greedy", "directions": ALL},
+    "AP": {"measure": "AP", "step_rule": "middle"},
+    "ERR": {"measure": "ERR@5", "step_rule": "middle"},
+    "RR": {"measure": "RR", "step_rule": "middle"},
     "AUC": {"measure": "AUC"},
     "P": {"measure": "P@3"},
     "two thirds": {"max_iter": 1},
@@ -59,7 +59,7 @@ SETTINGS = {
 
 
 def direct(**options):
-    return DirectRanker(**{"measure": "nDCG@5", "start": "ridge", "restarts": 1, **options})
+    return DirectRanker(**{"measure": "nDCG@5", "init": "ridge", "n_restarts": 1, **options})
 
 
 def fitted(ranker, rows=(X, Y, QID), **options):
@@ -155,7 +155,7 @@ def test_a_certificate_says_nothing_of_two_directions_at_once():
 
 
 @pytest.mark.every(5)
-@pytest.mark.parametrize("options", [{}, {"restarts": 3}, {"directions": ALL}, {"order": "greedy"}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"n_restarts": 3}, {"directions": ALL}, {"selection": "greedy"}], ids=str)
 def test_shuffled_rows_and_other_tables_give_the_same_bits(options):
     ranker = fitted(direct(**options))
     turn = np.random.default_rng(1).permutation(len(Y))
@@ -174,7 +174,7 @@ def test_every_engine_gives_the_same_bits(engine, monkeypatch):
         pytest.importorskip("distributed")
     monkeypatch.setattr(sharding, "SHARD_ROWS", 70)
     monkeypatch.setattr(sweep_module, "PAIRS", 0)
-    options = {"restarts": 2, "directions": ("coordinates", "powell"), "max_iter": 2, "point": "middle"}
+    options = {"n_restarts": 2, "directions": ("coordinates", "powell"), "max_iter": 2, "step_rule": "middle"}
     alone = fitted(direct(engine="serial", **options))
     other = fitted(direct(engine=engine, n_jobs=2, **options))
     assert np.array_equal(alone.coef_, other.coef_)
@@ -198,7 +198,7 @@ def test_restarts_are_drawn_by_their_seed_and_the_first_is_the_start():
 def test_what_is_drawn_leaves_features_of_one_value_a_query_in_their_scale():
     """Their deviation was rounding once, and a draw in units of it lost every digit of the scores."""
     flat = np.exp(np.random.default_rng(0).normal(size=14))[QID] * 1e3
-    options = {"restarts": 3, "directions": ALL, "point": "middle"}
+    options = {"n_restarts": 3, "directions": ALL, "step_rule": "middle"}
     ranker = fitted(direct(**options), (np.column_stack([X, flat]), Y, QID))
     assert np.abs(ranker.path_coefs_[:, 4]).max() < 100
     np.testing.assert_allclose(ranker.history_.predicted, ranker.history_.value, rtol=0, atol=1e-12)
@@ -394,17 +394,17 @@ def test_a_line_is_drawn_as_it_is(direction):
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"start": "nowhere"}, "'smooth', 'ridge', 'zeros', a ranker or an array"),
-        ({"start": [1.0]}, "needs 4 finite numbers"),
-        ({"start": [[1.0] * 4]}, "one number a feature"),
-        ({"start": RegressionRanker}, r"RegressionRanker\(\)"),
-        ({"start": RegressionRanker(normalize="zscore")}, "cannot normalize by itself"),
-        ({"start": BoostedRanker(n_estimators=1)}, "give a linear ranker|boosting"),
-        ({"order": "random"}, "cyclic, greedy"),
-        ({"combine": "sum"}, "mean, best"),
-        ({"point": "end"}, "window, middle, plackett-luce"),
-        ({"window": 0.0}, "such as 0.2"),
-        ({"restarts": 0}, "1 or more"),
+        ({"init": "nowhere"}, "'smooth', 'ridge', 'zeros', a ranker or an array"),
+        ({"init": [1.0]}, "needs 4 finite numbers"),
+        ({"init": [[1.0] * 4]}, "one number a feature"),
+        ({"init": RegressionRanker}, r"RegressionRanker\(\)"),
+        ({"init": RegressionRanker(normalize="zscore")}, "cannot normalize by itself"),
+        ({"init": BoostedRanker(n_estimators=1)}, "give a linear ranker|boosting"),
+        ({"selection": "random"}, "cyclic, greedy"),
+        ({"aggregate": "sum"}, "mean, best"),
+        ({"step_rule": "end"}, "window, middle, plackett-luce"),
+        ({"step_window": 0.0}, "such as 0.2"),
+        ({"n_restarts": 0}, "1 or more"),
         ({"lam": -1.0}, "0 or more"),
         ({"lam": "scale"}, "0 or more"),
         ({"tol": np.nan}, "is no number"),

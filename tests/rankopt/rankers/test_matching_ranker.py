@@ -23,7 +23,7 @@ COLUMNS = "these checks want one column of predictions, and there is one a slot"
 
 
 @pytest.mark.every(5)
-@pytest.mark.filterwarnings("ignore::rankopt.errors.OptimumAtStart")  # some checks fit pure noise
+@pytest.mark.filterwarnings("ignore::rankopt.errors.NoProgressWarning")  # some checks fit pure noise
 @parametrize_with_checks(
     [MatchingRanker()],
     expected_failed_checks=lambda _: {f"check_estimator_sparse_{kind}": COLUMNS for kind in ("array", "matrix")},
@@ -184,10 +184,14 @@ def test_warm_starts_and_chosen_weights(made):
 @pytest.mark.parametrize(
     ("options", "error", "says"),
     [
-        ({"slots": 0}, OptionError, "slots = 0"),
-        ({"slots": 2}, DataError, "the grade 3, which names no slot: they count from 1 to 2"),
-        ({"slots": 3, "slot_weight": [1.0]}, OptionError, "slot_weight has 1 entries but slots = 3"),
-        ({"slot_weight": [1.0, 0.0, 1.0]}, OptionError, "positive"),
+        ({"n_positions": 0}, OptionError, "slots = 0"),
+        ({"n_positions": 2}, DataError, "the grade 3, which names no slot: they count from 1 to 2"),
+        (
+            {"n_positions": 3, "position_weight": [1.0]},
+            OptionError,
+            "position_weight has 1 entries but n_positions = 3",
+        ),
+        ({"position_weight": [1.0, 0.0, 1.0]}, OptionError, "positive"),
         ({"bound": "loose"}, OptionError, "bound 'loose' is unknown; known are"),
         ({"argmax": "active_set"}, OptionError, "cannot match; use 'auto' or one of"),
         ({"w0": np.zeros(4)}, OptionError, "3 × 4"),

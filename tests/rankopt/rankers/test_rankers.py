@@ -28,7 +28,7 @@ NAMES = ["année", "citas", "length", "pagerank", "bm25", "age"]
 
 
 @pytest.mark.every(5)
-@pytest.mark.filterwarnings("ignore::rankopt.errors.OptimumAtStart")  # some checks fit pure noise
+@pytest.mark.filterwarnings("ignore::rankopt.errors.NoProgressWarning")  # some checks fit pure noise
 @parametrize_with_checks(
     [
         DirectRanker(init="ridge"),
@@ -44,7 +44,7 @@ def test_scikit_learn_accepts_the_ranker(estimator, check):
 
 
 @pytest.mark.study
-@pytest.mark.filterwarnings("ignore::rankopt.errors.OptimumAtStart")
+@pytest.mark.filterwarnings("ignore::rankopt.errors.NoProgressWarning")
 @parametrize_with_checks(
     [
         DirectRanker(),

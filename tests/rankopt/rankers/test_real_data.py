@@ -30,7 +30,7 @@ def shuffled(queries, seed):
 
 
 @pytest.mark.every(2)
-@pytest.mark.filterwarnings("ignore::rankopt.errors.OptimumAtStart")  # the convex bound is least at w = 0 on MQ2008
+@pytest.mark.filterwarnings("ignore::rankopt.errors.NoProgressWarning")  # the convex bound is least at w = 0 on MQ2008
 @pytest.mark.parametrize("bound", BOUNDS)
 def test_shuffling_relabelling_and_splitting_real_files_change_nothing(parts, bound):
     ranker = LargeMarginRanker("nDCG@10", bound=bound, lam=1e-2, position_weights="power(0.5)")
