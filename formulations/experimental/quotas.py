@@ -58,13 +58,13 @@ if TYPE_CHECKING:
 Quota = tuple[str, Iterable[float]]
 
 MAX_STATES = 1 << 21
-"""States of the longest path beyond which `LimitValueFunction.from_problem` refuses."""
+"""Largest number of states of the longest path in `LimitValueFunction.from_problem`."""
 
 
 @dataclass(frozen=True, eq=False)
 class ParetoFront(CompactReprMixin):
-    """names: of the two constraints, with their sides. first (a,), second (b,): their limits. value (a, b): the best
-    ranking's, NaN where there is none; bound: proven for it."""
+    """names: of the two constraints, with their sides. first (a,), second (b,): their limits. value (a, b): of the best
+    ranking, NaN if there is none; bound: proved for it."""
 
     names: tuple[str, str]
     first: Floats
@@ -74,7 +74,7 @@ class ParetoFront(CompactReprMixin):
 
     @property
     def front(self) -> list[tuple[float, float, float]]:
-        """(first limit, second limit, value) that none beats, the value falling."""
+        """(first limit, second limit, value) of the nondominated pairs, in descending order of value."""
         signs = [1.0 if name.endswith("at least") else -1.0 for name in self.names]
         points = [
             (self.first[i], self.second[j], self.value[i, j])
@@ -91,7 +91,7 @@ class ParetoFront(CompactReprMixin):
         return sorted(kept, key=lambda point: (-point[2], -point[0], -point[1]))
 
     def plot(self, axes: Axes | None = None) -> Axes:
-        """The best value against the first limit, a line for each second; pairs that none beats are filled."""
+        """The best value against the first limit, one line per second limit; nondominated pairs are filled."""
         axes = axes_for(axes)
         for j, limit in enumerate(self.second.tolist()):
             if np.isfinite(self.value[:, j]).any():
@@ -119,12 +119,11 @@ def pareto_front(
     sides: tuple[Side | None, Side | None] = (None, None),
     solver: Solver | str = "auto",
 ) -> ParetoFront:
-    """The best values at every pair of limits of two constraints, each (name, limits) as `sensitivity` takes them.
+    """The best values at every pair of limits of two constraints, each (name, limits) as in `sensitivity`.
 
-    A quota from above is tight where it is small, one from below where it is large. sides: which side of each is meant,
-    "at most" or "at least", where a constraint has limits on both. Raises InvalidProblemError for a name that no
-    constraint has, for a constraint with limits on both sides and no side named, for one constraint named twice, and
-    for more than 10,000 pairs.
+    An upper limit is tighter if smaller, a lower limit if larger. sides: "at most" or "at least" for each, if a
+    constraint has both limits. Raises InvalidProblemError for an unknown name, for a constraint with two limits and no
+    side, for one constraint named twice, and for more than 10,000 pairs.
     """
     if not isinstance(problem, ConstrainedRanking):
         raise InvalidProblemError(
@@ -174,8 +173,8 @@ def _best(problem: ConstrainedRanking, admissible: RankingSet, solver: Solver | 
 
 @dataclass(frozen=True, eq=False)
 class LimitValueFunction(CompactReprMixin):
-    """best (prefix + 1,): F(r), -inf where no ranking has exactly r of the group in the prefix. slack: differences that
-    rounding explains."""
+    """best (prefix + 1,): F(r), -inf if no ranking has exactly r of the group in the prefix. slack: rounding error of
+    differences."""
 
     best: Floats
     slack: float
@@ -184,8 +183,8 @@ class LimitValueFunction(CompactReprMixin):
     def from_problem(cls, problem: RankTwoAssignment, documents: Any, prefix: int) -> LimitValueFunction:
         """The curve of `documents` (a mask, indices or a range) in the first `prefix` positions.
 
-        Raises UnsupportedProblemError where the gains are so many that the lattice has too many states, or where a
-        document left out may be worth more than one placed (a decay below 0 with k < n).
+        Raises UnsupportedProblemError if the lattice has too many states (too many distinct gains), or if an unranked
+        document may be better than a ranked one (a negative decay with k < n).
         """
         if not isinstance(problem, RankTwoAssignment):
             raise InvalidProblemError(
@@ -211,7 +210,7 @@ class LimitValueFunction(CompactReprMixin):
 
     @property
     def envelope(self) -> Floats:
-        """(prefix + 1,) the least concave function above F; -inf before the first and behind the last r there is."""
+        """(prefix + 1,) the least concave function above F; -inf before the first and after the last feasible r."""
         there = np.flatnonzero(np.isfinite(self.best))
         hull: list[int] = []
         for r in there.tolist():
@@ -233,15 +232,15 @@ class LimitValueFunction(CompactReprMixin):
         return bool((self.envelope <= self.best + self.slack).all())
 
     def relaxed(self, low: int, high: int) -> float:
-        """What the linear program is worth with low <= r <= high; -inf where it is empty."""
+        """The optimum of the linear program with low <= r <= high; -inf if it is infeasible."""
         return _most(self.envelope, low, high)
 
     def whole(self, low: int, high: int) -> float:
-        """What the best ranking is worth with low <= r <= high; -inf where there is none."""
+        """The value of the best ranking with low <= r <= high; -inf if there is none."""
         return _most(self.best, low, high)
 
     def gap(self, low: int, high: int) -> float:
-        """By how much the linear program overestimates; 0 to rounding."""
+        """The overestimate of the linear program; 0 up to rounding."""
         if not np.isfinite(self.whole(low, high)):
             return float("nan") if not np.isfinite(self.relaxed(low, high)) else float("inf")
         apart = self.relaxed(low, high) - self.whole(low, high)
@@ -291,11 +290,11 @@ class _Lattice:
         return np.asarray(code // int(self.strides[chain]) % (self.sizes[chain] + 1))
 
     def _counted(self, code: Ints) -> Ints:
-        """How many of the group are among those placed."""
+        """The number of group members among the ranked documents."""
         return np.asarray(sum(self._count(code, h) for h in np.flatnonzero(self.counted).tolist()) + 0 * code)
 
     def _step(self, code: Ints, value: Floats, position: int) -> tuple[Ints, Floats]:
-        """The states with one document more, each with the best value that leads to it."""
+        """The states with one more document, each with the best value that leads to it."""
         c, a = self.problem.position_weights[position], self.problem.discount[position]
         codes, values = [], []
         for chain, members in enumerate(self.members):

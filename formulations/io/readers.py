@@ -1,17 +1,15 @@
-"""What readers of program files share: the text, read within bounds, and the program collected name by name.
+"""Readers of LP and MPS files.
 
-Programs from LP files: an objective, rows, bounds, whole variables; `[ ... ] / 2` holds the squares.
+Files are read within size limits, and the program is collected name by name.
 
-Sides of a row may hold variables and numbers; what is on the right is brought to the left. A right side ends with
-its line, since rows need no name. Variables go from 0 on where no bound says else; limits of 1e20 or more are infinite,
-as CPLEX and HiGHS read them.
+LP files: an objective, rows, bounds, integer variables; `[ ... ] / 2` holds the squares. Both sides of a row may hold
+variables and numbers; the right side is moved to the left. A right side ends with its line, because rows need no name.
+Variables are nonnegative without other bounds; limits of 1e20 or more are infinite, as in CPLEX and HiGHS.
 
-Programs from MPS files, free or fixed, names without spaces; the sections are those of the format's tradition.
-
-A row of kind N is the objective, further ones are left out. A variable between the markers of whole ones of which
-BOUNDS says nothing is 0 or 1, as CPLEX and HiGHS read it; with any line of BOUNDS it goes from 0 on without end, as
-others do. An upper limit below 0 alone takes the lower limit 0 away, as CPLEX reads it (HiGHS leaves 0 and finds no
-point). Limits of 1e20 or more are infinite, as both read them.
+MPS files: free or fixed, names without spaces, traditional sections. The first row of kind N is the objective; others
+are dropped. An integer variable between markers without a line in BOUNDS is 0 or 1, as in CPLEX and HiGHS; with any
+such line it is nonnegative without upper limit. A negative upper limit alone removes the lower limit 0, as in CPLEX
+(HiGHS keeps 0 and finds no point). Limits of 1e20 or more are infinite, as in both.
 """
 
 from __future__ import annotations
@@ -31,14 +29,14 @@ from formulations.errors import InvalidProblemError
 from formulations.problems.program import Block, Program
 
 BYTES = 1 << 28
-"""What a file may have, unpacked."""
+"""Largest size of a file, decompressed."""
 
 INFINITE = 1e20
-"""From here on a limit is none, as CPLEX and HiGHS read files: 1e30 means infinity in many."""
+"""Limits from this magnitude on are infinite, as in CPLEX and HiGHS; many files write 1e30."""
 
 
 def text_of(path: Path) -> str:
-    """The text of a file, unpacked where its name ends with .gz. Raises InvalidProblemError for what is no text."""
+    """The text of a file, decompressed if its name ends with .gz. Raises InvalidProblemError for anything but text."""
     try:
         if path.suffix == ".gz":
             with gzip.open(path, "rb") as packed:
@@ -73,7 +71,7 @@ def number(word: str, place: str) -> float:
 
 @dataclass
 class Collected:
-    """A program being read. Entries that are told twice are refused by MPS and summed by LP."""
+    """A program being read. Duplicate entries are an error in MPS and are summed in LP."""
 
     is_maximization: bool = False
     columns: dict[str, int] = field(default_factory=dict)
@@ -88,7 +86,7 @@ class Collected:
     whole: set[int] = field(default_factory=set)
 
     def column(self, name: str) -> int:
-        """The column of this name, a new one where there is none."""
+        """The column of this name, a new one if there is none."""
         return self.columns.setdefault(name, len(self.columns))
 
     def row(self, name: str, low: float, high: float) -> int:
@@ -99,7 +97,7 @@ class Collected:
         return self.rows[name]
 
     def program(self, place: str) -> Program:
-        """All of it; a variable without limits goes from 0 on."""
+        """The program; a variable without limits is nonnegative."""
         for limits in (self.lower, self.upper):
             limits.update({column: _limit(value) for column, value in limits.items()})
         self.row_lower, self.row_upper = ([*map(_limit, limits)] for limits in (self.row_lower, self.row_upper))
@@ -167,7 +165,7 @@ class _Side:
 
 
 def read_lp(path: Path) -> Program:
-    """The program of an LP file. Raises InvalidProblemError with file, line and cure for what is none."""
+    """The program of an LP file. Raises InvalidProblemError with file, line and cure if it is malformed."""
     sections: dict[str, list[tuple[str, str, int]]] = {}
     at = ""
     for place, line in enumerate(text_of(path).splitlines(), 1):
@@ -284,7 +282,7 @@ class _Lp:
         return self.found.column(word)
 
     def _signed(self) -> float | None:
-        """Signs and a number, 1 where there is none; None where a term cannot begin here."""
+        """Signs and a number, 1 without one; None if no term can begin here."""
         sign, seen = 1.0, False
         while self._peek()[1] in ("+", "-"):
             sign, seen = -sign if self._peek()[1] == "-" else sign, True
@@ -300,7 +298,7 @@ class _Lp:
         return None
 
     def _side(self, squares: bool = False, last: bool = False) -> _Side:
-        """What can be read as a sum; of the last side of a row on one line."""
+        """A sum; for the last side of a row, on one line."""
         side, begun = _Side(), self.at
         while not (last and self.at > begun and self._line(self.at) > self._line(self.at - 1)):
             self._joined(begun)
@@ -324,7 +322,7 @@ class _Lp:
         return side
 
     def _joined(self, begun: int) -> None:
-        """Raise InvalidProblemError for a term behind another with no + or - between them."""
+        """Raise InvalidProblemError for a term after another without + or - between them."""
         kind, word = self._peek()
         if self.at == begun or not (kind in ("name", "number") or word == "["):
             return
@@ -337,7 +335,7 @@ class _Lp:
         return self.tokens[min(at, len(self.tokens) - 1)][2]
 
     def _squares(self, side: _Side, sign: float) -> None:
-        """`[ a x ^ 2 + b x * y ] / 2`: half of it counts, and the hessian holds 2 ∂."""
+        """`[ a x ^ 2 + b x * y ] / 2`, divided by 2; the hessian holds second derivatives."""
         self.at += 1
         begun = self.at
         while self._peek()[1] != "]":
@@ -435,7 +433,7 @@ SENSES = {"MAX": True, "MAXIMIZE": True, "MAXIMISE": True, "MIN": False, "MINIMI
 
 
 def read_mps(path: Path) -> Program:
-    """The program of an MPS file. Raises InvalidProblemError with file, line and cure for what is none."""
+    """The program of an MPS file. Raises InvalidProblemError with file, line and cure if it is malformed."""
     reader = _Mps(path.name)
     lines = text_of(path).splitlines()
     section, ended = "", False
@@ -458,7 +456,7 @@ def read_mps(path: Path) -> Program:
 
 
 class _Mps:
-    """Takes line after line, by section."""
+    """Reads line by line, by section."""
 
     def __init__(self, name: str) -> None:
         self.name = self.place = name
@@ -574,7 +572,7 @@ class _Mps:
             self.found.upper[column] = 1.0
 
     def _square(self, words: Words) -> None:
-        """An entry of one triangle of the hessian, which is for both."""
+        """An entry of one triangle of the hessian, used for both."""
         self._entry(words, both=True)
 
     def _half_square(self, words: Words) -> None:

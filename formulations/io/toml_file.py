@@ -1,7 +1,7 @@
 """A linear or quadratic program in a file: .mps or .lp, also packed (.gz).
 
 sets         variables and rows, named by the file
-integrality  whole variables where the file says so; nothing is promised of the others
+integrality  of the integer variables of the file
 
 A set of rankings, or a bare matrix, in a TOML file.
 
@@ -10,7 +10,7 @@ A set of rankings, or a bare matrix, in a TOML file.
     profit = [[...], ...]               # k rows of n numbers, if one optimum is asked about; or
     # weights = [...], scores = [...]   # profit[i, j] = weights[i] * scores[j]
 
-    [attributes]                        # one value a document, for `by` and `documents`
+    [attributes]                        # one value per document, for `by` and `documents`
     site = ["a.org", "a.org", "b.org", "b.org", "c.org", "d.org"]
 
     [[constraint]]                      # a kind: at_most, at_least, exactly, between, forbid, fix, ...
@@ -24,14 +24,14 @@ A set of rankings, or a bare matrix, in a TOML file.
     name = "fresh"                      # else the attribute's
     penalty = 0.5                       # per unit: it may be violated
 
-    [solver]                            # or solver = "highs", at the top: who is asked for an optimum
+    [solver]                            # or solver = "highs", at the top: the solver to use
     name = "highs"
-    time_limit = 10                     # and options, the solver's own or those of its package
+    time_limit = 10                     # and options of the solver or its package
 
-A file with a key `matrix` states that matrix and nothing else. Files, sets and rows are bounded (see the limits below)
-before anything is built; larger sets are stated in Python.
+A file with a key `matrix` states only that matrix. The sizes of files, sets and rows are limited (see the constants
+below); larger sets are stated in Python.
 
-The solver that a statement names: a word, or a table of its name and its options.
+The solver is a name, or an equivalent table of its name and its options:
 
     solver = "highs"
     solver = "highs(presolve='off', time_limit=10)"
@@ -41,7 +41,7 @@ The solver that a statement names: a word, or a table of its name and its option
     presolve = "off"
     time_limit = 10
 
-The table says what the longer word says. A statement only names its solver: it cannot solve what it states.
+The file only names the solver; reading it solves nothing.
 """
 
 from __future__ import annotations
@@ -71,14 +71,14 @@ from formulations.problems.quadratic_program import QuadraticProgram
 READERS = {".mps": read_mps, ".lp": read_lp}
 
 CHECKED = 3000
-"""Variables up to which a hessian is looked at: whether it is positive semidefinite."""
+"""Largest number of variables for which the hessian is tested for positive semidefiniteness."""
 
 
 def read_program(path: str | PathLike[str]) -> LinearProgram | QuadraticProgram:
     """The program of a file.
 
-    Raises InvalidProblemError naming file, line and cure for what is none, or is no convex one; InfeasibleError where
-    limits cross; UnsupportedProblemError for other formats; OSError where the file cannot be read.
+    Raises InvalidProblemError with file, line and cure for a malformed or nonconvex program; InfeasibleError if limits
+    cross; UnsupportedProblemError for other formats; OSError if the file cannot be read.
     """
     file = Path(path)
     suffix = Path(file.stem).suffix if file.suffix == ".gz" else file.suffix
@@ -113,11 +113,11 @@ def _check_convex(name: str, program: Program) -> None:
 
 
 LONGEST = 1000
-"""Letters that a name with its options may have."""
+"""Largest length of a solver name with its options."""
 
 
 def solver_of(file: str, stated: dict[str, Any]) -> str | None:
-    """The name with its options, None where the file names no solver. InvalidProblemError for what is no such word or
+    """The name with its options, None if the file names no solver. InvalidProblemError for anything but such a word or
     table."""
     if "solver" not in stated:
         return None
@@ -151,7 +151,7 @@ def _word(file: str, name: str) -> str:
 
 
 def _written(file: str, name: str, value: Any) -> str:
-    """An option as Python writes it."""
+    """An option in Python syntax."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{key!r}: {_written(file, key, part)}" for key, part in value.items()) + "}"
     if not isinstance(value, str | int | float) or not isfinite(value if isinstance(value, float) else 0.0):
@@ -164,23 +164,23 @@ def _written(file: str, name: str, value: Any) -> str:
 KEYS = {"documents", "positions", "profit", "weights", "scores", "attributes", "constraint", "solver"}
 
 BYTES, TABLES = 1 << 23, 1 << 16
-"""What a file may have of bytes; of keys, and of lines that begin a table or a row."""
+"""Largest number of bytes of a file; of keys, and of lines that begin a table or a row."""
 
 CELLS, ENTRIES = 1 << 22, 1 << 24
-"""What a set may have of cells (positions × documents), and of entries in all its rows."""
+"""Largest number of cells of a set (positions × documents), and of entries in all its rows."""
 
 LONG_KEY = re.compile(r"""(?:^|[\[{,\n])[ \t]*+(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){16}""")
-"""A key of more than 16 parts: what these take grows with the square of their number."""
+"""A key of more than 16 parts: the parser's cost is quadratic in their number."""
 
 LONG_NUMBER = re.compile(r"\b0[xob][0-9A-Fa-f_]{65}")
 """An integer that Python reads and cannot print."""
 
 
 def read_ranking_set(path: str | PathLike[str]) -> ConstrainedRanking | RankingSet | Floats:
-    """What a TOML file states: a ranking problem where it has a profit, else a set, or a matrix.
+    """The content of a TOML file: a ranking problem if it has a profit, else a set, or a matrix.
 
-    Raises InvalidProblemError naming the file, the constraint (counted from 1) and the cure; InfeasibleError, naming
-    the file, for a profit over an empty set; OSError when the file cannot be read.
+    Raises InvalidProblemError with the file, the constraint (counted from 1) and the cure; InfeasibleError for a profit
+    over an empty set; OSError if the file cannot be read.
     """
     file = fspath(path)
     stated = _parsed(file)
@@ -195,8 +195,8 @@ def read_ranking_set(path: str | PathLike[str]) -> ConstrainedRanking | RankingS
 
 
 def read_set(path: str | PathLike[str]) -> tuple[RankingSet, Floats | None]:
-    """The set that a TOML file states, though no ranking be in it, and its profit where it has one. Errors as
-    `read_ranking_set`, and InvalidProblemError for a matrix."""
+    """The set of a TOML file, even if it is empty, and its profit if it has one. Errors as `read_ranking_set`, and
+    InvalidProblemError for a matrix."""
     file = fspath(path)
     return _set_of(file, _parsed(file))
 
@@ -226,15 +226,14 @@ def _set_of(file: str, stated: dict[str, Any]) -> tuple[RankingSet, Floats | Non
 
 
 def read_solver(path: str | PathLike[str]) -> str | None:
-    """The solver that a TOML file names, its options in its name: what `solve` and `get_solver` take; None where it
-    names none. Whether there is one of this name and with these options is found out there. Errors as
-    `read_ranking_set`."""
+    """The solver of a TOML file, with its options in its name, as `solve` and `get_solver` accept it; None without one.
+    The name and options are checked by these. Errors as `read_ranking_set`."""
     file = fspath(path)
     return solver_of(file, _parsed(file))
 
 
 def _parsed(file: str) -> dict[str, Any]:
-    """The TOML of a file, once its size and its keys are seen to be bounded."""
+    """The TOML of a file, after its size and number of keys are checked."""
     with open(file, "rb") as opened:
         content = opened.read(BYTES + 1)
     if len(content) > BYTES:
@@ -305,7 +304,7 @@ SEQUENCES = ("precedes", "precedence_chain", "implies")
 
 @dataclass
 class _Reader:
-    """Adds one constraint after the other to a set."""
+    """Adds the constraints to a set one by one."""
 
     file: str
     attributes: dict[str, Any]
@@ -384,7 +383,7 @@ class _Reader:
         return high * (len(documents) if isinstance(documents, list) else n)
 
     def _value(self, place: str, key: str, value: Any) -> Any:
-        """Names of attributes become their values; { site = "c.org" } the documents that carry it."""
+        """Names of attributes become their values; { site = "c.org" } becomes the documents with that value."""
         if key == "by" and isinstance(value, str):
             return [tuple(v) if isinstance(v, list) else v for v in self._attribute(place, value)]
         if key == "documents" and isinstance(value, dict):
@@ -405,7 +404,7 @@ class _Reader:
 
 
 def _title(stated: dict[str, Any]) -> str | None:
-    """What a constraint is called after the attribute that it speaks of."""
+    """The name of a constraint after its attribute."""
     if isinstance(stated.get("by"), str):
         return str(stated["by"])
     if isinstance(stated.get("documents"), dict):

@@ -1,4 +1,4 @@
-"""What a marginal ranking may owe to groups of documents: parity, proportion to merit, limits.
+"""Exposure constraints of marginal rankings for groups of documents: parity, proportion to merit, limits.
 
 e[j] = Σ_i attention[i] P[i, j] is the exposure of document j, mean_G the mean over the documents j of group G, u merit.
 
@@ -37,7 +37,7 @@ from formulations.display import CompactReprMixin
 from formulations.errors import InfeasibleError, InvalidProblemError
 
 SLACK = 1e-9
-"""The part of all attention by which sums of exposure may differ from what positions give."""
+"""Tolerance of sums of exposure, relative to the total attention."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,7 @@ class DocumentGroups(CompactReprMixin):
 
     @classmethod
     def from_labels(cls, groups: Any, documents: int) -> DocumentGroups:
-        """From one label a document; None and NaN are no label."""
+        """From one label per document; None and NaN are no label."""
         if isinstance(groups, str | Mapping) or not isinstance(groups, Iterable):
             raise InvalidProblemError(f"groups must hold one label a document, and is a {type(groups).__name__}")
         given = groups.tolist() if hasattr(groups, "tolist") else list(groups)
@@ -74,7 +74,7 @@ class DocumentGroups(CompactReprMixin):
         return np.bincount(self.member[self.member >= 0], minlength=len(self.labels))
 
     def names(self, chosen: Bools | None = None) -> tuple[str, ...]:
-        """The labels as text, as rows are named by them."""
+        """The labels as text, as in the names of rows."""
         kept = range(len(self.labels)) if chosen is None else np.flatnonzero(chosen)
         return tuple(str(self.labels[g]) for g in kept)
 
@@ -87,7 +87,7 @@ class DocumentGroups(CompactReprMixin):
         return self.labels.index(label)
 
     def limits(self, name: str, given: float | Mapping[Any, float], default: float) -> Floats:
-        """One limit a group, from one number for all or from a mapping."""
+        """One limit per group, from one number for all or from a mapping."""
         values = np.full(len(self.labels), default if isinstance(given, Mapping) else given, dtype=np.float64)
         if isinstance(given, Mapping):
             for label, value in given.items():
@@ -99,24 +99,24 @@ class DocumentGroups(CompactReprMixin):
         return values
 
     def mean(self, values: Floats) -> Floats:
-        """The mean of one value a document over each group."""
+        """The mean over each group of one value per document."""
         inside = self.member >= 0
         return np.bincount(self.member[inside], values[inside], len(self.labels)) / self.sizes
 
     def exposure(self, attention: Floats, weight: Floats) -> csr_array:
-        """(groups, k·n): row g gives mean_g (weight[j] Σ_i attention[i] P[i, j])."""
+        """(groups, k·n): row g computes mean_g (weight[j] Σ_i attention[i] P[i, j])."""
         inside = np.flatnonzero(self.member >= 0)
         group = self.member[inside]
         share = csr_array((weight[inside] / self.sizes[group], (group, inside)), (len(self.labels), self.member.size))
         return csr_array(kron(attention[None, :], share))
 
     def check_reachable(self, attention: Floats, lower: Floats, upper: Floats, cure: str) -> None:
-        """Raise `InfeasibleError` if no ranking gives mean exposures within these limits; name groups that cannot have
-        them.
+        """Raise `InfeasibleError`, naming groups, if no ranking has mean exposures within these limits.
 
-        Exposures within reach are those that attention majorises (Hardy, Littlewood and Pólya): no c documents
-        have more than the c largest attentions, or less than the c smallest, those beyond position k being 0. With
-        limits for groups, the groups that ask for most, or allow least, are the hardest (Frank's box theorem).
+        Reachable exposures are those that attention majorizes (Hardy, Littlewood and Pólya): no c documents have more
+        than the c largest attentions, or less than the c smallest, those beyond position k being 0. With limits for
+        groups, the groups with the highest lower limits, or the lowest upper limits, are the hardest (Frank's box
+        theorem).
         """
         largest = np.concatenate([np.sort(attention)[::-1], np.zeros(self.member.size - attention.size)])
         for limit, given, verb, sign, edge in (
@@ -138,7 +138,7 @@ class DocumentGroups(CompactReprMixin):
 
 @dataclass(frozen=True, eq=False)
 class ExposureRows(CompactReprMixin):
-    """lower <= cells · P.ravel() + level · t <= upper, with a variable t in [0, 1] of its own where `level` is given.
+    """lower <= cells · P.ravel() + level · t <= upper, with a variable t in [0, 1] if `level` is not None.
 
     label, index: the names of the rows, as in `Block`.
     """
@@ -152,18 +152,18 @@ class ExposureRows(CompactReprMixin):
 
 
 class Constraint(Protocol):
-    """What `marginal_ranking` takes as a constraint."""
+    """The protocol of the constraints of `marginal_ranking`."""
 
     def rows(self, attention: Floats, documents: int) -> ExposureRows: ...
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class _Parity(CompactReprMixin):
-    """What a group gets for its merit, the same for all groups, or nearly.
+    """Exposure per merit, equal for all groups up to a bound.
 
-    difference_bound: no two groups differ by more (0, exactly equal, by default).
-    ratio_bound: no group gets less than this part of what another gets (0.8 is the four-fifths rule). One of the two.
-    protected: the label of a group. It must not get less than others, and may get more; others are not compared.
+    difference_bound: the largest difference of two groups (default 0, equality). ratio_bound: the smallest ratio of two
+    groups (0.8 is the four-fifths rule). Only one of the two. protected: the label of a group that must not get less
+    than the others, and may get more; others are not compared.
     """
 
     difference_bound: float | None = None
@@ -204,7 +204,7 @@ class _Parity(CompactReprMixin):
         )
 
     def _bounds(self) -> tuple[float, float]:
-        """Difference and ratio, each without effect where it is not given."""
+        """Difference and ratio, each without effect if absent."""
         if self.difference_bound is not None and self.ratio_bound is not None:
             raise InvalidProblemError(
                 f"{self.label} takes difference_bound or ratio_bound, not both; give two constraints"
@@ -220,7 +220,7 @@ class _Parity(CompactReprMixin):
 
 @dataclass(frozen=True, eq=False)
 class DemographicParity(_Parity):
-    """Groups have equal mean exposure. groups: (n,) the label of each document, None for one in no group."""
+    """Groups have equal mean exposure. groups: (n,) the label of each document, None for a document without a group."""
 
     groups: Any
     label: ClassVar[str] = "demographic_parity"

@@ -1,4 +1,4 @@
-"""Google OR-Tools' CP-SAT: programs in integers, by search."""
+"""Google OR-Tools' CP-SAT: integer programs, by search."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ LARGEST = 1 << 40
 
 @dataclass(frozen=True)
 class CpSat:
-    """`ortools.sat.python.cp_model`. Takes programs whose variables, coefficients and limits are all whole; costs are
-    rounded to integers. It has no duals: the bound is that of the relaxation, recovered by us, and what the
-    search claims is told in `details["told_bound"]`.
+    """`ortools.sat.python.cp_model`. Accepts programs whose variables, coefficients and limits are all integers; costs
+    are rounded to integers. It has no duals: the bound is that of the relaxation, recomputed by us; the bound claimed
+    by the search is in `details["told_bound"]`.
 
-    time_limit: seconds; a feasible point found by then is returned. threads: of the search; 1 is reproducible.
-    verbose: whether it prints its search. options: further fields of its `SatParameters`, by their names.
+    time_limit: seconds; a feasible point found by then is returned. threads: of the search; 1 is reproducible. verbose:
+    whether it prints its log. options: further fields of its `SatParameters`, by their names.
     """
 
     time_limit: float | None = None

@@ -1,7 +1,4 @@
-"""Any solver that cvxpy reaches.
-
-The margin dual in cvxpy, as [paper 2, eq. 10, 11] writes it.
-"""
+"""Solvers reached through cvxpy; the margin dual as a cvxpy problem [paper 2, eq. 10, 11]."""
 
 from __future__ import annotations
 
@@ -32,17 +29,17 @@ TIME_LIMIT = {
     **dict.fromkeys(("GLOP", "PDLP"), "time_limit_sec"),
     "SCS": "time_limit_secs",
 }
-"""How each back end calls its time limit in seconds; the others have none."""
+"""Each back end's name of its time limit in seconds; the others have none."""
 
 THREADS = {"CLARABEL": "max_threads", "COPT": "Threads", "GUROBI": "Threads", "HIGHS": "threads", "XPRESS": "threads"}
-"""How each back end calls its number of threads; the others run on one, or choose themselves."""
+"""Each back end's name of its number of threads; the others use one, or choose themselves."""
 
 TOLERANCES = {
     "CLARABEL": ("tol_gap_abs", "tol_gap_rel", "tol_feas"),
     "DAQP": ("primal_tol", "dual_tol"),
     **dict.fromkeys(("OSQP", "PIQP", "SCS"), ("eps_abs", "eps_rel")),
 }
-"""How each back end calls its tolerances; the others keep their own."""
+"""Each back end's names of its tolerances; the others keep their defaults."""
 
 DEFAULTS: dict[str, dict[str, Any]] = {
     "HIGHS": {"qp_iteration_limit": 20_000},  # it may cycle without end on a simplex, where no signal is heard
@@ -56,7 +53,7 @@ CLOSED = {
     "PDLP": {"parameters_proto", "time_limit_sec"},
     "SCIPY": {"scipy_options"},
 }
-"""Options of the back ends that ignore unknown ones silently, so that a misspelt one is an error here too."""
+"""Options of the back ends that ignore unknown ones silently; unknown names are an error here."""
 
 Prices = Callable[[], Floats]
 
@@ -65,8 +62,8 @@ Prices = Callable[[], Floats]
 class Cvxpy:
     """A cvxpy back end by its cvxpy name; "" leaves the choice to cvxpy.
 
-    tolerance: for back ends that have one (None leaves them theirs). time_limit: seconds, likewise. threads: likewise.
-    verbose: whether cvxpy and the back end print what they do. options: go to the back end as they are.
+    tolerance: for back ends that have one (None: their default). time_limit: seconds, likewise. threads: likewise.
+    verbose: whether cvxpy and the back end print their logs. options: passed to the back end unchanged.
     """
 
     backend: str = ""
@@ -146,7 +143,7 @@ class Cvxpy:
         return SolverResult(point, y, str(statement.status), _counted(statement))
 
     def _run(self, statement: Any, warm: bool) -> None:
-        """Solve in cvxpy; raise what its status says."""
+        """Solve in cvxpy; raise the error of its status."""
         import cvxpy
 
         options = dict(DEFAULTS.get(self.backend, {}))
@@ -182,7 +179,7 @@ class Cvxpy:
             raise SolverError(f"{self.spec!r} returned no point ({status})")
 
     def _presolve(self, statement: Any) -> dict[str, Any]:
-        """What HiGHS needs for integer and real variables together, whether it was asked for or is cvxpy's choice."""
+        """The presolve option of HiGHS for mixed-integer programs, whether HiGHS was requested or chosen by cvxpy."""
         import cvxpy
 
         if self.backend not in ("", cvxpy.HIGHS) or not statement.is_mixed_integer():
@@ -209,7 +206,7 @@ def _known_to_cvxpy() -> tuple[str, ...]:
 
 
 def told(backend: str) -> BackEnd:
-    """What this back end takes: by our table, by cvxpy's own for those that it does not list."""
+    """The problems that this back end supports: from our table, or from cvxpy for others."""
     if backend in CVXPY:
         return CVXPY[backend]
     from cvxpy.constraints import SOC
@@ -221,7 +218,7 @@ def told(backend: str) -> BackEnd:
 
 
 def _counted(statement: Any) -> dict[str, Any]:
-    """The back end's count of iterations, where it tells one."""
+    """The back end's iteration count, if it reports one."""
     count = getattr(statement.solver_stats, "num_iters", None)
     return {} if count is None else {"iterations": int(count)}
 
@@ -229,7 +226,7 @@ def _counted(statement: Any) -> dict[str, Any]:
 def _stated(problem: LinearProgram | QuadraticProgram | GroupedSimplexQP) -> tuple[Any, Any, Prices]:
     """The cvxpy problem, the expression of the point, and a function that reads the row duals after the solve.
 
-    Always a minimum with its objective scaled to order one, so that signs and tolerances mean one thing.
+    Always a minimum with an objective scaled to order one, so that signs and tolerances have one meaning.
     """
     import cvxpy
 

@@ -1,12 +1,11 @@
 """HiGHS: linear programs, with or without integers.
 
-Where HiGHS must not presolve: programs with integer and real variables together.
-
-HiGHS 1.14.0 fixes a real variable that is in one row only where that row has room for it. It counts the room as if
-whole variables that stand in no other row stayed at the limit which is worst for the row, so min 2x + 3z, x + z >= 4.5,
-z whole, 0 <= x, z <= 10 gives 15 and is called optimal, where 9 is (ERGO-Code/HiGHS#2957; repaired by #2961 in 1.15.0,
-which cannot be loaded beside OR-Tools). Of 1500 random small programs 34 got such an answer. A program whose variables
-are all whole, or all real, has no row with both, and presolve adds no variables: of 3000 whole ones none did.
+Programs with integer and real variables are solved without presolve. HiGHS 1.14.0 fixes a real variable with one row if
+the row has capacity for it, and computes that capacity as if integer variables without other rows stayed at their worst
+limit. So min 2x + 3z, x + z >= 4.5, z integer, 0 <= x, z <= 10 gives 15, reported as optimal; the optimum is 9
+(ERGO-Code/HiGHS#2957; repaired by #2961 in 1.15.0, which cannot be loaded together with OR-Tools). It affected 34 of
+1500 random small programs. Programs with integer variables alone or real variables alone are not affected (none of
+3000).
 """
 
 from __future__ import annotations
@@ -25,29 +24,28 @@ from formulations.solvers.solver import SolverResult, check_limits
 
 
 def presolve(whole: int, variables: int) -> dict[str, Any]:
-    """The option that HiGHS needs for a program with so many whole variables among all of its variables."""
+    """The presolve option of HiGHS for a program with this many integer variables among all of its variables."""
     return {"presolve": "off"} if 0 < whole < variables else {}
 
 
 DROPPED = 1e-9
-"""HiGHS forgets matrix entries of this magnitude or less without a word."""
+"""HiGHS silently drops matrix entries of this magnitude or less."""
 
 ENDLESS = 1e20
-"""HiGHS takes limits of this magnitude or more for infinite."""
+"""HiGHS treats limits of this magnitude or more as infinite."""
 
 
 @dataclass(frozen=True)
 class Highs:
-    """HiGHS through highspy. Costs are scaled by a power of two, and so are rows with entries that it would drop.
+    """HiGHS through highspy. Costs are scaled by a power of two, as are rows with entries that it would drop.
 
-    time_limit: seconds; a feasible point found by then is returned. threads: HiGHS's own choice by default.
-    method: the simplex method ends at a vertex, "ipm" crosses over to one, "pdlp" does not.
-    presolve: "on" or "off" for all problems; "choose" leaves it to HiGHS, but for what `highs_presolve` says.
-    verbose: whether HiGHS prints its log. options: further ones by HiGHS's own names, {"simplex_strategy": 4}.
+    time_limit: seconds; a feasible point found by then is returned. threads: HiGHS's own choice by default. method: the
+    simplex method ends at a vertex, "ipm" crosses over to one, "pdlp" does not. presolve: "on" or "off" for all
+    problems; "choose" leaves it to HiGHS, except for mixed-integer programs (off). verbose: whether HiGHS prints its
+    log. options: further ones by HiGHS's own names, {"simplex_strategy": 4}.
 
-    The dual of a program with integers is that of its relaxation: a bound that can be recomputed, which the bound of a
-    search tree cannot. The latter is told in `details["told_bound"]`. Whole and real variables together are by choice
-    solved without presolve, see `highs_presolve`.
+    The dual of a program with integers is that of its relaxation, a bound that can be recomputed. The bound of the
+    search tree is in `details["told_bound"]`.
     """
 
     time_limit: float | None = None
@@ -161,7 +159,7 @@ class _Run:
             raise SolverError(f"HiGHS failed in {step}: {self.highs.modelStatusToString(self.highs.getModelStatus())}")
 
     def suggest(self, x: Floats) -> None:
-        """Start the search for integers from x."""
+        """Start the integer search from x."""
         import highspy
 
         point = highspy.HighsSolution()
@@ -169,7 +167,7 @@ class _Run:
         self._check(self.highs.setSolution(point), "setSolution")
 
     def solve(self) -> str:
-        """Run; HiGHS's own word. Raises what the model status says."""
+        """Run HiGHS and return its status text. Raises the error of the model status."""
         import highspy
 
         state = highspy.HighsModelStatus
@@ -192,7 +190,7 @@ class _Run:
         raise SolverError(f"HiGHS ended without a feasible point: {word}")
 
     def _conflict(self) -> str:
-        """An irreducible set of rows and limits that cannot hold together, as HiGHS finds it."""
+        """An irreducible infeasible set of rows and limits, as HiGHS finds it."""
         import highspy
 
         self._set(iis_strategy=int(highspy.IisStrategy.kIisStrategyFromLp))
@@ -205,7 +203,7 @@ class _Run:
 
     @property
     def iterations(self) -> int:
-        """Steps of the simplex method, or of the interior-point or first-order method that ran instead."""
+        """Iterations of the simplex, interior-point or first-order method."""
         info = self.highs.getInfo()
         return int(max(0, info.simplex_iteration_count, info.ipm_iteration_count, info.pdlp_iteration_count))
 

@@ -16,7 +16,7 @@ from formulations.solvers.solver import SolverResult
 
 @dataclass(frozen=True)
 class NetworkX:
-    """`networkx.network_simplex`; costs are turned into integers without rounding, so its answer is exact."""
+    """`networkx.network_simplex`; costs become integers without rounding, so the solution is exact."""
 
     accepts = (MinCostFlow,)
     package: ClassVar[str] = "networkx"

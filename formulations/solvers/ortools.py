@@ -53,7 +53,7 @@ class OrTools:
 
 
 def _assigned(problem: Assignment) -> SolverResult:
-    """Rows of zeros stand for the positions that are missing to a square."""
+    """Rows of zeros pad the matrix to a square."""
     k, n = problem.positions, problem.documents
     mask = np.ones((k, n), dtype=bool) if problem.allowed is None else problem.allowed
     rows, columns = np.nonzero(mask)

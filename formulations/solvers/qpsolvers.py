@@ -26,10 +26,10 @@ TOLERANCES = {
     "piqp": ("eps_abs", "eps_rel"),
     "scs": ("eps_abs", "eps_rel"),
 }
-"""How each back end calls its tolerances; others keep their own."""
+"""Each back end's names of its tolerances; others keep their defaults."""
 
 TIME_LIMIT = {**dict.fromkeys(("clarabel", "daqp", "highs", "osqp"), "time_limit"), "scs": "time_limit_secs"}
-"""How each back end calls its time limit in seconds; the others have none."""
+"""Each back end's name of its time limit in seconds; the others have none."""
 
 DEFAULTS: dict[str, dict[str, Any]] = {
     "highs": {"qp_iteration_limit": 20_000},  # it may cycle without end on a simplex, where no signal is heard
@@ -42,8 +42,8 @@ DEFAULTS: dict[str, dict[str, Any]] = {
 class QpSolvers:
     """A back end by its name in `qpsolvers.available_solvers`; the objective is scaled to order one by a power of two.
 
-    time_limit: seconds, for back ends that have one. verbose: whether the back end prints what it does. options: go to
-    the back end as they are.
+    time_limit: seconds, for back ends that have one. verbose: whether the back end prints its log. options: passed to
+    the back end unchanged.
     """
 
     backend: str = "clarabel"
@@ -86,7 +86,7 @@ class QpSolvers:
         return None
 
     def _dense(self, problem: QuadraticProgram) -> bool:
-        """Whether matrices are given in full: where the back end takes no others, or is faster so."""
+        """Whether matrices are dense: if the back end accepts no others, or is faster."""
         import qpsolvers
 
         full = problem.hessian.nnz > 0.3 * problem.linear.size**2
@@ -157,7 +157,7 @@ def _posed(problem: QuadraticProgram, scale: float, dense: bool) -> Any:
 
 
 def _prices(problem: QuadraticProgram, answer: Any) -> Floats:
-    """One dual a row, positive where it presses on the lower limit."""
+    """One dual per row, positive for an active lower limit."""
     equal, lower, upper = row_sides(problem.row_lower, problem.row_upper)
     prices = np.zeros(problem.row_lower.size)
     if answer.y is not None and len(answer.y) == equal.size:
@@ -169,13 +169,13 @@ def _prices(problem: QuadraticProgram, answer: Any) -> Floats:
 
 
 def _status(answer: Any) -> str:
-    """The back end's own word, wherever qpsolvers leaves it."""
+    """The back end's own status, wherever qpsolvers stores it."""
     told = answer.extras.get("status", getattr(answer.extras.get("info"), "status", None))
     return str(told) if told is not None else "solved" if answer.found else "not solved"
 
 
 def _known_options(backend: str, asked: set[str]) -> set[str]:
-    """The options that exist, for the back ends that ignore others silently; what was asked for the rest."""
+    """The existing options, for back ends that ignore unknown ones silently; the requested ones for the rest."""
     if backend == "piqp":
         import piqp
 

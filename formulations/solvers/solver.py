@@ -1,10 +1,4 @@
-"""What a solver is, and what it says.
-
-Whether what a solver is passed besides the problem: seconds, threads, a log, options.
-
-Each package would say it in words of its own, read it as no limit, or fail in the midst of its work.
-
-Options of solvers in their names.
+"""The solver protocol, the result of a solver, checks of solver options, and options in solver names.
 
 >>> stated("highs(method='ipm', presolve='off')")
 ('highs', {'method': 'ipm', 'presolve': 'off'})
@@ -30,7 +24,8 @@ from formulations.problems.problem import Problem, Solution
 
 @dataclass(frozen=True)
 class SolverResult(CompactReprMixin):
-    """What a solver says: a primal point, duals if it has any, its own word and figures. Nothing is believed."""
+    """The raw result of a solver: a primal point, duals if it has any, its status text and statistics. All are
+    verified."""
 
     x: NDArray[Any]
     y: Floats | None = None
@@ -42,8 +37,8 @@ class SolverResult(CompactReprMixin):
 class Solver(Protocol):
     """A solver: a frozen dataclass whose fields are its options.
 
-    `accepts` lists the forms it takes as they are, `spec` is the text that `formulations.solvers.get_solver` parses,
-    and `package` the distribution whose version is reported.
+    `accepts` lists the problem classes that it solves directly, `spec` is the text that
+    `formulations.solvers.get_solver` parses, and `package` the distribution whose version is reported.
     """
 
     package: ClassVar[str]
@@ -55,7 +50,7 @@ class Solver(Protocol):
     def spec(self) -> str: ...
 
     def reason_unsupported(self, problem: Problem) -> str | None:
-        """Why this problem, though of an accepted form, cannot be solved; None if it can."""
+        """Why this problem of an accepted class cannot be solved; None if it can."""
         ...
 
     def solve(self, problem: Any, warm_start: Solution | None = None) -> SolverResult: ...
@@ -63,19 +58,19 @@ class Solver(Protocol):
 
 @runtime_checkable
 class BatchSolver(Protocol):
-    """A solver that takes many rankings at once: batches of each form that it accepts."""
+    """A solver that solves many rankings at once: batches of each class that it accepts."""
 
     def solve_batch(self, batch: Any) -> Any: ...
 
 
 def suits(solver: Solver, form: type[Problem]) -> bool:
-    """Whether a chain of bridges leads from the form to one that the solver accepts."""
+    """Whether a chain of bridges leads from the problem class to one that the solver accepts."""
     return bool(chains(form, solver.accepts))
 
 
 def check_limits(time_limit: Any = None, threads: Any = None, verbose: Any = None, options: Any = None) -> None:
-    """Raise UnknownSolverError for a time that is no positive number of seconds, threads that are no integer from
-    1 on, a log that is neither True nor False, options that are no mapping of names; None is left to the solver."""
+    """Raise UnknownSolverError unless the time is a positive number of seconds, threads an integer >= 1, the log True
+    or False, and options a mapping of names. None leaves the choice to the solver."""
     if time_limit is not None and not (_plain(time_limit, Real) and time_limit > 0):
         raise UnknownSolverError(
             f"time_limit = {time_limit!r} is no positive number of seconds; leave it out for no limit"
@@ -93,14 +88,14 @@ def _plain(value: Any, kind: type) -> bool:
 
 
 LONGEST = 1000
-"""Letters that a name with its options may have."""
+"""Largest length of a name with its options."""
 
 
 def stated(spec: str) -> tuple[str, dict[str, Any]]:
-    """The name and the options of "name(option=value, ...)"; values are numbers, words in quotes, True, False, None,
-    or {...} of such.
+    """The name and the options of "name(option=value, ...)"; values are numbers, quoted strings, True, False, None, or
+    {...} of these.
 
-    Raises UnknownSolverError for what does not read so. Nothing is evaluated.
+    Raises UnknownSolverError for any other syntax. Nothing is evaluated.
     """
     name, bracket, rest = spec.partition("(")
     if not bracket:
@@ -122,7 +117,7 @@ def stated(spec: str) -> tuple[str, dict[str, Any]]:
 
 
 def optioned(solver: Solver, **options: Any) -> Solver:
-    """The solver with these options in place of its own; where it hands `options` on to its package, others go there.
+    """The solver with these options; names that are not its fields go to `options` if it has these.
 
     Raises UnknownSolverError for options that it does not have.
     """
@@ -142,7 +137,7 @@ def optioned(solver: Solver, **options: Any) -> Solver:
 
 
 def listed(text: str) -> Iterable[str]:
-    """The names of a list with commas between them; commas inside brackets belong to a name.
+    """The names of a comma-separated list; commas inside brackets belong to a name.
 
     >>> list(listed("exact, highs(method='ipm', presolve='off')"))
     ['exact', "highs(method='ipm', presolve='off')"]

@@ -1,12 +1,12 @@
-"""Sensitivity of the optimum to the limit of a constraint: the best value at each limit, with a proven price.
+"""Sensitivity of the optimum to the limit of a constraint: the best value at each limit, with a proved dual.
 
 At limit l let y be a dual solution of the linear program. By weak duality no ranking under limit l' is worth more than
 
-    relaxed(l) + dual(l) · (l' - l)      relaxed: the bound of y at l; price: the sum of y over the constraint's rows
+    relaxed(l) + price(l) · (l' - l)     relaxed: the bound of y at l; price: the sum of y over the constraint's rows
 
 so each point proves a line above the whole curve. Of several dual solutions with the same bound, the one towards looser
-limits is taken: its dual is what the next unit gains at most. Where the program is not integral, `relaxed` is above
-the best value. Limits that admit the same rankings (`limit_range`) are solved once.
+limits is used: its price bounds the gain of the next unit. If the program is not integral, `relaxed` is above the best
+value. Limits that admit the same rankings (`limit_range`) are solved once.
 
 >>> site = RankingSet(4, 3).at_most(2, documents=[0, 1, 2], name="site")
 >>> problem = constrained_ranking(np.outer([3.0, 2.0, 1.0], [5.0, 4.0, 3.0, 1.0]), site)
@@ -49,23 +49,22 @@ Side: TypeAlias = Literal["at most", "at least", "exactly"]
 SIDES = ("at most", "at least", "exactly")
 
 MAX_POINTS = 10_000
-"""Points of one sweep."""
+"""Largest number of points of a curve."""
 
 MAX_NAMED = 10
-"""Limits that a sentence names."""
+"""Largest number of limits in a message."""
 
 RELATIVE_GAP = 1e-7
-"""Distance of the relaxation and a ranking, relative to the largest profit, that counts as none: LP solvers stop
-there."""
+"""Tolerance of equality of the relaxation and a ranking, relative to the largest profit, as of LP solvers."""
 
 
 @dataclass(frozen=True, eq=False)
 class SensitivityCurve(CompactReprMixin):
-    """The optimum against the limit of a constraint, of one problem, or of several (queries).
+    """The optimum against the limit of a constraint, for one problem or several (queries).
 
-    name: of the constraint, with its side. limits (m,). The others are (m,), or (problems, m) of several: value, of the
-    best ranking, NaN where there is none; bound, proven for it; relaxed, the optimum of the linear program; dual, the
-    sum of the constraint's duals, per unit of the limit; whole, whether the program's optimum is a ranking.
+    name: of the constraint, with its side. limits (m,). The others are (m,), or (problems, m) for several: value, of
+    the best ranking, NaN if there is none; bound, proved for it; relaxed, the optimum of the linear program; price, the
+    sum of the constraint's duals, per unit of the limit; whole, whether the program's optimum is integral.
     """
 
     name: str
@@ -87,7 +86,7 @@ class SensitivityCurve(CompactReprMixin):
 
     @property
     def empty(self) -> Bools:
-        """At which limits no ranking is left."""
+        """The limits that leave no ranking."""
         return np.isnan(self.value)
 
     def above(self, limit: ArrayLike) -> Floats:
@@ -142,12 +141,12 @@ class SensitivityCurve(CompactReprMixin):
 
     @property
     def lost(self) -> tuple[Floats, Floats]:
-        """Mean and standard deviation of what each problem loses against the best of its own curve."""
+        """Mean and standard deviation of each problem's loss against the best value of its own curve."""
         values = np.atleast_2d(self.value)[self._is_complete]
         return self._moments(values.max(axis=1, keepdims=True) - values)
 
     def columns(self) -> dict[str, Any]:
-        """The columns of the table by name: of one problem its points, of several mean, deviation and counts."""
+        """The columns of the table by name: the points of one problem; mean, deviation and counts of several."""
         if self.value.ndim == 1:
             points = {name: getattr(self, name) for name in ("value", "bound", "relaxed", "price", "whole")}
             return {"limit": self.limits, **points}
@@ -220,19 +219,18 @@ def sensitivity(
     """The curve of the best value against the limit of a constraint.
 
     Args:
-        problem: a problem of `constrained_ranking`; a set, with its profit (it may be empty under its own
-            limit); or a sequence of problems (queries) whose sets have constraints of this name, for mean and
-            deviation.
+        problem: a problem of `constrained_ranking`; a set with its profit (it may be empty under its own limit); or a
+            sequence of problems (queries) whose sets have constraints of this name, for mean and deviation.
         constraint: the name of a constraint, all of whose rows get the limit, or of one row, such as "site['a.org']".
-        limits: the limits to try, 10,000 at most.
-        side: "at most", "at least" or "exactly"; needed where the constraint has limits on both sides.
+        limits: the limits to evaluate, at most 10,000.
+        side: "at most", "at least" or "exactly"; required if the constraint has limits on both sides.
         solver: of each point.
 
     Raises:
         InvalidProblemError: no constraint has this name, or has no limits; a set without a profit; no limits, or too
-        many.
-        Infeasible: a set that holds no ranking at any of the limits, nor under its own.
-        SolverError, UnsupportedProblemError: as `solve` does. A limit that leaves no ranking is a point that says so.
+            many.
+        InfeasibleError: the set has no ranking at any of the limits, nor under its own.
+        SolverError, UnsupportedProblemError: as `solve`. A limit that leaves no ranking is an empty point.
     """
     asked = read_limits(limits)
     if isinstance(problem, RankingSet):
@@ -279,7 +277,7 @@ def _curve(
 
 
 def _checked_limit(admissible: RankingSet, name: str, limits: Floats, side: str | None) -> ConstraintLimit:
-    """The limit of this name; InvalidProblemError if one of those asked for is beyond its limit on the other side."""
+    """The limit of this name; InvalidProblemError if a requested limit is beyond its limit on the other side."""
     limit = limit_of(admissible, name, side)
     for one in limits.tolist():
         limit.check(one)
@@ -287,7 +285,7 @@ def _checked_limit(admissible: RankingSet, name: str, limits: Floats, side: str 
 
 
 def _point(problem: ConstrainedRanking, limit: ConstraintLimit, at: float, solver: Solver | str) -> tuple[float, ...]:
-    """Value, bound, relaxed value, dual and whether the program is integral at one limit."""
+    """Value, bound, relaxed value, price and integrality at one limit."""
     try:
         moved = replace(problem, admissible=limit.at(at), ranked=None)
     except InfeasibleError:
@@ -311,14 +309,14 @@ def _point(problem: ConstrainedRanking, limit: ConstraintLimit, at: float, solve
 
 
 def _sum_of_duals(problem: ConstrainedRanking, limit: ConstraintLimit, y: Floats) -> float:
-    """The sum of the duals of the rows that are moved."""
+    """The sum of the duals of the varied rows."""
     held = problem.named_dual(y)[limit.constraint.name].ravel()
     return float(held[limit.rows].sum())
 
 
 @dataclass(frozen=True, eq=False)
 class ConstraintLimit:
-    """The limits of `rows` (a mask) of a constraint of the set, on one side, or on both where that is "exactly"."""
+    """The limits of `rows` (a mask) of a constraint of the set, on one side, or on both for "exactly"."""
 
     admissible: RankingSet
     constraint: Constraint
@@ -352,8 +350,8 @@ class ConstraintLimit:
         return any(one.constraint is self.constraint for one in self.admissible.soft_constraints)
 
     def check(self, limit: float) -> None:
-        """Raise InvalidProblemError for a limit beyond the one on the other side, of a row that has one, and for one
-        that breaks a soft row by more than can be counted."""
+        """Raise InvalidProblemError for a limit beyond the one on the other side, and for one that violates a soft row
+        by more than can be counted."""
         loose = limit > 0 if self.side == "at most" else limit < 0 and self.side == "at least"
         largest = float(np.abs(self.constraint.matrix.data).max(initial=1.0))
         if self.is_soft and not loose and abs(limit) > MAX_COUNT * largest:
@@ -373,8 +371,8 @@ class ConstraintLimit:
 def limit_of(admissible: RankingSet, constraint: str, side: str | None = None) -> ConstraintLimit:
     """The limit of a constraint (of all its rows), or of a row by its own name: "site", "site['a.org']".
 
-    side: "at most", "at least" or "exactly"; needed where rows have two limits that differ.
-    Raises InvalidProblemError for an unknown name, for a constraint without limits, and for a side it does not have.
+    side: "at most", "at least" or "exactly"; required if rows have two different limits. Raises InvalidProblemError for
+    an unknown name, for a constraint without limits, and for a side that it does not have.
     """
     every = [*admissible.constraints, *(one.constraint for one in admissible.soft_constraints)]
     for held in every:
@@ -409,7 +407,7 @@ def _side(held: Constraint, rows: Bools, name: Hashable, side: str | None) -> st
 
 
 def read_limits(limits: Any) -> Floats:
-    """Limits to try, (m,) finite numbers in the order given; InvalidProblemError for none, too many, or others."""
+    """Limits to evaluate, (m,) finite numbers in input order; InvalidProblemError for none, too many, or others."""
     try:
         given = [] if isinstance(limits, str) else list(islice(limits, MAX_POINTS + 1))
         asked = np.array(given, dtype=np.float64)
@@ -445,7 +443,7 @@ def limit_range(limit: ConstraintLimit) -> tuple[float, float]:
 
 
 def _beyond(reach: float) -> float:
-    """A limit that a row of this reach is clearly below."""
+    """A limit that is clearly beyond the activity of a row."""
     return reach + max(1.0, 1e-9 * reach)
 
 

@@ -1,8 +1,8 @@
-"""Small problems of every form that have troubled solvers: ties, zeros, one document, scales of 1e±9, fewer positions
-than documents, forbidden cells, duplicate and zero planes. The same ones every time.
+"""Test instances: small problems of every class that have troubled solvers, the same ones every time.
 
-Rankings under limits on prefixes over disjoint groups, drawn at random, with profits of each kind for which the
-theorem holds (`integrality.prefix_groups`), and the smallest ones known for which it fails.
+They have ties, zeros, one document, scales of 1e±9, fewer positions than documents, forbidden cells, duplicate and zero
+planes. Random rankings under limits on prefixes over disjoint groups have profits of each kind for which the theorem of
+`integrality.prefix_limits` applies; `failing` has the smallest known counterexamples for others.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _profit(kind: str, random: np.random.Generator, k: int, group: Ints) -> Floa
 
 
 def failing() -> Iterator[tuple[str, ConstrainedRanking, float, float]]:
-    """Name, problem, the optimum of its linear program and the best ranking, of what lies next to the theorem."""
+    """Name, problem, LP optimum and best ranking of counterexamples outside the theorem."""
     quota = RankingSet(4, 3).at_most(1, documents=[0, 1], positions=range(2))
     profit = np.outer([4.0, 4, 3], [3.0, 0, 1, 2]) - np.outer([5.0, 2, 2], [2.0, 0, 1, 3])
     yield "rank two, one limit from above", ConstrainedRanking(profit, quota), 7.5, 7.0
@@ -110,11 +110,11 @@ FORMS: tuple[type[Problem], ...] = (
 Instance = tuple[str, Problem, float | None]
 
 FOUND: dict[type[Problem], list[Instance]] = {}
-"""The instances of the forms of which somebody has taken all: many solvers are held against the same optima."""
+"""Cache of the instances of each class, because many solvers are compared with the same optima."""
 
 
 def instances(form: type[Problem]) -> Iterator[Instance]:
-    """Name, problem, and the optimum where it is known otherwise than from a solver."""
+    """Name, problem, and the optimum if it is known without a solver."""
     if form in FOUND:
         yield from FOUND[form]
         return
@@ -184,7 +184,7 @@ def best_sequence(problem: GroupSequence) -> float:
 
 
 def shuffled(problem: Problem, seed: int = 0) -> Problem | None:
-    """The same problem with its documents, columns or planes in another order; None where that means nothing."""
+    """The same problem with its documents, columns or planes permuted; None if that is not defined."""
     random = np.random.default_rng(seed)
     if isinstance(problem, RankTwoAssignment):
         new = random.permutation(problem.documents)
@@ -204,7 +204,7 @@ def shuffled(problem: Problem, seed: int = 0) -> Problem | None:
 
 
 def infeasible(form: type[Problem]) -> Problem | None:
-    """A problem of this form that no point satisfies, where the form can state one."""
+    """An infeasible problem of this class, if the class has one."""
     if form is MinCostFlow:
         return _network([0], [1], [1], [1.0], [2, -2])
     if form is LinearProgram:
@@ -344,7 +344,7 @@ def _rows_of_all_kinds() -> LinearProgram:
 
 
 def _whole_and_real() -> LinearProgram:
-    """min 2x + 3z, x + z >= 9/2, z whole: (9/2, 0) is best; where HiGHS 1.14.0 presolves it says (0, 5)."""
+    """min 2x + 3z, x + z >= 9/2, z integer: (9/2, 0) is optimal; HiGHS 1.14.0 with presolve returns (0, 5)."""
     real = _program([2.0, 3.0], [[1.0, 1.0]], [4.5], [np.inf], [0.0, 0.0], [10.0, 10.0], is_maximization=False)
     return replace(real, integer=np.array([False, True]))
 
