@@ -61,9 +61,9 @@ def flow_on_support(problem: MinCostFlow, flow: Floats) -> Floats:
     from scipy.optimize import linprog
     from scipy.sparse import csr_array
 
-    whole = np.round(flow)
-    if np.abs(flow - whole).max(initial=0.0) < 1e-6 and problem.violation(whole) == 0.0:
-        return whole
+    rounded = np.round(flow)
+    if np.abs(flow - rounded).max(initial=0.0) < 1e-6 and problem.violation(rounded) == 0.0:
+        return rounded
     arcs, nodes = flow.size, problem.supply.size
     ends = (np.concatenate([problem.tail, problem.head]), np.tile(np.arange(arcs), 2))
     balance = csr_array((np.repeat([1.0, -1.0], arcs), ends), shape=(nodes, arcs))

@@ -79,11 +79,11 @@ def as_flow(problem: GroupSequence) -> tuple[MinCostFlow, Back]:
     k, groups = problem.positions, problem.groups
 
     def back(x: NDArray[Any], y: Floats | None) -> Point:
-        stands = np.asarray(x[: at.size], dtype=np.float64)
-        if np.abs(stands - np.round(stands)).max(initial=0.0) > 1e-5:
+        mass = np.asarray(x[: at.size], dtype=np.float64)
+        if np.abs(mass - np.round(mass)).max(initial=0.0) > 1e-5:
             raise SolverError("the solver returned a fractional flow; use another solver")
         chosen = np.zeros(k, dtype=np.int64)
-        chosen[at[stands > 0.5]] = group[stands > 0.5]
+        chosen[at[mass > 0.5]] = group[mass > 0.5]
         if y is None:
             return chosen, None
         height = np.hstack([y[k:-1].reshape(groups, k), np.full((groups, 1), y[-1])])

@@ -65,13 +65,13 @@ def _order(problem: PenalizedRanking, program: Program, cell: Ints, x: Floats) -
     if np.abs(mass - np.round(mass)).max() < WHOLE:
         return _placed(cell[mass > 0.5], k, n)
     used = np.concatenate([mass > WHOLE, np.ones(x.size - cell.size, dtype=bool)])
-    whole = np.concatenate([np.ones(cell.size, dtype=bool), np.zeros(x.size - cell.size, dtype=bool)])
+    integral = np.concatenate([np.ones(cell.size, dtype=bool), np.zeros(x.size - cell.size, dtype=bool)])
     scale = max(problem.scale, 1e-300)
     found = milp(
         -program.objective[used] / scale,
         constraints=LinearConstraint(program.matrix[:, np.flatnonzero(used)], program.row_lower, program.row_upper),
         bounds=Bounds(program.lower[used], program.upper[used]),
-        integrality=whole[used],
+        integrality=integral[used],
     )
     worth = float(program.objective @ x)
     if found.x is None or -found.fun * scale < worth - 1e-7 * k * max(scale, abs(worth)):

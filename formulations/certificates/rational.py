@@ -199,9 +199,9 @@ def _priced(profit: Exact, exponent: int, prices: list[Fraction]) -> Fraction:
         prices = [max(price, Fraction(0)) for price in prices]
     below = max(price.denominator for price in prices)
     shared = max(below, 1 << exponent)
-    whole = np.array([price.numerator * (shared // price.denominator) for price in prices], dtype=object)
-    best = (profit * (shared >> exponent) - whole).max(axis=1)
-    return Fraction(int(whole.sum()) + int(best.sum()), shared)
+    integers = np.array([price.numerator * (shared // price.denominator) for price in prices], dtype=object)
+    best = (profit * (shared >> exponent) - integers).max(axis=1)
+    return Fraction(int(integers.sum()) + int(best.sum()), shared)
 
 
 def routed(problem: MinCostFlow, x: NDArray[Any], y: Floats | None) -> Evidence:
@@ -264,8 +264,8 @@ def patterned(problem: RelevanceRanking, x: NDArray[Any], y: Floats | None) -> E
 def _best_bound(edges: NDArray[Any], levels: LatticeLevels, y: Floats | None) -> Fraction:
     """The better bound of recomputed potentials and the solution's."""
     own = _bound(edges, levels, farthest(edges, levels))
-    given = y is not None and y.shape == (edges.shape[1],)  # none where a bound without potentials was enough
-    return min(own, _bound(edges, levels, rational_array(y))) if given else own
+    usable = y is not None and y.shape == (edges.shape[1],)  # none where a bound without potentials was enough
+    return min(own, _bound(edges, levels, rational_array(y))) if usable else own
 
 
 def _bound(edges: NDArray[Any], levels: LatticeLevels, potential: NDArray[Any]) -> Fraction:
@@ -312,9 +312,11 @@ def limited(profit: Floats, rows: PrefixRows, order: Ints) -> Fraction:
     - Σ_{p >= i} μ[g(j), p]), μ the dual of a limit on a prefix, v >= 0 where a document may stay out."""
     k, n = profit.shape
     costs = exact_costs(profit.ravel())
-    whole = np.array(costs.values, dtype=object).reshape(k, n)
-    fixed = whole[-1] if k == n else whole[-1] * 0  # what all documents earn at the last position, where all are placed
-    free = whole - fixed
+    integers = np.array(costs.values, dtype=object).reshape(k, n)
+    fixed = (
+        integers[-1] if k == n else integers[-1] * 0
+    )  # what all documents earn at the last position, where all are placed
+    free = integers - fixed
     steps = free - np.vstack([free[1:], free[:1] * 0])
     members = [sorted(np.flatnonzero(rows.group == g).tolist(), key=lambda j: -free[0, j]) for g in range(rows.groups)]
     held = np.cumsum(rows.group[order][None, :] == np.arange(rows.groups)[:, None], axis=1)
@@ -355,9 +357,9 @@ def _passing(steps: Exact, members: list[list[int]], held: Ints, group: Ints, ro
                     offers.append((g, p, height[g, p + 1] - steps[p, members[g][count - 1]]))
                 if not rows.banned[g, p]:
                     offers.append((g, p, height[group[p], p]))
-                for node, place, offered in offers:
-                    if offered > np.max(height[node, place]):
-                        height[node, place] = offered
+                for node, position, offered in offers:
+                    if offered > np.max(height[node, position]):
+                        height[node, position] = offered
                         moved = True
         if not moved:
             break

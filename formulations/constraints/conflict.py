@@ -115,8 +115,8 @@ def conflict(shape: tuple[int, int], constraints: Sequence[Constraint]) -> list[
         suspects = members
         if _point(members, usable) is not None:
             return []
-    place = {id(member): at for at, member in enumerate(members)}
-    return sorted(_smallest([], suspects, False, usable), key=lambda member: place[id(member)])
+    rank = {id(member): at for at, member in enumerate(members)}
+    return sorted(_smallest([], suspects, False, usable), key=lambda member: rank[id(member)])
 
 
 def _suspects(members: Sequence[ConflictMember], usable: Bools) -> list[ConflictMember] | None:
@@ -125,15 +125,15 @@ def _suspects(members: Sequence[ConflictMember], usable: Bools) -> list[Conflict
     from scipy.optimize import linprog
 
     rows = [_as_row(member) for member in members]
-    asked = np.flatnonzero(usable)
-    matrix, low, high = _stacked(rows, asked)
+    cells = np.flatnonzero(usable)
+    matrix, low, high = _stacked(rows, cells)
     floors, ceilings = np.flatnonzero(np.isfinite(low)), np.flatnonzero(np.isfinite(high))
     sides = csr_array(vstack([-matrix[floors], matrix[ceilings]]))
     found = linprog(
-        np.concatenate([np.zeros(asked.size), np.ones(sides.shape[0])]),
+        np.concatenate([np.zeros(cells.size), np.ones(sides.shape[0])]),
         A_ub=csr_array(hstack([sides, -eye_array(sides.shape[0])])),
         b_ub=np.concatenate([-low[floors], high[ceilings]]),
-        bounds=np.array([[0.0, 1.0]] * asked.size + [[0.0, np.inf]] * sides.shape[0]),
+        bounds=np.array([[0.0, 1.0]] * cells.size + [[0.0, np.inf]] * sides.shape[0]),
         method="highs-ds",
         options={"time_limit": SECONDS},
     )
@@ -158,16 +158,16 @@ def _as_row(member: ConflictMember) -> ConflictMember:
 
 
 def _smallest(
-    kept: list[ConflictMember], asked: list[ConflictMember], grown: bool, usable: Bools
+    fixed: list[ConflictMember], members: list[ConflictMember], grown: bool, usable: Bools
 ) -> list[ConflictMember]:
-    """A smallest part of `asked` that conflicts with `kept`; all of `asked` must conflict with it."""
-    if grown and _point(kept, usable) is None:
+    """A smallest part of `members` that conflicts with `fixed`; all of `members` must conflict with it."""
+    if grown and _point(fixed, usable) is None:
         return []
-    if len(asked) == 1:
-        return asked
-    left, right = asked[: len(asked) // 2], asked[len(asked) // 2 :]
-    late = _smallest(kept + left, right, bool(left), usable)
-    early = _smallest(kept + late, left, bool(late), usable)
+    if len(members) == 1:
+        return members
+    left, right = members[: len(members) // 2], members[len(members) // 2 :]
+    late = _smallest(fixed + left, right, bool(left), usable)
+    early = _smallest(fixed + late, left, bool(late), usable)
     return early + late
 
 
@@ -214,15 +214,15 @@ def _point(members: Sequence[ConflictMember], usable: Bools, objective: Floats |
             upper[member.forbids.ravel()] = 0.0
     if any(member.name == POSITION for member in members):  # no more than k cells are used
         upper[~usable] = 0.0
-    asked = np.flatnonzero(upper)
-    if not asked.size:
+    free = np.flatnonzero(upper)
+    if not free.size:
         return None if any((m.lower > 0).any() or (m.upper < 0).any() for m in members) else np.zeros(cells, np.int64)
-    matrix, low, high = _stacked(members, asked)
+    matrix, low, high = _stacked(members, free)
     found = whole_point(
-        np.zeros(asked.size) if objective is None else -objective[asked],
+        np.zeros(free.size) if objective is None else -objective[free],
         constraints=[LinearConstraint(matrix, low, high)] if members else [],
-        bounds=Bounds(np.zeros(asked.size), np.ones(asked.size)),
-        integrality=np.ones(asked.size),
+        bounds=Bounds(np.zeros(free.size), np.ones(free.size)),
+        integrality=np.ones(free.size),
         options={"time_limit": SECONDS},
     )
     if found.status == 2:
@@ -233,7 +233,7 @@ def _point(members: Sequence[ConflictMember], usable: Bools, objective: Floats |
             "simpler constraints"
         )
     point = np.zeros(cells, dtype=np.int64)
-    point[asked] = np.round(found.x)
+    point[free] = np.round(found.x)
     return point
 
 

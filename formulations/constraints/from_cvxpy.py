@@ -40,11 +40,11 @@ def read_constraints(variable: Any, constraints: Any) -> Iterator[Constraint | S
         raise InvalidProblemError(
             f"from_cvxpy(π, constraints) needs a list, [a, penalized(b, penalty=1)] or [] for none; got {what}."
         )
-    for place, given in enumerate(constraints):
-        constraint = given.constraint if isinstance(given, SoftConstraint) else given
-        name = str(getattr(constraint, "label", None) or f"constraint {place}")
-        found = _said(shape_of(variable), name, *_affine(constraint, variable, name), isinstance(given, SoftConstraint))
-        yield from (SoftConstraint(one, given.penalty) for one in found) if isinstance(given, SoftConstraint) else found
+    for index, entry in enumerate(constraints):
+        constraint = entry.constraint if isinstance(entry, SoftConstraint) else entry
+        name = str(getattr(constraint, "label", None) or f"constraint {index}")
+        found = _said(shape_of(variable), name, *_affine(constraint, variable, name), isinstance(entry, SoftConstraint))
+        yield from (SoftConstraint(one, entry.penalty) for one in found) if isinstance(entry, SoftConstraint) else found
 
 
 def _affine(constraint: Any, variable: Any, name: str) -> tuple[csr_array, Floats, Floats]:
@@ -66,23 +66,23 @@ def _affine(constraint: Any, variable: Any, name: str) -> tuple[csr_array, Float
         )
     if any(parameter.value is None for parameter in expression.parameters()):
         raise InvalidProblemError(f"{name!r} ({constraint}) has a parameter without a value; give it one")
-    kept = variable.value
+    saved = variable.value
     variable.save_value(np.zeros((k, n)))
     try:
         constant = _dense(expression.value).ravel(order="F")
         gradient = expression.grad.get(variable)
     finally:
-        variable.save_value(kept)
+        variable.save_value(saved)
     if gradient is None:
         gradient = csr_array((k * n, constant.size))
     by_columns = csr_array(csr_array(gradient if issparse(gradient) else np.atleast_2d(gradient)).T)
     columns = np.arange(k * n).reshape((k, n)).ravel(order="F")
     entries = by_columns.tocoo()
-    place = np.arange(constant.size).reshape(expression.shape or (1,), order="F").ravel()
-    where = np.argsort(place)
+    index = np.arange(constant.size).reshape(expression.shape or (1,), order="F").ravel()
+    where = np.argsort(index)
     row, column = entries.coords
     matrix = csr_array((entries.data, (where[row], columns[column])), shape=by_columns.shape)
-    right = 0.0 - constant[place]
+    right = 0.0 - constant[index]
     if np.isnan(right).any() or np.isnan(matrix.data).any():
         raise InvalidProblemError(f"{name!r} ({constraint}) holds NaN; give it a number, or leave it out")
     below = np.full(right.size, -np.inf)
@@ -141,6 +141,6 @@ def _always(cells: Any, weights: Floats, low: float, high: float, k: int, n: int
     if not (weights == 1.0).all():
         return False
     rows, columns = np.divmod(np.sort(cells), n)
-    whole_position = cells.size == n and (rows == rows[0]).all()
+    full_position = cells.size == n and (rows == rows[0]).all()
     one_document = (columns == columns[0]).all()
-    return bool((whole_position and low <= 1.0 <= high) or (one_document and low <= 0.0 and high >= 1.0))
+    return bool((full_position and low <= 1.0 <= high) or (one_document and low <= 0.0 and high >= 1.0))

@@ -66,27 +66,29 @@ def repair(
 ) -> Repair:
     """A ranking of least violation of k of n documents; see `RankingSet.repair`."""
     k, n = shape
-    given = [(held, None) for held in constraints] + [(one.constraint, one.penalty) for one in soft]
+    pairs = [(held, None) for held in constraints] + [(one.constraint, one.penalty) for one in soft]
     if isinstance(penalties, Mapping):
-        unknown = sorted(set(penalties) - {held.name for held, _ in given}, key=repr)
+        unknown = sorted(set(penalties) - {held.name for held, _ in pairs}, key=repr)
         if unknown:
-            known = ", ".join(repr(held.name) for held, _ in given) or "none"
+            known = ", ".join(repr(held.name) for held, _ in pairs) or "none"
             raise InvalidProblemError(f"No constraint is named {unknown[0]!r}; the names are {known}.")
-    asked = penalties if isinstance(penalties, Mapping) else {held.name: penalties for held, _ in given}
+    penalty_of = penalties if isinstance(penalties, Mapping) else {held.name: penalties for held, _ in pairs}
     may = [
-        SoftConstraint(held, valid_penalty(asked[held.name], held.name) if held.name in asked else float(price or 0.0))
-        for held, price in given
-        if held.name in asked or price is not None
+        SoftConstraint(
+            held, valid_penalty(penalty_of[held.name], held.name) if held.name in penalty_of else float(price or 0.0)
+        )
+        for held, price in pairs
+        if held.name in penalty_of or price is not None
     ]
-    must = [held for held, price in given if held.name not in asked and price is None]
+    must = [held for held, price in pairs if held.name not in penalty_of and price is None]
     allowed = np.ones(shape, dtype=bool)
     for held in must:
         if held.forbids is not None:
             allowed &= ~held.forbids
     stated = SetRows.from_constraints(allowed, must)
-    places = room(stated, must)
-    if places < k:
-        raise InfeasibleError(emptiness(stated, must, places))
+    fillable = room(stated, must)
+    if fillable < k:
+        raise InfeasibleError(emptiness(stated, must, fillable))
     paid = sorted(one.penalty for one in may if one.penalty > 0.0)
     if paid and paid[-1] > FAR * paid[0]:
         raise InvalidProblemError(

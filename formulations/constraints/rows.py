@@ -59,18 +59,22 @@ class SetRows(Memoized, CompactReprMixin):
         low = np.concatenate([np.empty(0), *(constraint.lower for constraint in added)])
         high = np.concatenate([np.empty(0), *(constraint.upper for constraint in added)])
         extra = csr_array(vstack(parts)) if parts else csr_array((0, cell.size))
-        kept = np.flatnonzero(~implied_documents(extra, high, document))
-        matrix = csr_array(vstack([position, document[kept], extra]))
+        remaining = np.flatnonzero(~implied_documents(extra, high, document))
+        matrix = csr_array(vstack([position, document[remaining], extra]))
         matrix.sort_indices()
-        names = Block("document", (n,)) if kept.size == n else Block("document", tuple(kept.tolist()), by_label=True)
+        names = (
+            Block("document", (n,))
+            if remaining.size == n
+            else Block("document", tuple(remaining.tolist()), by_label=True)
+        )
         return cls(
             shape=(k, n),
             cell=frozen(cell),
             matrix=matrix,
-            lower=frozen(np.concatenate([np.ones(k), np.full(kept.size, -np.inf), low])),
-            upper=frozen(np.concatenate([np.ones(k + kept.size), high])),
-            blocks=(Block("position", (k,)), *([names] if kept.size else []), *(c.block for c in added)),
-            own_row=frozen(kept),
+            lower=frozen(np.concatenate([np.ones(k), np.full(remaining.size, -np.inf), low])),
+            upper=frozen(np.concatenate([np.ones(k + remaining.size), high])),
+            blocks=(Block("position", (k,)), *([names] if remaining.size else []), *(c.block for c in added)),
+            own_row=frozen(remaining),
         )
 
     @property
@@ -214,7 +218,7 @@ def widened(stated: SetRows, profit: Floats, integer: bool = False, needed: Bool
     sign = np.repeat([-1.0, 1.0], [over.size, under.size])
     columns = csr_array((sign, (rows, np.arange(rows.size))), shape=(stated.lower.size, rows.size))
     count = plain.objective.size
-    whole = np.concatenate([np.ones(count, dtype=bool), stated.whole_limits[rows]])
+    integral = np.concatenate([np.ones(count, dtype=bool), stated.whole_limits[rows]])
     return Program(
         objective=np.concatenate([plain.objective, -price[rows]]),
         matrix=csr_array(hstack([plain.matrix, columns])),
@@ -222,7 +226,7 @@ def widened(stated: SetRows, profit: Floats, integer: bool = False, needed: Bool
         row_upper=plain.row_upper,
         lower=np.zeros(count + rows.size),
         upper=np.concatenate([plain.upper, sides[0][over], sides[1][under]]),
-        integer=whole if integer else None,
+        integer=integral if integer else None,
         variables=(*plain.variables, *_named("over", over, stated), *_named("under", under, stated)),
         rows=plain.rows,
     )

@@ -66,16 +66,16 @@ class BlockCollapse:
             return None
         k, n = stated.shape
         rows = stated.lower.size - k
-        place = stated.cell // n * rows + group
-        order = np.argsort(place, kind="stable")
-        place = place[order]
-        starts = np.flatnonzero(np.diff(place, prepend=-1))
+        key = stated.cell // n * rows + group
+        order = np.argsort(key, kind="stable")
+        key = key[order]
+        starts = np.flatnonzero(np.diff(key, prepend=-1))
         reached = np.zeros(k * rows, dtype=bool)
-        reached[place[starts]] = True
+        reached[key[starts]] = True
         allowed = None if reached.all() else frozen(reached.reshape(k, rows))
         by_cell = np.full(k * n, -1)
         by_cell[stated.cell] = group
-        return cls((k, n), rows, frozen(stated.cell[order]), starts, frozen(place[starts]), frozen(by_cell), allowed)
+        return cls((k, n), rows, frozen(stated.cell[order]), starts, frozen(key[starts]), frozen(by_cell), allowed)
 
     def assignment(self, profit: Floats) -> tuple[Assignment, Ints]:
         """The assignment of positions to rows, and the first best cell of each run."""
@@ -90,8 +90,8 @@ class BlockCollapse:
 
     def order(self, best: Ints, rows: NDArray[Any]) -> Ints:
         """The document at each position, from the row at each position."""
-        asked = np.arange(self.shape[0]) * self.rows + np.asarray(rows, dtype=np.int64)
-        return np.asarray(best[np.searchsorted(self.place, asked)] % self.shape[1])
+        keys = np.arange(self.shape[0]) * self.rows + np.asarray(rows, dtype=np.int64)
+        return np.asarray(best[np.searchsorted(self.place, keys)] % self.shape[1])
 
     def rows_of(self, order: Ints) -> Ints:
         """The row at each position, from the document at each position."""
@@ -149,11 +149,11 @@ class LaminarNetwork:
         """The minimum-cost flow with costs -profit; over the needed cells only, if passed."""
         rows, cells = self.floor.size, self.stated.cell.size
         cell = self.stated.cell if needed is None else self.stated.cell[needed]
-        kept = slice(None) if needed is None else np.append(needed, np.ones(self.tail.size - cells, dtype=bool))
+        columns = slice(None) if needed is None else np.append(needed, np.ones(self.tail.size - cells, dtype=bool))
         return MinCostFlow(
-            tail=self.tail[kept],
-            head=self.head[kept],
-            capacity=self.capacity[kept],
+            tail=self.tail[columns],
+            head=self.head[columns],
+            capacity=self.capacity[columns],
             cost=np.concatenate([-profit.ravel()[cell], np.zeros(rows)]),
             supply=self.supply,
             arcs=(*self.stated.variables(needed), Block("row", (rows,))),

@@ -83,12 +83,12 @@ class ParetoFront(CompactReprMixin):
         ]
         table = np.array(points).reshape(-1, 3) * [*signs, 1.0]
         slack = np.array([0.0, 0.0, 1e-9 * np.abs(table[:, 2]).max(initial=0.0)])
-        kept = []
+        selected = []
         for at, point in enumerate(table):
             as_good = (table >= point - slack).all(axis=1)
             if not (as_good & (table > point + slack).any(axis=1)).any():
-                kept.append(points[at])
-        return sorted(kept, key=lambda point: (-point[2], -point[0], -point[1]))
+                selected.append(points[at])
+        return sorted(selected, key=lambda point: (-point[2], -point[0], -point[1]))
 
     def plot(self, axes: Axes | None = None) -> Axes:
         """The best value against the first limit, one line per second limit; nondominated pairs are filled."""
@@ -96,9 +96,9 @@ class ParetoFront(CompactReprMixin):
         for j, limit in enumerate(self.second.tolist()):
             if np.isfinite(self.value[:, j]).any():
                 (line,) = axes.plot(self.first, self.value[:, j], "-o", markerfacecolor="none", label=f"{limit:g}")
-                kept = [(x, value) for x, y, value in self.front if y == limit]
-                if kept:
-                    axes.plot(*zip(*kept, strict=True), "o", color=line.get_color())
+                points_ = [(x, value) for x, y, value in self.front if y == limit]
+                if points_:
+                    axes.plot(*zip(*points_, strict=True), "o", color=line.get_color())
         axes.set(xlabel=self.names[0], ylabel="value")
         tick_each(axes, self.first)
         if axes.get_legend_handles_labels()[1]:
@@ -299,10 +299,10 @@ class _Lattice:
         codes, values = [], []
         for chain, members in enumerate(self.members):
             count = self._count(code, chain)
-            room = count < members.size
-            document = members[count[room]]
-            codes.append(code[room] + int(self.strides[chain]))
-            values.append(value[room] + (c * self.problem.scores[document] - a * self.problem.gain[document]))
+            available = count < members.size
+            document = members[count[available]]
+            codes.append(code[available] + int(self.strides[chain]))
+            values.append(value[available] + (c * self.problem.scores[document] - a * self.problem.gain[document]))
         every, worth = np.concatenate(codes), np.concatenate(values)
         by_code = np.argsort(every, kind="stable")
         starts = np.flatnonzero(np.diff(every[by_code], prepend=-1))

@@ -201,11 +201,11 @@ def _confirm_minimal(submatrix: csr_array, of_two: bool) -> None:
     part, half = submatrix.toarray(), size // 2
     first, second = (np.array(list(product((-1, 0, 1), repeat=width))) for width in (half, size - half))
     sums = second @ part[half:]
-    place = (second != 0) @ (1 << np.arange(half, size))
+    index = (second != 0) @ (1 << np.arange(half, size))
     known = np.zeros(2**size, dtype=np.bool_)
     for signs in first:
         good = (np.abs(signs @ part[:half] + sums) <= 1).all(axis=1)
-        known[place[good] + int((signs != 0) @ (1 << np.arange(half)))] = True
+        known[index[good] + int((signs != 0) @ (1 << np.arange(half)))] = True
     if not known[:-1].all():
         raise CertificateError("rows of the witness can be left out: it is not minimal")
 
@@ -217,7 +217,7 @@ def _confirm_vertex(program: Program | None, vertex: Vertex) -> None:
         raise CertificateError("a bare matrix has no feasible set to have a vertex")
     shape = program.objective.shape
     x, unit = whole_array(vertex.numerators, shape, "the vertex"), vertex.denominator
-    given = whole_array(vertex.objective, shape, "the objective of the vertex")
+    claimed = whole_array(vertex.objective, shape, "the objective of the vertex")
     if not is_whole(unit) or not 2 <= unit < LARGEST_NUMERATOR or not (x % unit).any():
         raise CertificateError("the vertex is no fractional point")
     if x.max() >= LARGEST_NUMERATOR or x.min() <= -LARGEST_NUMERATOR:
@@ -237,7 +237,7 @@ def _confirm_vertex(program: Program | None, vertex: Vertex) -> None:
         outward.append(((held == low * unit), (held == high * unit)))
     (row_low, row_high), (low_, high_) = outward
     objective = matrix.T @ (row_high.astype(np.int64) - row_low) + high_.astype(np.int64) - low_
-    if (given != objective).any():
+    if (claimed != objective).any():
         raise CertificateError("the objective is not the sum of the outward normals at the vertex")
     free = np.flatnonzero(~(low_ | high_))
     tight = matrix[np.flatnonzero(row_low | row_high)][:, free].toarray()
@@ -398,10 +398,8 @@ def _colouring(matrix: csr_array, evidence: Colouring) -> None:
     rows, data = columns.indices, columns.data
     wrong = (data[first] == data[first + 1]) == (side[rows[first]] == side[rows[first + 1]])
     if wrong.any():
-        place = first[wrong.argmax()]
-        raise CertificateError(
-            f"rows {rows[place]} and {rows[place + 1]} are in the wrong classes for a column they share"
-        )
+        at = first[wrong.argmax()]
+        raise CertificateError(f"rows {rows[at]} and {rows[at + 1]} are in the wrong classes for a column they share")
 
 
 def _row_order(matrix: csr_array, evidence: RowOrder) -> None:
@@ -413,8 +411,8 @@ def _row_order(matrix: csr_array, evidence: RowOrder) -> None:
     columns.sort_indices()
     for column in np.flatnonzero(np.diff(columns.indptr)):
         held = slice(columns.indptr[column], columns.indptr[column + 1])
-        place, data = columns.indices[held], columns.data[held]
-        if place[-1] - place[0] + 1 != place.size or (data != data[0]).any():
+        index, data = columns.indices[held], columns.data[held]
+        if index[-1] - index[0] + 1 != index.size or (data != data[0]).any():
             raise CertificateError(f"the entries of column {column} are not consecutive, or not of one sign")
 
 

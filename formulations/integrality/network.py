@@ -147,13 +147,13 @@ class _Search:
                         node ^= tail ^ head  # along a path every inner node is met twice
         return node
 
-    def _attach(self, joined: Arcs, arcs: Arcs, arc: int, part: _Component, end: bool, place: int) -> None:
+    def _attach(self, joined: Arcs, arcs: Arcs, arc: int, part: _Component, end: bool, target: int) -> None:
         """Hang the tree of a component, without `arc`, on a node. At the other end of `arc` its arcs turn round."""
         tail, head = arcs[arc]
         at_head = any(head in arcs[row] for row in part.rows)
         root = head if at_head else tail
         for row in part.rows:
-            a, b = (place if node == root else node for node in arcs[row])
+            a, b = (target if node == root else node for node in arcs[row])
             joined[row] = (a, b) if at_head == end else (b, a)
 
 

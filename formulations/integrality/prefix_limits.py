@@ -84,10 +84,10 @@ class PrefixRows:
         held = np.flatnonzero(size)
         position, document = np.divmod(matrix.indices, n)
         starts = matrix.indptr[:-1][held]
-        one_place, one_document = (
+        one_position, one_document = (
             np.minimum.reduceat(part, starts) == np.maximum.reduceat(part, starts) for part in (position, document)
         )
-        is_position = one_place & (size[held] == n) & (low[held] == 1.0) & (high[held] == 1.0)
+        is_position = one_position & (size[held] == n) & (low[held] == 1.0) & (high[held] == 1.0)
         is_document = one_document & (size[held] == k) & (low[held] <= 0.0) & (high[held] == 1.0) & ~is_position
         found = _Reader(k, n)
         for row in held[~(is_position | is_document)].tolist():
@@ -113,8 +113,8 @@ class _Reader:
         wide = int(np.searchsorted(position, position[0], side="right"))
         first, last = int(position[0]), int(position[-1])
         documents = document[:wide]
-        whole = (last - first + 1) * wide == position.size
-        if not whole or (document.reshape(-1, wide) != documents).any():
+        complete = (last - first + 1) * wide == position.size
+        if not complete or (document.reshape(-1, wide) != documents).any():
             return "a row counts other documents at one position than at the next"
         if wide == self.n:
             counted = last - first + 1
@@ -203,8 +203,8 @@ def common_order(profit: Floats, group: Ints) -> Ints | None:
     equal D[p, ·].
     """
     k, n = profit.shape
-    whole = profit[0] - profit[-1] if k == n else profit[0]
-    order = np.lexsort((-whole, group))
+    total = profit[0] - profit[-1] if k == n else profit[0]
+    order = np.lexsort((-total, group))
     placed = profit[:, order]
     together = group[order][1:] == group[order][:-1]
     if k < n:
@@ -217,8 +217,8 @@ def common_order(profit: Floats, group: Ints) -> Ints | None:
     first, second = np.flatnonzero(together), np.flatnonzero(together) + 1
     doubtful &= (placed[:, first] != placed[:, second])[:-1] | (placed[:, first] != placed[:, second])[1:]
     doubtful &= (placed[:-1] != placed[1:])[:, first] | (placed[:-1] != placed[1:])[:, second]
-    for p, place in np.argwhere(doubtful).tolist():
-        now, after = (tuple(map(Fraction, placed[i, first[place] : second[place] + 1].tolist())) for i in (p, p + 1))
+    for p, at in np.argwhere(doubtful).tolist():
+        now, after = (tuple(map(Fraction, placed[i, first[at] : second[at] + 1].tolist())) for i in (p, p + 1))
         if now[0] - after[0] < now[1] - after[1]:
             return None
     return np.asarray(order, dtype=np.int64)

@@ -74,9 +74,9 @@ def _prove_in_parts(matrix: Signs, thorough: bool) -> Proof | Remainder:
     if open_blocks:
         return open_blocks
     shape = (int(matrix.shape[0]), int(matrix.shape[1]))
-    whole = parts[0].proof if len(parts) == 1 and not removals else None
-    if whole is not None and (parts[0].rows.size, parts[0].columns.size) == shape:
-        return whole
+    single = parts[0].proof if len(parts) == 1 and not removals else None
+    if single is not None and (parts[0].rows.size, parts[0].columns.size) == shape:
+        return single
     kind = max((part.proof.kind for part in parts), key=HARDNESS.index, default=HARDNESS[0])
     return Proof(kind, shape, Parts(tuple(removals), tuple(parts)))
 

@@ -64,9 +64,9 @@ def odd_cycle(matrix: csr_array) -> tuple[list[int], list[int]] | None:
         ways[b].append((a, flips, j))
     found: list[list[tuple[int, int]]] = []
     for start in range(matrix.shape[0]):
-        walk = _walk_round(ways, start)
-        if walk is not None:
-            found.append(_simple(walk, ways))
+        path = _walk_round(ways, start)
+        if path is not None:
+            found.append(_simple(path, ways))
             if len(found) == STARTS:
                 break
     if not found:
@@ -87,30 +87,30 @@ def _walk_round(ways: list[list[tuple[int, bool, int]]], start: int) -> list[tup
                 continue
             came[state] = ((row, sheet), column)
             if state == (start, True):
-                walk = []
+                path = []
                 while state != (start, False):
                     state, used = came[state]
-                    walk.append((state[0], used))
-                return walk[::-1]
+                    path.append((state[0], used))
+                return path[::-1]
             queue.append(state)
     return None
 
 
-def _simple(walk: list[tuple[int, int]], ways: list[list[tuple[int, bool, int]]]) -> list[tuple[int, int]]:
+def _simple(path: list[tuple[int, int]], ways: list[list[tuple[int, bool, int]]]) -> list[tuple[int, int]]:
     """A cycle within a closed path that no two classes satisfy."""
-    flips = {column: equal for row, _ in walk for _, equal, column in ways[row]}
-    kept: list[tuple[int, int]] = []
-    place: dict[int, int] = {}
-    for row, column in [*walk, walk[0]]:
-        at = place.get(row)
+    flips = {column: equal for row, _ in path for _, equal, column in ways[row]}
+    steps: list[tuple[int, int]] = []
+    first_at: dict[int, int] = {}
+    for row, column in [*path, path[0]]:
+        at = first_at.get(row)
         if at is not None:
-            if sum(flips[used] for _, used in kept[at:]) % 2:
-                return kept[at:]
-            for left, _ in kept[at:]:
-                del place[left]
-            del kept[at:]
-        place[row] = len(kept)
-        kept.append((row, column))
+            if sum(flips[used] for _, used in steps[at:]) % 2:
+                return steps[at:]
+            for left, _ in steps[at:]:
+                del first_at[left]
+            del steps[at:]
+        first_at[row] = len(steps)
+        steps.append((row, column))
     raise AssertionError("a closed traversal that changes sheets contains a cycle that does")
 
 
@@ -207,8 +207,8 @@ def _members(rows: csr_array) -> csr_array | None:
     held = rows.copy()
     held.sum_duplicates()
     held.eliminate_zeros()
-    place = np.repeat(np.arange(held.shape[0]), np.diff(held.indptr))
-    sums = np.bincount(place, held.data, held.shape[0])
+    row = np.repeat(np.arange(held.shape[0]), np.diff(held.indptr))
+    sums = np.bincount(row, held.data, held.shape[0])
     if (np.abs(held.data) != 1).any() or (np.abs(sums) != np.diff(held.indptr)).any():
         return None
     held.data = np.ones(held.nnz, dtype=np.float64)

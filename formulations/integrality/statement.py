@@ -90,24 +90,24 @@ def _tidy(matrix: csr_array) -> csr_array:
     return held
 
 
-def _bare(given: csr_array | ArrayLike) -> csr_array:
-    if issparse(given):
-        sparse: Any = given
+def _bare(matrix: csr_array | ArrayLike) -> csr_array:
+    if issparse(matrix):
+        sparse: Any = matrix
         shape, kind, data = sparse.shape, sparse.dtype, sparse.tocoo().data
     else:
         try:
-            array = np.asarray(given)
+            array = np.asarray(matrix)
         except ValueError as error:
             raise InvalidProblemError(
                 f"matrix cannot be read as an array: {error}; give rows of equal length"
             ) from None
         if array.shape == () or array.dtype == object:
             raise InvalidProblemError(
-                f"a {type(given).__name__} is no problem, set or matrix; give a form, a RankingSet (from cvxpy: "
+                f"a {type(matrix).__name__} is no problem, set or matrix; give a form, a RankingSet (from cvxpy: "
                 "RankingSet.from_cvxpy), or rows of integers"
             )
         shape, kind, data = array.shape, array.dtype, array
-        given = array
+        matrix = array
     if len(shape) != 2 or 0 in shape:
         raise InvalidProblemError(
             f"matrix has shape {shape}, but needs two dimensions, one row and one column at least"
@@ -116,4 +116,4 @@ def _bare(given: csr_array | ArrayLike) -> csr_array:
         raise InvalidProblemError(f"matrix holds {kind}, but needs real numbers; convert it to integers")
     if not (np.abs(data.astype(np.float64)) <= LARGEST).all():
         raise InvalidProblemError("matrix holds a number that is not finite; remove the row or column that has it")
-    return _tidy(csr_array(given))
+    return _tidy(csr_array(matrix))

@@ -54,8 +54,8 @@ def verify_integrality(
       columns: column 0, column 2, column 4
       no fractional vertex of the problem itself is known
     """
-    asked: tuple[tuple[str, Any, int], ...] = (("seed", seed, 0), ("max_effort", max_effort, 0))
-    for name, value, least in asked:
+    options: tuple[tuple[str, Any, int], ...] = (("seed", seed, 0), ("max_effort", max_effort, 0))
+    for name, value, least in options:
         if not isinstance(value, Integral) or value < least:
             raise InvalidProblemError(f"{name} must be an integer, {least} or more; got {value!r}.")
     nonempty = getattr(problem, "check_nonempty", None)

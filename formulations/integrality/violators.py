@@ -116,9 +116,9 @@ def _fewer(matrix: Signs, held: list[Ints], axis: int, rng: np.random.Generator)
     while True:
         start = 0
         while start < lines.size:
-            kept = np.sort(np.delete(lines, slice(start, start + width)))
-            trial = [kept, held[1]] if axis == 0 else [held[0], kept]
-            if kept.size and not isinstance(prove(csr_array(matrix[np.ix_(*trial)], dtype=np.float64)), Proof):
+            remaining = np.sort(np.delete(lines, slice(start, start + width)))
+            trial = [remaining, held[1]] if axis == 0 else [held[0], remaining]
+            if remaining.size and not isinstance(prove(csr_array(matrix[np.ix_(*trial)], dtype=np.float64)), Proof):
                 lines = np.delete(lines, slice(start, start + width))
             else:
                 start += width

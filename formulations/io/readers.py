@@ -104,8 +104,8 @@ class Collected:
         size, count = len(self.columns), len(self.row_lower)
         if not size:
             raise InvalidProblemError(f"{place} has no variables; a program needs one at least")
-        told = (self.objective, self.entries, self.squares)
-        if not all(math.isfinite(value) for part in told for value in part.values()):
+        parts = (self.objective, self.entries, self.squares)
+        if not all(math.isfinite(value) for part in parts for value in part.values()):
             raise InvalidProblemError(f"{place} has an infinite coefficient; only limits may be infinite")
         least, most = (*self.lower.values(), *self.row_lower), (*self.upper.values(), *self.row_upper)
         if any(not low < math.inf for low in least) or any(not high > -math.inf for high in most):
@@ -128,9 +128,9 @@ def _limit(value: float) -> float:
 
 
 def _sparse(entries: dict[tuple[int, int], float], shape: tuple[int, int]) -> csr_array:
-    places = np.array(list(entries), dtype=np.int64).reshape(-1, 2)
+    index = np.array(list(entries), dtype=np.int64).reshape(-1, 2)
     values = np.array(list(entries.values()), dtype=np.float64)
-    return csr_array(coo_array((values, (places[:, 0], places[:, 1])), shape=shape))
+    return csr_array(coo_array((values, (index[:, 0], index[:, 1])), shape=shape))
 
 
 def _named(names: list[str]) -> tuple[Block, ...]:
@@ -168,12 +168,12 @@ def read_lp(path: Path) -> Program:
     """The program of an LP file. Raises InvalidProblemError with file, line and cure if it is malformed."""
     sections: dict[str, list[tuple[str, str, int]]] = {}
     at = ""
-    for place, line in enumerate(text_of(path).splitlines(), 1):
+    for line_number, line in enumerate(text_of(path).splitlines(), 1):
         bare = line.partition("\\")[0].strip()
         words = " ".join(bare.lower().split())
         if words in UNSUPPORTED:
             raise InvalidProblemError(
-                f"{path.name}, line {place} begins an unsupported section {bare!r}; "
+                f"{path.name}, line {line_number} begins an unsupported section {bare!r}; "
                 "restate it with rows and integer variables"
             )
         key = SECTIONS.get(words)
@@ -187,12 +187,12 @@ def read_lp(path: Path) -> Program:
             else:
                 if not at:
                     raise InvalidProblemError(
-                        f"{path.name}, line {place} precedes maximize or minimize; begin with one"
+                        f"{path.name}, line {line_number} precedes maximize or minimize; begin with one"
                     )
-                sections[at] += _tokens(bare, f"{path.name}, line {place}", place)
+                sections[at] += _tokens(bare, f"{path.name}, line {line_number}", line_number)
                 continue
             at = key
-            sections.setdefault(at, []).extend(_tokens(bare, f"{path.name}, line {place}", place))
+            sections.setdefault(at, []).extend(_tokens(bare, f"{path.name}, line {line_number}", line_number))
             continue
         if key == "end":
             at = "end"
@@ -205,18 +205,18 @@ def read_lp(path: Path) -> Program:
     return _Lp(path.name, sections).program()
 
 
-def _tokens(text: str, place: str, line: int) -> list[tuple[str, str, int]]:
+def _tokens(text: str, location: str, line: int) -> list[tuple[str, str, int]]:
     found, at = [], 0
     while at < len(text.rstrip()):
         match = TOKEN.match(text, at)
         if match is None:
-            raise InvalidProblemError(f"{place}: {text[at : at + 20].strip()!r} is no part of an LP file")
+            raise InvalidProblemError(f"{location}: {text[at : at + 20].strip()!r} is no part of an LP file")
         kind = str(match.lastgroup)
         word = match[kind]
         if kind == "name" and word.lower() in ("inf", "infinity"):
             kind = "number"
         if kind == "name" and word.lower() == "nan":
-            raise InvalidProblemError(f"{place}: {word!r} is neither a number nor a name; write a number")
+            raise InvalidProblemError(f"{location}: {word!r} is neither a number nor a name; write a number")
         found.append((kind, SIGNS.get(word, word) if kind == "sign" else word, line))
         at = match.end()
     return found
@@ -261,8 +261,8 @@ class _Lp:
         self.tokens, self.at = self.sections.get(section, []), 0
 
     def _peek(self, ahead: int = 0) -> tuple[str, str]:
-        place = self.at + ahead
-        return self.tokens[place][:2] if place < len(self.tokens) else ("", "")
+        index = self.at + ahead
+        return self.tokens[index][:2] if index < len(self.tokens) else ("", "")
 
     def _wrong(self, why: str) -> InvalidProblemError:
         line = self.tokens[min(self.at, len(self.tokens) - 1)][2] if self.tokens else 1
@@ -302,18 +302,18 @@ class _Lp:
         side, begun = _Side(), self.at
         while not (last and self.at > begun and self._line(self.at) > self._line(self.at - 1)):
             self._joined(begun)
-            told = self._peek()[0] == "number" or self._peek(1)[0] == "number"
+            counted = self._peek()[0] == "number" or self._peek(1)[0] == "number"
             weight = self._signed()
             if weight is None:
                 return side
             if self._peek()[1] == "[" and squares:
                 self._squares(side, weight)
-            elif told and last and self._line(self.at) > self._line(self.at - 1):
+            elif counted and last and self._line(self.at) > self._line(self.at - 1):
                 side.constant += weight
             elif self._peek()[0] == "name" and self._peek(1)[1] != ":":
                 column = self._variable()
                 side.weights[column] = side.weights.get(column, 0.0) + weight
-            elif told:
+            elif counted:
                 side.constant += weight
             else:
                 raise self._wrong("is in an expression")
@@ -352,14 +352,14 @@ class _Lp:
                 second = self._variable()
             else:
                 raise self._wrong("follows a variable between brackets")
-            for place in {(first, second), (second, first)}:
+            for pair in {(first, second), (second, first)}:
                 share = weight if first == second else weight / 2
-                side.squares[place] = side.squares.get(place, 0.0) + sign * share
+                side.squares[pair] = side.squares.get(pair, 0.0) + sign * share
         self.at += 1
         if self._peek()[1] == "/" and self._peek(1) == ("number", "2"):
             self.at += 2
         else:
-            side.squares = {place: 2 * value for place, value in side.squares.items()}
+            side.squares = {pair: 2 * value for pair, value in side.squares.items()}
 
     def _row(self) -> None:
         begun = self.at
@@ -437,10 +437,10 @@ def read_mps(path: Path) -> Program:
     reader = _Mps(path.name)
     lines = text_of(path).splitlines()
     section, ended = "", False
-    for place, line in enumerate(lines, 1):
+    for line_number, line in enumerate(lines, 1):
         if not line.strip() or line.startswith("*"):
             continue
-        reader.place = f"{path.name}, line {place}"
+        reader.place = f"{path.name}, line {line_number}"
         words = line.split()
         if not line[0].isspace():
             section = words[0].upper()
@@ -517,13 +517,13 @@ class _Mps:
         for name, value in self._pairs(words[1:]):
             if self.kinds[name] == "N" and name != self.objective:
                 continue
-            place = (self.found.rows.get(name, -1), column)
-            if (column in self.found.objective) if name == self.objective else (place in self.found.entries):
+            entry = (self.found.rows.get(name, -1), column)
+            if (column in self.found.objective) if name == self.objective else (entry in self.found.entries):
                 self.wrong(f"states the entry of {words[0][:40]!r} in {name[:40]!r} twice")
             if name == self.objective:
                 self.found.objective[column] = value
             else:
-                self.found.entries[place] = value
+                self.found.entries[entry] = value
 
     def _right(self, words: Words) -> None:
         for name, value in self._pairs(words[len(words) % 2 :]):
@@ -582,10 +582,10 @@ class _Mps:
         if len(words) != 3 or not {*words[:2]} <= self.found.columns.keys():
             self.wrong("is no entry of the hessian: two variables and a number")
         i, j = (self.found.columns[name] for name in words[:2])
-        for place in {(i, j), (j, i)} if both else {(i, j)}:
-            if place in self.found.squares:
+        for pair in {(i, j), (j, i)} if both else {(i, j)}:
+            if pair in self.found.squares:
                 self.wrong("states an entry of the hessian twice")
-            self.found.squares[place] = number(words[2], self.place)
+            self.found.squares[pair] = number(words[2], self.place)
 
     def program(self) -> Program:
         for column in self.found.whole - self.limited:

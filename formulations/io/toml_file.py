@@ -123,16 +123,16 @@ def solver_of(file: str, stated: dict[str, Any]) -> str | None:
         return None
     said = stated["solver"]
     if isinstance(said, dict):
-        given = dict(said)
-        said = given.pop("name", None)
+        options = dict(said)
+        said = options.pop("name", None)
         if not isinstance(said, str) or not said:
             raise InvalidProblemError(f'{file}: [solver] does not say which one; write name = "highs" below it')
-        if "(" in said and given:
+        if "(" in said and options:
             raise InvalidProblemError(
                 f"{file}: [solver] has options in its name {said[:40]!r} and as keys; use one of the two"
             )
-        written = ", ".join(f"{_word(file, name)}={_written(file, name, value)}" for name, value in given.items())
-        said = f"{said}({written})" if given else said
+        written = ", ".join(f"{_word(file, name)}={_written(file, name, value)}" for name, value in options.items())
+        said = f"{said}({written})" if options else said
     if not isinstance(said, str) or not said:
         raise InvalidProblemError(
             f'{file}: solver = {str(said)[:40]!r} is no name; write solver = "highs", or [solver]'
@@ -312,57 +312,59 @@ class _Reader:
     entries: int = 0
 
     def add(self, number: int, table: dict[str, Any]) -> None:
-        place = f"{self.file}, constraint {number}"
-        kind, args, where = self._call(place, table)
+        location = f"{self.file}, constraint {number}"
+        kind, args, where = self._call(location, table)
         if where.get("name") is None:
             where["name"] = _title(table)
         where["name"] = None if where["name"] is None else str(where["name"])
         self.entries += self._entries(kind, args, where)
         if self.entries > ENTRIES:
             raise InvalidProblemError(
-                f"{place}: the rows up to here have more than {ENTRIES} entries; state it in Python"
+                f"{location}: the rows up to here have more than {ENTRIES} entries; state it in Python"
             )
         try:
             self.admissible = self.admissible.add(kind, *args, **where)
         except FormulationError as error:
-            raise InvalidProblemError(f"{place}: {error}") from None
+            raise InvalidProblemError(f"{location}: {error}") from None
         except (TypeError, ValueError, OverflowError) as error:
-            raise InvalidProblemError(f"{place}: {kind}() cannot read {shortened(args)} ({error}).") from None
+            raise InvalidProblemError(f"{location}: {kind}() cannot read {shortened(args)} ({error}).") from None
 
-    def _call(self, place: str, table: dict[str, Any]) -> tuple[str, list[Any], dict[str, Any]]:
+    def _call(self, location: str, table: dict[str, Any]) -> tuple[str, list[Any], dict[str, Any]]:
         """The kind, the arguments and the keywords of a table: `at_most = 2`, or `kind = "at_most"` and `count = 2`."""
         kinds = [kind for kind in KINDS if kind in table]
         named = table.get("kind")
         if "kind" in table and not kinds and isinstance(named, str) and named in KINDS:
-            kind, given = named, {key: value for key, value in table.items() if key != "kind"}
+            kind, arguments = named, {key: value for key, value in table.items() if key != "kind"}
         elif len(kinds) == 1 and "kind" not in table:
             kind, first = kinds[0], parameters(kinds[0])[0]
-            given = {key: value for key, value in table.items() if key != kind}
-            if first in given:
-                raise InvalidProblemError(f"{place}: {kind} = ... is its {first}; got a key {first!r} too. Remove one.")
-            given[first] = table[kind]
+            arguments = {key: value for key, value in table.items() if key != kind}
+            if first in arguments:
+                raise InvalidProblemError(
+                    f"{location}: {kind} = ... is its {first}; got a key {first!r} too. Remove one."
+                )
+            arguments[first] = table[kind]
         else:
             got = " and ".join(kinds) or (f"kind = {named!r}" if "kind" in table else "none")
-            raise InvalidProblemError(f"{place}: it needs one of the kinds {', '.join(KINDS)}; got {got}.")
+            raise InvalidProblemError(f"{location}: it needs one of the kinds {', '.join(KINDS)}; got {got}.")
         known = parameters(kind)
-        _only(place, given, {*known, "name", "penalty"}, f"{kind} takes {', '.join(known)}, name and penalty")
+        _only(location, arguments, {*known, "name", "penalty"}, f"{kind} takes {', '.join(known)}, name and penalty")
         for key in parameters(kind, required=True):
-            if key not in given:
+            if key not in arguments:
                 raise InvalidProblemError(
-                    f"{place}: {kind} needs {' and '.join(parameters(kind, required=True))}; got no {key}."
+                    f"{location}: {kind} needs {' and '.join(parameters(kind, required=True))}; got no {key}."
                 )
-        given = {key: self._value(place, key, value) for key, value in given.items()}
+        arguments = {key: self._value(location, key, value) for key, value in arguments.items()}
         first = known[0]
-        if first not in given:
-            return kind, [], given
-        value = given.pop(first)
+        if first not in arguments:
+            return kind, [], arguments
+        value = arguments.pop(first)
         if kind in SEQUENCES:
             if not isinstance(value, list):
-                raise InvalidProblemError(f"{place}: {kind} needs a list of documents; got {shortened(value)}.")
-            return kind, [self._value(place, "documents", part) for part in value], given
-        return kind, [value], given
+                raise InvalidProblemError(f"{location}: {kind} needs a list of documents; got {shortened(value)}.")
+            return kind, [self._value(location, "documents", part) for part in value], arguments
+        return kind, [value], arguments
 
-    def _entries(self, kind: str, args: list[Any], given: dict[str, Any]) -> int:
+    def _entries(self, kind: str, args: list[Any], arguments: dict[str, Any]) -> int:
         """An upper bound of the entries, and of the bits of a mask, of a constraint."""
         k, n = self.admissible.shape
         if kind in ("fix", "forbid", "position_in"):
@@ -374,31 +376,31 @@ class _Reader:
             )  # of a chain most are in two pairs
         if kind == "implies":
             return k * n * n
-        if kind == "min_distance" or "share" in given:
+        if kind == "min_distance" or "share" in arguments:
             k *= k  # a row for each window or prefix
-        high = len(given["positions"]) if isinstance(given.get("positions"), list) else k
-        if isinstance(given.get("by"), list):
-            return high * sum(len(labels) if isinstance(labels, tuple) else 1 for labels in given["by"])
-        documents = given.get("documents")
+        high = len(arguments["positions"]) if isinstance(arguments.get("positions"), list) else k
+        if isinstance(arguments.get("by"), list):
+            return high * sum(len(labels) if isinstance(labels, tuple) else 1 for labels in arguments["by"])
+        documents = arguments.get("documents")
         return high * (len(documents) if isinstance(documents, list) else n)
 
-    def _value(self, place: str, key: str, value: Any) -> Any:
+    def _value(self, location: str, key: str, value: Any) -> Any:
         """Names of attributes become their values; { site = "c.org" } becomes the documents with that value."""
         if key == "by" and isinstance(value, str):
-            return [tuple(v) if isinstance(v, list) else v for v in self._attribute(place, value)]
+            return [tuple(v) if isinstance(v, list) else v for v in self._attribute(location, value)]
         if key == "documents" and isinstance(value, dict):
             if len(value) != 1:
-                raise InvalidProblemError(f'{place}: documents = {{ attribute = "value" }} names one attribute')
+                raise InvalidProblemError(f'{location}: documents = {{ attribute = "value" }} names one attribute')
             (name, wanted), *_ = value.items()
             return np.array(
-                [wanted == v or (isinstance(v, list) and wanted in v) for v in self._attribute(place, name)]
+                [wanted == v or (isinstance(v, list) and wanted in v) for v in self._attribute(location, name)]
             )
         return value
 
-    def _attribute(self, place: str, name: str) -> list[Any]:
+    def _attribute(self, location: str, name: str) -> list[Any]:
         if not isinstance(self.attributes.get(name), list):
             known = ", ".join(map(repr, self.attributes)) or "none"
-            raise InvalidProblemError(f"{place}: there is no list {name!r} under [attributes]; there are {known}")
+            raise InvalidProblemError(f"{location}: there is no list {name!r} under [attributes]; there are {known}")
         values: list[Any] = self.attributes[name]
         return values
 

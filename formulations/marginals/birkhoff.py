@@ -54,14 +54,14 @@ def near_marginal_ranking(P: Floats, tolerance: float) -> Floats:
     near = np.where(np.clip(violation, *NOISE) < P, P, 0.0)
     near /= np.maximum(near.sum(axis=0), 1.0)
     near /= np.maximum(near.sum(axis=1, keepdims=True), 1.0)
-    room = np.maximum(1.0 - near.sum(axis=0), 0.0)
+    slack = np.maximum(1.0 - near.sum(axis=0), 0.0)
     lacking = 1.0 - near.sum(axis=1)
     for i in np.flatnonzero(lacking > 0.0):
         largest = np.argsort(-near[i], kind="stable")
-        before = np.cumsum(room[largest]) - room[largest]
-        put = np.clip(lacking[i] - before, 0.0, room[largest])
+        before = np.cumsum(slack[largest]) - slack[largest]
+        put = np.clip(lacking[i] - before, 0.0, slack[largest])
         near[i, largest] += put
-        room[largest] -= put
+        slack[largest] -= put
     return near
 
 
@@ -79,12 +79,12 @@ def _checked(P: Floats, tolerance: float) -> float:
         f"document {column} has total probability {columns[column]:.9g}, but must have 1"
         + (" at most" if k < n else ""): float(over[column]),
     }
-    place = max(violations, key=lambda words: violations[words])
-    if not violations[place] <= tolerance:
+    worst = max(violations, key=lambda words: violations[words])
+    if not violations[worst] <= tolerance:
         raise InvalidProblemError(
-            f"P is no marginal ranking: {place}; solve it more accurately, or raise the tolerance of {tolerance:g}"
+            f"P is no marginal ranking: {worst}; solve it more accurately, or raise the tolerance of {tolerance:g}"
         )
-    return max(violations[place], 0.0)
+    return max(violations[worst], 0.0)
 
 
 SHRINK = 0.8
@@ -168,13 +168,13 @@ def birkhoff_decomposition(P: ArrayLike, *, tolerance: float = 1e-6, accuracy: f
     """
     if not 0.0 <= accuracy < 1.0:
         raise InvalidProblemError(f"accuracy is {accuracy}, but must be at least 0 and below 1")
-    given = finite("P", P, 2)
-    mended = near_marginal_ranking(given, tolerance)
+    matrix = finite("P", P, 2)
+    mended = near_marginal_ranking(matrix, tolerance)
     orders, taken = _taken_apart(mended, accuracy)
     likeliest = np.argsort(-taken, kind="stable")
     probabilities = taken[likeliest] / taken.sum()
-    moved = float(np.abs(mended - given).max())
-    return RankingDistribution(frozen(orders[likeliest]), frozen(probabilities), given.shape[1], moved)
+    moved = float(np.abs(mended - matrix).max())
+    return RankingDistribution(frozen(orders[likeliest]), frozen(probabilities), matrix.shape[1], moved)
 
 
 def _taken_apart(P: Floats, accuracy: float) -> tuple[Ints, Floats]:
@@ -199,8 +199,8 @@ def _taken_apart(P: Floats, accuracy: float) -> tuple[Ints, Floats]:
         unused = np.ones(documents, dtype=bool)
         unused[order] = False
         step = min(left, float(rest[rows, order].min()), float(idle[unused].min(initial=np.inf)))
-        kept = rest[rows, order] - step
-        rest[rows, order] = np.where(kept > NOTHING, kept, 0.0)
+        reduced = rest[rows, order] - step
+        rest[rows, order] = np.where(reduced > NOTHING, reduced, 0.0)
         idle[unused] = np.where(idle[unused] - step > NOTHING, idle[unused] - step, 0.0)
         left -= step
         orders.append(order)

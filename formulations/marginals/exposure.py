@@ -52,22 +52,22 @@ class DocumentGroups(CompactReprMixin):
         """From one label per document; None and NaN are no label."""
         if isinstance(groups, str | Mapping) or not isinstance(groups, Iterable):
             raise InvalidProblemError(f"groups must hold one label a document, and is a {type(groups).__name__}")
-        given = groups.tolist() if hasattr(groups, "tolist") else list(groups)
-        if len(given) != documents:
-            raise InvalidProblemError(f"groups holds {len(given)} labels for {documents} documents; give one each")
-        places: dict[Hashable, int] = {}
+        entries = groups.tolist() if hasattr(groups, "tolist") else list(groups)
+        if len(entries) != documents:
+            raise InvalidProblemError(f"groups holds {len(entries)} labels for {documents} documents; give one each")
+        index: dict[Hashable, int] = {}
         member = np.full(documents, -1, dtype=np.int64)
-        for j, label in enumerate(given):
+        for j, label in enumerate(entries):
             if isinstance(label, tuple | frozenset) or not isinstance(label, Hashable):
                 raise InvalidProblemError(
                     f"document {j} has {label!r} for its group, but needs one label; join labels into a text, or give "
                     "a constraint for each"
                 )
             if not unlabelled(label):
-                member[j] = places.setdefault(label, len(places))
-        if not places:
+                member[j] = index.setdefault(label, len(index))
+        if not index:
             raise InvalidProblemError("groups holds no label but None; put two documents in groups at least")
-        return cls(tuple(places), frozen(member))
+        return cls(tuple(index), frozen(member))
 
     @property
     def sizes(self) -> Ints:
@@ -75,8 +75,8 @@ class DocumentGroups(CompactReprMixin):
 
     def names(self, chosen: Bools | None = None) -> tuple[str, ...]:
         """The labels as text, as in the names of rows."""
-        kept = range(len(self.labels)) if chosen is None else np.flatnonzero(chosen)
-        return tuple(str(self.labels[g]) for g in kept)
+        indices = range(len(self.labels)) if chosen is None else np.flatnonzero(chosen)
+        return tuple(str(self.labels[g]) for g in indices)
 
     def place(self, label: Hashable) -> int:
         """Which group has this label."""
@@ -119,19 +119,19 @@ class DocumentGroups(CompactReprMixin):
         theorem).
         """
         largest = np.concatenate([np.sort(attention)[::-1], np.zeros(self.member.size - attention.size)])
-        for limit, given, verb, sign, edge in (
+        for limit, attention_sums, verb, sign, edge in (
             (lower, largest, "at least", 1.0, "at most"),
             (upper, largest[::-1], "at most", -1.0, "at least"),
         ):
             order = np.argsort(-sign * limit, kind="stable")
             count = np.cumsum(self.sizes[order])
-            asked, reach = np.cumsum((self.sizes * limit)[order]), np.cumsum(given)[count - 1]
-            excess = np.where(np.isfinite(asked), sign * (asked - reach), -np.inf)
+            required, reach = np.cumsum((self.sizes * limit)[order]), np.cumsum(attention_sums)[count - 1]
+            excess = np.where(np.isfinite(required), sign * (required - reach), -np.inf)
             worst = int(excess.argmax())
             if excess[worst] > SLACK * attention.sum():
                 names = ", ".join(repr(self.labels[g]) for g in order[: worst + 1])
                 raise InfeasibleError(
-                    f"group(s) {names} must have {verb} {asked[worst]:.6g} of exposure in all, but {count[worst]} "
+                    f"group(s) {names} must have {verb} {required[worst]:.6g} of exposure in all, but {count[worst]} "
                     f"document(s) get {edge} {reach[worst]:.6g}; {cure}"
                 )
 
@@ -172,12 +172,12 @@ class _Parity(CompactReprMixin):
 
     label: ClassVar[str]
 
-    def _stated(self, given: ArrayLike, attention: Floats, weight: Floats, merit: Floats, unit: float) -> ExposureRows:
+    def _stated(self, labels: ArrayLike, attention: Floats, weight: Floats, merit: Floats, unit: float) -> ExposureRows:
         """Rows for t <= mean_G (weight e) / mean_G merit <= t + difference_bound, and with `ratio_bound` <= t / ratio.
 
         merit is in units of `unit`, which makes its least group mean 1.
         """
-        groups = DocumentGroups.from_labels(given, merit.size)
+        groups = DocumentGroups.from_labels(labels, merit.size)
         if len(groups.labels) < 2:
             raise InvalidProblemError(
                 f"{self.label} compares groups, but all documents are in {groups.labels}; give two"
@@ -280,9 +280,9 @@ class ExposureBounds(CompactReprMixin):
         return ExposureRows("exposure", groups.names(), groups.exposure(attention, np.ones(documents)), low, high)
 
 
-def _merit(groups: Any, given: ArrayLike, documents: int) -> tuple[Floats, float]:
+def _merit(groups: Any, merit_input: ArrayLike, documents: int) -> tuple[Floats, float]:
     """Merit in units of the least group mean, and that unit."""
-    merit = finite("merit", given, 1)
+    merit = finite("merit", merit_input, 1)
     if merit.size != documents or (merit < 0).any():
         raise InvalidProblemError(f"merit needs {documents} numbers, one a document and none negative; got {merit}")
     split = DocumentGroups.from_labels(groups, documents)

@@ -54,8 +54,8 @@ AUTOMATIC = {
 def get_solver(spec: str) -> Solver:
     """The solver of this name. "package:variant" selects a back end of a package, "name(option=value)" sets options."""
     if "(" in spec:
-        head, given = stated(spec)
-        return optioned(get_solver(head), **given)
+        head, options = stated(spec)
+        return optioned(get_solver(head), **options)
     name, _, variant = spec.partition(":")
     if name not in SOLVERS:
         hint = elsewhere(name, {*SOLVERS})
@@ -88,8 +88,8 @@ def installed_version(package: str) -> str:
 def list_solvers() -> list[str]:
     """The names of all installed solvers with their variants; for aliases, the first name."""
     found: list[str] = []
-    first = {place: name for name, place in reversed(SOLVERS.items())}
-    for name in (first[place] for place in dict.fromkeys(SOLVERS.values())):
+    first = {target: name for name, target in reversed(SOLVERS.items())}
+    for name in (first[target] for target in dict.fromkeys(SOLVERS.values())):
         kind = _load(SOLVERS[name])
         variants = kind.backends() if hasattr(kind, "backends") else ()
         found.extend(f"{name}:{variant}" if variant else name for variant in variants)

@@ -97,5 +97,7 @@ def guessed(slopes: Floats, values: Floats, group: Ints, capacity: Floats, lam: 
     linear = np.concatenate([np.zeros(size), capacity / most])
     upper = np.concatenate([np.full(size + groups, INFINITE), -values / high])
     lower = np.concatenate([np.full(size, -INFINITE), np.zeros(groups), np.full(planes, -INFINITE)])
-    _, _, flag, told = daqp.solve(hessian, linear, rows, upper, lower, np.zeros(upper.size, np.int32), primal_tol=1e-11)
-    return np.asarray(told["lam"][size + groups :]) * most if flag in (1, 2) else None
+    _, _, flag, details = daqp.solve(
+        hessian, linear, rows, upper, lower, np.zeros(upper.size, np.int32), primal_tol=1e-11
+    )
+    return np.asarray(details["lam"][size + groups :]) * most if flag in (1, 2) else None

@@ -230,10 +230,10 @@ class RelevanceSolution(CompactReprMixin):
             return bound
         from formulations.argmax.relevance_batch import argmax_of_patterns
 
-        whole = np.where((layout.algorithm == LATTICE) | (layout.algorithm == TAIL), LATTICE, GRID)
-        _, told = argmax_of_patterns(batch, layout, np.where(taken, whole, SORT).astype(np.int8))
+        algorithm = np.where((layout.algorithm == LATTICE) | (layout.algorithm == TAIL), LATTICE, GRID)
+        _, values = argmax_of_patterns(batch, layout, np.where(taken, algorithm, SORT).astype(np.int8))
         left = 2.0 * batch.left
-        above = np.where(left > 0.0, np.nextafter(told.value + left, np.inf), told.value)
+        above = np.where(left > 0.0, np.nextafter(values.value + left, np.inf), values.value)
         return np.where(taken, above, bound)
 
     def __getitem__(self, query: int) -> Solution:

@@ -89,8 +89,8 @@ class CpSat:
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             raise SolverError(f"'cp_sat' ended without a feasible point ({solver.status_name(status)})")
         point = np.array([solver.value(variable) for variable in x], dtype=np.float64)
-        told = float(np.ldexp(solver.best_objective_bound, -costs.exponent))
-        return SolverResult(point, None, solver.status_name(status), {**costs.details, "told_bound": told})
+        bound = float(np.ldexp(solver.best_objective_bound, -costs.exponent))
+        return SolverResult(point, None, solver.status_name(status), {**costs.details, "told_bound": bound})
 
 
 def _module() -> Any:

@@ -119,8 +119,8 @@ class Cvxpy:
         return (LinearProgram, CvxpyProblem)
 
     def reason_unsupported(self, problem: Problem) -> str | None:
-        whole = isinstance(problem, LinearProgram) and problem.integer is not None
-        if whole and self.backend and not told(self.backend).whole:
+        integer = isinstance(problem, LinearProgram) and problem.integer is not None
+        if integer and self.backend and not told(self.backend).whole:
             return "it has integers; use 'highs' or 'cvxpy:HIGHS'"
         return None
 
@@ -236,8 +236,8 @@ def _stated(problem: LinearProgram | QuadraticProgram | GroupedSimplexQP) -> tup
         return *stated(problem), lambda: np.empty(0)
     columns = problem.lower.size
     if isinstance(problem, LinearProgram):
-        whole = False if problem.integer is None else (np.flatnonzero(problem.integer),)
-        x = cvxpy.Variable(columns, integer=whole, name="x")
+        integer = False if problem.integer is None else (np.flatnonzero(problem.integer),)
+        x = cvxpy.Variable(columns, integer=integer, name="x")
         scale = unit(problem.objective)
         costs = problem.objective / (-scale if problem.is_maximization else scale)
         objective = costs @ x

@@ -115,14 +115,14 @@ class ExactArgmax:
             from formulations.argmax.relevance_numpy import search_small
 
             order, ways = search_small(batch, layout)
-            told = batch.judged(order)
+            values = batch.judged(order)
         else:
             from formulations.argmax.relevance_batch import argmax_of_patterns
 
             ways = layout.algorithm
-            order, told = argmax_of_patterns(batch, layout, ways)
-        bound = told.value + layout.hidden(batch, ways)
-        return RelevanceSolution(batch, order, told.value, bound, ways, PATTERN_WAYS, self.spec, told=told)
+            order, values = argmax_of_patterns(batch, layout, ways)
+        bound = values.value + layout.hidden(batch, ways)
+        return RelevanceSolution(batch, order, values.value, bound, ways, PATTERN_WAYS, self.spec, told=values)
 
 
 def _with_all_weights(batch: RankTwoBatch, layout: Layout, order: Ints, gap: Floats) -> tuple[Floats, Floats]:

@@ -45,8 +45,8 @@ class FunctionSolver:
         """The function's answer; the claims of a `Solution` are stored for comparison with what is proved."""
         said = self.function(problem)
         if isinstance(said, Solution):
-            told = {"told_value": float(said.value), "told_bound": float(said.bound), "told_status": said.status.name}
-            return SolverResult(said.x, said.y, said.message, {**said.details, **told})
+            claims = {"told_value": float(said.value), "told_bound": float(said.bound), "told_status": said.status.name}
+            return SolverResult(said.x, said.y, said.message, {**said.details, **claims})
         return SolverResult(said) if isinstance(said, np.ndarray) else said  # `solve` refuses what is no Answer
 
 

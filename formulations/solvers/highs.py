@@ -68,10 +68,10 @@ class Highs:
         if self.options:
             import highspy
 
-            asked = highspy.Highs()
-            asked.setOptionValue("output_flag", False)
+            probe = highspy.Highs()
+            probe.setOptionValue("output_flag", False)
             for name, value in self.options.items():
-                if asked.setOptionValue(name, value) != highspy.HighsStatus.kOk:
+                if probe.setOptionValue(name, value) != highspy.HighsStatus.kOk:
                     raise UnknownSolverError(
                         f"'highs' has no option {name!r} that may be {value!r}; see HiGHS's own list"
                     )
@@ -88,13 +88,13 @@ class Highs:
         return None
 
     def solve(self, problem: LinearProgram, warm_start: Solution | None = None) -> SolverResult:
-        whole = problem.integer is not None and bool(problem.integer.any())
+        integer = problem.integer is not None and bool(problem.integer.any())
         run = _Run(problem, self, relaxed=False)
-        if whole and warm_start is not None:
+        if integer and warm_start is not None:
             run.suggest(warm_start.x)
         message = run.solve()
         x = np.array(run.highs.getSolution().col_value, dtype=np.float64)
-        if not whole:
+        if not integer:
             return SolverResult(x, run.prices(), message, {"iterations": run.iterations})
         x[problem.integer] = np.round(x[problem.integer])
         details = {

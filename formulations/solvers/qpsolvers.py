@@ -59,8 +59,8 @@ class QpSolvers:
         check_limits(self.time_limit, verbose=self.verbose, options=self.options)
         if self.time_limit is not None and not self.supports_time_limit:
             raise UnknownSolverError(f"{self.spec!r} has no time limit; {', '.join(TIME_LIMIT)} have one")
-        asked = set(self.options)
-        wrong = asked - _known_options(self.backend, asked) if asked else asked
+        requested = set(self.options)
+        wrong = requested - _known_options(self.backend, requested) if requested else requested
         if wrong:
             raise UnknownSolverError(f"{self.spec!r} has no option {', '.join(sorted(wrong))}")
 
@@ -112,17 +112,17 @@ class QpSolvers:
             if self.options and any(name in str(error) for name in self.options):
                 raise UnknownSolverError(f"{self.spec!r} refuses the options {dict(self.options)}: {error}") from error
             raise SolverError(f"{self.spec!r} gave up: {error}") from error
-        told = _status(answer)
+        status = _status(answer)
         if not answer.found:
-            if "unbound" in told.lower() or "dual infeasible" in told.lower() or "DualInfeasible" in told:
-                raise UnboundedError(f"{self.spec!r} found the objective unbounded ({told})")
-            if "infeasible" in told.lower():
-                raise InfeasibleError(f"{self.spec!r} found no feasible point ({told})")
+            if "unbound" in status.lower() or "dual infeasible" in status.lower() or "DualInfeasible" in status:
+                raise UnboundedError(f"{self.spec!r} found the objective unbounded ({status})")
+            if "infeasible" in status.lower():
+                raise InfeasibleError(f"{self.spec!r} found no feasible point ({status})")
             if answer.x is None or not np.isfinite(answer.x).all():
-                raise SolverError(f"{self.spec!r} returned no point ({told})")
+                raise SolverError(f"{self.spec!r} returned no point ({status})")
         x = np.asarray(answer.x, dtype=np.float64)
         prices = None if answer.z is None else np.concatenate([_prices(problem, answer) * scale, x])
-        return SolverResult(x, prices, told)
+        return SolverResult(x, prices, status)
 
 
 def _known_to_qpsolvers() -> tuple[str, ...]:
@@ -170,11 +170,11 @@ def _prices(problem: QuadraticProgram, answer: Any) -> Floats:
 
 def _status(answer: Any) -> str:
     """The back end's own status, wherever qpsolvers stores it."""
-    told = answer.extras.get("status", getattr(answer.extras.get("info"), "status", None))
-    return str(told) if told is not None else "solved" if answer.found else "not solved"
+    status = answer.extras.get("status", getattr(answer.extras.get("info"), "status", None))
+    return str(status) if status is not None else "solved" if answer.found else "not solved"
 
 
-def _known_options(backend: str, asked: set[str]) -> set[str]:
+def _known_options(backend: str, requested: set[str]) -> set[str]:
     """The existing options, for back ends that ignore unknown ones silently; the requested ones for the rest."""
     if backend == "piqp":
         import piqp
@@ -186,5 +186,5 @@ def _known_options(backend: str, asked: set[str]) -> set[str]:
 
         solver = highspy.Highs()
         solver.setOptionValue("output_flag", False)
-        return {name for name in asked if solver.getOptionValue(name)[0] == highspy.HighsStatus.kOk}
-    return asked
+        return {name for name in requested if solver.getOptionValue(name)[0] == highspy.HighsStatus.kOk}
+    return requested

@@ -107,13 +107,13 @@ def stated(spec: str) -> tuple[str, dict[str, Any]]:
         call = ast.parse(f"f({rest}", mode="eval").body
         if not isinstance(call, ast.Call) or call.args or not isinstance(call.func, ast.Name):
             raise wrong
-        given = {str(word.arg): ast.literal_eval(word.value) for word in call.keywords}
+        options = {str(word.arg): ast.literal_eval(word.value) for word in call.keywords}
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         raise wrong from None
-    plain = all(isinstance(value, str | int | float | dict | None) for value in given.values())
-    if "None" in given or len(given) < len(call.keywords) or not plain:
+    plain = all(isinstance(value, str | int | float | dict | None) for value in options.values())
+    if "None" in options or len(options) < len(call.keywords) or not plain:
         raise wrong
-    return name, given
+    return name, options
 
 
 def optioned(solver: Solver, **options: Any) -> Solver:

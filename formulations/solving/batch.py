@@ -74,9 +74,9 @@ def _patterns(batch: RelevanceBatch, solver: Solver, outward: bool) -> Relevance
 def _checked(batch: RankTwoBatch, solver: Any) -> BatchSolution:
     """The orders of a batch solver; value and bound recomputed from the data."""
     spec = getattr(solver, "spec", type(solver).__name__)
-    whole = _orders(solver, batch, BatchSolution)
+    orders = _orders(solver, batch, BatchSolution)
     nothing, ways = np.zeros(len(batch)), np.zeros(len(batch), dtype=np.int8)
-    return BatchSolution(batch, whole, nothing, nothing, ways, (str(spec),), str(spec)).proved()
+    return BatchSolution(batch, orders, nothing, nothing, ways, (str(spec),), str(spec)).proved()
 
 
 def _orders(solver: Any, batch: RankTwoBatch | RelevanceBatch, kind: type[Any]) -> Ints:
@@ -102,8 +102,8 @@ def _orders(solver: Any, batch: RankTwoBatch | RelevanceBatch, kind: type[Any]) 
     inside = (order >= 0) & (order < np.repeat(np.diff(batch.offsets), np.diff(batch.offsets)))
     held = np.bincount((starts + order)[inside].astype(np.int64), minlength=order.size)
     if not inside.all() or (held != 1).any():
-        place = int(np.flatnonzero(~inside | (held != 1))[0])
-        query = int(np.searchsorted(batch.offsets, place, side="right")) - 1
+        row = int(np.flatnonzero(~inside | (held != 1))[0])
+        query = int(np.searchsorted(batch.offsets, row, side="right")) - 1
         raise InvalidSolutionError(f"what {spec!r} returned is no order of the documents of query {query}")
     return np.ascontiguousarray(order, dtype=np.int64)
 

@@ -128,8 +128,8 @@ def best_of_groups(
     if rows.any_soft:
         price = np.where(rows.soft, charge * np.where(rows.soft, price, 0.0), np.inf)
     search = _Search(stated, rows, (scores, gain, discount, position_weights), price, base, size, spread / 8.0 or 1.0)
-    whole = not rows.any_soft and NestedGroups.from_rows(stated) is not None
-    if not (search.nested() if whole else search.tolled()):
+    nested = not rows.any_soft and NestedGroups.from_rows(stated) is not None
+    if not (search.nested() if nested else search.tolled()):
         return None
     order, proven = search.order, float(search.told[1])
     value = float(position_weights @ scores[order] - discount @ gain[order])
@@ -186,15 +186,24 @@ class _Search:
 
     def placed(self) -> float | None:
         """The bound of the flow through the tree, whose ranking is written to `order`; None if it has none."""
-        tree, told = self.tree, np.empty(2)
-        place = place_nested if place_nested.pays(WORK * self.base.size) else place_nested.in_python
+        tree, result = self.tree, np.empty(2)
+        solver = place_nested if place_nested.pays(WORK * self.base.size) else place_nested.in_python
         for near in NEAR:
-            ended = place(
-                *self.data, self.base, tree.allowed, tree.leaf, tree.parent, tree.low, tree.high, near, self.order, told
+            ended = solver(
+                *self.data,
+                self.base,
+                tree.allowed,
+                tree.leaf,
+                tree.parent,
+                tree.low,
+                tree.high,
+                near,
+                self.order,
+                result,
             )
             if ended != LOST:
                 break
-        return float(told[1]) if ended == FOUND else None
+        return float(result[1]) if ended == FOUND else None
 
     def nested(self) -> bool:
         """Whether the flow has a ranking and all rows form a tree."""
@@ -237,13 +246,13 @@ class _Search:
         """Process a subproblem with a proved bound: [] if it contains nothing better than the incumbent, two
         subproblems if it is branched, None if it is given up."""
         while True:
-            kept = self.rows.index[self.chosen]
-            low, high = self.rows.low[kept], self.rows.high[kept]
-            keeps = (part.reached[:, kept] >= low) & (part.reached[:, kept] <= high)
+            index = self.rows.index[self.chosen]
+            low, high = self.rows.low[index], self.rows.high[index]
+            keeps = (part.reached[:, index] >= low) & (part.reached[:, index] <= high)
             part = part.some(np.asarray(keeps.all(axis=1)))
-            ended, part, weight, told = self.ascended(part, bound)
-            bound = told[1]
-            self.told[0], self.told[2] = told[0], max(self.told[2], told[2])
+            ended, part, weight, bounds = self.ascended(part, bound)
+            bound = bounds[1]
+            self.told[0], self.told[2] = bounds[0], max(self.told[2], bounds[2])
             if ended == FULL and self.asked < ASKED:
                 continue
             if ended in (FULL, GIVEN_UP):
@@ -264,7 +273,7 @@ class _Search:
         reached = np.empty((most, rows.low.size))
         orders[:known], value[:known], reached[:known] = part.orders, part.value, part.reached
         weight, counted = np.zeros(value.size), np.array([known, 0])
-        told = np.array([self.told[0], bound, self.told[2]])
+        bounds = np.array([self.told[0], bound, self.told[2]])
         sides = self.side.size
         self.at = np.concatenate([self.at[:-1], np.zeros(sides + 2 - self.at.size)])
         reward = 0.0
@@ -275,12 +284,12 @@ class _Search:
         ended = (ascend if pays else ascend.in_python)(
             *self.data, self.base, part.allowed, tree.leaf, tree.parent, tree.low, tree.high, part.placed, reward,
             rows.flat, rows.low, rows.high, rows.rounding, self.price, self.side, self.sign, self.cap, orders, value,
-            reached, weight, counted, self.at, self.order, told, CLOSED * (self.size + self.step),
+            reached, weight, counted, self.at, self.order, bounds, CLOSED * (self.size + self.step),
         )  # fmt: skip
         self.asked += int(counted[1])
         found = slice(0, int(counted[0]))
         part = Subproblem(part.allowed, part.placed, orders[found], value[found], reached[found])
-        return int(ended), part, weight[found], told
+        return int(ended), part, weight[found], bounds
 
     def grown(self, mean: Floats) -> bool:
         """Add rows that the weighted rankings violate: groups that cross none to the tree, others to the dualized rows;

@@ -78,7 +78,7 @@ class SetBatch(CompactReprMixin):
     def some(self, queries: Ints) -> SetBatch:
         """The batch of these queries, in this order."""
         rows, offsets = _gathered(self.offsets, queries)
-        spots, places = _gathered(self.places, queries)
+        spots, position_offsets = _gathered(self.places, queries)
         return SetBatch(
             [self.sets[q] for q in queries.tolist()],
             self.scores[rows],
@@ -86,7 +86,7 @@ class SetBatch(CompactReprMixin):
             self.discount[spots],
             self.position_weights[spots],
             offsets,
-            places,
+            position_offsets,
             None if self.charge is None else self.charge[queries],
         )
 
@@ -108,8 +108,8 @@ def solve_sets(batch: SetBatch, solver: Solver | str = "auto") -> SetBatchSoluti
             if not batch.sets[q].soft_constraints and _grouped(batch, q, order, value, bound):
                 way[q] = "prefix groups"
                 together.append(q)
-            elif told := _limited(batch, q, order, value, bound):
-                way[q] = told
+            elif algorithm := _limited(batch, q, order, value, bound):
+                way[q] = algorithm
                 together.append(q)
     for q in sorted(set(range(count)) - set(together)):
         solution = solve(batch[q], solver, directed_rounding=False)

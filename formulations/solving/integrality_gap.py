@@ -68,23 +68,23 @@ def integrality_gap(problem: AnyProblem, solver: Solver | str = "highs") -> Inte
     every = np.ones(program.objective.size, dtype=np.bool_)
     # What soft rows of fractional coefficients are broken by is no integer.
     marked = problem.linear_program(integer=True).integer if isinstance(problem, PenalizedRanking) else every
-    asked = replace(program, integer=marked)
-    whole = _better(asked, solve(asked, solver), relaxed)
-    absolute = max(0.0, (relaxed.value - whole.value) * (1.0 if program.is_maximization else -1.0))
-    slack = 1e-7 * max(1.0, abs(whole.value)) + program.rounding
+    mixed = replace(program, integer=marked)
+    best = _better(mixed, solve(mixed, solver), relaxed)
+    absolute = max(0.0, (relaxed.value - best.value) * (1.0 if program.is_maximization else -1.0))
+    slack = 1e-7 * max(1.0, abs(best.value)) + program.rounding
     near = OPEN * float(np.abs(program.objective).max(initial=0.0))
     integral = True if absolute <= slack else None if absolute <= near else False
-    return IntegralityGap(relaxed, whole, integral, absolute, absolute / max(1.0, abs(whole.value)))
+    return IntegralityGap(relaxed, best, integral, absolute, absolute / max(1.0, abs(best.value)))
 
 
-def _better(asked: LinearProgram, whole: Solution, relaxed: Solution) -> Solution:
+def _better(mixed: LinearProgram, integral: Solution, relaxed: Solution) -> Solution:
     """The integral point found, or the relaxation's if that is integral and better within solver tolerance."""
-    assert asked.integer is not None
-    near = np.where(asked.integer, np.round(relaxed.x), relaxed.x)
-    if np.abs(near - relaxed.x).max(initial=0.0) > asked.tolerance:
-        return whole
-    found = asked.solution(near, relaxed.y)
-    ahead = (found.value - whole.value) * (1.0 if asked.is_maximization else -1.0)
-    if found.violation > asked.tolerance or ahead <= 0.0:
-        return whole
-    return found.with_metadata(solver=relaxed.solver, version=relaxed.version, seconds=whole.seconds)
+    assert mixed.integer is not None
+    near = np.where(mixed.integer, np.round(relaxed.x), relaxed.x)
+    if np.abs(near - relaxed.x).max(initial=0.0) > mixed.tolerance:
+        return integral
+    found = mixed.solution(near, relaxed.y)
+    ahead = (found.value - integral.value) * (1.0 if mixed.is_maximization else -1.0)
+    if found.violation > mixed.tolerance or ahead <= 0.0:
+        return integral
+    return found.with_metadata(solver=relaxed.solver, version=relaxed.version, seconds=integral.seconds)

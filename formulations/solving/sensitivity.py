@@ -232,20 +232,20 @@ def sensitivity(
         InfeasibleError: the set has no ranking at any of the limits, nor under its own.
         SolverError, UnsupportedProblemError: as `solve`. A limit that leaves no ranking is an empty point.
     """
-    asked = read_limits(limits)
+    requested = read_limits(limits)
     if isinstance(problem, RankingSet):
         if profit is None:
             raise InvalidProblemError("a set alone has no values; give profit=, (k, n), or a problem of ranking_set")
-        problem = _feasible_problem(profit, problem, constraint, asked, side)
+        problem = _feasible_problem(profit, problem, constraint, requested, side)
     if isinstance(problem, ConstrainedRanking):
-        return _curve(problem, constraint, asked, side, solver)
+        return _curve(problem, constraint, requested, side, solver)
     every = tuple(problem)
     if not every or not all(isinstance(one, ConstrainedRanking) for one in every):
         raise InvalidProblemError(
             "price_of takes problems of ranking_set, one at least; give each set its profit there"
         )
-    found = [_curve(one, constraint, asked, side, solver) for one in every]
-    return SensitivityCurve.from_curves(found[0].name, asked, found)
+    found = [_curve(one, constraint, requested, side, solver) for one in every]
+    return SensitivityCurve.from_curves(found[0].name, requested, found)
 
 
 def _feasible_problem(
@@ -269,10 +269,10 @@ def _curve(
     low, high = limit_range(limit)
     differing = np.clip(limits, low, high)
     points = {one: _point(problem, limit, one, solver) for one in dict.fromkeys(differing.tolist())}
-    value, bound, relaxed, price, whole = np.array([points[one] for one in differing.tolist()]).T.copy()
+    value, bound, relaxed, price, integral = np.array([points[one] for one in differing.tolist()]).T.copy()
     loose = limits >= high if limit.side == "at most" else (limits <= low) & (limit.side == "at least")
     price[loose & ~np.isnan(value)] = 0.0  # `relaxed` bounds the rankings under any limit
-    arrays = map(frozen, (limits.copy(), value, bound, relaxed, price, whole == 1.0))
+    arrays = map(frozen, (limits.copy(), value, bound, relaxed, price, integral == 1.0))
     return SensitivityCurve(f"{name} {limit.side}", *arrays)
 
 
@@ -332,10 +332,10 @@ class ConstraintLimit:
             upper[self.rows] = limit
         if self.side != "at most":
             lower[self.rows] = limit
-        says = tuple(
+        texts = tuple(
             f"{self.side} {limit:g}, as swept" if moved else held.said(r) for r, moved in enumerate(self.rows.tolist())
         )
-        fresh = replace(held, lower=lower, upper=upper, says=says)
+        fresh = replace(held, lower=lower, upper=upper, says=texts)
         admissible = self.admissible
         return replace(
             admissible,
@@ -409,18 +409,18 @@ def _side(held: Constraint, rows: Bools, name: Hashable, side: str | None) -> st
 def read_limits(limits: Any) -> Floats:
     """Limits to evaluate, (m,) finite numbers in input order; InvalidProblemError for none, too many, or others."""
     try:
-        given = [] if isinstance(limits, str) else list(islice(limits, MAX_POINTS + 1))
-        asked = np.array(given, dtype=np.float64)
+        values = [] if isinstance(limits, str) else list(islice(limits, MAX_POINTS + 1))
+        parsed = np.array(values, dtype=np.float64)
     except (OverflowError, TypeError, ValueError):
-        asked = np.empty(0)
-    if asked.ndim != 1 or not asked.size or not np.isfinite(asked).all():
+        parsed = np.empty(0)
+    if parsed.ndim != 1 or not parsed.size or not np.isfinite(parsed).all():
         raise InvalidProblemError(f"limits = {limits!r} are no numbers to sweep over; give some, range(1, 5) say")
-    if asked.size > MAX_POINTS:
+    if parsed.size > MAX_POINTS:
         raise InvalidProblemError(
-            f"limits from {asked[0]:g} on are more than {MAX_POINTS}, the most that a sweep tries; give a shorter "
+            f"limits from {parsed[0]:g} on are more than {MAX_POINTS}, the most that a sweep tries; give a shorter "
             "range, or one with a step: range(0, 1000, 10)"
         )
-    return asked
+    return parsed
 
 
 def limit_range(limit: ConstraintLimit) -> tuple[float, float]:

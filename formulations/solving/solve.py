@@ -125,7 +125,7 @@ def solve(
             tolerance is returned with the status INACCURATE, by "auto" never.
     """
     problem = as_form(problem)
-    asked = SolveOptions(
+    solve_options = SolveOptions(
         rel_gap, time_limit, threads, None if verbose is False else verbose, None if options == {} else options
     )
     if isinstance(solver, str) and solver == "auto":
@@ -133,20 +133,20 @@ def solve(
             raise UnknownSolverError(
                 f"options {dict(options)} are of one solver, but 'auto' tries several; name the solver"
             )
-        return _cheapest(problem, warm_start, asked, directed_rounding)
-    chosen = asked.for_solver(get_solver(solver) if isinstance(solver, str) else solver, strict=True)
+        return _cheapest(problem, warm_start, solve_options, directed_rounding)
+    chosen = solve_options.for_solver(get_solver(solver) if isinstance(solver, str) else solver, strict=True)
     return _solve(problem, chosen, warm_start, directed_rounding)
 
 
-def _cheapest(problem: Problem, start: Solution | None, asked: SolveOptions, outward: bool) -> Solution:
+def _cheapest(problem: Problem, start: Solution | None, solve_options: SolveOptions, outward: bool) -> Solution:
     """The first tight answer of the automatic solvers, else the one with the smallest gap."""
-    enough = LOOSE if asked.precision is None else max(LOOSE, 4.0 * asked.precision)
+    enough = LOOSE if solve_options.precision is None else max(LOOSE, 4.0 * solve_options.precision)
     failures: list[str] = []
     refusals: list[str] = []
     loose: list[Solution] = []
     for spec in default_solvers(problem):
         try:
-            solution = _solve(problem, asked.for_solver(get_solver(spec), strict=False), start, outward)
+            solution = _solve(problem, solve_options.for_solver(get_solver(spec), strict=False), start, outward)
         except UnsupportedProblemError as error:
             refusals.append(f"{spec}: {error}")
             continue
@@ -174,8 +174,10 @@ def _cheapest(problem: Problem, start: Solution | None, asked: SolveOptions, out
 
 def _searched(solution: Solution) -> bool:
     """Whether an integer search ended with a claim of optimality, which no other solver would improve."""
-    told = solution.details.get("told_bound")
-    return isinstance(told, float | int) and abs(told - solution.value) <= LOOSE * max(abs(solution.value), abs(told))
+    claimed = solution.details.get("told_bound")
+    return isinstance(claimed, float | int) and abs(claimed - solution.value) <= LOOSE * max(
+        abs(solution.value), abs(claimed)
+    )
 
 
 def _solve(problem: Problem, solver: Solver, warm_start: Solution | None, directed_rounding: bool) -> Solution:

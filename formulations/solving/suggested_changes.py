@@ -156,8 +156,8 @@ def _changed(admissible: RankingSet, held: Constraint, change: str) -> Constrain
         return None
     k, n = admissible.shape
     cells = [(np.flatnonzero(p), np.flatnonzero(d)) for p, d in zip(wider, larger, strict=True)]
-    says = tuple(f"{held.said(r)}, changed" for r in range(held.rows))
-    return replace(held, matrix=rows_of_cells(cells, k, n), says=says if held.labels is not None else says[0])
+    texts = tuple(f"{held.said(r)}, changed" for r in range(held.rows))
+    return replace(held, matrix=rows_of_cells(cells, k, n), says=texts if held.labels is not None else texts[0])
 
 
 def _products(held: Constraint, shape: tuple[int, int]) -> Variant | None:

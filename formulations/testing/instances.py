@@ -62,12 +62,12 @@ def drawn(seed: int, most: int = 7) -> tuple[str, Floats, RankingSet]:
 
 
 def _profit(kind: str, random: np.random.Generator, k: int, group: Ints) -> Floats:
-    n, whole = group.size, random.random() < 0.5
+    n, integer = group.size, random.random() < 0.5
 
     def falling(*shape: int) -> Floats:
-        return -np.sort(-(random.integers(0, 4, shape).astype(float) if whole else random.random(shape)), axis=-1)
+        return -np.sort(-(random.integers(0, 4, shape).astype(float) if integer else random.random(shape)), axis=-1)
 
-    score = random.integers(-3, 4, n).astype(float) if whole else random.normal(size=n)
+    score = random.integers(-3, 4, n).astype(float) if integer else random.normal(size=n)
     decay, gain, worth = falling(k), random.integers(0, 3, n).astype(float), random.integers(0, 3, 4).astype(float)
     if kind == "a = κ c":
         return np.outer(decay, score) - np.outer(2.0 * decay, gain)
@@ -286,7 +286,7 @@ def _constrained() -> Iterator[tuple[str, ConstrainedRanking]]:
     yield "a quota on a prefix", ConstrainedRanking(profit, every.at_least(1, documents=[4, 5], positions=range(2)))
     triangle = RankingSet(6, 3).at_most(1, documents=[0, 1]).at_most(1, documents=[1, 2]).at_most(1, documents=[0, 2])
     # The relaxation reaches 4.35, rankings reach 3.
-    yield from ((name, beside) for name, beside, _, _ in failing())
+    yield from ((name, counterexample) for name, counterexample, _, _ in failing())
     yield "fractional", ConstrainedRanking(np.outer([1.0, 0.9, 0.8], [3.0, 3.0, 3.0, 0.0, 0.0, 0.0]), triangle)
 
 
@@ -393,5 +393,5 @@ def _program(
 def _network(
     tail: list[int], head: list[int], capacity: list[int], cost: list[float], supply: list[int]
 ) -> MinCostFlow:
-    whole = [np.array(part, dtype=np.int64) for part in (tail, head, capacity, supply)]
-    return MinCostFlow(whole[0], whole[1], whole[2], np.array(cost), whole[3])
+    arrays = [np.array(part, dtype=np.int64) for part in (tail, head, capacity, supply)]
+    return MinCostFlow(arrays[0], arrays[1], arrays[2], np.array(cost), arrays[3])

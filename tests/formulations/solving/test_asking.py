@@ -90,5 +90,5 @@ def test_presolve_of_whole_and_real_variables_is_refused():
         np.zeros(2), np.full(2, 10.0), is_maximization=False, integer=np.array([False, True]),
     )  # fmt: skip
     assert solve(program, "highs").value == pytest.approx(9.0)
-    with pytest.raises(UnknownSolverError, match="leave out the option presolve"):
+    with pytest.raises(UnknownSolverError, match="remove the option presolve"):
         solve(program, "highs", options={"presolve": "on"})
