@@ -1,4 +1,4 @@
-"""The house stands: one arrow, an order of rooms, no circle, tables that name everything, a light doorstep."""
+"""Architecture: direction and order of imports, no cycles, complete tables, file sizes, light imports."""
 
 import ast
 import inspect
@@ -283,3 +283,40 @@ def test_importing_the_packages_loads_nothing_heavy():
     for line in run.stdout.splitlines():
         name, *loaded = line.split()
         assert HEAVY.intersection(loaded) == set(), name
+
+
+MOST_FILES = 340
+"""Most files of the two packages; a change that needs more lists its files and raises it."""
+
+
+def test_the_packages_have_at_most_so_many_files():
+    assert len(MODULES) <= MOST_FILES
+
+
+def test_no_small_file_is_imported_by_one_other_alone():
+    """A file of fewer than 60 lines that only one other file uses belongs into that file."""
+    users = {}
+    for name in MODULES:
+        for other in needed(name):
+            users.setdefault(other, set()).add(name)
+    listed = {place.split(":")[0] for package in MODULES for place in places(package)}
+    small = [
+        name
+        for name, path in MODULES.items()
+        if not is_face(name)
+        and name not in DOORS | listed
+        and len(path.read_text(encoding="utf-8").splitlines()) < 60
+        and len(users.get(name, ())) <= 1
+    ]
+    assert small == []
+
+
+def test_every_public_name_is_documented_and_names_one_thing():
+    homes = {}
+    for name in MODULES:
+        for public in getattr(import_module(name), "__all__", ()) if is_face(name) else ():
+            value = getattr(import_module(name), public)
+            if inspect.isclass(value) or inspect.isfunction(value):
+                assert inspect.getdoc(value), f"{name}.{public} has no docstring"
+                homes.setdefault(public, set()).add((value.__module__, value.__qualname__))
+    assert {public: found for public, found in homes.items() if len(found) > 1} == {}
