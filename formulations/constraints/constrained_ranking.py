@@ -54,7 +54,7 @@ class ConstrainedRanking(Problem):
         if self.profit.shape != shape:
             raise InvalidProblemError(
                 f"profit has shape {self.profit.shape}, but the set ranks {shape[0]} of {shape[1]} documents; "
-                "give a row a position and a column a document"
+                "give one row per position and one column per document"
             )
         if self.admissible.soft_constraints and not self.takes_soft:
             raise InvalidProblemError(

@@ -132,7 +132,7 @@ def pareto_front(
     for quota in (first, second):
         if not (isinstance(quota, tuple | list) and len(quota) == 2):
             raise InvalidProblemError(
-                f"{quota!r} is no quota; give name and limits of a constraint: ('site', range(5))"
+                f"a quota must be the name and the limits of a constraint, such as ('site', range(5)); got {quota!r}."
             )
     if not (isinstance(sides, tuple | list) and len(sides) == 2):
         raise InvalidProblemError(f"sides = {sides!r} are not two; give the side of each quota: ('at most', None)")
@@ -194,7 +194,7 @@ class LimitValueFunction(CompactReprMixin):
         k, n = problem.positions, problem.documents
         length = whole_number("prefix", prefix)
         if not 1 <= length <= k:
-            raise InvalidProblemError(f"prefix = {length} is none of the {k} positions; give 1 to {k}")
+            raise InvalidProblemError(f"prefix must be from 1 to {k}; got {length}.")
         if k < n and problem.position_weights[-1] < 0.0:
             raise UnsupportedProblemError("decay must be nonnegative; clip negative entries to 0")
         inside = np.zeros(n, dtype=bool)

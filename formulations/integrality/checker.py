@@ -54,9 +54,7 @@ def confirm_prefix_groups(statement: Statement, evidence: PrefixGroups) -> None:
     """Raise `CertificateError` unless the hypotheses of the theorem in `prefix_limits` are satisfied."""
     program = statement.program
     if program is None or not program.objective.any():
-        raise CertificateError(
-            "a matrix or a set alone has no objective, and it is of its objective that the proof speaks"
-        )
+        raise CertificateError("the proof is about an objective, but a matrix or a set alone has none")
     k = evidence.positions
     cells = statement.matrix.shape[1]
     if not is_whole(k) or k < 1 or cells % k or cells // k < k:
@@ -146,7 +144,7 @@ def confirm_witness(statement: Statement, witness: Witness) -> None:
         for named, size, kind in ((witness.rows, matrix.shape[0], "row"), (witness.columns, matrix.shape[1], "column"))
     )
     if len(rows) != len(columns) or not rows:
-        raise CertificateError(f"{len(rows)} rows and {len(columns)} columns make no square submatrix")
+        raise CertificateError(f"{len(rows)} rows and {len(columns)} columns are not a square submatrix")
     part = matrix[rows][:, columns]
     entries = entries_of(part)
     if not _plain_entries(witness.entries) or witness.entries != entries:
@@ -219,7 +217,7 @@ def _confirm_vertex(program: Program | None, vertex: Vertex) -> None:
     x, unit = whole_array(vertex.numerators, shape, "the vertex"), vertex.denominator
     claimed = whole_array(vertex.objective, shape, "the objective of the vertex")
     if not is_whole(unit) or not 2 <= unit < LARGEST_NUMERATOR or not (x % unit).any():
-        raise CertificateError("the vertex is no fractional point")
+        raise CertificateError("the vertex is not a fractional point")
     if x.max() >= LARGEST_NUMERATOR or x.min() <= -LARGEST_NUMERATOR:
         raise CertificateError("the vertex has numerators too large to be checked")
     if (program.matrix.data != np.round(program.matrix.data)).any():
@@ -242,7 +240,7 @@ def _confirm_vertex(program: Program | None, vertex: Vertex) -> None:
     free = np.flatnonzero(~(low_ | high_))
     tight = matrix[np.flatnonzero(row_low | row_high)][:, free].toarray()
     if rank(np.unique(tight, axis=0)) != free.size:
-        raise CertificateError("the point is feasible, but it is no vertex")
+        raise CertificateError("the point is feasible, but not a vertex")
 
 
 KINDS = {
@@ -449,7 +447,7 @@ def _tree(matrix: csr_array, evidence: Tree) -> None:
     steps = abs(left).max(axis=1).toarray().ravel()
     broken = filled & ((total != 2) | (steps != 1)) | (met.max(axis=0).toarray().ravel() > 2)
     if broken.any():
-        raise CertificateError(f"column {broken.argmax()} is no path in the tree")
+        raise CertificateError(f"column {broken.argmax()} is not a path in the tree")
 
 
 def _signings(matrix: csr_array, evidence: Signings) -> None:

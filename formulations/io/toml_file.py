@@ -108,7 +108,7 @@ def _check_convex(name: str, program: Program) -> None:
     values = np.linalg.eigvalsh(hessian)
     if not np.array_equal(hessian, hessian.T) or values[0] < -1e-9 * max(1.0, values[-1]):
         raise InvalidProblemError(
-            f"{name}: its squares are not convex (an eigenvalue is {values[0]:.3g}); mend the hessian"
+            f"{name}: its squares are not convex (an eigenvalue is {values[0]:.3g}); correct the hessian"
         )
 
 
@@ -138,7 +138,7 @@ def solver_of(file: str, stated: dict[str, Any]) -> str | None:
             f'{file}: solver = {str(said)[:40]!r} is no name; write solver = "highs", or [solver]'
         )
     if len(said) > LONGEST:
-        raise InvalidProblemError(f"{file}: the solver and its options have more than {LONGEST} letters; say less")
+        raise InvalidProblemError(f"{file}: the solver and its options have more than {LONGEST} letters; shorten them")
     return said
 
 

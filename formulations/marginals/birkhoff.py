@@ -48,7 +48,7 @@ def near_marginal_ranking(P: Floats, tolerance: float) -> Floats:
     k, n = P.shape
     if k == 0 or k > n:
         raise InvalidProblemError(
-            f"P has shape {P.shape}, but needs a row a position, and a column for each of as many documents"
+            f"P must have shape (positions, documents) with positions <= documents; got {P.shape}."
         )
     violation = _checked(P, tolerance)
     near = np.where(np.clip(violation, *NOISE) < P, P, 0.0)
@@ -167,7 +167,7 @@ def birkhoff_decomposition(P: ArrayLike, *, tolerance: float = 1e-6, accuracy: f
         InvalidProblemError: P contains NaN or infinity, has more rows than columns, or violates the tolerance.
     """
     if not 0.0 <= accuracy < 1.0:
-        raise InvalidProblemError(f"accuracy is {accuracy}, but must be at least 0 and below 1")
+        raise InvalidProblemError(f"accuracy must be at least 0 and below 1; got {accuracy}.")
     matrix = finite("P", P, 2)
     mended = near_marginal_ranking(matrix, tolerance)
     orders, taken = _taken_apart(mended, accuracy)

@@ -95,7 +95,9 @@ class DocumentGroups(CompactReprMixin):
         wrong = np.isnan(values) | (values == -default if default else np.isposinf(values))
         if wrong.any():
             label, value = self.labels[int(wrong.argmax())], values[wrong][0]
-            raise InvalidProblemError(f"the {name} limit of group {label!r} is {value}, which no exposure can keep")
+            raise InvalidProblemError(
+                f"the {name} limit of group {label!r} is {value}, which no exposure satisfies; change it"
+            )
         return values
 
     def mean(self, values: Floats) -> Floats:
@@ -212,9 +214,9 @@ class _Parity(CompactReprMixin):
         difference = 0.0 if self.difference_bound is None else float(self.difference_bound)
         ratio = 1.0 if self.ratio_bound is None else float(self.ratio_bound)
         if not 0.0 <= difference < np.inf:
-            raise InvalidProblemError(f"difference_bound is {difference}, but must be a number that is not negative")
+            raise InvalidProblemError(f"difference_bound must be a nonnegative number; got {difference}.")
         if not 0.0 < ratio <= 1.0:
-            raise InvalidProblemError(f"ratio_bound is {ratio}, but must be above 0 and at most 1")
+            raise InvalidProblemError(f"ratio_bound must be above 0 and at most 1; got {ratio}.")
         return difference, ratio
 
 
@@ -284,7 +286,7 @@ def _merit(groups: Any, merit_input: ArrayLike, documents: int) -> tuple[Floats,
     """Merit in units of the least group mean, and that unit."""
     merit = finite("merit", merit_input, 1)
     if merit.size != documents or (merit < 0).any():
-        raise InvalidProblemError(f"merit needs {documents} numbers, one a document and none negative; got {merit}")
+        raise InvalidProblemError(f"merit must be {documents} nonnegative numbers, one per document; got {merit}.")
     split = DocumentGroups.from_labels(groups, documents)
     means = split.mean(merit)
     if not means.min() > 0:

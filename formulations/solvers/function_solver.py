@@ -94,6 +94,6 @@ def imported(place: str) -> Solver:
     solver = found() if isinstance(found, type) else found
     if not isinstance(solver, Solver):
         raise UnknownSolverError(
-            f"{place!r} is a {type(solver).__name__} and no solver; wrap a function by own(function, ...)"
+            f"{place!r} is a {type(solver).__name__} , not a solver; wrap a function by function_solver(function, ...)"
         )
     return solver

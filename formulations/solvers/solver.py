@@ -73,14 +73,16 @@ def check_limits(time_limit: Any = None, threads: Any = None, verbose: Any = Non
     or False, and options a mapping of names. None leaves the choice to the solver."""
     if time_limit is not None and not (_plain(time_limit, Real) and time_limit > 0):
         raise UnknownSolverError(
-            f"time_limit = {time_limit!r} is no positive number of seconds; leave it out for no limit"
+            f"time_limit must be a positive number of seconds; got {time_limit!r}. Leave it out for no limit."
         )
     if threads is not None and not (_plain(threads, Integral) and threads >= 1):
         raise UnknownSolverError(f"threads must be an integer, 1 or more; got {threads!r}. Or leave it out.")
     if verbose is not None and not isinstance(verbose, bool | np.bool_):
         raise UnknownSolverError(f"verbose must be True or False; got {verbose!r}.")
     if options is not None and not (isinstance(options, Mapping) and all(isinstance(key, str) for key in options)):
-        raise UnknownSolverError(f"options = {options!r} is no mapping of names; write options={{'name': value}}")
+        raise UnknownSolverError(
+            f"options must be a mapping of names; got {options!r}. Write options={{'name': value}}."
+        )
 
 
 def _plain(value: Any, kind: type) -> bool:

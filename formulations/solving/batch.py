@@ -104,7 +104,9 @@ def _orders(solver: Any, batch: RankTwoBatch | RelevanceBatch, kind: type[Any]) 
     if not inside.all() or (held != 1).any():
         row = int(np.flatnonzero(~inside | (held != 1))[0])
         query = int(np.searchsorted(batch.offsets, row, side="right")) - 1
-        raise InvalidSolutionError(f"what {spec!r} returned is no order of the documents of query {query}")
+        raise InvalidSolutionError(
+            f"{spec!r} must return an order of the documents of each query; that of query {query} is not one"
+        )
     return np.ascontiguousarray(order, dtype=np.int64)
 
 

@@ -414,7 +414,9 @@ def read_limits(limits: Any) -> Floats:
     except (OverflowError, TypeError, ValueError):
         parsed = np.empty(0)
     if parsed.ndim != 1 or not parsed.size or not np.isfinite(parsed).all():
-        raise InvalidProblemError(f"limits = {limits!r} are no numbers to sweep over; give some, range(1, 5) say")
+        raise InvalidProblemError(
+            f"limits must be one or more finite numbers; got {limits!r}. Pass, for example, range(1, 5)."
+        )
     if parsed.size > MAX_POINTS:
         raise InvalidProblemError(
             f"limits from {parsed[0]:g} on are more than {MAX_POINTS}, the most that a sweep tries; give a shorter "

@@ -250,7 +250,7 @@ def _answered(
             violation = restated.violation(x)
         if not np.isfinite(violation):
             raise InvalidSolutionError(
-                f"what {solver.spec!r} returned is no point of this {type(restated).__name__}: {x}"
+                f"{solver.spec!r} returned an infeasible or malformed point for {type(restated).__name__}: {x}"
             )
         y = y if restated.is_valid_dual(y) else None
     for back in reversed(backs):

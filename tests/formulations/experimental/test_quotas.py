@@ -80,7 +80,7 @@ def test_what_has_no_front_is_refused():
         with pytest.raises(InvalidProblemError, match="are the same limit"):
             pareto_front(site, ("site", [1]), (second, [2]))
     for quota in ("site", ("site", [1], "at most"), None):
-        with pytest.raises(InvalidProblemError, match="is no quota; give name and limits"):
+        with pytest.raises(InvalidProblemError, match="a quota must be the name and the limits"):
             pareto_front(site, ("site['a']", [1]), quota)
     assert pareto_front(site, ("site['a']", [1]), ("site['b']", [2])).value.shape == (1, 1)
     with pytest.raises(InvalidProblemError, match="pareto takes a problem"):
@@ -153,7 +153,7 @@ def test_what_is_too_large_or_no_curve_is_refused():
     problem = ranking(np.arange(40.0), np.arange(40.0), discount=np.ones(20), position_weights=np.ones(20))
     with pytest.raises(UnsupportedProblemError, match="chains of equal gains"):
         LimitValueFunction.from_problem(problem, range(3), 5)
-    with pytest.raises(InvalidProblemError, match="none of the 20 positions"):
+    with pytest.raises(InvalidProblemError, match="prefix must be from 1 to 20"):
         LimitValueFunction.from_problem(problem, range(3), 21)
     below = ranking([1.0, 2.0, 3.0], [0, 1, 0], discount=[1.0, 0.0], position_weights=[1.0, -1.0])
     with pytest.raises(UnsupportedProblemError, match="decay must be nonnegative"):

@@ -332,7 +332,7 @@ WRONG = {
     "sets of two shapes": (lambda: START & RankingSet(4, 3), "two sets of the same k and n"),
     "no ranking": (lambda: START.violations([0, 0, 1]), "none twice; got .0, 0, 1."),
     "half a ranking": (lambda: START.is_feasible([0, 1]), "is the document at each position"),
-    "profits of another shape": (lambda: constrained_ranking(np.ones((N, K)), START), "give a row a position"),
+    "profits of another shape": (lambda: constrained_ranking(np.ones((N, K)), START), "give one row per position"),
     "profits of NaN": (lambda: constrained_ranking(np.full((K, N), np.nan), START), r"profit\[0, 0\] is nan"),
     "profits of words": (lambda: constrained_ranking([["a"] * N] * K, START), "cannot be read as numbers"),
     "no set": (lambda: constrained_ranking(np.ones((K, N)), [0, 1]), "Start from RankingSet"),
