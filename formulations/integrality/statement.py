@@ -103,8 +103,8 @@ def _bare(matrix: csr_array | ArrayLike) -> csr_array:
             ) from None
         if array.shape == () or array.dtype == object:
             raise InvalidProblemError(
-                f"expected a problem, set or matrix; got a {type(matrix).__name__}. Pass a problem, a RankingSet (for cvxpy "
-                "constraints: RankingSet.from_cvxpy), or rows of integers."
+                f"expected a problem, set or matrix; got a {type(matrix).__name__}. Pass a problem, a RankingSet "
+                "(of cvxpy constraints: RankingSet.from_cvxpy), or rows of integers."
             )
         shape, kind, data = array.shape, array.dtype, array
         matrix = array
