@@ -155,7 +155,7 @@ def _crossed(problem: ConstrainedRanking, support: Bools) -> Ints | None:
     if found.x is None:
         return None
     worth = float(profit @ found.x)
-    if np.abs(found.x - np.round(found.x)).max() > WHOLE:  # a face may have integral vertices beside fractional ones
+    if np.abs(found.x - np.round(found.x)).max() > WHOLE:  # a face may have integral and fractional vertices
         found = milp(cost, constraints=rows, bounds=limits, integrality=np.ones(cell.size))
     if found.x is None or float(profit @ np.round(found.x)) < worth - 1e-9 * max(problem.scale, abs(worth)):
         raise FractionalSolutionError(

@@ -158,7 +158,7 @@ def ranked(problem: RankTwoAssignment, x: NDArray[Any], y: Floats | None) -> Evi
 
 def assigned(problem: Assignment, x: NDArray[Any], y: Floats | None) -> Evidence:
     profit, exponent = _whole(problem.profit)
-    if problem.allowed is not None:  # so far below that no dual reaches it
+    if problem.allowed is not None:  # lower than any dual can compensate
         beyond = 4 * (problem.positions + 1) * int(max(abs(profit.min()), abs(profit.max()))) + 1
         profit = np.where(problem.allowed, profit, -beyond)
     return _placed(profit, exponent, np.asarray(x, dtype=np.int64), y)

@@ -200,9 +200,9 @@ def unlabelled(label: Any) -> bool:
         return True
     try:
         return bool(label != label)
-    except TypeError:  # pandas.NA knows neither yes nor no
+    except TypeError:  # pandas.NA has no truth value
         return True
-    except ValueError:  # an array, which is no label of another kind
+    except ValueError:  # an array is not a label
         return False
 
 

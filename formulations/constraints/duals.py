@@ -158,7 +158,7 @@ def proof_by_cases(stated: SetRows, profit: Floats, value: float) -> Floats | No
             )
             if proved or part[cell] <= WHOLE:
                 break
-        else:  # whole, and better than what is to be proved best
+        else:  # integral, and better than the claimed optimum
             return None
         if proved:
             leaves.append((np.zeros(rows) if prices is None else prices, path))

@@ -285,7 +285,7 @@ def kinds(stated: SetRows) -> Ints:
 def _kinds(stated: SetRows) -> Ints:
     k, n = stated.shape
     others = stated.matrix.shape[0] - k - stated.own_row.size
-    # Row j: the coefficients of document j at each position in each row that is not its own, and where it may stand.
+    # Row j: the coefficients of document j at each position in each row that is not its own, and where it is allowed.
     entries = csr_array(stated.weights[:, stated.own_row.size :]).tocoo()
     cell, row = entries.coords
     position, document = np.divmod(stated.cell[cell], n)

@@ -170,7 +170,7 @@ def laminar_families(matrix: csr_array | ArrayLike) -> Signs | None:
     cover = block_array([[None, graph], [graph, None]])  # two sheets: each edge leads from one to the other
     _, sheet = connected_components(cover, directed=False)
     lower, upper = sheet[:count], sheet[count:]
-    if (lower == upper).any():  # a closed walk of odd length
+    if (lower == upper).any():  # a closed path of odd length
         return None
     return np.asarray(lower > upper, dtype=np.int8)
 

@@ -7,7 +7,7 @@ A set of rankings, or a bare matrix, in a TOML file.
 
     documents = 6                       # n
     positions = 3                       # k
-    profit = [[...], ...]               # k rows of n numbers, if one optimum is asked about; or
+    profit = [[...], ...]               # k rows of n numbers, for a problem; or
     # weights = [...], scores = [...]   # profit[i, j] = weights[i] * scores[j]
 
     [attributes]                        # one value per document, for `by` and `documents`

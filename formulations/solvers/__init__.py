@@ -31,7 +31,7 @@ SOLVERS = {
     "cvxpy": "formulations.solvers.cvxpy:Cvxpy",
     "qpsolvers": "formulations.solvers.qpsolvers:QpSolvers",
     "active_set": "formulations.solvers.active_set:ActiveSet",
-    "block_ascent": "formulations.solvers.active_set:ActiveSet",  # a second name: models and scripts hold it
+    "block_ascent": "formulations.solvers.active_set:ActiveSet",  # alias, used in stored models and scripts
 }
 
 AUTOMATIC = {

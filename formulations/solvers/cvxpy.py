@@ -42,7 +42,7 @@ TOLERANCES = {
 """Each back end's names of its tolerances; the others keep their defaults."""
 
 DEFAULTS: dict[str, dict[str, Any]] = {
-    "HIGHS": {"qp_iteration_limit": 20_000},  # it may cycle without end on a simplex, where no signal is heard
+    "HIGHS": {"qp_iteration_limit": 20_000},  # it may cycle forever on a simplex, without reacting to signals
     "OSQP": {"polishing": False, "max_iter": 50_000},  # its polishing prints
     "SCS": {"max_iters": 50_000},
 }
@@ -159,7 +159,7 @@ class Cvxpy:
                 highspy.Highs.resetGlobalScheduler(True)
         options.update(self.options)
         try:
-            with warnings.catch_warnings():  # what cvxpy warns of is in the status
+            with warnings.catch_warnings():  # the status contains what cvxpy warns of
                 warnings.simplefilter("ignore")
                 options.update(self._presolve(statement))
                 statement.solve(solver=self.backend or None, warm_start=warm, verbose=self.verbose, **options)
@@ -169,7 +169,7 @@ class Cvxpy:
             if self.options and any(name in str(error) for name in self.options):
                 raise UnknownSolverError(f"{self.spec!r} refuses the options {dict(self.options)}: {error}") from error
             raise SolverError(f"{self.spec!r} gave up: {error}") from error
-        # cvxpy does not raise on a status that is no answer: it must be read.
+        # cvxpy does not raise for a status without a solution.
         status = str(statement.status)
         if status in (cvxpy.INFEASIBLE, cvxpy.INFEASIBLE_INACCURATE, cvxpy.settings.INFEASIBLE_OR_UNBOUNDED):
             raise InfeasibleError(f"{self.spec!r} found no feasible point ({status})")
@@ -200,7 +200,7 @@ def _known_to_cvxpy() -> tuple[str, ...]:
     """The installed back ends, as cvxpy finds them by loading each."""
     import cvxpy
 
-    with warnings.catch_warnings():  # back ends warn of themselves when they load
+    with warnings.catch_warnings():  # back ends emit warnings when they load
         warnings.simplefilter("ignore")
         return tuple(cvxpy.installed_solvers())
 

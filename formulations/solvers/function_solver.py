@@ -47,7 +47,7 @@ class FunctionSolver:
         if isinstance(said, Solution):
             claims = {"told_value": float(said.value), "told_bound": float(said.bound), "told_status": said.status.name}
             return SolverResult(said.x, said.y, said.message, {**said.details, **claims})
-        return SolverResult(said) if isinstance(said, np.ndarray) else said  # `solve` refuses what is no Answer
+        return SolverResult(said) if isinstance(said, np.ndarray) else said  # `solve` checks the type
 
 
 def function_solver(

@@ -32,7 +32,7 @@ TIME_LIMIT = {**dict.fromkeys(("clarabel", "daqp", "highs", "osqp"), "time_limit
 """Each back end's name of its time limit in seconds; the others have none."""
 
 DEFAULTS: dict[str, dict[str, Any]] = {
-    "highs": {"qp_iteration_limit": 20_000},  # it may cycle without end on a simplex, where no signal is heard
+    "highs": {"qp_iteration_limit": 20_000},  # it may cycle forever on a simplex, without reacting to signals
     "osqp": {"polishing": False, "max_iter": 50_000, "raise_error": False},  # its polishing prints
     "scs": {"max_iters": 20_000},
 }
@@ -103,7 +103,7 @@ class QpSolvers:
         options.update(self.options)
         scale = max(unit(problem.linear), unit(problem.hessian.data))
         try:
-            with warnings.catch_warnings():  # what back ends warn of is in the status
+            with warnings.catch_warnings():  # the status contains what back ends warn of
                 warnings.simplefilter("ignore")
                 answer = qpsolvers.solve_problem(
                     _posed(problem, scale, self._dense(problem)), self.backend, verbose=self.verbose, **options

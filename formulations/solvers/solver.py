@@ -153,5 +153,5 @@ def listed(text: str) -> Iterable[str]:
             name, depth = "", 0
         else:
             name += letter
-    if name.strip():  # a bracket that nobody closed: the name says so when it is read
+    if name.strip():  # an unclosed bracket is reported when the name is parsed
         yield name.strip(" ,")

@@ -86,7 +86,7 @@ def _orders(solver: Any, batch: RankTwoBatch | RelevanceBatch, kind: type[Any]) 
         said = solver.solve_batch(batch)
     except FormulationError:
         raise
-    except Exception as error:  # whatever a solver of the user's own dies of
+    except Exception as error:  # any error of the user's solver
         raise SolverCrashError(f"{spec!r} crashed: {type(error).__name__}: {error}") from error
     order = getattr(said, "order", None)
     if not isinstance(said, kind) or not isinstance(order, np.ndarray):

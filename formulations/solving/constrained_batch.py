@@ -127,7 +127,7 @@ def _collapsed(batch: SetBatch, queries: list[int], order: Ints, value: Floats, 
     part = batch.some(np.array(queries))
     blocks = np.concatenate([np.asarray(admissible.compiled.blocks_of) for admissible in part.sets])
     few = np.maximum.reduceat(blocks, part.offsets[:-1]) + 1 < np.diff(part.places)
-    for q in np.flatnonzero(few).tolist():  # the pass would look for a free block without end
+    for q in np.flatnonzero(few).tolist():  # the pass would search for a free block forever
         part.sets[q].check_nonempty()
     found, best, proven = np.empty(part.position_weights.size, dtype=np.int64), np.empty(len(part)), np.empty(len(part))
     collapsed_argmax(

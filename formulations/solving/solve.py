@@ -165,7 +165,7 @@ def _cheapest(problem: Problem, start: Solution | None, solve_options: SolveOpti
     if loose:
         return min(loose, key=lambda solution: solution.gap)
     if not failures:
-        said = ". ".join(["", *refusals[:1]])  # the first is the one that suits best
+        said = ". ".join(["", *refusals[:1]])  # the first is the best match
         raise UnsupportedProblemError(
             f"no installed solver accepts this {type(problem).__name__}; give one of your own{said}"
         )
@@ -235,7 +235,7 @@ def _answered(
         ) from error
     except FormulationError:
         raise
-    except (Exception, SystemExit) as error:  # whatever a solver package, or a solver of the user's own, dies of
+    except (Exception, SystemExit) as error:  # any error of a solver package or of the user's solver
         raise SolverCrashError(f"{solver.spec!r} crashed: {type(error).__name__}: {error}") from error
     if not (isinstance(answer, SolverResult) and isinstance(answer.x, np.ndarray)):
         raise InvalidSolutionError(
@@ -245,7 +245,7 @@ def _answered(
     x, y = np.asarray(answer.x), answer.y
     if x.dtype.kind not in "iuf" or not np.isfinite(x).all():
         raise InvalidSolutionError(f"{solver.spec!r} returned values that are no finite numbers ({answer.message})")
-    if backs:  # ways back believe that what they carry has the right shape
+    if backs:  # the ways back assume the right shape
         with np.errstate(all="ignore"):
             violation = restated.violation(x)
         if not np.isfinite(violation):
