@@ -200,7 +200,7 @@ class PlaneBlocks:
 
     def _answers(self, question: Any) -> Iterator[tuple[RatedShard, slice, Any]]:
         """Each shard, its ratings among all, and its answer; one by one where the engine can."""
-        bounds, each = self.problem.rated.bounds, getattr(self.engine, "each", self.engine.feature_map)
+        bounds, each = self.problem.rated.bounds, getattr(self.engine, "each", self.engine.map)
         for shard, answer in zip(self._shards, each(question, self._shards), strict=True):
             yield shard, slice(int(bounds[shard.first]), int(bounds[shard.last])), answer
 

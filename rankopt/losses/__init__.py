@@ -101,7 +101,7 @@ def get_feature_map(spec: str | JointFeatureMap, measure: Measure | None = None)
         if spec not in FEATURE_MAPS:
             raise OptionError(f"map {spec!r} is unknown; known are {', '.join(FEATURE_MAPS)}")
         found = load(FEATURE_MAPS[spec])
-    if not all(callable(getattr(found, name, None)) for name in ("of", "takes")):
+    if not all(callable(getattr(found, name, None)) for name in ("from_queries", "takes")):
         raise OptionError(
             f"feature_map = {spec!r} is no feature map; give a name of {', '.join(FEATURE_MAPS)}, or a class with `of` "
             f"and `takes` as "

@@ -165,7 +165,7 @@ class Objective:
         self, program: GroupedSimplexQP, start: Solution | None, precision: float | None, seconds: float
     ) -> Solution:
         """The solution of a master program, as double precision leaves it."""
-        wanted: dict[str, Any] = {"precision": precision, "outward": False}
+        wanted: dict[str, Any] = {"rel_gap": precision, "directed_rounding": False}
         chosen = self._solver(program)
         limits: dict[str, Any] = {"time_limit": seconds} if takes(chosen, "time_limit") else {}
         solution = solve(program, chosen, start, **limits, **wanted)

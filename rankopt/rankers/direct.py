@@ -213,9 +213,9 @@ class LineSearchMixin:
         about = f"weight of {names[direction]}" if isinstance(direction, int | np.integer) else "t"
         from rankopt.sweeps.drawing import draw_line
 
-        own: Point = self.point if point is None else point
+        own: Point = self.step_rule if point is None else point
         at = float(self.coef_[direction]) if isinstance(direction, int | np.integer) else 0.0
-        line = search.along(self.coef_, direction, own, self.window)
+        line = search.along(self.coef_, direction, own, self.step_window)
         return draw_line(search.steps(self.coef_, direction), line, at, str(self.measure), about, axes)
 
     def verify(

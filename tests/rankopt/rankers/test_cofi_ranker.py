@@ -594,7 +594,7 @@ def test_an_eval_set_that_judges_nothing_is_refused():
 
 @pytest.mark.parametrize("name", ["reg", "lam", "bias_reg", "popularity_prior"])
 def test_numbers_whose_products_overflow_are_refused(name):
-    for value in (1e300, 1e-300)[: 1 if name == "popularity" else 2]:
+    for value in (1e300, 1e-300)[: 1 if name == "popularity_prior" else 2]:
         with pytest.raises(OptionError, match=name):
             CofiRanker(**{**QUICK, name: value}).fit(few())
 

@@ -37,7 +37,7 @@ X, Y, QID = made(3, queries=14, documents=8, features=4)
 ALL = ("coordinates", "powell", RandomDirections(3))
 
 SETTINGS = {
-    "step_window": {},
+    "window": {},
     "middle": {"step_rule": "middle"},
     "plackett-luce": {"step_rule": "plackett-luce"},
     "greedy": {"selection": "greedy", "step_rule": "middle"},
@@ -111,7 +111,7 @@ def test_predicted_is_measured_and_the_certificate_is_true(name, sweeps):
 
 @pytest.mark.study
 def test_a_model_moved_to_a_lower_interval_fails_and_one_moved_inside_its_own_does_not():
-    ranker = fitted(direct(point="middle"))
+    ranker = fitted(direct(step_rule="middle"))
     proved, queries = ranker.certificate_, Queries.from_arrays(X, Y, qid=QID)
     search, failed, stayed = LineSearch.from_measure("nDCG@5", queries), 0, 0
     for feature in proved.features.tolist():
@@ -184,15 +184,15 @@ def test_every_engine_gives_the_same_bits(engine, monkeypatch):
 
 @pytest.mark.study
 def test_restarts_are_drawn_by_their_seed_and_the_first_is_the_start():
-    one, same, other = (fitted(direct(restarts=3, combine="best", random_state=seed)) for seed in (1, 1, 2))
+    one, same, other = (fitted(direct(n_restarts=3, aggregate="best", random_state=seed)) for seed in (1, 1, 2))
     assert np.array_equal(one.path_coefs_, same.path_coefs_)
     assert not np.array_equal(one.path_coefs_[1:], other.path_coefs_[1:])
     assert np.array_equal(one.path_coefs_[0], other.path_coefs_[0])
-    fewer = fitted(direct(restarts=2, random_state=1))
+    fewer = fitted(direct(n_restarts=2, random_state=1))
     assert np.array_equal(fewer.path_coefs_, one.path_coefs_[:2])
     assert one.certificate_.value == one.path_values_.max()
-    generator = fitted(direct(restarts=3, random_state=np.random.RandomState(0)))
-    assert np.array_equal(generator.coef_, fitted(direct(restarts=3, random_state=np.random.RandomState(0))).coef_)
+    generator = fitted(direct(n_restarts=3, random_state=np.random.RandomState(0)))
+    assert np.array_equal(generator.coef_, fitted(direct(n_restarts=3, random_state=np.random.RandomState(0))).coef_)
 
 
 def test_what_is_drawn_leaves_features_of_one_value_a_query_in_their_scale():
@@ -206,7 +206,7 @@ def test_what_is_drawn_leaves_features_of_one_value_a_query_in_their_scale():
 
 
 def test_the_mean_weighs_paths_alike_whatever_their_scale():
-    ranker = fitted(direct(restarts=4))
+    ranker = fitted(direct(n_restarts=4))
     search = LineSearch.from_measure("nDCG@5", Queries.from_arrays(X, Y, qid=QID))
     made = np.mean([w / search.deviation(w) for w in ranker.path_coefs_], axis=0)
     np.testing.assert_allclose(ranker.coef_, made, rtol=1e-12)
@@ -215,7 +215,7 @@ def test_the_mean_weighs_paths_alike_whatever_their_scale():
 @pytest.mark.parametrize("measure", ["RR", "Success@2"])
 def test_what_has_no_gains_of_several_relevant_documents_starts_from_another_measure(measure):
     """Smoothing asks for gains, which neither has there; the climb itself asks for values."""
-    climbed, start = fitted(direct(measure=measure, start="smooth")), fitted(SmoothRanker("nDCG@10"))
+    climbed, start = fitted(direct(measure=measure, init="smooth")), fitted(SmoothRanker("nDCG@10"))
     queries = Queries.from_arrays(X, Y, qid=QID)
     values = [evaluate(queries, one.predict(queries), measure).mean() for one in (climbed, start)]
     assert values[0] >= values[1]
@@ -224,8 +224,8 @@ def test_what_has_no_gains_of_several_relevant_documents_starts_from_another_mea
 def test_query_weights_count_and_a_weight_of_0_leaves_a_query_out():
     weights = np.where(np.arange(14) < 7, 1.0, 0.0)
     half = QID < 7
-    one = direct(point="middle").fit(X, Y, qid=QID, query_weight=weights)
-    other = direct(point="middle").fit(X[half], Y[half], qid=QID[half])
+    one = direct(step_rule="middle").fit(X, Y, qid=QID, query_weight=weights)
+    other = direct(step_rule="middle").fit(X[half], Y[half], qid=QID[half])
     assert one.certificate_.value == pytest.approx(other.certificate_.value, abs=0.02)
     assert one.verify()
     assert one.verify(X, Y, qid=QID, query_weight=weights)
@@ -235,7 +235,7 @@ def test_query_weights_count_and_a_weight_of_0_leaves_a_query_out():
 
 def test_an_eval_set_chooses_among_rounds_and_the_start():
     other = made(9, queries=10, documents=9, features=4)
-    ranker = direct(restarts=3, combine="best", point="middle")
+    ranker = direct(n_restarts=3, aggregate="best", step_rule="middle")
     ranker.fit(X, Y, qid=QID, eval_set=(other[0], other[1]), eval_qid=other[2])
     judged = [evaluate(Queries.from_arrays(*other[:2], qid=other[2]), other[0] @ w, "nDCG@5").mean() for w in
               (*ranker.path_coefs_, ranker.w0_)]  # fmt: skip
@@ -298,7 +298,7 @@ def test_an_interrupted_run_is_whole_and_goes_on_to_the_same_bits(tmp_path):
     def press(round, paths):
         raise KeyboardInterrupt
 
-    ranker = direct(restarts=2, combine="best", directions=ALL)
+    ranker = direct(n_restarts=2, aggregate="best", directions=ALL)
     whole = fitted(clone(ranker))
     stopped = clone(ranker).set_params(checkpoint=tmp_path / "kept", callbacks=[press])
     with pytest.raises(TrainingInterrupted):
@@ -309,7 +309,7 @@ def test_an_interrupted_run_is_whole_and_goes_on_to_the_same_bits(tmp_path):
 
 
 def test_what_no_run_leaves_is_no_place_to_go_on_from():
-    ranker = fitted(direct(directions=ALL, point="middle"))
+    ranker = fitted(direct(directions=ALL, step_rule="middle"))
     path = Path.started(0, ranker.coef_, ranker.certificate_.value, dict(np.random.PCG64(1).state))
     path = replace(path, moves=tuple(ranker.history_[i] for i in range(len(ranker.history_))), chosen=ranker.w0_)
     data = as_data([path], 1.0)
@@ -343,14 +343,14 @@ def test_limits_and_callbacks_end_it():
         direct(max_iter=1).fit(X, Y, qid=QID)
     assert told[0].filename == __file__
     with pytest.warns(ConvergenceWarning, match="some direction may"):
-        late = direct(time_limit=1e-9, restarts=2).fit(X, Y, qid=QID)
+        late = direct(time_limit=1e-9, n_restarts=2).fit(X, Y, qid=QID)
     assert late.certificate_.stop is Stop.TIME
     assert "no direction was tried" in str(late.certificate_)
     assert late.verify()
 
 
 def test_it_is_saved_as_data_and_its_certificate_comes_along(tmp_path):
-    ranker = fitted(direct(start=LargeMarginRanker("nDCG@5", lam=0.1), directions=ALL, point="middle"))
+    ranker = fitted(direct(init=LargeMarginRanker("nDCG@5", lam=0.1), directions=ALL, step_rule="middle"))
     ranker.save(tmp_path / "m")
     loaded = load_model(tmp_path / "m")
     assert np.array_equal(loaded.coef_, ranker.coef_)
@@ -363,7 +363,7 @@ def test_it_is_saved_as_data_and_its_certificate_comes_along(tmp_path):
 
 
 def test_features_normalised_within_the_query_are_climbed():
-    ranker = fitted(direct(normalize="zscore", point="middle"))
+    ranker = fitted(direct(normalize="zscore", step_rule="middle"))
     assert ranker.verify()
     assert ranker.verify(X, Y, qid=QID)
     assert ranker.score(X, Y, qid=QID) == pytest.approx(ranker.certificate_.value)
@@ -424,7 +424,7 @@ def test_options_that_cannot_work_are_refused(options, told):
 
 def test_data_that_cannot_be_climbed_are_refused():
     with pytest.raises(DataError, match="give nDCG@5 a value"):
-        direct(start="zeros").fit(X, 0 * Y, qid=QID)
+        direct(init="zeros").fit(X, 0 * Y, qid=QID)
     with pytest.raises(DataError, match="1 sample"):
         direct().fit(X[:1], Y[:1], qid=QID[:1])
     with pytest.raises(OptionError, match="no whole number of 1 or more"):
@@ -451,8 +451,8 @@ def test_a_pulled_step_is_the_best_of_its_line(seed):
 
 def test_it_polishes_what_another_ranker_found():
     ranker = PairwiseRanker(lam=0.03, measure="nDCG@5").fit(X, Y, qid=QID)
-    polished = fitted(direct(start=PairwiseRanker(lam=0.03), point="middle"))
+    polished = fitted(direct(init=PairwiseRanker(lam=0.03), step_rule="middle"))
     assert polished.certificate_.value > ranker.score(X, Y, qid=QID) - 1e-12
-    again = fitted(direct(start=polished.coef_, point="middle"))
+    again = fitted(direct(init=polished.coef_, step_rule="middle"))
     assert again.certificate_.at_start
     assert len(again.history_) == 0

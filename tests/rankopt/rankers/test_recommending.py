@@ -276,7 +276,7 @@ def test_a_saved_ranker_recommends_as_before(tmp_path, films, ranker):
     ranker.save(tmp_path / "films.model")
     again = load_model(tmp_path / "films.model")
     rules = Admissible(5).at_most(1, by="genre")
-    for options in ({}, {"admissible": rules}, {"popularity_prior": 0.5}):
+    for options in ({}, {"admissible": rules}, {"popularity": 0.5}):
         first, second = (one.recommend([1, 2, "x"], k=5, **options) for one in (ranker, again))
         assert list(first) == list(second)
     again.seen_indices_ = again.seen_indices_[:-1]
@@ -299,14 +299,14 @@ def test_frames_of_lists(ranker):
         ({"k": 0}, "k = 0 is no number of items"),
         ({"seen": "some"}, "'leave out', 'keep', or Ratings"),
         ({"k": 2.7}, "k = 2.7 is no number of items"),
-        ({"popularity_prior": float("nan")}, "popularity = nan"),
-        ({"popularity_prior": "x"}, "popularity = 'x'"),
-        ({"popularity_prior": 1e300}, "popularity = 1e"),
+        ({"popularity": float("nan")}, "popularity = nan"),
+        ({"popularity": "x"}, "popularity = 'x'"),
+        ({"popularity": 1e300}, "popularity = 1e"),
         ({"users": np.zeros((2, 2))}, "sequence of ids"),
         ({"users": [[1]]}, "not hashable"),
         ({"among": "film"}, "no sequence of items"),
         ({"admissible": {"k": 3}}, "no rules"),
-        ({"popularity_prior": np.float32("inf")}, "popularity = "),
+        ({"popularity": np.float32("inf")}, "popularity = "),
     ],
 )
 def test_what_makes_no_sense_is_refused(ranker, options, says):

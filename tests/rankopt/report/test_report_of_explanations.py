@@ -85,7 +85,7 @@ def test_many_queries_are_drawn_in_part(explained):
 @pytest.mark.parametrize("width", [400, 1400])
 def test_the_page_fits_its_window(page, tmp_path, width, dark):
     script = """
-        const heights = [...document.querySelectorAll('svg text')].feature_map((text) =>
+        const heights = [...document.querySelectorAll('svg text')].map((text) =>
         text.getBoundingClientRect().height); return [document.documentElement.scrollWidth,
         document.querySelectorAll('svg').length, Math.min(...heights)]
     """
