@@ -85,7 +85,7 @@ def test_what_has_no_front_is_refused():
     assert pareto_front(site, ("site['a']", [1]), ("site['b']", [2])).value.shape == (1, 1)
     with pytest.raises(InvalidProblemError, match="pareto takes a problem"):
         pareto_front(RankingSet(N, K), ("some", [1]), ("never", [2]))
-    with pytest.raises(InvalidProblemError, match="no numbers"):
+    with pytest.raises(InvalidProblemError, match="one or more finite numbers"):
         pareto_front(site, ("site['a']", [np.nan]), ("site['b']", [2]))
     with pytest.raises(InvalidProblemError, match="1000 × 100 pairs of limits are more than 10000"):
         pareto_front(site, ("site['a']", range(1000)), ("site['b']", range(100)))

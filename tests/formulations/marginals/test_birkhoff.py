@@ -114,8 +114,8 @@ def test_what_solvers_leave_of_rounding_is_mended(noise, k, n):
         ([[1.1, -0.1], [-0.1, 1.1]], "position 0 has document 1 with probability -0.1"),
         ([[0.5, np.nan], [0.5, 0.5]], r"P\[0, 1\] is nan"),
         ([[np.inf, 0.0], [0.5, 0.5]], r"P\[0, 0\] is inf"),
-        ([[1.0], [1.0]], r"shape \(2, 1\)"),
-        (np.empty((0, 3)), r"shape \(0, 3\)"),
+        ([[1.0], [1.0]], r"got \(2, 1\)"),
+        (np.empty((0, 3)), r"got \(0, 3\)"),
         ([1.0, 0.0], "2 dimension"),
     ],
 )

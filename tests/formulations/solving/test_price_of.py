@@ -240,7 +240,7 @@ def test_what_cannot_be_swept_is_said():
         ("none", range(3), r"no constraint is named 'none'.*'some'"),
         ("never", range(3), "forbids cells and has no limit"),
         ("some", range(3), "limits on both sides"),
-        ("some", [], "give some"),
+        ("some", [], "one or more finite numbers"),
     ):
         with pytest.raises(InvalidProblemError, match=said):
             sensitivity(problem, name, limits)
