@@ -78,7 +78,7 @@ def check_limits(time_limit: Any = None, threads: Any = None, verbose: Any = Non
     if threads is not None and not (_plain(threads, Integral) and threads >= 1):
         raise UnknownSolverError(f"threads must be an integer, 1 or more; got {threads!r}. Or leave it out.")
     if verbose is not None and not isinstance(verbose, bool | np.bool_):
-        raise UnknownSolverError(f"verbose must be True or False; got {verbose!r}.")
+        raise UnknownSolverError(f"verbose must be True or False; got {verbose!r}. Write verbose=True.")
     if options is not None and not (isinstance(options, Mapping) and all(isinstance(key, str) for key in options)):
         raise UnknownSolverError(
             f"options must be a mapping of names; got {options!r}. Write options={{'name': value}}."
