@@ -1,17 +1,16 @@
-"""Bridges: one form restated as another, with the way back, as a table.
+"""Bridges: restatements of one problem class as another, with the way back, as a table.
 
     RankTwoAssignment → Assignment → MinCostFlow → LinearProgram
                         Assignment ---------------→ LinearProgram
     ConstrainedRanking → RankTwoAssignment (no constraints), Assignment (collapse), MinCostFlow (two laminar families),
-                         GroupSequence (limits on prefixes, rank one), LinearProgram (relaxed, then in whole
-                         numbers)
+                         GroupSequence (limits on prefixes, rank one), LinearProgram (relaxed, then integer)
     GroupSequence → MinCostFlow
-    PenalizedRanking → ConstrainedRanking (bans and pins alone), LinearProgram (widened, relaxed, then in whole numbers)
+    PenalizedRanking → ConstrainedRanking (bans and pins alone), LinearProgram (widened, relaxed, then integer)
     GroupedSimplexQP → QuadraticProgram
     RelevanceRanking → LatticePath → MinCostFlow
 
-Each bridge returns the other problem and a function that carries its primal and dual back. The value and bound of what
-comes back are recomputed in the form it came from, so no bridge has to be believed.
+Each bridge returns the other problem and a function that maps its primal and dual back. Value and bound are recomputed
+in the original problem, so no bridge has to be trusted.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ BRIDGES: tuple[Bridge, ...] = (
     Bridge(GroupSequence, MinCostFlow, prefixes.as_flow),
     Bridge(ConstrainedRanking, LinearProgram, narrowing.relaxed, "linear program", narrowing.why_relaxed),
     Bridge(ConstrainedRanking, LinearProgram, narrowing.in_whole_numbers, "integer program", narrowing.why_whole),
-    Bridge(PenalizedRanking, ConstrainedRanking, softening.cells_alone, "cells at a price", softening.why_cells),
+    Bridge(PenalizedRanking, ConstrainedRanking, softening.cells_alone, "penalized cells", softening.why_cells),
     Bridge(PenalizedRanking, LinearProgram, softening.relaxed, "widened program", softening.why_relaxed),
     Bridge(PenalizedRanking, LinearProgram, softening.in_whole_numbers, "widened integer program", softening.why_whole),
 )
@@ -67,7 +66,8 @@ BRIDGES: tuple[Bridge, ...] = (
 
 @cache
 def chains(source: type[Problem], targets: tuple[type[Problem], ...]) -> tuple[Chain, ...]:
-    """All chains of bridges from `source` to one of `targets`, the shortest first; an empty one if it is one."""
+    """All chains of bridges from `source` to one of `targets`, the shortest first; the empty chain if it is a
+    target."""
     if source in targets:
         return ((),)
     found: list[Chain] = []
@@ -86,7 +86,8 @@ def chains(source: type[Problem], targets: tuple[type[Problem], ...]) -> tuple[C
 def crossings(
     problem: Problem, targets: tuple[type[Problem], ...]
 ) -> Iterator[tuple[Chain, Problem | str, list[Back]]]:
-    """For each chain to one of `targets`: the chain, the problem restated and the ways back; or why it declined."""
+    """For each chain to one of `targets`: the chain, the restated problem and the ways back; or the reason why it does
+    not apply."""
     for chain in chains(type(problem), targets):
         form, backs = problem, list[Back]()
         try:
@@ -100,9 +101,9 @@ def crossings(
 
 
 def restated(problem: Problem, target: type[Restated]) -> Restated:
-    """`problem` in the form `target`; raises `UnsupportedProblemError` if no chain of bridges leads there.
+    """`problem` as a `target`; raises `UnsupportedProblemError` if no chain of bridges leads there.
 
-    A ranking under constraints is restated in full, whatever candidates its solver is given.
+    A ranking under constraints is restated in full, without selection of candidates.
     """
     if isinstance(problem, ConstrainedRanking) and target is LinearProgram:
         return cast(Restated, problem.linear_program())

@@ -1,4 +1,4 @@
-"""What it means to cross a bridge: the restated problem, the way back, and why both have one optimum."""
+"""A bridge: the restated problem, the way back, and why both have the same optimum."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ Back = Callable[[NDArray[Any], Floats | None], Point]
 
 @dataclass(frozen=True)
 class Bridge:
-    """A restatement of problems of form `source` as ones of form `target`.
+    """A restatement of problems of class `source` as problems of class `target`.
 
-    `cross` returns the restated problem and the way back for a primal and a dual; a narrowing
-    one raises `NotApplicable`
-    where the problem lacks the structure. `label` is what a solution says of the way ("collapsed assignment"),
-    `because` why both have one optimum, where that depends on the problem.
+    `cross` returns the restated problem and the way back for a primal and a dual; a narrowing bridge raises
+    `NotApplicable` if the problem lacks the structure. `label` describes the bridge in a solution ("collapsed
+    assignment"), `because` states why both problems have the same optimum, if that depends on the problem.
     """
 
     source: type[Problem]
@@ -40,4 +39,4 @@ class Bridge:
 
 
 class NotApplicable(Exception):
-    """This problem has not the structure that a narrowing bridge needs; says which."""
+    """The problem lacks the structure that a narrowing bridge needs."""

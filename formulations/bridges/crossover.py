@@ -1,9 +1,9 @@
-"""From a point of a whole polytope to a vertex of it.
+"""Crossover: from a point of an integral polytope to a vertex of it.
 
-Interior-point and first-order solvers return points inside the optimal face when there are ties. By Birkhoff and
-von Neumann the support of a (nearly) doubly stochastic point contains an assignment; the best one on it is a vertex of
-the face, and optimal if the point was. For flows the face is cut out by the arcs that stand at a limit, for ranking
-sets by the cells that carry mass: the simplex method ends at one of its vertices.
+Interior-point and first-order solvers return points inside the optimal face if there are ties. By Birkhoff and von
+Neumann the support of a (nearly) doubly stochastic point contains an assignment; the best one on it is a vertex of the
+face, and optimal if the point was. For flows the face is defined by the arcs at a limit, for ranking sets by the cells
+with positive mass: the simplex method ends at one of its vertices.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from formulations.problems.assignment import Assignment
 from formulations.problems.min_cost_flow import MinCostFlow
 
 THRESHOLDS = (1e-3, 1e-6, 0.0)
-"""What counts as no mass, the boldest guess first."""
+"""Thresholds below which mass counts as zero, in order."""
 
 
 def order_on_support(problem: Assignment, positions: Ints, documents: Ints, mass: Floats) -> Ints:
-    """The document at each position of the best assignment within the cells that carry mass.
+    """The document at each position of the best assignment within the cells of positive mass.
 
-    positions, documents, mass: one entry an allowed cell. An integral point is returned as it is. Mass below a
-    threshold counts as none; the threshold falls until the support holds an assignment. Raises `SolverError` for a
-    point that is no rounding error away from the polytope: what is not the solver's work is not to look like it.
+    positions, documents, mass: one entry per allowed cell. An integral point is returned unchanged. Mass below a
+    threshold counts as zero; the threshold falls until the support contains an assignment. Raises `SolverError` for a
+    point farther from the polytope than rounding errors.
     """
     from scipy.optimize import linear_sum_assignment
 
@@ -52,18 +52,18 @@ def order_on_support(problem: Assignment, positions: Ints, documents: Ints, mass
 
 
 def flow_on_support(problem: MinCostFlow, flow: Floats) -> Floats:
-    """A whole flow, the cheapest that keeps at their limit the arcs that `flow` has there.
+    """A cheapest integral flow that keeps the arcs at a limit where `flow` has them.
 
-    A flow that is whole to 1e-6 is only rounded. Else a dual simplex method ends at a vertex, which is whole; arcs
-    count as standing at a limit within a threshold that falls until such a flow exists. Where none does, the flow is
-    returned as it is, to be judged.
+    A flow within 1e-6 of integrality is rounded. Else a dual simplex method ends at an integral vertex; arcs count as
+    at a limit within a threshold that falls until such a flow exists. If none exists, the flow is returned unchanged
+    for verification.
     """
     from scipy.optimize import linprog
     from scipy.sparse import csr_array
 
-    whole = np.round(flow)
-    if np.abs(flow - whole).max(initial=0.0) < 1e-6 and problem.violation(whole) == 0.0:
-        return whole
+    rounded = np.round(flow)
+    if np.abs(flow - rounded).max(initial=0.0) < 1e-6 and problem.violation(rounded) == 0.0:
+        return rounded
     arcs, nodes = flow.size, problem.supply.size
     ends = (np.concatenate([problem.tail, problem.head]), np.tile(np.arange(arcs), 2))
     balance = csr_array((np.repeat([1.0, -1.0], arcs), ends), shape=(nodes, arcs))
@@ -78,19 +78,18 @@ def flow_on_support(problem: MinCostFlow, flow: Floats) -> Floats:
 
 
 WHOLE = 1e-6
-"""How far from 0 and 1 an entry may be that is only rounded."""
+"""Tolerance of integrality within which entries are rounded."""
 
 LOST = 1e-7
-"""How much less than its point a ranking may be worth, a position and relative to the largest profit."""
+"""Tolerated loss of value against the point, per position and relative to the largest profit."""
 
 
 def order_on_face(problem: ConstrainedRanking, mass: Floats) -> Ints:
-    """The best ranking among the cells that carry mass: one entry an allowed cell, a point of the linear program.
+    """The best ranking among the cells of positive mass of a point of the linear program (one entry per allowed cell).
 
-    Where the set collapses, an assignment on these cells; else crossover, by the simplex method on the face. What
-    counts as no mass falls until the face holds a ranking worth what the point is worth: a thousand tied cells may
-    share one unit. Raises `FractionalSolutionError` where the best vertex is not whole, and `SolverError` for a point
-    that is no rounding error away from the polytope.
+    If the set collapses, an assignment on these cells; else crossover by the simplex method on the face. The threshold
+    for zero mass falls until the face contains a ranking as good as the point. Raises `FractionalSolutionError` if the
+    best vertex is fractional, and `SolverError` for a point farther from the polytope than rounding errors.
     """
     stated = problem.admissible.compiled
     k, n = stated.shape
@@ -143,8 +142,8 @@ def _assigned(problem: ConstrainedRanking, support: Bools) -> Ints | None:
 
 
 def _crossed(problem: ConstrainedRanking, support: Bools) -> Ints | None:
-    """The vertex where the simplex method ends on the face of the cells with mass, or where that is fractional a whole
-    one of the same worth; None where the face is empty."""
+    """The vertex where the simplex method ends on the face of the cells with mass, or an integral one of equal value if
+    it is fractional; None for an empty face."""
     from scipy.optimize import Bounds, LinearConstraint, milp
 
     stated = problem.admissible.compiled
@@ -156,12 +155,12 @@ def _crossed(problem: ConstrainedRanking, support: Bools) -> Ints | None:
     if found.x is None:
         return None
     worth = float(profit @ found.x)
-    if np.abs(found.x - np.round(found.x)).max() > WHOLE:  # a face may have whole vertices beside fractional ones
+    if np.abs(found.x - np.round(found.x)).max() > WHOLE:  # a face may have integral and fractional vertices
         found = milp(cost, constraints=rows, bounds=limits, integrality=np.ones(cell.size))
     if found.x is None or float(profit @ np.round(found.x)) < worth - 1e-9 * max(problem.scale, abs(worth)):
         raise FractionalSolutionError(
             f"the best vertex of the relaxation is fractional (value {worth:.9g}): the set's rows are not "
-            "totally unimodular; solve in whole numbers, by 'highs' or 'cp_sat'"
+            "totally unimodular; use an integer solver, 'highs' or 'cp_sat'"
         )
     order = np.empty(problem.positions, dtype=np.int64)
     chosen = cell[np.round(found.x) == 1.0]

@@ -1,7 +1,5 @@
-"""From a ranking under constraints to the narrowest form that its structure allows, with the way back.
-
-Limits on prefixes over disjoint groups: a ranking as a sequence of groups, that as a flow, with the ways back.
-"""
+"""From a constrained ranking to the narrowest problem class that its structure allows, with the way back; sequences of
+groups for limits on prefixes, and these as flows."""
 
 from __future__ import annotations
 
@@ -27,7 +25,7 @@ from formulations.problems.ranking import RankTwoAssignment
 
 
 def by_groups(problem: ConstrainedRanking) -> tuple[GroupSequence, Back]:
-    """Whole for profits of rank one inside each group, though the rows are not totally unimodular."""
+    """Integral for profits of rank one within each group, although the rows are not totally unimodular."""
     network = PrefixNetwork.beyond_flows(problem.admissible.compiled)
     if isinstance(network, str):
         raise NotApplicable(f"it is not taken as limits on prefixes over disjoint groups: {network}")
@@ -35,7 +33,7 @@ def by_groups(problem: ConstrainedRanking) -> tuple[GroupSequence, Back]:
 
 
 def sequences_of(problem: ConstrainedRanking, network: PrefixNetwork) -> tuple[GroupSequence, Back]:
-    """The sequences of groups of such a set, and the way back."""
+    """The group sequence problem of such a set, and the way back."""
     profit, k, n = problem.profit, problem.positions, problem.documents
     if not falls_in_groups(profit, network.rows.group):
         raise NotApplicable(
@@ -58,13 +56,13 @@ def sequences_of(problem: ConstrainedRanking, network: PrefixNetwork) -> tuple[G
 
 def why_by_groups(problem: ConstrainedRanking) -> str:
     return (
-        "limits on prefixes over disjoint groups and profits of rank one inside these: this linear program has a whole "
-        "optimum, a flow of positions through groups"
+        "limits on prefixes over disjoint groups and profits of rank one within each group: "
+        "this linear program has an integral optimum, a flow of positions through groups"
     )
 
 
 def why_not_by_groups(problem: ConstrainedRanking) -> str:
-    """Why the relaxation of limits on prefixes is but a bound here; "" for other sets, or where it is more."""
+    """Why the relaxation of limits on prefixes is only a bound here; "" for other sets, or if it is exact."""
     network = PrefixNetwork.beyond_flows(problem.admissible.compiled)
     if isinstance(network, str) or falls_in_groups(problem.profit, network.rows.group):
         return ""
@@ -81,11 +79,11 @@ def as_flow(problem: GroupSequence) -> tuple[MinCostFlow, Back]:
     k, groups = problem.positions, problem.groups
 
     def back(x: NDArray[Any], y: Floats | None) -> Point:
-        stands = np.asarray(x[: at.size], dtype=np.float64)
-        if np.abs(stands - np.round(stands)).max(initial=0.0) > 1e-5:
-            raise SolverError("the flow came back in fractions, and no whole one was found on its support")
+        mass = np.asarray(x[: at.size], dtype=np.float64)
+        if np.abs(mass - np.round(mass)).max(initial=0.0) > 1e-5:
+            raise SolverError("the solver returned a fractional flow; use another solver")
         chosen = np.zeros(k, dtype=np.int64)
-        chosen[at[stands > 0.5]] = group[stands > 0.5]
+        chosen[at[mass > 0.5]] = group[mass > 0.5]
         if y is None:
             return chosen, None
         height = np.hstack([y[k:-1].reshape(groups, k), np.full((groups, 1), y[-1])])
@@ -95,16 +93,16 @@ def as_flow(problem: GroupSequence) -> tuple[MinCostFlow, Back]:
 
 
 ASKED = 500
-"""Entries of a set's rows up to which its proof is looked for, once, to say why the relaxation is whole."""
+"""Largest number of entries of a set's rows for which a proof is searched, once, to explain an integral relaxation."""
 
 
 def quick_proof(stated: SetRows) -> Proof | None:
-    """A proof that the rows are totally unimodular and their limits whole, where one is quick to find; kept."""
+    """A quick proof that the rows are totally unimodular and their limits integral, if there is one; cached."""
     return stated.kept("proof", lambda: proof_of(stated.matrix) if stated.whole_limits.all() else None)
 
 
 def unconstrained(problem: ConstrainedRanking) -> tuple[RankTwoAssignment, Back]:
-    """A set that is all rankings leaves the problem of rank two that it was made from."""
+    """A set of all rankings: the original problem of rank two."""
     if problem.ranked is None:
         raise NotApplicable("its profit is not stated as one of rank two")
     if problem.admissible.constraints:
@@ -113,15 +111,15 @@ def unconstrained(problem: ConstrainedRanking) -> tuple[RankTwoAssignment, Back]
 
 
 def collapsed(problem: ConstrainedRanking) -> tuple[Assignment, Back]:
-    """Each cell is in one row beside its position's, and that is at most 1: a matching of positions and rows, where a
-    position and a row take their best cell [ORM, Corollary 7]."""
+    """Each cell is in one row besides its position's, of at most 1: a matching of positions and rows with the best cell
+    of each pair [ORM, Corollary 7]."""
     collapse = BlockCollapse.from_rows(problem.admissible.compiled)
     if collapse is None:
-        raise NotApplicable("a document stands in several rows, or in one that is not 'at most 1': no collapse")
+        raise NotApplicable("a document has several rows, or one that is not 'at most 1': no collapse")
     narrow, best = collapse.assignment(problem.profit)
 
     def back(x: NDArray[Any], y: Floats | None) -> Point:
-        # The prices of the blocks are prices of the rows.
+        # The duals of the blocks are duals of the rows.
         return collapse.order(best, x), narrow.recover_dual(x) if y is None else y
 
     return narrow, back
@@ -132,11 +130,11 @@ def why_collapsed(problem: ConstrainedRanking) -> str:
 
 
 def routed(problem: ConstrainedRanking) -> tuple[MinCostFlow, Back]:
-    """The rows are two laminar families with whole limits: positions split into cells, which join into documents and
-    their groups [Edmonds 1970]."""
+    """The rows are two laminar families with integer limits: a flow from positions through cells to documents and
+    groups [Edmonds 1970]."""
     network = LaminarNetwork.from_rows(problem.admissible.compiled)
     if network is None:
-        raise NotApplicable("its rows are not two laminar families with whole limits: no flow")
+        raise NotApplicable("its rows are not two laminar families with integer limits: no flow")
     needed = candidates(problem.admissible.compiled, problem.profit)
 
     def back(x: NDArray[Any], y: Floats | None) -> Point:
@@ -147,7 +145,7 @@ def routed(problem: ConstrainedRanking) -> tuple[MinCostFlow, Back]:
 
 
 def _spread(x: NDArray[Any], needed: Bools | None, cells: int) -> Floats:
-    """What each allowed cell carries: nothing where it was no candidate."""
+    """The mass of each allowed cell; 0 if it was not a candidate."""
     if needed is None:
         return np.asarray(x[:cells], dtype=np.float64)
     mass = np.zeros(cells)
@@ -160,7 +158,8 @@ def why_routed(problem: ConstrainedRanking) -> str:
 
 
 def relaxed(problem: ConstrainedRanking) -> tuple[LinearProgram, Back]:
-    """The linear program. Its vertices are whole where the matrix is totally unimodular; elsewhere this one may be."""
+    """The linear program. Its vertices are integral if the matrix is totally unimodular; otherwise the solved one may
+    be."""
     stated = problem.admissible.compiled
     needed = candidates(stated, problem.profit)
 
@@ -175,12 +174,12 @@ def why_relaxed(problem: ConstrainedRanking) -> str:
     stated = problem.admissible.compiled
     prefixes = why_not_by_groups(problem)
     if prefixes:
-        return f"{prefixes}, and this vertex of it is whole"
+        return f"{prefixes}, and this vertex of it is integral"
     if stated.matrix.nnz > ASKED:
-        return "this vertex of the relaxation is whole (ask verify_integrality whether all are)"
+        return "this vertex of the relaxation is integral (verify_integrality tests all vertices)"
     proof = quick_proof(stated)
     if proof is None:
-        return "the rows are not proved totally unimodular, but this vertex of the relaxation is whole"
+        return "the rows are not proved totally unimodular, but this vertex of the relaxation is integral"
     return f"the rows are totally unimodular ({proof.kind})"
 
 
@@ -191,7 +190,7 @@ def in_whole_numbers(problem: ConstrainedRanking) -> tuple[LinearProgram, Back]:
 
     def back(x: NDArray[Any], y: Floats | None) -> Point:
         if np.abs(x - np.round(x)).max(initial=0.0) > 1e-5:
-            raise FractionalSolutionError("a solver of integer programs returned a point that is not whole")
+            raise FractionalSolutionError("the integer solver returned a fractional point; use another solver")
         mass = _spread(np.round(x), needed, stated.cell.size)
         return order_on_face(problem, mass), None if y is None else -y[stated.shape[0] :]
 
@@ -202,7 +201,7 @@ def why_whole(problem: ConstrainedRanking) -> str:
     stated = problem.admissible.compiled
     prefixes = why_not_by_groups(problem)
     if prefixes:
-        return f"{prefixes}, and the answer is of a search in whole numbers"
+        return f"{prefixes}, solved by integer search"
     if stated.matrix.nnz > ASKED or quick_proof(stated) is None:
-        return "the rows are not proved totally unimodular: a search in whole numbers"
-    return "this solver searches in whole numbers"
+        return "the rows are not proved totally unimodular: integer search"
+    return "this solver searches over integers"

@@ -1,4 +1,4 @@
-"""A ranking under soft constraints: its widened program, or a ranking without soft rows, with the ways back."""
+"""A ranking under soft constraints: its widened program, or a ranking without soft rows, with the way back."""
 
 from __future__ import annotations
 
@@ -20,16 +20,14 @@ from formulations.problems.program import Program
 
 
 def cells_alone(problem: PenalizedRanking) -> tuple[ConstrainedRanking, Back]:
-    """Where all that may be broken are bans and pins, their cells earn less by the price, and nothing else changes."""
+    """Where all that may be broken are bans and pins, the profit of their cells is reduced by the penalty."""
     if any(one.constraint.rows for one in problem.admissible.soft_constraints):
-        raise NotApplicable(
-            "rows of it may be broken at a price, which is no assignment and no flow of its cells alone"
-        )
+        raise NotApplicable("some rows are soft (penalized), so it is neither an assignment nor a flow over its cells")
     return ConstrainedRanking(problem.worth, problem.admissible.hard), lambda x, y: (x, y)
 
 
 def why_cells(problem: PenalizedRanking) -> str:
-    return "all that may be broken are bans and pins, whose cells earn less by the price"
+    return "only bans and pins are soft: the profit of their cells is reduced by the penalty"
 
 
 def relaxed(problem: PenalizedRanking) -> tuple[LinearProgram, Back]:
@@ -38,7 +36,7 @@ def relaxed(problem: PenalizedRanking) -> tuple[LinearProgram, Back]:
 
 
 def in_whole_numbers(problem: PenalizedRanking) -> tuple[LinearProgram, Back]:
-    """The widened program in whole numbers; its dual is that of the relaxation."""
+    """The widened integer program; its dual is that of the relaxation."""
     return _program(problem, integer=True)
 
 
@@ -55,8 +53,8 @@ def _program(problem: PenalizedRanking, integer: bool) -> tuple[LinearProgram, B
 
 
 def _order(problem: PenalizedRanking, program: Program, cell: Ints, x: Floats) -> Ints:
-    """The ranking at a point of the program; where the point is not whole, the best one of its cells, if that is worth
-    as much: a face may have whole vertices beside fractional ones. `FractionalSolutionError` where it is worth less."""
+    """The ranking at a point of the program. For a fractional point, the best ranking of its cells if it has the same
+    value (a face may have integral and fractional vertices), else `FractionalSolutionError`."""
     from scipy.optimize import Bounds, LinearConstraint, milp
 
     k, n = problem.positions, problem.documents
@@ -67,19 +65,19 @@ def _order(problem: PenalizedRanking, program: Program, cell: Ints, x: Floats) -
     if np.abs(mass - np.round(mass)).max() < WHOLE:
         return _placed(cell[mass > 0.5], k, n)
     used = np.concatenate([mass > WHOLE, np.ones(x.size - cell.size, dtype=bool)])
-    whole = np.concatenate([np.ones(cell.size, dtype=bool), np.zeros(x.size - cell.size, dtype=bool)])
+    integral = np.concatenate([np.ones(cell.size, dtype=bool), np.zeros(x.size - cell.size, dtype=bool)])
     scale = max(problem.scale, 1e-300)
     found = milp(
         -program.objective[used] / scale,
         constraints=LinearConstraint(program.matrix[:, np.flatnonzero(used)], program.row_lower, program.row_upper),
         bounds=Bounds(program.lower[used], program.upper[used]),
-        integrality=whole[used],
+        integrality=integral[used],
     )
     worth = float(program.objective @ x)
     if found.x is None or -found.fun * scale < worth - 1e-7 * k * max(scale, abs(worth)):
         raise FractionalSolutionError(
             f"the best vertex of the relaxation is fractional (value {worth:.9g}): the rows, widened, are not totally "
-            "unimodular; solve in whole numbers, by 'highs' or 'cp_sat'"
+            "unimodular; use an integer solver, 'highs' or 'cp_sat'"
         )
     chosen = np.flatnonzero(used[: cell.size])
     return _placed(cell[chosen[found.x[: chosen.size] > 0.5]], k, n)
@@ -95,9 +93,9 @@ def why_relaxed(problem: PenalizedRanking) -> str:
     stated = problem.compiled
     proof = quick_proof(stated) if stated.matrix.nnz <= ASKED else None
     if proof is None:
-        return "this vertex of the widened program is whole (ask verify_integrality whether all are)"
+        return "this vertex of the widened program is integral (verify_integrality tests all vertices)"
     return f"the rows, widened by what they may be broken by, are totally unimodular ({proof.kind})"
 
 
 def why_whole(problem: PenalizedRanking) -> str:
-    return "rows that may be broken at a price: a search in whole numbers"
+    return "soft (penalized) rows: integer search"

@@ -1,13 +1,9 @@
-"""Widening: a form restated as one that holds more problems, with the way back. It always applies.
+"""Widening: restatement of a problem in a more general class, with the way back. It always applies.
 
-Paths: an order by its pattern as a path of a lattice, a path as a flow of one unit, with the ways back.
-
-From float costs to whole ones, for solvers that take no others: the only place where costs are rounded.
-
-Costs are shifted to begin at zero where every solution uses the same number of them, multiplied by a power of two and
-rounded. Each rounds by half a unit at most, so two solutions of n costs each compare wrongly by n units at most: the
-solution found is optimal to `left` = n / 2^b in the given costs. Doubles being whole multiples of a power of two, no
-rounding is needed at all where whole numbers may be of any length.
+Rounding of float costs to integers, for solvers that accept only these, is done here alone. Costs are shifted to begin
+at zero if every solution uses the same number of them, multiplied by a power of two and rounded. Each is off by at most
+half a unit, so the solution found is optimal to `left` = n / 2^b in the original costs, with n costs per solution.
+Doubles are integral multiples of a power of two, so integers of any length need no rounding.
 """
 
 from __future__ import annotations
@@ -74,7 +70,7 @@ def flow_to_linear_program(problem: MinCostFlow) -> tuple[LinearProgram, Back]:
 
 
 def in_whole_numbers(problem: Assignment | MinCostFlow) -> tuple[LinearProgram, Back]:
-    """The same program with every variable declared whole, for solvers that take no others."""
+    """The same program with all variables integer, for solvers that accept only these."""
     if isinstance(problem, Assignment):
         program, back = assignment_to_linear_program(problem)
     else:
@@ -83,13 +79,13 @@ def in_whole_numbers(problem: Assignment | MinCostFlow) -> tuple[LinearProgram, 
 
 
 def margin_dual_to_quadratic_program(problem: GroupedSimplexQP) -> tuple[QuadraticProgram, Back]:
-    """In β = α / unit; the step, where it is written out, stands behind β."""
+    """In β = α / unit; the step, where it is written out, is behind β."""
     unit = problem.unit
     return QuadraticProgram.from_program(problem.program), lambda x, y: (x[: unit.size] * unit, None)
 
 
 def by_chains(problem: RelevanceRanking) -> tuple[LatticePath, Back]:
-    """Every chain in order of score: what is left to choose is the chain at each position."""
+    """Every chain in descending order of score; the chain at each position remains free."""
     if problem.chains.states > MOST_STATES:
         raise NotApplicable(f"its lattice has {problem.chains.states} states, and up to {MOST_STATES} are written out")
     return problem.lattice(), lambda x, y: (problem.chains.order(np.asarray(x, dtype=np.int64)), y)
@@ -103,7 +99,7 @@ def as_flow(problem: LatticePath) -> tuple[MinCostFlow, Back]:
     def back(x: NDArray[Any], y: Floats | None) -> Point:
         path = _path(flow, chain, np.asarray(x, dtype=np.float64))
         if np.abs(x - np.round(x)).max(initial=0.0) > 1e-5:
-            raise SolverError("the flow came back in fractions, and no whole one was found on its support")
+            raise SolverError("the solver returned a fractional flow; use another solver")
         # A longest path's potentials rise where a cheapest path's fall.
         return path, None if y is None else -(y - y[0])
 
@@ -111,7 +107,7 @@ def as_flow(problem: LatticePath) -> tuple[MinCostFlow, Back]:
 
 
 def _path(flow: MinCostFlow, chain: Ints, x: Floats) -> Ints:
-    """The chain of each edge of the path that carries the unit: at every state the arc that carries most of it."""
+    """The chain of each edge of the path: at every state the arc with the largest flow."""
     by_tail = np.lexsort((-x, flow.tail))
     first = np.searchsorted(flow.tail[by_tail], np.arange(flow.supply.size))
     state, path = 0, []
@@ -124,7 +120,7 @@ def _path(flow: MinCostFlow, chain: Ints, x: Floats) -> Ints:
 
 @dataclass(frozen=True)
 class IntegerCosts:
-    """`values` = (cost - shift) · 2^exponent, rounded; a solution best for them is optimal to `left` for the costs."""
+    """`values` = (cost - shift) · 2^exponent, rounded; an optimum for them is optimal to `left` for the costs."""
 
     values: Ints | list[int]
     exponent: int
@@ -153,7 +149,7 @@ def rounded_costs(cost: Floats, terms: int, nodes: int, *, shift: bool) -> Integ
 
 
 def exact_costs(cost: Floats) -> IntegerCosts:
-    """Costs as whole numbers of any length, without rounding."""
+    """Costs as integers of any length, without rounding."""
     ratios = [value.as_integer_ratio() for value in cost.tolist()]
     denominator = max((below for _, below in ratios), default=1)
     values = [above * (denominator // below) for above, below in ratios]

@@ -1,1 +1,1 @@
-"""What a solution claims, computed again from the problem's data: in doubles, and in rational numbers."""
+"""Recomputation of a solution's claims from the problem's data: in doubles, and in rational numbers."""

@@ -1,4 +1,4 @@
-"""certify(): check what a solution claims, from the problem's data alone."""
+"""certify(): check the claims of a solution from the problem's data alone."""
 
 from __future__ import annotations
 
@@ -49,15 +49,15 @@ RATIONAL: dict[type[Problem], Callable[[Any, NDArray[Any], Floats | None], Evide
 """How violation, value and bound of each form are computed in rational numbers."""
 
 ENDLESS = (LinearProgram, QuadraticProgram)
-"""Forms with variables that may have no limit: prices in doubles may then prove nothing in rational numbers."""
+"""Problem classes whose variables may have no limit: float duals may then prove nothing in rational numbers."""
 
 
 @dataclass(frozen=True)
 class SolutionCertificate(CompactReprMixin):
-    """What is proven of a solution: its violation and value, and a bound that no feasible point can beat.
+    """Proved violation and value of a solution, and a bound that no feasible point exceeds.
 
-    In fractions where `exact`; then nothing is rounded, and a gap of 0 is a proof of optimality. (A point of a program
-    with real variables may break a row by a rounding error, which `violation` tells; its gap may then be negative.)
+    Fractions if `exact`: without rounding, a gap of 0 proves optimality. (A point of a program with real variables may
+    violate a row by a rounding error, reported in `violation`; its gap may then be negative.)
     """
 
     value: Fraction | float
@@ -69,7 +69,7 @@ class SolutionCertificate(CompactReprMixin):
 
     @property
     def gap(self) -> Fraction | float:
-        """Distance from value to bound; negative only by more than rounding, where a row is broken within tolerance."""
+        """Distance from value to bound; negative beyond rounding only if a row is violated within tolerance."""
         apart = self.bound - self.value if self.is_maximization else self.value - self.bound
         return 0.0 if not self.exact and -self.rounding <= apart < 0.0 else apart
 
@@ -82,7 +82,7 @@ class SolutionCertificate(CompactReprMixin):
 
 
 def _decimal(number: Fraction | float) -> str:
-    """A number at a glance, whose fraction may be pages long."""
+    """A short decimal for a fraction that may be very long."""
     try:
         return f"{float(number):.9g}"
     except OverflowError:
@@ -90,19 +90,19 @@ def _decimal(number: Fraction | float) -> str:
 
 
 def certify(problem: AnyProblem, solution: Solution, *, exact: bool = False) -> SolutionCertificate:
-    """Recompute violation, value and bound of `solution` for `problem`; believe nothing that it says.
+    """Recompute violation, value and bound of `solution` for `problem`, without trusting its claims.
 
-    Claims are made in double precision, so they are compared up to its rounding error (`problem.rounding`). The bound
-    is proven by the solution's dual or, where that is missing or does not suffice, by prices recovered from its point.
+    Claims are in double precision, so they are compared up to its rounding error (`problem.rounding`). The bound is
+    proved by the solution's dual or, if that is missing or insufficient, by duals recovered from its point.
 
-    exact: certify in rational numbers. For assignments, flows and sets the gap is then 0 or a proven distance, and a
-    proof by cases that leaves rankings out is refused. Of programs with real variables the bound may be infinite: a
-    variable without a limit asks for a reduced cost of exactly 0, and prices are doubles.
+    exact: certify in rational numbers. For assignments, flows and sets the gap is then 0 or a proved distance; a proof
+    by cases that omits rankings is refused. For programs with real variables the bound may be infinite: a variable
+    without a limit needs a reduced cost of exactly 0, and duals are doubles.
 
     Raises:
-        Refuted: the point is infeasible, its value is not what it says, the bound is better than what can be proven, it
-            says "optimal" and is not, or what is given is not made of what solutions are made of.
-        Unsupported: exact=True and the form has no rule for rational numbers.
+        CertificateError: the point is infeasible, the value or bound is better than what can be proved, the status
+            "optimal" is false, or the solution is malformed.
+        UnsupportedProblemError: exact=True, and the problem class has no exact rule.
     """
     problem = as_form(problem)
     _check_record(solution)
@@ -114,7 +114,7 @@ def certify(problem: AnyProblem, solution: Solution, *, exact: bool = False) -> 
             f"the point breaks a constraint by {violation:g}, and calls itself {solution.status.name}"
         )
     if solution.y is not None and proven(problem, solution.y) is None:
-        raise CertificateError("the prices are none of this problem: they are of another shape, or no finite numbers")
+        raise CertificateError("the duals must be finite numbers, one per row of this problem")
     slack, sign = problem.rounding, 1 if problem.is_maximization else -1
     found = _evidence(problem, solution)
     _check(solution, found, slack, sign)
@@ -128,7 +128,7 @@ def certify(problem: AnyProblem, solution: Solution, *, exact: bool = False) -> 
 
 
 def _check_record(solution: Any) -> None:
-    """Refute what is no record of a solution: a point of real numbers, and a value and bound that are such."""
+    """Refute a malformed solution: the point must be real numbers, value and bound numbers."""
     if not isinstance(solution, Solution):
         raise CertificateError(f"a {type(solution).__name__} is no Solution")
     if not isinstance(solution.x, np.ndarray) or solution.x.dtype.kind not in "iuf":
@@ -137,18 +137,19 @@ def _check_record(solution: Any) -> None:
     for name in ("value", "bound"):
         claimed = getattr(solution, name)
         if not isinstance(claimed, float | int | np.floating | np.integer) or isinstance(claimed, bool):
-            raise CertificateError(f"the {name} is said to be {claimed!r}, which is no number")
+            raise CertificateError(f"the {name} must be a number; the solution claims {claimed!r}")
     if not isinstance(solution.status, Status):
-        raise CertificateError(f"the status is said to be {solution.status!r}, which is none")
+        raise CertificateError(f"unknown status {solution.status!r}")
 
 
 def _check(solution: Solution, found: Evidence, slack: float, sign: int, unproven: bool = False) -> None:
-    """Refute a value that is not the value found, and a bound better than the one found (unless that is `unproven`)."""
+    """Refute a value other than the recomputed one, and a better bound than the recomputed one (unless that is
+    `unproven`)."""
     if not abs(float(solution.value) - float(found.value)) <= slack:
-        raise CertificateError(f"the value is said to be {solution.value!r}, and is {float(found.value)!r}")
+        raise CertificateError(f"the solution claims value {solution.value!r}; its point has {float(found.value)!r}")
     if not unproven and not sign * float(found.bound) <= sign * float(solution.bound) + slack:
         raise CertificateError(
-            f"the bound is said to be {solution.bound!r}, but prices prove {float(found.bound)!r} only"
+            f"the solution claims bound {solution.bound!r}; its duals prove only {float(found.bound)!r}"
         )
 
 

@@ -1,24 +1,9 @@
-"""Value, violation and bound of a point of a program with real variables, in rational arithmetic.
+"""Value, violation and bound of solutions in rational arithmetic.
 
-Doubles are whole multiples of powers of two, so every number below is exact and no rounding enters: a gap of 0 is a
-proof of optimality, any other gap a proven distance from it.
-
-Value and bound of an order or a whole flow in rational arithmetic.
-
-Costs become whole numbers by a common power of two; prices are recovered in whole numbers too. So an optimal order has
-the gap 0, not nearly so.
-
-Value and bound of a path, or of an order by its pattern, in rational arithmetic.
-
-The potentials are the lengths of longest paths from the first state, in rational numbers too, and every edge is held
-against them: an optimal path has the gap 0, not nearly so.
-
-Value and bound of a sequence of groups, and the bound of a ranking under limits on prefixes, in rational arithmetic.
-
-The prices of a ranking are recovered in whole numbers, the profits being such up to a power of two: so the best ranking
-has the gap 0, not nearly so.
-
-Value and bound of a ranking under constraints in rational arithmetic, by the narrowest structure of its set.
+Doubles are integral multiples of powers of two, so every number is exact: a gap of 0 proves optimality, any other gap
+is a proved distance. Costs of orders and integral flows become integers by a common power of two, and duals are
+recovered in integers, so optimal ones have gap exactly 0. For paths the potentials are lengths of longest paths,
+checked at every edge. Rankings under constraints are certified by the narrowest structure of their set.
 """
 
 from __future__ import annotations
@@ -53,7 +38,7 @@ Rational = Fraction | float
 """A fraction, or a float that is infinite."""
 
 Exact = NDArray[Any]
-"""An array of Python's whole numbers or fractions."""
+"""An array of Python's integers or fractions."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +106,7 @@ def _times(matrix: Any, vector: Exact) -> Exact:
 
 
 def _broken(problem: LinearProgram, point: Exact) -> Fraction:
-    """The worst violation of a limit or row, rows in their units."""
+    """The largest violation of a limit or row, in the row's units."""
     rows = _times(problem.matrix, point)
     worst = Fraction(0)
     for values, lower, upper, units in (
@@ -155,10 +140,10 @@ def _dual(problem: LinearProgram, cost: Exact, prices: Exact) -> Rational:
 
 
 PASSES = 64
-"""Rounds of raising prices; more are needed only where the order is not quite optimal."""
+"""Rounds of increasing duals; more are needed only if the order is not quite optimal."""
 
 NEAR = 40
-"""Given prices are believed to so many binary digits of the largest profit."""
+"""Binary digits of the largest profit to which the solution's duals are used."""
 
 
 def ranked(problem: RankTwoAssignment, x: NDArray[Any], y: Floats | None) -> Evidence:
@@ -173,14 +158,14 @@ def ranked(problem: RankTwoAssignment, x: NDArray[Any], y: Floats | None) -> Evi
 
 def assigned(problem: Assignment, x: NDArray[Any], y: Floats | None) -> Evidence:
     profit, exponent = _whole(problem.profit)
-    if problem.allowed is not None:  # so far below that no price reaches it
+    if problem.allowed is not None:  # lower than any dual can compensate
         beyond = 4 * (problem.positions + 1) * int(max(abs(profit.min()), abs(profit.max()))) + 1
         profit = np.where(problem.allowed, profit, -beyond)
     return _placed(profit, exponent, np.asarray(x, dtype=np.int64), y)
 
 
 def _placed(profit: Exact, exponent: int, order: Ints, y: Floats | None) -> Evidence:
-    """For profit / 2^exponent: prices that settle prove the order optimal; else the given ones bound it."""
+    """For profit / 2^exponent: settled duals prove the order optimal; else the solution's duals bound it."""
     from formulations.problems.assignment import settle
 
     positions, documents = profit.shape
@@ -199,7 +184,7 @@ def _placed(profit: Exact, exponent: int, order: Ints, y: Floats | None) -> Evid
 
 
 def _below(y: Floats, exponent: int, largest: int, order: Ints) -> Exact:
-    """Whole prices just below y, from which few rises lead to prices that settle; 0 for documents that stay out."""
+    """Integer duals just below y, which settle after few increases; 0 for unranked documents."""
     prices = np.array([0] * y.size, dtype=object)
     margin = largest >> NEAR
     for document in order.tolist():
@@ -214,9 +199,9 @@ def _priced(profit: Exact, exponent: int, prices: list[Fraction]) -> Fraction:
         prices = [max(price, Fraction(0)) for price in prices]
     below = max(price.denominator for price in prices)
     shared = max(below, 1 << exponent)
-    whole = np.array([price.numerator * (shared // price.denominator) for price in prices], dtype=object)
-    best = (profit * (shared >> exponent) - whole).max(axis=1)
-    return Fraction(int(whole.sum()) + int(best.sum()), shared)
+    integers = np.array([price.numerator * (shared // price.denominator) for price in prices], dtype=object)
+    best = (profit * (shared >> exponent) - integers).max(axis=1)
+    return Fraction(int(integers.sum()) + int(best.sum()), shared)
 
 
 def routed(problem: MinCostFlow, x: NDArray[Any], y: Floats | None) -> Evidence:
@@ -240,13 +225,13 @@ def routed(problem: MinCostFlow, x: NDArray[Any], y: Floats | None) -> Evidence:
 
 
 def _whole(values: Floats) -> tuple[Exact, int]:
-    """Whole numbers w and an exponent e with values = w / 2^e."""
+    """Integers w and an exponent e with values = w / 2^e."""
     costs = exact_costs(values.ravel())
     return np.array(costs.values, dtype=object).reshape(values.shape), costs.exponent
 
 
 MOST_RATIONAL = 1 << 16
-"""States of a lattice that is walked in rational numbers, at most."""
+"""Largest number of lattice states evaluated in rational numbers."""
 
 
 def walked(problem: LatticePath, x: NDArray[Any], y: Floats | None) -> Evidence:
@@ -259,7 +244,7 @@ def walked(problem: LatticePath, x: NDArray[Any], y: Floats | None) -> Evidence:
 
 
 def patterned(problem: RelevanceRanking, x: NDArray[Any], y: Floats | None) -> Evidence:
-    """The value by the definition, from the order alone; the bound from the lattice, its edges worked out anew."""
+    """The value by definition, from the order alone; the bound from the lattice with recomputed edges."""
     order = np.asarray(x, dtype=np.int64)
     if problem.chains.states > MOST_RATIONAL:
         raise UnsupportedProblemError(
@@ -277,14 +262,14 @@ def patterned(problem: RelevanceRanking, x: NDArray[Any], y: Floats | None) -> E
 
 
 def _best_bound(edges: NDArray[Any], levels: LatticeLevels, y: Floats | None) -> Fraction:
-    """The better of what potentials of our own prove, and the given ones."""
+    """The better bound of recomputed potentials and the solution's."""
     own = _bound(edges, levels, farthest(edges, levels))
-    given = y is not None and y.shape == (edges.shape[1],)  # none where a bound without potentials was enough
-    return min(own, _bound(edges, levels, rational_array(y))) if given else own
+    usable = y is not None and y.shape == (edges.shape[1],)  # none where a bound without potentials was enough
+    return min(own, _bound(edges, levels, rational_array(y))) if usable else own
 
 
 def _bound(edges: NDArray[Any], levels: LatticeLevels, potential: NDArray[Any]) -> Fraction:
-    """How far the potentials rise, and at each level the most by which an edge earns more than they rise along it."""
+    """The rise of the potentials, plus at each level the largest excess of an edge's profit over it."""
     total = potential[-1] - potential[0]
     for states in levels.states[:-1]:
         over = []
@@ -323,13 +308,15 @@ def _priced_rational_groups(problem: GroupSequence, worth: Any, price: Any) -> F
 
 
 def limited(profit: Floats, rows: PrefixRows, order: Ints) -> Fraction:
-    """What prices recovered from a ranking of the set prove: Σ_j v_j + Σ μ · limit + Σ_i max_j (profit[i, j] - v_j
-    - Σ_{p >= i} μ[g(j), p]), μ the price of a limit on a prefix, v >= 0 where a document may stay out."""
+    """What duals recovered from a ranking of the set prove: Σ_j v_j + Σ μ · limit + Σ_i max_j (profit[i, j] - v_j
+    - Σ_{p >= i} μ[g(j), p]), μ the dual of a limit on a prefix, v >= 0 where a document may stay out."""
     k, n = profit.shape
     costs = exact_costs(profit.ravel())
-    whole = np.array(costs.values, dtype=object).reshape(k, n)
-    fixed = whole[-1] if k == n else whole[-1] * 0  # what all documents earn at the last position, where all are placed
-    free = whole - fixed
+    integers = np.array(costs.values, dtype=object).reshape(k, n)
+    fixed = (
+        integers[-1] if k == n else integers[-1] * 0
+    )  # what all documents earn at the last position, where all are placed
+    free = integers - fixed
     steps = free - np.vstack([free[1:], free[:1] * 0])
     members = [sorted(np.flatnonzero(rows.group == g).tolist(), key=lambda j: -free[0, j]) for g in range(rows.groups)]
     held = np.cumsum(rows.group[order][None, :] == np.arange(rows.groups)[:, None], axis=1)
@@ -355,7 +342,7 @@ def limited(profit: Floats, rows: PrefixRows, order: Ints) -> Fraction:
 
 
 def _passing(steps: Exact, members: list[list[int]], held: Ints, group: Ints, rows: PrefixRows) -> Exact:
-    """(groups, k) the prices of passing: longest ways in what may still change, in whole numbers."""
+    """(groups, k) the duals of passing: longest paths in the residual graph, in integers."""
     groups, k = held.shape
     height = np.zeros((groups, k + 1), dtype=object)
     for _ in range(groups * k + 1):
@@ -370,9 +357,9 @@ def _passing(steps: Exact, members: list[list[int]], held: Ints, group: Ints, ro
                     offers.append((g, p, height[g, p + 1] - steps[p, members[g][count - 1]]))
                 if not rows.banned[g, p]:
                     offers.append((g, p, height[group[p], p]))
-                for node, place, offered in offers:
-                    if offered > np.max(height[node, place]):
-                        height[node, place] = offered
+                for node, position, offered in offers:
+                    if offered > np.max(height[node, position]):
+                        height[node, position] = offered
                         moved = True
         if not moved:
             break
@@ -380,8 +367,8 @@ def _passing(steps: Exact, members: list[list[int]], held: Ints, group: Ints, ro
 
 
 def constrained(problem: ConstrainedRanking, x: NDArray[Any], y: Floats | None) -> Evidence:
-    """A collapsed or routed set, or one of limits on prefixes, is proved with prices recovered in whole numbers; any
-    other by the prices given."""
+    """A collapsed or routed set, or limits on prefixes: proved with duals recovered in integers. Others: the solution's
+    duals."""
     order = np.asarray(x, dtype=np.int64)
     worth = problem.profit[np.arange(problem.positions), order].tolist()
     value = sum(map(Fraction, worth), Fraction(0))
@@ -403,8 +390,7 @@ def constrained(problem: ConstrainedRanking, x: NDArray[Any], y: Floats | None) 
 
 
 def softened(problem: PenalizedRanking, x: NDArray[Any], y: Floats | None) -> Evidence:
-    """Soft constraints: the charge for what the ranking breaks, exactly; bounds by the prices given, none of which is
-    beyond that of breaking its row."""
+    """Soft constraints: exact penalties of the ranking; bounds by the solution's duals, clipped to the penalties."""
     order = np.asarray(x, dtype=np.int64)
     stated, k = problem.compiled, problem.positions
     cells = np.arange(k) * problem.documents + order
@@ -423,7 +409,7 @@ def softened(problem: PenalizedRanking, x: NDArray[Any], y: Floats | None) -> Ev
 
 
 def _priced_rational_sets(problem: ConstrainedRanking, y: Floats) -> Rational:
-    """What prices, or a proof by cases, bound."""
+    """The bound of duals or of a proof by cases."""
     if y.ndim == 1:
         return _case(problem, y, np.empty(0))
     rows = problem.compiled.lower.size - problem.positions
@@ -435,7 +421,7 @@ def _priced_rational_sets(problem: ConstrainedRanking, y: Floats) -> Rational:
 
 
 def _case(problem: ConstrainedRanking, y: Floats, path: Floats) -> Rational:
-    """Σ price · limit + Σ_i max_j (profit - prices of the cell's rows) over the cells that are open."""
+    """Σ dual · limit + Σ_i max_j (profit - duals of the cell's rows) over the open cells."""
     stated, k = problem.compiled, problem.positions
     price, limit = pressing(stated, y)
     pressed = zip(price.tolist(), limit.tolist(), strict=True)

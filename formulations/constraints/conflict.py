@@ -1,12 +1,8 @@
-"""Whether a ranking set is empty, and which of its constraints cannot hold together.
+"""Emptiness of a ranking set and irreducible conflicts among its constraints.
 
-The conflict is irreducible: leave out any one of its members and the others can be met. It is found by divide and
-conquer [Junker 2004, QuickXplain], each question being a search for one point in whole numbers.
-
-A ranking of a set by one pass over the positions, where that finds one: much cheaper than a search.
-
-Each position takes the allowed document that serves the most rows still below their floor, breaks no ceiling, and is
-the first such. What comes out is checked; nothing is concluded where it fails.
+A conflict is irreducible if removing any member makes the others satisfiable. It is found by divide and conquer [Junker
+2004, QuickXplain]; each test is a search for one integral point. A greedy pass over the positions is tried first,
+because it is much cheaper; its ranking is checked, and a failure proves nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +22,8 @@ from formulations.errors import SolverError
 
 
 def greedy_point(stated: SetRows, constraints: Sequence[Constraint]) -> Ints | None:
-    """The document at each position of a ranking in the set, or None where the pass finds none."""
+    """A ranking in the set found greedily (the document at each position), or None. Each position takes the first
+    allowed document that raises the most rows below their lower limit and exceeds no upper limit."""
     k, n = stated.shape
     low, high = stated.lower[k:], stated.upper[k:]
     reached = np.zeros(low.size)
@@ -53,15 +50,15 @@ def greedy_point(stated: SetRows, constraints: Sequence[Constraint]) -> Ints | N
 POSITION = "position"
 
 SECONDS = 30.0
-"""How long one search for a point may take."""
+"""Time limit of one feasibility search."""
 
 NOTICED = 1e-7
-"""Smaller prices and sums of broken rows are rounding."""
+"""Smaller duals and sums of violations are rounding."""
 
 
 @dataclass(frozen=True, eq=False)
 class ConflictMember:
-    """A named part of the statement that can be left out: rows of one constraint, or the cells that it forbids."""
+    """A named removable part of the set: rows of one constraint, or the cells that it forbids."""
 
     name: str
     says: str
@@ -72,10 +69,11 @@ class ConflictMember:
 
 
 def emptiness(stated: SetRows, constraints: Sequence[Constraint], places: int) -> str:
-    """Why no ranking is in a set that leaves room for `places` documents: an irreducible conflict, and the cure."""
+    """The error message for an empty set whose first `places` positions can be filled: an irreducible conflict and a
+    cure."""
     k, n = stated.shape
     found = conflict((k, n), constraints)
-    left = "" if not places else f"the set leaves room for {'1 document' if places == 1 else f'{places} documents'}: "
+    left = "" if not places else f"the set admits at most {'1 document' if places == 1 else f'{places} documents'}: "
     # A constraint that names positions would name others in a shorter list.
     alike = all(_alike(member, k, n) for member in _members(constraints, k, n)[:-1])
     cure = f"lower k to {places}, or loosen one of them" if places and alike else "loosen one of them"
@@ -86,15 +84,15 @@ def emptiness(stated: SetRows, constraints: Sequence[Constraint], places: int) -
 
 
 def _alike(member: ConflictMember, k: int, n: int) -> bool:
-    """Whether a member says the same of every position."""
+    """Whether a member is the same at every position."""
     table = member.matrix.toarray() if member.forbids is None else member.forbids
     by_position = table.reshape(-1, k, n)
     return bool((by_position == by_position[:, :1]).all())
 
 
 def room(stated: SetRows, constraints: Sequence[Constraint]) -> int:
-    """The most positions, from the first on, that documents can fill while all else of the set holds: k unless the set
-    is empty, and 0 where it cannot hold whatever is filled."""
+    """The largest number of leading positions that can be filled under the other constraints: k unless the set is
+    empty, 0 if the others conflict by themselves."""
     k, n = stated.shape
     if stated.blocks_of is not None:
         return min(k, int(stated.blocks_of.max()) + 1)
@@ -117,25 +115,25 @@ def conflict(shape: tuple[int, int], constraints: Sequence[Constraint]) -> list[
         suspects = members
         if _point(members, usable) is not None:
             return []
-    place = {id(member): at for at, member in enumerate(members)}
-    return sorted(_smallest([], suspects, False, usable), key=lambda member: place[id(member)])
+    rank = {id(member): at for at, member in enumerate(members)}
+    return sorted(_smallest([], suspects, False, usable), key=lambda member: rank[id(member)])
 
 
 def _suspects(members: Sequence[ConflictMember], usable: Bools) -> list[ConflictMember] | None:
-    """Members that conflict even where documents may be split, seen from the prices of breaking them: a few of many;
-    None where they do not."""
+    """The members with nonzero duals in the infeasible LP relaxation, which conflict; None if the relaxation is
+    feasible."""
     from scipy.optimize import linprog
 
     rows = [_as_row(member) for member in members]
-    asked = np.flatnonzero(usable)
-    matrix, low, high = _stacked(rows, asked)
+    cells = np.flatnonzero(usable)
+    matrix, low, high = _stacked(rows, cells)
     floors, ceilings = np.flatnonzero(np.isfinite(low)), np.flatnonzero(np.isfinite(high))
     sides = csr_array(vstack([-matrix[floors], matrix[ceilings]]))
     found = linprog(
-        np.concatenate([np.zeros(asked.size), np.ones(sides.shape[0])]),
+        np.concatenate([np.zeros(cells.size), np.ones(sides.shape[0])]),
         A_ub=csr_array(hstack([sides, -eye_array(sides.shape[0])])),
         b_ub=np.concatenate([-low[floors], high[ceilings]]),
-        bounds=np.array([[0.0, 1.0]] * asked.size + [[0.0, np.inf]] * sides.shape[0]),
+        bounds=np.array([[0.0, 1.0]] * cells.size + [[0.0, np.inf]] * sides.shape[0]),
         method="highs-ds",
         options={"time_limit": SECONDS},
     )
@@ -147,7 +145,7 @@ def _suspects(members: Sequence[ConflictMember], usable: Bools) -> list[Conflict
 
 
 def _as_row(member: ConflictMember) -> ConflictMember:
-    """A ban said as a row: none of its cells is held."""
+    """Forbidden cells as one row: their sum is at most 0."""
     if member.forbids is None:
         return member
     return replace(
@@ -160,21 +158,21 @@ def _as_row(member: ConflictMember) -> ConflictMember:
 
 
 def _smallest(
-    kept: list[ConflictMember], asked: list[ConflictMember], grown: bool, usable: Bools
+    fixed: list[ConflictMember], members: list[ConflictMember], grown: bool, usable: Bools
 ) -> list[ConflictMember]:
-    """A smallest part of `asked` that conflicts with `kept`, given that all of it does."""
-    if grown and _point(kept, usable) is None:
+    """A smallest part of `members` that conflicts with `fixed`; all of `members` must conflict with it."""
+    if grown and _point(fixed, usable) is None:
         return []
-    if len(asked) == 1:
-        return asked
-    left, right = asked[: len(asked) // 2], asked[len(asked) // 2 :]
-    late = _smallest(kept + left, right, bool(left), usable)
-    early = _smallest(kept + late, left, bool(late), usable)
+    if len(members) == 1:
+        return members
+    left, right = members[: len(members) // 2], members[len(members) // 2 :]
+    late = _smallest(fixed + left, right, bool(left), usable)
+    early = _smallest(fixed + late, left, bool(late), usable)
     return early + late
 
 
 def _members(constraints: Sequence[Constraint], k: int, n: int) -> list[ConflictMember]:
-    """Each row, pin and ban by name, then documents and positions: a conflict is sought among the former first."""
+    """Each row, pin and ban by name, then documents and positions: conflicts are sought among the first ones first."""
     cell = np.arange(k * n)
     ones = np.ones(k * n)
     position = csr_array((ones, (cell // n, cell)), shape=(k, k * n))
@@ -197,15 +195,15 @@ def _members(constraints: Sequence[Constraint], k: int, n: int) -> list[Conflict
                     constraint.upper[part],
                 )
             )
-    members.append(ConflictMember("document", "each stands once at most", document, np.full(n, -np.inf), np.ones(n)))
+    members.append(ConflictMember("document", "each is ranked at most once", document, np.full(n, -np.inf), np.ones(n)))
     members.append(ConflictMember(POSITION, "each holds one document", position, np.ones(k), np.ones(k)))
     return members
 
 
 def _point(members: Sequence[ConflictMember], usable: Bools, objective: Floats | None = None) -> Ints | None:
-    """Zeros and ones that satisfy the members (the best for `objective`), or None if there are none.
+    """A 0/1 vector that satisfies the members and maximizes `objective`; None if there is none.
 
-    usable: (k n,) the cells that no ranking needs others beside (see `few`).
+    usable: (k n,) the cells that suffice (see `few`).
     """
     from scipy.optimize import Bounds, LinearConstraint
 
@@ -216,15 +214,15 @@ def _point(members: Sequence[ConflictMember], usable: Bools, objective: Floats |
             upper[member.forbids.ravel()] = 0.0
     if any(member.name == POSITION for member in members):  # no more than k cells are used
         upper[~usable] = 0.0
-    asked = np.flatnonzero(upper)
-    if not asked.size:
+    free = np.flatnonzero(upper)
+    if not free.size:
         return None if any((m.lower > 0).any() or (m.upper < 0).any() for m in members) else np.zeros(cells, np.int64)
-    matrix, low, high = _stacked(members, asked)
+    matrix, low, high = _stacked(members, free)
     found = whole_point(
-        np.zeros(asked.size) if objective is None else -objective[asked],
+        np.zeros(free.size) if objective is None else -objective[free],
         constraints=[LinearConstraint(matrix, low, high)] if members else [],
-        bounds=Bounds(np.zeros(asked.size), np.ones(asked.size)),
-        integrality=np.ones(asked.size),
+        bounds=Bounds(np.zeros(free.size), np.ones(free.size)),
+        integrality=np.ones(free.size),
         options={"time_limit": SECONDS},
     )
     if found.status == 2:
@@ -235,13 +233,13 @@ def _point(members: Sequence[ConflictMember], usable: Bools, objective: Floats |
             "simpler constraints"
         )
     point = np.zeros(cells, dtype=np.int64)
-    point[asked] = np.round(found.x)
+    point[free] = np.round(found.x)
     return point
 
 
 def few(constraints: Sequence[Constraint], k: int, n: int) -> Bools:
-    """(k n,) the cells of the first k documents of each kind: no ranking needs more of documents that no member tells
-    apart."""
+    """(k n,) the cells of the first k documents of each kind. Documents of a kind have equal columns, so k of them
+    suffice."""
     parts = [constraint.matrix for constraint in constraints]
     parts += [csr_array(c.forbids.reshape(1, -1)) for c in constraints if c.forbids is not None]
     cells = csr_array(vstack([csr_array((0, k * n)), *parts])).tocoo()
@@ -257,7 +255,7 @@ def few(constraints: Sequence[Constraint], k: int, n: int) -> Bools:
 
 
 def _stacked(members: Sequence[ConflictMember], cells: Ints) -> tuple[csr_array, Floats, Floats]:
-    """All rows and their limits, in units that make coefficients about one: tolerances are absolute."""
+    """All rows and their limits, scaled to coefficients of about 1, because solver tolerances are absolute."""
     matrix = (
         csr_array(vstack([member.matrix for member in members]))[:, cells] if members else csr_array((0, cells.size))
     )

@@ -1,7 +1,4 @@
-"""The best ranking of an admissible set.
-
-The best ranking of a set some of whose constraints may be broken at a price.
-"""
+"""Problem classes: the best ranking of a set, under hard constraints or with penalized violations."""
 
 from __future__ import annotations
 
@@ -29,19 +26,19 @@ from formulations.problems.ranking import RankTwoAssignment
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ConstrainedRanking(Problem):
-    """max over rankings π of an admissible set of Σ profit[i, j] π[i, j].
+    """max Σ profit[i, j] π[i, j] over the rankings π of a set.
 
-    variables    π[i, j] = 1 where document j stands at position i (only where the set allows it)
-    subject to   position   each position holds one document
-                 document   each document stands at one position at most (where no other row implies it)
-                 and the rows of the set, by name
-    integrality  that of the set's statement: see `verify_integrality`
+        variables    π[i, j] = 1: document j at position i, for allowed cells
+        subject to   position   one document per position
+                     document   at most one position per document (where no other row implies it)
+                     and the rows of the set, by name
+        integrality  that of the set: see `verify_integrality`
 
-    `profit` (k, n) has the set's shape. `ranked` is the same problem without its set, where profit has rank two. A
-    point x is the order: the document at each position. A dual y holds one price a row other than the positions: one
-    more unit of the row's limit raises the bound by no more than that (and the value, where the relaxation is whole);
-    y > 0 presses on the upper limit, y < 0 on the lower. Where
-    prices alone do not prove the best ranking, y is a proof by cases: a row of prices a case (`prices`).
+    `profit` (k, n) has the set's shape. `ranked` is the same problem without its set, if profit has rank two. A point x
+    is the document at each position. A dual y has one entry per row, without the position rows: y > 0 for an active
+    upper limit, y < 0 for a lower one. It bounds the change of the bound per unit of the limit (of the value, if the
+    relaxation is integral). If one dual does not prove optimality, y is a proof by cases, one row of duals per case
+    (`constraints.duals`).
     """
 
     profit: Floats
@@ -57,7 +54,7 @@ class ConstrainedRanking(Problem):
         if self.profit.shape != shape:
             raise InvalidProblemError(
                 f"profit has shape {self.profit.shape}, but the set ranks {shape[0]} of {shape[1]} documents; "
-                "give a row a position and a column a document"
+                "give one row per position and one column per document"
             )
         if self.admissible.soft_constraints and not self.takes_soft:
             raise InvalidProblemError(
@@ -67,12 +64,12 @@ class ConstrainedRanking(Problem):
 
     @property
     def compiled(self) -> SetRows:
-        """The rows that prices are of."""
+        """The rows that the duals belong to."""
         return self.admissible.compiled
 
     @property
     def worth(self) -> Floats:
-        """(k, n) what each cell earns."""
+        """(k, n) the profit of each cell."""
         return self.profit
 
     @property
@@ -111,7 +108,7 @@ class ConstrainedRanking(Problem):
         return self.admissible.compiled.program(self.profit)
 
     def linear_program(self, integer: bool = False) -> LinearProgram:
-        """The relaxation, or with `integer` the program in whole numbers."""
+        """The LP relaxation; with `integer` the integer program."""
         return LinearProgram.from_program(self.admissible.compiled.program(self.profit, integer))
 
     def value(self, x: NDArray[Any]) -> float:
@@ -121,7 +118,7 @@ class ConstrainedRanking(Problem):
         return below(self.profit[np.arange(self.positions), np.asarray(x)])
 
     def violation(self, x: NDArray[Any]) -> float:
-        """0 for a ranking in the set, else by how much it breaks the worst row; infinity for what is no ranking."""
+        """The largest violation of a row: 0 for a ranking in the set, infinity if x is not a ranking."""
         if not is_order(x, self.positions, self.documents):
             return float("inf")
         stated, cells = self.admissible.compiled, np.arange(self.positions) * self.documents + x
@@ -130,10 +127,10 @@ class ConstrainedRanking(Problem):
         return float(np.max(stated.excess(np.asarray(x)), initial=0.0))
 
     def bound(self, y: Floats) -> float:
-        """Weak duality: Σ price · (the limit it presses on) + Σ_i max_j (profit[i, j] - the prices of the cell's rows).
+        """Weak duality: Σ y[r] · (its active limit) + Σ_i max_j (profit[i, j] - Σ duals of the cell's rows).
 
-        A price that presses on a limit which is not there counts as 0. A y of two dimensions is a proof by cases
-        (`prices`): the worst of their bounds, infinite if they do not cover all rankings.
+        A dual of an infinite limit counts as 0. A two-dimensional y is a proof by cases (`constraints.duals`): the
+        bound is the maximum over the cases, infinite if they do not cover all rankings.
         """
         return proven_bound(self.compiled, self.worth, y)
 
@@ -146,7 +143,7 @@ class ConstrainedRanking(Problem):
         return float((price[used] * limit[used]).sum() + earned(stated, self.worth, price, np.empty(0)).sum())
 
     def active_dual(self, y: Floats) -> Floats:
-        """Of a proof by cases the prices of every case."""
+        """The duals of the cases of a proof by cases."""
         stated = self.compiled
         if y.ndim == 1:
             return pressing(stated, y)[0]
@@ -158,7 +155,7 @@ class ConstrainedRanking(Problem):
         return recovered_prices(self.compiled, self.worth, np.asarray(x, dtype=np.int64), admitted)
 
     def solution(self, x: NDArray[Any], y: Floats | None = None, *, outward: bool = True) -> Solution:
-        """The solution with this ranking, refused if it is not in the set: there is nothing inaccurate in an order."""
+        """The solution with this ranking; raises `InvalidSolutionError` if it is not in the set."""
         found = super().solution(x, y, outward=outward)
         if found.violation > 0.0:
             breaks = ", ".join(violations(self.admissible.constraints, np.asarray(x), self.documents))
@@ -166,7 +163,7 @@ class ConstrainedRanking(Problem):
         return found
 
     def write(self, path: str | Path) -> None:
-        """Write the program in whole numbers to an .mps or .lp file."""
+        """Write the integer program to an .mps or .lp file."""
         write(self.admissible.compiled.program(self.profit, integer=True), Path(path))
 
     def order_of(self, x: NDArray[Any]) -> Ints:
@@ -178,8 +175,8 @@ class ConstrainedRanking(Problem):
         return {"π": placed}
 
     def named_dual(self, y: Floats) -> dict[str, NDArray[Any]]:
-        """The price of every row by name; documents whose row is implied by another have the price 0. Beside a proof by
-        cases, the prices of the relaxation."""
+        """The dual of every row by name, 0 for documents whose row is implied. For a proof by cases, the duals of the
+        relaxation."""
         stated = self.compiled
         if y.ndim == 2:
             prices = relaxation_prices(stated, self.worth)
@@ -193,14 +190,15 @@ class ConstrainedRanking(Problem):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PenalizedRanking(ConstrainedRanking):
-    """max over rankings π that the hard constraints admit of Σ profit[i, j] π[i, j] - charge · Σ price · units broken.
+    """max Σ profit[i, j] π[i, j] - charge · Σ penalty · violation over the rankings π that satisfy the hard
+    constraints.
 
-    variables    π[i, j] = 1 where document j stands at position i; over, under: what a soft row is broken by
-    subject to   the rows of the set, hard and soft, the soft ones with over and under (`sets.widened`)
-    integrality  that of the widened statement: see `verify_integrality`
+        variables    π[i, j] = 1: document j at position i; over, under: the violation of each soft row
+        subject to   the rows of the set; soft rows with over and under (`constraints.rows.widened`)
+        integrality  that of the widened matrix: see `verify_integrality`
 
-    A point x is the order; `solution.broken` says what it breaks, and by how much. A dual y holds one price a row other
-    than the positions, those of soft rows last and never beyond what breaking them costs.
+    A point x is the document at each position; `solution.broken` maps rows to violations. A dual y has one entry per
+    row, without the position rows; the entries of soft rows are last and at most charge · penalty in magnitude.
     """
 
     charge: float = 1.0
@@ -215,7 +213,7 @@ class PenalizedRanking(ConstrainedRanking):
         for one in self.admissible.soft_constraints:
             if not self.charge * one.penalty <= LARGEST:
                 raise InvalidProblemError(
-                    f"breaking {one.name!r} costs charge {self.charge:g} × price {one.penalty:g} a unit, more than "
+                    f"breaking {one.name!r} costs charge {self.charge:g} × penalty {one.penalty:g} a unit, more than "
                     f"{LARGEST:g}; lower one of them"
                 )
 
@@ -234,7 +232,7 @@ class PenalizedRanking(ConstrainedRanking):
 
     @cached_property
     def scale(self) -> float:
-        """The largest profit, or charge for a row, in magnitude."""
+        """The largest profit or charge of a row, in magnitude."""
         return float(max(np.abs(self.worth).max(), self._dearest))
 
     @property
@@ -245,7 +243,7 @@ class PenalizedRanking(ConstrainedRanking):
 
     @property
     def _prices(self) -> Floats:
-        """The prices of the soft rows, which stand last."""
+        """The duals of the soft rows, which are last."""
         price = self.compiled.price
         assert price is not None
         return price[self.admissible.compiled.lower.size :]
@@ -266,19 +264,19 @@ class PenalizedRanking(ConstrainedRanking):
         return super().rounding + 16.0 * EPSILON * self.scale * self._prices.size + self._unsure
 
     def broken(self, x: NDArray[Any]) -> dict[str, float]:
-        """What a ranking breaks of the soft constraints: name of a row, pin or ban → by how much."""
+        """The violated soft constraints of a ranking: name of a row, pin or ban → violation."""
         held = [one.constraint for one in self.admissible.soft_constraints]
         return violations(held, np.asarray(x, dtype=np.int64), self.documents)
 
     @cached_property
     def _unsure(self) -> float:
-        """What rounding may hide of the charges, in rows whose coefficients or limits are not whole."""
+        """Rounding error of the charges of rows with fractional coefficients or limits."""
         first = self.admissible.compiled.lower.size
         left = np.where(self.compiled.whole_limits[first:], 0.0, self.compiled.rounding[first - self.positions :])
         return float((self._prices * left).sum())
 
     def _charges(self, x: NDArray[Any]) -> tuple[Floats, Floats]:
-        """Prices of the soft rows that x breaks, and by how much."""
+        """Penalties of the soft rows that x violates, and the violations."""
         off = self.compiled.excess(np.asarray(x))[self.compiled.lower.size - self.positions - self._prices.size :]
         return self._prices[off > 0.0], off[off > 0.0]
 
@@ -291,5 +289,5 @@ class PenalizedRanking(ConstrainedRanking):
         return below(self.worth[np.arange(self.positions), np.asarray(x)], -terms, -digits, -dropped - self._unsure)
 
     def write(self, path: str | Path) -> None:
-        """Write the widened program in whole numbers to an .mps or .lp file."""
+        """Write the widened integer program to an .mps or .lp file."""
         write(widened(self.compiled, self.worth, integer=True), Path(path))

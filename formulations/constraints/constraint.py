@@ -22,10 +22,10 @@ EPSILON = 2.0**-52
 
 @dataclass(frozen=True, eq=False)
 class Constraint(CompactReprMixin):
-    """lower <= matrix π <= upper, π the k n cells in C order; and π = 0 where `forbids`.
+    """lower <= matrix π <= upper for the k n cells π in C order; and π = 0 where `forbids`.
 
-    `labels` names the rows; None for a single row, which has the constraint's own name. `says` describes it, or each of
-    its rows, in errors: "at most 1 of 3 documents".
+    `labels` names the rows; None for a single row, which has the constraint's own name. `says` describes the
+    constraint, or each of its rows, in error messages: "at most 1 of 3 documents".
     """
 
     name: str
@@ -54,7 +54,7 @@ class Constraint(CompactReprMixin):
         return Block(self.name, ()) if self.labels is None else Block(self.name, self.labels, by_label=True)
 
     def said(self, row: int) -> str:
-        """What an error says of a row."""
+        """Description of a row in error messages."""
         return self.says if isinstance(self.says, str) else self.says[row]
 
     @classmethod
@@ -80,7 +80,7 @@ def violations(constraints: Iterable[Constraint], order: Ints, n: int) -> dict[s
 
 
 def row_rounding(matrix: csr_array, lower: Floats, upper: Floats, terms: int) -> Floats:
-    """(rows,) by how much rounding may put a sum of `terms` coefficients beyond a limit: 0.1 + 0.2 is not 0.3."""
+    """(rows,) the rounding error of a sum of `terms` coefficients against a limit: 0.1 + 0.2 is not 0.3."""
     largest = np.zeros(lower.size)
     np.maximum.at(largest, np.repeat(np.arange(lower.size), np.diff(matrix.indptr)), np.abs(matrix.data))
     limit = np.maximum(*(np.where(np.isfinite(side), np.abs(side), 0.0) for side in (lower, upper)))
@@ -96,13 +96,14 @@ def rows_of_cells(rows: list[tuple[Ints, Ints]], k: int, n: int) -> csr_array:
 
 
 MOST = 2**53
-"""Whole numbers beyond this are not all doubles."""
+"""Integers beyond this are not all doubles."""
 
 
 def chosen(name: str, given: Any, size: int) -> Ints:
-    """The sorted indices that `given` names among 0 .. size - 1: None for all, one index, a mask, indices or a range.
+    """The sorted indices that a selector names among 0 .. size - 1: None for all, one index, a mask, indices or a
+    range.
 
-    Raises `InvalidProblemError` for an index beyond the end or twice, and for a mask of another length.
+    Raises `InvalidProblemError` for an index out of range or twice, and for a mask of another length.
     """
     if given is None:
         return np.arange(size)
@@ -130,7 +131,7 @@ def chosen(name: str, given: Any, size: int) -> Ints:
 
 
 def one(name: str, given: Any, size: int) -> int:
-    """The one index that `given` is, or `InvalidProblemError`."""
+    """The one index that a selector names, or `InvalidProblemError`."""
     if given is None or np.ndim(given) != 0:
         raise InvalidProblemError(f"{name} must be one index from 0 to {size - 1}; got {given!r}.")
     return int(chosen(name, given, size)[0])
@@ -170,7 +171,7 @@ def by_label(labels: Iterable[Any], size: int) -> dict[Hashable, Ints]:
 
 
 def whole_number(name: str, value: Any) -> int:
-    """`value` as a whole number >= 0, or `InvalidProblemError`."""
+    """`value` as an integer >= 0, or `InvalidProblemError`."""
     number = value.item() if isinstance(value, np.generic) else value
     integral = isinstance(number, int | float) and not isinstance(number, bool) and 0 <= number <= MOST
     if not integral or number != int(number):
@@ -199,26 +200,26 @@ def unlabelled(label: Any) -> bool:
         return True
     try:
         return bool(label != label)
-    except TypeError:  # pandas.NA knows neither yes nor no
+    except TypeError:  # pandas.NA has no truth value
         return True
-    except ValueError:  # an array, which is no label of another kind
+    except ValueError:  # an array is not a label
         return False
 
 
 Some: TypeAlias = Whole | Sequence[Whole] | AbstractSet[Whole] | SupportsArray
-"""Documents or positions: an index, a mask, indices or a range."""
+"""Selector of documents or positions: an index, a mask, indices or a range."""
 
 Count: TypeAlias = Whole | Mapping[Any, Whole]
-"""How many, for all labels alike or by label."""
+"""A count, for all labels alike or by label."""
 
 Shares: TypeAlias = Share | Mapping[Any, Share]
-"""The same of shares."""
+"""A share, for all labels alike or by label."""
 
 Labels: TypeAlias = NonTextSequence[Hashable | Iterable[Hashable]] | Iterator[Hashable | Iterable[Hashable]]
-"""The label of each document, several, or None for none."""
+"""The label of each document; several, or None."""
 
 Prefixes: TypeAlias = Whole | Iterable[Whole]
 """How many positions from the first on."""
 
 Rounding = Literal["up", "down", "nearest"]
-"""What becomes of a share that is no whole number."""
+"""Rounding of a fractional share."""

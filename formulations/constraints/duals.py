@@ -1,16 +1,12 @@
-"""Prices of the rows of a ranking set, and the bound on its rankings that they prove for a profit (k, n).
+"""Duals of the rows of a ranking set, and the bound that they prove for a profit (k, n).
 
-Where the linear program alone does not reach the best ranking, a proof by cases does. The cases are the leaves of a
-binary tree: a cell holds its document in one branch and not in the other. Each case has row prices of its own, and the
-worst of their bounds holds for all rankings. So a search in whole numbers is proved without being believed: the tree is
-grown here, from the problem's data, until no case leaves room above the value.
+If the LP bound does not reach the best ranking, a proof by cases does. The cases are the leaves of a binary tree: a
+cell is used in one branch and not in the other. Each case has its own duals; the largest of their bounds holds for all
+rankings. So an integer search is proved without trusting the solver: the tree is built here, from the problem's data,
+until every case's bound reaches the value.
 
-A proof is an array with one row a case: the prices of the rows beside the positions, then the cells decided on the way
-(c + 1 where cell c holds, -(c + 1) where it does not, 0 for nothing).
-
-A point in whole numbers by `scipy.optimize.milp`, asked again without presolve where that fails.
-
-The presolve of HiGHS ends some small programs with "Solve error", empty ones among them, that its search decides.
+A proof is an array with one row per case: the duals of the rows after the positions, then the decided cells (c + 1 if
+cell c is used, -(c + 1) if not, 0 for padding).
 """
 
 from __future__ import annotations
@@ -30,24 +26,22 @@ from formulations.problems.problem import EPSILON
 Path = tuple[int, ...]
 
 COSTS = (1.0, 1e6)
-"""What it costs to break a row by one, in more than any profit. A row of small coefficients is broken by little: where
-the point is whole, the higher cost tells whether it is a ranking of the set."""
+"""Costs of a unit of violation, as multiples of the largest profit. Rows with small coefficients have small violations;
+for an integral point the higher cost decides whether it is a ranking of the set."""
 
 WHOLE = 0.5 - 1e-6
-"""Points with no entry nearer to 1/2 are whole."""
+"""Points with no entry nearer to 1/2 are integral."""
 
 MOST_CASES = 200
-"""Nodes after which the tree is given up, and the bound of the linear program stands."""
+"""Node limit of the tree; beyond it the bound of the linear program is used."""
 
 
 def proven_bound(stated: SetRows, profit: Floats, y: Floats) -> float:
-    """What prices y (a row each beside the positions), or a proof by cases (a row of `y` a case), prove: infinity where
-    the cases do not cover all rankings. Raises `InvalidProblemError` for what is neither."""
+    """The bound of duals y (rows,), or of a proof by cases (one case a row): infinity if the cases do not cover all
+    rankings. Raises `InvalidProblemError` for another shape."""
     rows = stated.lower.size - stated.shape[0]
     if np.ndim(y) not in (1, 2) or np.shape(y)[-1] < rows or (np.ndim(y) == 1 and np.size(y) != rows):
-        raise InvalidProblemError(
-            f"prices have shape {np.shape(y)}, but {rows} rows have one each, in a case or in several"
-        )
+        raise InvalidProblemError(f"y must have shape ({rows},) or (cases, {rows}), a dual per row; got {np.shape(y)}.")
     y = np.asarray(y, dtype=np.float64)
     if y.ndim == 1:
         return case_bound(stated, profit, y, np.empty(0))
@@ -57,8 +51,8 @@ def proven_bound(stated: SetRows, profit: Floats, y: Floats) -> float:
 
 
 def case_bound(stated: SetRows, profit: Floats, y: Floats, path: Floats) -> float:
-    """Weak duality in one case, prices y and the cells decided on its path: Σ price · (the limit it presses on)
-    + Σ_i max_j (profit[i, j] - the prices of the cell's rows), rounded up; -inf where the case holds no ranking."""
+    """Weak duality in one case with decided cells: Σ y[r] · (its active limit) + Σ_i max_j (profit[i, j] - Σ duals of
+    the cell's rows), rounded up; -inf if the case has no ranking."""
     price, limit = pressing(stated, y)
     used = price != 0.0
     terms, digits, dropped = products(price[used], limit[used])
@@ -77,7 +71,7 @@ def case_bound(stated: SetRows, profit: Floats, y: Floats, path: Floats) -> floa
 
 
 def _foremost(stated: SetRows, profit: Floats, price: Floats, path: Floats) -> Ints:
-    """The allowed cells that are open in a case and may, for all that rounding hides, be the best of their position."""
+    """The open cells of a case that may be the best of their position, up to rounding."""
     worth = profit.ravel()[stated.cell]
     weights = stated.weights
     left = worth - weights @ price
@@ -93,8 +87,7 @@ def _foremost(stated: SetRows, profit: Floats, price: Floats, path: Floats) -> I
 
 
 def pressing(stated: SetRows, y: Floats) -> tuple[Floats, Floats]:
-    """The prices that press on a limit which is there (0 for the others), and these limits. No row presses with more
-    than it costs to break it."""
+    """The duals of finite limits (0 for the others), and these limits. Duals are clipped to the penalties."""
     k = stated.shape[0]
     if stated.price is not None:
         y = np.clip(y, -stated.price[k:], stated.price[k:])
@@ -106,7 +99,7 @@ def pressing(stated: SetRows, y: Floats) -> tuple[Floats, Floats]:
 
 
 def earned(stated: SetRows, profit: Floats, price: Floats, path: Floats) -> Floats:
-    """(k,) the most that each position earns at these prices, in a case."""
+    """(k,) the largest reduced profit of each position, in a case."""
     left = profit.ravel()[... if stated.whole_cells else stated.cell] - stated.weights @ price
     if not stated.whole_cells:
         allowed, left = left, np.full(profit.size, -np.inf)
@@ -117,9 +110,8 @@ def earned(stated: SetRows, profit: Floats, price: Floats, path: Floats) -> Floa
 
 
 def recovered_prices(stated: SetRows, profit: Floats, order: Ints, admitted: bool) -> Floats | None:
-    """One price a row beside the positions, from a ranking alone, by the narrowest structure that the set has: of the
-    collapsed assignment, of the laminar flow, of limits on prefixes (where the set admits the ranking), of the linear
-    program; or a proof by cases where these leave a gap."""
+    """Duals from a ranking alone, by the narrowest structure of the set: collapsed assignment, laminar flow, limits on
+    prefixes (if the set admits the ranking), or linear program; a proof by cases if these leave a gap."""
     admitted = admitted and stated.price is None
     collapse = BlockCollapse.from_rows(stated) if admitted else None
     if collapse is not None:
@@ -141,8 +133,8 @@ def recovered_prices(stated: SetRows, profit: Floats, order: Ints, admitted: boo
 
 
 def proof_by_cases(stated: SetRows, profit: Floats, value: float) -> Floats | None:
-    """Cases that prove that no ranking is worth more than `value`, up to rounding; None where one may be, or where that
-    takes too many cases. One row of prices alone where the linear program suffices."""
+    """Cases that prove that no ranking exceeds `value`, up to rounding; None if one may, or if too many cases are
+    needed. One row of duals if the linear program suffices."""
     k, n = stated.shape
     rows = stated.lower.size - k
     slack = _scale(stated, profit) * max(16.0 * EPSILON * (k + n), 1e-11)
@@ -166,7 +158,7 @@ def proof_by_cases(stated: SetRows, profit: Floats, value: float) -> Floats | No
             )
             if proved or part[cell] <= WHOLE:
                 break
-        else:  # whole, and better than what is to be proved best
+        else:  # integral, and better than the claimed optimum
             return None
         if proved:
             leaves.append((np.zeros(rows) if prices is None else prices, path))
@@ -181,13 +173,13 @@ def proof_by_cases(stated: SetRows, profit: Floats, value: float) -> Floats | No
 
 
 def _scale(stated: SetRows, profit: Floats) -> float:
-    """The largest profit, or price of a soft row."""
+    """The largest profit or penalty of a soft row."""
     soft = np.empty(0) if stated.price is None else stated.price[np.isfinite(stated.price)]
     return float(max(np.abs(profit).max(), soft.max(initial=0.0)))
 
 
 def relaxation_prices(stated: SetRows, profit: Floats) -> Floats | None:
-    """Row prices from the dual of the linear program, whose bound is that of the relaxation."""
+    """Row duals of the linear program; their bound is that of the relaxation."""
     try:
         return _relaxed(stated, profit, (), COSTS[0])[0]
     except SolverError:
@@ -195,7 +187,7 @@ def relaxation_prices(stated: SetRows, profit: Floats) -> Floats | None:
 
 
 def open_cells(path: Floats, k: int, n: int) -> Floats:
-    """(k n,) 0 for the cells that a case leaves open, -inf for those that it rules out."""
+    """(k n,) 0 for the open cells of a case, -inf for the excluded ones."""
     ruled = np.zeros(k * n)
     for decided in path[path != 0].astype(np.int64).tolist():
         cell = abs(decided) - 1
@@ -225,10 +217,10 @@ def covers(paths: Floats, k: int, n: int) -> bool:
 
 
 def _relaxed(stated: SetRows, profit: Floats, path: Path, cost: float) -> tuple[Floats | None, Floats]:
-    """Row prices and the point of the linear program in a case; no prices where a position has no cell left.
+    """Row duals and the point of the linear program in a case; no duals if a position has no cell left.
 
-    Rows may be broken at a cost beyond any profit, soft ones at their price: there is a point, and prices, even where
-    no ranking is left.
+    Rows may be violated at a cost above any profit, soft rows at their penalty. So a point and duals exist even if no
+    ranking is left.
     """
     from scipy.optimize import linprog
 
@@ -269,7 +261,8 @@ OUT_OF_TIME, FAILED = 1, 4
 
 
 def whole_point(objective: Any, *, options: dict[str, Any], **program: Any) -> Any:
-    """What `milp` found, without presolve where it failed with it."""
+    """The result of `scipy.optimize.milp`, retried without presolve on failure. HiGHS's presolve ends with "Solve
+    error" on some small programs, empty ones among them, that its search decides."""
     from scipy.optimize import milp
 
     found = milp(objective, options=options, **program)
@@ -279,5 +272,5 @@ def whole_point(objective: Any, *, options: dict[str, Any], **program: Any) -> A
 
 
 def within(found: Any, seconds: float) -> str:
-    """The time that a search had, where it ran out: " in 30 seconds"; else nothing."""
+    """The time limit of a search that reached it: " in 30 seconds"; else ""."""
     return f" in {seconds:g} seconds" if found.status == OUT_OF_TIME else ""

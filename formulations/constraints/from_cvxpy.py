@@ -1,7 +1,7 @@
 """A ranking set from affine cvxpy constraints on one variable of shape (k, n).
 
-cvxpy flattens matrices by columns and moves equations before inequalities; here each constraint is read on its own, in
-the order given, its columns put into C order. Nothing of cvxpy is imported: the constraints bring it along.
+cvxpy flattens matrices by columns and moves equations before inequalities; here each constraint is read separately, in
+the order of the list, with its columns in C order. cvxpy is not imported.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from formulations.errors import InvalidProblemError
 def shape_of(variable: Any) -> tuple[int, int]:
     """k positions and n documents of the variable π; InvalidProblemError where it cannot be the variable of a set."""
     if len(getattr(variable, "shape", ())) != 2 or type(variable).__name__ != "Variable":
-        raise InvalidProblemError("the variable of a ranking set is a cvxpy.Variable((k, n)): a row a position")
+        raise InvalidProblemError(
+            "the variable of a ranking set must be a cvxpy.Variable((k, n)), one row per position"
+        )
     declared = [name for name, value in variable.attributes.items() if value is not None and value is not False]
     unread = set(declared) - {"nonneg", "boolean", "integer"}
     if unread:
@@ -34,17 +36,17 @@ def shape_of(variable: Any) -> tuple[int, int]:
 
 
 def read_constraints(variable: Any, constraints: Any) -> Iterator[Constraint | SoftConstraint]:
-    """What the cvxpy constraints say of the rankings π = `variable`, in the words of sets."""
+    """The cvxpy constraints on π = `variable` as constraints of a ranking set."""
     if not isinstance(constraints, Iterable):
         what = "None" if constraints is None else f"one {type(constraints).__name__}"
         raise InvalidProblemError(
             f"from_cvxpy(π, constraints) needs a list, [a, penalized(b, penalty=1)] or [] for none; got {what}."
         )
-    for place, given in enumerate(constraints):
-        constraint = given.constraint if isinstance(given, SoftConstraint) else given
-        name = str(getattr(constraint, "label", None) or f"constraint {place}")
-        found = _said(shape_of(variable), name, *_affine(constraint, variable, name), isinstance(given, SoftConstraint))
-        yield from (SoftConstraint(one, given.penalty) for one in found) if isinstance(given, SoftConstraint) else found
+    for index, entry in enumerate(constraints):
+        constraint = entry.constraint if isinstance(entry, SoftConstraint) else entry
+        name = str(getattr(constraint, "label", None) or f"constraint {index}")
+        found = _said(shape_of(variable), name, *_affine(constraint, variable, name), isinstance(entry, SoftConstraint))
+        yield from (SoftConstraint(one, entry.penalty) for one in found) if isinstance(entry, SoftConstraint) else found
 
 
 def _affine(constraint: Any, variable: Any, name: str) -> tuple[csr_array, Floats, Floats]:
@@ -66,23 +68,23 @@ def _affine(constraint: Any, variable: Any, name: str) -> tuple[csr_array, Float
         )
     if any(parameter.value is None for parameter in expression.parameters()):
         raise InvalidProblemError(f"{name!r} ({constraint}) has a parameter without a value; give it one")
-    kept = variable.value
+    saved = variable.value
     variable.save_value(np.zeros((k, n)))
     try:
         constant = _dense(expression.value).ravel(order="F")
         gradient = expression.grad.get(variable)
     finally:
-        variable.save_value(kept)
+        variable.save_value(saved)
     if gradient is None:
         gradient = csr_array((k * n, constant.size))
     by_columns = csr_array(csr_array(gradient if issparse(gradient) else np.atleast_2d(gradient)).T)
     columns = np.arange(k * n).reshape((k, n)).ravel(order="F")
     entries = by_columns.tocoo()
-    place = np.arange(constant.size).reshape(expression.shape or (1,), order="F").ravel()
-    where = np.argsort(place)
+    index = np.arange(constant.size).reshape(expression.shape or (1,), order="F").ravel()
+    where = np.argsort(index)
     row, column = entries.coords
     matrix = csr_array((entries.data, (where[row], columns[column])), shape=by_columns.shape)
-    right = 0.0 - constant[place]
+    right = 0.0 - constant[index]
     if np.isnan(right).any() or np.isnan(matrix.data).any():
         raise InvalidProblemError(f"{name!r} ({constraint}) holds NaN; give it a number, or leave it out")
     below = np.full(right.size, -np.inf)
@@ -98,8 +100,8 @@ def _dense(values: Any) -> Floats:
 def _said(
     shape: tuple[int, int], name: str, matrix: csr_array, lower: Floats, upper: Floats, softly: bool
 ) -> Iterator[Constraint]:
-    """These rows: the usual sign first, what every set says left out, fixed cells as forbidden cells (soft: only
-    unit coefficients alone, for what a row counts is what is charged)."""
+    """These rows: normalized sign, rows of every set removed, fixed cells as forbidden cells (if soft: only for unit
+    coefficients, because the penalty is per unit of the row)."""
     k, n = shape
     keep, empty = [], np.zeros((k, n), dtype=bool)
     for r in range(matrix.shape[0]):
@@ -141,6 +143,6 @@ def _always(cells: Any, weights: Floats, low: float, high: float, k: int, n: int
     if not (weights == 1.0).all():
         return False
     rows, columns = np.divmod(np.sort(cells), n)
-    whole_position = cells.size == n and (rows == rows[0]).all()
+    full_position = cells.size == n and (rows == rows[0]).all()
     one_document = (columns == columns[0]).all()
-    return bool((whole_position and low <= 1.0 <= high) or (one_document and low <= 0.0 and high >= 1.0))
+    return bool((full_position and low <= 1.0 <= high) or (one_document and low <= 0.0 and high >= 1.0))

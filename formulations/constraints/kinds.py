@@ -90,7 +90,7 @@ def _counted(
         )
     k, n = shape
     columns, rows = chosen("documents", documents, n), chosen("positions", positions, k)
-    place = "" if rows.size == k else f" at {rows.size} of {k} positions"
+    suffix = "" if rows.size == k else f" at {rows.size} of {k} positions"
 
     def limits(number: int) -> tuple[float, float]:
         return -np.inf if side == "at most" else float(number), np.inf if side == "at least" else float(number)
@@ -101,7 +101,7 @@ def _counted(
         number = whole_number("count", count)
         low, high = (np.array([side]) for side in limits(number))
         matrix = rows_of_cells([(rows, columns)], k, n)
-        return Constraint(name, f"{side} {number} of {columns.size} documents{place}", matrix, low, high)
+        return Constraint(name, f"{side} {number} of {columns.size} documents{suffix}", matrix, low, high)
     owed = count if side != "at most" and isinstance(count, Mapping) else {}
     members = {label: np.empty(0, dtype=np.int64) for label in owed}
     among = by_label(by, n)
@@ -112,8 +112,8 @@ def _counted(
     rowed = {label: found for label, found in rowed.items() if found.size or (label in owed and counts[label])}
     matrix = rows_of_cells([(rows, found) for found in rowed.values()], k, n)
     sides = np.array([limits(int(counts[label] or 0)) for label in rowed], dtype=np.float64).reshape(-1, 2)
-    says = tuple(f"{side} {counts[label]} of {found.size} documents{place}" for label, found in rowed.items())
-    return Constraint(name, says, matrix, sides[:, 0].copy(), sides[:, 1].copy(), tuple(rowed))
+    texts = tuple(f"{side} {counts[label]} of {found.size} documents{suffix}" for label, found in rowed.items())
+    return Constraint(name, texts, matrix, sides[:, 0].copy(), sides[:, 1].copy(), tuple(rowed))
 
 
 def between(
@@ -137,11 +137,11 @@ def between(
     if low > high:
         raise InvalidProblemError(f"between() needs low <= high; got low={low}, high={high}.")
     if by is None:
-        says: str | tuple[str, ...] = f"{least.says} and {most.says}"
+        texts: str | tuple[str, ...] = f"{least.says} and {most.says}"
     else:
         ends = f"from {whole_number('low', low)} to {whole_number('high', high)}"
-        says = tuple(f"{ends} of {text.partition(' of ')[2]}" for text in most.says)
-    return Constraint(name or "between", says, most.matrix, least.lower, most.upper, most.labels)
+        texts = tuple(f"{ends} of {text.partition(' of ')[2]}" for text in most.says)
+    return Constraint(name or "between", texts, most.matrix, least.lower, most.upper, most.labels)
 
 
 MAX_DENOMINATOR = 1000
@@ -195,7 +195,7 @@ def _shared(
         owed = {label: np.empty(0, dtype=np.int64) for label in share if not most}
         groups = {label: part for label, part in (owed | groups).items() if label in share}
     lengths = range(1, k + 1) if prefixes is None else _lengths(prefixes, k)
-    cells, labels, says, limits = list[tuple[Ints, Ints]](), list[Hashable](), list[str](), list[int]()
+    cells, labels, texts, limits = list[tuple[Ints, Ints]](), list[Hashable](), list[str](), list[int]()
     for label, part in groups.items():
         for length in lengths:
             count = rounded_share(share[label] if isinstance(share, Mapping) else share, length, rounding)
@@ -203,17 +203,17 @@ def _shared(
                 continue  # always satisfied
             cells.append((np.arange(length), part))
             labels.append(length if by is None else (label, length))
-            says.append(f"at {'most' if most else 'least'} {count} of {part.size} documents in the first {length}")
+            texts.append(f"at {'most' if most else 'least'} {count} of {part.size} documents in the first {length}")
             limits.append(count)
     counts = np.array(limits, dtype=np.float64)
     none = np.full(counts.size, np.inf)
     low, high = (-none, counts) if most else (counts, none)
-    return Constraint(name, tuple(says), rows_of_cells(cells, k, n), low, high, tuple(labels))
+    return Constraint(name, tuple(texts), rows_of_cells(cells, k, n), low, high, tuple(labels))
 
 
 def _lengths(prefixes: Any, k: int) -> list[int]:
-    given = [prefixes] if np.ndim(prefixes) == 0 and not isinstance(prefixes, range) else list(prefixes)
-    lengths = sorted({whole_number("a prefix", length) for length in given})
+    requested = [prefixes] if np.ndim(prefixes) == 0 and not isinstance(prefixes, range) else list(prefixes)
+    lengths = sorted({whole_number("a prefix", length) for length in requested})
     if not lengths or lengths[0] < 1 or lengths[-1] > k:
         raise InvalidProblemError(f"prefixes must be lengths from 1 to {k}; got {prefixes!r}.")
     return lengths
@@ -224,7 +224,7 @@ def forbid(shape: Shape, documents: Any = None, *, positions: Any = None, name: 
     rows, columns = chosen("positions", positions, shape[0]), chosen("documents", documents, shape[1])
     forbids = np.zeros(shape, dtype=bool)
     forbids[np.ix_(rows, columns)] = True
-    return Constraint.mask(name or "forbid", f"{columns.size} documents kept from {rows.size} positions", forbids)
+    return Constraint.mask(name or "forbid", f"{columns.size} documents forbidden at {rows.size} positions", forbids)
 
 
 def fix(shape: Shape, document: Any, position: Any, *, name: str | None = None) -> Constraint:
@@ -246,12 +246,12 @@ def position_in(shape: Shape, documents: Any, *, position: Any = 0, name: str | 
     return Constraint.mask(name or f"position_in[{i}]", f"one of {allowed.size} documents at position {i}", forbids)
 
 
-def _precedence(shape: Shape, first: Ints, second: Ints, places: Iterable[int], *, reaching: bool) -> csr_array:
+def _precedence(shape: Shape, first: Ints, second: Ints, positions: Iterable[int], *, reaching: bool) -> csr_array:
     """One row for each p, at most 0: 1 on `second` at p (reaching: at 0 .. p), -1 on `first` at 0 .. p - 1."""
     k, n = shape
     cells = [np.empty(0, dtype=np.int64)]
     values, ends = [np.empty(0)], [0]
-    for p in places:
+    for p in positions:
         late = (np.arange(0 if reaching else p, p + 1)[:, None] * n + second).ravel()
         early = (np.arange(p)[:, None] * n + first).ravel()
         cells += [late, early]
@@ -280,14 +280,14 @@ def precedes(shape: Shape, *documents: Any, name: str | None = None) -> Constrai
     forbids = np.zeros(shape, dtype=bool)
     forbids[: 1 if first.size else k, second] = True
     later = range(1, k if first.size and second.size else 1)
-    says = f"one of {first.size} documents before {second.size}"
+    text = f"one of {first.size} documents before {second.size}"
     labels: tuple[Hashable, ...] = tuple(later)
     if single:
         x, y = int(first[0]), int(second[0])
-        says, labels = f"document {x} before {y}", labels if name else tuple((x, y, p) for p in later)
+        text, labels = f"document {x} before {y}", labels if name else tuple((x, y, p) for p in later)
     matrix = _precedence(shape, first, second, later, reaching=single)
     low, high = np.full(len(later), -np.inf), np.zeros(len(later))
-    return Constraint(name or "precedes", says, matrix, low, high, labels, forbids if second.size else None)
+    return Constraint(name or "precedes", text, matrix, low, high, labels, forbids if second.size else None)
 
 
 def precedence_chain(shape: Shape, *documents: Any, name: str | None = None) -> Constraint:
@@ -301,34 +301,34 @@ def precedence_chain(shape: Shape, *documents: Any, name: str | None = None) -> 
             f"precedence_chain() needs a list of two or more documents or sets; got {documents!r}."
         )
     order = [_documents("precedence_chain()", part, n) for part in documents]
-    single = [int(part[0]) for part, given in zip(order, documents, strict=True) if _single(given)]
+    single = [int(part[0]) for part, selector in zip(order, documents, strict=True) if _single(selector)]
     if len(set(single)) < len(single):
         raise InvalidProblemError(f"A document cannot precede itself; got the chain {single}. Name each document once.")
     plain = len(single) == len(order)
-    places, says = range(1 if plain else 0, k), f"{len(order)} sets of documents in this order"
+    positions, text = range(1 if plain else 0, k), f"{len(order)} sets of documents in this order"
     pairs = [(x, np.setdiff1d(y, x)) for x, y in pairwise(order)]
     heads: list[tuple[int, ...]] = [(number,) for number in range(len(pairs))]
     forbids = None
     if plain:
-        says, heads, forbids = f"documents {single} in this order", list(pairwise(single)), np.zeros(shape, dtype=bool)
-        for place, document in enumerate(single):  # as many precede it
-            forbids[:place, document] = True
-    matrix = csr_array(vstack([_precedence(shape, x, y, places, reaching=plain) for x, y in pairs]))
-    labels = tuple((*head, p) for head in heads for p in places)
+        text, heads, forbids = f"documents {single} in this order", list(pairwise(single)), np.zeros(shape, dtype=bool)
+        for position, document in enumerate(single):  # as many precede it
+            forbids[:position, document] = True
+    matrix = csr_array(vstack([_precedence(shape, x, y, positions, reaching=plain) for x, y in pairs]))
+    labels = tuple((*head, p) for head in heads for p in positions)
     low, high = np.full(matrix.shape[0], -np.inf), np.zeros(matrix.shape[0])
-    return Constraint(name or "precedence_chain", says, matrix, low, high, labels, forbids)
+    return Constraint(name or "precedence_chain", text, matrix, low, high, labels, forbids)
 
 
-def _documents(kind: str, given: Any, n: int) -> Ints:
+def _documents(kind: str, selector: Any, n: int) -> Ints:
     """One document, or a set of documents."""
-    if given is None or isinstance(given, bool | np.bool_):
-        raise InvalidProblemError(f"{kind} needs one index from 0 to {n - 1}, or a set of indices; got {given}.")
-    return chosen(f"the documents of {kind}", given, n)
+    if selector is None or isinstance(selector, bool | np.bool_):
+        raise InvalidProblemError(f"{kind} needs one index from 0 to {n - 1}, or a set of indices; got {selector}.")
+    return chosen(f"the documents of {kind}", selector, n)
 
 
-def _single(given: Any) -> bool:
+def _single(selector: Any) -> bool:
     """Whether it is one index."""
-    return not isinstance(given, list | tuple | range | set | frozenset) and np.ndim(given) == 0
+    return not isinstance(selector, list | tuple | range | set | frozenset) and np.ndim(selector) == 0
 
 
 def min_distance(
@@ -351,8 +351,8 @@ def min_distance(
     ]
     labels = tuple(start if by is None else (label, start) for label, _ in limited for start in starts)
     low, high = np.full(len(cells), -np.inf), np.ones(len(cells))
-    says = f"at most one of them in any {reach} positions"
-    return Constraint(name or "min_distance", says, rows_of_cells(cells, k, n), low, high, labels)
+    text = f"at most one of them in any {reach} positions"
+    return Constraint(name or "min_distance", text, rows_of_cells(cells, k, n), low, high, labels)
 
 
 def implies(shape: Shape, *documents: Any, positions: Any = None, name: str | None = None) -> Constraint:
@@ -363,9 +363,9 @@ def implies(shape: Shape, *documents: Any, positions: Any = None, name: str | No
     k, n = shape
     if len(documents) != 2:
         raise InvalidProblemError(f"implies() needs two documents or two sets of documents; got {documents!r}.")
-    given, wanted = (chosen("the documents of implies()", part, n) for part in documents)
+    first, wanted = (chosen("the documents of implies()", part, n) for part in documents)
     rows = chosen("positions", positions, k)
-    called = given[~np.isin(given, wanted)]
+    called = first[~np.isin(first, wanted)]
     own = rows * n + called[:, None]
     others = np.broadcast_to((rows[:, None] * n + wanted).ravel(), (called.size, rows.size * wanted.size))
     values = np.repeat([1.0, -1.0], [rows.size, rows.size * wanted.size])
@@ -373,8 +373,8 @@ def implies(shape: Shape, *documents: Any, positions: Any = None, name: str | No
     cells = np.hstack([own, others]).ravel()
     matrix = csr_array((np.tile(values, called.size), cells, ends), shape=(called.size, k * n))
     low, high = np.full(called.size, -np.inf), np.zeros(called.size)
-    says = f"only with one of {wanted.size} documents"
-    return Constraint(name or "implies", says, matrix, low, high, tuple(called.tolist()))
+    text = f"only with one of {wanted.size} documents"
+    return Constraint(name or "implies", text, matrix, low, high, tuple(called.tolist()))
 
 
 def add_rows(
@@ -409,13 +409,13 @@ def add_rows(
             f"add_rows() needs numbers lower <= upper, -inf and inf for none; got lower={short(low.tolist())}, "
             f"upper={short(high.tolist())}."
         )
-    given = tuple(range(compiled.shape[0])) if labels is None else tuple(labels)
-    if len(given) != compiled.shape[0]:
+    names = tuple(range(compiled.shape[0])) if labels is None else tuple(labels)
+    if len(names) != compiled.shape[0]:
         raise InvalidProblemError(
-            f"add_rows() needs one label per row; got {len(given)} labels for {compiled.shape[0]} rows."
+            f"add_rows() needs one label per row; got {len(names)} labels for {compiled.shape[0]} rows."
         )
     single = compiled.shape[0] == 1 and labels is None
-    return Constraint(name or "row", "within its limits", compiled, low, high, None if single else given)
+    return Constraint(name or "row", "within its limits", compiled, low, high, None if single else names)
 
 
 KINDS: dict[str, Callable[..., Constraint]] = {
@@ -435,6 +435,6 @@ KINDS: dict[str, Callable[..., Constraint]] = {
 
 
 def parameters(kind: str, *, required: bool = False) -> tuple[str, ...]:
-    """The parameters of a kind beside `shape` and `name`, in order; required: those without a default."""
+    """The parameters of a kind except `shape` and `name`, in order; required: those without a default."""
     found = list(signature(KINDS[kind]).parameters.values())[1:]
     return tuple(p.name for p in found if p.name != "name" and not (required and p.default is not Parameter.empty))

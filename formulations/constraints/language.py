@@ -54,16 +54,16 @@ class ConstraintSpec:
 
     @classmethod
     def from_call(cls, kind: str, args: Sequence[Any], where: Mapping[str, Any]) -> ConstraintSpec:
-        """The spec of `add(kind, *args, **where)`; None stands for an argument that is not given."""
-        given = {key: value for key, value in where.items() if value is not None}
-        fields = {key: given.pop(key) for key in (*FIELDS, "penalty") if key in given}
-        return cls(kind, tuple(args), **fields, options=tuple(sorted(given.items(), key=lambda pair: pair[0])))
+        """The spec of `add(kind, *args, **where)`; None marks an argument that is not passed."""
+        passed = {key: value for key, value in where.items() if value is not None}
+        fields = {key: passed.pop(key) for key in (*FIELDS, "penalty") if key in passed}
+        return cls(kind, tuple(args), **fields, options=tuple(sorted(passed.items(), key=lambda pair: pair[0])))
 
     @property
     def where(self) -> dict[str, Any]:
         """The keyword arguments of the call, without the penalty."""
-        given = {key: getattr(self, key) for key in FIELDS}
-        return {key: value for key, value in given.items() if value is not None} | dict(self.options)
+        passed = {key: getattr(self, key) for key in FIELDS}
+        return {key: value for key, value in passed.items() if value is not None} | dict(self.options)
 
     def compile(self, shape: Shape) -> Constraint:
         """The rows and forbidden cells for k positions and n documents. Raises InvalidProblemError."""

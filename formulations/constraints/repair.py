@@ -1,10 +1,10 @@
-"""The least broken ranking of a set, empty or not: what must give, and by how much.
+"""A ranking of least violation, of an empty set or not.
 
-    minimise    Σ price[r] · units by which a ranking breaks r
-    over        rankings that keep what has no price
+    minimize    Σ penalty[r] · violation[r]
+    over        rankings that satisfy the constraints without a penalty
 
-A search in whole numbers finds one; prices within those of breaking, or a proof by cases, bound what any other pays
-(`sets.prices`), so the repair is proved and not believed.
+An integer search finds one. Duals within the penalties, or a proof by cases, bound the cost of every other ranking
+(`constraints.duals`).
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from formulations.display import CompactReprMixin
 from formulations.errors import InfeasibleError, InvalidProblemError, SolverError
 
 FAR = 1e6
-"""The factor beyond which two prices are not told in one sum: solvers of programs see no more than some ten digits."""
+"""Largest ratio of two penalties in one objective: solvers resolve about ten digits."""
 
 
 @dataclass(frozen=True, eq=False)
 class Repair(CompactReprMixin):
-    """order: the document at each position. broken: name of a row, pin or ban → by how much. cost: what that comes to
-    at the prices asked for; bound: what any ranking pays at least. least: the smallest price above 0."""
+    """order: the document at each position. broken: name of a row, pin or ban → violation. cost: the penalties of these
+    violations; bound: a lower bound for all rankings. least: the smallest positive penalty."""
 
     order: Ints
     broken: dict[str, float]
@@ -47,7 +47,7 @@ class Repair(CompactReprMixin):
 
     @property
     def proved(self) -> bool:
-        """Whether no ranking breaks less, to rounding."""
+        """Whether no ranking costs less, up to rounding."""
         return self.cost - self.bound <= 1e-12 * self.cost + 1e-9 * self.least
 
     def __str__(self) -> str:
@@ -64,34 +64,36 @@ def repair(
     soft: Sequence[SoftConstraint],
     penalties: float | Mapping[str, float],
 ) -> Repair:
-    """The least broken ranking of k of n documents; see `RankingSet.repair`."""
+    """A ranking of least violation of k of n documents; see `RankingSet.repair`."""
     k, n = shape
-    given = [(held, None) for held in constraints] + [(one.constraint, one.penalty) for one in soft]
+    pairs = [(held, None) for held in constraints] + [(one.constraint, one.penalty) for one in soft]
     if isinstance(penalties, Mapping):
-        unknown = sorted(set(penalties) - {held.name for held, _ in given}, key=repr)
+        unknown = sorted(set(penalties) - {held.name for held, _ in pairs}, key=repr)
         if unknown:
-            known = ", ".join(repr(held.name) for held, _ in given) or "none"
+            known = ", ".join(repr(held.name) for held, _ in pairs) or "none"
             raise InvalidProblemError(f"No constraint is named {unknown[0]!r}; the names are {known}.")
-    asked = penalties if isinstance(penalties, Mapping) else {held.name: penalties for held, _ in given}
+    penalty_of = penalties if isinstance(penalties, Mapping) else {held.name: penalties for held, _ in pairs}
     may = [
-        SoftConstraint(held, valid_penalty(asked[held.name], held.name) if held.name in asked else float(price or 0.0))
-        for held, price in given
-        if held.name in asked or price is not None
+        SoftConstraint(
+            held, valid_penalty(penalty_of[held.name], held.name) if held.name in penalty_of else float(price or 0.0)
+        )
+        for held, price in pairs
+        if held.name in penalty_of or price is not None
     ]
-    must = [held for held, price in given if held.name not in asked and price is None]
+    must = [held for held, price in pairs if held.name not in penalty_of and price is None]
     allowed = np.ones(shape, dtype=bool)
     for held in must:
         if held.forbids is not None:
             allowed &= ~held.forbids
     stated = SetRows.from_constraints(allowed, must)
-    places = room(stated, must)
-    if places < k:
-        raise InfeasibleError(emptiness(stated, must, places))
+    fillable = room(stated, must)
+    if fillable < k:
+        raise InfeasibleError(emptiness(stated, must, fillable))
     paid = sorted(one.penalty for one in may if one.penalty > 0.0)
     if paid and paid[-1] > FAR * paid[0]:
         raise InvalidProblemError(
-            f"prices from {paid[0]:g} to {paid[-1]:g} are too far apart to be weighed in one sum; keep them within a "
-            f"factor of {FAR:g}, and leave what may not give at all without a price"
+            f"penalties must lie within a factor of {FAR:g} of each other; got {paid[0]:g} to {paid[-1]:g}. "
+            "Rescale them, and remove the penalty of constraints that must hold."
         )
     rows, worth = with_soft_rows(stated, may), -cell_penalties(may, shape)
     order = _least(rows, worth)
@@ -103,7 +105,7 @@ def repair(
 
 
 def _least(stated: SetRows, worth: Floats) -> Ints:
-    """The document at each position of the best point of the widened program in whole numbers."""
+    """The document at each position of the optimum of the widened integer program."""
     from scipy.optimize import Bounds, LinearConstraint
 
     program = widened(stated, worth, integer=True)

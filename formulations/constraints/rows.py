@@ -32,9 +32,9 @@ from formulations.problems.program import Block, Program, name_at
 class SetRows(Memoized, CompactReprMixin):
     """lower <= matrix π <= upper over the allowed cells (position[e], document[e]) in C order.
 
-    The first k rows are the positions, `blocks` names all. A document's row is left out where another row implies it:
-    one that holds all its cells and is at most 1; `own_row` lists the documents that have theirs. price: of rows that
-    may be broken, what a unit costs, infinite for the others; None where there are none.
+    The first k rows are the positions; `blocks` names all rows. A document's row is omitted if another row implies it
+    (all its cells, at most 1); `own_row` lists the documents that have a row. price: the penalty per unit of each soft
+    row, infinite for hard rows; None without soft rows.
     """
 
     shape: tuple[int, int]
@@ -48,7 +48,7 @@ class SetRows(Memoized, CompactReprMixin):
 
     @classmethod
     def from_constraints(cls, allowed: Bools, constraints: Iterable[Constraint]) -> SetRows:
-        """The rows of the rankings that stand on allowed cells (k, n) and meet the constraints."""
+        """The rows of the rankings that use allowed cells (k, n) and satisfy the constraints."""
         k, n = allowed.shape
         cell = np.flatnonzero(allowed.ravel())
         row, column = np.arange(cell.size), cell % n
@@ -59,18 +59,22 @@ class SetRows(Memoized, CompactReprMixin):
         low = np.concatenate([np.empty(0), *(constraint.lower for constraint in added)])
         high = np.concatenate([np.empty(0), *(constraint.upper for constraint in added)])
         extra = csr_array(vstack(parts)) if parts else csr_array((0, cell.size))
-        kept = np.flatnonzero(~implied_documents(extra, high, document))
-        matrix = csr_array(vstack([position, document[kept], extra]))
+        remaining = np.flatnonzero(~implied_documents(extra, high, document))
+        matrix = csr_array(vstack([position, document[remaining], extra]))
         matrix.sort_indices()
-        names = Block("document", (n,)) if kept.size == n else Block("document", tuple(kept.tolist()), by_label=True)
+        names = (
+            Block("document", (n,))
+            if remaining.size == n
+            else Block("document", tuple(remaining.tolist()), by_label=True)
+        )
         return cls(
             shape=(k, n),
             cell=frozen(cell),
             matrix=matrix,
-            lower=frozen(np.concatenate([np.ones(k), np.full(kept.size, -np.inf), low])),
-            upper=frozen(np.concatenate([np.ones(k + kept.size), high])),
-            blocks=(Block("position", (k,)), *([names] if kept.size else []), *(c.block for c in added)),
-            own_row=frozen(kept),
+            lower=frozen(np.concatenate([np.ones(k), np.full(remaining.size, -np.inf), low])),
+            upper=frozen(np.concatenate([np.ones(k + remaining.size), high])),
+            blocks=(Block("position", (k,)), *([names] if remaining.size else []), *(c.block for c in added)),
+            own_row=frozen(remaining),
         )
 
     @property
@@ -79,14 +83,15 @@ class SetRows(Memoized, CompactReprMixin):
         return self.cell.size == self.shape[0] * self.shape[1]
 
     def variables(self, needed: Bools | None = None) -> tuple[Block, ...]:
-        """The names of the cells (or of those that are needed)."""
+        """The names of the cells (or of the needed ones)."""
         if self.whole_cells and needed is None:
             return (Block("π", self.shape),)
         rows, columns = np.divmod(self.cell if needed is None else self.cell[needed], self.shape[1])
         return (Block("π", tuple(zip(rows.tolist(), columns.tolist(), strict=True))),)
 
     def program(self, profit: Floats, integer: bool = False, needed: Bools | None = None) -> Program:
-        """maximise Σ profit[i, j] π[i, j] over the set (or over the needed cells); relaxed, or in whole numbers."""
+        """maximize Σ profit[i, j] π[i, j] over the set (or over the needed cells); the relaxation or the integer
+        program."""
         cell = self.cell if needed is None else self.cell[needed]
         size = cell.size
         return Program(
@@ -103,7 +108,7 @@ class SetRows(Memoized, CompactReprMixin):
 
     @cached_property
     def whole_limits(self) -> Bools:
-        """Which rows have whole coefficients and whole (or no) limits."""
+        """Which rows have integer coefficients and integer (or infinite) limits."""
         fractional = np.zeros(self.lower.size, dtype=bool)
         rows = np.repeat(np.arange(self.lower.size), np.diff(self.matrix.indptr))
         np.logical_or.at(fractional, rows, self.matrix.data != np.round(self.matrix.data))
@@ -113,24 +118,24 @@ class SetRows(Memoized, CompactReprMixin):
 
     @cached_property
     def weights(self) -> csr_array:
-        """(cells, rows beside the positions) the coefficients of each cell."""
+        """(cells, rows after the positions) the coefficients of each cell."""
         return csr_array(self.matrix[self.shape[0] :].T)
 
     @cached_property
     def place(self) -> Ints:
-        """(k n,) where each cell stands among the allowed ones, -1 for a forbidden one."""
+        """(k n,) the index of each cell among the allowed ones, -1 for a forbidden cell."""
         place = np.full(self.shape[0] * self.shape[1], -1)
         place[self.cell] = np.arange(self.cell.size)
         return frozen(place)
 
     @cached_property
     def rounding(self) -> Floats:
-        """What rounding leaves in the sums of the rows beside the positions."""
+        """Rounding errors of the sums of the rows after the positions."""
         k = self.shape[0]
         return frozen(row_rounding(csr_array(self.matrix[k:]), self.lower[k:], self.upper[k:], k))
 
     def excess(self, order: Ints) -> Floats:
-        """By how much a ranking of allowed cells breaks each row beside the positions, 0 where it does not."""
+        """The violation of each row after the positions by a ranking of allowed cells."""
         k, n = self.shape
         cell = self.place[np.arange(k) * n + order]
         starts, ends = self.weights.indptr[cell], self.weights.indptr[cell + 1]
@@ -186,8 +191,8 @@ def implied_documents(extra: csr_array, upper: Floats, document: csr_array) -> B
 
 
 def reach(stated: SetRows) -> tuple[Floats, Floats]:
-    """(rows,) by how much a ranking can be over and under each soft row at most; 0 for the others. Every position takes
-    one of its cells, the one of largest or of smallest coefficient."""
+    """(rows,) the largest over and under of each soft row over all rankings; 0 for hard rows. Every position takes its
+    cell of largest or smallest coefficient."""
     return stated.kept("reach", lambda: _reach(stated))
 
 
@@ -203,7 +208,7 @@ def _reach(stated: SetRows) -> tuple[Floats, Floats]:
 
 
 def widened(stated: SetRows, profit: Floats, integer: bool = False, needed: Bools | None = None) -> Program:
-    """The program, relaxed or in whole numbers; over the needed cells only, if these are said."""
+    """The program with violation columns, relaxed or integer; over the needed cells only, if passed."""
     plain = stated.program(profit, integer, needed)
     price = stated.price
     assert price is not None
@@ -213,7 +218,7 @@ def widened(stated: SetRows, profit: Floats, integer: bool = False, needed: Bool
     sign = np.repeat([-1.0, 1.0], [over.size, under.size])
     columns = csr_array((sign, (rows, np.arange(rows.size))), shape=(stated.lower.size, rows.size))
     count = plain.objective.size
-    whole = np.concatenate([np.ones(count, dtype=bool), stated.whole_limits[rows]])
+    integral = np.concatenate([np.ones(count, dtype=bool), stated.whole_limits[rows]])
     return Program(
         objective=np.concatenate([plain.objective, -price[rows]]),
         matrix=csr_array(hstack([plain.matrix, columns])),
@@ -221,7 +226,7 @@ def widened(stated: SetRows, profit: Floats, integer: bool = False, needed: Bool
         row_upper=plain.row_upper,
         lower=np.zeros(count + rows.size),
         upper=np.concatenate([plain.upper, sides[0][over], sides[1][under]]),
-        integer=whole if integer else None,
+        integer=integral if integer else None,
         variables=(*plain.variables, *_named("over", over, stated), *_named("under", under, stated)),
         rows=plain.rows,
     )

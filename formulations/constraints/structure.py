@@ -1,30 +1,22 @@
-"""Π(B, k) and its like as an assignment of positions to rows: per position and row, the best document.
+"""Structures of ranking sets that have fast solvers.
 
-A set collapses when each cell is in exactly one row beside its position's and all these rows are "at most 1".
+BlockCollapse: each cell is in exactly one row besides its position's, and these rows are "at most 1". The set is an
+assignment of positions to rows (Π(B, k) and generalizations).
 
-Two laminar families of rows as a network: a tree splits the positions into cells, another joins the cells.
+LaminarNetwork: the rows are two laminar families. One unit of flow per position enters at the root of the first family,
+runs down its tree (one arc per row, which carries the row's sum), along one cell, up the tree of the second family, and
+leaves at its root.
 
-One unit enters at the root of the first family for each position, runs down its tree (an arc a row, which carries what
-the row holds), along one cell, up the tree of the second family, and leaves at its root.
+NestedGroups: nested groups of documents with integer limits over all positions form a tree.
 
-Sets whose rows are nested groups of documents with whole limits over all positions: a tree of groups.
+candidates: cells that a best ranking needs. Documents are of one kind if their columns and forbidden cells are equal.
+Of a kind, the k documents of largest profit at each position suffice: a ranking with another one there can exchange it
+for a free one of these. One more makes the duals of the smaller program prove the larger one: one of k + 1 documents is
+not ranked, so its dual is 0, and its position earns at least as much as any removed document could.
 
-Few candidates: cells that no best ranking of a set needs.
-
-Two documents are of one kind if the set tells them apart nowhere: the same rows with the same coefficients, the same
-cells forbidden. Of a kind the k best-paid documents of each position suffice for the best ranking: if it has another
-one there, one of these is free (the other positions hold k - 1 documents at most) and may take its place. One more
-makes the prices of the smaller program prove the larger one: of k + 1 documents one is not placed, so its own price is
-0, and its position earns at least what any document left out could earn.
-
-A ranking under limits on prefixes as a sequence of groups: the best of each group, and the way back.
-
-Where the profits of each group fall in one order of its documents, as those of rank one do
-(`integrality.prefix_groups`), only which group stands at each position is left to choose; of each group the k best
-documents can be needed, and one more for the prices. Prices of the positions that a group passes are prices of the
-set's rows.
-
-The rows of a set beside positions and documents, as numbers at hand: what a ranking reaches in each.
+PrefixNetwork: limits on prefixes, where the profits of each group fall in one order of its documents
+(`integrality.prefix_limits`), as those of rank one do. Only the group at each position is free; of each group the k
+best documents can be needed, and one more for the duals.
 """
 
 from __future__ import annotations
@@ -51,7 +43,8 @@ from formulations.problems.program import Block
 
 @dataclass(frozen=True, eq=False)
 class BlockCollapse:
-    """Cells sorted by position and row: run t of `cell`, from starts[t] on, is place[t] of the k × rows assignment."""
+    """Cells sorted by position and row: run t of `cell`, from starts[t] on, is entry place[t] of the k × rows
+    assignment."""
 
     shape: tuple[int, int]
     rows: int
@@ -63,7 +56,7 @@ class BlockCollapse:
 
     @classmethod
     def from_rows(cls, stated: SetRows) -> BlockCollapse | None:
-        """The collapse of a set, None where it has none; kept with the rows."""
+        """The collapse of a set, None if it has none; cached on the rows."""
         return stated.kept("collapse", lambda: cls._of(stated))
 
     @classmethod
@@ -73,19 +66,19 @@ class BlockCollapse:
             return None
         k, n = stated.shape
         rows = stated.lower.size - k
-        place = stated.cell // n * rows + group
-        order = np.argsort(place, kind="stable")
-        place = place[order]
-        starts = np.flatnonzero(np.diff(place, prepend=-1))
+        key = stated.cell // n * rows + group
+        order = np.argsort(key, kind="stable")
+        key = key[order]
+        starts = np.flatnonzero(np.diff(key, prepend=-1))
         reached = np.zeros(k * rows, dtype=bool)
-        reached[place[starts]] = True
+        reached[key[starts]] = True
         allowed = None if reached.all() else frozen(reached.reshape(k, rows))
         by_cell = np.full(k * n, -1)
         by_cell[stated.cell] = group
-        return cls((k, n), rows, frozen(stated.cell[order]), starts, frozen(place[starts]), frozen(by_cell), allowed)
+        return cls((k, n), rows, frozen(stated.cell[order]), starts, frozen(key[starts]), frozen(by_cell), allowed)
 
     def assignment(self, profit: Floats) -> tuple[Assignment, Ints]:
-        """The narrow problem, and the cell that each run offers (the first of its best)."""
+        """The assignment of positions to rows, and the first best cell of each run."""
         worth = profit.ravel()[self.cell]
         highest = np.maximum.reduceat(worth, self.starts)
         lengths = np.diff(np.append(self.starts, self.cell.size))
@@ -97,8 +90,8 @@ class BlockCollapse:
 
     def order(self, best: Ints, rows: NDArray[Any]) -> Ints:
         """The document at each position, from the row at each position."""
-        asked = np.arange(self.shape[0]) * self.rows + np.asarray(rows, dtype=np.int64)
-        return np.asarray(best[np.searchsorted(self.place, asked)] % self.shape[1])
+        keys = np.arange(self.shape[0]) * self.rows + np.asarray(rows, dtype=np.int64)
+        return np.asarray(best[np.searchsorted(self.place, keys)] % self.shape[1])
 
     def rows_of(self, order: Ints) -> Ints:
         """The row at each position, from the document at each position."""
@@ -107,8 +100,8 @@ class BlockCollapse:
 
 @dataclass(frozen=True, eq=False)
 class LaminarNetwork:
-    """Arcs: the cells, then the rows. Nodes: the rows, then the two roots. A row's limits are whole: lower is shifted
-    into the supplies, `floor` is what it was."""
+    """Arcs: the cells, then the rows. Nodes: the rows, then the two roots. Limits are integers; lower limits are
+    shifted into the supplies, `floor` stores them."""
 
     stated: SetRows
     tail: Ints
@@ -120,7 +113,7 @@ class LaminarNetwork:
 
     @classmethod
     def from_rows(cls, stated: SetRows) -> LaminarNetwork | None:
-        """The network of a set, None where it has none; kept with the rows."""
+        """The network of a set, None if it has none; cached on the rows."""
         return stated.kept("network", lambda: cls._of(stated))
 
     @classmethod
@@ -153,14 +146,14 @@ class LaminarNetwork:
         return cls(stated, tail, head, capacity, supply, floor, sign)
 
     def flow(self, profit: Floats, needed: Bools | None = None) -> MinCostFlow:
-        """The least cost is minus the most profit; over the needed cells only, if these are said."""
+        """The minimum-cost flow with costs -profit; over the needed cells only, if passed."""
         rows, cells = self.floor.size, self.stated.cell.size
         cell = self.stated.cell if needed is None else self.stated.cell[needed]
-        kept = slice(None) if needed is None else np.append(needed, np.ones(self.tail.size - cells, dtype=bool))
+        columns = slice(None) if needed is None else np.append(needed, np.ones(self.tail.size - cells, dtype=bool))
         return MinCostFlow(
-            tail=self.tail[kept],
-            head=self.head[kept],
-            capacity=self.capacity[kept],
+            tail=self.tail[columns],
+            head=self.head[columns],
+            capacity=self.capacity[columns],
             cost=np.concatenate([-profit.ravel()[cell], np.zeros(rows)]),
             supply=self.supply,
             arcs=(*self.stated.variables(needed), Block("row", (rows,))),
@@ -176,7 +169,7 @@ class LaminarNetwork:
         return np.concatenate([held, self.sign * (self.stated.matrix @ held) - self.floor])
 
     def prices(self, potential: Floats) -> Floats:
-        """The price of each row but the positions, from a potential a node: minus the reduced cost of its arc."""
+        """The dual of each row after the positions, from node potentials: minus the reduced cost of its arc."""
         cells = self.stated.cell.size
         reduced = -potential[self.tail[cells:]] + potential[self.head[cells:]]
         return np.asarray((-self.sign * reduced)[self.stated.shape[0] :] + 0.0)
@@ -184,8 +177,8 @@ class LaminarNetwork:
 
 @dataclass(frozen=True, eq=False)
 class NestedGroups:
-    """leaf[j]: the smallest group that holds document j; parent[g]: the next larger one, of a larger number; the number
-    of groups stands for all documents. low[g] <= documents of g that are placed <= high[g]; allowed (k, n)."""
+    """leaf[j]: the smallest group that contains document j; parent[g] > g: the next larger one; the number of groups
+    denotes all documents. low[g] <= number of ranked documents of g <= high[g]; allowed (k, n)."""
 
     leaf: Ints
     parent: Ints
@@ -195,7 +188,7 @@ class NestedGroups:
 
     @classmethod
     def from_rows(cls, stated: SetRows) -> NestedGroups | None:
-        """The groups of a set; None where a row speaks of single positions, or two groups cross. Kept with the rows."""
+        """The groups of a set; None if a row depends on single positions, or two groups cross. Cached on the rows."""
         return stated.kept("nested groups", lambda: cls._of(stated))
 
     @classmethod
@@ -206,8 +199,8 @@ class NestedGroups:
 
 @dataclass(frozen=True, eq=False)
 class GroupRows:
-    """The rows of a set that are limits on groups of documents over all positions: member (rows, n), low and high
-    whole. Groups may cross; those that do not make a tree."""
+    """The rows of a set that limit groups of documents over all positions: member (rows, n), integer low and high.
+    Groups may cross; those that do not form a tree."""
 
     member: Bools
     low: Ints
@@ -216,7 +209,8 @@ class GroupRows:
 
     @classmethod
     def from_rows(cls, stated: SetRows) -> GroupRows | None:
-        """The rows of a set, small groups first; None where one speaks of single positions, or not of numbers. Kept."""
+        """The rows of a set, small groups first; None if one depends on single positions or does not count documents.
+        Cached."""
         return stated.kept("group rows", lambda: cls._of(stated))
 
     @classmethod
@@ -226,8 +220,7 @@ class GroupRows:
 
     @classmethod
     def among(cls, stated: SetRows) -> tuple[GroupRows, Ints]:
-        """Those rows of a set that are such limits and must hold, and which of its rows, beside positions and
-        documents, each is."""
+        """The hard rows of a set that limit groups, and their indices among the rows after positions and documents."""
         k, n = stated.shape
         first = k + stated.own_row.size
         rows = csr_array(stated.matrix[first:])
@@ -260,17 +253,17 @@ class GroupRows:
 
     @cached_property
     def crossing(self) -> Bools:
-        """(rows, rows) which groups have members in common and others beside them, both of them."""
+        """(rows, rows) which groups cross: they intersect and neither contains the other."""
         shared = self.member.astype(np.int64) @ self.member.T.astype(np.int64)
         size = np.diag(shared)
         return frozen((shared > 0) & (shared < np.minimum(size[:, None], size)))
 
     def held(self, order: Ints) -> Ints:
-        """(rows,) how many documents of each group a ranking places."""
+        """(rows,) the number of documents of each group in a ranking."""
         return np.asarray(self.member[:, order].sum(axis=1))
 
     def tree(self, chosen: Ints) -> NestedGroups | None:
-        """The tree of the chosen groups, in rising order; None where two of them cross."""
+        """The tree of the chosen groups, in ascending order; None if two of them cross."""
         if self.crossing[np.ix_(chosen, chosen)].any():
             return None
         member, groups = self.member[chosen], chosen.size
@@ -285,14 +278,14 @@ class GroupRows:
 
 
 def kinds(stated: SetRows) -> Ints:
-    """(n,) the kind of each document, counted from 0; kept with the rows."""
+    """(n,) the kind of each document, counted from 0; cached on the rows."""
     return stated.kept("kinds", lambda: frozen(_kinds(stated)))
 
 
 def _kinds(stated: SetRows) -> Ints:
     k, n = stated.shape
     others = stated.matrix.shape[0] - k - stated.own_row.size
-    # Row j: the coefficients of document j at each position in each row that is not its own, and where it may stand.
+    # Row j: the coefficients of document j at each position in each row that is not its own, and where it is allowed.
     entries = csr_array(stated.weights[:, stated.own_row.size :]).tocoo()
     cell, row = entries.coords
     position, document = np.divmod(stated.cell[cell], n)
@@ -320,7 +313,7 @@ def equal_rows(table: csr_array) -> Ints:
 
 
 def candidates(stated: SetRows, profit: Floats) -> Bools | None:
-    """Which allowed cells are needed for this profit (k, n); None where all may be."""
+    """The allowed cells that are needed for this profit (k, n); None if all may be."""
     k, n = stated.shape
     kind = kinds(stated)
     large = np.flatnonzero(np.bincount(kind) > k + 1)
@@ -336,14 +329,14 @@ def candidates(stated: SetRows, profit: Floats) -> Bools | None:
 
 
 NEAR = 8.0 * EPSILON
-"""What rounding leaves in a product of a weight and a score, or in two of them, to its size."""
+"""Relative rounding error of one or two products of a weight and a score."""
 
 
 @dataclass(frozen=True, eq=False)
 class PrefixNetwork:
-    """rows: the limits. sizes (groups,): how many of each group can be needed. first: where a group begins once the
-    documents are sorted by group; taken: the places of those needed then. own: (n,) the row that holds a document's
-    price, counted from the first beside the positions. short: the groups as few bytes, which sort fast."""
+    """rows: the limits. sizes (groups,): how many documents of each group can be needed. taken: their indices once the
+    documents are sorted by group. own: (n,) the row with a document's dual, counted from the first after the positions.
+    short: the groups in a small integer type, which sorts fast."""
 
     rows: PrefixRows
     sizes: Ints
@@ -353,12 +346,12 @@ class PrefixNetwork:
 
     @classmethod
     def from_rows(cls, stated: SetRows) -> PrefixNetwork | str:
-        """The network of a set, or why it has none; kept with the rows."""
+        """The network of a set, or the reason why it has none; cached on the rows."""
         return stated.kept("prefixes", lambda: cls._of(stated))
 
     @classmethod
     def beyond_flows(cls, stated: SetRows) -> PrefixNetwork | str:
-        """The network of a set that is no matching and no flow whatever the profits; or why it is none."""
+        """The network of a set that is neither a matching nor a flow for all profits; or the reason why it has none."""
         network = cls.from_rows(stated)
         if isinstance(network, str) or not network.rows.whole_anyhow or LaminarNetwork.from_rows(stated) is None:
             return network
@@ -386,7 +379,7 @@ class PrefixNetwork:
         return cls(rows, frozen(sizes), frozen(np.repeat(first, sizes) + rank), frozen(own), frozen(short))
 
     def chosen(self, key: Floats) -> Ints:
-        """The documents that can be needed, group after group, each from the largest key on."""
+        """The documents that can be needed, by group, each in descending order of the key."""
         by_key = np.argsort(-key, kind="stable")
         return np.asarray(by_key[np.argsort(self.short[by_key], kind="stable")[self.taken]])
 
@@ -407,7 +400,7 @@ class PrefixNetwork:
         return GroupSequence(frozen(worth), self.sizes, rows.lower, rows.upper, rows.banned)
 
     def proof(self, profit: Floats) -> Floats:
-        """(rows beside the positions,) prices that prove the best ranking for profits (k, n) that fall in groups."""
+        """(rows after the positions,) duals that prove the best ranking for profits (k, n) that fall in groups."""
         k, n = self.rows.shape
         chosen = self.chosen(profit[0] - profit[-1] if k == n else profit[0])
         placed = profit[:, chosen]
@@ -416,7 +409,7 @@ class PrefixNetwork:
         return self.prices(problem, placed, chosen, group, passing)
 
     def order(self, chosen: Ints, group: Ints) -> Ints:
-        """The document at each position: of its group the next best."""
+        """The document at each position: the next best of its group."""
         by_group = np.argsort(group, kind="stable")
         starts = np.cumsum(self.sizes) - self.sizes
         placed = np.bincount(group, minlength=self.rows.groups)
@@ -426,10 +419,10 @@ class PrefixNetwork:
         return order
 
     def prices(self, problem: GroupSequence, placed: Floats, chosen: Ints, group: Ints, passing: Floats) -> Floats:
-        """The price of each row beside the positions, from those of passing (groups, k) a position.
+        """The dual of each row after the positions, from `passing` (groups, k), the duals of passing a position.
 
-        τ is what a document must bring to pass: between what the last that passes brings and what the next would. Where
-        it is not ρ, a limit holds there, and the difference is its price. A document's price is what it brings above τ.
+        τ is a document's threshold: between the profit of the last one that passes and of the next. If it differs from
+        ρ, a limit is active, and the difference is its dual. A document's dual is its profit above τ.
         """
         rows = self.rows
         k, n = rows.shape
@@ -486,14 +479,14 @@ def falls_in_groups(profit: Floats, group: Ints) -> bool:
 
 
 MOST_NUMBERS = 1 << 21
-"""Coefficients, zeros among them, beyond which the rows are not written out."""
+"""Largest number of coefficients, zeros included, of dense rows."""
 
 
 @dataclass(frozen=True, eq=False)
 class SideConstraintRows:
-    """low <= Σ weight[r, i, j] π[i, j] <= high for every row r; weight (rows, k, n). price: of rows that may be broken,
-    what a unit costs, infinite for the others; rounding: what it may leave in a sum. groups: the rows that limit groups
-    over all positions and must hold; index: which row each of these is."""
+    """low <= Σ weight[r, i, j] π[i, j] <= high for every row r; weight (rows, k, n). price: the penalty per unit of
+    soft rows, infinite for hard rows; rounding: the rounding error of each sum. groups: the hard rows that limit groups
+    over all positions; index: their row numbers."""
 
     weight: Floats
     low: Floats
@@ -505,7 +498,7 @@ class SideConstraintRows:
 
     @classmethod
     def from_rows(cls, stated: SetRows) -> SideConstraintRows | None:
-        """The rows of a set; None where they are too many numbers. Kept with the rows."""
+        """The rows of a set; None above `MOST_NUMBERS` coefficients. Cached on the rows."""
         return stated.kept("side rows", lambda: cls._of(stated))
 
     @classmethod
@@ -525,17 +518,17 @@ class SideConstraintRows:
 
     @cached_property
     def flat(self) -> Floats:
-        """(rows, k n) the weights, a ranking's cells one after the other."""
+        """(rows, k n) the weights, a row per constraint."""
         return self.weight.reshape(self.low.size, -1)
 
     @cached_property
     def soft(self) -> Bools:
-        """(rows,) which may be broken at a price."""
+        """(rows,) which rows are soft."""
         return np.isfinite(self.price)
 
     @cached_property
     def any_soft(self) -> bool:
-        """Whether one may be broken."""
+        """Whether a row is soft."""
         return bool(self.soft.any())
 
     def reached(self, order: Ints) -> Floats:
@@ -543,6 +536,6 @@ class SideConstraintRows:
         return np.asarray(self.weight[:, np.arange(order.size), order].sum(axis=1))
 
     def off(self, reached: Floats) -> Floats:
-        """(rows,) by how much such sums break each row: above 0 where they do."""
+        """(rows,) the violation of each row for such sums."""
         off = np.maximum(self.low - reached, reached - self.high)
         return np.where(off > self.rounding, off, 0.0)

@@ -1,4 +1,4 @@
-"""Algorithms that were measured to bring little: nothing else imports them, and their names may change at any time."""
+"""Algorithms with little measured benefit. Nothing else imports them, and their names may change at any time."""
 
 from __future__ import annotations
 

@@ -1,20 +1,19 @@
-"""A fractional optimum: the smallest change of one limit, or of the objective, that makes it integral, proved.
+"""The smallest proved change of one limit, or of the objective, that makes a fractional optimum integral.
 
-An optimum is integral if dual prices prove the value of a ranking best: then no point of the linear program is worth
-more.
+An optimum is integral if duals prove the value of a ranking optimal: then no point of the linear program exceeds it.
 
-*A limit* of a row is moved by 1, 2, ... to either side until that is so.
+*A limit* of a row is changed by 1, 2, ... to either side until that is so.
 
-*The objective* is changed by d so that the best ranking π becomes an optimum of the linear program, max |d| as small as
-possible: an inverse program [Ahuja and Orlin 2001], linear in d, the duals y and the duals u of the positions,
+*The objective* is changed by d so that the best ranking π becomes an optimum of the linear program, with minimal max
+|d|: an inverse program [Ahuja and Orlin 2001], linear in d, the duals y and the duals u of the positions,
 
     minimize    t
     subject to  u[i] + Σ_r y[r] a[r, c] >= profit[c] + d[c]   at every cell c of position i, = where π holds c
                 -t <= d <= t
                 y[r] > 0 only where π is at the upper limit of r, < 0 only at the lower
 
-No change below gap / 2k makes any ranking an optimum: the fractional point is worth `gap` more, and the two differ by
-2k at most, summed over all cells.
+No change below gap / 2k makes any ranking an optimum: the fractional point exceeds it by `gap`, and the two differ by
+at most 2k, summed over all cells.
 """
 
 from __future__ import annotations
@@ -35,19 +34,19 @@ from formulations.problems.problem import Solution
 from formulations.solving.solve import solve
 
 MAX_STEP = 3
-"""How far a limit is moved."""
+"""Largest change of a limit."""
 
 MAX_PRINTED = 4
-"""Changes of a limit that are printed, those worth most first."""
+"""Number of limit changes that are printed, those of largest value first."""
 
 MARGIN = 1e-6
-"""How much more than must be an objective is changed, relative to the change, so that rounding does not undo it."""
+"""Relative excess of the change of an objective, against rounding."""
 
 
 @dataclass(frozen=True, eq=False)
 class RhsChange(CompactReprMixin):
-    """The limit `side` ("at most", "at least") of `row` moved by `step`; problem: with that; solution: its best
-    ranking, proved by prices."""
+    """The limit `side` ("at most", "at least") of `row` changed by `step`; problem: with this limit; solution: its best
+    ranking, proved by duals."""
 
     row: str
     side: str
@@ -61,8 +60,8 @@ class RhsChange(CompactReprMixin):
 
 @dataclass(frozen=True, eq=False)
 class ObjectiveChange(CompactReprMixin):
-    """No profit changed by more than `largest`, and the best ranking is an optimum of the linear program; no change
-    below `least` does that for any ranking."""
+    """Changes of profits of at most `largest` that make the best ranking an optimum of the linear program; no change
+    below `least` does this for any ranking."""
 
     largest: float
     least: float
@@ -78,8 +77,8 @@ class ObjectiveChange(CompactReprMixin):
 
 @dataclass(frozen=True, eq=False)
 class NearestIntegral(CompactReprMixin):
-    """gap: by how much the relaxation overestimates; limits: the smallest changes of one limit, all of one size, empty
-    where none of up to 3 was found; objective: None where the gap is 0, or none was found."""
+    """gap: the overestimate of the relaxation; limits: the smallest changes of one limit, all of one size, empty if
+    none of up to 3 suffices; objective: None if the gap is 0, or none was found."""
 
     gap: float
     limits: tuple[RhsChange, ...]
@@ -87,7 +86,7 @@ class NearestIntegral(CompactReprMixin):
 
     def __str__(self) -> str:
         if self.gap == 0.0:
-            return "nothing changed: it is whole"
+            return "nothing changed: it is integral"
         several = sorted(self.limits, key=lambda one: -one.solution.value)
         said = ["one limit moved: " + ", or ".join(map(str, several[:MAX_PRINTED]))] if several else []
         said += [] if self.objective is None else [f"another objective: {self.objective}"]
@@ -95,7 +94,7 @@ class NearestIntegral(CompactReprMixin):
 
 
 def nearest_integral(problem: ConstrainedRanking) -> NearestIntegral:
-    """The smallest changes of a limit and of the objective that make the optimum of a ranking problem whole.
+    """The smallest changes of a limit and of the objective that make the optimum of a ranking problem integral.
 
     Raises what `solve` raises.
     """
@@ -114,15 +113,15 @@ def _slack(problem: ConstrainedRanking) -> float:
 
 
 def _whole(problem: ConstrainedRanking) -> Solution | None:
-    """The best ranking, if prices without cases prove it so."""
+    """The best ranking, if duals without cases prove it."""
     solution = solve(problem)
     prices = relaxation_prices(problem.compiled, problem.worth)
     return None if prices is None else _proved(problem, solution.x, prices)
 
 
 def _proved(problem: ConstrainedRanking, ranking: Any, prices: Floats) -> Solution | None:
-    """The ranking with what these prices prove of the linear program, if that is not worth more. (`solution` goes
-    through cases where prices leave a gap: that proves the ranking best, and not the program whole.)"""
+    """The ranking with the bound of these duals, if the linear program does not exceed its value. (`solution` uses
+    cases if duals leave a gap, which proves the ranking optimal, but not the program integral.)"""
     if problem.bound(prices) - problem.value(ranking) > _slack(problem):
         return None
     return problem.solution(ranking, prices)

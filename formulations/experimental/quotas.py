@@ -58,13 +58,13 @@ if TYPE_CHECKING:
 Quota = tuple[str, Iterable[float]]
 
 MAX_STATES = 1 << 21
-"""States of the longest path beyond which `LimitValueFunction.from_problem` refuses."""
+"""Largest number of states of the longest path in `LimitValueFunction.from_problem`."""
 
 
 @dataclass(frozen=True, eq=False)
 class ParetoFront(CompactReprMixin):
-    """names: of the two constraints, with their sides. first (a,), second (b,): their limits. value (a, b): the best
-    ranking's, NaN where there is none; bound: proven for it."""
+    """names: of the two constraints, with their sides. first (a,), second (b,): their limits. value (a, b): of the best
+    ranking, NaN if there is none; bound: proved for it."""
 
     names: tuple[str, str]
     first: Floats
@@ -74,7 +74,7 @@ class ParetoFront(CompactReprMixin):
 
     @property
     def front(self) -> list[tuple[float, float, float]]:
-        """(first limit, second limit, value) that none beats, the value falling."""
+        """(first limit, second limit, value) of the nondominated pairs, in descending order of value."""
         signs = [1.0 if name.endswith("at least") else -1.0 for name in self.names]
         points = [
             (self.first[i], self.second[j], self.value[i, j])
@@ -83,22 +83,22 @@ class ParetoFront(CompactReprMixin):
         ]
         table = np.array(points).reshape(-1, 3) * [*signs, 1.0]
         slack = np.array([0.0, 0.0, 1e-9 * np.abs(table[:, 2]).max(initial=0.0)])
-        kept = []
+        selected = []
         for at, point in enumerate(table):
             as_good = (table >= point - slack).all(axis=1)
             if not (as_good & (table > point + slack).any(axis=1)).any():
-                kept.append(points[at])
-        return sorted(kept, key=lambda point: (-point[2], -point[0], -point[1]))
+                selected.append(points[at])
+        return sorted(selected, key=lambda point: (-point[2], -point[0], -point[1]))
 
     def plot(self, axes: Axes | None = None) -> Axes:
-        """The best value against the first limit, a line for each second; pairs that none beats are filled."""
+        """The best value against the first limit, one line per second limit; nondominated pairs are filled."""
         axes = axes_for(axes)
         for j, limit in enumerate(self.second.tolist()):
             if np.isfinite(self.value[:, j]).any():
                 (line,) = axes.plot(self.first, self.value[:, j], "-o", markerfacecolor="none", label=f"{limit:g}")
-                kept = [(x, value) for x, y, value in self.front if y == limit]
-                if kept:
-                    axes.plot(*zip(*kept, strict=True), "o", color=line.get_color())
+                points_ = [(x, value) for x, y, value in self.front if y == limit]
+                if points_:
+                    axes.plot(*zip(*points_, strict=True), "o", color=line.get_color())
         axes.set(xlabel=self.names[0], ylabel="value")
         tick_each(axes, self.first)
         if axes.get_legend_handles_labels()[1]:
@@ -119,12 +119,11 @@ def pareto_front(
     sides: tuple[Side | None, Side | None] = (None, None),
     solver: Solver | str = "auto",
 ) -> ParetoFront:
-    """The best values at every pair of limits of two constraints, each (name, limits) as `sensitivity` takes them.
+    """The best values at every pair of limits of two constraints, each (name, limits) as in `sensitivity`.
 
-    A quota from above is tight where it is small, one from below where it is large. sides: which side of each is meant,
-    "at most" or "at least", where a constraint has limits on both. Raises InvalidProblemError for a name that no
-    constraint has, for a constraint with limits on both sides and no side named, for one constraint named twice, and
-    for more than 10,000 pairs.
+    An upper limit is tighter if smaller, a lower limit if larger. sides: "at most" or "at least" for each, if a
+    constraint has both limits. Raises InvalidProblemError for an unknown name, for a constraint with two limits and no
+    side, for one constraint named twice, and for more than 10,000 pairs.
     """
     if not isinstance(problem, ConstrainedRanking):
         raise InvalidProblemError(
@@ -133,7 +132,7 @@ def pareto_front(
     for quota in (first, second):
         if not (isinstance(quota, tuple | list) and len(quota) == 2):
             raise InvalidProblemError(
-                f"{quota!r} is no quota; give name and limits of a constraint: ('site', range(5))"
+                f"a quota must be the name and the limits of a constraint, such as ('site', range(5)); got {quota!r}."
             )
     if not (isinstance(sides, tuple | list) and len(sides) == 2):
         raise InvalidProblemError(f"sides = {sides!r} are not two; give the side of each quota: ('at most', None)")
@@ -174,8 +173,8 @@ def _best(problem: ConstrainedRanking, admissible: RankingSet, solver: Solver | 
 
 @dataclass(frozen=True, eq=False)
 class LimitValueFunction(CompactReprMixin):
-    """best (prefix + 1,): F(r), -inf where no ranking has exactly r of the group in the prefix. slack: differences that
-    rounding explains."""
+    """best (prefix + 1,): F(r), -inf if no ranking has exactly r of the group in the prefix. slack: rounding error of
+    differences."""
 
     best: Floats
     slack: float
@@ -184,8 +183,8 @@ class LimitValueFunction(CompactReprMixin):
     def from_problem(cls, problem: RankTwoAssignment, documents: Any, prefix: int) -> LimitValueFunction:
         """The curve of `documents` (a mask, indices or a range) in the first `prefix` positions.
 
-        Raises UnsupportedProblemError where the gains are so many that the lattice has too many states, or where a
-        document left out may be worth more than one placed (a decay below 0 with k < n).
+        Raises UnsupportedProblemError if the lattice has too many states (too many distinct gains), or if an unranked
+        document may be better than a ranked one (a negative decay with k < n).
         """
         if not isinstance(problem, RankTwoAssignment):
             raise InvalidProblemError(
@@ -195,9 +194,9 @@ class LimitValueFunction(CompactReprMixin):
         k, n = problem.positions, problem.documents
         length = whole_number("prefix", prefix)
         if not 1 <= length <= k:
-            raise InvalidProblemError(f"prefix = {length} is none of the {k} positions; give 1 to {k}")
+            raise InvalidProblemError(f"prefix must be from 1 to {k}; got {length}.")
         if k < n and problem.position_weights[-1] < 0.0:
-            raise UnsupportedProblemError("a decay below 0 places the worst of a gain, not the best; cut it at 0")
+            raise UnsupportedProblemError("decay must be nonnegative; clip negative entries to 0")
         inside = np.zeros(n, dtype=bool)
         inside[chosen("documents", documents, n)] = True
         lattice = _Lattice(problem, inside)
@@ -211,7 +210,7 @@ class LimitValueFunction(CompactReprMixin):
 
     @property
     def envelope(self) -> Floats:
-        """(prefix + 1,) the least concave function above F; -inf before the first and behind the last r there is."""
+        """(prefix + 1,) the least concave function above F; -inf before the first and after the last feasible r."""
         there = np.flatnonzero(np.isfinite(self.best))
         hull: list[int] = []
         for r in there.tolist():
@@ -233,15 +232,15 @@ class LimitValueFunction(CompactReprMixin):
         return bool((self.envelope <= self.best + self.slack).all())
 
     def relaxed(self, low: int, high: int) -> float:
-        """What the linear program is worth with low <= r <= high; -inf where it is empty."""
+        """The optimum of the linear program with low <= r <= high; -inf if it is infeasible."""
         return _most(self.envelope, low, high)
 
     def whole(self, low: int, high: int) -> float:
-        """What the best ranking is worth with low <= r <= high; -inf where there is none."""
+        """The value of the best ranking with low <= r <= high; -inf if there is none."""
         return _most(self.best, low, high)
 
     def gap(self, low: int, high: int) -> float:
-        """By how much the linear program overestimates; 0 to rounding."""
+        """The overestimate of the linear program; 0 up to rounding."""
         if not np.isfinite(self.whole(low, high)):
             return float("nan") if not np.isfinite(self.relaxed(low, high)) else float("inf")
         apart = self.relaxed(low, high) - self.whole(low, high)
@@ -252,12 +251,12 @@ def _most(values: Floats, low: Any, high: Any) -> float:
     """The largest of values[r] with low <= r <= high."""
     for name, limit in (("low", low), ("high", high)):
         if isinstance(limit, bool) or not isinstance(limit, Integral):
-            raise InvalidProblemError(f"{name} = {limit!r} is no limit on how many of a group; give a whole number")
+            raise InvalidProblemError(f"{name} must be an integer limit on the documents of a group; got {limit!r}.")
     return float(values[max(low, 0) : max(high + 1, 0)].max(initial=-np.inf))
 
 
 class _Lattice:
-    """Counts of chains (documents of one gain on one side of the limit, by score), as digits of one whole number."""
+    """Counts of chains (documents of one gain on one side of the limit, by score), as digits of one integer."""
 
     def __init__(self, problem: RankTwoAssignment, inside: np.ndarray[Any, Any]) -> None:
         self.problem = problem
@@ -272,7 +271,7 @@ class _Lattice:
         self.strides = np.concatenate([[1], np.cumprod([size + 1 for size in self.sizes])]).astype(object)
         if int(self.strides[-1]) * (k + 1) >= 2**62:
             raise UnsupportedProblemError(
-                "the counts of so many chains fit no whole number; ask integrality_gap of the set"
+                "the counts of so many chains overflow an integer; use integrality_gap of the set"
             )
 
     def curve(self, prefix: int) -> Floats:
@@ -291,19 +290,19 @@ class _Lattice:
         return np.asarray(code // int(self.strides[chain]) % (self.sizes[chain] + 1))
 
     def _counted(self, code: Ints) -> Ints:
-        """How many of the group are among those placed."""
+        """The number of group members among the ranked documents."""
         return np.asarray(sum(self._count(code, h) for h in np.flatnonzero(self.counted).tolist()) + 0 * code)
 
     def _step(self, code: Ints, value: Floats, position: int) -> tuple[Ints, Floats]:
-        """The states with one document more, each with the best value that leads to it."""
+        """The states with one more document, each with the best value that leads to it."""
         c, a = self.problem.position_weights[position], self.problem.discount[position]
         codes, values = [], []
         for chain, members in enumerate(self.members):
             count = self._count(code, chain)
-            room = count < members.size
-            document = members[count[room]]
-            codes.append(code[room] + int(self.strides[chain]))
-            values.append(value[room] + (c * self.problem.scores[document] - a * self.problem.gain[document]))
+            available = count < members.size
+            document = members[count[available]]
+            codes.append(code[available] + int(self.strides[chain]))
+            values.append(value[available] + (c * self.problem.scores[document] - a * self.problem.gain[document]))
         every, worth = np.concatenate(codes), np.concatenate(values)
         by_code = np.argsort(every, kind="stable")
         starts = np.flatnonzero(np.diff(every[by_code], prepend=-1))

@@ -338,7 +338,7 @@ class RescaledSolution(CompactReprMixin):
         return self.problems.evaluate(self.order)[0]
 
     def proved(self, exactly: int = 0) -> RescaledSolution:
-        """The same orders with bounds recomputed from dual prices; those of `exactly` queries are also checked in
+        """The same orders with bounds recomputed from duals; those of `exactly` queries are also checked in
         rational numbers (`BatchSolution.proved`)."""
         zeros, ways = np.zeros(len(self)), np.zeros(len(self), dtype=np.int8)
         ahead = self.problems.scaled(self.direction)

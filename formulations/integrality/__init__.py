@@ -1,18 +1,15 @@
-"""Is every vertex whole? Total unimodularity proved, refuted or left open, with evidence that can be checked.
+"""Integrality of vertices: total unimodularity proved, refuted or undecided, with evidence that can be checked.
 
-proved by    evidence                                                          file
-bipartite    two classes of rows, at most two entries a column                 bipartite.py
-interval     an order of the rows with consecutive entries in each column      interval.py
-laminar      two laminar families of rows                                      laminar.py
-network      a directed tree, each column a path in it                         network.py
-enumeration  signs for every set of rows                                       ghouila_houri.py
-in parts     what may be left out, and a proof for each block that remains     series_parallel.py, two_sum.py
-
-and, of a program with its objective, whole though its matrix need not be:
-prefix       disjoint groups limited on prefixes, an order of each group's     prefix_groups.py
-groups       documents that suits the profits
-
-refuted by   a square submatrix of determinant other than -1, 0, 1, shrunk     witness.py
+Proofs:
+    bipartite       two classes of rows, at most two entries per column (recognition.py)
+    interval        an order of the rows with consecutive entries in each column (recognition.py)
+    laminar         two laminar families of rows (recognition.py)
+    network         a directed tree, each column a path in it (network.py)
+    enumeration     signs for every set of rows (ghouila_houri.py)
+    in parts        removals, and a proof for each remaining block (decomposition.py)
+    prefix groups   of a program with its objective: disjoint groups limited on prefixes, and an order of each
+                    group's documents that the profits follow (prefix_limits.py)
+Refutation: a square submatrix with a determinant other than -1, 0, 1, minimized (violators.py).
 """
 
 from __future__ import annotations

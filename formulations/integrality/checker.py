@@ -1,12 +1,8 @@
-"""Evidence checked against the matrix alone: nothing here knows how it was found.
+"""Check evidence against the matrix alone, independently of the code that found it.
 
-Every claim is recomputed, in integers. What is false raises `CertificateError` and says where.
-
-A claim that limits on prefixes over disjoint groups are whole for this objective, checked on the numbers alone.
-
-Nothing here knows how the claim was found: every row and every profit is read again, in whole numbers.
-
-A witness checked against the matrix alone: its determinant, that nothing smaller would do, and its vertex.
+Every claim is recomputed in integers; a false one raises `CertificateError` with its location. `confirm_prefix_groups`
+checks limits on prefixes over disjoint groups, `confirm_witness` a submatrix: its determinant, its minimality and its
+vertex.
 """
 
 from __future__ import annotations
@@ -55,12 +51,10 @@ from formulations.problems.program import Program
 
 
 def confirm_prefix_groups(statement: Statement, evidence: PrefixGroups) -> None:
-    """Raise `CertificateError` where the hypotheses of the theorem do not hold (`prefix_groups`)."""
+    """Raise `CertificateError` unless the hypotheses of the theorem in `prefix_limits` are satisfied."""
     program = statement.program
     if program is None or not program.objective.any():
-        raise CertificateError(
-            "a matrix or a set alone has no objective, and it is of its objective that the proof speaks"
-        )
+        raise CertificateError("the proof is about an objective, but a matrix or a set alone has none")
     k = evidence.positions
     cells = statement.matrix.shape[1]
     if not is_whole(k) or k < 1 or cells % k or cells // k < k:
@@ -77,7 +71,7 @@ def confirm_prefix_groups(statement: Statement, evidence: PrefixGroups) -> None:
 
 
 def _check_rows(matrix: csr_array, program: Program, group: Ints, k: int, n: int) -> None:
-    """Each row is one of those that the theorem allows; every position is filled, no document placed twice."""
+    """Check that each row is of a kind of the theorem, every position is filled, and no document is ranked twice."""
     members = {int(label): frozenset(np.flatnonzero(group == label).tolist()) for label in np.unique(group)}
     filled, once = set[int](), set[int]()
     for row, (low, high) in enumerate(zip(program.row_lower.tolist(), program.row_upper.tolist(), strict=True)):
@@ -103,7 +97,7 @@ def _check_rows(matrix: csr_array, program: Program, group: Ints, k: int, n: int
         if len(documents) == 1 and len(positions) == k and low <= 0 and high == 1:
             continue
         if members[int(group[min(documents)])] != documents:
-            raise CertificateError(f"row {row} counts no whole group: groups overlap, or are none")
+            raise CertificateError(f"row {row} does not count exactly the documents of one group")
         first, last = min(positions), max(positions)
         together = len(positions) == last - first + 1
         if not together or not (first == 0 or first == last or (last == k - 1 and k == n)):
@@ -113,7 +107,7 @@ def _check_rows(matrix: csr_array, program: Program, group: Ints, k: int, n: int
 
 
 def _check_profits(program: Program, group: Ints, order: Ints, k: int, n: int) -> None:
-    """In the order claimed no difference of neighbouring positions rises inside a group."""
+    """Check that no difference of adjacent positions increases within a group, in the claimed order."""
     sign = 1 if program.is_maximization else -1
     ratios = [value.as_integer_ratio() for value in program.objective.tolist()]
     shared = max(below for _, below in ratios)
@@ -126,7 +120,7 @@ def _check_profits(program: Program, group: Ints, order: Ints, k: int, n: int) -
             j = int(rising.argmax())
             raise CertificateError(
                 f"the profits are of another kind: from position {p} to {p + 1} document {order[j + 1]} loses more "
-                f"than document {order[j]} of its group, which is said to come first"
+                f"than document {order[j]} of its group, which the proof orders first"
             )
     # A group must come in one piece, or its documents are compared in part only.
     if (np.diff(group[order]) != 0).sum() + 1 != np.unique(group).size:
@@ -134,23 +128,23 @@ def _check_profits(program: Program, group: Ints, order: Ints, k: int, n: int) -
 
 
 LARGEST_ENUMERATED = 12
-"""The size up to which all signed sets of rows are gone through to see that a witness is minimal."""
+"""Largest size for which minimality is checked by enumeration of signed row sets."""
 
 LARGEST_NUMERATOR = 2**31
 
 LARGEST_SUM = 2.0**52
-"""Below this doubles hold every whole number, and half of one."""
+"""Below this limit doubles represent every integer and half-integer."""
 
 
 def confirm_witness(statement: Statement, witness: Witness) -> None:
-    """Raises `CertificateError` where a claim of the witness is false."""
+    """Raise `CertificateError` if a claim of the witness is false."""
     matrix = statement.matrix
     rows, columns = (
         _lines(named, size, kind)
         for named, size, kind in ((witness.rows, matrix.shape[0], "row"), (witness.columns, matrix.shape[1], "column"))
     )
     if len(rows) != len(columns) or not rows:
-        raise CertificateError(f"{len(rows)} rows and {len(columns)} columns make no square submatrix")
+        raise CertificateError(f"{len(rows)} rows and {len(columns)} columns are not a square submatrix")
     part = matrix[rows][:, columns]
     entries = entries_of(part)
     if not _plain_entries(witness.entries) or witness.entries != entries:
@@ -161,7 +155,7 @@ def confirm_witness(statement: Statement, witness: Witness) -> None:
         raise CertificateError("the columns have other names")
     found = sparse_determinant(entries, len(rows))
     if found != exact_number(witness.determinant, "the determinant"):
-        raise CertificateError(f"the determinant is said to be {witness.determinant}, and is {found}")
+        raise CertificateError(f"the witness claims determinant {witness.determinant}; the submatrix has {found}")
     if found in (-1, 0, 1):
         raise CertificateError(f"the determinant is {found}: that refutes nothing")
     if flag(witness.minimal, "whether the witness is minimal") and len(rows) > 1:
@@ -173,14 +167,14 @@ def confirm_witness(statement: Statement, witness: Witness) -> None:
 
 def _lines(named: Any, size: int, kind: str) -> list[int]:
     if not isinstance(named, tuple) or not all(map(is_whole, named)):
-        raise CertificateError(f"the {kind}s of the witness are no tuple of whole numbers")
+        raise CertificateError(f"the {kind}s of the witness must be a tuple of integers")
     if len(set(named)) != len(named) or not all(0 <= line < size for line in named):
         raise CertificateError(f"the witness names a {kind} twice, or one that does not exist")
     return list(named)
 
 
 def _plain_entries(entries: Any) -> bool:
-    """Whether they are what entries are made of, so that they can be compared."""
+    """Whether these are tuples of plain numbers, so that they can be compared."""
     return isinstance(entries, tuple) and all(
         isinstance(entry, tuple)
         and len(entry) == 3
@@ -192,8 +186,8 @@ def _plain_entries(entries: Any) -> bool:
 
 
 def _confirm_minimal(submatrix: csr_array, of_two: bool) -> None:
-    """Either a cycle (two entries ±1 a row and column, determinant ±2: less of it is a forest), or every set of rows
-    but the whole has signs as Ghouila-Houri asks."""
+    """Check minimality: a cycle (two entries ±1 per row and column, determinant ±2; proper parts are forests), or signs
+    for every proper subset of the rows (Ghouila-Houri)."""
     size = submatrix.shape[0]
     if (np.abs(submatrix.data[submatrix.data != 0]) != 1).any():
         raise CertificateError("an entry of the witness refutes alone: it is not minimal")
@@ -205,24 +199,25 @@ def _confirm_minimal(submatrix: csr_array, of_two: bool) -> None:
     part, half = submatrix.toarray(), size // 2
     first, second = (np.array(list(product((-1, 0, 1), repeat=width))) for width in (half, size - half))
     sums = second @ part[half:]
-    place = (second != 0) @ (1 << np.arange(half, size))
+    index = (second != 0) @ (1 << np.arange(half, size))
     known = np.zeros(2**size, dtype=np.bool_)
     for signs in first:
         good = (np.abs(signs @ part[:half] + sums) <= 1).all(axis=1)
-        known[place[good] + int((signs != 0) @ (1 << np.arange(half)))] = True
+        known[index[good] + int((signs != 0) @ (1 << np.arange(half)))] = True
     if not known[:-1].all():
         raise CertificateError("rows of the witness can be left out: it is not minimal")
 
 
 def _confirm_vertex(program: Program | None, vertex: Vertex) -> None:
-    """x is feasible and fractional, the limits tight at it determine it, and their normals add up to the objective."""
+    """Check that x is feasible and fractional, that its tight limits determine it, and that their normals add up to the
+    objective."""
     if program is None:
         raise CertificateError("a bare matrix has no feasible set to have a vertex")
     shape = program.objective.shape
     x, unit = whole_array(vertex.numerators, shape, "the vertex"), vertex.denominator
-    given = whole_array(vertex.objective, shape, "the objective of the vertex")
+    claimed = whole_array(vertex.objective, shape, "the objective of the vertex")
     if not is_whole(unit) or not 2 <= unit < LARGEST_NUMERATOR or not (x % unit).any():
-        raise CertificateError("the vertex is no fractional point")
+        raise CertificateError("the vertex is not a fractional point")
     if x.max() >= LARGEST_NUMERATOR or x.min() <= -LARGEST_NUMERATOR:
         raise CertificateError("the vertex has numerators too large to be checked")
     if (program.matrix.data != np.round(program.matrix.data)).any():
@@ -240,12 +235,12 @@ def _confirm_vertex(program: Program | None, vertex: Vertex) -> None:
         outward.append(((held == low * unit), (held == high * unit)))
     (row_low, row_high), (low_, high_) = outward
     objective = matrix.T @ (row_high.astype(np.int64) - row_low) + high_.astype(np.int64) - low_
-    if (given != objective).any():
+    if (claimed != objective).any():
         raise CertificateError("the objective is not the sum of the outward normals at the vertex")
     free = np.flatnonzero(~(low_ | high_))
     tight = matrix[np.flatnonzero(row_low | row_high)][:, free].toarray()
     if rank(np.unique(tight, axis=0)) != free.size:
-        raise CertificateError("the point is feasible, but it is no vertex")
+        raise CertificateError("the point is feasible, but not a vertex")
 
 
 KINDS = {
@@ -254,17 +249,17 @@ KINDS = {
 HARDNESS = ("series-parallel", *KINDS.values())
 
 MOST_CELLS, MOST_ROWS = 2**28, 20
-"""Larger 2-sums are not written out, sets of more rows not gone through."""
+"""Size limits of dense 2-sums and of enumerated row sets."""
 
 
 def check_evidence(problem: csr_array | ArrayLike | Any, evidence: Proof | Witness | Undecided) -> str | None:
-    """The kind of a proof that holds, "witness" for a witness that holds, None for what claims nothing.
+    """The kind of a valid proof, "witness" for a valid witness, None for `Undecided`.
 
-    Raises `CertificateError` where a claim is false of this problem's matrix, or is not made of what such claims are
-    made of; `InvalidProblemError` where limits are not whole.
+    Raises `CertificateError` if a claim is false for this problem's matrix or malformed, `InvalidProblemError` if
+    limits are not integers.
     """
     statement = stated(problem)
-    record(evidence, (Proof, Witness, Undecided), "what is said of the matrix")
+    record(evidence, (Proof, Witness, Undecided), "the evidence")
     if isinstance(evidence, Undecided):
         return None
     if isinstance(evidence, Witness):
@@ -276,7 +271,7 @@ def check_evidence(problem: csr_array | ArrayLike | Any, evidence: Proof | Witne
         if evidence.kind != "prefix groups" or flag(
             evidence.transposed, "whether the proof is of the transposed matrix"
         ):
-            raise CertificateError(f"the proof is said to be {evidence.kind!r}, but its evidence is 'prefix groups'")
+            raise CertificateError(f"the proof claims kind {evidence.kind!r}, but its evidence is 'prefix groups'")
         confirm_prefix_groups(statement, evidence.evidence)
         return "prefix groups"
     try:
@@ -304,7 +299,7 @@ def _confirm_proof(matrix: csr_array, proof: Proof) -> str:
         turned = csr_array(matrix.T) if transposed else matrix
         next(check for form, check in CHECKS.items() if isinstance(evidence, form))(turned, evidence)
     if not isinstance(proof.kind, str) or kind != proof.kind:
-        raise CertificateError(f"the proof is said to be {proof.kind!r}, but its evidence is {kind!r}")
+        raise CertificateError(f"the proof claims kind {proof.kind!r}, but its evidence is {kind!r}")
     return kind
 
 
@@ -314,7 +309,7 @@ def _check_frame(matrix: csr_array, proof: Proof) -> None:
 
 
 def _confirm_parts(matrix: csr_array, evidence: Parts) -> list[str]:
-    """Redo the removals, then check that the parts are all that is left and share nothing."""
+    """Repeat the removals, then check that the parts cover the remainder and are disjoint."""
     held = [np.ones(size, dtype=np.bool_) for size in matrix.shape]
     for removal in items(evidence.removals, Removal, "what is left out"):
         _confirm_removal(matrix, held, removal)
@@ -401,10 +396,8 @@ def _colouring(matrix: csr_array, evidence: Colouring) -> None:
     rows, data = columns.indices, columns.data
     wrong = (data[first] == data[first + 1]) == (side[rows[first]] == side[rows[first + 1]])
     if wrong.any():
-        place = first[wrong.argmax()]
-        raise CertificateError(
-            f"rows {rows[place]} and {rows[place + 1]} are in the wrong classes for a column they share"
-        )
+        at = first[wrong.argmax()]
+        raise CertificateError(f"rows {rows[at]} and {rows[at + 1]} are in the wrong classes for a column they share")
 
 
 def _row_order(matrix: csr_array, evidence: RowOrder) -> None:
@@ -416,8 +409,8 @@ def _row_order(matrix: csr_array, evidence: RowOrder) -> None:
     columns.sort_indices()
     for column in np.flatnonzero(np.diff(columns.indptr)):
         held = slice(columns.indptr[column], columns.indptr[column + 1])
-        place, data = columns.indices[held], columns.data[held]
-        if place[-1] - place[0] + 1 != place.size or (data != data[0]).any():
+        index, data = columns.indices[held], columns.data[held]
+        if index[-1] - index[0] + 1 != index.size or (data != data[0]).any():
             raise CertificateError(f"the entries of column {column} are not consecutive, or not of one sign")
 
 
@@ -454,7 +447,7 @@ def _tree(matrix: csr_array, evidence: Tree) -> None:
     steps = abs(left).max(axis=1).toarray().ravel()
     broken = filled & ((total != 2) | (steps != 1)) | (met.max(axis=0).toarray().ravel() > 2)
     if broken.any():
-        raise CertificateError(f"column {broken.argmax()} is no path in the tree")
+        raise CertificateError(f"column {broken.argmax()} is not a path in the tree")
 
 
 def _signings(matrix: csr_array, evidence: Signings) -> None:

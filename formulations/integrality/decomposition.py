@@ -53,7 +53,7 @@ def _spare(lines: NDArray[np.int8]) -> tuple[Bools, Ints]:
     """Which lines have one entry at most or repeat an earlier one up to sign, and which one (-1: none)."""
     count, width = lines.shape
     weights = np.random.default_rng(0).integers(1, 2**40, width).astype(np.float64)
-    key = np.abs(lines.astype(np.float64) @ weights)  # whole and below 2^53: exact, whatever the order of summing
+    key = np.abs(lines.astype(np.float64) @ weights)  # integers below 2^53: exact in any order of summation
     _, first, group = np.unique(key, return_index=True, return_inverse=True)
     partner = first[group].astype(np.int64)
     twin = lines[partner]

@@ -26,7 +26,7 @@ from scipy.sparse import csr_array
 
 
 def exactly(value: Any) -> int | Fraction:
-    """The number itself: an int where it is whole."""
+    """The number itself: an int where it is integral."""
     number = Fraction(value.item() if isinstance(value, np.generic) else value)
     return int(number) if number.denominator == 1 else number
 
@@ -61,10 +61,10 @@ def rank(matrix: Any) -> int:
     return found
 
 
-def _eliminate(rows: list[list[int]], place: int, column: int, previous: int) -> None:
-    top = rows[place]
+def _eliminate(rows: list[list[int]], index: int, column: int, previous: int) -> None:
+    top = rows[index]
     pivot = top[column]
-    for row in rows[place + 1 :]:
+    for row in rows[index + 1 :]:
         factor = row[column]
         if not factor and pivot == previous:  # nothing changes, as in most rows of a sparse matrix
             continue
@@ -148,14 +148,14 @@ def _cycle(rows: Lines, columns: Lines, pairs: list[tuple[int, int]]) -> Number:
             return straight + turned
 
 
-def _sign(image: dict[int, int], places: Iterable[int]) -> int:
+def _sign(image: dict[int, int], permutation: Iterable[int]) -> int:
     """1 for an even permutation, -1 for an odd one."""
     sign, seen = 1, set[int]()
-    for place in places:
+    for index in permutation:
         length = 0
-        while place not in seen:
-            seen.add(place)
-            place = image[place]
+        while index not in seen:
+            seen.add(index)
+            index = image[index]
             length += 1
         if length and length % 2 == 0:
             sign = -sign

@@ -1,12 +1,10 @@
-"""What may be said of a matrix: a proof, a witness, or neither.
+"""Evidence about total unimodularity: a proof, a witness, or neither.
 
-A matrix is totally unimodular when each of its square submatrices has determinant -1, 0 or 1. Then every vertex of
-{x : b <= Ax <= c, l <= x <= u} is whole for all whole b, c, l, u, and of the matrices without rows to spare no others
-have this property [Hoffman and Kruskal, 1956].
+A matrix is totally unimodular if each of its square submatrices has determinant -1, 0 or 1. Then every vertex of {x : b
+<= Ax <= c, l <= x <= u} is integral for all integral b, c, l, u; of the matrices with full row rank no others have this
+property [Hoffman and Kruskal, 1956].
 
-All arrays are read-only, all numbers exact; `check_evidence` checks each record from the matrix alone.
-
-The record of a submatrix whose determinant is not -1, 0 or 1.
+All arrays are read-only and all numbers exact; `check_evidence` checks each record from the matrix alone.
 """
 
 from __future__ import annotations
@@ -67,8 +65,8 @@ class Signings(CompactReprMixin):
 
 @dataclass(frozen=True, eq=False)
 class Removal(CompactReprMixin):
-    """Rows (axis 0) or columns (axis 1) left out: each has one entry at most (partner -1) or is ± its partner, which
-    stays. Neither makes nor breaks total unimodularity."""
+    """Removed rows (axis 0) or columns (axis 1): each has at most one entry (partner -1) or equals ± its partner, which
+    stays. Removal preserves total unimodularity in both directions."""
 
     axis: int
     dropped: Ints
@@ -86,7 +84,7 @@ class Part(CompactReprMixin):
 
 @dataclass(frozen=True, eq=False)
 class Parts(CompactReprMixin):
-    """What is left out, in order, and proofs of all that remains."""
+    """The removals, in order, and proofs of the remaining blocks."""
 
     removals: tuple[Removal, ...]
     parts: tuple[Part, ...]
@@ -108,9 +106,10 @@ class TwoSum(CompactReprMixin):
 
 @dataclass(frozen=True, eq=False)
 class PrefixGroups(CompactReprMixin):
-    """Of a linear program over `positions` × n cells, in C order, with its objective: rows limit disjoint groups on
-    prefixes of the positions (`group`: that of each document), and in `order`, group after group, what one position
-    earns above the next never rises inside a group. It has a whole optimum (`integrality.prefix_groups`)."""
+    """Evidence for a linear program over `positions` × n cells in C order with its objective: rows limit disjoint
+    groups on prefixes of the positions (`group`: the group of each document). In `order`, group by group, the profit of
+    a position minus that of the next never increases within a group. The program has an integral optimum
+    (`integrality.prefix_limits`)."""
 
     positions: int
     group: Ints
@@ -122,12 +121,11 @@ Evidence: TypeAlias = Colouring | RowOrder | Families | Tree | Signings | Parts 
 
 @dataclass(frozen=True, eq=False)
 class Proof(CompactReprMixin):
-    """The matrix (`transposed`: its transpose, which is the same) is totally unimodular, because of `evidence`.
-
-    Or less, of kind "prefix groups": the linear program has a whole optimum for its own objective.
+    """The matrix (`transposed`: its transpose, which is equivalent) is totally unimodular, by `evidence`. Kind "prefix
+    groups" is weaker: the linear program has an integral optimum for its own objective.
 
     kind   "bipartite", "interval", "laminar", "network" or "enumeration"; of evidence in parts the kind of the hardest
-           part, or "series-parallel" where nothing remains to be proved; or "prefix groups"
+           part, or "series-parallel" if nothing remains; or "prefix groups"
     shape  rows and columns of the matrix
     """
 
@@ -141,7 +139,7 @@ class Proof(CompactReprMixin):
         if isinstance(self.evidence, PrefixGroups):
             groups = np.unique(self.evidence.group).size
             return (
-                f"Proof: this {rows} × {columns} linear program has a whole optimum for its objective (prefix groups)\n"
+                f"Proof: this {rows} × {columns} linear program has an integral optimum (prefix groups)\n"
                 f"  limits on prefixes over {groups} disjoint groups, profits of rank one inside them; the matrix "
                 "alone is not proved totally unimodular"
             )
@@ -152,7 +150,7 @@ class Proof(CompactReprMixin):
         return f"{self.kind}, transposed" if self.transposed else self.kind
 
     def _steps(self, margin: str) -> list[str]:
-        """What is left out and the parts of what remains, one a line."""
+        """The removals and the remaining parts, one per line."""
         evidence, lines = self.evidence, list[str]()
         parts: tuple[Proof, ...] = ()
         if isinstance(evidence, TwoSum):
@@ -172,8 +170,8 @@ class Proof(CompactReprMixin):
 class Vertex(CompactReprMixin):
     """A fractional vertex x = numerators / denominator of the problem's own feasible set.
 
-    `objective`, a whole vector, is greatest at x and nowhere else: it is the sum of the outward normals of all limits
-    that hold with equality at x.
+    `objective`, an integral vector, has its unique maximum at x: it is the sum of the outward normals of all limits
+    that are tight at x.
     """
 
     numerators: Ints
@@ -198,10 +196,10 @@ WRITTEN_OUT = 40
 
 @dataclass(frozen=True, eq=False)
 class Witness(CompactReprMixin):
-    """A square submatrix whose determinant is none of -1, 0 and 1: the matrix is not totally unimodular.
+    """A square submatrix with a determinant other than -1, 0 and 1: the matrix is not totally unimodular.
 
-    `minimal`: every smaller square submatrix of it has determinant -1, 0 or 1. `entries`: those of the submatrix that
-    are not 0, as (place of the row, place of the column, value), row by row.
+    `minimal`: every smaller square submatrix of it has determinant -1, 0 or 1. `entries`: its nonzeros as (row index,
+    column index, value) within the submatrix, row by row.
     """
 
     rows: tuple[int, ...]
@@ -226,7 +224,7 @@ class Witness(CompactReprMixin):
             lines.append("  no fractional vertex of the problem itself is known")
         else:
             part = np.flatnonzero(self.vertex.numerators % self.vertex.denominator)
-            lines.append(f"  the problem has a fractional vertex: {part.size} variables are not whole at it")
+            lines.append(f"  the problem has a fractional vertex: {part.size} variables are not integral at it")
         return "\n".join(lines)
 
     def _written_out(self) -> list[str]:
@@ -244,13 +242,13 @@ class Witness(CompactReprMixin):
 
 
 def shown(value: int | Fraction) -> str:
-    """A number as a reader knows it: floats are fractions with a large denominator."""
+    """A number for display: floats are fractions with a large denominator."""
     return str(value) if Fraction(value).denominator < 1000 else f"{float(value):g}"
 
 
 @dataclass(frozen=True)
 class Undecided(CompactReprMixin):
-    """Neither proof nor witness was found. `tried` says by what."""
+    """Neither proof nor witness was found. `tried` lists the methods."""
 
     tried: tuple[str, ...]
 
@@ -280,7 +278,7 @@ def broken_entry(statement: Statement) -> Violator | None:
 
 
 def witness(statement: Statement, found: Violator, vertex: Vertex | None) -> Witness:
-    """The record of what was found, its determinant computed in integers."""
+    """The record of a violating submatrix, with its determinant in integers."""
     order = np.argsort(found.rows), np.argsort(found.columns)
     rows, columns = (
         tuple(int(line) for line in np.array(part)[by])

@@ -64,10 +64,10 @@ def _needed_columns(matrix: Signs) -> list[int]:
     signs = 1 - 2 * ((np.arange(2 ** (count - 1))[:, None] >> np.arange(count)) & 1)
     broken = np.abs(signs @ matrix.astype(np.int64)) > 1
     times = broken.sum(axis=1)
-    kept = []
+    needed = []
     for column in range(matrix.shape[1]):
         if (times > broken[:, column]).all():
             times = times - broken[:, column]
         else:
-            kept.append(column)
-    return kept
+            needed.append(column)
+    return needed

@@ -91,7 +91,7 @@ class _Search:
         return None
 
     def _star(self, rows: list[int], chosen: int) -> Arcs | None:
-        """Arcs into the centre (class 0) or out of it (class 1), as Heller and Tompkins' classes say."""
+        """Arcs into the centre (class 0) or out of it (class 1), by the classes of Heller and Tompkins."""
         links: dict[int, list[tuple[int, bool]]] = {row: [] for row in rows}
         for column, path in enumerate(self.column_sets):
             if (path & chosen).bit_count() == 2:
@@ -147,13 +147,13 @@ class _Search:
                         node ^= tail ^ head  # along a path every inner node is met twice
         return node
 
-    def _attach(self, joined: Arcs, arcs: Arcs, arc: int, part: _Component, end: bool, place: int) -> None:
+    def _attach(self, joined: Arcs, arcs: Arcs, arc: int, part: _Component, end: bool, target: int) -> None:
         """Hang the tree of a component, without `arc`, on a node. At the other end of `arc` its arcs turn round."""
         tail, head = arcs[arc]
         at_head = any(head in arcs[row] for row in part.rows)
         root = head if at_head else tail
         for row in part.rows:
-            a, b = (place if node == root else node for node in arcs[row])
+            a, b = (target if node == root else node for node in arcs[row])
             joined[row] = (a, b) if at_head == end else (b, a)
 
 
@@ -176,7 +176,7 @@ def _parted(chosen: int, paths: Iterable[int]) -> list[int]:
 
 
 def members(number: int) -> list[int]:
-    """The places of the bits of a number."""
+    """The indices of the bits of a number."""
     found = []
     while number:
         low = number & -number
@@ -186,7 +186,7 @@ def members(number: int) -> list[int]:
 
 
 def two_sides(links: dict[int, list[tuple[int, bool]]]) -> dict[int, bool] | None:
-    """A side for each key, unequal over links that say so and equal over the others; None where there is none."""
+    """A side for each key, different across links marked unequal and equal across the others; None if impossible."""
     side: dict[int, bool] = {}
     for start in links:
         if start in side:

@@ -1,31 +1,29 @@
-"""Limits on prefixes over disjoint groups: whole for this objective, though the matrix is not totally unimodular.
+"""Limits on prefixes over disjoint groups: an integral optimum for this objective, without total unimodularity.
 
-Let the rows be those of `prefix_rows`, and let D[p, j] = profit[p, j] - profit[p + 1, j], profit[k, ·] being 0. If the
-documents of each group have an order in which no D[p, ·] rises (p = k - 1 may be left out where k = n), the linear
-program has a whole optimum, and is feasible if and only if a ranking is. With y[p, j] = Σ_{i <= p} π[i, j],
+Let the rows be those of `PrefixRows`, and D[p, j] = profit[p, j] - profit[p + 1, j] with profit[k, ·] = 0. If the
+documents of each group have an order in which no D[p, ·] increases (p = k - 1 may be omitted if k = n), the linear
+program has an integral optimum, and is feasible if and only if a ranking is. With y[p, j] = Σ_{i <= p} π[i, j],
 
     Σ profit π  =  Σ_p Σ_j D[p, j] y[p, j]  <=  Σ_p Σ_g  the N[g, p] first D[p, ·] of g,   N[g, p] = Σ_{j in g} y[p, j]
 
-the right-hand side is concave in N with whole breakpoints, the steps of N are a flow over groups × positions with
-whole limits, so a whole N is best; it names one group a position, and taking the next document of that group there
-attains it.
+the right-hand side is concave in N with integral breakpoints, and the steps of N are a flow over groups × positions
+with integer limits. So an integral N is optimal; it determines the group at each position, and the next document of
+that group attains the bound.
 
-Profits of rank one, c_i s_j with c_1 >= ... >= c_k >= 0, are of this kind, with the order by s; so are c sᵀ - a bᵀ
-where a = κ c or b is constant inside the groups, and a decay for each group with worths w[g, i] added.
+Profits of rank one, c_i s_j with c_1 >= ... >= c_k >= 0, satisfy this with the order by s. So do c sᵀ - a bᵀ with a = κ
+c or b constant within the groups, and a decay for each group with added worths w[g, i].
 
-Rows that limit how many documents of disjoint groups stand in the first positions, read off a matrix.
-
-Columns are the k × n cells (position, document) in C order. Every row must say one of these, with coefficients 1:
+Columns are the k × n cells (position, document) in C order. Every row must be of one kind, with coefficients 1:
 
     position    all cells of a position                                = 1
     document    all cells of a document                               <= 1
-    prefix      the cells of a group at positions 0 .. p              between whole limits, any p
-    single      the cells of a group at one position                  between whole limits
-    suffix      the cells of a group at positions p .. k - 1          the same, where k = n: then it is a prefix from
-                                                                      the other side, every document being placed
+    prefix      the cells of a group at positions 0 .. p              between integer limits, any p
+    single      the cells of a group at one position                  between integer limits
+    suffix      the cells of a group at positions p .. k - 1          the same, if k = n: a prefix from the other end,
+                                                                      because every document is ranked
 
-Groups are the sets of documents that rows name; two of them are equal or share no document. Documents that no such row
-names are one more group. A row over all documents counts positions and says nothing.
+Groups are the sets of documents in the rows; any two are equal or disjoint. The other documents are one more group. A
+row over all documents counts positions and is redundant.
 """
 
 from __future__ import annotations
@@ -44,10 +42,10 @@ from formulations.integrality.statement import Statement
 
 @dataclass(frozen=True, eq=False)
 class PrefixRows:
-    """group (n,) numbers the groups from 0. lower, upper (groups, k): of group g at least and at most so many stand at
-    positions 0 .. p; lower_row, upper_row: the row that says so, -1 where it is none. `turned` marks suffixes among the
-    rows, whose lower limit is the upper one of a prefix. banned (groups, k): no document of g may stand at p; `singles`
-    lists the rows (row, group, position) that say so, or that one of g must."""
+    """group (n,) numbers the groups from 0. lower, upper (groups, k): limits on the documents of group g at positions 0
+    .. p; lower_row, upper_row: their rows, -1 without one. `turned` marks suffix rows, whose lower limit is the upper
+    one of a prefix. banned (groups, k): no document of g is allowed at p; `singles` lists the rows (row, group,
+    position) that forbid g at a position or require it."""
 
     shape: tuple[int, int]
     group: Ints
@@ -65,8 +63,7 @@ class PrefixRows:
 
     @cached_property
     def whole_anyhow(self) -> bool:
-        """Whether all limits that say something are on one position or on all: without the others the rows are two
-        laminar families."""
+        """Whether all binding limits are on one position or on all: then the rows are two laminar families."""
         return not ((self.lower_row[:, 1:-1] >= 0) | (self.upper_row[:, 1:-1] >= 0)).any()
 
     @classmethod
@@ -79,7 +76,7 @@ class PrefixRows:
             return "a row has a coefficient other than 1"
         limits = np.concatenate([low[np.isfinite(low)], high[np.isfinite(high)]])
         if (limits != np.round(limits)).any():
-            return "a limit is not whole"
+            return "a limit is not an integer"
         matrix.sort_indices()
         size = np.diff(matrix.indptr)
         if (low[size == 0] > 0).any() or (high[size == 0] < 0).any():
@@ -87,10 +84,10 @@ class PrefixRows:
         held = np.flatnonzero(size)
         position, document = np.divmod(matrix.indices, n)
         starts = matrix.indptr[:-1][held]
-        one_place, one_document = (
+        one_position, one_document = (
             np.minimum.reduceat(part, starts) == np.maximum.reduceat(part, starts) for part in (position, document)
         )
-        is_position = one_place & (size[held] == n) & (low[held] == 1.0) & (high[held] == 1.0)
+        is_position = one_position & (size[held] == n) & (low[held] == 1.0) & (high[held] == 1.0)
         is_document = one_document & (size[held] == k) & (low[held] <= 0.0) & (high[held] == 1.0) & ~is_position
         found = _Reader(k, n)
         for row in held[~(is_position | is_document)].tolist():
@@ -102,7 +99,7 @@ class PrefixRows:
 
 
 class _Reader:
-    """Adds one row after the other."""
+    """Reads the rows one by one."""
 
     def __init__(self, k: int, n: int) -> None:
         self.k, self.n = k, n
@@ -112,16 +109,16 @@ class _Reader:
         self.singles: list[tuple[int, int, int, float, float]] = []
 
     def add(self, row: int, position: Ints, document: Ints, low: float, high: float) -> str:
-        """Why the row is none of those named above; "" where it is one."""
+        """The reason why the row is of none of the kinds; "" if it is."""
         wide = int(np.searchsorted(position, position[0], side="right"))
         first, last = int(position[0]), int(position[-1])
         documents = document[:wide]
-        whole = (last - first + 1) * wide == position.size
-        if not whole or (document.reshape(-1, wide) != documents).any():
+        complete = (last - first + 1) * wide == position.size
+        if not complete or (document.reshape(-1, wide) != documents).any():
             return "a row counts other documents at one position than at the next"
         if wide == self.n:
             counted = last - first + 1
-            return "" if low <= counted <= high else "a row asks for more or fewer documents than it has positions"
+            return "" if low <= counted <= high else "a row requires more or fewer documents than it has positions"
         group = self._group(documents)
         if group < 0:
             return "two groups of documents overlap"
@@ -176,8 +173,8 @@ class _Reader:
 
 
 def prefix_proof(statement: Statement) -> Proof | None:
-    """A proof that this linear program, of the cells π of a ranking, has a whole optimum; None where its rows or its
-    objective are of another kind. An objective of zeros asks nothing."""
+    """A proof that the linear program over the cells π of a ranking has an integral optimum; None for other rows or
+    objectives. An objective of zeros needs none."""
     program = statement.program
     if program is None or program.objective.size != statement.matrix.shape[1] or not program.objective.any():
         return None
@@ -200,14 +197,14 @@ def prefix_proof(statement: Statement) -> Proof | None:
 
 
 def common_order(profit: Floats, group: Ints) -> Ints | None:
-    """Group after group, the documents of each in an order in which no D[p, ·] rises, of the very numbers; or None.
+    """An order of the documents, group by group, in which no D[p, ·] increases, in exact comparison; or None.
 
-    The sum of all D[p, ·] does not rise in it either, so it is an order by that sum, and where two sums are equal so
-    are all D[p, ·].
+    The sum over p of D[p, ·] does not increase either, so it is an order by that sum; documents with equal sums have
+    equal D[p, ·].
     """
     k, n = profit.shape
-    whole = profit[0] - profit[-1] if k == n else profit[0]
-    order = np.lexsort((-whole, group))
+    total = profit[0] - profit[-1] if k == n else profit[0]
+    order = np.lexsort((-total, group))
     placed = profit[:, order]
     together = group[order][1:] == group[order][:-1]
     if k < n:
@@ -220,8 +217,8 @@ def common_order(profit: Floats, group: Ints) -> Ints | None:
     first, second = np.flatnonzero(together), np.flatnonzero(together) + 1
     doubtful &= (placed[:, first] != placed[:, second])[:-1] | (placed[:, first] != placed[:, second])[1:]
     doubtful &= (placed[:-1] != placed[1:])[:, first] | (placed[:-1] != placed[1:])[:, second]
-    for p, place in np.argwhere(doubtful).tolist():
-        now, after = (tuple(map(Fraction, placed[i, first[place] : second[place] + 1].tolist())) for i in (p, p + 1))
+    for p, at in np.argwhere(doubtful).tolist():
+        now, after = (tuple(map(Fraction, placed[i, first[at] : second[at] + 1].tolist())) for i in (p, p + 1))
         if now[0] - after[0] < now[1] - after[1]:
             return None
     return np.asarray(order, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Proofs that are quick to find, the simplest first; nothing is searched for when there is none."""
+"""Quick proofs of total unimodularity, the simplest first, without search."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from formulations.integrality.recognition import consecutive_order, laminar_fami
 from formulations.integrality.statement import stated
 
 HARDNESS = ("series-parallel", "bipartite", "interval", "laminar", "network", "enumeration")
-"""The kinds of proofs. What has several parts is of the last of their kinds."""
+"""The kinds of proofs in ascending order; a proof of several parts has the kind of its hardest part."""
 
 MOST_CELLS = 2**28
-"""Larger matrices are not written out, as all but the proofs for the whole matrix need."""
+"""Largest dense matrix; only proofs for the sparse matrix apply above it."""
 
 LARGE = 150
 SAMPLE = 40
 
 MOST_MEETINGS = 4 * 10**6
-"""How many pairs of sets are compared for a proof by columns."""
+"""Largest number of pairs of sets that a proof by columns compares."""
 
 Remainder: TypeAlias = list[tuple[list[int], list[int]]]
 """Rows and columns of the blocks that no quick proof covers, parts of a block before it."""
 
 
 def proof_of(problem: csr_array | ArrayLike | Any) -> Proof | None:
-    """A proof that the matrix is totally unimodular, if a quick one exists; None says nothing."""
+    """A proof that the matrix is totally unimodular, if a quick one exists; None proves nothing."""
     matrix = stated(problem).matrix
     if (np.abs(matrix.data) != 1).any():
         return None
@@ -74,9 +74,9 @@ def _prove_in_parts(matrix: Signs, thorough: bool) -> Proof | Remainder:
     if open_blocks:
         return open_blocks
     shape = (int(matrix.shape[0]), int(matrix.shape[1]))
-    whole = parts[0].proof if len(parts) == 1 and not removals else None
-    if whole is not None and (parts[0].rows.size, parts[0].columns.size) == shape:
-        return whole
+    single = parts[0].proof if len(parts) == 1 and not removals else None
+    if single is not None and (parts[0].rows.size, parts[0].columns.size) == shape:
+        return single
     kind = max((part.proof.kind for part in parts), key=HARDNESS.index, default=HARDNESS[0])
     return Proof(kind, shape, Parts(tuple(removals), tuple(parts)))
 
@@ -108,8 +108,7 @@ def _prove_block(block: Signs, thorough: bool) -> Proof | Remainder:
 
 
 def _unproved_sample(block: Signs, thorough: bool) -> Remainder:
-    """What remains of a few rows of a large block, the largest and some others: where these have no quick proof, nor
-    has the block."""
+    """What remains of a sample of rows of a large block: if the sample has no quick proof, nor has the block."""
     if block.shape[0] <= LARGE or block.shape[1] <= MOST_ROWS:
         return []
     by_size = np.argsort(-np.count_nonzero(block, axis=1), kind="stable")

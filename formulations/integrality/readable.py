@@ -1,7 +1,7 @@
-"""What evidence is made of, before anything is done with it: arrays of whole numbers in range, and nothing else.
+"""Validation of the fields of evidence: plain arrays of integers in range.
 
-A forger may put anything into a record: imaginary numbers whose absolute values are those asked for, -2**63, which is
-its own negative, masked arrays, a proof inside itself. What is read here is plain, or `CertificateError`.
+A forged record may contain anything: imaginary numbers with the expected absolute values, -2**63 (its own negative),
+masked arrays, a proof inside itself. Only plain values are accepted; all else raises `CertificateError`.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ def flag(value: Any, name: str) -> bool:
 
 
 def is_whole(value: Any) -> bool:
-    """Whether it is one of Python's whole numbers, truth values apart."""
+    """Whether it is a Python int and not a bool."""
     return type(value) is int
 
 
 def one_of(value: Any, size: int, name: str) -> int:
-    """`value`, if it is a place among `size`."""
+    """`value`, if it is an index below `size`."""
     if not (isinstance(value, int | np.integer) and not isinstance(value, bool) and 0 <= value < size):
         raise CertificateError(f"{name} is {value!r}, and there are {size}, counted from 0")
     return int(value)
@@ -54,13 +54,11 @@ def labels(values: Any, name: str) -> tuple[str, ...]:
 
 
 def whole_array(values: Any, shape: tuple[int, ...], name: str) -> Ints:
-    """A copy of a plain array of whole numbers of this shape, that fit into 64 bits; masked and other arrays are none,
-    being one thing to one reader and another to the next."""
+    """A copy of a plain array of 64-bit integers of this shape. Masked and other array classes are refused, because
+    readers interpret them differently."""
     if type(values) is not np.ndarray or values.dtype.kind not in "iu" or values.shape != shape:
         said = f"{values.dtype} of shape {values.shape}" if isinstance(values, np.ndarray) else "no array"
-        raise CertificateError(
-            f"{name} should be whole numbers of shape {shape}, but is a {type(values).__name__} ({said})"
-        )
+        raise CertificateError(f"{name} must be integers of shape {shape}; got a {type(values).__name__} ({said})")
     plain = values.copy()
     if plain.dtype.kind == "u" and plain.size and int(plain.max()) > np.iinfo(np.int64).max:
         raise CertificateError(f"{name} has a number of more than 63 binary digits")
@@ -68,9 +66,9 @@ def whole_array(values: Any, shape: tuple[int, ...], name: str) -> Ints:
 
 
 def indices(values: Any, size: int, name: str, least: int = 0) -> Ints:
-    """A plain vector of places among `size` (or down to `least`), any number of them."""
+    """A plain vector of indices below `size` (and from `least`), of any length."""
     if not isinstance(values, np.ndarray) or values.ndim != 1:
-        raise CertificateError(f"{name} is no vector of whole numbers")
+        raise CertificateError(f"{name} must be a vector of integers")
     plain = whole_array(values, values.shape, name) if values.size else np.zeros(0, dtype=np.int64)
     if plain.size and not (least <= plain.min() and plain.max() < size):
         raise CertificateError(f"{name} names what does not exist: there are {size}, counted from 0")

@@ -1,25 +1,19 @@
-"""At most two entries a column: Heller and Tompkins' two classes of rows.
+"""Recognition of bipartite, interval and laminar matrices.
 
-A {0, ±1} matrix with at most two entries a column is totally unimodular if and only if its rows fall into two classes
-such that entries of equal sign in a column are in different classes, and entries of unequal sign in the same class
-[Heller and Tompkins, 1956]. Otherwise the graph of rows (one edge a column) has a cycle that no two classes satisfy:
-its rows and columns have two entries each and determinant ±2.
+Bipartite: a {0, ±1} matrix with at most two entries per column is totally unimodular if and only if its rows fall into
+two classes such that entries of equal sign in a column are in different classes, and entries of unequal sign in the
+same class [Heller and Tompkins, 1956]. Otherwise the graph of rows (one edge per column) has a cycle that no two
+classes satisfy: its submatrix has two entries per row and column and determinant ±2.
 
-Consecutive ones: interval matrices.
+Interval: if the rows can be ordered so that the entries of every column are consecutive and of one sign, the matrix is
+a network matrix whose tree is a path [Fulkerson and Gross, 1965]. Only cheap guesses of the order are tried; other
+interval matrices are recognized as network matrices.
 
-If the rows can be ordered so that the entries of every column are consecutive and of one sign, the matrix is totally
-unimodular: it is a network matrix whose tree is a path [Fulkerson and Gross, 1965]. Only orders that are cheap to guess
-are tried, as they are given and sorted; interval matrices that these miss are found as network matrices.
-
-Two laminar families of rows.
-
-A family of sets is laminar when any two of them are nested or disjoint. A matrix whose rows are, up to the sign of a
-whole row, the incidence vectors of two laminar families of sets of columns is totally unimodular: it is the network
-matrix of the two trees that inclusion makes of the families, joined at their roots [Edmonds, 1970; Schrijver,
-Combinatorial Optimization, Theorem 41.11].
-
-Two sets cross when they meet and neither contains the other. Crossing sets must lie in different families, so two
-families exist if and only if the graph of crossings is bipartite.
+Laminar: a family of sets is laminar if any two of them are nested or disjoint. A matrix whose rows are, up to sign,
+incidence vectors of two laminar families of sets of columns is totally unimodular: it is the network matrix of the two
+inclusion trees, joined at their roots [Edmonds, 1970; Schrijver, Combinatorial Optimization, Theorem 41.11]. Two sets
+cross if they intersect and neither contains the other. Crossing sets are in different families, so two families exist
+if and only if the graph of crossings is bipartite.
 """
 
 from __future__ import annotations
@@ -70,9 +64,9 @@ def odd_cycle(matrix: csr_array) -> tuple[list[int], list[int]] | None:
         ways[b].append((a, flips, j))
     found: list[list[tuple[int, int]]] = []
     for start in range(matrix.shape[0]):
-        walk = _walk_round(ways, start)
-        if walk is not None:
-            found.append(_simple(walk, ways))
+        path = _walk_round(ways, start)
+        if path is not None:
+            found.append(_simple(path, ways))
             if len(found) == STARTS:
                 break
     if not found:
@@ -82,7 +76,7 @@ def odd_cycle(matrix: csr_array) -> tuple[list[int], list[int]] | None:
 
 
 def _walk_round(ways: list[list[tuple[int, bool, int]]], start: int) -> list[tuple[int, int]] | None:
-    """A shortest walk from `start`, on sheet False, to `start` on sheet True, as (row, column that leaves it)."""
+    """A shortest closed path from `start` on sheet False to `start` on sheet True, as (row, column that leaves it)."""
     came: dict[tuple[int, bool], tuple[tuple[int, bool], int]] = {}
     queue = deque([(start, False)])
     while queue:
@@ -93,31 +87,31 @@ def _walk_round(ways: list[list[tuple[int, bool, int]]], start: int) -> list[tup
                 continue
             came[state] = ((row, sheet), column)
             if state == (start, True):
-                walk = []
+                path = []
                 while state != (start, False):
                     state, used = came[state]
-                    walk.append((state[0], used))
-                return walk[::-1]
+                    path.append((state[0], used))
+                return path[::-1]
             queue.append(state)
     return None
 
 
-def _simple(walk: list[tuple[int, int]], ways: list[list[tuple[int, bool, int]]]) -> list[tuple[int, int]]:
-    """The part of a closed walk that is a cycle and satisfied by no two classes."""
-    flips = {column: equal for row, _ in walk for _, equal, column in ways[row]}
-    kept: list[tuple[int, int]] = []
-    place: dict[int, int] = {}
-    for row, column in [*walk, walk[0]]:
-        at = place.get(row)
+def _simple(path: list[tuple[int, int]], ways: list[list[tuple[int, bool, int]]]) -> list[tuple[int, int]]:
+    """A cycle within a closed path that no two classes satisfy."""
+    flips = {column: equal for row, _ in path for _, equal, column in ways[row]}
+    steps: list[tuple[int, int]] = []
+    first_at: dict[int, int] = {}
+    for row, column in [*path, path[0]]:
+        at = first_at.get(row)
         if at is not None:
-            if sum(flips[used] for _, used in kept[at:]) % 2:
-                return kept[at:]
-            for left, _ in kept[at:]:
-                del place[left]
-            del kept[at:]
-        place[row] = len(kept)
-        kept.append((row, column))
-    raise AssertionError("a closed walk that changes sheets contains a cycle that does")
+            if sum(flips[used] for _, used in steps[at:]) % 2:
+                return steps[at:]
+            for left, _ in steps[at:]:
+                del first_at[left]
+            del steps[at:]
+        first_at[row] = len(steps)
+        steps.append((row, column))
+    raise AssertionError("a closed traversal that changes sheets contains a cycle that does")
 
 
 def _edges(matrix: csr_array) -> tuple[Ints, Ints, Ints, Ints] | None:
@@ -145,7 +139,7 @@ def consecutive_order(matrix: NDArray[np.int8]) -> RowOrder | None:
 
 
 def _guesses(ones: NDArray[np.bool_]) -> list[Ints]:
-    """The given order; by the first, then the last entry of a row; by the mean place of its entries."""
+    """Orders to try: the input order; by the first, then the last entry of a row; by the mean index of its entries."""
     rows, columns = ones.shape
     first = ones.argmax(axis=1)
     last = columns - ones[:, ::-1].argmax(axis=1)
@@ -163,7 +157,7 @@ Signs: TypeAlias = NDArray[np.int8]
 
 
 def laminar_families(matrix: csr_array | ArrayLike) -> Signs | None:
-    """The family, 0 or 1, of each row; None where the rows are no two laminar families of sets."""
+    """The family, 0 or 1, of each row; None if the rows are not two laminar families of sets."""
     rows = csr_array(matrix)
     members = _members(rows)
     if members is None:
@@ -176,7 +170,7 @@ def laminar_families(matrix: csr_array | ArrayLike) -> Signs | None:
     cover = block_array([[None, graph], [graph, None]])  # two sheets: each edge leads from one to the other
     _, sheet = connected_components(cover, directed=False)
     lower, upper = sheet[:count], sheet[count:]
-    if (lower == upper).any():  # a closed walk of odd length
+    if (lower == upper).any():  # a closed path of odd length
         return None
     return np.asarray(lower > upper, dtype=np.int8)
 
@@ -213,8 +207,8 @@ def _members(rows: csr_array) -> csr_array | None:
     held = rows.copy()
     held.sum_duplicates()
     held.eliminate_zeros()
-    place = np.repeat(np.arange(held.shape[0]), np.diff(held.indptr))
-    sums = np.bincount(place, held.data, held.shape[0])
+    row = np.repeat(np.arange(held.shape[0]), np.diff(held.indptr))
+    sums = np.bincount(row, held.data, held.shape[0])
     if (np.abs(held.data) != 1).any() or (np.abs(sums) != np.diff(held.indptr)).any():
         return None
     held.data = np.ones(held.nnz, dtype=np.float64)

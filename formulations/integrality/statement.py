@@ -1,6 +1,6 @@
-"""The matrix whose integrality is in question, with the names and limits of the problem it comes from.
+"""The matrix whose integrality is tested, with the names and limits of its problem.
 
-A problem is given as anything that says itself as a linear `program` (a form, a set of rankings), or as a bare matrix.
+A problem is anything with a linear `program` (a problem class, a set of rankings), or a bare matrix.
 """
 
 from __future__ import annotations
@@ -32,22 +32,23 @@ class Statement:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all entries are whole numbers, and all limits that there are."""
+        """Whether all entries and all finite limits are integers."""
         held = self.matrix.data
         return bool((held == np.floor(held)).all()) and self._broken_limit() is None
 
     def check_limits(self) -> None:
-        """Total unimodularity speaks of whole limits: raises `InvalidProblemError` naming the first that is not."""
+        """Raise `InvalidProblemError` naming the first limit that is not an integer: total unimodularity needs integer
+        limits."""
         broken = self._broken_limit()
         if broken is not None:
             raise InvalidProblemError(
-                f"{broken}: vertices need not be whole then, whatever the matrix. Where coefficients are whole, round "
-                "the limit inwards, which keeps the same whole points; or ask about the matrix alone (of a set: "
+                f"limits must be integers; {broken}. If all coefficients are integers, round "
+                "the limit inwards (no integral point is lost), or pass the matrix alone (of a set: "
                 "`program.matrix`)"
             )
 
     def _broken_limit(self) -> str | None:
-        """The first row or variable with a limit that is not whole."""
+        """The first row or variable whose limit is not an integer."""
         if self.program is None:
             return None
         program = self.program
@@ -70,7 +71,7 @@ def _first_broken(limits: Floats) -> int | None:
 
 
 def stated(problem: csr_array | ArrayLike | Any) -> Statement:
-    """The statement of what has a linear `program` (itself a plain program or a form), or of a bare matrix."""
+    """The statement of a problem with a linear `program` (or of a program itself), or of a bare matrix."""
     said = getattr(problem, "program", problem)
     program = getattr(said, "program", said)
     if not isinstance(program, Program):
@@ -89,24 +90,24 @@ def _tidy(matrix: csr_array) -> csr_array:
     return held
 
 
-def _bare(given: csr_array | ArrayLike) -> csr_array:
-    if issparse(given):
-        sparse: Any = given
+def _bare(matrix: csr_array | ArrayLike) -> csr_array:
+    if issparse(matrix):
+        sparse: Any = matrix
         shape, kind, data = sparse.shape, sparse.dtype, sparse.tocoo().data
     else:
         try:
-            array = np.asarray(given)
+            array = np.asarray(matrix)
         except ValueError as error:
             raise InvalidProblemError(
                 f"matrix cannot be read as an array: {error}; give rows of equal length"
             ) from None
         if array.shape == () or array.dtype == object:
             raise InvalidProblemError(
-                f"a {type(given).__name__} is no problem, set or matrix; give a form, a RankingSet (from cvxpy: "
-                "RankingSet.from_cvxpy), or rows of whole numbers"
+                f"expected a problem, set or matrix; got a {type(matrix).__name__}. Pass a problem, a RankingSet "
+                "(of cvxpy constraints: RankingSet.from_cvxpy), or rows of integers."
             )
         shape, kind, data = array.shape, array.dtype, array
-        given = array
+        matrix = array
     if len(shape) != 2 or 0 in shape:
         raise InvalidProblemError(
             f"matrix has shape {shape}, but needs two dimensions, one row and one column at least"
@@ -115,4 +116,4 @@ def _bare(given: csr_array | ArrayLike) -> csr_array:
         raise InvalidProblemError(f"matrix holds {kind}, but needs real numbers; convert it to integers")
     if not (np.abs(data.astype(np.float64)) <= LARGEST).all():
         raise InvalidProblemError("matrix holds a number that is not finite; remove the row or column that has it")
-    return _tidy(csr_array(given))
+    return _tidy(csr_array(matrix))

@@ -1,4 +1,4 @@
-"""Is every vertex whole? Asked of a problem, a set of rankings or a matrix; answered with evidence."""
+"""Test the integrality of a problem, a set of rankings or a matrix, with evidence."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from formulations.integrality.violators import fractional_vertex, searched
 def verify_integrality(
     problem: csr_array | ArrayLike | Any, *, seed: int = 0, max_effort: int = 1
 ) -> Proof | Witness | Undecided:
-    """Whether the constraint matrix is totally unimodular: proof, witness, or neither.
+    """Test total unimodularity of the constraint matrix: a proof, a witness, or neither.
 
-    Then every vertex of {x : b <= Ax <= c, l <= x <= u} is whole for all whole limits b, c, l, u, and a simplex method
-    solves the problem in integers whatever the objective. A witness says that this fails for some limits; where it has
-    a `vertex`, it fails for the problem's own. Whether one optimum is whole is another question: `integrality_gap`.
-    Of a problem with an objective there may be a proof where there is none of its matrix, of kind "prefix groups": this
-    program has a whole optimum, for this objective.
+    A proof means that every vertex of {x : b <= Ax <= c, l <= x <= u} is integral for all integral b, c, l, u; a
+    simplex method then finds integral optima for every objective. A witness means that this fails for some limits; with
+    a `vertex`, it fails for the problem's own limits. A problem with an objective may have a proof of kind "prefix
+    groups" without total unimodularity: its program has an integral optimum for this objective. For the integrality of
+    one optimum use `integrality_gap`.
 
-    problem  a form, anything that has a linear `program`, or a matrix: rows of whole numbers, dense or sparse
-    seed     of the search for witnesses; the same seed gives the same answer
-    effort   how long to search for a witness where the quick proofs fail, in multiples of the usual
+    problem     a problem, anything with a linear `program`, or a matrix of integers, dense or sparse
+    seed        of the search for witnesses; results are reproducible
+    max_effort  length of the search after the quick proofs fail, as a multiple of the default
 
-    Always decided: at most two entries a column, or a row; at most ten rows or columns. `check_evidence` checks the
-    answer. Raises `InvalidProblemError` for what is no matrix of finite numbers, for limits of a problem that are not
-    whole, and for a seed or an effort below 0; `InfeasibleError` for a set without a ranking, which has no vertices at
-    all, naming constraints that cannot hold together (its matrix can still be asked about: `program.matrix`).
+    Always decided: at most two entries per column, or per row; at most ten rows or columns. `check_evidence` checks the
+    answer. Raises `InvalidProblemError` for anything but a matrix of finite numbers, for fractional limits, and for a
+    negative seed or effort; `InfeasibleError` for an empty set, naming conflicting constraints (pass `program.matrix`
+    to test the matrix of an empty set).
 
     At most one document of each site in two positions; then at most one of each of three overlapping groups:
 
@@ -54,12 +54,10 @@ def verify_integrality(
       columns: column 0, column 2, column 4
       no fractional vertex of the problem itself is known
     """
-    asked: tuple[tuple[str, Any, int], ...] = (("seed", seed, 0), ("max_effort", max_effort, 0))
-    for name, value, least in asked:
+    options: tuple[tuple[str, Any, int], ...] = (("seed", seed, 0), ("max_effort", max_effort, 0))
+    for name, value, least in options:
         if not isinstance(value, Integral) or value < least:
-            raise InvalidProblemError(
-                f"{name} = {value!r} cannot lead the search; give a whole number, {least} or more"
-            )
+            raise InvalidProblemError(f"{name} must be an integer, {least} or more; got {value!r}.")
     nonempty = getattr(problem, "check_nonempty", None)
     if callable(nonempty):
         nonempty()

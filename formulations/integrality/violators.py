@@ -1,26 +1,18 @@
-"""The search for a submatrix whose determinant is not -1, 0 or 1, the surest ways first.
+"""Search for a submatrix with a determinant other than -1, 0 and 1, and for a fractional vertex.
 
-From a square submatrix of determinant other than -1, 0, 1 to one in which no smaller one is left.
+`shrunk` minimizes a violating submatrix. An entry of the adjugate is the determinant of the submatrix without one row
+and one column, so one inverse covers all submatrices of the next size. If none of these violates, all signed sets of up
+to twelve rows are enumerated (Ghouila-Houri). A cycle, two entries per row and column, is minimal, because its proper
+parts are forests.
 
-An entry of the adjugate is the determinant of the submatrix without one row and one column, so one inverse shows all
-submatrices of the next size. When none of these will do, all signed sets of rows are gone through (Ghouila-Houri), up
-to twelve rows. A cycle, two entries in each row and column, is minimal: less of it is a forest.
+`narrowed` removes rows and columns, in blocks and then singly, while the quick proofs still fail. Total unimodularity
+and the network property are inherited by submatrices; the remainder is often small enough for enumeration.
 
-A smaller part of a matrix that still has no quick proof.
-
-What is totally unimodular stays so when rows and columns are left out, and so does what is a network matrix. Lines are
-left out, many at a time and then fewer, while the quick proofs still fail; what is left is often small enough to go
-through all its sets of rows.
-
-Fractional vertices, and the submatrices that they give away.
-
-At a vertex x of {b <= Ax <= c, l <= x <= u} with whole limits let F be the columns where x is fractional, and T the
-tight rows. A restricted to T × F has full column rank; any |F| independent rows of it make a square matrix B with
-B x_F whole, so |det B| >= 2. And where A is not totally unimodular some whole limits have such a vertex [Hoffman and
-Kruskal, 1956]: HiGHS is asked for vertices of the problem's own polyhedron, then of polyhedra with random whole limits,
-under small and tied objectives.
-
-A fractional vertex of a problem's own feasible set: met by a simplex method in floats, then stated exactly.
+`Polyhedron` finds fractional vertices. At a vertex x of {b <= Ax <= c, l <= x <= u} with integer limits let F be the
+columns where x is fractional, and T the tight rows. A restricted to T × F has full column rank; any |F| independent
+rows form a square matrix B with B x_F integral, so |det B| >= 2. If A is not totally unimodular, some integer limits
+have such a vertex [Hoffman and Kruskal, 1956]. HiGHS computes vertices of the problem's own polyhedron, then of
+polyhedra with random integer limits, under small and tied objectives.
 """
 
 from __future__ import annotations
@@ -72,7 +64,7 @@ def _is_cycle(part: Signs) -> bool:
 
 
 def _block(part: Signs) -> Kept | None:
-    """A smaller block of a matrix that falls into blocks: the determinant is the product of theirs."""
+    """A smaller diagonal block: the determinant is the product of those of the blocks."""
     blocks = components(part)
     if len(blocks) == 1:
         return None
@@ -106,7 +98,7 @@ def _minor(part: Signs) -> Kept | None:
 
 
 def narrowed(matrix: Signs, rng: np.random.Generator) -> tuple[Ints, Ints]:
-    """Rows and columns of a part without a quick proof, from which no line can be left out without giving it one."""
+    """Rows and columns of a minimal part without a quick proof: removing any line gives it one."""
     held = [np.arange(matrix.shape[0]), np.arange(matrix.shape[1])]
     changed = True
     while changed:
@@ -124,9 +116,9 @@ def _fewer(matrix: Signs, held: list[Ints], axis: int, rng: np.random.Generator)
     while True:
         start = 0
         while start < lines.size:
-            kept = np.sort(np.delete(lines, slice(start, start + width)))
-            trial = [kept, held[1]] if axis == 0 else [held[0], kept]
-            if kept.size and not isinstance(prove(csr_array(matrix[np.ix_(*trial)], dtype=np.float64)), Proof):
+            remaining = np.sort(np.delete(lines, slice(start, start + width)))
+            trial = [remaining, held[1]] if axis == 0 else [held[0], remaining]
+            if remaining.size and not isinstance(prove(csr_array(matrix[np.ix_(*trial)], dtype=np.float64)), Proof):
                 lines = np.delete(lines, slice(start, start + width))
             else:
                 start += width
@@ -148,7 +140,7 @@ class Square:
 
 
 class Polyhedron:
-    """One HiGHS object whose objective changes, so that each simplex run starts from the last vertex."""
+    """A HiGHS object with a changing objective, so that each simplex run starts from the last vertex."""
 
     def __init__(self, matrix: csr_array, row_lower: Floats, row_upper: Floats, lower: Floats, upper: Floats) -> None:
         import highspy
@@ -172,7 +164,7 @@ class Polyhedron:
         self.every = np.arange(matrix.shape[1], dtype=np.int32)
 
     def vertex(self, cost: Floats) -> Floats | None:
-        """A vertex where the cost is least; None where there is none."""
+        """A vertex of minimum cost; None if there is none."""
         self.highs.changeColsCost(self.every.size, self.every, cost)
         self.highs.run()
         if self.highs.getModelStatus() != self.optimal:
@@ -180,11 +172,11 @@ class Polyhedron:
         return np.array(self.highs.getSolution().col_value, dtype=np.float64)
 
     def is_whole(self, x: Floats) -> bool:
-        """Whether a vertex is whole, to the accuracy of HiGHS."""
+        """Whether a vertex is integral, to the accuracy of HiGHS."""
         return bool((np.abs(x - np.round(x)) <= NEAR).all())
 
     def square(self, x: Floats) -> Square | None:
-        """What a vertex gives away; None where it is whole."""
+        """The violating submatrix of a fractional vertex; None for an integral one."""
         if self.is_whole(x):
             return None
         columns = np.flatnonzero(np.abs(x - np.round(x)) > NEAR)
@@ -201,7 +193,7 @@ class Polyhedron:
 
 
 def random_polyhedron(matrix: csr_array, rng: np.random.Generator) -> Polyhedron:
-    """Whole limits around a random whole point: bounds of one or two, rows that are equations, floors or ceilings."""
+    """Integer limits around a random integral point: bounds of one or two; equations, lower or upper limits of rows."""
     rows, columns = matrix.shape
     upper = np.full(columns, float(rng.integers(1, 3)))
     through = np.round(rng.random(columns) * upper)
@@ -214,7 +206,7 @@ def random_polyhedron(matrix: csr_array, rng: np.random.Generator) -> Polyhedron
 
 
 def costs(columns: int, count: int, rng: np.random.Generator) -> Iterator[Floats]:
-    """Objectives with many ties (few ones, or small whole numbers), of ±1, and of reals."""
+    """Objectives with many ties (few ones, or small integers), of ±1, and of reals."""
     for turn in range(count):
         kind = turn % 5
         if kind == 0:
@@ -239,7 +231,7 @@ Way: TypeAlias = Callable[[csr_array, np.random.Generator, int], Violator | None
 def searched(
     statement: Statement, blocks: Remainder, rng: np.random.Generator, effort: int
 ) -> Violator | Proof | Undecided:
-    """A submatrix that refutes; else a proof that splits 2-sums; else what was tried."""
+    """A violating submatrix; else a proof that splits 2-sums; else `Undecided`."""
     found = _in_blocks(statement, blocks, (_exactly, _by_vertices), rng, effort)
     if found is not None:
         return found
@@ -314,14 +306,15 @@ def _signs(part: csr_array) -> Signs:
 
 OBJECTIVES_VERTEX = 120
 LARGE, FEWER_OBJECTIVES = 2000, 24
-"""Above so many columns a vertex costs so much that fewer objectives are tried."""
+"""Above this number of columns vertices are expensive, and fewer objectives are tried."""
 
 LARGEST_DENOMINATOR = 120
 NEAR_VERTEX = 1e-7
 
 
 def fractional_vertex(statement: Statement, columns: list[int], rng: np.random.Generator, effort: int) -> Vertex | None:
-    """A fractional vertex of the problem's own feasible set, if one is met; half the objectives pay these columns."""
+    """A fractional vertex of the problem's own feasible set, if one is found; half the objectives reward these
+    columns."""
     program = statement.program
     if program is None or not statement.is_whole:
         return None
@@ -340,10 +333,10 @@ def fractional_vertex(statement: Statement, columns: list[int], rng: np.random.G
 
 
 def exact_vertex(program: Program, x: Floats) -> Vertex | None:
-    """The vertex at x with the objective that is greatest there alone; None where x is no fractional vertex.
+    """The vertex at x, exactly, with an objective that is maximal only there; None if x is not a fractional vertex.
 
-    That objective is the sum of the outward normals of all limits tight at x. No feasible point exceeds it, and one
-    that attains it is tight wherever x is, hence x.
+    The objective is the sum of the outward normals of all limits tight at x. No feasible point exceeds it, and one that
+    attains it is tight wherever x is, hence equals x.
     """
     unit = next(
         (d for d in range(2, LARGEST_DENOMINATOR) if np.abs(x * d - np.round(x * d)).max() < NEAR_VERTEX * d), None

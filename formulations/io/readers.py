@@ -1,17 +1,15 @@
-"""What readers of program files share: the text, read within bounds, and the program collected name by name.
+"""Readers of LP and MPS files.
 
-Programs from LP files: an objective, rows, bounds, whole variables; `[ ... ] / 2` holds the squares.
+Files are read within size limits, and the program is collected name by name.
 
-Sides of a row may hold variables and numbers; what stands on the right is brought to the left. A right side ends with
-its line, since rows need no name. Variables go from 0 on where no bound says else; limits of 1e20 or more are infinite,
-as CPLEX and HiGHS read them.
+LP files: an objective, rows, bounds, integer variables; `[ ... ] / 2` holds the squares. Both sides of a row may hold
+variables and numbers; the right side is moved to the left. A right side ends with its line, because rows need no name.
+Variables are nonnegative without other bounds; limits of 1e20 or more are infinite, as in CPLEX and HiGHS.
 
-Programs from MPS files, free or fixed, names without spaces; the sections are those of the format's tradition.
-
-A row of kind N is the objective, further ones are left out. A variable between the markers of whole ones of which
-BOUNDS says nothing is 0 or 1, as CPLEX and HiGHS read it; with any line of BOUNDS it goes from 0 on without end, as
-others do. An upper limit below 0 alone takes the lower limit 0 away, as CPLEX reads it (HiGHS leaves 0 and finds no
-point). Limits of 1e20 or more are infinite, as both read them.
+MPS files: free or fixed, names without spaces, traditional sections. The first row of kind N is the objective; others
+are dropped. An integer variable between markers without a line in BOUNDS is 0 or 1, as in CPLEX and HiGHS; with any
+such line it is nonnegative without upper limit. A negative upper limit alone removes the lower limit 0, as in CPLEX
+(HiGHS keeps 0 and finds no point). Limits of 1e20 or more are infinite, as in both.
 """
 
 from __future__ import annotations
@@ -31,14 +29,14 @@ from formulations.errors import InvalidProblemError
 from formulations.problems.program import Block, Program
 
 BYTES = 1 << 28
-"""What a file may have, unpacked."""
+"""Largest size of a file, decompressed."""
 
 INFINITE = 1e20
-"""From here on a limit is none, as CPLEX and HiGHS read files: 1e30 stands for infinity in many."""
+"""Limits from this magnitude on are infinite, as in CPLEX and HiGHS; many files write 1e30."""
 
 
 def text_of(path: Path) -> str:
-    """The text of a file, unpacked where its name ends with .gz. Raises InvalidProblemError for what is no text."""
+    """The text of a file, decompressed if its name ends with .gz. Raises InvalidProblemError for anything but text."""
     try:
         if path.suffix == ".gz":
             with gzip.open(path, "rb") as packed:
@@ -73,7 +71,7 @@ def number(word: str, place: str) -> float:
 
 @dataclass
 class Collected:
-    """A program being read. Entries that are told twice are refused by MPS and summed by LP."""
+    """A program being read. Duplicate entries are an error in MPS and are summed in LP."""
 
     is_maximization: bool = False
     columns: dict[str, int] = field(default_factory=dict)
@@ -88,7 +86,7 @@ class Collected:
     whole: set[int] = field(default_factory=set)
 
     def column(self, name: str) -> int:
-        """The column of this name, a new one where there is none."""
+        """The column of this name, a new one if there is none."""
         return self.columns.setdefault(name, len(self.columns))
 
     def row(self, name: str, low: float, high: float) -> int:
@@ -99,15 +97,15 @@ class Collected:
         return self.rows[name]
 
     def program(self, place: str) -> Program:
-        """All of it; a variable without limits goes from 0 on."""
+        """The program; a variable without limits is nonnegative."""
         for limits in (self.lower, self.upper):
             limits.update({column: _limit(value) for column, value in limits.items()})
         self.row_lower, self.row_upper = ([*map(_limit, limits)] for limits in (self.row_lower, self.row_upper))
         size, count = len(self.columns), len(self.row_lower)
         if not size:
             raise InvalidProblemError(f"{place} has no variables; a program needs one at least")
-        told = (self.objective, self.entries, self.squares)
-        if not all(math.isfinite(value) for part in told for value in part.values()):
+        parts = (self.objective, self.entries, self.squares)
+        if not all(math.isfinite(value) for part in parts for value in part.values()):
             raise InvalidProblemError(f"{place} has an infinite coefficient; only limits may be infinite")
         least, most = (*self.lower.values(), *self.row_lower), (*self.upper.values(), *self.row_upper)
         if any(not low < math.inf for low in least) or any(not high > -math.inf for high in most):
@@ -130,9 +128,9 @@ def _limit(value: float) -> float:
 
 
 def _sparse(entries: dict[tuple[int, int], float], shape: tuple[int, int]) -> csr_array:
-    places = np.array(list(entries), dtype=np.int64).reshape(-1, 2)
+    index = np.array(list(entries), dtype=np.int64).reshape(-1, 2)
     values = np.array(list(entries.values()), dtype=np.float64)
-    return csr_array(coo_array((values, (places[:, 0], places[:, 1])), shape=shape))
+    return csr_array(coo_array((values, (index[:, 0], index[:, 1])), shape=shape))
 
 
 def _named(names: list[str]) -> tuple[Block, ...]:
@@ -167,16 +165,16 @@ class _Side:
 
 
 def read_lp(path: Path) -> Program:
-    """The program of an LP file. Raises InvalidProblemError with file, line and cure for what is none."""
+    """The program of an LP file. Raises InvalidProblemError with file, line and cure if it is malformed."""
     sections: dict[str, list[tuple[str, str, int]]] = {}
     at = ""
-    for place, line in enumerate(text_of(path).splitlines(), 1):
+    for line_number, line in enumerate(text_of(path).splitlines(), 1):
         bare = line.partition("\\")[0].strip()
         words = " ".join(bare.lower().split())
         if words in UNSUPPORTED:
             raise InvalidProblemError(
-                f"{path.name}, line {place} begins a section {bare!r}, which states no linear or quadratic program; "
-                "state what it says by rows and whole variables"
+                f"{path.name}, line {line_number} begins an unsupported section {bare!r}; "
+                "restate it with rows and integer variables"
             )
         key = SECTIONS.get(words)
         if key is None and bare:
@@ -188,11 +186,13 @@ def read_lp(path: Path) -> Program:
                     break
             else:
                 if not at:
-                    raise InvalidProblemError(f"{path.name}, line {place} stands before maximize or minimize; begin so")
-                sections[at] += _tokens(bare, f"{path.name}, line {place}", place)
+                    raise InvalidProblemError(
+                        f"{path.name}, line {line_number} precedes maximize or minimize; begin with one"
+                    )
+                sections[at] += _tokens(bare, f"{path.name}, line {line_number}", line_number)
                 continue
             at = key
-            sections.setdefault(at, []).extend(_tokens(bare, f"{path.name}, line {place}", place))
+            sections.setdefault(at, []).extend(_tokens(bare, f"{path.name}, line {line_number}", line_number))
             continue
         if key == "end":
             at = "end"
@@ -205,20 +205,18 @@ def read_lp(path: Path) -> Program:
     return _Lp(path.name, sections).program()
 
 
-def _tokens(text: str, place: str, line: int) -> list[tuple[str, str, int]]:
+def _tokens(text: str, location: str, line: int) -> list[tuple[str, str, int]]:
     found, at = [], 0
     while at < len(text.rstrip()):
         match = TOKEN.match(text, at)
         if match is None:
-            raise InvalidProblemError(f"{place}: {text[at : at + 20].strip()!r} is no part of an LP file")
+            raise InvalidProblemError(f"{location}: {text[at : at + 20].strip()!r} is no part of an LP file")
         kind = str(match.lastgroup)
         word = match[kind]
         if kind == "name" and word.lower() in ("inf", "infinity"):
             kind = "number"
         if kind == "name" and word.lower() == "nan":
-            raise InvalidProblemError(
-                f"{place}: {word!r} is no number, and no name; write the number that it stands for"
-            )
+            raise InvalidProblemError(f"{location}: {word!r} is neither a number nor a name; write a number")
         found.append((kind, SIGNS.get(word, word) if kind == "sign" else word, line))
         at = match.end()
     return found
@@ -263,8 +261,8 @@ class _Lp:
         self.tokens, self.at = self.sections.get(section, []), 0
 
     def _peek(self, ahead: int = 0) -> tuple[str, str]:
-        place = self.at + ahead
-        return self.tokens[place][:2] if place < len(self.tokens) else ("", "")
+        index = self.at + ahead
+        return self.tokens[index][:2] if index < len(self.tokens) else ("", "")
 
     def _wrong(self, why: str) -> InvalidProblemError:
         line = self.tokens[min(self.at, len(self.tokens) - 1)][2] if self.tokens else 1
@@ -279,12 +277,12 @@ class _Lp:
     def _variable(self) -> int:
         kind, word = self._peek()
         if kind != "name":
-            raise self._wrong("stands where a variable should")
+            raise self._wrong("is where a variable is expected")
         self.at += 1
         return self.found.column(word)
 
     def _signed(self) -> float | None:
-        """Signs and a number, 1 where there is none; None where a term cannot begin here."""
+        """Signs and a number, 1 without one; None if no term can begin here."""
         sign, seen = 1.0, False
         while self._peek()[1] in ("+", "-"):
             sign, seen = -sign if self._peek()[1] == "-" else sign, True
@@ -300,36 +298,36 @@ class _Lp:
         return None
 
     def _side(self, squares: bool = False, last: bool = False) -> _Side:
-        """What can be read as a sum; of the last side of a row on one line."""
+        """A sum; for the last side of a row, on one line."""
         side, begun = _Side(), self.at
         while not (last and self.at > begun and self._line(self.at) > self._line(self.at - 1)):
             self._joined(begun)
-            told = self._peek()[0] == "number" or self._peek(1)[0] == "number"
+            counted = self._peek()[0] == "number" or self._peek(1)[0] == "number"
             weight = self._signed()
             if weight is None:
                 return side
             if self._peek()[1] == "[" and squares:
                 self._squares(side, weight)
-            elif told and last and self._line(self.at) > self._line(self.at - 1):
+            elif counted and last and self._line(self.at) > self._line(self.at - 1):
                 side.constant += weight
             elif self._peek()[0] == "name" and self._peek(1)[1] != ":":
                 column = self._variable()
                 side.weights[column] = side.weights.get(column, 0.0) + weight
-            elif told:
+            elif counted:
                 side.constant += weight
             else:
-                raise self._wrong("stands in an expression")
+                raise self._wrong("is in an expression")
             if self._peek()[0] == "name" and self._peek(1)[1] == ":":
                 return side
         return side
 
     def _joined(self, begun: int) -> None:
-        """Raise InvalidProblemError for a term behind another with no + or - between them."""
+        """Raise InvalidProblemError for a term after another without + or - between them."""
         kind, word = self._peek()
         if self.at == begun or not (kind in ("name", "number") or word == "["):
             return
         raise InvalidProblemError(
-            f"{self.name}, line {self._line(self.at)}: no + or - stands between {self.tokens[self.at - 1][1][:40]!r} "
+            f"{self.name}, line {self._line(self.at)}: no + or - separates {self.tokens[self.at - 1][1][:40]!r} "
             f"and {word[:40]!r}; write one, or begin a row with its name and a colon"
         )
 
@@ -337,14 +335,14 @@ class _Lp:
         return self.tokens[min(at, len(self.tokens) - 1)][2]
 
     def _squares(self, side: _Side, sign: float) -> None:
-        """`[ a x ^ 2 + b x * y ] / 2`: half of it counts, and the hessian holds 2 ∂."""
+        """`[ a x ^ 2 + b x * y ] / 2`, divided by 2; the hessian holds second derivatives."""
         self.at += 1
         begun = self.at
         while self._peek()[1] != "]":
             self._joined(begun)
             weight = self._signed()
             if weight is None:
-                raise self._wrong("stands between brackets")
+                raise self._wrong("is between brackets")
             first = self._variable()
             if self._peek()[1] == "^" and self._peek(1) == ("number", "2"):
                 second = first
@@ -354,14 +352,14 @@ class _Lp:
                 second = self._variable()
             else:
                 raise self._wrong("follows a variable between brackets")
-            for place in {(first, second), (second, first)}:
+            for pair in {(first, second), (second, first)}:
                 share = weight if first == second else weight / 2
-                side.squares[place] = side.squares.get(place, 0.0) + sign * share
+                side.squares[pair] = side.squares.get(pair, 0.0) + sign * share
         self.at += 1
         if self._peek()[1] == "/" and self._peek(1) == ("number", "2"):
             self.at += 2
         else:
-            side.squares = {place: 2 * value for place, value in side.squares.items()}
+            side.squares = {pair: 2 * value for pair, value in side.squares.items()}
 
     def _row(self) -> None:
         begun = self.at
@@ -416,7 +414,7 @@ class _Lp:
     def _sign(self) -> str:
         sign = self._peek()[1]
         if sign not in ("<=", ">=", "="):
-            raise self._wrong("stands where <=, >= or = should")
+            raise self._wrong("is where <=, >= or = is expected")
         self.at += 1
         return sign
 
@@ -435,14 +433,14 @@ SENSES = {"MAX": True, "MAXIMIZE": True, "MAXIMISE": True, "MIN": False, "MINIMI
 
 
 def read_mps(path: Path) -> Program:
-    """The program of an MPS file. Raises InvalidProblemError with file, line and cure for what is none."""
+    """The program of an MPS file. Raises InvalidProblemError with file, line and cure if it is malformed."""
     reader = _Mps(path.name)
     lines = text_of(path).splitlines()
     section, ended = "", False
-    for place, line in enumerate(lines, 1):
+    for line_number, line in enumerate(lines, 1):
         if not line.strip() or line.startswith("*"):
             continue
-        reader.place = f"{path.name}, line {place}"
+        reader.place = f"{path.name}, line {line_number}"
         words = line.split()
         if not line[0].isspace():
             section = words[0].upper()
@@ -451,14 +449,14 @@ def read_mps(path: Path) -> Program:
                 break
             section = reader.section(section, words[1:])
             continue
-        reader.steps[section](words) if section in reader.steps else reader.wrong("stands in no section")
+        reader.steps[section](words) if section in reader.steps else reader.wrong("is in no section")
     if not ended:
         raise InvalidProblemError(f"{path.name} ends without ENDATA: it was cut off, or is no MPS file; write it again")
     return reader.program()
 
 
 class _Mps:
-    """Takes line after line, by section."""
+    """Reads line by line, by section."""
 
     def __init__(self, name: str) -> None:
         self.name = self.place = name
@@ -483,7 +481,7 @@ class _Mps:
         return name
 
     def _none(self, words: Words) -> None:
-        self.wrong("stands in no section")
+        self.wrong("is in no section")
 
     def _sense(self, words: Words) -> None:
         if words[0].upper() not in SENSES:
@@ -519,13 +517,13 @@ class _Mps:
         for name, value in self._pairs(words[1:]):
             if self.kinds[name] == "N" and name != self.objective:
                 continue
-            place = (self.found.rows.get(name, -1), column)
-            if (column in self.found.objective) if name == self.objective else (place in self.found.entries):
-                self.wrong(f"tells the entry of {words[0][:40]!r} in {name[:40]!r} twice")
+            entry = (self.found.rows.get(name, -1), column)
+            if (column in self.found.objective) if name == self.objective else (entry in self.found.entries):
+                self.wrong(f"states the entry of {words[0][:40]!r} in {name[:40]!r} twice")
             if name == self.objective:
                 self.found.objective[column] = value
             else:
-                self.found.entries[place] = value
+                self.found.entries[entry] = value
 
     def _right(self, words: Words) -> None:
         for name, value in self._pairs(words[len(words) % 2 :]):
@@ -574,7 +572,7 @@ class _Mps:
             self.found.upper[column] = 1.0
 
     def _square(self, words: Words) -> None:
-        """An entry of one triangle of the hessian, which stands for both."""
+        """An entry of one triangle of the hessian, used for both."""
         self._entry(words, both=True)
 
     def _half_square(self, words: Words) -> None:
@@ -584,10 +582,10 @@ class _Mps:
         if len(words) != 3 or not {*words[:2]} <= self.found.columns.keys():
             self.wrong("is no entry of the hessian: two variables and a number")
         i, j = (self.found.columns[name] for name in words[:2])
-        for place in {(i, j), (j, i)} if both else {(i, j)}:
-            if place in self.found.squares:
-                self.wrong("tells an entry of the hessian twice")
-            self.found.squares[place] = number(words[2], self.place)
+        for pair in {(i, j), (j, i)} if both else {(i, j)}:
+            if pair in self.found.squares:
+                self.wrong("states an entry of the hessian twice")
+            self.found.squares[pair] = number(words[2], self.place)
 
     def program(self) -> Program:
         for column in self.found.whole - self.limited:

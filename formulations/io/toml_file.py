@@ -1,16 +1,16 @@
 """A linear or quadratic program in a file: .mps or .lp, also packed (.gz).
 
 sets         variables and rows, named by the file
-integrality  whole variables where the file says so; nothing is promised of the others
+integrality  of the integer variables of the file
 
 A set of rankings, or a bare matrix, in a TOML file.
 
     documents = 6                       # n
     positions = 3                       # k
-    profit = [[...], ...]               # k rows of n numbers, if one optimum is asked about; or
+    profit = [[...], ...]               # k rows of n numbers, for a problem; or
     # weights = [...], scores = [...]   # profit[i, j] = weights[i] * scores[j]
 
-    [attributes]                        # one value a document, for `by` and `documents`
+    [attributes]                        # one value per document, for `by` and `documents`
     site = ["a.org", "a.org", "b.org", "b.org", "c.org", "d.org"]
 
     [[constraint]]                      # a kind: at_most, at_least, exactly, between, forbid, fix, ...
@@ -24,14 +24,14 @@ A set of rankings, or a bare matrix, in a TOML file.
     name = "fresh"                      # else the attribute's
     penalty = 0.5                       # per unit: it may be violated
 
-    [solver]                            # or solver = "highs", at the top: who is asked for an optimum
+    [solver]                            # or solver = "highs", at the top: the solver to use
     name = "highs"
-    time_limit = 10                     # and options, the solver's own or those of its package
+    time_limit = 10                     # and options of the solver or its package
 
-A file with a key `matrix` states that matrix and nothing else. Files, sets and rows are bounded (see the limits below)
-before anything is built; larger sets are stated in Python.
+A file with a key `matrix` states only that matrix. The sizes of files, sets and rows are limited (see the constants
+below); larger sets are stated in Python.
 
-The solver that a statement names: a word, or a table of its name and its options.
+The solver is a name, or an equivalent table of its name and its options:
 
     solver = "highs"
     solver = "highs(presolve='off', time_limit=10)"
@@ -41,7 +41,7 @@ The solver that a statement names: a word, or a table of its name and its option
     presolve = "off"
     time_limit = 10
 
-The table says what the longer word says. A statement only names its solver: it cannot solve what it states.
+The file only names the solver; reading it solves nothing.
 """
 
 from __future__ import annotations
@@ -71,14 +71,14 @@ from formulations.problems.quadratic_program import QuadraticProgram
 READERS = {".mps": read_mps, ".lp": read_lp}
 
 CHECKED = 3000
-"""Variables up to which a hessian is looked at: whether it is positive semidefinite."""
+"""Largest number of variables for which the hessian is tested for positive semidefiniteness."""
 
 
 def read_program(path: str | PathLike[str]) -> LinearProgram | QuadraticProgram:
     """The program of a file.
 
-    Raises InvalidProblemError naming file, line and cure for what is none, or is no convex one; InfeasibleError where
-    limits cross; UnsupportedProblemError for other formats; OSError where the file cannot be read.
+    Raises InvalidProblemError with file, line and cure for a malformed or nonconvex program; InfeasibleError if limits
+    cross; UnsupportedProblemError for other formats; OSError if the file cannot be read.
     """
     file = Path(path)
     suffix = Path(file.stem).suffix if file.suffix == ".gz" else file.suffix
@@ -97,7 +97,7 @@ def _check_convex(name: str, program: Program) -> None:
     assert program.hessian is not None
     if program.integer is not None:
         raise InvalidProblemError(
-            f"{name} has squares and whole variables, which no form here has; leave one of them out"
+            f"{name} has squares and integer variables, which no problem class supports; remove one of them"
         )
     if program.is_maximization:
         raise InvalidProblemError(f"{name} maximises with squares; state the minimum of the negative")
@@ -108,37 +108,37 @@ def _check_convex(name: str, program: Program) -> None:
     values = np.linalg.eigvalsh(hessian)
     if not np.array_equal(hessian, hessian.T) or values[0] < -1e-9 * max(1.0, values[-1]):
         raise InvalidProblemError(
-            f"{name}: its squares are not convex (an eigenvalue is {values[0]:.3g}); mend the hessian"
+            f"{name}: its squares are not convex (an eigenvalue is {values[0]:.3g}); correct the hessian"
         )
 
 
 LONGEST = 1000
-"""Letters that a name with its options may have."""
+"""Largest length of a solver name with its options."""
 
 
 def solver_of(file: str, stated: dict[str, Any]) -> str | None:
-    """The name with its options, None where the file names no solver. InvalidProblemError for what is no such word or
+    """The name with its options, None if the file names no solver. InvalidProblemError for anything but such a word or
     table."""
     if "solver" not in stated:
         return None
     said = stated["solver"]
     if isinstance(said, dict):
-        given = dict(said)
-        said = given.pop("name", None)
+        options = dict(said)
+        said = options.pop("name", None)
         if not isinstance(said, str) or not said:
             raise InvalidProblemError(f'{file}: [solver] does not say which one; write name = "highs" below it')
-        if "(" in said and given:
+        if "(" in said and options:
             raise InvalidProblemError(
-                f"{file}: [solver] has options in its name {said[:40]!r} and beside it; leave one of the two places"
+                f"{file}: [solver] has options in its name {said[:40]!r} and as keys; use one of the two"
             )
-        written = ", ".join(f"{_word(file, name)}={_written(file, name, value)}" for name, value in given.items())
-        said = f"{said}({written})" if given else said
+        written = ", ".join(f"{_word(file, name)}={_written(file, name, value)}" for name, value in options.items())
+        said = f"{said}({written})" if options else said
     if not isinstance(said, str) or not said:
         raise InvalidProblemError(
             f'{file}: solver = {str(said)[:40]!r} is no name; write solver = "highs", or [solver]'
         )
     if len(said) > LONGEST:
-        raise InvalidProblemError(f"{file}: the solver and its options have more than {LONGEST} letters; say less")
+        raise InvalidProblemError(f"{file}: the solver and its options have more than {LONGEST} letters; shorten them")
     return said
 
 
@@ -151,7 +151,7 @@ def _word(file: str, name: str) -> str:
 
 
 def _written(file: str, name: str, value: Any) -> str:
-    """An option as Python writes it."""
+    """An option in Python syntax."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{key!r}: {_written(file, key, part)}" for key, part in value.items()) + "}"
     if not isinstance(value, str | int | float) or not isfinite(value if isinstance(value, float) else 0.0):
@@ -164,23 +164,23 @@ def _written(file: str, name: str, value: Any) -> str:
 KEYS = {"documents", "positions", "profit", "weights", "scores", "attributes", "constraint", "solver"}
 
 BYTES, TABLES = 1 << 23, 1 << 16
-"""What a file may have of bytes; of keys, and of lines that begin a table or a row."""
+"""Largest number of bytes of a file; of keys, and of lines that begin a table or a row."""
 
 CELLS, ENTRIES = 1 << 22, 1 << 24
-"""What a set may have of cells (positions × documents), and of entries in all its rows."""
+"""Largest number of cells of a set (positions × documents), and of entries in all its rows."""
 
 LONG_KEY = re.compile(r"""(?:^|[\[{,\n])[ \t]*+(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){16}""")
-"""A key of more than 16 parts: what these take grows with the square of their number."""
+"""A key of more than 16 parts: the parser's cost is quadratic in their number."""
 
 LONG_NUMBER = re.compile(r"\b0[xob][0-9A-Fa-f_]{65}")
-"""A whole number that Python reads and cannot print."""
+"""An integer that Python reads and cannot print."""
 
 
 def read_ranking_set(path: str | PathLike[str]) -> ConstrainedRanking | RankingSet | Floats:
-    """What a TOML file states: a ranking problem where it has a profit, else a set, or a matrix.
+    """The content of a TOML file: a ranking problem if it has a profit, else a set, or a matrix.
 
-    Raises InvalidProblemError naming the file, the constraint (counted from 1) and the cure; InfeasibleError, naming
-    the file, for a profit over an empty set; OSError when the file cannot be read.
+    Raises InvalidProblemError with the file, the constraint (counted from 1) and the cure; InfeasibleError for a profit
+    over an empty set; OSError if the file cannot be read.
     """
     file = fspath(path)
     stated = _parsed(file)
@@ -195,8 +195,8 @@ def read_ranking_set(path: str | PathLike[str]) -> ConstrainedRanking | RankingS
 
 
 def read_set(path: str | PathLike[str]) -> tuple[RankingSet, Floats | None]:
-    """The set that a TOML file states, though no ranking be in it, and its profit where it has one. Errors as
-    `read_ranking_set`, and InvalidProblemError for a matrix."""
+    """The set of a TOML file, even if it is empty, and its profit if it has one. Errors as `read_ranking_set`, and
+    InvalidProblemError for a matrix."""
     file = fspath(path)
     return _set_of(file, _parsed(file))
 
@@ -226,15 +226,14 @@ def _set_of(file: str, stated: dict[str, Any]) -> tuple[RankingSet, Floats | Non
 
 
 def read_solver(path: str | PathLike[str]) -> str | None:
-    """The solver that a TOML file names, its options in its name: what `solve` and `get_solver` take; None where it
-    names none. Whether there is one of this name and with these options is found out there. Errors as
-    `read_ranking_set`."""
+    """The solver of a TOML file, with its options in its name, as `solve` and `get_solver` accept it; None without one.
+    The name and options are checked by these. Errors as `read_ranking_set`."""
     file = fspath(path)
     return solver_of(file, _parsed(file))
 
 
 def _parsed(file: str) -> dict[str, Any]:
-    """The TOML of a file, once its size and its keys are seen to be bounded."""
+    """The TOML of a file, after its size and number of keys are checked."""
     with open(file, "rb") as opened:
         content = opened.read(BYTES + 1)
     if len(content) > BYTES:
@@ -305,7 +304,7 @@ SEQUENCES = ("precedes", "precedence_chain", "implies")
 
 @dataclass
 class _Reader:
-    """Adds one constraint after the other to a set."""
+    """Adds the constraints to a set one by one."""
 
     file: str
     attributes: dict[str, Any]
@@ -313,57 +312,59 @@ class _Reader:
     entries: int = 0
 
     def add(self, number: int, table: dict[str, Any]) -> None:
-        place = f"{self.file}, constraint {number}"
-        kind, args, where = self._call(place, table)
+        location = f"{self.file}, constraint {number}"
+        kind, args, where = self._call(location, table)
         if where.get("name") is None:
             where["name"] = _title(table)
         where["name"] = None if where["name"] is None else str(where["name"])
         self.entries += self._entries(kind, args, where)
         if self.entries > ENTRIES:
             raise InvalidProblemError(
-                f"{place}: the rows up to here have more than {ENTRIES} entries; state it in Python"
+                f"{location}: the rows up to here have more than {ENTRIES} entries; state it in Python"
             )
         try:
             self.admissible = self.admissible.add(kind, *args, **where)
         except FormulationError as error:
-            raise InvalidProblemError(f"{place}: {error}") from None
+            raise InvalidProblemError(f"{location}: {error}") from None
         except (TypeError, ValueError, OverflowError) as error:
-            raise InvalidProblemError(f"{place}: {kind}() cannot read {shortened(args)} ({error}).") from None
+            raise InvalidProblemError(f"{location}: {kind}() cannot read {shortened(args)} ({error}).") from None
 
-    def _call(self, place: str, table: dict[str, Any]) -> tuple[str, list[Any], dict[str, Any]]:
+    def _call(self, location: str, table: dict[str, Any]) -> tuple[str, list[Any], dict[str, Any]]:
         """The kind, the arguments and the keywords of a table: `at_most = 2`, or `kind = "at_most"` and `count = 2`."""
         kinds = [kind for kind in KINDS if kind in table]
         named = table.get("kind")
         if "kind" in table and not kinds and isinstance(named, str) and named in KINDS:
-            kind, given = named, {key: value for key, value in table.items() if key != "kind"}
+            kind, arguments = named, {key: value for key, value in table.items() if key != "kind"}
         elif len(kinds) == 1 and "kind" not in table:
             kind, first = kinds[0], parameters(kinds[0])[0]
-            given = {key: value for key, value in table.items() if key != kind}
-            if first in given:
-                raise InvalidProblemError(f"{place}: {kind} = ... is its {first}; got a key {first!r} too. Remove one.")
-            given[first] = table[kind]
+            arguments = {key: value for key, value in table.items() if key != kind}
+            if first in arguments:
+                raise InvalidProblemError(
+                    f"{location}: {kind} = ... is its {first}; got a key {first!r} too. Remove one."
+                )
+            arguments[first] = table[kind]
         else:
             got = " and ".join(kinds) or (f"kind = {named!r}" if "kind" in table else "none")
-            raise InvalidProblemError(f"{place}: it needs one of the kinds {', '.join(KINDS)}; got {got}.")
+            raise InvalidProblemError(f"{location}: it needs one of the kinds {', '.join(KINDS)}; got {got}.")
         known = parameters(kind)
-        _only(place, given, {*known, "name", "penalty"}, f"{kind} takes {', '.join(known)}, name and penalty")
+        _only(location, arguments, {*known, "name", "penalty"}, f"{kind} takes {', '.join(known)}, name and penalty")
         for key in parameters(kind, required=True):
-            if key not in given:
+            if key not in arguments:
                 raise InvalidProblemError(
-                    f"{place}: {kind} needs {' and '.join(parameters(kind, required=True))}; got no {key}."
+                    f"{location}: {kind} needs {' and '.join(parameters(kind, required=True))}; got no {key}."
                 )
-        given = {key: self._value(place, key, value) for key, value in given.items()}
+        arguments = {key: self._value(location, key, value) for key, value in arguments.items()}
         first = known[0]
-        if first not in given:
-            return kind, [], given
-        value = given.pop(first)
+        if first not in arguments:
+            return kind, [], arguments
+        value = arguments.pop(first)
         if kind in SEQUENCES:
             if not isinstance(value, list):
-                raise InvalidProblemError(f"{place}: {kind} needs a list of documents; got {shortened(value)}.")
-            return kind, [self._value(place, "documents", part) for part in value], given
-        return kind, [value], given
+                raise InvalidProblemError(f"{location}: {kind} needs a list of documents; got {shortened(value)}.")
+            return kind, [self._value(location, "documents", part) for part in value], arguments
+        return kind, [value], arguments
 
-    def _entries(self, kind: str, args: list[Any], given: dict[str, Any]) -> int:
+    def _entries(self, kind: str, args: list[Any], arguments: dict[str, Any]) -> int:
         """An upper bound of the entries, and of the bits of a mask, of a constraint."""
         k, n = self.admissible.shape
         if kind in ("fix", "forbid", "position_in"):
@@ -375,37 +376,37 @@ class _Reader:
             )  # of a chain most are in two pairs
         if kind == "implies":
             return k * n * n
-        if kind == "min_distance" or "share" in given:
+        if kind == "min_distance" or "share" in arguments:
             k *= k  # a row for each window or prefix
-        high = len(given["positions"]) if isinstance(given.get("positions"), list) else k
-        if isinstance(given.get("by"), list):
-            return high * sum(len(labels) if isinstance(labels, tuple) else 1 for labels in given["by"])
-        documents = given.get("documents")
+        high = len(arguments["positions"]) if isinstance(arguments.get("positions"), list) else k
+        if isinstance(arguments.get("by"), list):
+            return high * sum(len(labels) if isinstance(labels, tuple) else 1 for labels in arguments["by"])
+        documents = arguments.get("documents")
         return high * (len(documents) if isinstance(documents, list) else n)
 
-    def _value(self, place: str, key: str, value: Any) -> Any:
-        """Names of attributes become their values; { site = "c.org" } the documents that carry it."""
+    def _value(self, location: str, key: str, value: Any) -> Any:
+        """Names of attributes become their values; { site = "c.org" } becomes the documents with that value."""
         if key == "by" and isinstance(value, str):
-            return [tuple(v) if isinstance(v, list) else v for v in self._attribute(place, value)]
+            return [tuple(v) if isinstance(v, list) else v for v in self._attribute(location, value)]
         if key == "documents" and isinstance(value, dict):
             if len(value) != 1:
-                raise InvalidProblemError(f'{place}: documents = {{ attribute = "value" }} names one attribute')
+                raise InvalidProblemError(f'{location}: documents = {{ attribute = "value" }} names one attribute')
             (name, wanted), *_ = value.items()
             return np.array(
-                [wanted == v or (isinstance(v, list) and wanted in v) for v in self._attribute(place, name)]
+                [wanted == v or (isinstance(v, list) and wanted in v) for v in self._attribute(location, name)]
             )
         return value
 
-    def _attribute(self, place: str, name: str) -> list[Any]:
+    def _attribute(self, location: str, name: str) -> list[Any]:
         if not isinstance(self.attributes.get(name), list):
             known = ", ".join(map(repr, self.attributes)) or "none"
-            raise InvalidProblemError(f"{place}: there is no list {name!r} under [attributes]; there are {known}")
+            raise InvalidProblemError(f"{location}: there is no list {name!r} under [attributes]; there are {known}")
         values: list[Any] = self.attributes[name]
         return values
 
 
 def _title(stated: dict[str, Any]) -> str | None:
-    """What a constraint is called after the attribute that it speaks of."""
+    """The name of a constraint after its attribute."""
     if isinstance(stated.get("by"), str):
         return str(stated["by"])
     if isinstance(stated.get("documents"), dict):

@@ -1,11 +1,10 @@
-"""Lotteries over rankings: what a marginal ranking means, drawn up by Birkhoff and von Neumann.
+"""Decomposition of a marginal ranking into a distribution over rankings (Birkhoff and von Neumann).
 
     P[i, j] = Σ_r probability[r] [order r has document j at position i]
 
-Every k × n matrix P >= 0 whose rows sum to 1 and whose columns sum to 1 at most (to 1 if k = n) is such a sum, of
-k (n - 1) + 1 rankings at most, or (n - 1)² + 1 if k = n. Few are wanted: each step takes a ranking whose least P[i, j]
-is nearly as large as it can be, and as much of it as can be taken. (To find the fewest is NP-hard: Dufossé and Uçar
-2016.)
+Every k × n matrix P >= 0 with row sums 1 and column sums at most 1 (1 if k = n) is such a sum, of at most k (n - 1) + 1
+rankings, or (n - 1)² + 1 if k = n. Each step takes a ranking whose least P[i, j] is nearly as large as possible, with
+the largest possible probability, so that few rankings suffice. (To find the fewest is NP-hard: Dufossé and Uçar 2016.)
 
 >>> lottery = birkhoff_decomposition([[0.6, 0.4, 0.0], [0.4, 0.0, 0.6]])
 >>> print(lottery)
@@ -34,35 +33,35 @@ from formulations.display import CompactReprMixin
 from formulations.errors import InvalidProblemError
 
 NOISE = (1e-12, 1e-6)
-"""Entries up to the first count as zero however well the sums agree, above the second never."""
+"""Entries up to the first value count as zero for any sums, above the second never."""
 
 
 def near_marginal_ranking(P: Floats, tolerance: float) -> Floats:
-    """A (k, n) matrix near P: not negative, rows of sum 1, columns of sum 1 at most (1 if k = n), to rounding.
+    """A (k, n) matrix near P: nonnegative, row sums 1, column sums at most 1 (1 if k = n), up to rounding.
 
-    After Altschuler, Weed and Rigollet 2017, algorithm 2: columns and rows too heavy are scaled down, then what rows
-    lack is put where columns have room, in a row's largest entries first (theirs is an outer product, which leaves
-    no zero). Entries no larger than the worst violation count as zero, as long as that is rounding.
+    After Altschuler, Weed and Rigollet 2017, algorithm 2: columns and rows with too large sums are scaled down, then
+    the deficit of each row is added where columns have slack, in the row's largest entries first (theirs is an outer
+    product, which leaves no zero). Entries no larger than the worst violation count as zero, if that is rounding.
 
-    Raises `InvalidProblemError`, naming the place, where P is further than `tolerance` from its limits.
+    Raises `InvalidProblemError` with the position if P violates its limits by more than `tolerance`.
     """
     k, n = P.shape
     if k == 0 or k > n:
         raise InvalidProblemError(
-            f"P has shape {P.shape}, but needs a row a position, and a column for each of as many documents"
+            f"P must have shape (positions, documents) with positions <= documents; got {P.shape}."
         )
     violation = _checked(P, tolerance)
     near = np.where(np.clip(violation, *NOISE) < P, P, 0.0)
     near /= np.maximum(near.sum(axis=0), 1.0)
     near /= np.maximum(near.sum(axis=1, keepdims=True), 1.0)
-    room = np.maximum(1.0 - near.sum(axis=0), 0.0)
+    slack = np.maximum(1.0 - near.sum(axis=0), 0.0)
     lacking = 1.0 - near.sum(axis=1)
     for i in np.flatnonzero(lacking > 0.0):
         largest = np.argsort(-near[i], kind="stable")
-        before = np.cumsum(room[largest]) - room[largest]
-        put = np.clip(lacking[i] - before, 0.0, room[largest])
+        before = np.cumsum(slack[largest]) - slack[largest]
+        put = np.clip(lacking[i] - before, 0.0, slack[largest])
         near[i, largest] += put
-        room[largest] -= put
+        slack[largest] -= put
     return near
 
 
@@ -77,34 +76,34 @@ def _checked(P: Floats, tolerance: float) -> float:
     violations = {
         f"position {least // n} has document {least % n} with probability {P.flat[least]:.9g}": -float(P.flat[least]),
         f"position {row} holds {rows[row]:.9g} documents, but must hold 1": abs(float(rows[row]) - 1.0),
-        f"document {column} stands at {columns[column]:.9g} positions, but must at 1"
+        f"document {column} has total probability {columns[column]:.9g}, but must have 1"
         + (" at most" if k < n else ""): float(over[column]),
     }
-    place = max(violations, key=lambda words: violations[words])
-    if not violations[place] <= tolerance:
+    worst = max(violations, key=lambda words: violations[words])
+    if not violations[worst] <= tolerance:
         raise InvalidProblemError(
-            f"P is no marginal ranking: {place}; solve it more accurately, or raise the tolerance of {tolerance:g}"
+            f"P is no marginal ranking: {worst}; solve it more accurately, or raise the tolerance of {tolerance:g}"
         )
-    return max(violations[place], 0.0)
+    return max(violations[worst], 0.0)
 
 
 SHRINK = 0.8
-"""A step's ranking has at least this part of the largest least probability that a ranking could have."""
+"""A step's ranking has at least this fraction of the largest possible least probability."""
 
 NOTHING = 1e-15
-"""Probability that is only rounding."""
+"""Probabilities below this are rounding."""
 
 SHOWN = 10
-"""How many rankings are printed."""
+"""Number of rankings that are printed."""
 
 
 @dataclass(frozen=True, eq=False)
 class RankingDistribution(CompactReprMixin):
     """Rankings and their probabilities, the likeliest first.
 
-    orders: (m, k) the document at each position. probabilities: (m,) positive, of sum 1. documents: n.
-    moved: the most by which an entry of the given matrix was changed to make it a marginal ranking before it was
-    decomposed; `marginals()` is as far from the given matrix as that, but for 1e-12.
+    orders: (m, k) the document at each position. probabilities: (m,) positive, of sum 1. documents: n. moved: the
+    largest change of an entry of the input matrix that made it a marginal ranking; `marginals()` differs from the input
+    by that plus 1e-12.
     """
 
     orders: Ints
@@ -133,7 +132,7 @@ class RankingDistribution(CompactReprMixin):
         return "\n".join(lines)
 
     def marginals(self) -> Floats:
-        """(k, n): how likely each document stands at each position."""
+        """(k, n): the probability of each document at each position."""
         positions = self.orders.shape[1]
         cells = np.arange(positions) * self.documents + self.orders
         weights = np.repeat(self.probabilities, positions)
@@ -149,41 +148,42 @@ class RankingDistribution(CompactReprMixin):
         return float(self.probabilities @ values)
 
     def sample(self, size: int | None = None, *, random_state: int | np.random.Generator | None = None) -> Ints:
-        """A drawn order (k,), or `size` of them (size, k). Other draws every time, unless `random_state` says which."""
+        """A random order (k,), or `size` of them (size, k); reproducible only with `random_state`."""
         drawn = np.random.default_rng(random_state).choice(len(self), size, p=self.probabilities)
         return np.asarray(self.orders[drawn])
 
 
 def birkhoff_decomposition(P: ArrayLike, *, tolerance: float = 1e-6, accuracy: float = 1e-12) -> RankingDistribution:
-    """The lottery with the marginals P (Birkhoff and von Neumann).
+    """The distribution with the marginals P (Birkhoff and von Neumann).
 
     Args:
-        P: (k, n), P[i, j] the probability that document j stands at position i. What a solver leaves of rounding is
-            mended first; `RankingDistribution.moved` tells by how much.
+        P: (k, n), P[i, j] the probability that document j is at position i. Solver errors are repaired first;
+            `RankingDistribution.moved` is the largest change.
         tolerance: the most by which an entry may be negative, a row's sum may differ from 1 and a column's exceed it.
-        accuracy: stop when no entry can be off by more than this from the mended P. A larger one gives
-            fewer rankings: interior-point solvers leave dust in many entries, which 1e-6 spares.
+        accuracy: stop when no entry can differ by more than this from the repaired P. A larger one gives fewer
+            rankings: interior-point solvers leave tiny values in many entries, which 1e-6 ignores.
 
     Raises:
-        InvalidProblemError: P holds NaN or infinity, has more rows than columns, or breaks the tolerance; names where.
+        InvalidProblemError: P contains NaN or infinity, has more rows than columns, or violates the tolerance.
     """
     if not 0.0 <= accuracy < 1.0:
-        raise InvalidProblemError(f"accuracy is {accuracy}, but must be at least 0 and below 1")
-    given = finite("P", P, 2)
-    mended = near_marginal_ranking(given, tolerance)
+        raise InvalidProblemError(f"accuracy must be at least 0 and below 1; got {accuracy}.")
+    matrix = finite("P", P, 2)
+    mended = near_marginal_ranking(matrix, tolerance)
     orders, taken = _taken_apart(mended, accuracy)
     likeliest = np.argsort(-taken, kind="stable")
     probabilities = taken[likeliest] / taken.sum()
-    moved = float(np.abs(mended - given).max())
-    return RankingDistribution(frozen(orders[likeliest]), frozen(probabilities), given.shape[1], moved)
+    moved = float(np.abs(mended - matrix).max())
+    return RankingDistribution(frozen(orders[likeliest]), frozen(probabilities), matrix.shape[1], moved)
 
 
 def _taken_apart(P: Floats, accuracy: float) -> tuple[Ints, Floats]:
-    """Orders, and how much of P was taken in each; less than `accuracy` remains.
+    """Orders, and the probability of each; less than `accuracy` of P remains.
 
-    The rest of P has rows of sum `left`; `idle` is what its columns lack of that. A ranking can be taken as long as it
-    leaves nothing negative: it must use every column that is not idle. Each step empties a cell, or what a column is
-    idle; they stay empty. Hence no ranking comes twice, and no more come than the dimension of the polytope plus one.
+    The remainder of P has row sums `left`; `idle` is the slack of its columns. A ranking can be subtracted as long as
+    nothing becomes negative: it must use every column without slack. Each step makes a cell or the slack of a column
+    zero; these stay zero. Hence all rankings are distinct, and there are at most the dimension of the polytope plus
+    one.
     """
     rest, (positions, documents) = P.copy(), P.shape
     rows, left = np.arange(positions), 1.0
@@ -199,8 +199,8 @@ def _taken_apart(P: Floats, accuracy: float) -> tuple[Ints, Floats]:
         unused = np.ones(documents, dtype=bool)
         unused[order] = False
         step = min(left, float(rest[rows, order].min()), float(idle[unused].min(initial=np.inf)))
-        kept = rest[rows, order] - step
-        rest[rows, order] = np.where(kept > NOTHING, kept, 0.0)
+        reduced = rest[rows, order] - step
+        rest[rows, order] = np.where(reduced > NOTHING, reduced, 0.0)
         idle[unused] = np.where(idle[unused] - step > NOTHING, idle[unused] - step, 0.0)
         left -= step
         orders.append(order)
@@ -209,7 +209,7 @@ def _taken_apart(P: Floats, accuracy: float) -> tuple[Ints, Floats]:
 
 
 def _order_above(rest: Floats, idle: Floats, least: float) -> Ints | None:
-    """An order of cells above `least` that uses every column with no more than that idle; None if there is none."""
+    """An order of cells above `least` that uses every column with no more slack than that; None if there is none."""
     from scipy.optimize import linear_sum_assignment
 
     needed: Bools = idle <= least

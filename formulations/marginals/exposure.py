@@ -1,4 +1,4 @@
-"""What a marginal ranking may owe to groups of documents: parity, proportion to merit, limits.
+"""Exposure constraints of marginal rankings for groups of documents: parity, proportion to merit, limits.
 
 e[j] = Σ_i attention[i] P[i, j] is the exposure of document j, mean_G the mean over the documents j of group G, u merit.
 
@@ -37,7 +37,7 @@ from formulations.display import CompactReprMixin
 from formulations.errors import InfeasibleError, InvalidProblemError
 
 SLACK = 1e-9
-"""The part of all attention by which sums of exposure may differ from what positions give."""
+"""Tolerance of sums of exposure, relative to the total attention."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,34 +49,34 @@ class DocumentGroups(CompactReprMixin):
 
     @classmethod
     def from_labels(cls, groups: Any, documents: int) -> DocumentGroups:
-        """From one label a document; None and NaN are no label."""
+        """From one label per document; None and NaN are no label."""
         if isinstance(groups, str | Mapping) or not isinstance(groups, Iterable):
             raise InvalidProblemError(f"groups must hold one label a document, and is a {type(groups).__name__}")
-        given = groups.tolist() if hasattr(groups, "tolist") else list(groups)
-        if len(given) != documents:
-            raise InvalidProblemError(f"groups holds {len(given)} labels for {documents} documents; give one each")
-        places: dict[Hashable, int] = {}
+        entries = groups.tolist() if hasattr(groups, "tolist") else list(groups)
+        if len(entries) != documents:
+            raise InvalidProblemError(f"groups holds {len(entries)} labels for {documents} documents; give one each")
+        index: dict[Hashable, int] = {}
         member = np.full(documents, -1, dtype=np.int64)
-        for j, label in enumerate(given):
+        for j, label in enumerate(entries):
             if isinstance(label, tuple | frozenset) or not isinstance(label, Hashable):
                 raise InvalidProblemError(
                     f"document {j} has {label!r} for its group, but needs one label; join labels into a text, or give "
                     "a constraint for each"
                 )
             if not unlabelled(label):
-                member[j] = places.setdefault(label, len(places))
-        if not places:
+                member[j] = index.setdefault(label, len(index))
+        if not index:
             raise InvalidProblemError("groups holds no label but None; put two documents in groups at least")
-        return cls(tuple(places), frozen(member))
+        return cls(tuple(index), frozen(member))
 
     @property
     def sizes(self) -> Ints:
         return np.bincount(self.member[self.member >= 0], minlength=len(self.labels))
 
     def names(self, chosen: Bools | None = None) -> tuple[str, ...]:
-        """The labels as text, as rows are named by them."""
-        kept = range(len(self.labels)) if chosen is None else np.flatnonzero(chosen)
-        return tuple(str(self.labels[g]) for g in kept)
+        """The labels as text, as in the names of rows."""
+        indices = range(len(self.labels)) if chosen is None else np.flatnonzero(chosen)
+        return tuple(str(self.labels[g]) for g in indices)
 
     def place(self, label: Hashable) -> int:
         """Which group has this label."""
@@ -87,7 +87,7 @@ class DocumentGroups(CompactReprMixin):
         return self.labels.index(label)
 
     def limits(self, name: str, given: float | Mapping[Any, float], default: float) -> Floats:
-        """One limit a group, from one number for all or from a mapping."""
+        """One limit per group, from one number for all or from a mapping."""
         values = np.full(len(self.labels), default if isinstance(given, Mapping) else given, dtype=np.float64)
         if isinstance(given, Mapping):
             for label, value in given.items():
@@ -95,50 +95,52 @@ class DocumentGroups(CompactReprMixin):
         wrong = np.isnan(values) | (values == -default if default else np.isposinf(values))
         if wrong.any():
             label, value = self.labels[int(wrong.argmax())], values[wrong][0]
-            raise InvalidProblemError(f"the {name} limit of group {label!r} is {value}, which no exposure can keep")
+            raise InvalidProblemError(
+                f"the {name} limit of group {label!r} is {value}, which no exposure satisfies; change it"
+            )
         return values
 
     def mean(self, values: Floats) -> Floats:
-        """The mean of one value a document over each group."""
+        """The mean over each group of one value per document."""
         inside = self.member >= 0
         return np.bincount(self.member[inside], values[inside], len(self.labels)) / self.sizes
 
     def exposure(self, attention: Floats, weight: Floats) -> csr_array:
-        """(groups, k·n): row g gives mean_g (weight[j] Σ_i attention[i] P[i, j])."""
+        """(groups, k·n): row g computes mean_g (weight[j] Σ_i attention[i] P[i, j])."""
         inside = np.flatnonzero(self.member >= 0)
         group = self.member[inside]
         share = csr_array((weight[inside] / self.sizes[group], (group, inside)), (len(self.labels), self.member.size))
         return csr_array(kron(attention[None, :], share))
 
     def check_reachable(self, attention: Floats, lower: Floats, upper: Floats, cure: str) -> None:
-        """Raise `InfeasibleError` if no ranking gives mean exposures within these limits; name groups that cannot have
-        them.
+        """Raise `InfeasibleError`, naming groups, if no ranking has mean exposures within these limits.
 
-        Exposures within reach are those that attention majorises (Hardy, Littlewood and Pólya): no c documents
-        have more than the c largest attentions, or less than the c smallest, those beyond position k being 0. With
-        limits for groups, the groups that ask for most, or allow least, are the hardest (Frank's box theorem).
+        Reachable exposures are those that attention majorizes (Hardy, Littlewood and Pólya): no c documents have more
+        than the c largest attentions, or less than the c smallest, those beyond position k being 0. With limits for
+        groups, the groups with the highest lower limits, or the lowest upper limits, are the hardest (Frank's box
+        theorem).
         """
         largest = np.concatenate([np.sort(attention)[::-1], np.zeros(self.member.size - attention.size)])
-        for limit, given, verb, sign, edge in (
+        for limit, attention_sums, verb, sign, edge in (
             (lower, largest, "at least", 1.0, "at most"),
             (upper, largest[::-1], "at most", -1.0, "at least"),
         ):
             order = np.argsort(-sign * limit, kind="stable")
             count = np.cumsum(self.sizes[order])
-            asked, reach = np.cumsum((self.sizes * limit)[order]), np.cumsum(given)[count - 1]
-            excess = np.where(np.isfinite(asked), sign * (asked - reach), -np.inf)
+            required, reach = np.cumsum((self.sizes * limit)[order]), np.cumsum(attention_sums)[count - 1]
+            excess = np.where(np.isfinite(required), sign * (required - reach), -np.inf)
             worst = int(excess.argmax())
             if excess[worst] > SLACK * attention.sum():
                 names = ", ".join(repr(self.labels[g]) for g in order[: worst + 1])
                 raise InfeasibleError(
-                    f"group(s) {names} must have {verb} {asked[worst]:.6g} of exposure in all, but {count[worst]} "
+                    f"group(s) {names} must have {verb} {required[worst]:.6g} of exposure in all, but {count[worst]} "
                     f"document(s) get {edge} {reach[worst]:.6g}; {cure}"
                 )
 
 
 @dataclass(frozen=True, eq=False)
 class ExposureRows(CompactReprMixin):
-    """lower <= cells · P.ravel() + level · t <= upper, with a variable t in [0, 1] of its own where `level` is given.
+    """lower <= cells · P.ravel() + level · t <= upper, with a variable t in [0, 1] if `level` is not None.
 
     label, index: the names of the rows, as in `Block`.
     """
@@ -152,18 +154,18 @@ class ExposureRows(CompactReprMixin):
 
 
 class Constraint(Protocol):
-    """What `marginal_ranking` takes as a constraint."""
+    """The protocol of the constraints of `marginal_ranking`."""
 
     def rows(self, attention: Floats, documents: int) -> ExposureRows: ...
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class _Parity(CompactReprMixin):
-    """What a group gets for its merit, the same for all groups, or nearly.
+    """Exposure per merit, equal for all groups up to a bound.
 
-    difference_bound: no two groups differ by more (0, exactly equal, by default).
-    ratio_bound: no group gets less than this part of what another gets (0.8 is the four-fifths rule). One of the two.
-    protected: the label of a group. It must not get less than others, and may get more; others are not compared.
+    difference_bound: the largest difference of two groups (default 0, equality). ratio_bound: the smallest ratio of two
+    groups (0.8 is the four-fifths rule). Only one of the two. protected: the label of a group that must not get less
+    than the others, and may get more; others are not compared.
     """
 
     difference_bound: float | None = None
@@ -172,12 +174,12 @@ class _Parity(CompactReprMixin):
 
     label: ClassVar[str]
 
-    def _stated(self, given: ArrayLike, attention: Floats, weight: Floats, merit: Floats, unit: float) -> ExposureRows:
+    def _stated(self, labels: ArrayLike, attention: Floats, weight: Floats, merit: Floats, unit: float) -> ExposureRows:
         """Rows for t <= mean_G (weight e) / mean_G merit <= t + difference_bound, and with `ratio_bound` <= t / ratio.
 
         merit is in units of `unit`, which makes its least group mean 1.
         """
-        groups = DocumentGroups.from_labels(given, merit.size)
+        groups = DocumentGroups.from_labels(labels, merit.size)
         if len(groups.labels) < 2:
             raise InvalidProblemError(
                 f"{self.label} compares groups, but all documents are in {groups.labels}; give two"
@@ -204,7 +206,7 @@ class _Parity(CompactReprMixin):
         )
 
     def _bounds(self) -> tuple[float, float]:
-        """Difference and ratio, each without effect where it is not given."""
+        """Difference and ratio, each without effect if absent."""
         if self.difference_bound is not None and self.ratio_bound is not None:
             raise InvalidProblemError(
                 f"{self.label} takes difference_bound or ratio_bound, not both; give two constraints"
@@ -212,15 +214,15 @@ class _Parity(CompactReprMixin):
         difference = 0.0 if self.difference_bound is None else float(self.difference_bound)
         ratio = 1.0 if self.ratio_bound is None else float(self.ratio_bound)
         if not 0.0 <= difference < np.inf:
-            raise InvalidProblemError(f"difference_bound is {difference}, but must be a number that is not negative")
+            raise InvalidProblemError(f"difference_bound must be a nonnegative number; got {difference}.")
         if not 0.0 < ratio <= 1.0:
-            raise InvalidProblemError(f"ratio_bound is {ratio}, but must be above 0 and at most 1")
+            raise InvalidProblemError(f"ratio_bound must be above 0 and at most 1; got {ratio}.")
         return difference, ratio
 
 
 @dataclass(frozen=True, eq=False)
 class DemographicParity(_Parity):
-    """Groups have equal mean exposure. groups: (n,) the label of each document, None for one in no group."""
+    """Groups have equal mean exposure. groups: (n,) the label of each document, None for a document without a group."""
 
     groups: Any
     label: ClassVar[str] = "demographic_parity"
@@ -280,11 +282,11 @@ class ExposureBounds(CompactReprMixin):
         return ExposureRows("exposure", groups.names(), groups.exposure(attention, np.ones(documents)), low, high)
 
 
-def _merit(groups: Any, given: ArrayLike, documents: int) -> tuple[Floats, float]:
+def _merit(groups: Any, merit_input: ArrayLike, documents: int) -> tuple[Floats, float]:
     """Merit in units of the least group mean, and that unit."""
-    merit = finite("merit", given, 1)
+    merit = finite("merit", merit_input, 1)
     if merit.size != documents or (merit < 0).any():
-        raise InvalidProblemError(f"merit needs {documents} numbers, one a document and none negative; got {merit}")
+        raise InvalidProblemError(f"merit must be {documents} nonnegative numbers, one per document; got {merit}.")
     split = DocumentGroups.from_labels(groups, documents)
     means = split.mean(merit)
     if not means.min() > 0:

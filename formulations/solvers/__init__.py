@@ -1,4 +1,4 @@
-"""The solvers as a table: name → class, loaded on use. The only place where a solver's name is parsed.
+"""The solvers as a table: name → class, loaded on use. Solver names are parsed only here.
 
 >>> get_solver("highs")
 Highs(time_limit=None, threads=None, method='choose', presolve='choose', verbose=False, options={})
@@ -31,7 +31,7 @@ SOLVERS = {
     "cvxpy": "formulations.solvers.cvxpy:Cvxpy",
     "qpsolvers": "formulations.solvers.qpsolvers:QpSolvers",
     "active_set": "formulations.solvers.active_set:ActiveSet",
-    "block_ascent": "formulations.solvers.active_set:ActiveSet",  # a second name: models and scripts hold it
+    "block_ascent": "formulations.solvers.active_set:ActiveSet",  # alias, used in stored models and scripts
 }
 
 AUTOMATIC = {
@@ -48,15 +48,14 @@ AUTOMATIC = {
     "CvxpyProblem": ("cvxpy",),
     "QuadraticProgram": ("qpsolvers:clarabel", "qpsolvers:piqp"),
 }
-"""For each form the solvers that "auto" tries, cheapest first."""
+"""For each problem class the solvers that "auto" tries, cheapest first."""
 
 
 def get_solver(spec: str) -> Solver:
-    """The solver of this name; "package:variant" chooses a solver inside a package, "name(option=value)" options that
-    are not the usual ones."""
+    """The solver of this name. "package:variant" selects a back end of a package, "name(option=value)" sets options."""
     if "(" in spec:
-        head, given = stated(spec)
-        return optioned(get_solver(head), **given)
+        head, options = stated(spec)
+        return optioned(get_solver(head), **options)
     name, _, variant = spec.partition(":")
     if name not in SOLVERS:
         hint = elsewhere(name, {*SOLVERS})
@@ -64,7 +63,7 @@ def get_solver(spec: str) -> Solver:
         raise UnknownSolverError(f"no solver is named {spec!r}: {hint}known are {', '.join(sorted(SOLVERS))}")
     kind = _load(SOLVERS[name])
     if variant and not hasattr(kind, "with_backend"):
-        raise UnknownSolverError(f"{name!r} has no variants, but {variant!r} was asked for; write {name!r}")
+        raise UnknownSolverError(f"{name!r} has no variants; got {variant!r}. Write {name!r}.")
     solver: Solver = kind.with_backend(variant) if variant else kind()
     return solver
 
@@ -87,10 +86,10 @@ def installed_version(package: str) -> str:
 
 
 def list_solvers() -> list[str]:
-    """The names of all solvers that are installed, variants written out; of several names of one solver the first."""
+    """The names of all installed solvers with their variants; for aliases, the first name."""
     found: list[str] = []
-    first = {place: name for name, place in reversed(SOLVERS.items())}
-    for name in (first[place] for place in dict.fromkeys(SOLVERS.values())):
+    first = {target: name for name, target in reversed(SOLVERS.items())}
+    for name in (first[target] for target in dict.fromkeys(SOLVERS.values())):
         kind = _load(SOLVERS[name])
         variants = kind.backends() if hasattr(kind, "backends") else ()
         found.extend(f"{name}:{variant}" if variant else name for variant in variants)
@@ -100,7 +99,7 @@ def list_solvers() -> list[str]:
 
 
 def compatible_solvers(problem: Problem | type[Problem]) -> list[str]:
-    """The names of all installed solvers that solve this problem, or problems of this form, bridges included."""
+    """The names of all installed solvers that solve this problem, or problems of this class, bridges included."""
     if isinstance(problem, type):
         return [spec for spec in list_solvers() if suits(get_solver(spec), problem)]
     found = []
@@ -116,7 +115,7 @@ def compatible_solvers(problem: Problem | type[Problem]) -> list[str]:
 
 
 def solves(solver: Solver | str, problem: Problem) -> bool:
-    """Whether the solver takes this problem, bridges included; "auto" takes all that any of its solvers takes."""
+    """Whether the solver accepts this problem, bridges included; "auto" accepts what any of its solvers accepts."""
     if solver == "auto":
         return any(solves(spec, problem) for spec in default_solvers(problem))
     chosen = get_solver(solver) if isinstance(solver, str) else solver
@@ -125,5 +124,6 @@ def solves(solver: Solver | str, problem: Problem) -> bool:
 
 
 def default_solvers(problem: Problem) -> tuple[str, ...]:
-    """What "auto" tries for this problem, cheapest first; for a form of the user's own, whatever accepts it."""
+    """The solvers that "auto" tries for this problem, cheapest first; for a class of the user's own, all that accept
+    it."""
     return AUTOMATIC.get(type(problem).__name__) or tuple(compatible_solvers(problem))

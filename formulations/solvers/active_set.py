@@ -1,7 +1,5 @@
-"""Our master for the bundle method and for one slack a query: an active-set method on simplices.
-
-A guess at the best weights of a small margin dual, by the package daqp: nearly right, and nothing is compiled.
-"""
+"""An active-set method on simplices for the master problem of the bundle method and of one slack per query; initial
+weights from the package daqp for small problems, without compiling."""
 
 from __future__ import annotations
 
@@ -16,30 +14,28 @@ from formulations.problems.simplex_qp import GroupedSimplexQP
 from formulations.solvers.solver import SolverResult
 
 FEW = 32
-"""Planes that Python copes with in a millisecond."""
+"""Number of planes that Python handles in a millisecond."""
 
 
 @dataclass(frozen=True)
 class ActiveSet:
-    """Maximise the margin dual, of one group or of many: the best point for the planes in use, then another plane, and
-    so on. Named `active_set` and `block_ascent`.
+    """Maximize the margin dual, of one group or of many, by an active-set method. Named `active_set` and
+    `block_ascent`.
 
-    The planes in use hold weight and are independent: a Cholesky factor of their Gram matrix gives the best point for
-    them, kept up to date as planes come and go. The step is cut where a weight would turn negative, and that plane
-    leaves; at the best point the plane that rises highest above the model enters. One that depends on those in use
-    takes the weight of one of them. No Gram matrix of all planes is formed: its digits end where planes are steep and
-    nearly parallel. Ends when the Frank-Wolfe gap, summed over the groups, falls below `tolerance` of the objective (or
-    below rounding), or when neither gap nor objective moves any more. A start is used, and given up if it leads
-    nowhere.
+    The active planes hold weight and are independent. A Cholesky factor of their Gram matrix, updated as planes enter
+    and leave, gives their best point. The step ends where a weight would become negative, and that plane leaves; at the
+    best point the plane that exceeds the model most enters. A plane that depends on the active ones replaces one of
+    them. The Gram matrix of all planes is never formed, because it loses digits for steep and nearly parallel planes.
+    The method ends if the Frank-Wolfe gap, summed over the groups, is below `tolerance` of the objective (or rounding),
+    or if neither gap nor objective improves. A warm start is dropped if it leads nowhere.
 
-    Of many groups those are passed over in which a plane rises above the one that holds the capacity, the worst first.
-    With d features no more than d planes beside one a group need hold weight, so the factor is d × d at most, however
-    many groups and planes there are; a price costs d, and the best plane of a group is looked for only when it is the
-    group's turn.
+    Of many groups, those with a plane above the one that holds the capacity are processed, the worst first. With d
+    features at most d planes besides one per group hold weight, so the factor is at most d × d for any number of groups
+    and planes. A plane's height costs d, and a group's best plane is computed only when the group is processed.
 
-    compiled: whether compiled code is used; for small data Python is enough, from weights that daqp guesses, and
-        rankers ask for that. None: if there are more than FEW planes.
-    max_steps: planes that may enter; 0 means 50 times as many as there are and 200 more.
+    compiled: whether to use compiled code; None: if there are more than FEW planes. For small data Python is fast
+        enough, with initial weights from daqp.
+    max_steps: planes that may enter; 0 means 50 times their number plus 200.
     """
 
     tolerance: float = 1e-10
@@ -101,5 +97,7 @@ def guessed(slopes: Floats, values: Floats, group: Ints, capacity: Floats, lam: 
     linear = np.concatenate([np.zeros(size), capacity / most])
     upper = np.concatenate([np.full(size + groups, INFINITE), -values / high])
     lower = np.concatenate([np.full(size, -INFINITE), np.zeros(groups), np.full(planes, -INFINITE)])
-    _, _, flag, told = daqp.solve(hessian, linear, rows, upper, lower, np.zeros(upper.size, np.int32), primal_tol=1e-11)
-    return np.asarray(told["lam"][size + groups :]) * most if flag in (1, 2) else None
+    _, _, flag, details = daqp.solve(
+        hessian, linear, rows, upper, lower, np.zeros(upper.size, np.int32), primal_tol=1e-11
+    )
+    return np.asarray(details["lam"][size + groups :]) * most if flag in (1, 2) else None

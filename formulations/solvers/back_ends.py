@@ -1,4 +1,4 @@
-"""The back ends that cvxpy and qpsolvers reach, as tables: what each needs and takes, told without importing any."""
+"""Tables of the back ends of cvxpy and qpsolvers: requirements and supported problems, without importing them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 
 class BackEnd(NamedTuple):
-    """What must be importable, the distribution that brings it, and whether quadratic objectives or second-order cones
-    and whether whole numbers are taken."""
+    """The module to import, the distribution that provides it, and whether it supports quadratic objectives (or
+    second-order cones) and integers."""
 
     module: str
     distribution: str
@@ -48,7 +48,7 @@ CVXPY = {
     "SDPA": BackEnd("sdpap", "sdpa-python", False),
     "XPRESS": BackEnd("xpress", "xpress", True, True),
 }
-"""By cvxpy's names; others that cvxpy knows are asked of cvxpy itself."""
+"""By cvxpy's names; cvxpy itself is queried for others."""
 
 QPSOLVERS = {
     "clarabel": BackEnd("clarabel", "clarabel"),
@@ -93,9 +93,8 @@ def missing(package: str, table: dict[str, BackEnd], name: str) -> str:
 
 
 def elsewhere(name: str, own: Collection[str]) -> str:
-    """What a name that is no solver's was meant to be: "did you mean ...", "" if nothing is near. One of our
-    `function_solver` in other letters goes first, then a back end or the distribution that brings it, then what is
-    spelled almost so, our own again first."""
+    """A hint for an unknown solver name: "did you mean ...", "" if nothing is near. Candidates in order: a
+    `function_solver` in other case, a back end or its distribution, then names of similar spelling, ours first."""
     word = name.lower()
     tables = (("cvxpy", CVXPY), ("qpsolvers", QPSOLVERS))
     listed = {back_end.lower(): (package, back_end) for package, table in tables[::-1] for back_end in table}

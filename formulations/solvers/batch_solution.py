@@ -1,7 +1,4 @@
-"""The answers to a batch: arrays over queries, and a `Solution` on request.
-
-The answers to a batch of pattern problems: arrays over queries, and a `Solution` on request.
-"""
+"""Solutions of batches: arrays over queries, and a `Solution` on request."""
 
 from __future__ import annotations
 
@@ -24,17 +21,17 @@ from formulations.problems.relevance_ranking import RelevanceBatch
 from formulations.problems.relevance_values import OrderValues
 
 RATIONAL_DOCUMENTS = 400
-"""Longest query that is proved in rational numbers, which takes a second or so."""
+"""Largest query that is proved in rational numbers, which takes about a second."""
 
 
 @dataclass(frozen=True, eq=False)
 class BatchSolution(CompactReprMixin):
-    """The answers to a batch, query q in rows offsets[q] : offsets[q + 1].
+    """The solution of a batch; query q is rows offsets[q] : offsets[q + 1].
 
-    `order` holds the document (counted within its query) at each position, complete beyond the last position that
-    matters; `value` and `bound` one number a query, value <= optimum <= bound; `algorithm` how it was solved. The bound
-    of the exact argmax is its value and what sums in double precision may have hidden from the search, whatever
-    cancels; the bound of any other solver comes from dual prices.
+    `order` holds the document (counted within its query) at each position, also beyond the last position of nonzero
+    weight; `value` and `bound` one number per query, value <= optimum <= bound; `algorithm` the method. The bound of
+    the exact argmax is its value plus the rounding errors of the search; the bound of any other solver comes from
+    duals.
     """
 
     problems: RankTwoBatch
@@ -48,11 +45,11 @@ class BatchSolution(CompactReprMixin):
 
     @property
     def algorithm(self) -> NDArray[Any]:
-        """How each query was solved, in words."""
+        """The method by which each query was solved."""
         return np.array(self.names, dtype=object)[self.ways]
 
     def recompute(self, query: int) -> tuple[float, float]:
-        """Value of the query's order from the data, and a bound a rounding error above, if the order is optimal."""
+        """Value of the query's order from the data; the bound is a rounding error above it if the order is optimal."""
         batch, rows = self.problems, slice(int(self.problems.offsets[query]), int(self.problems.offsets[query + 1]))
         decayed = batch.position_weights[rows] * batch.scores[rows][self.order[rows]]
         discounted = batch.discount[rows] * batch.gain[rows][self.order[rows]]
@@ -69,7 +66,7 @@ class BatchSolution(CompactReprMixin):
 
     @property
     def placed_weights(self) -> Floats:
-        """The decay of the position where each document stands, c[π]."""
+        """The decay at each document's position, c[π]."""
         return np.asarray(self.problems.position_weights[self._first_rows() + self.position])
 
     def _first_rows(self) -> Ints:
@@ -80,8 +77,8 @@ class BatchSolution(CompactReprMixin):
         return len(self.problems)
 
     def outward(self, compiled: bool | None = None) -> BatchSolution:
-        """The same answer with value and bound rounded outward, of a search that reckoned them in double precision.
-        compiled: whether by compiled code; None asks `is_small`."""
+        """The same solution with value and bound rounded outward, for a search in double precision. compiled: whether
+        by compiled code; None asks `is_small`."""
         left = np.maximum(self.bound - self.value, 0.0)
         value, bound = self._judged(left, compiled)
         return replace(self, value=value, bound=bound)
@@ -96,12 +93,11 @@ class BatchSolution(CompactReprMixin):
         return batch.scores, batch.gain, batch.discount, batch.position_weights, batch.offsets, self.order
 
     def proved(self, exactly: int = 0, seed: int = 0) -> BatchSolution:
-        """The same answer with bounds from dual prices of every query, whoever solved it and whatever its proof, and
-        values recomputed; both rounded outward.
+        """The same solution with values recomputed and bounds from duals of every query, for any solver and proof; both
+        rounded outward.
 
-        exactly: of so many queries, drawn by `seed` from the shorter half (at most 400 documents), value and bound are
-        taken in rational arithmetic too; raises `CertificateError` where more is open between them than the answer
-        says, up to rounding.
+        exactly: this many queries, drawn by `seed` from the shorter half (at most 400 documents), are also evaluated in
+        rational arithmetic; raises `CertificateError` if their gap exceeds the claimed one beyond rounding.
         """
         from formulations.problems.ranking_duals import bounds_of_orders
 
@@ -115,12 +111,12 @@ class BatchSolution(CompactReprMixin):
             gap = certify(solution.problem, solution, exact=True).gap
             if gap > max(said, 0.0) + solution.problem.rounding:
                 raise CertificateError(
-                    f"query {query}: {said:g} is said to be open, in rational numbers it is {float(gap):g}"
+                    f"query {query}: the solution claims gap {said:g}; in rational arithmetic it is {float(gap):g}"
                 )
         return answer
 
     def __getitem__(self, query: int) -> Solution:
-        """The solution of one query, with dual prices that prove it."""
+        """The solution of one query, with duals that prove it."""
         problem = self.problems[query]
         low = int(self.problems.offsets[query])
         solution = problem.solution(self.order[low : low + problem.positions])
@@ -128,22 +124,21 @@ class BatchSolution(CompactReprMixin):
 
 
 RATIONAL_EDGES = 1 << 11
-"""Edges of the largest lattice proved in rational numbers, each of which takes a tenth of a millisecond or so."""
+"""Edges of the largest lattice proved in rational numbers, at about a tenth of a millisecond each."""
 
 PROVED_STATES, PROVED_COUNTS = 1 << 20, 1 << 13
-"""States of the largest grid, and of the largest lattice of other chains, gone through for a bound: milliseconds, a few
-times what the argmax takes."""
+"""States of the largest grid, and of the largest lattice of other chains, for which a bound is computed: milliseconds,
+a few times the cost of the argmax."""
 
 
 @dataclass(frozen=True, eq=False)
 class RelevanceSolution(CompactReprMixin):
-    """The answers to a batch, query q in rows offsets[q] : offsets[q + 1].
+    """The solution of a batch; query q is rows offsets[q] : offsets[q + 1].
 
     `order` holds the document (counted within its query) at each position; `value` is max over orders of r(y)ᵀs -
-    gain(y), the gain being the measure itself, and `bound` what no order exceeds, one number a query; `algorithm` how
-    it was solved; `told` what the orders are worth, where that is known. The bound of the exact argmax is its value and
-    what sums in double precision may have hidden from the search; the bound of any other solver comes from the
-    potentials of its lattice.
+    gain(y), with the measure as gain, and `bound` an upper bound, one number per query; `algorithm` the method; `told`
+    the values of the orders, if known. The bound of the exact argmax is its value plus the rounding errors of the
+    search; the bound of any other solver comes from the potentials of its lattice.
     """
 
     problems: RelevanceBatch
@@ -161,7 +156,7 @@ class RelevanceSolution(CompactReprMixin):
 
     @property
     def algorithm(self) -> NDArray[Any]:
-        """How each query was solved, in words."""
+        """The method by which each query was solved."""
         return np.array(self.names, dtype=object)[self.ways]
 
     @property
@@ -184,29 +179,29 @@ class RelevanceSolution(CompactReprMixin):
 
     @property
     def slope(self) -> Floats:
-        """(N,) r(y) of the orders found, one entry a document; documents of equal score and grade are not averaged."""
+        """(N,) r(y) of the orders, one entry per document; documents of equal score and grade are not averaged."""
         return self._judged.slope
 
     @property
     def earned(self) -> Floats:
-        """(m,) gain(y) of the orders found: the measure."""
+        """(m,) gain(y) of the orders: the measure."""
         return self._judged.earned
 
     def outward(self) -> RelevanceSolution:
-        """The same answer with value and bound rounded outward, of a search that reckoned them in double precision."""
+        """The same solution with value and bound rounded outward, for a search in double precision."""
         left = np.maximum(self.bound - self._judged.value, 2.0 * self.problems.left)
         bound = np.where(left > 0.0, np.nextafter(self._judged.value + left, np.inf), self._judged.value)
         return replace(self, value=self._judged.least, bound=bound)
 
     def proved(self, exactly: int = 0, seed: int = 0) -> RelevanceSolution:
-        """The same answer with bounds from the whole lattice of every query, whoever solved it and whatever its proof,
-        and values recomputed; both rounded outward. Of small batches (`is_small`) the potentials are written out, and
-        every edge is held against them; of others longest paths are found once more, by the compiled grid and lattice.
-        Queries with more states (`PROVED_STATES`, `PROVED_COUNTS`) keep the bound that they have.
+        """The same solution with values recomputed and bounds from the complete lattice of every query, for any solver
+        and proof; both rounded outward. For small batches (`is_small`) the potentials are stored and checked at every
+        edge; otherwise longest paths are recomputed by the compiled grid and lattice. Queries with more states
+        (`PROVED_STATES`, `PROVED_COUNTS`) keep their bound.
 
-        exactly: of so many queries, drawn by `seed` from the shorter half, value and bound are taken in rational
-        arithmetic too, if their lattice has few edges (`RATIONAL_EDGES`); raises `CertificateError` where more is open
-        between them than the answer says, up to rounding.
+        exactly: this many queries, drawn by `seed` from the shorter half, are also evaluated in rational arithmetic if
+        their lattice has few edges (`RATIONAL_EDGES`); raises `CertificateError` if their gap exceeds the claimed one
+        beyond rounding.
         """
         batch, layout = self.problems, layout_of(self.problems)
         states = layout.states(batch.sizes)
@@ -221,12 +216,12 @@ class RelevanceSolution(CompactReprMixin):
             gap = certify(solution.problem, solution, exact=True).gap
             if gap > max(said, 0.0) + solution.problem.rounding:
                 raise CertificateError(
-                    f"query {query}: {said:g} is said to be open, in rational numbers it is {float(gap):g}"
+                    f"query {query}: the solution claims gap {said:g}; in rational arithmetic it is {float(gap):g}"
                 )
         return answer
 
     def _by_whole_lattices(self, taken: Bools) -> Floats:
-        """(m,) what no order of the queries that are taken exceeds, rounded up."""
+        """(m,) upper bounds of the queries within the size limits, rounded up."""
         batch, layout, bound = self.problems, layout_of(self.problems), np.full(len(self), np.inf)
         if layout.is_small(batch):
             for query in np.flatnonzero(taken).tolist():
@@ -235,10 +230,10 @@ class RelevanceSolution(CompactReprMixin):
             return bound
         from formulations.argmax.relevance_batch import argmax_of_patterns
 
-        whole = np.where((layout.algorithm == LATTICE) | (layout.algorithm == TAIL), LATTICE, GRID)
-        _, told = argmax_of_patterns(batch, layout, np.where(taken, whole, SORT).astype(np.int8))
+        algorithm = np.where((layout.algorithm == LATTICE) | (layout.algorithm == TAIL), LATTICE, GRID)
+        _, values = argmax_of_patterns(batch, layout, np.where(taken, algorithm, SORT).astype(np.int8))
         left = 2.0 * batch.left
-        above = np.where(left > 0.0, np.nextafter(told.value + left, np.inf), told.value)
+        above = np.where(left > 0.0, np.nextafter(values.value + left, np.inf), values.value)
         return np.where(taken, above, bound)
 
     def __getitem__(self, query: int) -> Solution:

@@ -1,4 +1,4 @@
-"""Google OR-Tools' CP-SAT: programs in whole numbers, by search."""
+"""Google OR-Tools' CP-SAT: integer programs, by search."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ LARGEST = 1 << 40
 
 @dataclass(frozen=True)
 class CpSat:
-    """`ortools.sat.python.cp_model`. Takes programs whose variables, coefficients and limits are all whole; costs are
-    rounded to whole numbers. It has no dual prices: the bound is that of the relaxation, recovered by us, and what the
-    search claims is told in `details["told_bound"]`.
+    """`ortools.sat.python.cp_model`. Accepts programs whose variables, coefficients and limits are all integers; costs
+    are rounded to integers. It has no duals: the bound is that of the relaxation, recomputed by us; the bound claimed
+    by the search is in `details["told_bound"]`.
 
-    time_limit: seconds; a feasible point found by then is returned. threads: of the search; 1 is reproducible.
-    verbose: whether it prints its search. options: further fields of its `SatParameters`, by their names.
+    time_limit: seconds; a feasible point found by then is returned. threads: of the search; 1 is reproducible. verbose:
+    whether it prints its log. options: further fields of its `SatParameters`, by their names.
     """
 
     time_limit: float | None = None
@@ -46,13 +46,13 @@ class CpSat:
         if not isinstance(problem, LinearProgram):
             return None
         if problem.integer is None or not problem.integer.all():
-            return "it takes programs in whole numbers only; use 'highs'"
+            return "it accepts integer programs only; use 'highs'"
         if not (np.isfinite(problem.lower).all() and np.isfinite(problem.upper).all()):
             return "a variable has no limit, and it needs both; use 'highs'"
         for numbers in (problem.matrix.data, problem.row_lower, problem.row_upper, problem.lower, problem.upper):
             known = numbers[np.isfinite(numbers)]
             if (known != np.round(known)).any() or (np.abs(known) >= LARGEST).any():
-                return "coefficients and limits must be whole numbers of moderate size; use 'highs'"
+                return "coefficients and limits must be integers of moderate size; use 'highs'"
         return None
 
     def solve(self, problem: LinearProgram, warm_start: Solution | None = None) -> SolverResult:
@@ -89,8 +89,8 @@ class CpSat:
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             raise SolverError(f"'cp_sat' ended without a feasible point ({solver.status_name(status)})")
         point = np.array([solver.value(variable) for variable in x], dtype=np.float64)
-        told = float(np.ldexp(solver.best_objective_bound, -costs.exponent))
-        return SolverResult(point, None, solver.status_name(status), {**costs.details, "told_bound": told})
+        bound = float(np.ldexp(solver.best_objective_bound, -costs.exponent))
+        return SolverResult(point, None, solver.status_name(status), {**costs.details, "told_bound": bound})
 
 
 def _module() -> Any:

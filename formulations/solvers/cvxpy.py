@@ -1,7 +1,4 @@
-"""Any solver that cvxpy reaches.
-
-The margin dual in cvxpy, as [paper 2, eq. 10, 11] writes it.
-"""
+"""Solvers reached through cvxpy; the margin dual as a cvxpy problem [paper 2, eq. 10, 11]."""
 
 from __future__ import annotations
 
@@ -32,20 +29,20 @@ TIME_LIMIT = {
     **dict.fromkeys(("GLOP", "PDLP"), "time_limit_sec"),
     "SCS": "time_limit_secs",
 }
-"""How each back end calls its time limit in seconds; the others have none."""
+"""Each back end's name of its time limit in seconds; the others have none."""
 
 THREADS = {"CLARABEL": "max_threads", "COPT": "Threads", "GUROBI": "Threads", "HIGHS": "threads", "XPRESS": "threads"}
-"""How each back end calls its number of threads; the others run on one, or choose themselves."""
+"""Each back end's name of its number of threads; the others use one, or choose themselves."""
 
 TOLERANCES = {
     "CLARABEL": ("tol_gap_abs", "tol_gap_rel", "tol_feas"),
     "DAQP": ("primal_tol", "dual_tol"),
     **dict.fromkeys(("OSQP", "PIQP", "SCS"), ("eps_abs", "eps_rel")),
 }
-"""How each back end calls its tolerances; the others keep their own."""
+"""Each back end's names of its tolerances; the others keep their defaults."""
 
 DEFAULTS: dict[str, dict[str, Any]] = {
-    "HIGHS": {"qp_iteration_limit": 20_000},  # it may cycle without end on a simplex, where no signal is heard
+    "HIGHS": {"qp_iteration_limit": 20_000},  # it may cycle forever on a simplex, without reacting to signals
     "OSQP": {"polishing": False, "max_iter": 50_000},  # its polishing prints
     "SCS": {"max_iters": 50_000},
 }
@@ -56,7 +53,7 @@ CLOSED = {
     "PDLP": {"parameters_proto", "time_limit_sec"},
     "SCIPY": {"scipy_options"},
 }
-"""Options of the back ends that ignore unknown ones silently, so that a misspelt one is an error here too."""
+"""Options of the back ends that ignore unknown ones silently; unknown names are an error here."""
 
 Prices = Callable[[], Floats]
 
@@ -65,8 +62,8 @@ Prices = Callable[[], Floats]
 class Cvxpy:
     """A cvxpy back end by its cvxpy name; "" leaves the choice to cvxpy.
 
-    tolerance: for back ends that have one (None leaves them theirs). time_limit: seconds, likewise. threads: likewise.
-    verbose: whether cvxpy and the back end print what they do. options: go to the back end as they are.
+    tolerance: for back ends that have one (None: their default). time_limit: seconds, likewise. threads: likewise.
+    verbose: whether cvxpy and the back end print their logs. options: passed to the back end unchanged.
     """
 
     backend: str = ""
@@ -122,8 +119,8 @@ class Cvxpy:
         return (LinearProgram, CvxpyProblem)
 
     def reason_unsupported(self, problem: Problem) -> str | None:
-        whole = isinstance(problem, LinearProgram) and problem.integer is not None
-        if whole and self.backend and not told(self.backend).whole:
+        integer = isinstance(problem, LinearProgram) and problem.integer is not None
+        if integer and self.backend and not told(self.backend).whole:
             return "it has integers; use 'highs' or 'cvxpy:HIGHS'"
         return None
 
@@ -146,7 +143,7 @@ class Cvxpy:
         return SolverResult(point, y, str(statement.status), _counted(statement))
 
     def _run(self, statement: Any, warm: bool) -> None:
-        """Solve in cvxpy; raise what its status says."""
+        """Solve in cvxpy; raise the error of its status."""
         import cvxpy
 
         options = dict(DEFAULTS.get(self.backend, {}))
@@ -162,7 +159,7 @@ class Cvxpy:
                 highspy.Highs.resetGlobalScheduler(True)
         options.update(self.options)
         try:
-            with warnings.catch_warnings():  # what cvxpy warns of stands in the status
+            with warnings.catch_warnings():  # the status contains what cvxpy warns of
                 warnings.simplefilter("ignore")
                 options.update(self._presolve(statement))
                 statement.solve(solver=self.backend or None, warm_start=warm, verbose=self.verbose, **options)
@@ -172,7 +169,7 @@ class Cvxpy:
             if self.options and any(name in str(error) for name in self.options):
                 raise UnknownSolverError(f"{self.spec!r} refuses the options {dict(self.options)}: {error}") from error
             raise SolverError(f"{self.spec!r} gave up: {error}") from error
-        # cvxpy does not raise on a status that is no answer: it must be read.
+        # cvxpy does not raise for a status without a solution.
         status = str(statement.status)
         if status in (cvxpy.INFEASIBLE, cvxpy.INFEASIBLE_INACCURATE, cvxpy.settings.INFEASIBLE_OR_UNBOUNDED):
             raise InfeasibleError(f"{self.spec!r} found no feasible point ({status})")
@@ -182,7 +179,7 @@ class Cvxpy:
             raise SolverError(f"{self.spec!r} returned no point ({status})")
 
     def _presolve(self, statement: Any) -> dict[str, Any]:
-        """What HiGHS needs for whole and real variables together, whether it was asked for or is cvxpy's choice."""
+        """The presolve option of HiGHS for mixed-integer programs, whether HiGHS was requested or chosen by cvxpy."""
         import cvxpy
 
         if self.backend not in ("", cvxpy.HIGHS) or not statement.is_mixed_integer():
@@ -193,8 +190,8 @@ class Cvxpy:
         needed = presolve(len(data["bool_vars_idx"]) + len(data["int_vars_idx"]), data["c"].size)
         if any(self.options.get(name, value) != value for name, value in needed.items()):
             raise UnknownSolverError(
-                f"{self.spec!r} cannot presolve a program with whole and real variables because HiGHS then calls "
-                "points optimal that are not (ERGO-Code/HiGHS#2957); leave out the option presolve"
+                f"{self.spec!r} cannot presolve a program with integer and real variables because HiGHS then reports "
+                "suboptimal points as optimal (ERGO-Code/HiGHS#2957); remove the option presolve"
             )
         return needed
 
@@ -203,13 +200,13 @@ def _known_to_cvxpy() -> tuple[str, ...]:
     """The installed back ends, as cvxpy finds them by loading each."""
     import cvxpy
 
-    with warnings.catch_warnings():  # back ends warn of themselves when they load
+    with warnings.catch_warnings():  # back ends emit warnings when they load
         warnings.simplefilter("ignore")
         return tuple(cvxpy.installed_solvers())
 
 
 def told(backend: str) -> BackEnd:
-    """What this back end takes: by our table, by cvxpy's own for those that it does not list."""
+    """The problems that this back end supports: from our table, or from cvxpy for others."""
     if backend in CVXPY:
         return CVXPY[backend]
     from cvxpy.constraints import SOC
@@ -221,15 +218,15 @@ def told(backend: str) -> BackEnd:
 
 
 def _counted(statement: Any) -> dict[str, Any]:
-    """The back end's count of iterations, where it tells one."""
+    """The back end's iteration count, if it reports one."""
     count = getattr(statement.solver_stats, "num_iters", None)
     return {} if count is None else {"iterations": int(count)}
 
 
 def _stated(problem: LinearProgram | QuadraticProgram | GroupedSimplexQP) -> tuple[Any, Any, Prices]:
-    """The cvxpy problem, the expression of the point, and a function that reads the row prices after the solve.
+    """The cvxpy problem, the expression of the point, and a function that reads the row duals after the solve.
 
-    Always a minimum with its objective scaled to order one, so that signs and tolerances mean one thing.
+    Always a minimum with an objective scaled to order one, so that signs and tolerances have one meaning.
     """
     import cvxpy
 
@@ -239,8 +236,8 @@ def _stated(problem: LinearProgram | QuadraticProgram | GroupedSimplexQP) -> tup
         return *stated(problem), lambda: np.empty(0)
     columns = problem.lower.size
     if isinstance(problem, LinearProgram):
-        whole = False if problem.integer is None else (np.flatnonzero(problem.integer),)
-        x = cvxpy.Variable(columns, integer=whole, name="x")
+        integer = False if problem.integer is None else (np.flatnonzero(problem.integer),)
+        x = cvxpy.Variable(columns, integer=integer, name="x")
         scale = unit(problem.objective)
         costs = problem.objective / (-scale if problem.is_maximization else scale)
         objective = costs @ x
@@ -253,7 +250,7 @@ def _stated(problem: LinearProgram | QuadraticProgram | GroupedSimplexQP) -> tup
     rows = problem.matrix.multiply(1.0 / units[:, None]).tocsr() @ x
     low, high = problem.row_lower / units, problem.row_upper / units
     equal, lower, upper = row_sides(low, high)
-    sides = [  # rows, their constraint, the sign of its multiplier in our prices
+    sides = [  # rows, their constraint, the sign of its multiplier in our duals
         (part, related(rows[part], limit[part]), sign)
         for part, related, limit, sign in (
             (equal, operator.eq, low, -1.0),

@@ -1,4 +1,4 @@
-"""Our exact argmax: sorting, splitting, merging; what is left goes to an assignment of few candidates."""
+"""The exact argmax: sorting, splitting, merging; the remainder is an assignment of few candidates."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ExactArgmax:
-    """The loss-augmented argmax by its structure (see `formulations.argmax`), exact whatever the input.
+    """The loss-augmented argmax by its structure (see `formulations.argmax`), exact for every input.
 
-    Weights that are nothing beside the largest are left out of the search; what that may cost is in the bound.
+    Weights that are negligible against the largest are omitted from the search; the bound includes their possible
+    effect.
 
-    compiled: whether compiled code is used; small batches are assignments for SciPy else, which compiles nothing. None
-    asks `is_small` of the batch at hand, and of pattern rankings how many states their lattices have; who cuts up a
-    batch asks once, of the whole.
-    room: states that the dynamic program may hold for a query, by default as many as cost less than an assignment of
-    all its documents; a query that needs more is solved as an assignment, by shortest paths from a good order.
+    compiled: whether to use compiled code; otherwise small batches are assignments for SciPy. None decides by
+    `is_small` of the batch (of pattern rankings, by the states of their lattices); code that splits a batch decides
+    once, for the full batch. room: the state limit of the dynamic program per query, by default where an assignment
+    becomes cheaper; a larger query is solved as an assignment, by shortest paths from a good order.
     """
 
     room: int | None = None
@@ -81,7 +81,7 @@ class ExactArgmax:
     @overload
     def solve_batch(self, batch: RelevanceBatch) -> RelevanceSolution: ...
     def solve_batch(self, batch: RankTwoBatch | RelevanceBatch) -> BatchSolution | RelevanceSolution:
-        """All queries at once, on all threads; the way taken is reported for each."""
+        """All queries at once, on all threads; the method is reported for each."""
         if isinstance(batch, RelevanceBatch):
             return self._solve_patterns(batch)
         from formulations.argmax.layout import WAYS
@@ -115,18 +115,18 @@ class ExactArgmax:
             from formulations.argmax.relevance_numpy import search_small
 
             order, ways = search_small(batch, layout)
-            told = batch.judged(order)
+            values = batch.judged(order)
         else:
             from formulations.argmax.relevance_batch import argmax_of_patterns
 
             ways = layout.algorithm
-            order, told = argmax_of_patterns(batch, layout, ways)
-        bound = told.value + layout.hidden(batch, ways)
-        return RelevanceSolution(batch, order, told.value, bound, ways, PATTERN_WAYS, self.spec, told=told)
+            order, values = argmax_of_patterns(batch, layout, ways)
+        bound = values.value + layout.hidden(batch, ways)
+        return RelevanceSolution(batch, order, values.value, bound, ways, PATTERN_WAYS, self.spec, told=values)
 
 
 def _with_all_weights(batch: RankTwoBatch, layout: Layout, order: Ints, gap: Floats) -> tuple[Floats, Floats]:
-    """Value and bound of orders that were found with the significant weights alone, by all of them."""
+    """Value and bound by all weights, for orders found with the significant ones."""
     starts = batch.offsets[:-1]
     placed = order + np.repeat(starts, np.diff(batch.offsets))
     profit = batch.position_weights * batch.scores[placed] - batch.discount * batch.gain[placed]
@@ -136,7 +136,7 @@ def _with_all_weights(batch: RankTwoBatch, layout: Layout, order: Ints, gap: Flo
 
 
 def _padded(problem: RankTwoAssignment) -> RankTwoBatch | None:
-    """The problem as a batch of one, with weight zero beyond its positions; None if that would not be the same."""
+    """The problem as a batch of one, with weight zero beyond its positions; None if that is not equivalent."""
     spare = problem.documents - problem.positions
     if spare and min(problem.discount[-1], problem.position_weights[-1]) < 0:
         return None
@@ -145,10 +145,10 @@ def _padded(problem: RankTwoAssignment) -> RankTwoBatch | None:
 
 
 def _few_candidates(problem: RankTwoAssignment) -> tuple[Ints, str]:
-    """The document at each position, and what was solved: an assignment, of few candidates if that is possible.
+    """The document at each position, and the problem that was solved: an assignment, of few candidates if possible.
 
-    Of documents with one gain only the best-scored can be needed at positions of decay >= 0, only the worst-scored at
-    positions of decay < 0, and no more of them than there are such positions.
+    Of documents with equal gain only the best-scored can be needed at positions of decay >= 0, only the worst-scored at
+    positions of decay < 0, and at most as many as there are such positions.
     """
     from scipy.optimize import linear_sum_assignment
 

@@ -1,4 +1,4 @@
-"""A solver of your own: a function from a form to a solution.
+"""A function as a solver.
 
 >>> from formulations import RankTwoAssignment, ranking, solve
 >>> def by_score(problem):
@@ -42,12 +42,12 @@ class FunctionSolver:
         return None if self.declining is None else self.declining(problem)
 
     def solve(self, problem: Any, warm_start: Solution | None = None) -> SolverResult:
-        """The function's answer; what a `Solution` claims is kept beside it, to be held against what is proven."""
+        """The function's answer; the claims of a `Solution` are stored for comparison with what is proved."""
         said = self.function(problem)
         if isinstance(said, Solution):
-            told = {"told_value": float(said.value), "told_bound": float(said.bound), "told_status": said.status.name}
-            return SolverResult(said.x, said.y, said.message, {**said.details, **told})
-        return SolverResult(said) if isinstance(said, np.ndarray) else said  # `solve` refuses what is no Answer
+            claims = {"told_value": float(said.value), "told_bound": float(said.bound), "told_status": said.status.name}
+            return SolverResult(said.x, said.y, said.message, {**said.details, **claims})
+        return SolverResult(said) if isinstance(said, np.ndarray) else said  # `solve` checks the type
 
 
 def function_solver(
@@ -58,19 +58,19 @@ def function_solver(
     package: str = "",
     rejects: Callable[[Any], str | None] | None = None,
 ) -> FunctionSolver:
-    """A function as a solver, to be given wherever a solver is: `solve`, rankers, `SolverSwap`.
+    """A function as a solver, accepted wherever a solver is: `solve`, rankers, `SolverSwap`.
 
     Args:
-        function: takes a problem, and returns a point (the document at each position, where documents are placed), an
-            `SolverResult(x, y)` with dual prices too, or a `Solution`. Nothing of it is believed: value, feasibility
-            and bound are recomputed, and the bound is recovered from the point where no prices come along.
-        accepts: the forms that the function takes as they are; bridges restate others, such as a ranking as an
-            `Assignment` or a `LinearProgram`, and carry the answer back.
-        name: what results call it, after "own:"; the function's name by default.
+        function: maps a problem to a point (for rankings the document at each position), a `SolverResult(x, y)` with
+            duals, or a `Solution`. Value, feasibility and bound are recomputed; without duals the bound is recovered
+            from the point.
+        accepts: the problem classes that the function accepts; bridges restate others, such as a ranking as an
+            `Assignment` or a `LinearProgram`, and map the answer back.
+        name: its name in results, after "own:"; by default the function's name.
         package: the distribution whose version is reported.
-        rejects: why a problem, though of an accepted form, cannot be solved; None if it can.
+        rejects: the reason why a problem of an accepted class cannot be solved; None if it can.
 
-    `formulations.testing.check_solver(own(...))` runs the checks that our own solvers pass.
+    `formulations.testing.check_solver(function_solver(...))` runs the checks that our own solvers pass.
     """
     forms = (accepts,) if isinstance(accepts, type) else tuple(accepts)
     wrong = [form for form in forms if not (isinstance(form, type) and issubclass(form, Problem))]
@@ -83,8 +83,7 @@ def function_solver(
 
 
 def imported(place: str) -> Solver:
-    """The solver at "module:attribute": an object such as `function_solver` makes, or a class of solvers with its
-    defaults."""
+    """The solver at "module:attribute": an object, such as `function_solver` makes, or a class with its defaults."""
     module, _, attribute = place.partition(":")
     try:
         found = getattr(importlib.import_module(module), attribute)
@@ -95,6 +94,6 @@ def imported(place: str) -> Solver:
     solver = found() if isinstance(found, type) else found
     if not isinstance(solver, Solver):
         raise UnknownSolverError(
-            f"{place!r} is a {type(solver).__name__} and no solver; wrap a function by own(function, ...)"
+            f"{place!r} is a {type(solver).__name__} , not a solver; wrap a function by function_solver(function, ...)"
         )
     return solver

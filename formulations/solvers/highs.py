@@ -1,12 +1,11 @@
 """HiGHS: linear programs, with or without integers.
 
-Where HiGHS must not presolve: programs with whole and real variables together.
-
-HiGHS 1.14.0 fixes a real variable that stands in one row only where that row has room for it. It counts the room as if
-whole variables that stand in no other row stayed at the limit which is worst for the row, so min 2x + 3z, x + z >= 4.5,
-z whole, 0 <= x, z <= 10 gives 15 and is called optimal, where 9 is (ERGO-Code/HiGHS#2957; repaired by #2961 in 1.15.0,
-which cannot be loaded beside OR-Tools). Of 1500 random small programs 34 got such an answer. A program whose variables
-are all whole, or all real, has no row with both, and presolve adds no variables: of 3000 whole ones none did.
+Programs with integer and real variables are solved without presolve. HiGHS 1.14.0 fixes a real variable with one row if
+the row has capacity for it, and computes that capacity as if integer variables without other rows stayed at their worst
+limit. So min 2x + 3z, x + z >= 4.5, z integer, 0 <= x, z <= 10 gives 15, reported as optimal; the optimum is 9
+(ERGO-Code/HiGHS#2957; repaired by #2961 in 1.15.0, which cannot be loaded together with OR-Tools). It affected 34 of
+1500 random small programs. Programs with integer variables alone or real variables alone are not affected (none of
+3000).
 """
 
 from __future__ import annotations
@@ -25,29 +24,28 @@ from formulations.solvers.solver import SolverResult, check_limits
 
 
 def presolve(whole: int, variables: int) -> dict[str, Any]:
-    """The option that HiGHS needs for a program with so many whole variables among all of its variables."""
+    """The presolve option of HiGHS for a program with this many integer variables among all of its variables."""
     return {"presolve": "off"} if 0 < whole < variables else {}
 
 
 DROPPED = 1e-9
-"""HiGHS forgets matrix entries of this magnitude or less without a word."""
+"""HiGHS silently drops matrix entries of this magnitude or less."""
 
 ENDLESS = 1e20
-"""HiGHS takes limits of this magnitude or more for infinite."""
+"""HiGHS treats limits of this magnitude or more as infinite."""
 
 
 @dataclass(frozen=True)
 class Highs:
-    """HiGHS through highspy. Costs are scaled by a power of two, and so are rows with entries that it would drop.
+    """HiGHS through highspy. Costs are scaled by a power of two, as are rows with entries that it would drop.
 
-    time_limit: seconds; a feasible point found by then is returned. threads: HiGHS's own choice by default.
-    method: the simplex method ends at a vertex, "ipm" crosses over to one, "pdlp" does not.
-    presolve: "on" or "off" for all problems; "choose" leaves it to HiGHS, but for what `highs_presolve` says.
-    verbose: whether HiGHS prints its log. options: further ones by HiGHS's own names, {"simplex_strategy": 4}.
+    time_limit: seconds; a feasible point found by then is returned. threads: HiGHS's own choice by default. method: the
+    simplex method ends at a vertex, "ipm" crosses over to one, "pdlp" does not. presolve: "on" or "off" for all
+    problems; "choose" leaves it to HiGHS, except for mixed-integer programs (off). verbose: whether HiGHS prints its
+    log. options: further ones by HiGHS's own names, {"simplex_strategy": 4}.
 
-    The dual of a program with integers is that of its relaxation: a bound that can be recomputed, which the bound of a
-    search tree cannot. The latter is told in `details["told_bound"]`. Whole and real variables together are by choice
-    solved without presolve, see `highs_presolve`.
+    The dual of a program with integers is that of its relaxation, a bound that can be recomputed. The bound of the
+    search tree is in `details["told_bound"]`.
     """
 
     time_limit: float | None = None
@@ -70,10 +68,10 @@ class Highs:
         if self.options:
             import highspy
 
-            asked = highspy.Highs()
-            asked.setOptionValue("output_flag", False)
+            probe = highspy.Highs()
+            probe.setOptionValue("output_flag", False)
             for name, value in self.options.items():
-                if asked.setOptionValue(name, value) != highspy.HighsStatus.kOk:
+                if probe.setOptionValue(name, value) != highspy.HighsStatus.kOk:
                     raise UnknownSolverError(
                         f"'highs' has no option {name!r} that may be {value!r}; see HiGHS's own list"
                     )
@@ -90,13 +88,13 @@ class Highs:
         return None
 
     def solve(self, problem: LinearProgram, warm_start: Solution | None = None) -> SolverResult:
-        whole = problem.integer is not None and bool(problem.integer.any())
+        integer = problem.integer is not None and bool(problem.integer.any())
         run = _Run(problem, self, relaxed=False)
-        if whole and warm_start is not None:
+        if integer and warm_start is not None:
             run.suggest(warm_start.x)
         message = run.solve()
         x = np.array(run.highs.getSolution().col_value, dtype=np.float64)
-        if not whole:
+        if not integer:
             return SolverResult(x, run.prices(), message, {"iterations": run.iterations})
         x[problem.integer] = np.round(x[problem.integer])
         details = {
@@ -144,8 +142,8 @@ class _Run:
             needed = presolve(int(problem.integer.sum()), problem.integer.size)
             if any(options.options.get(name, value) != value for name, value in needed.items()):
                 raise UnknownSolverError(
-                    "'highs' cannot presolve a program with whole and real variables because HiGHS then calls points "
-                    "optimal that are not (ERGO-Code/HiGHS#2957); leave out the option presolve"
+                    "'highs' cannot presolve a program with integer and real variables because HiGHS then reports "
+                    "suboptimal points as optimal (ERGO-Code/HiGHS#2957); remove the option presolve"
                 )
             if options.presolve == "choose":
                 self._set(**needed)
@@ -161,7 +159,7 @@ class _Run:
             raise SolverError(f"HiGHS failed in {step}: {self.highs.modelStatusToString(self.highs.getModelStatus())}")
 
     def suggest(self, x: Floats) -> None:
-        """Start the search for integers from x."""
+        """Start the integer search from x."""
         import highspy
 
         point = highspy.HighsSolution()
@@ -169,7 +167,7 @@ class _Run:
         self._check(self.highs.setSolution(point), "setSolution")
 
     def solve(self) -> str:
-        """Run; HiGHS's own word. Raises what the model status says."""
+        """Run HiGHS and return its status text. Raises the error of the model status."""
         import highspy
 
         state = highspy.HighsModelStatus
@@ -183,7 +181,7 @@ class _Run:
         if reached == state.kInfeasible:
             raise InfeasibleError(f"HiGHS found no feasible point. {self._conflict()}")
         if reached in (state.kUnbounded, state.kUnboundedOrInfeasible):
-            raise UnboundedError(f"HiGHS says: {word}")
+            raise UnboundedError(f"HiGHS reports: {word}")
         if reached in (state.kOptimal, state.kModelEmpty):
             return word
         feasible = self.highs.getInfo().primal_solution_status == highspy.kSolutionStatusFeasible
@@ -192,7 +190,7 @@ class _Run:
         raise SolverError(f"HiGHS ended without a feasible point: {word}")
 
     def _conflict(self) -> str:
-        """An irreducible set of rows and limits that cannot hold together, as HiGHS finds it."""
+        """An irreducible infeasible set of rows and limits, as HiGHS finds it."""
         import highspy
 
         self._set(iis_strategy=int(highspy.IisStrategy.kIisStrategyFromLp))
@@ -205,12 +203,12 @@ class _Run:
 
     @property
     def iterations(self) -> int:
-        """Steps of the simplex method, or of the interior-point or first-order method that ran instead."""
+        """Iterations of the simplex, interior-point or first-order method."""
         info = self.highs.getInfo()
         return int(max(0, info.simplex_iteration_count, info.ipm_iteration_count, info.pdlp_iteration_count))
 
     def prices(self) -> Floats | None:
-        """A price a row, in the problem's own scale; None where HiGHS has none."""
+        """A dual per row, in the problem's own scale; None where HiGHS has none."""
         solution = self.highs.getSolution()
         if not solution.dual_valid:
             return None

@@ -1,4 +1,4 @@
-"""networkx: minimum-cost flow by the network simplex method, in whole numbers of any length."""
+"""networkx: minimum-cost flow by the network simplex method, in integers of any length."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from formulations.solvers.solver import SolverResult
 
 @dataclass(frozen=True)
 class NetworkX:
-    """`networkx.network_simplex`; costs are turned into whole numbers without rounding, so its answer is exact."""
+    """`networkx.network_simplex`; costs become integers without rounding, so the solution is exact."""
 
     accepts = (MinCostFlow,)
     package: ClassVar[str] = "networkx"

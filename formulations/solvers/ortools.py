@@ -1,4 +1,4 @@
-"""Google OR-Tools: assignment and minimum-cost flow, in whole numbers."""
+"""Google OR-Tools: assignment and minimum-cost flow, in integers."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class OrTools:
 
 
 def _assigned(problem: Assignment) -> SolverResult:
-    """Rows of zeros stand for the positions that are missing to a square."""
+    """Rows of zeros pad the matrix to a square."""
     k, n = problem.positions, problem.documents
     mask = np.ones((k, n), dtype=bool) if problem.allowed is None else problem.allowed
     rows, columns = np.nonzero(mask)
@@ -69,7 +69,7 @@ def _assigned(problem: Assignment) -> SolverResult:
     if status != solver.OPTIMAL:
         raise SolverError(f"'ortools' did not solve a feasible assignment (status {status})")
     order = np.array([solver.right_mate(i) for i in range(k)], dtype=np.int64)
-    return SolverResult(order, message=f"OPTIMAL in whole costs, times 2^{costs.exponent}", details=dict(costs.details))
+    return SolverResult(order, message=f"OPTIMAL, integer costs times 2^{costs.exponent}", details=dict(costs.details))
 
 
 def _routed(problem: MinCostFlow) -> SolverResult:
@@ -86,7 +86,7 @@ def _routed(problem: MinCostFlow) -> SolverResult:
     if status != solver.OPTIMAL:
         raise SolverError(f"'ortools' did not solve the flow ({getattr(status, 'name', status)})")
     flow = np.asarray(solver.flows(arcs), dtype=np.float64)
-    return SolverResult(flow, message=f"OPTIMAL in whole costs, times 2^{costs.exponent}", details=dict(costs.details))
+    return SolverResult(flow, message=f"OPTIMAL, integer costs times 2^{costs.exponent}", details=dict(costs.details))
 
 
 def _module(name: str) -> Any:

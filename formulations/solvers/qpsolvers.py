@@ -26,13 +26,13 @@ TOLERANCES = {
     "piqp": ("eps_abs", "eps_rel"),
     "scs": ("eps_abs", "eps_rel"),
 }
-"""How each back end calls its tolerances; others keep their own."""
+"""Each back end's names of its tolerances; others keep their defaults."""
 
 TIME_LIMIT = {**dict.fromkeys(("clarabel", "daqp", "highs", "osqp"), "time_limit"), "scs": "time_limit_secs"}
-"""How each back end calls its time limit in seconds; the others have none."""
+"""Each back end's name of its time limit in seconds; the others have none."""
 
 DEFAULTS: dict[str, dict[str, Any]] = {
-    "highs": {"qp_iteration_limit": 20_000},  # it may cycle without end on a simplex, where no signal is heard
+    "highs": {"qp_iteration_limit": 20_000},  # it may cycle forever on a simplex, without reacting to signals
     "osqp": {"polishing": False, "max_iter": 50_000, "raise_error": False},  # its polishing prints
     "scs": {"max_iters": 20_000},
 }
@@ -42,8 +42,8 @@ DEFAULTS: dict[str, dict[str, Any]] = {
 class QpSolvers:
     """A back end by its name in `qpsolvers.available_solvers`; the objective is scaled to order one by a power of two.
 
-    time_limit: seconds, for back ends that have one. verbose: whether the back end prints what it does. options: go to
-    the back end as they are.
+    time_limit: seconds, for back ends that have one. verbose: whether the back end prints its log. options: passed to
+    the back end unchanged.
     """
 
     backend: str = "clarabel"
@@ -59,8 +59,8 @@ class QpSolvers:
         check_limits(self.time_limit, verbose=self.verbose, options=self.options)
         if self.time_limit is not None and not self.supports_time_limit:
             raise UnknownSolverError(f"{self.spec!r} has no time limit; {', '.join(TIME_LIMIT)} have one")
-        asked = set(self.options)
-        wrong = asked - _known_options(self.backend, asked) if asked else asked
+        requested = set(self.options)
+        wrong = requested - _known_options(self.backend, requested) if requested else requested
         if wrong:
             raise UnknownSolverError(f"{self.spec!r} has no option {', '.join(sorted(wrong))}")
 
@@ -86,7 +86,7 @@ class QpSolvers:
         return None
 
     def _dense(self, problem: QuadraticProgram) -> bool:
-        """Whether matrices are given in full: where the back end takes no others, or is faster so."""
+        """Whether matrices are dense: if the back end accepts no others, or is faster."""
         import qpsolvers
 
         full = problem.hessian.nnz > 0.3 * problem.linear.size**2
@@ -103,7 +103,7 @@ class QpSolvers:
         options.update(self.options)
         scale = max(unit(problem.linear), unit(problem.hessian.data))
         try:
-            with warnings.catch_warnings():  # what back ends warn of stands in the status
+            with warnings.catch_warnings():  # the status contains what back ends warn of
                 warnings.simplefilter("ignore")
                 answer = qpsolvers.solve_problem(
                     _posed(problem, scale, self._dense(problem)), self.backend, verbose=self.verbose, **options
@@ -112,17 +112,17 @@ class QpSolvers:
             if self.options and any(name in str(error) for name in self.options):
                 raise UnknownSolverError(f"{self.spec!r} refuses the options {dict(self.options)}: {error}") from error
             raise SolverError(f"{self.spec!r} gave up: {error}") from error
-        told = _status(answer)
+        status = _status(answer)
         if not answer.found:
-            if "unbound" in told.lower() or "dual infeasible" in told.lower() or "DualInfeasible" in told:
-                raise UnboundedError(f"{self.spec!r} found the objective unbounded ({told})")
-            if "infeasible" in told.lower():
-                raise InfeasibleError(f"{self.spec!r} found no feasible point ({told})")
+            if "unbound" in status.lower() or "dual infeasible" in status.lower() or "DualInfeasible" in status:
+                raise UnboundedError(f"{self.spec!r} found the objective unbounded ({status})")
+            if "infeasible" in status.lower():
+                raise InfeasibleError(f"{self.spec!r} found no feasible point ({status})")
             if answer.x is None or not np.isfinite(answer.x).all():
-                raise SolverError(f"{self.spec!r} returned no point ({told})")
+                raise SolverError(f"{self.spec!r} returned no point ({status})")
         x = np.asarray(answer.x, dtype=np.float64)
         prices = None if answer.z is None else np.concatenate([_prices(problem, answer) * scale, x])
-        return SolverResult(x, prices, told)
+        return SolverResult(x, prices, status)
 
 
 def _known_to_qpsolvers() -> tuple[str, ...]:
@@ -157,7 +157,7 @@ def _posed(problem: QuadraticProgram, scale: float, dense: bool) -> Any:
 
 
 def _prices(problem: QuadraticProgram, answer: Any) -> Floats:
-    """One price a row, positive where it presses on the lower limit."""
+    """One dual per row, positive for an active lower limit."""
     equal, lower, upper = row_sides(problem.row_lower, problem.row_upper)
     prices = np.zeros(problem.row_lower.size)
     if answer.y is not None and len(answer.y) == equal.size:
@@ -169,13 +169,13 @@ def _prices(problem: QuadraticProgram, answer: Any) -> Floats:
 
 
 def _status(answer: Any) -> str:
-    """The back end's own word, wherever qpsolvers leaves it."""
-    told = answer.extras.get("status", getattr(answer.extras.get("info"), "status", None))
-    return str(told) if told is not None else "solved" if answer.found else "not solved"
+    """The back end's own status, wherever qpsolvers stores it."""
+    status = answer.extras.get("status", getattr(answer.extras.get("info"), "status", None))
+    return str(status) if status is not None else "solved" if answer.found else "not solved"
 
 
-def _known_options(backend: str, asked: set[str]) -> set[str]:
-    """The options that exist, for the back ends that ignore others silently; what was asked for the rest."""
+def _known_options(backend: str, requested: set[str]) -> set[str]:
+    """The existing options, for back ends that ignore unknown ones silently; the requested ones for the rest."""
     if backend == "piqp":
         import piqp
 
@@ -186,5 +186,5 @@ def _known_options(backend: str, asked: set[str]) -> set[str]:
 
         solver = highspy.Highs()
         solver.setOptionValue("output_flag", False)
-        return {name for name in asked if solver.getOptionValue(name)[0] == highspy.HighsStatus.kOk}
-    return asked
+        return {name for name in requested if solver.getOptionValue(name)[0] == highspy.HighsStatus.kOk}
+    return requested

@@ -1,10 +1,4 @@
-"""What a solver is, and what it says.
-
-Whether what a solver is asked beside the problem can be asked of any: seconds, threads, a log, options.
-
-Each package would say it in words of its own, read it as no limit, or fail in the midst of its work.
-
-Options of solvers in their names.
+"""The solver protocol, the result of a solver, checks of solver options, and options in solver names.
 
 >>> stated("highs(method='ipm', presolve='off')")
 ('highs', {'method': 'ipm', 'presolve': 'off'})
@@ -30,7 +24,8 @@ from formulations.problems.problem import Problem, Solution
 
 @dataclass(frozen=True)
 class SolverResult(CompactReprMixin):
-    """What a solver says: a primal point, dual prices if it has any, its own word and figures. Nothing is believed."""
+    """The raw result of a solver: a primal point, duals if it has any, its status text and statistics. All are
+    verified."""
 
     x: NDArray[Any]
     y: Floats | None = None
@@ -42,8 +37,8 @@ class SolverResult(CompactReprMixin):
 class Solver(Protocol):
     """A solver: a frozen dataclass whose fields are its options.
 
-    `accepts` lists the forms it takes as they are, `spec` is the text that `formulations.solvers.get_solver` parses,
-    and `package` the distribution whose version is reported.
+    `accepts` lists the problem classes that it solves directly, `spec` is the text that
+    `formulations.solvers.get_solver` parses, and `package` the distribution whose version is reported.
     """
 
     package: ClassVar[str]
@@ -55,7 +50,7 @@ class Solver(Protocol):
     def spec(self) -> str: ...
 
     def reason_unsupported(self, problem: Problem) -> str | None:
-        """Why this problem, though of an accepted form, cannot be solved; None if it can."""
+        """Why this problem of an accepted class cannot be solved; None if it can."""
         ...
 
     def solve(self, problem: Any, warm_start: Solution | None = None) -> SolverResult: ...
@@ -63,29 +58,31 @@ class Solver(Protocol):
 
 @runtime_checkable
 class BatchSolver(Protocol):
-    """A solver that takes many rankings at once: batches of each form that it accepts."""
+    """A solver that solves many rankings at once: batches of each class that it accepts."""
 
     def solve_batch(self, batch: Any) -> Any: ...
 
 
 def suits(solver: Solver, form: type[Problem]) -> bool:
-    """Whether a chain of bridges leads from the form to one that the solver accepts."""
+    """Whether a chain of bridges leads from the problem class to one that the solver accepts."""
     return bool(chains(form, solver.accepts))
 
 
 def check_limits(time_limit: Any = None, threads: Any = None, verbose: Any = None, options: Any = None) -> None:
-    """Raise UnknownSolverError for a time that is no positive number of seconds, threads that are no whole number from
-    1 on, a log that is neither True nor False, options that are no mapping of names; None is left to the solver."""
+    """Raise UnknownSolverError unless the time is a positive number of seconds, threads an integer >= 1, the log True
+    or False, and options a mapping of names. None leaves the choice to the solver."""
     if time_limit is not None and not (_plain(time_limit, Real) and time_limit > 0):
         raise UnknownSolverError(
-            f"time_limit = {time_limit!r} is no positive number of seconds; leave it out for no limit"
+            f"time_limit must be a positive number of seconds; got {time_limit!r}. Leave it out for no limit."
         )
     if threads is not None and not (_plain(threads, Integral) and threads >= 1):
-        raise UnknownSolverError(f"threads = {threads!r} is no whole number from 1 on; leave it out for the usual ones")
+        raise UnknownSolverError(f"threads must be an integer, 1 or more; got {threads!r}. Or leave it out.")
     if verbose is not None and not isinstance(verbose, bool | np.bool_):
-        raise UnknownSolverError(f"log = {verbose!r} says neither yes nor no; write verbose=True")
+        raise UnknownSolverError(f"verbose must be True or False; got {verbose!r}. Write verbose=True.")
     if options is not None and not (isinstance(options, Mapping) and all(isinstance(key, str) for key in options)):
-        raise UnknownSolverError(f"options = {options!r} is no mapping of names; write options={{'name': value}}")
+        raise UnknownSolverError(
+            f"options must be a mapping of names; got {options!r}. Write options={{'name': value}}."
+        )
 
 
 def _plain(value: Any, kind: type) -> bool:
@@ -93,14 +90,14 @@ def _plain(value: Any, kind: type) -> bool:
 
 
 LONGEST = 1000
-"""Letters that a name with its options may have."""
+"""Largest length of a name with its options."""
 
 
 def stated(spec: str) -> tuple[str, dict[str, Any]]:
-    """The name and the options of "name(option=value, ...)"; values are numbers, words in quotes, True, False, None,
-    or {...} of such.
+    """The name and the options of "name(option=value, ...)"; values are numbers, quoted strings, True, False, None, or
+    {...} of these.
 
-    Raises UnknownSolverError for what does not read so. Nothing is evaluated.
+    Raises UnknownSolverError for any other syntax. Nothing is evaluated.
     """
     name, bracket, rest = spec.partition("(")
     if not bracket:
@@ -112,17 +109,17 @@ def stated(spec: str) -> tuple[str, dict[str, Any]]:
         call = ast.parse(f"f({rest}", mode="eval").body
         if not isinstance(call, ast.Call) or call.args or not isinstance(call.func, ast.Name):
             raise wrong
-        given = {str(word.arg): ast.literal_eval(word.value) for word in call.keywords}
+        options = {str(word.arg): ast.literal_eval(word.value) for word in call.keywords}
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         raise wrong from None
-    plain = all(isinstance(value, str | int | float | dict | None) for value in given.values())
-    if "None" in given or len(given) < len(call.keywords) or not plain:
+    plain = all(isinstance(value, str | int | float | dict | None) for value in options.values())
+    if "None" in options or len(options) < len(call.keywords) or not plain:
         raise wrong
-    return name, given
+    return name, options
 
 
 def optioned(solver: Solver, **options: Any) -> Solver:
-    """The solver with these options in place of its own; where it hands `options` on to its package, others go there.
+    """The solver with these options; names that are not its fields go to `options` if it has these.
 
     Raises UnknownSolverError for options that it does not have.
     """
@@ -142,7 +139,7 @@ def optioned(solver: Solver, **options: Any) -> Solver:
 
 
 def listed(text: str) -> Iterable[str]:
-    """The names of a list with commas between them; commas inside brackets belong to a name.
+    """The names of a comma-separated list; commas inside brackets belong to a name.
 
     >>> list(listed("exact, highs(method='ipm', presolve='off')"))
     ['exact', "highs(method='ipm', presolve='off')"]
@@ -156,5 +153,5 @@ def listed(text: str) -> Iterable[str]:
             name, depth = "", 0
         else:
             name += letter
-    if name.strip():  # a bracket that nobody closed: the name says so when it is read
+    if name.strip():  # an unclosed bracket is reported when the name is parsed
         yield name.strip(" ,")

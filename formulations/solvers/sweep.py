@@ -1,4 +1,4 @@
-"""A solver once for each combination of options.
+"""A solver for each combination of options.
 
 >>> [solver.presolve for solver in solver_grid("highs", method="ipm", presolve=["on", "off"])]
 ['on', 'off']
@@ -14,8 +14,8 @@ from formulations.solvers.solver import Solver, optioned
 
 
 def solver_grid(spec: str | Solver, **choices: Any) -> tuple[Solver, ...]:
-    """The solver once for each combination of options, in the order of the product; a value that is no list or tuple
-    is the same in all. Raises UnknownSolverError for options that the solver does not have."""
+    """A solver for each combination of options, in the order of the product; a value that is not a list or tuple is
+    shared by all. Raises UnknownSolverError for options that the solver does not have."""
     solver = get_solver(spec) if isinstance(spec, str) else spec
     lists = [list(value) if isinstance(value, list | tuple) else [value] for value in choices.values()]
     return tuple(optioned(solver, **dict(zip(choices, values, strict=True))) for values in product(*lists))

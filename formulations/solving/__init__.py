@@ -1,1 +1,1 @@
-"""From a problem and a solver to an answer that carries its evidence: one, a batch, or with and without integers."""
+"""Solve problems, singly or in batches, with certified values and bounds; integrality gap and sensitivity."""

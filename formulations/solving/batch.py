@@ -1,4 +1,4 @@
-"""Many problems at once: whole batches where a solver takes them, else one by one."""
+"""Solve many problems at once: whole batches if the solver accepts them, else one by one."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def solve_batch(
 def solve_batch(
     batch: RankTwoBatch | RelevanceBatch, solver: Solver | str = "exact", *, directed_rounding: bool = True
 ) -> BatchSolution | RelevanceSolution:
-    """Solve every query of a batch: at once where the solver can, else one by one.
+    """Solve every query of a batch: at once if the solver can, else one by one.
 
-    directed_rounding: whether value and bound are rounded outward, so that value <= optimum <= bound. If not, they are
-    as double precision leaves them, a rounding error to either side: what training's loop takes.
+    directed_rounding: whether value and bound are rounded outward, so that value <= optimum <= bound. Otherwise they
+    have rounding errors of double precision on either side; training uses these.
 
-    Of other solvers nothing is believed. Raises `InvalidSolutionError` for what holds no order of some query, and what
+    Answers of other solvers are verified. Raises `InvalidSolutionError` if a query's order is malformed, and what
     `solve` raises.
     """
     chosen = get_solver("exact" if solver == "auto" else solver) if isinstance(solver, str) else solver
@@ -53,7 +53,7 @@ def solve_batch(
 
 
 def _patterns(batch: RelevanceBatch, solver: Solver, outward: bool) -> RelevanceSolution:
-    """At once where the solver takes such batches, else one by one."""
+    """At once if the solver accepts such batches, else one by one."""
     if isinstance(solver, ExactArgmax):
         answer = solver.solve_batch(batch)
         return answer.outward() if outward else answer
@@ -72,21 +72,21 @@ def _patterns(batch: RelevanceBatch, solver: Solver, outward: bool) -> Relevance
 
 
 def _checked(batch: RankTwoBatch, solver: Any) -> BatchSolution:
-    """The orders that a batch solver found; value and bound recomputed from the data."""
+    """The orders of a batch solver; value and bound recomputed from the data."""
     spec = getattr(solver, "spec", type(solver).__name__)
-    whole = _orders(solver, batch, BatchSolution)
+    orders = _orders(solver, batch, BatchSolution)
     nothing, ways = np.zeros(len(batch)), np.zeros(len(batch), dtype=np.int8)
-    return BatchSolution(batch, whole, nothing, nothing, ways, (str(spec),), str(spec)).proved()
+    return BatchSolution(batch, orders, nothing, nothing, ways, (str(spec),), str(spec)).proved()
 
 
 def _orders(solver: Any, batch: RankTwoBatch | RelevanceBatch, kind: type[Any]) -> Ints:
-    """The orders that a batch solver found: every one an order of its query's documents."""
+    """The orders of a batch solver, each checked to be an order of its query's documents."""
     spec = getattr(solver, "spec", type(solver).__name__)
     try:
         said = solver.solve_batch(batch)
     except FormulationError:
         raise
-    except Exception as error:  # whatever a solver of the user's own dies of
+    except Exception as error:  # any error of the user's solver
         raise SolverCrashError(f"{spec!r} crashed: {type(error).__name__}: {error}") from error
     order = getattr(said, "order", None)
     if not isinstance(said, kind) or not isinstance(order, np.ndarray):
@@ -102,9 +102,11 @@ def _orders(solver: Any, batch: RankTwoBatch | RelevanceBatch, kind: type[Any]) 
     inside = (order >= 0) & (order < np.repeat(np.diff(batch.offsets), np.diff(batch.offsets)))
     held = np.bincount((starts + order)[inside].astype(np.int64), minlength=order.size)
     if not inside.all() or (held != 1).any():
-        place = int(np.flatnonzero(~inside | (held != 1))[0])
-        query = int(np.searchsorted(batch.offsets, place, side="right")) - 1
-        raise InvalidSolutionError(f"what {spec!r} returned is no order of the documents of query {query}")
+        row = int(np.flatnonzero(~inside | (held != 1))[0])
+        query = int(np.searchsorted(batch.offsets, row, side="right")) - 1
+        raise InvalidSolutionError(
+            f"{spec!r} must return an order of the documents of each query; that of query {query} is not one"
+        )
     return np.ascontiguousarray(order, dtype=np.int64)
 
 

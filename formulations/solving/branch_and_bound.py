@@ -1,17 +1,16 @@
-"""The best ranking of a set by a flow and by tolls: groups that nest are a flow, what else is said asks a toll.
+"""Branch and bound for constrained rankings: laminar group limits are a min-cost flow; other rows are dualized
+(Lagrangian).
 
-Limits on groups over all positions that nest are one flow (`argmax.nested_groups`). Of the others those rows are added
-that the best ranking breaks, and no more: what crosses no group of the tree joins it; all else, limits on prefixes and
-rows of any kind, asks a toll of the cells it counts (`argmax.tolled_groups`), and a soft row never more than its price.
-By weak duality the flow under tolls y proves
+Nested limits on groups over all positions are one flow (`argmax.nested_groups`). Of the other rows only those that the
+best ranking violates are added: a group that crosses no group of the tree joins it; every other row (limits on
+prefixes, rows of any kind) gets a multiplier y on its cells (`argmax.tolled_groups`), for a soft row at most its
+penalty. By weak duality the flow with multipliers y proves
 
     best <= max over rankings of the flow of (profit - Σ y a) π  +  Σ y · limit
 
-Where no tolls prove more and the rankings they leave equal hold a document in part, the question is cut in two, with
-that document and without. It ends with a ranking that keeps all rows and whose value, less what it pays, is the bound.
-Nothing is kept from one call to the next but the rows and trees: equal questions have equal answers.
-
-A part of the rankings of a set: on some cells, with some documents; what is known of it, and how it is cut.
+If multipliers prove no more and the tied rankings contain a document fractionally, the problem is branched on that
+document. The search ends with a ranking that satisfies all rows and whose value minus penalties equals the bound. Only
+rows and trees are cached between calls, so equal problems have equal answers.
 """
 
 from __future__ import annotations
@@ -28,13 +27,13 @@ from formulations.display import CompactReprMixin
 from formulations.problems.problem import EPSILON
 
 SURE = 1e-6
-"""Parts of documents below this are rounding."""
+"""Smaller fractions of documents are rounding."""
 
 
 @dataclass(frozen=True, eq=False)
 class Subproblem(CompactReprMixin):
-    """The rankings on these cells that place these documents. orders (t, k): those that are known, value (t,) and
-    reached (t, rows) theirs."""
+    """The rankings on these cells that contain these documents. orders (t, k): the known ones, with value (t,) and
+    reached (t, rows)."""
 
     allowed: Bools
     placed: Ints
@@ -43,19 +42,19 @@ class Subproblem(CompactReprMixin):
     reached: Floats
 
     def some(self, which: Bools) -> Subproblem:
-        """The same part, of whose rankings these are known."""
+        """The same subproblem with a selection of the known rankings."""
         return Subproblem(self.allowed, self.placed, self.orders[which], self.value[which], self.reached[which])
 
     def within(self, allowed: Bools, placed: Ints) -> Subproblem:
-        """A part of it."""
+        """A smaller subproblem."""
         here = allowed[np.arange(self.orders.shape[1]), self.orders].all(axis=1)
         for document in placed.tolist():
             here &= (self.orders == document).any(axis=1)
         return Subproblem(allowed, placed, self.orders[here], self.value[here], self.reached[here])
 
     def cut(self, weight: Floats) -> list[Subproblem] | None:
-        """Two parts, with and without what the weighted rankings hold in part: a document, else a cell; the one of
-        which they hold more comes last. None where they hold nothing in part."""
+        """Two subproblems, with and without a fractional document (else cell) of the weighted rankings; the likelier
+        one comes last. None if nothing is fractional."""
         held = np.zeros(self.allowed.shape)
         for share, order in zip(weight.tolist(), self.orders, strict=True):
             held[np.arange(order.size), order] += share
@@ -80,24 +79,24 @@ class Subproblem(CompactReprMixin):
 
 
 NEAR = (2.0**-50, 2.0**-43, 2.0**-36)
-"""Differences that count as none, relative to the largest profit."""
+"""Tolerance of equality, relative to the largest profit."""
 
 WORK = 1e4
-"""Nanoseconds of a cell in Python."""
+"""Nanoseconds per cell in Python."""
 
 TIGHT = 1e-9
-"""A gap, relative to the profits, from which the usual solvers are asked."""
+"""Relative gap above which the general solvers are used instead."""
 
 CLOSED = 1e-11
-"""A gap, relative to the profits, at which a part of the question is closed."""
+"""Relative gap at which a subproblem is closed."""
 
 """Sums of broken rows and parts of documents below this are rounding."""
 
 ASKED = 400
-"""Flows that may be asked for before the usual solvers are."""
+"""Largest number of flows before the general solvers are used instead."""
 
 ROOM = 24
-"""Rankings that there is room for at once."""
+"""Capacity of the list of known rankings."""
 
 
 def best_of_groups(
@@ -109,9 +108,9 @@ def best_of_groups(
     charge: float = 1.0,
     cell_prices: Floats | None = None,
 ) -> tuple[Ints, float, float, str] | None:
-    """Order, value, bound and way of the best ranking; None where its answer is not proved so.
+    """Order, value, bound and algorithm of the best ranking; None if it is not proved optimal.
 
-    charge: times the prices of soft rows; cell_prices: (k, n) what cells cost that are forbidden at a price.
+    charge: multiplies the penalties of soft rows; cell_prices: (k, n) the penalties of softly forbidden cells.
     """
     rows = SideConstraintRows.from_rows(stated)
     if rows is None:
@@ -129,8 +128,8 @@ def best_of_groups(
     if rows.any_soft:
         price = np.where(rows.soft, charge * np.where(rows.soft, price, 0.0), np.inf)
     search = _Search(stated, rows, (scores, gain, discount, position_weights), price, base, size, spread / 8.0 or 1.0)
-    whole = not rows.any_soft and NestedGroups.from_rows(stated) is not None
-    if not (search.nested() if whole else search.tolled()):
+    nested = not rows.any_soft and NestedGroups.from_rows(stated) is not None
+    if not (search.nested() if nested else search.tolled()):
         return None
     order, proven = search.order, float(search.told[1])
     value = float(position_weights @ scores[order] - discount @ gain[order])
@@ -143,12 +142,12 @@ def best_of_groups(
 
 @dataclass(eq=False)
 class _Search:
-    """One question, data being scores, gains, discount and decay. price (rows,), base (k, n): what rows and cells cost
-    that are broken; size: what a ranking can be worth at most; step: the tolls to begin with.
+    """The search for one query; data: scores, gains, discount and decay. price (rows,), base (k, n): penalties of rows
+    and cells; size: the largest possible value; step: the initial step of the multipliers.
 
-    chosen: the groups of the tree; side: the rows that ask tolls, sign: 1 for their upper limit and -1 for their lower;
-    cap: the most of each that is tried; at: the last tolls. order: the best ranking; told: its worth, the bound of all
-    parts that are closed, the largest toll in what proves it.
+    chosen: the groups of the tree; side: the dualized rows, sign: 1 for their upper limit and -1 for their lower; cap:
+    the largest multiplier of each; at: the last multipliers. order: the best ranking; told: its value, the bound of all
+    closed subproblems, the largest multiplier of the proof.
     """
 
     stated: SetRows
@@ -180,36 +179,45 @@ class _Search:
         self.chosen, self.tree = groups, tree
 
     def paid(self, order: Ints) -> float:
-        """What a ranking pays for the soft rows and cells that it breaks."""
+        """The penalties of a ranking."""
         soft = self.rows.soft
         off = self.rows.off(self.rows.reached(order))[soft]
         return float(self.price[soft] @ off) + float(self.base[np.arange(order.size), order].sum())
 
     def placed(self) -> float | None:
-        """The bound of the flow through the tree, whose ranking goes to `order`; None where it has none."""
-        tree, told = self.tree, np.empty(2)
-        place = place_nested if place_nested.pays(WORK * self.base.size) else place_nested.in_python
+        """The bound of the flow through the tree, whose ranking is written to `order`; None if it has none."""
+        tree, result = self.tree, np.empty(2)
+        solver = place_nested if place_nested.pays(WORK * self.base.size) else place_nested.in_python
         for near in NEAR:
-            ended = place(
-                *self.data, self.base, tree.allowed, tree.leaf, tree.parent, tree.low, tree.high, near, self.order, told
+            ended = solver(
+                *self.data,
+                self.base,
+                tree.allowed,
+                tree.leaf,
+                tree.parent,
+                tree.low,
+                tree.high,
+                near,
+                self.order,
+                result,
             )
             if ended != LOST:
                 break
-        return float(told[1]) if ended == FOUND else None
+        return float(result[1]) if ended == FOUND else None
 
     def nested(self) -> bool:
-        """Whether the flow has a ranking, where all rows make a tree."""
+        """Whether the flow has a ranking and all rows form a tree."""
         self.choose(np.arange(self.rows.groups.low.size))
         return self.kept(self.placed())
 
     def kept(self, bound: float | None) -> bool:
-        """Take the bound of the flow for that of the question, if there is one."""
+        """Use the bound of the flow as that of the problem, if there is one."""
         if bound is not None:
             self.told[1] = bound
         return bound is not None
 
     def tolled(self) -> bool:
-        """Whether the tree alone, or tolls beside it, part after part of the question, closed it."""
+        """Whether the tree alone, or multipliers and branching, closed the problem."""
         none = np.zeros(0, dtype=np.int64)
         self.choose(none)
         while not self.side.size:
@@ -235,16 +243,16 @@ class _Search:
         return bool(self.order[0] >= 0)
 
     def closed(self, part: Subproblem, bound: float) -> list[tuple[Subproblem, float]] | None:
-        """Close a part, of which this bound is proved: [] where no ranking of it is better than the best one known, two
-        parts of it where it has to be cut, None where it is given up."""
+        """Process a subproblem with a proved bound: [] if it contains nothing better than the incumbent, two
+        subproblems if it is branched, None if it is given up."""
         while True:
-            kept = self.rows.index[self.chosen]
-            low, high = self.rows.low[kept], self.rows.high[kept]
-            keeps = (part.reached[:, kept] >= low) & (part.reached[:, kept] <= high)
+            index = self.rows.index[self.chosen]
+            low, high = self.rows.low[index], self.rows.high[index]
+            keeps = (part.reached[:, index] >= low) & (part.reached[:, index] <= high)
             part = part.some(np.asarray(keeps.all(axis=1)))
-            ended, part, weight, told = self.ascended(part, bound)
-            bound = told[1]
-            self.told[0], self.told[2] = told[0], max(self.told[2], told[2])
+            ended, part, weight, bounds = self.ascended(part, bound)
+            bound = bounds[1]
+            self.told[0], self.told[2] = bounds[0], max(self.told[2], bounds[2])
             if ended == FULL and self.asked < ASKED:
                 continue
             if ended in (FULL, GIVEN_UP):
@@ -257,14 +265,15 @@ class _Search:
                 return None if parts is None else [(one, bound) for one in parts]
 
     def ascended(self, part: Subproblem, bound: float) -> tuple[int, Subproblem, Floats, Floats]:
-        """How the tolls of a part ended, the part with the rankings found, their weights, and what is told."""
+        """The multiplier ascent on a subproblem: its status, the subproblem with the rankings found, their weights, and
+        the bounds."""
         rows, tree, known = self.rows, self.tree, part.value.size
         most = known + min(max(ASKED - self.asked, 0), ROOM)
         orders, value = np.empty((most, part.orders.shape[1]), dtype=np.int64), np.empty(most)
         reached = np.empty((most, rows.low.size))
         orders[:known], value[:known], reached[:known] = part.orders, part.value, part.reached
         weight, counted = np.zeros(value.size), np.array([known, 0])
-        told = np.array([self.told[0], bound, self.told[2]])
+        bounds = np.array([self.told[0], bound, self.told[2]])
         sides = self.side.size
         self.at = np.concatenate([self.at[:-1], np.zeros(sides + 2 - self.at.size)])
         reward = 0.0
@@ -275,16 +284,16 @@ class _Search:
         ended = (ascend if pays else ascend.in_python)(
             *self.data, self.base, part.allowed, tree.leaf, tree.parent, tree.low, tree.high, part.placed, reward,
             rows.flat, rows.low, rows.high, rows.rounding, self.price, self.side, self.sign, self.cap, orders, value,
-            reached, weight, counted, self.at, self.order, told, CLOSED * (self.size + self.step),
+            reached, weight, counted, self.at, self.order, bounds, CLOSED * (self.size + self.step),
         )  # fmt: skip
         self.asked += int(counted[1])
         found = slice(0, int(counted[0]))
         part = Subproblem(part.allowed, part.placed, orders[found], value[found], reached[found])
-        return int(ended), part, weight[found], told
+        return int(ended), part, weight[found], bounds
 
     def grown(self, mean: Floats) -> bool:
-        """Add rows that the weighted rankings break: groups that cross none of the tree to it, else sides; whether
-        there were any."""
+        """Add rows that the weighted rankings violate: groups that cross none to the tree, others to the dualized rows;
+        whether there were any."""
         rows, groups = self.rows, self.rows.groups
         costs = self.price > 0.0
         above, below = (mean > rows.high + SURE) & costs, (mean < rows.low - SURE) & costs

@@ -1,6 +1,5 @@
-"""Many rankings under constraints: those that collapse in one compiled pass, those whose profits are of rank one under
-limits on prefixes without their profits being written out, others by a flow and tolls, and the rest one by one.
-"""
+"""Batches of constrained rankings: collapsed sets in one compiled pass; limits on prefixes with profits of rank one
+without forming the profits; others by branch and bound, and the rest one by one."""
 
 from __future__ import annotations
 
@@ -25,8 +24,8 @@ from formulations.solving.solve import solve
 
 @dataclass(frozen=True, eq=False)
 class SetBatchSolution(CompactReprMixin):
-    """order: the document (counted within its query) at each place; value and proven bound, one a query, as double
-    precision leaves them; algorithm: how."""
+    """order: the document (counted within its query) at each position; value and proved bound, one per query, without
+    directed rounding; algorithm: the method."""
 
     order: Ints
     value: Floats
@@ -38,9 +37,9 @@ class SetBatchSolution(CompactReprMixin):
 class SetBatch(CompactReprMixin):
     """Query q: max over rankings π in sets[q] of Σ_i decay[i] scores[π_i] - discount[i] gain[π_i].
 
-    `scores` and `gain` have one entry a document, rows offsets[q] : offsets[q + 1]; `discount` and `position_weights`
-    one a position, places[q] : places[q + 1], as many as the set has. Of soft constraints charge[q] times their price
-    is taken off, once their price where there is no `charge`.
+    `scores` and `gain` have one entry per document, rows offsets[q] : offsets[q + 1]; `discount` and `position_weights`
+    one per position, places[q] : places[q + 1], as many as the set has. Penalties of soft constraints are subtracted,
+    times charge[q] (1 without `charge`).
     """
 
     sets: Sequence[RankingSet]
@@ -79,7 +78,7 @@ class SetBatch(CompactReprMixin):
     def some(self, queries: Ints) -> SetBatch:
         """The batch of these queries, in this order."""
         rows, offsets = _gathered(self.offsets, queries)
-        spots, places = _gathered(self.places, queries)
+        spots, position_offsets = _gathered(self.places, queries)
         return SetBatch(
             [self.sets[q] for q in queries.tolist()],
             self.scores[rows],
@@ -87,16 +86,15 @@ class SetBatch(CompactReprMixin):
             self.discount[spots],
             self.position_weights[spots],
             offsets,
-            places,
+            position_offsets,
             None if self.charge is None else self.charge[queries],
         )
 
 
 def solve_sets(batch: SetBatch, solver: Solver | str = "auto") -> SetBatchSolution:
-    """Solve every query. "auto" and "exact" take queries of Π(B, k) and its like in one compiled pass, of limits on
-    prefixes the groups alone where decay and discount are one but for a factor, or scores or gains are nothing, and
-    others by `best_of_groups` where that proves its answer; any other solver is asked query by query. Raises what
-    `solve` raises."""
+    """Solve every query. "auto" and "exact" solve collapsed sets, such as Π(B, k), in one compiled pass; limits on
+    prefixes by groups alone if the profit has rank one; and others by `best_of_groups` if that proves its answer. Every
+    other solver gets query by query. Raises what `solve` raises."""
     count = len(batch)
     order, value, bound = np.empty(batch.position_weights.size, dtype=np.int64), np.empty(count), np.empty(count)
     way = np.empty(count, dtype=object)
@@ -110,8 +108,8 @@ def solve_sets(batch: SetBatch, solver: Solver | str = "auto") -> SetBatchSoluti
             if not batch.sets[q].soft_constraints and _grouped(batch, q, order, value, bound):
                 way[q] = "prefix groups"
                 together.append(q)
-            elif told := _limited(batch, q, order, value, bound):
-                way[q] = told
+            elif algorithm := _limited(batch, q, order, value, bound):
+                way[q] = algorithm
                 together.append(q)
     for q in sorted(set(range(count)) - set(together)):
         solution = solve(batch[q], solver, directed_rounding=False)
@@ -121,7 +119,7 @@ def solve_sets(batch: SetBatch, solver: Solver | str = "auto") -> SetBatchSoluti
 
 
 def _collapsed(batch: SetBatch, queries: list[int], order: Ints, value: Floats, bound: Floats) -> None:
-    """Fill in the answers of the queries whose sets are a matching of positions and blocks of documents."""
+    """Solve the queries whose sets are a matching of positions and blocks of documents."""
     if not queries:
         return
     from formulations.argmax.diverse import collapsed_argmax
@@ -129,7 +127,7 @@ def _collapsed(batch: SetBatch, queries: list[int], order: Ints, value: Floats, 
     part = batch.some(np.array(queries))
     blocks = np.concatenate([np.asarray(admissible.compiled.blocks_of) for admissible in part.sets])
     few = np.maximum.reduceat(blocks, part.offsets[:-1]) + 1 < np.diff(part.places)
-    for q in np.flatnonzero(few).tolist():  # the pass would look for a free block without end
+    for q in np.flatnonzero(few).tolist():  # the pass would search for a free block forever
         part.sets[q].check_nonempty()
     found, best, proven = np.empty(part.position_weights.size, dtype=np.int64), np.empty(len(part)), np.empty(len(part))
     collapsed_argmax(
@@ -152,7 +150,7 @@ def _collapsed(batch: SetBatch, queries: list[int], order: Ints, value: Floats, 
 
 
 def _grouped(batch: SetBatch, query: int, order: Ints, value: Floats, bound: Floats) -> bool:
-    """Fill in the answer of a query of limits on prefixes with profits of rank one; whether it is one."""
+    """Solve a query of limits on prefixes with profits of rank one; returns whether it is one."""
     network = PrefixNetwork.beyond_flows(batch.sets[query].compiled)
     if isinstance(network, str):
         return False
@@ -174,7 +172,7 @@ def _grouped(batch: SetBatch, query: int, order: Ints, value: Floats, bound: Flo
     group, passing = prefix_argmax(problem)
     placed = network.order(chosen, group)
     order[spots], value[query] = placed, decay @ scores[placed] - discount @ gain[placed]
-    # What all documents earn at the last position, where all are placed, is no choice and stands in no worth.
+    # What all documents earn at the last position, where all are placed, is no choice and is in no worth.
     fixed = weights[-1] * heights.sum() if decay.size == scores.size else 0.0
     size = np.abs(decay).sum() * np.abs(scores).max() + np.abs(discount).sum() * np.abs(gain).max()
     proven = problem.bound(passing.ravel()) + fixed + 8.0 * EPSILON * (2.0 + decay.size) * size
@@ -183,8 +181,7 @@ def _grouped(batch: SetBatch, query: int, order: Ints, value: Floats, bound: Flo
 
 
 def _limited(batch: SetBatch, query: int, order: Ints, value: Floats, bound: Floats) -> str:
-    """Fill in the answer of a query by a flow through groups and tolls on what else its set says; how, "" where that
-    leaves it open."""
+    """Solve a query by branch and bound; returns the algorithm, "" if it is left open."""
     rows = slice(int(batch.offsets[query]), int(batch.offsets[query + 1]))
     spots = slice(int(batch.places[query]), int(batch.places[query + 1]))
     scores, gain, discount, decay = (
@@ -210,8 +207,8 @@ def _limited(batch: SetBatch, query: int, order: Ints, value: Floats, bound: Flo
 def of_rank_one(
     scores: Floats, gain: Floats, discount: Floats, position_weights: Floats
 ) -> tuple[Floats, Floats] | None:
-    """Weights by position, falling to 0 or more, and heights by document whose products are the profits
-    decay[i] scores[j] - discount[i] gain[j], up to rounding; None where these are of rank two, or fall below 0."""
+    """Nonincreasing nonnegative weights by position and values by document whose products are the profits decay[i]
+    scores[j] - discount[i] gain[j], up to rounding; None if there are none."""
     if not scores.any() or not position_weights.any():
         weights, heights = discount, -gain
     elif not gain.any() or not discount.any():
@@ -227,7 +224,7 @@ def of_rank_one(
 
 
 def _gathered(offsets: Ints, chosen: Ints) -> tuple[Ints, Ints]:
-    """The entries of the chosen parts, one part after the other, and the offsets that these parts get."""
+    """The entries of the chosen parts, concatenated, and their new offsets."""
     sizes = np.diff(offsets)[chosen]
     fresh = np.concatenate([[0], np.cumsum(sizes)])
     return np.arange(fresh[-1]) + np.repeat(offsets[chosen] - fresh[:-1], sizes), fresh

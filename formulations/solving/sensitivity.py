@@ -1,12 +1,12 @@
-"""Sensitivity of the optimum to the limit of a constraint: the best value at each limit, with a proven price.
+"""Sensitivity of the optimum to the limit of a constraint: the best value at each limit, with a proved dual.
 
 At limit l let y be a dual solution of the linear program. By weak duality no ranking under limit l' is worth more than
 
-    relaxed(l) + price(l) · (l' - l)      relaxed: the bound of y at l; price: the sum of y over the constraint's rows
+    relaxed(l) + price(l) · (l' - l)     relaxed: the bound of y at l; price: the sum of y over the constraint's rows
 
 so each point proves a line above the whole curve. Of several dual solutions with the same bound, the one towards looser
-limits is taken: its price is what the next unit gains at most. Where the program is not integral, `relaxed` is above
-the best value. Limits that admit the same rankings (`limit_range`) are solved once.
+limits is used: its price bounds the gain of the next unit. If the program is not integral, `relaxed` is above the best
+value. Limits that admit the same rankings (`limit_range`) are solved once.
 
 >>> site = RankingSet(4, 3).at_most(2, documents=[0, 1, 2], name="site")
 >>> problem = constrained_ranking(np.outer([3.0, 2.0, 1.0], [5.0, 4.0, 3.0, 1.0]), site)
@@ -49,23 +49,22 @@ Side: TypeAlias = Literal["at most", "at least", "exactly"]
 SIDES = ("at most", "at least", "exactly")
 
 MAX_POINTS = 10_000
-"""Points of one sweep."""
+"""Largest number of points of a curve."""
 
 MAX_NAMED = 10
-"""Limits that a sentence names."""
+"""Largest number of limits in a message."""
 
 RELATIVE_GAP = 1e-7
-"""Distance of the relaxation and a ranking, relative to the largest profit, that counts as none: LP solvers stop
-there."""
+"""Tolerance of equality of the relaxation and a ranking, relative to the largest profit, as of LP solvers."""
 
 
 @dataclass(frozen=True, eq=False)
 class SensitivityCurve(CompactReprMixin):
-    """The optimum against the limit of a constraint, of one problem, or of several (queries).
+    """The optimum against the limit of a constraint, for one problem or several (queries).
 
-    name: of the constraint, with its side. limits (m,). The others are (m,), or (problems, m) of several: value, of the
-    best ranking, NaN where there is none; bound, proven for it; relaxed, the optimum of the linear program; price, the
-    sum of the constraint's duals, per unit of the limit; whole, whether the program's optimum is a ranking.
+    name: of the constraint, with its side. limits (m,). The others are (m,), or (problems, m) for several: value, of
+    the best ranking, NaN if there is none; bound, proved for it; relaxed, the optimum of the linear program; price, the
+    sum of the constraint's duals, per unit of the limit; whole, whether the program's optimum is integral.
     """
 
     name: str
@@ -87,11 +86,11 @@ class SensitivityCurve(CompactReprMixin):
 
     @property
     def empty(self) -> Bools:
-        """At which limits no ranking is left."""
+        """The limits that leave no ranking."""
         return np.isnan(self.value)
 
     def above(self, limit: ArrayLike) -> Floats:
-        """The least bound that the prices of all points prove for this limit; inf if no point has a ranking."""
+        """The least bound that the duals of all points prove for this limit; inf if no point has a ranking."""
         at = np.asarray(limit, dtype=np.float64)[..., None]
         lines = self.relaxed + self.price * (at - self.limits)
         return np.asarray(np.where(self.empty, np.inf, lines).min(axis=-1))
@@ -142,12 +141,12 @@ class SensitivityCurve(CompactReprMixin):
 
     @property
     def lost(self) -> tuple[Floats, Floats]:
-        """Mean and standard deviation of what each problem loses against the best of its own curve."""
+        """Mean and standard deviation of each problem's loss against the best value of its own curve."""
         values = np.atleast_2d(self.value)[self._is_complete]
         return self._moments(values.max(axis=1, keepdims=True) - values)
 
     def columns(self) -> dict[str, Any]:
-        """The columns of the table by name: of one problem its points, of several mean, deviation and counts."""
+        """The columns of the table by name: the points of one problem; mean, deviation and counts of several."""
         if self.value.ndim == 1:
             points = {name: getattr(self, name) for name in ("value", "bound", "relaxed", "price", "whole")}
             return {"limit": self.limits, **points}
@@ -220,34 +219,33 @@ def sensitivity(
     """The curve of the best value against the limit of a constraint.
 
     Args:
-        problem: a problem of `constrained_ranking`; a set, with its profit (it may be empty under its own
-            limit); or a sequence of problems (queries) whose sets have constraints of this name, for mean and
-            deviation.
+        problem: a problem of `constrained_ranking`; a set with its profit (it may be empty under its own limit); or a
+            sequence of problems (queries) whose sets have constraints of this name, for mean and deviation.
         constraint: the name of a constraint, all of whose rows get the limit, or of one row, such as "site['a.org']".
-        limits: the limits to try, 10,000 at most.
-        side: "at most", "at least" or "exactly"; needed where the constraint has limits on both sides.
+        limits: the limits to evaluate, at most 10,000.
+        side: "at most", "at least" or "exactly"; required if the constraint has limits on both sides.
         solver: of each point.
 
     Raises:
         InvalidProblemError: no constraint has this name, or has no limits; a set without a profit; no limits, or too
-        many.
-        Infeasible: a set that holds no ranking at any of the limits, nor under its own.
-        SolverError, UnsupportedProblemError: as `solve` does. A limit that leaves no ranking is a point that says so.
+            many.
+        InfeasibleError: the set has no ranking at any of the limits, nor under its own.
+        SolverError, UnsupportedProblemError: as `solve`. A limit that leaves no ranking is an empty point.
     """
-    asked = read_limits(limits)
+    requested = read_limits(limits)
     if isinstance(problem, RankingSet):
         if profit is None:
             raise InvalidProblemError("a set alone has no values; give profit=, (k, n), or a problem of ranking_set")
-        problem = _feasible_problem(profit, problem, constraint, asked, side)
+        problem = _feasible_problem(profit, problem, constraint, requested, side)
     if isinstance(problem, ConstrainedRanking):
-        return _curve(problem, constraint, asked, side, solver)
+        return _curve(problem, constraint, requested, side, solver)
     every = tuple(problem)
     if not every or not all(isinstance(one, ConstrainedRanking) for one in every):
         raise InvalidProblemError(
             "price_of takes problems of ranking_set, one at least; give each set its profit there"
         )
-    found = [_curve(one, constraint, asked, side, solver) for one in every]
-    return SensitivityCurve.from_curves(found[0].name, asked, found)
+    found = [_curve(one, constraint, requested, side, solver) for one in every]
+    return SensitivityCurve.from_curves(found[0].name, requested, found)
 
 
 def _feasible_problem(
@@ -271,15 +269,15 @@ def _curve(
     low, high = limit_range(limit)
     differing = np.clip(limits, low, high)
     points = {one: _point(problem, limit, one, solver) for one in dict.fromkeys(differing.tolist())}
-    value, bound, relaxed, price, whole = np.array([points[one] for one in differing.tolist()]).T.copy()
+    value, bound, relaxed, price, integral = np.array([points[one] for one in differing.tolist()]).T.copy()
     loose = limits >= high if limit.side == "at most" else (limits <= low) & (limit.side == "at least")
     price[loose & ~np.isnan(value)] = 0.0  # `relaxed` bounds the rankings under any limit
-    arrays = map(frozen, (limits.copy(), value, bound, relaxed, price, whole == 1.0))
+    arrays = map(frozen, (limits.copy(), value, bound, relaxed, price, integral == 1.0))
     return SensitivityCurve(f"{name} {limit.side}", *arrays)
 
 
 def _checked_limit(admissible: RankingSet, name: str, limits: Floats, side: str | None) -> ConstraintLimit:
-    """The limit of this name; InvalidProblemError if one of those asked for is beyond its limit on the other side."""
+    """The limit of this name; InvalidProblemError if a requested limit is beyond its limit on the other side."""
     limit = limit_of(admissible, name, side)
     for one in limits.tolist():
         limit.check(one)
@@ -287,7 +285,7 @@ def _checked_limit(admissible: RankingSet, name: str, limits: Floats, side: str 
 
 
 def _point(problem: ConstrainedRanking, limit: ConstraintLimit, at: float, solver: Solver | str) -> tuple[float, ...]:
-    """Value, bound, relaxed value, price and whether the program is integral at one limit."""
+    """Value, bound, relaxed value, price and integrality at one limit."""
     try:
         moved = replace(problem, admissible=limit.at(at), ranked=None)
     except InfeasibleError:
@@ -311,14 +309,14 @@ def _point(problem: ConstrainedRanking, limit: ConstraintLimit, at: float, solve
 
 
 def _sum_of_duals(problem: ConstrainedRanking, limit: ConstraintLimit, y: Floats) -> float:
-    """The sum of the duals of the rows that are moved."""
+    """The sum of the duals of the varied rows."""
     held = problem.named_dual(y)[limit.constraint.name].ravel()
     return float(held[limit.rows].sum())
 
 
 @dataclass(frozen=True, eq=False)
 class ConstraintLimit:
-    """The limits of `rows` (a mask) of a constraint of the set, on one side, or on both where that is "exactly"."""
+    """The limits of `rows` (a mask) of a constraint of the set, on one side, or on both for "exactly"."""
 
     admissible: RankingSet
     constraint: Constraint
@@ -334,10 +332,10 @@ class ConstraintLimit:
             upper[self.rows] = limit
         if self.side != "at most":
             lower[self.rows] = limit
-        says = tuple(
+        texts = tuple(
             f"{self.side} {limit:g}, as swept" if moved else held.said(r) for r, moved in enumerate(self.rows.tolist())
         )
-        fresh = replace(held, lower=lower, upper=upper, says=says)
+        fresh = replace(held, lower=lower, upper=upper, says=texts)
         admissible = self.admissible
         return replace(
             admissible,
@@ -352,8 +350,8 @@ class ConstraintLimit:
         return any(one.constraint is self.constraint for one in self.admissible.soft_constraints)
 
     def check(self, limit: float) -> None:
-        """Raise InvalidProblemError for a limit beyond the one on the other side, of a row that has one, and for one
-        that breaks a soft row by more than can be counted."""
+        """Raise InvalidProblemError for a limit beyond the one on the other side, and for one that violates a soft row
+        by more than can be counted."""
         loose = limit > 0 if self.side == "at most" else limit < 0 and self.side == "at least"
         largest = float(np.abs(self.constraint.matrix.data).max(initial=1.0))
         if self.is_soft and not loose and abs(limit) > MAX_COUNT * largest:
@@ -373,8 +371,8 @@ class ConstraintLimit:
 def limit_of(admissible: RankingSet, constraint: str, side: str | None = None) -> ConstraintLimit:
     """The limit of a constraint (of all its rows), or of a row by its own name: "site", "site['a.org']".
 
-    side: "at most", "at least" or "exactly"; needed where rows have two limits that differ.
-    Raises InvalidProblemError for an unknown name, for a constraint without limits, and for a side it does not have.
+    side: "at most", "at least" or "exactly"; required if rows have two different limits. Raises InvalidProblemError for
+    an unknown name, for a constraint without limits, and for a side that it does not have.
     """
     every = [*admissible.constraints, *(one.constraint for one in admissible.soft_constraints)]
     for held in every:
@@ -391,7 +389,7 @@ def _side(held: Constraint, rows: Bools, name: Hashable, side: str | None) -> st
         raise InvalidProblemError(f"{name!r} forbids cells and has no limit; sweep a constraint that counts")
     if held.forbids is not None and name == held.name:
         raise InvalidProblemError(
-            f"{name!r} forbids cells beside its rows and has no limit; sweep one of its rows, {held.block.name(0)!r} "
+            f"{name!r} has rows and forbidden cells, so it has no single limit; sweep a row, {held.block.name(0)!r} "
             f"say, or make it soft: penalized({name!r}, penalty=...)"
         )
     below, above = np.isfinite(held.lower[rows]), np.isfinite(held.upper[rows])
@@ -409,20 +407,22 @@ def _side(held: Constraint, rows: Bools, name: Hashable, side: str | None) -> st
 
 
 def read_limits(limits: Any) -> Floats:
-    """Limits to try, (m,) finite numbers in the order given; InvalidProblemError for none, too many, or others."""
+    """Limits to evaluate, (m,) finite numbers in input order; InvalidProblemError for none, too many, or others."""
     try:
-        given = [] if isinstance(limits, str) else list(islice(limits, MAX_POINTS + 1))
-        asked = np.array(given, dtype=np.float64)
+        values = [] if isinstance(limits, str) else list(islice(limits, MAX_POINTS + 1))
+        parsed = np.array(values, dtype=np.float64)
     except (OverflowError, TypeError, ValueError):
-        asked = np.empty(0)
-    if asked.ndim != 1 or not asked.size or not np.isfinite(asked).all():
-        raise InvalidProblemError(f"limits = {limits!r} are no numbers to sweep over; give some, range(1, 5) say")
-    if asked.size > MAX_POINTS:
+        parsed = np.empty(0)
+    if parsed.ndim != 1 or not parsed.size or not np.isfinite(parsed).all():
         raise InvalidProblemError(
-            f"limits from {asked[0]:g} on are more than {MAX_POINTS}, the most that a sweep tries; give a shorter "
+            f"limits must be one or more finite numbers; got {limits!r}. Pass, for example, range(1, 5)."
+        )
+    if parsed.size > MAX_POINTS:
+        raise InvalidProblemError(
+            f"limits from {parsed[0]:g} on are more than {MAX_POINTS}, the most that a sweep tries; give a shorter "
             "range, or one with a step: range(0, 1000, 10)"
         )
-    return asked
+    return parsed
 
 
 def limit_range(limit: ConstraintLimit) -> tuple[float, float]:
@@ -445,7 +445,7 @@ def limit_range(limit: ConstraintLimit) -> tuple[float, float]:
 
 
 def _beyond(reach: float) -> float:
-    """A limit that a row of this reach is clearly below."""
+    """A limit that is clearly beyond the activity of a row."""
     return reach + max(1.0, 1e-9 * reach)
 
 

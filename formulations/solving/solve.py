@@ -1,7 +1,4 @@
-"""solve(): find a chain of bridges to the solver, cross it, solve, carry the answer back, judge it.
-
-What a caller asks of a solver beside the problem: precision, time, threads, a log, options of its own.
-"""
+"""solve(): find a chain of bridges to the solver, restate, solve, map the answer back and verify it. Solver options."""
 
 from __future__ import annotations
 
@@ -35,8 +32,8 @@ WORDS = {"time_limit": "limit of time", "threads": "choice of threads", "verbose
 
 
 def takes(solver: Solver | str, option: str) -> bool:
-    """Whether a solver has this option; "auto" takes all but `options` and leaves out what does not suit. Solvers whose
-    back ends differ say so in `supports_time_limit` and the like."""
+    """Whether a solver has this option. "auto" accepts all but `options` and omits what a solver lacks. Solvers with
+    several back ends define `supports_time_limit` and the like."""
     if isinstance(solver, str):
         return option != "options" if solver == "auto" else takes(get_solver(solver), option)
     one: Any = solver
@@ -46,8 +43,8 @@ def takes(solver: Solver | str, option: str) -> bool:
 
 @dataclass(frozen=True)
 class SolveOptions:
-    """What is asked of the solver; None and nothing where it is left to it. Raises UnknownSolverError for what no
-    solver could be asked: each would say it in words of its own, or read it as no limit at all."""
+    """Solver options passed to `solve()`; None leaves the choice to the solver. Raises UnknownSolverError for values
+    that no solver accepts, because solvers report these differently, or read them as no limit."""
 
     precision: float | None = None
     time_limit: float | None = None
@@ -59,8 +56,8 @@ class SolveOptions:
         check_limits(self.time_limit, self.threads, self.verbose, self.options)
 
     def for_solver(self, solver: Solver, strict: bool) -> Solver:
-        """The solver with all this. A tolerance is a wish; of the rest UnknownSolverError is raised for what the solver
-        does not have, if `strict`, and else it is left out."""
+        """The solver with these options. A tolerance is a request; any other option that the solver lacks raises
+        UnknownSolverError if `strict`, and is omitted otherwise."""
         aimed: Any = solver
         if self.precision is not None and takes(solver, "tolerance"):
             aimed = replace(aimed, tolerance=self.precision)
@@ -78,7 +75,7 @@ class SolveOptions:
 
 
 def _joined(name: str, value: Any, own: Any) -> Any:
-    """What is asked and what the solver already has of it: the shorter time, the options of both."""
+    """The options merged with the solver's own: the shorter time limit, the options of both."""
     if name == "time_limit":
         return min(value, np.inf if own is None else own)
     return {**own, **value} if name == "options" else value
@@ -105,33 +102,30 @@ def solve(
     """The solution of `problem`, its value and bound recomputed from the data.
 
     Args:
-        problem: a form, as a function of the gallery returns it, or a `cvxpy.Problem`.
-        solver: a solver or its name, such as "ortools", "highs" or "cvxpy:CLARABEL". A forced solver is never
-            replaced. "auto" tries the exact ways for the form from the cheapest on until one leaves hardly a gap, and
-            returns the one with the smallest; it logs what it does.
+        problem: a problem, as a function of the gallery returns it, or a `cvxpy.Problem`.
+        solver: a solver or its name, such as "ortools", "highs" or "cvxpy:CLARABEL". A named solver is never replaced.
+            "auto" tries the exact solvers for the problem class, the cheapest first, until one closes the gap, and
+            returns the answer with the smallest gap; it logs its choices.
         warm_start: a solution of a similar problem, for solvers that can start from one; others ignore it.
-        rel_gap: the relative gap that suffices, for solvers that have a `tolerance`; others do their best anyhow.
-            Value and bound are proven whatever it is.
-        directed_rounding: whether value and bound are rounded outward, so that the optimum lies between them, or left
-        as double
-            precision leaves them, which loops that add margins of their own may take.
-        time_limit: seconds; a shorter one of the solver's own stays. "auto" gives it to each that it tries and that
-            takes one; others take as long as they take.
+        rel_gap: a sufficient relative gap, for solvers with a `tolerance`; value and bound are proved in any case.
+        directed_rounding: whether value and bound are rounded outward, so that the optimum lies between them. Without
+            it they have rounding errors, for loops with their own margins.
+        time_limit: seconds; a shorter one of the solver's own stays. "auto" passes it to each solver that has one.
         threads: of the solver, likewise.
-        verbose: whether the solver's package prints what it does, likewise.
-        options: go to the solver's package as they are, by its own names: {"presolve": "off"} for "highs". For a solver
-            that is named.
+        verbose: whether the solver's package prints its log, likewise.
+        options: passed to the solver's package unchanged, under its own names: {"presolve": "off"} for "highs". Only
+            for a named solver.
 
     Raises:
-        UnknownSolverError: there is no such solver, or it does not have what is asked of it, or no solver could: a time
-            limit that is not positive, say.
-        Unsupported: no chain of bridges leads to what the solver accepts.
-        Infeasible, UnboundedError: as the solver found and says.
-        SolverError: the solver gave up, or what it returned is no point of the problem. A point that breaks
-            constraints by more than a tolerance is returned with the status INACCURATE, by "auto" never.
+        UnknownSolverError: there is no such solver, it lacks an option, or an option has an invalid value, such as a
+            time limit that is not positive.
+        UnsupportedProblemError: no chain of bridges leads to what the solver accepts.
+        InfeasibleError, UnboundedError: as reported by the solver.
+        SolverError: the solver gave up, or returned a malformed point. A point that violates constraints beyond a
+            tolerance is returned with the status INACCURATE, by "auto" never.
     """
     problem = as_form(problem)
-    asked = SolveOptions(
+    solve_options = SolveOptions(
         rel_gap, time_limit, threads, None if verbose is False else verbose, None if options == {} else options
     )
     if isinstance(solver, str) and solver == "auto":
@@ -139,20 +133,20 @@ def solve(
             raise UnknownSolverError(
                 f"options {dict(options)} are of one solver, but 'auto' tries several; name the solver"
             )
-        return _cheapest(problem, warm_start, asked, directed_rounding)
-    chosen = asked.for_solver(get_solver(solver) if isinstance(solver, str) else solver, strict=True)
+        return _cheapest(problem, warm_start, solve_options, directed_rounding)
+    chosen = solve_options.for_solver(get_solver(solver) if isinstance(solver, str) else solver, strict=True)
     return _solve(problem, chosen, warm_start, directed_rounding)
 
 
-def _cheapest(problem: Problem, start: Solution | None, asked: SolveOptions, outward: bool) -> Solution:
-    """The first answer of the automatic solvers that is tight, else the one with the smallest gap."""
-    enough = LOOSE if asked.precision is None else max(LOOSE, 4.0 * asked.precision)
+def _cheapest(problem: Problem, start: Solution | None, solve_options: SolveOptions, outward: bool) -> Solution:
+    """The first tight answer of the automatic solvers, else the one with the smallest gap."""
+    enough = LOOSE if solve_options.precision is None else max(LOOSE, 4.0 * solve_options.precision)
     failures: list[str] = []
     refusals: list[str] = []
     loose: list[Solution] = []
     for spec in default_solvers(problem):
         try:
-            solution = _solve(problem, asked.for_solver(get_solver(spec), strict=False), start, outward)
+            solution = _solve(problem, solve_options.for_solver(get_solver(spec), strict=False), start, outward)
         except UnsupportedProblemError as error:
             refusals.append(f"{spec}: {error}")
             continue
@@ -171,7 +165,7 @@ def _cheapest(problem: Problem, start: Solution | None, asked: SolveOptions, out
     if loose:
         return min(loose, key=lambda solution: solution.gap)
     if not failures:
-        said = ". ".join(["", *refusals[:1]])  # the first is the one that suits best
+        said = ". ".join(["", *refusals[:1]])  # the first is the best match
         raise UnsupportedProblemError(
             f"no installed solver accepts this {type(problem).__name__}; give one of your own{said}"
         )
@@ -179,13 +173,16 @@ def _cheapest(problem: Problem, start: Solution | None, asked: SolveOptions, out
 
 
 def _searched(solution: Solution) -> bool:
-    """Whether a search in whole numbers ended with the claim that nothing is better: no other solver would do more."""
-    told = solution.details.get("told_bound")
-    return isinstance(told, float | int) and abs(told - solution.value) <= LOOSE * max(abs(solution.value), abs(told))
+    """Whether an integer search ended with a claim of optimality, which no other solver would improve."""
+    claimed = solution.details.get("told_bound")
+    return isinstance(claimed, float | int) and abs(claimed - solution.value) <= LOOSE * max(
+        abs(solution.value), abs(claimed)
+    )
 
 
 def _solve(problem: Problem, solver: Solver, warm_start: Solution | None, directed_rounding: bool) -> Solution:
-    """By the first chain that the problem's structure and the solver admit and whose answer is whole if it must."""
+    """Solve by the first chain that the problem's structure and the solver admit and whose answer is integral if
+    required."""
     refusals: dict[str, None] = {}
     fractional: FractionalSolutionError | None = None
     for chain, form, backs in crossings(problem, solver.accepts):
@@ -224,7 +221,7 @@ def _answered(
     backs: list[Back],
     outward: bool,
 ) -> Solution:
-    """Solve the restated problem, carry the answer back, judge it."""
+    """Solve the restated problem, map the answer back, verify it."""
     if start is not None and type(start.problem) is not type(restated):
         start = None
     began = perf_counter()
@@ -238,7 +235,7 @@ def _answered(
         ) from error
     except FormulationError:
         raise
-    except (Exception, SystemExit) as error:  # whatever a solver package, or a solver of the user's own, dies of
+    except (Exception, SystemExit) as error:  # any error of a solver package or of the user's solver
         raise SolverCrashError(f"{solver.spec!r} crashed: {type(error).__name__}: {error}") from error
     if not (isinstance(answer, SolverResult) and isinstance(answer.x, np.ndarray)):
         raise InvalidSolutionError(
@@ -248,12 +245,12 @@ def _answered(
     x, y = np.asarray(answer.x), answer.y
     if x.dtype.kind not in "iuf" or not np.isfinite(x).all():
         raise InvalidSolutionError(f"{solver.spec!r} returned values that are no finite numbers ({answer.message})")
-    if backs:  # ways back believe that what they carry has the right shape
+    if backs:  # the ways back assume the right shape
         with np.errstate(all="ignore"):
             violation = restated.violation(x)
         if not np.isfinite(violation):
             raise InvalidSolutionError(
-                f"what {solver.spec!r} returned is no point of this {type(restated).__name__}: {x}"
+                f"{solver.spec!r} returned an infeasible or malformed point for {type(restated).__name__}: {x}"
             )
         y = y if restated.is_valid_dual(y) else None
     for back in reversed(backs):

@@ -1,14 +1,14 @@
-"""What would make a refuted set whole: changes of its constraints, each tried and proved before it is said.
+"""Changes of constraints that make a refuted set integral; each is proved before it is reported.
 
-Tried of each constraint that counts documents at positions, alone and then together with others:
+Each constraint that counts documents at positions is changed, alone and then with others:
 
     all positions   the same documents, counted over all positions
-    nested groups   its documents extended by every group that they cross, so that they hold it or are held by it
+    nested groups   its documents extended by every group that they cross
     both            one and the other
     left out        the set without it
 
-Whether a matrix is totally unimodular does not depend on the limits: those of a changed constraint are the user's to
-choose. Bans and pins only take columns away, and are left alone.
+Total unimodularity does not depend on the limits, so the user chooses those of a changed constraint. Bans and pins only
+remove columns and stay unchanged.
 
 >>> top = RankingSet(6, 4).at_most(1, documents=[0, 1, 2], positions=range(2), name="top")
 >>> for one in suggest_changes(top):
@@ -39,11 +39,11 @@ from formulations.integrality.verify import verify_integrality
 
 WORDS = {
     "all positions": "count {} over all positions",
-    "nested groups": "extend {} to whole groups",
-    "both": "extend {} to whole groups and count it over all positions",
+    "nested groups": "extend {} to complete groups",
+    "both": "extend {} to complete groups and count it over all positions",
     "left out": "leave out {}",
 }
-"""The changes, the mildest first, and how they are said of a constraint."""
+"""The changes, the mildest first, and their descriptions."""
 
 Variant = tuple[Bools, Bools]
 """(rows, k) and (rows, n): at which positions each row of a constraint counts which documents."""
@@ -51,8 +51,8 @@ Variant = tuple[Bools, Bools]
 
 @dataclass(frozen=True, eq=False)
 class SuggestedChange(CompactReprMixin):
-    """changes: name of a constraint → "all positions", "nested groups", "both" or "left out". admissible: the set with
-    these; proof: that its program is whole, confirmed from the matrix alone."""
+    """changes: name of a constraint → "all positions", "nested groups", "both" or "left out". admissible: the changed
+    set; proof: of its program's integrality, confirmed from the matrix alone."""
 
     changes: Mapping[str, str]
     admissible: RankingSet
@@ -66,14 +66,13 @@ class SuggestedChange(CompactReprMixin):
 def suggest_changes(
     admissible: RankingSet, found: Proof | Witness | None = None, *, seconds: float = np.inf
 ) -> tuple[SuggestedChange, ...]:
-    """All single changes of a constraint that make the set's program whole; where there are none, changes of several
-    of which none can be spared. Empty for a set that is whole.
-    Hard constraints are changed only: where those of soft ones refute the widened statement, nothing is said.
+    """All single changes of a constraint that make the set's program integral; if there are none, an irreducible change
+    of several. Empty for an integral set. Only hard constraints are changed; a widened set refuted by soft ones gets no
+    suggestion.
 
-    found: the answer of `verify_integrality` for the set, if it is known. seconds: after these no further change is
-    tried: there may be others, or one of several may be spared; what is said is proved all the same. A change that
-    would leave no ranking is not said. Raises UnsupportedProblemError for what is no set, and what `verify_integrality`
-    raises.
+    found: the answer of `verify_integrality` for the set, if known. seconds: time limit of the search; changes found by
+    then are proved, but others may exist, or one of several may be unnecessary. Changes that leave no ranking are
+    omitted. Raises UnsupportedProblemError for anything but a set, and what `verify_integrality` raises.
     """
     if not isinstance(admissible, RankingSet):
         raise UnsupportedProblemError(f"advice is for sets, not for a {type(admissible).__name__}; give the RankingSet")
@@ -95,7 +94,7 @@ def suggest_changes(
 
 
 def _suspects(admissible: RankingSet, answer: object) -> list[Constraint]:
-    """The constraints with a row in the witness: a change of any other leaves it there."""
+    """The constraints with a row in the witness: changing any other leaves the witness in the matrix."""
     counting = [held for held in admissible.constraints if held.rows]
     if not isinstance(answer, Witness):
         return counting
@@ -103,8 +102,8 @@ def _suspects(admissible: RankingSet, answer: object) -> list[Constraint]:
 
 
 def _several(admissible: RankingSet, ends: float) -> SuggestedChange | None:
-    """From all left out, one constraint after the other put back as it is, or changed as little as can be: in the
-    end none can be put back as it is, for what is not whole does not become so by more rows."""
+    """From all constraints left out, each is restored unchanged, or changed as little as possible. In the end none can
+    be restored unchanged, because more rows never restore integrality."""
     counting = [held for held in admissible.constraints if held.rows]
     changes = {held.name: "left out" for held in counting}
     best = _tried(admissible, changes)
@@ -120,8 +119,8 @@ def _several(admissible: RankingSet, ends: float) -> SuggestedChange | None:
 
 
 def _tried(admissible: RankingSet, changes: Mapping[str, str]) -> SuggestedChange | None:
-    """The set with these changes, if it holds a ranking and its program is proved whole; None else, and where a change
-    changes nothing."""
+    """The set with these changes, if it has a ranking and its program is proved integral; None otherwise, and if
+    nothing changes."""
     constraints: list[Constraint] = []
     for held in admissible.constraints:
         change = changes.get(held.name)
@@ -145,7 +144,7 @@ def _tried(admissible: RankingSet, changes: Mapping[str, str]) -> SuggestedChang
 
 
 def _changed(admissible: RankingSet, held: Constraint, change: str) -> Constraint | None:
-    """The constraint with its rows changed; None where they count no documents at positions, or stay as they are."""
+    """The constraint with its rows changed; None if they do not count documents at positions, or stay unchanged."""
     own = _products(held, admissible.shape)
     if own is None:
         return None
@@ -157,8 +156,8 @@ def _changed(admissible: RankingSet, held: Constraint, change: str) -> Constrain
         return None
     k, n = admissible.shape
     cells = [(np.flatnonzero(p), np.flatnonzero(d)) for p, d in zip(wider, larger, strict=True)]
-    says = tuple(f"{held.said(r)}, changed" for r in range(held.rows))
-    return replace(held, matrix=rows_of_cells(cells, k, n), says=says if held.labels is not None else says[0])
+    texts = tuple(f"{held.said(r)}, changed" for r in range(held.rows))
+    return replace(held, matrix=rows_of_cells(cells, k, n), says=texts if held.labels is not None else texts[0])
 
 
 def _products(held: Constraint, shape: tuple[int, int]) -> Variant | None:

@@ -1,4 +1,4 @@
-"""Conformance checks for a user's own solver or problem: the same that ours pass.
+"""Conformance checks for a user's own solver or problem, the same that ours pass.
 
     def test_my_solver():
         check_solver(MySolver())
@@ -6,7 +6,7 @@
     def test_my_problem():
         check_problem(my_problem(data))
 
-They raise AssertionError with the name of the instance that failed, and return what was checked.
+They raise AssertionError with the name of the failing instance, and return what was checked.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ __all__ = ["check_problem", "check_solver"]
 
 
 def check_solver(solver: Solver, *, accuracy: float = 1e-7, forms: Iterable[type[Problem]] = FORMS) -> list[str]:
-    """Solve small problems of every form that `solver` reaches, bridges included.
+    """Solve small problems of every class that `solver` reaches, bridges included.
 
     Checked: it is a frozen dataclass with the fields of the protocol; every answer is feasible, and its value and bound
-    are certified; the value is the optimum (by brute force where documents are placed, to `accuracy` elsewhere), and
-    no bound excludes it; shuffling documents or planes does not change the value; an infeasible problem is not solved.
+    are certified; the value is the optimum (by brute force for rankings, within `accuracy` otherwise), and no bound
+    excludes it; shuffling documents or planes does not change the value; infeasible problems are not solved.
 
-    accuracy: the largest gap, relative to the objective, where variables are real.
+    accuracy: the largest gap, relative to the objective, for real variables.
     """
     _check_record(solver)
     checked = []
@@ -57,7 +57,7 @@ def check_solver(solver: Solver, *, accuracy: float = 1e-7, forms: Iterable[type
             label = f"{solver.spec!r} on {form.__name__} {name!r}"
             try:
                 solution = _certified(problem, solver, label)
-            except Unsolved:  # a relaxation that is fractional, and no search in whole numbers
+            except Unsolved:  # a relaxation that is fractional, and no search in integers
                 continue
             _check_value(solution, optimum, accuracy, label)
             again = shuffled(problem)
@@ -76,11 +76,11 @@ def check_solver(solver: Solver, *, accuracy: float = 1e-7, forms: Iterable[type
 
 
 def check_problem(problem: Problem, *, solvers: Iterable[Solver | str] | None = None) -> dict[str, Solution]:
-    """Solve a problem with all solvers that reach it (or with those given) and compare.
+    """Solve a problem with all solvers that reach it (or with the listed ones) and compare.
 
-    Checked: its arrays are read-only; it prints; every answer is certified; no value exceeds any bound; with 7
-    documents at most the best value is that of brute force; a bound from arbitrary prices excludes no answer. Small
-    problems say most, since many solvers are slow.
+    Checked: its arrays are read-only; it prints; every answer is certified; no value exceeds any bound; for up to 7
+    documents the best value is that of brute force; a bound from arbitrary duals excludes no answer. Use small
+    problems, because many solvers are slow.
     """
     for name, array in vars(problem).items():
         assert not (isinstance(array, np.ndarray) and array.flags.writeable), f"{name} can be written to"
@@ -112,7 +112,7 @@ def check_problem(problem: Problem, *, solvers: Iterable[Solver | str] | None = 
 
 
 class Unsolved(Exception):
-    """A solver said that it cannot."""
+    """A solver reported that it cannot solve the problem."""
 
 
 def _check_record(solver: object) -> None:
@@ -122,7 +122,7 @@ def _check_record(solver: object) -> None:
 
 
 def _check_batch(solver: Solver) -> None:
-    """The instances in one batch, weights zero beyond their cut, have the values that they have alone."""
+    """Check that the instances in one batch, with weights zero beyond their cut, have the same values as alone."""
     stated = [
         (problem, optimum)
         for _, problem, optimum in instances(RankTwoAssignment)
@@ -190,6 +190,6 @@ def _check_refused(problem: Problem, solver: Solver) -> None:
 
 
 def _declined(solver: Solver, problem: Any) -> bool:
-    """Whether the solver declines the problem, restated in any way as one that it accepts."""
+    """Whether the solver declines the problem and all its restatements in accepted classes."""
     forms = [form for _, form, _ in crossings(problem, solver.accepts)]
     return all(isinstance(form, str) or solver.reason_unsupported(form) is not None for form in forms)

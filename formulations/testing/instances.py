@@ -1,8 +1,8 @@
-"""Small problems of every form that have troubled solvers: ties, zeros, one document, scales of 1e±9, fewer positions
-than documents, forbidden cells, duplicate and zero planes. The same ones every time.
+"""Test instances: small problems of every class that have troubled solvers, the same ones every time.
 
-Rankings under limits on prefixes over disjoint groups, drawn at random, with profits of each kind for which the
-theorem holds (`integrality.prefix_groups`), and the smallest ones known for which it fails.
+They have ties, zeros, one document, scales of 1e±9, fewer positions than documents, forbidden cells, duplicate and zero
+planes. Random rankings under limits on prefixes over disjoint groups have profits of each kind for which the theorem of
+`integrality.prefix_limits` applies; `failing` has the smallest known counterexamples for others.
 """
 
 from __future__ import annotations
@@ -62,12 +62,12 @@ def drawn(seed: int, most: int = 7) -> tuple[str, Floats, RankingSet]:
 
 
 def _profit(kind: str, random: np.random.Generator, k: int, group: Ints) -> Floats:
-    n, whole = group.size, random.random() < 0.5
+    n, integer = group.size, random.random() < 0.5
 
     def falling(*shape: int) -> Floats:
-        return -np.sort(-(random.integers(0, 4, shape).astype(float) if whole else random.random(shape)), axis=-1)
+        return -np.sort(-(random.integers(0, 4, shape).astype(float) if integer else random.random(shape)), axis=-1)
 
-    score = random.integers(-3, 4, n).astype(float) if whole else random.normal(size=n)
+    score = random.integers(-3, 4, n).astype(float) if integer else random.normal(size=n)
     decay, gain, worth = falling(k), random.integers(0, 3, n).astype(float), random.integers(0, 3, 4).astype(float)
     if kind == "a = κ c":
         return np.outer(decay, score) - np.outer(2.0 * decay, gain)
@@ -80,7 +80,7 @@ def _profit(kind: str, random: np.random.Generator, k: int, group: Ints) -> Floa
 
 
 def failing() -> Iterator[tuple[str, ConstrainedRanking, float, float]]:
-    """Name, problem, the optimum of its linear program and the best ranking, of what lies next to the theorem."""
+    """Name, problem, LP optimum and best ranking of counterexamples outside the theorem."""
     quota = RankingSet(4, 3).at_most(1, documents=[0, 1], positions=range(2))
     profit = np.outer([4.0, 4, 3], [3.0, 0, 1, 2]) - np.outer([5.0, 2, 2], [2.0, 0, 1, 3])
     yield "rank two, one limit from above", ConstrainedRanking(profit, quota), 7.5, 7.0
@@ -110,11 +110,11 @@ FORMS: tuple[type[Problem], ...] = (
 Instance = tuple[str, Problem, float | None]
 
 FOUND: dict[type[Problem], list[Instance]] = {}
-"""The instances of the forms of which somebody has taken all: many solvers are held against the same optima."""
+"""Cache of the instances of each class, because many solvers are compared with the same optima."""
 
 
 def instances(form: type[Problem]) -> Iterator[Instance]:
-    """Name, problem, and the optimum where it is known otherwise than from a solver."""
+    """Name, problem, and the optimum if it is known without a solver."""
     if form in FOUND:
         yield from FOUND[form]
         return
@@ -159,7 +159,7 @@ def brute_force(problem: Assignment | RankTwoAssignment | ConstrainedRanking | R
     """The best value over all orders; for at most 7 documents."""
     if isinstance(problem, ConstrainedRanking):
         orders = np.array(list(permutations(range(problem.documents), problem.positions)))
-        above = problem.profit[np.arange(problem.positions), orders].sum(axis=1)  # prices only take away
+        above = problem.profit[np.arange(problem.positions), orders].sum(axis=1)  # duals only take away
         best = -np.inf
         for order in orders[np.argsort(-above)]:
             if problem.profit[np.arange(problem.positions), order].sum() <= best:
@@ -184,7 +184,7 @@ def best_sequence(problem: GroupSequence) -> float:
 
 
 def shuffled(problem: Problem, seed: int = 0) -> Problem | None:
-    """The same problem with its documents, columns or planes in another order; None where that means nothing."""
+    """The same problem with its documents, columns or planes permuted; None if that is not defined."""
     random = np.random.default_rng(seed)
     if isinstance(problem, RankTwoAssignment):
         new = random.permutation(problem.documents)
@@ -204,7 +204,7 @@ def shuffled(problem: Problem, seed: int = 0) -> Problem | None:
 
 
 def infeasible(form: type[Problem]) -> Problem | None:
-    """A problem of this form that no point satisfies, where the form can state one."""
+    """An infeasible problem of this class, if the class has one."""
     if form is MinCostFlow:
         return _network([0], [1], [1], [1.0], [2, -2])
     if form is LinearProgram:
@@ -280,13 +280,13 @@ def _constrained() -> Iterator[tuple[str, ConstrainedRanking]]:
     yield "banned cells", ConstrainedRanking(profit, every.forbid([0, 1], range(2)).fix(5, 3))
     yield "caps above one", ConstrainedRanking(profit, every.at_most(2, by=["a", "a", "a", "a", "b", "c"]))
     yield "nested quotas", ConstrainedRanking(tied, every.at_least(1, by=site).at_most(2, documents=range(4)))
-    yield "no room to choose", ConstrainedRanking(profit[:1, :1], RankingSet(1, 1).exactly(1, documents=0))
+    yield "no choice", ConstrainedRanking(profit[:1, :1], RankingSet(1, 1).exactly(1, documents=0))
     yield "precedence", ConstrainedRanking(profit, every.precedes(2, 0).precedes(3, 2))
     yield "overlapping caps", ConstrainedRanking(tied, every.at_most(1, by=topic))
     yield "a quota on a prefix", ConstrainedRanking(profit, every.at_least(1, documents=[4, 5], positions=range(2)))
     triangle = RankingSet(6, 3).at_most(1, documents=[0, 1]).at_most(1, documents=[1, 2]).at_most(1, documents=[0, 2])
     # The relaxation reaches 4.35, rankings reach 3.
-    yield from ((name, beside) for name, beside, _, _ in failing())
+    yield from ((name, counterexample) for name, counterexample, _, _ in failing())
     yield "fractional", ConstrainedRanking(np.outer([1.0, 0.9, 0.8], [3.0, 3.0, 3.0, 0.0, 0.0, 0.0]), triangle)
 
 
@@ -344,7 +344,7 @@ def _rows_of_all_kinds() -> LinearProgram:
 
 
 def _whole_and_real() -> LinearProgram:
-    """min 2x + 3z, x + z >= 9/2, z whole: (9/2, 0) is best; where HiGHS 1.14.0 presolves it says (0, 5)."""
+    """min 2x + 3z, x + z >= 9/2, z integer: (9/2, 0) is optimal; HiGHS 1.14.0 with presolve returns (0, 5)."""
     real = _program([2.0, 3.0], [[1.0, 1.0]], [4.5], [np.inf], [0.0, 0.0], [10.0, 10.0], is_maximization=False)
     return replace(real, integer=np.array([False, True]))
 
@@ -393,5 +393,5 @@ def _program(
 def _network(
     tail: list[int], head: list[int], capacity: list[int], cost: list[float], supply: list[int]
 ) -> MinCostFlow:
-    whole = [np.array(part, dtype=np.int64) for part in (tail, head, capacity, supply)]
-    return MinCostFlow(whole[0], whole[1], whole[2], np.array(cost), whole[3])
+    arrays = [np.array(part, dtype=np.int64) for part in (tail, head, capacity, supply)]
+    return MinCostFlow(arrays[0], arrays[1], arrays[2], np.array(cost), arrays[3])

@@ -262,7 +262,7 @@ def infeasible_error(
 ) -> DataError:
     """The error for a query that has no admissible ranking of documents, or a user who has none of items."""
     cure = ""
-    if admissible.on_infeasible == "error" and "leaves room" in str(error):
+    if admissible.on_infeasible == "error" and "admits at most" in str(error):
         cure = ". Or shorten its ranking: on_infeasible='truncate'"
     text = str(error).replace(" documents", f" {what}s").replace(" document)", f" {what})")
     return DataError(f"{who} {query!r} has no admissible ranking: {text}{cure}")

@@ -62,10 +62,10 @@ def test_the_exact_gap_of_an_optimal_ranking_is_zero(n, ties, solver):
 def lies(solution, problem):
     sign = 1 if problem.is_maximization else -1
     step = 1e-6 * max(problem.scale, 1e-3)
-    yield "value is said", replace(solution, value=solution.value + step)
-    yield "value is said", replace(solution, value=float("nan"))
-    yield "bound is said", replace(solution, bound=solution.value - sign * step, y=None)
-    yield "bound is said", replace(solution, bound=solution.bound - sign * (solution.gap + step))
+    yield "claims value", replace(solution, value=solution.value + step)
+    yield "claims value", replace(solution, value=float("nan"))
+    yield "claims bound", replace(solution, bound=solution.value - sign * step, y=None)
+    yield "claims bound", replace(solution, bound=solution.bound - sign * (solution.gap + step))
     yield "called optimal", replace(solution, bound=solution.bound + sign * step, status=Status.OPTIMAL)
 
 

@@ -201,7 +201,7 @@ def test_one_optimum_may_be_whole_although_the_matrix_is_not_totally_unimodular(
     assert (gap.integral, gap.relaxed.value, gap.whole.value) == (False, pytest.approx(4.35), pytest.approx(3.0))
     assert gap.absolute == pytest.approx(1.35)
     assert gap.relative == pytest.approx(0.45)
-    assert "not whole" in str(gap)
+    assert "not integral" in str(gap)
     costs = replace(set_program(overlapping_groups(), profit=-profit), is_maximization=False)
     assert integrality_gap(costs).absolute == pytest.approx(1.35)
 
@@ -365,5 +365,5 @@ def test_long_odd_cycles_are_refuted_and_confirmed(size, turned):
     "options", [{"seed": -1}, {"seed": np.nan}, {"seed": "0"}, {"max_effort": -1}, {"max_effort": 0.5}]
 )
 def test_what_cannot_lead_the_search_is_refused(options):
-    with pytest.raises(InvalidProblemError, match="give a whole number, 0 or more"):
+    with pytest.raises(InvalidProblemError, match="must be an integer, 0 or more; got"):
         verify_integrality(np.eye(2), **options)

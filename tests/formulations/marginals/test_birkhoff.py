@@ -110,12 +110,12 @@ def test_what_solvers_leave_of_rounding_is_mended(noise, k, n):
     [
         ([[0.5, 0.5], [0.5, 0.5 + 1e-5]], r"position 1 holds 1.00001 documents|document 1 stands at 1.00001"),
         ([[0.5, 0.49, 0.0], [0.0, 0.5, 0.5]], "position 0 holds 0.99 documents, but must hold 1"),
-        ([[1.0, 0.0, 0.0], [0.2, 0.8, 0.0]], "document 0 stands at 1.2 positions, but must at 1 at most"),
+        ([[1.0, 0.0, 0.0], [0.2, 0.8, 0.0]], "document 0 has total probability 1.2, but must have 1 at most"),
         ([[1.1, -0.1], [-0.1, 1.1]], "position 0 has document 1 with probability -0.1"),
         ([[0.5, np.nan], [0.5, 0.5]], r"P\[0, 1\] is nan"),
         ([[np.inf, 0.0], [0.5, 0.5]], r"P\[0, 0\] is inf"),
-        ([[1.0], [1.0]], r"shape \(2, 1\)"),
-        (np.empty((0, 3)), r"shape \(0, 3\)"),
+        ([[1.0], [1.0]], r"got \(2, 1\)"),
+        (np.empty((0, 3)), r"got \(0, 3\)"),
         ([1.0, 0.0], "2 dimension"),
     ],
 )

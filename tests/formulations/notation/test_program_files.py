@@ -214,14 +214,14 @@ def test_limits_of_lp_files_are_those_that_highs_reads(limit, tmp_path):
     [
         ("c: x - y >= 0\nend\n", "line 5: a second row has the name 'c'"),
         ("c: x - y >= 0\n d: x >= 2\nend\n", "line 5: a second row has the name 'c'"),
-        ("Semi-continuous\n y\nend\n", "line 5 begins a section 'Semi-continuous'"),
-        ("c2: x + nan y >= 1\nend\n", "line 5: 'nan' is no number"),
-        ("bounds\n x <= NaN\nend\n", "line 6: 'NaN' is no number"),
-        ("c2: x y >= 1\nend\n", "line 5: no [+] or - stands between 'x' and 'y'; write one"),
-        ("c2: 2 x 3 y >= 1\nend\n", "line 5: no [+] or - stands between 'x' and '3'"),
-        ("c2: x >= 1 2 y\nend\n", "line 5: no [+] or - stands between '1' and '2'"),
-        ("c2: x\n y >= 1\nend\n", "line 6: no [+] or - stands between 'x' and 'y'"),
-        ("bounds\n y <= 3\nSOS2\n s1: x:1 y:2\nend\n", "line 7 begins a section 'SOS2'"),
+        ("Semi-continuous\n y\nend\n", "line 5 begins an unsupported section 'Semi-continuous'"),
+        ("c2: x + nan y >= 1\nend\n", "line 5: 'nan' is neither a number"),
+        ("bounds\n x <= NaN\nend\n", "line 6: 'NaN' is neither a number"),
+        ("c2: x y >= 1\nend\n", "line 5: no [+] or - separates 'x' and 'y'; write one"),
+        ("c2: 2 x 3 y >= 1\nend\n", "line 5: no [+] or - separates 'x' and '3'"),
+        ("c2: x >= 1 2 y\nend\n", "line 5: no [+] or - separates '1' and '2'"),
+        ("c2: x\n y >= 1\nend\n", "line 6: no [+] or - separates 'x' and 'y'"),
+        ("bounds\n y <= 3\nSOS2\n s1: x:1 y:2\nend\n", "line 7 begins an unsupported section 'SOS2'"),
     ],
 )
 def test_what_an_lp_file_may_not_say_is_named_with_its_line(rest, said, tmp_path):
@@ -235,7 +235,7 @@ def test_what_an_lp_file_may_not_say_is_named_with_its_line(rest, said, tmp_path
 def test_an_objective_whose_terms_are_not_joined_is_refused_with_its_line(objective, tmp_path):
     path = tmp_path / "a.lp"
     path.write_text(f"minimize\n obj: {objective}\nst\n c: x + y >= 1\nend\n")
-    with pytest.raises(InvalidProblemError, match=r"a.lp, line 2: ('nan' is no number|no . or - stands between)"):
+    with pytest.raises(InvalidProblemError, match=r"a.lp, line 2: ('nan' is neither a number|no . or - separates)"):
         read_program(path)
 
 

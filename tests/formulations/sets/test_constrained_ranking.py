@@ -88,10 +88,10 @@ WAYS = {
     "highs via linear program": (
         constrained_ranking(PROFIT, EVERY.precedes(2, 1)),
         "auto",
-        "this vertex of the relaxation is whole",
+        "this vertex of the relaxation is integral",
     ),
-    "highs via integer program": (FRACTIONAL, "auto", "not proved totally unimodular: a search in whole numbers"),
-    "cp_sat via integer program": (constrained_ranking(PROFIT, EVERY), "cp_sat", "searches in whole numbers"),
+    "highs via integer program": (FRACTIONAL, "auto", "not proved totally unimodular: integer search"),
+    "cp_sat via integer program": (constrained_ranking(PROFIT, EVERY), "cp_sat", "searches over integers"),
 }
 
 
@@ -122,7 +122,7 @@ def test_a_fractional_relaxation_is_said_and_not_rounded():
     assert solve(FRACTIONAL.linear_program(), "highs").value == pytest.approx(4.35)
     for solver in ("cvxpy:GLOP", "cvxpy:CLARABEL", "cvxpy:SCS"):
         with pytest.raises(
-            FractionalSolutionError, match=r"(?s)value 4\.35.*solve in whole numbers, by 'highs' or 'cp_sat'"
+            FractionalSolutionError, match=r"(?s)value 4\.35.*use an integer solver, 'highs' or 'cp_sat'"
         ):
             solve(FRACTIONAL, solver)
     for solver in ("auto", "highs", "cp_sat"):

@@ -149,9 +149,9 @@ REFUSED = {
     "one alone at a price": (X, penalized(X[0, 0] <= 1, penalty=1.0), "needs a list.*got one SoftConstraint"),
     "nothing": (X, None, "needs a list.*got None"),
     "an unknown number": (X, [(X[0, 0] + X[1, 1] <= FREE).set_label("late")], "'late' .* parameter without a value"),
-    "a vector variable": (cp.Variable(N), [], "a row a position"),
-    "an array": (np.ones((K, N)), [], "a row a position"),
-    "a parameter for the variable": (cp.Parameter((K, N)), [], "a row a position"),
+    "a vector variable": (cp.Variable(N), [], "one row per position"),
+    "an array": (np.ones((K, N)), [], "one row per position"),
+    "a parameter for the variable": (cp.Parameter((K, N)), [], "one row per position"),
     "a declared limit": (cp.Variable((K, N), bounds=[0, 0.5]), [], "declared with bounds; state it as constraints"),
     "a declared shape": (MATRIX, [], "declared with symmetric"),
 }

@@ -177,7 +177,7 @@ def test_a_precedence_has_no_limit_to_sweep():
     profit = np.outer([3.0, 2.0], [4.0, 3.0, 2.0])
     problem = constrained_ranking(profit, RankingSet(3, 2).precedes([1, 2], [0], name="late"))
     with pytest.raises(
-        InvalidProblemError, match=r"'late' forbids cells beside its rows.*'late\[1\]'.*penalized\('late'"
+        InvalidProblemError, match=r"'late' has rows and forbidden cells.*'late\[1\]'.*penalized\('late'"
     ):
         sensitivity(problem, "late", [0, 1])
     assert sensitivity(problem, "late[1]", [0, 1]).value.tolist() == [17.0, 17.0]

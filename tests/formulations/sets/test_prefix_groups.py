@@ -137,7 +137,7 @@ def test_the_proof_is_of_set_and_objective_together():
     problem = quota(np.outer([2.0, 1.0, 0.5], [3.0, 2.0, 1.0, 0.0]))
     proof = verify_integrality(problem)
     assert proof.kind == check_evidence(problem, proof) == "prefix groups"
-    assert "has a whole optimum for its objective" in str(proof)
+    assert "has an integral optimum (prefix groups)" in str(proof)
     assert isinstance(verify_integrality(problem.admissible), Witness)
     other = constrained_ranking(np.random.default_rng(0).normal(size=(3, 4)), problem.admissible)
     for wrong in (other, problem.admissible, problem.admissible.program.matrix):
@@ -181,7 +181,7 @@ def test_a_solution_says_why_it_is_exact_or_why_it_is_not():
     scores, gain, decay = [2.0, 1.5, 1.0, 0.5, 0.0, -0.5], [0, 2, 1, 0, 3, 0.0], np.array([1.0, 0.6, 0.5, 0.4])
     whole = solve(constrained_ranking(ranking(scores, gain, discount=decay, position_weights=decay), admissible))
     assert whole.solver == WAY
-    assert "profits of rank one inside these: this linear program has a whole optimum" in whole.message
+    assert "profits of rank one within each group: this linear program has an integral optimum" in whole.message
     bound = solve(
         constrained_ranking(ranking(scores, gain, discount=decay, position_weights=[4.0, 3.0, 2.0, 1.0]), admissible)
     )

@@ -332,7 +332,7 @@ WRONG = {
     "sets of two shapes": (lambda: START & RankingSet(4, 3), "two sets of the same k and n"),
     "no ranking": (lambda: START.violations([0, 0, 1]), "none twice; got .0, 0, 1."),
     "half a ranking": (lambda: START.is_feasible([0, 1]), "is the document at each position"),
-    "profits of another shape": (lambda: constrained_ranking(np.ones((N, K)), START), "give a row a position"),
+    "profits of another shape": (lambda: constrained_ranking(np.ones((N, K)), START), "give one row per position"),
     "profits of NaN": (lambda: constrained_ranking(np.full((K, N), np.nan), START), r"profit\[0, 0\] is nan"),
     "profits of words": (lambda: constrained_ranking([["a"] * N] * K, START), "cannot be read as numbers"),
     "no set": (lambda: constrained_ranking(np.ones((K, N)), [0, 1]), "Start from RankingSet"),
@@ -429,11 +429,11 @@ def test_the_room_is_the_most_positions_that_can_be_filled_from_the_top(seed):
     with pytest.raises(InfeasibleError) as caught:
         admissible.check_nonempty()
     many = "1 document" if room == 1 else f"{room} documents"
-    assert (f"leaves room for {many}: " in str(caught.value)) if room else ("leaves room" not in str(caught.value))
+    assert (f"admits at most {many}: " in str(caught.value)) if room else ("admits at most" not in str(caught.value))
 
 
 def test_a_shorter_list_is_no_cure_where_constraints_name_positions():
-    with pytest.raises(InfeasibleError, match=r"room for 2 documents: loosen one of them$"):
+    with pytest.raises(InfeasibleError, match=r"admits at most 2 documents: loosen one of them$"):
         RankingSet(5, 3).forbid(positions=[2]).check_nonempty()
     with pytest.raises(InfeasibleError, match="lower k to 2, or loosen"):
         RankingSet(5, 3).at_most(1, by=list("aabbb")).check_nonempty()

@@ -104,7 +104,7 @@ def test_every_solver_agrees_on_soft_rows():
     found = check_problem(constrained_ranking(profit, whole), solvers=["auto", "highs", "cp_sat", "cvxpy:HIGHS"])
     assert len(found) == 4
     cells = START.forbid([0, 1], 0, name="late").penalized("late", penalty=0.5).at_most(1, by=SITE)
-    assert solve(constrained_ranking(profit, cells)).solver == "scipy via cells at a price, collapsed assignment"
+    assert solve(constrained_ranking(profit, cells)).solver == "scipy via penalized cells, collapsed assignment"
 
 
 def test_a_fractional_widened_program_is_searched_and_proved():
@@ -217,7 +217,7 @@ def test_a_price_beyond_the_numbers_of_an_objective_is_named():
         stated.repair({"site": 1e308})
     dear = stated.penalized("site", penalty=1e150)
     assert solve(constrained_ranking(np.zeros((K, N)), dear)).value == 0.0
-    with pytest.raises(InvalidProblemError, match=r"breaking 'site' costs charge 2 × price 1e[+]150"):
+    with pytest.raises(InvalidProblemError, match=r"breaking 'site' costs charge 2 × penalty 1e[+]150"):
         PenalizedRanking(np.zeros((K, N)), dear, charge=2.0)
 
 
@@ -235,7 +235,7 @@ def test_an_empty_set_is_repaired_by_what_costs_least():
         empty.repair(penalties={"odd": 1.0})
     with pytest.raises(InvalidProblemError, match="No constraint is named 'odd'"):
         empty.repair(penalties={1: 1.0, "odd": 1.0})
-    with pytest.raises(InvalidProblemError, match="too far apart to be weighed in one sum"):
+    with pytest.raises(InvalidProblemError, match="penalties must lie within a factor of"):
         empty.repair(penalties={"old": 1e12, "new": 1.0})
     assert str(START.repair()).startswith("Nothing has to be broken")
 

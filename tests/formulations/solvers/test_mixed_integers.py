@@ -120,7 +120,7 @@ def test_no_point_is_better_than_the_answer(mixed):
 @pytest.mark.parametrize("backend", ["HIGHS", ""])
 def test_presolve_cannot_be_asked_for_where_it_is_wrong(backend):
     problem, optimum = REPORTED["#2957"]
-    with pytest.raises(UnknownSolverError, match="leave out the option presolve"):
+    with pytest.raises(UnknownSolverError, match="remove the option presolve"):
         solve(problem, Cvxpy(backend, options={"presolve": "on"}))
     assert solve(problem, Cvxpy(backend, options={"presolve": "off"})).value == pytest.approx(optimum)
     real = program([2, 3], [[1, 1]], [4.5], [INF], [(0, 10), (0, 10)], [])

@@ -227,7 +227,7 @@ def test_more_limits_than_are_solved_are_refused():
     for limits in (range(1, 10**8), iter(range(10**8))):
         with pytest.raises(InvalidProblemError, match=r"more than 10000, .*a shorter range, or one with a step"):
             sensitivity(problem, "site", limits)
-    with pytest.raises(InvalidProblemError, match="no numbers to sweep over"):
+    with pytest.raises(InvalidProblemError, match="one or more finite numbers"):
         sensitivity(problem, "site", [10**400])
     axes = sensitivity(problem, "site", range(200)).plot()
     assert len(axes.get_xticks()) < 50
@@ -240,7 +240,7 @@ def test_what_cannot_be_swept_is_said():
         ("none", range(3), r"no constraint is named 'none'.*'some'"),
         ("never", range(3), "forbids cells and has no limit"),
         ("some", range(3), "limits on both sides"),
-        ("some", [], "give some"),
+        ("some", [], "one or more finite numbers"),
     ):
         with pytest.raises(InvalidProblemError, match=said):
             sensitivity(problem, name, limits)
@@ -249,7 +249,7 @@ def test_what_cannot_be_swept_is_said():
     with pytest.raises(InvalidProblemError, match="give profit="):
         sensitivity(stated, "some", [2])
     for limits in (3, None, "12", [np.nan], ["x"]):
-        with pytest.raises(InvalidProblemError, match="no numbers to sweep over"):
+        with pytest.raises(InvalidProblemError, match="one or more finite numbers"):
             sensitivity(problem, "some", limits, side="at most")
     with pytest.raises(InvalidProblemError, match="problems of ranking_set"):
         sensitivity([stated, stated], "some", [2])

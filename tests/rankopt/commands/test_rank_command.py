@@ -106,7 +106,7 @@ def test_wrong_usage_says_how(files, options, says):
 def test_no_room_and_no_attributes(files):
     full = run(files, "--k", 7, "--attributes", files / "a.csv", "--at-most", "1:site")
     assert isinstance(full.exception, DataError)
-    assert "leaves room for" in str(full.exception)
+    assert "admits at most" in str(full.exception)
     assert "--on-infeasible truncate" in str(full.exception)
     cut = run(files, "--k", 7, "--attributes", files / "a.csv", "--at-most", "1:site", "--on-infeasible", "truncate")
     assert all(0 < len(documents) <= 3 for documents in listed(cut).values())

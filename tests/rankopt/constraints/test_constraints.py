@@ -142,7 +142,7 @@ def test_a_query_without_room_is_an_error_or_a_shorter_list():
         assert admissible.for_query(attributes, n).positions == longest
         if longest < min(4, n):
             shorter += 1
-            with pytest.raises(InfeasibleError, match=f"room for {longest} document"):
+            with pytest.raises(InfeasibleError, match=f"admits at most {longest} document"):
                 Admissible(4, specs=admissible.specs).for_query(attributes, n)
     assert shorter > 10
 
@@ -150,7 +150,7 @@ def test_a_query_without_room_is_an_error_or_a_shorter_list():
 def test_an_error_names_the_query_and_the_conflict():
     queries = Queries.from_arrays(np.eye(4), qid=["x", "x", "y", "y"], attributes={"site": ["a", "b", "c", "c"]})
     with pytest.raises(
-        DataError, match=r"query 'y' .*Conflict: .*site\['c'\].*room for 1 document.*on_infeasible='truncate'"
+        DataError, match=r"query 'y' .*Conflict: .*site\['c'\].*admits at most 1 document.*on_infeasible='truncate'"
     ):
         Admissible(2).at_most(1, by="site").for_queries(queries)
     lengths = [
