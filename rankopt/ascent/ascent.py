@@ -152,11 +152,13 @@ def check_directions(given: Any) -> None:
     several = isinstance(given, Sequence) and not isinstance(given, str)
     if not several or not given or not all(isinstance(one, RandomDirections) or one in NAMES for one in given):
         raise OptionError(
-            f"directions = {given!r} cannot be; give a sequence of {', '.join(map(repr, NAMES))} and Random(count), "
+            f"directions = {given!r} is invalid; pass a sequence of {', '.join(map(repr, NAMES))} and Random(count), "
             "such as ('coordinates',)"
         )
     if set(given) == {"powell"}:
-        raise OptionError("directions = ('powell',) never begins: it is the sum of other steps; add 'coordinates'")
+        raise OptionError(
+            "directions = ('powell',) never begins: 'powell' is the sum of other steps; add 'coordinates'"
+        )
 
 
 @dataclass(frozen=True, eq=False)

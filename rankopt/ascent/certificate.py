@@ -66,13 +66,13 @@ class DirectionCertificate(CompactReprMixin):
         object.__setattr__(self, "stop", Stop(self.stop))  # a saved certificate holds the plain text
         features, vectors = self.features, self.vectors
         if not (isinstance(features, np.ndarray) and features.dtype == np.int64 and features.ndim == 1):
-            raise ValueError("features of a certificate are no numbers of features")
+            raise ValueError("features of a certificate must be feature indices")
         if np.any(features < 0) or np.unique(features).size < features.size:
-            raise ValueError("features of a certificate are named twice, or below 0")
+            raise ValueError("features of a certificate must be distinct and >= 0")
         if not (isinstance(vectors, np.ndarray) and vectors.dtype == np.float64 and vectors.ndim == 2):
-            raise ValueError("vectors of a certificate are no rows of numbers")
+            raise ValueError("vectors of a certificate must be a 2-D array of numbers")
         if not np.isfinite(vectors).all() or not isinstance(self.at_start, bool):
-            raise ValueError("vectors of a certificate are not finite, or at_start is no truth")
+            raise ValueError("vectors of a certificate must be finite and at_start a boolean")
         numbers = (self.value, self.epsilon)
         if any(isinstance(one, bool) or not isinstance(one, int | float) for one in numbers):
             raise ValueError(f"a certificate of M = {self.value!r} and epsilon = {self.epsilon!r}")
@@ -232,11 +232,13 @@ def _vector(certificate: DirectionCertificate, number: int) -> Floats:
 def _weights(queries: Queries, measure: Measure, given: Any) -> Floats:
     """(m,) of the queries on which the measure is defined, summing to 1."""
     if queries.relevance is None:
-        raise DataError("a certificate cannot be verified because the queries carry no relevance; give y")
+        raise DataError("a certificate cannot be verified because the queries have no relevance; pass y")
     weights = np.ones(len(queries)) if given is None else np.asarray(given, dtype=np.float64)
     weights = np.where(measure.defined(np.asarray(queries.relevance), queries.offsets), weights, 0.0)
     if not weights.sum() > 0:
-        raise DataError(f"a certificate cannot be verified because {measure} has a value on no query; give others")
+        raise DataError(
+            f"a certificate cannot be verified because {measure} is undefined on every query; pass other queries"
+        )
     return np.asarray(weights / weights.sum())
 
 
@@ -276,32 +278,32 @@ def false_claim(paths: Sequence[Path], search: LineSearch) -> str | None:
     return None
 
 
-def _path(kept: Mapping[str, Any], number: int, features: int) -> Path:
-    known: dict[str, Any] = {name: _vector_checkpointing(kept[name], features) for name in VECTORS}
-    known["chosen"] = None if kept["chosen"] is None else _vector_checkpointing(kept["chosen"], features)
+def _path(stored: Mapping[str, Any], number: int, features: int) -> Path:
+    known: dict[str, Any] = {name: _vector_checkpointing(stored[name], features) for name in VECTORS}
+    known["chosen"] = None if stored["chosen"] is None else _vector_checkpointing(stored["chosen"], features)
     for name in WHOLE:
-        known[name] = kept[name]
-        if type(kept[name]) is not int or kept[name] < 0:
-            raise ValueError(f"a path counts {name} by {kept[name]!r}")
+        known[name] = stored[name]
+        if type(stored[name]) is not int or stored[name] < 0:
+            raise ValueError(f"{name} of a path must be a count; got {stored[name]!r}")
     for name in NUMBERS:
-        known[name] = float(kept[name])
+        known[name] = float(stored[name])
         if np.isnan(known[name]):
-            raise ValueError(f"{name} of a path is no number")
+            raise ValueError(f"{name} of a path is not a number")
     for name in TRUTHS:
-        known[name] = kept[name]
-        if type(kept[name]) is not bool:
-            raise ValueError(f"{name} of a path is neither true nor false")
+        known[name] = stored[name]
+        if type(stored[name]) is not bool:
+            raise ValueError(f"{name} of a path must be a boolean")
     if known["number"] != number:
-        raise ValueError("paths are not in their order")
+        raise ValueError("paths are not sorted")
     bits: Any = np.random.PCG64()
-    bits.state = kept["generator"]
-    moves = AscentHistory(**kept["moves"])
-    return Path(**known, generator=dict(kept["generator"]), moves=tuple(moves[i] for i in range(len(moves))))
+    bits.state = stored["generator"]
+    moves = AscentHistory(**stored["moves"])
+    return Path(**known, generator=dict(stored["generator"]), moves=tuple(moves[i] for i in range(len(moves))))
 
 
-def _vector_checkpointing(given: Any, features: int) -> Floats:
-    if not isinstance(given, np.ndarray) or given.dtype != np.float64 or given.shape != (features,):
-        raise ValueError("a path holds no weights where they should be")
-    if not np.isfinite(given).all():
+def _vector_checkpointing(value: Any, features: int) -> Floats:
+    if not isinstance(value, np.ndarray) or value.dtype != np.float64 or value.shape != (features,):
+        raise ValueError("weights of a path have the wrong shape or type")
+    if not np.isfinite(value).all():
         raise ValueError("weights of a path are not finite")
-    return given
+    return value

@@ -26,7 +26,7 @@ def get_engine(spec: str | Engine, workers: int | None = None) -> Engine:
     if not isinstance(spec, str):
         if not callable(getattr(spec, "map", None)):
             raise OptionError(
-                f"engine = {spec!r} is no engine; give one of {', '.join(ENGINES)}, or an object with a method "
+                f"engine = {spec!r} is no engine; pass one of {', '.join(ENGINES)}, or an object with a method "
                 "map(function, shards)"
             )
         return spec

@@ -93,7 +93,7 @@ class Connection:
             except (OSError, ValueError) as error:
                 self.close()
                 raise EngineError(
-                    f"no Dask scheduler answers at {engine.client!r} ({error}); start one, or give its address"
+                    f"no Dask scheduler responds at {engine.client!r} ({error}); start one, or pass its address"
                 ) from error
             stack.callback(self.client.close)
         self.shards: Sequence[Shard] | None = None
@@ -116,11 +116,13 @@ class Connection:
             return list(self.client.gather(answers))
         except KilledWorker as error:
             raise EngineError(
-                f"Dask workers died again and again on the same shard ({error}); if memory ran out use fewer workers, "
-                "else see what engine='serial' says"
+                f"Dask workers died repeatedly on the same shard ({error}); use fewer workers if memory ran out, "
+                "else run with engine='serial' to see the error"
             ) from error
         except (FutureCancelledError, OSError) as error:
-            raise EngineError(f"the Dask scheduler was lost ({error}); start the cluster again and fit anew") from error
+            raise EngineError(
+                f"the Dask scheduler was lost ({error}); restart the cluster and call fit again"
+            ) from error
 
 
 def _answer(loaded: LoadedShard, question: ShardFunction[Answer]) -> Answer:
@@ -220,8 +222,8 @@ class LoadedShard:
                 parts, shape, shard = pickle.load(file)
             except (AttributeError, ImportError) as error:
                 raise OptionError(
-                    f"a worker cannot load its shard ({error}): solvers and losses of your own are found there by the "
-                    "name of their module; define them in a file that can be imported, or use engine='threads'"
+                    f"a worker cannot load its shard ({error}): workers import custom solvers and losses by module "
+                    "name; define them in an importable file, or use engine='threads'"
                 ) from error
         arrays = tuple(part.open() for part in parts)
         if len(arrays) > 1:
@@ -261,7 +263,7 @@ def store_shards(shards: Sequence[Shard], folder: str) -> list[str]:
                 pickle.dump((*tables[id(features)], bare), file, protocol=pickle.HIGHEST_PROTOCOL)
         except (pickle.PicklingError, AttributeError, TypeError) as error:
             raise OptionError(
-                f"the loss cannot be sent to other processes ({error}): solvers and losses of your own must be data "
-                "that can be pickled; use engine='threads'"
+                f"the loss cannot be sent to other processes ({error}): custom solvers and losses must be "
+                "picklable; use engine='threads'"
             ) from error
     return paths

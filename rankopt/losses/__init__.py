@@ -87,8 +87,8 @@ def get_bound(spec: str | Bound, **options: Any) -> Bound:
         return bound
     if isinstance(spec, type) or not callable(spec) or not isinstance(getattr(spec, "convex", None), bool):
         raise OptionError(
-            f"bound = {spec!r} is no bound; give a name of {', '.join(BOUNDS)}, or a function (argmax, scores) to a "
-            "reference that says whether it is `convex`"
+            f"bound must be one of {', '.join(BOUNDS)}, or a function (argmax, scores) -> reference with a boolean "
+            f"attribute `convex`; got {spec!r}"
         )
     return spec
 
@@ -101,17 +101,17 @@ def get_feature_map(spec: str | JointFeatureMap, measure: Measure | None = None)
         if spec not in FEATURE_MAPS:
             raise OptionError(f"map {spec!r} is unknown; known are {', '.join(FEATURE_MAPS)}")
         found = load(FEATURE_MAPS[spec])
-    if not all(callable(getattr(found, name, None)) for name in ("of", "takes")):
+    if not all(callable(getattr(found, name, None)) for name in ("from_queries", "takes")):
         raise OptionError(
-            f"feature_map = {spec!r} is no feature map; give a name of {', '.join(FEATURE_MAPS)}, or a class with `of` "
-            f"and `takes` as "
-            "rankopt.losses.Map lists them"
+            f"feature_map = {spec!r} is no feature map; pass one of {', '.join(FEATURE_MAPS)}, or a class with the "
+            "methods `from_queries` and `takes` of rankopt.losses.JointFeatureMap"
         )
     if measure is not None and not found.takes(measure):
         others = [name for name, place in FEATURE_MAPS.items() if load(place).takes(measure)]
         cure = f"take map {' or '.join(map(repr, others))}" if others else "train another measure and evaluate with it"
         raise OptionError(
-            f"map {_name_of(spec)} cannot bound the regret of {measure} because it is not of its form; {cure}"
+            f"map {_name_of(spec)} cannot bound the regret of {measure} because the measure does not have the "
+            f"required form; {cure}"
         )
     return found
 
@@ -130,7 +130,7 @@ def get_loss(spec: str | Callable[..., Loss]) -> Callable[..., Loss]:
         return factory
     if not callable(spec):
         raise OptionError(
-            f"loss = a {type(spec).__name__} is no factory of losses; give a name of {', '.join(LOSSES)}, "
-            "or a function (relevance, offsets) to a loss, such as its class"
+            f"loss = a {type(spec).__name__} is no factory of losses; pass one of {', '.join(LOSSES)}, "
+            "or a function (relevance, offsets) -> loss, such as a loss class"
         )
     return spec

@@ -331,8 +331,8 @@ class AdmissibleArgmax(AdmissibleOrders):
         """The orders of the best reference."""
         if which != "average":
             raise OptionError(
-                f"reference = {which!r} follows the order of the input, which under constraints is no admissible one; "
-                "leave it at 'average': the reference is then a best admissible order, or a mean of such"
+                f"reference must be 'average' under constraints; got {which!r}. It follows the input order, which may "
+                "be inadmissible; 'average' uses a best admissible order, or a mean of several"
             )
         return self.best_rows(_told_apart(self.start, self.offsets))
 

@@ -54,7 +54,7 @@ def mean_of_best(which: str, gain: Floats, position_weights: Floats, offsets: In
     """The mean of c over all orders that are best by gain, "average"; "first": equal gains in the order of the
     input, as in the papers, which makes that order a part of the problem. OptionError for another word."""
     if which not in ("average", "first"):
-        raise OptionError(f"reference {which!r} is neither 'average' nor 'first'")
+        raise OptionError(f"reference must be 'average' or 'first'; got {which!r}")
     query = query_of_row(offsets)
     rows = sorted_rows(query, gain)
     weights = np.empty(rows.size)

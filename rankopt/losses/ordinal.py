@@ -63,8 +63,8 @@ class OrdinalHinge:
         grades = self.grades
         if grades.size > LEVELS:
             raise OptionError(
-                f"loss 'ordinal' cannot keep a cost for each pair of {grades.size} grades because it holds a table; "
-                "take loss 'preferences', whose costs are differences of gains, or fewer grades"
+                f"loss 'ordinal' stores a cost for each pair of grades, and {grades.size} grades are too many; use "
+                "loss 'preferences', whose costs are differences of gains, or fewer grades"
             )
         low, high = (part.ravel() for part in np.meshgrid(grades, grades, indexing="ij"))
         table, rises = np.zeros(low.size), low < high

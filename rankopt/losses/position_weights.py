@@ -68,8 +68,8 @@ class Decay:
         elif self.family == "discount":
             discount = getattr(measure, "discount", None)
             if discount is None:
-                told = "none is given" if measure is None else f"{measure} has no discount"
-                raise OptionError(f"decay 'discount' takes its weights from a measure, but {told}; say 'power(0.5)'")
+                reason = "there is none" if measure is None else f"{measure} has no discount"
+                raise OptionError(f"decay 'discount' takes its weights from a measure, but {reason}; use 'power(0.5)'")
             weights = discount(n)[:reach]
         elif self.family == "linear":
             k = self._linear_reach(n, measure)
@@ -112,8 +112,8 @@ def parse_position_weights(spec: str | Decay | ArrayLike) -> Decay:
     try:
         exponent = float(match["exponent"] or 0.5)
     except ValueError:
-        raise OptionError(f"decay {spec!r} has no number as its exponent; write 'power(0.5)'") from None
+        raise OptionError(f"decay {spec!r} has an exponent that is not a number; write 'power(0.5)'") from None
     cut = int(match["cut"]) if match["cut"] else None
     if exponent < 0 or cut == 0:
-        raise OptionError(f"decay {spec!r} must not increase and must weigh one position at least")
+        raise OptionError(f"decay {spec!r} must be non-increasing, with a positive weight for at least one position")
     return Decay(match["family"], exponent, cut)

@@ -85,18 +85,18 @@ class PreferenceHinge:
             return None
         worse, better, cost = (np.atleast_1d(np.asarray(part)) for part in self.pairs)
         if not (worse.shape == better.shape == cost.shape) or worse.ndim != 1:
-            raise OptionError("preferences need as many worse documents as better ones and costs")
+            raise OptionError("better, worse and cost of preferences must have the same length")
         worse, better, cost = worse.astype(np.int64), better.astype(np.int64), cost.astype(np.float64)
         rows = self.relevance.size
         if worse.size and (min(worse.min(), better.min()) < 0 or max(worse.max(), better.max()) >= rows):
-            raise OptionError(f"preferences name rows from 0 to {rows - 1} only")
+            raise OptionError(f"preferences must refer to rows from 0 to {rows - 1}")
         query = query_of_row(self.offsets)
         across = np.flatnonzero(query[worse] != query[better])
         if across.size:
             p = int(across[0])
             raise OptionError(
-                f"preference {p} is between documents {worse[p]} and {better[p]} of different queries, whose scores do "
-                "not compare; leave it out"
+                f"preference {p} is between documents {worse[p]} and {better[p]} of different queries, whose scores "
+                "are not comparable; remove it"
             )
         if not (np.isfinite(cost).all() and (cost >= 0).all()):
             raise OptionError("costs of preferences must be finite and 0 or more")
@@ -112,7 +112,9 @@ class PreferenceHinge:
         levels, place = np.unique(self.relevance, return_inverse=True)
         found = np.asarray(gain(levels), dtype=np.float64)
         if found.shape != levels.shape or not np.isfinite(found).all() or (np.diff(found) < 0).any():
-            raise OptionError(f"gain = {self.gain!r} must be finite, one number a grade, and not fall with the grade")
+            raise OptionError(
+                f"gain = {self.gain!r} must return one finite number for each grade, non-decreasing in the grade"
+            )
         return np.ascontiguousarray(found[place])
 
     @cached_property

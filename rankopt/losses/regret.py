@@ -78,12 +78,12 @@ class RegretBound:
         for part, words in known:
             if word is None or word in words:
                 continue
-            told = f"reference {word!r} is neither {' nor '.join(map(repr, words))}, the words of map {part.map_name!r}"
+            wrong = f"reference {word!r} is neither {' nor '.join(map(repr, words))}, as map {part.map_name!r} requires"
             if not mixed:
-                raise OptionError(f"{told}; take one of these")
+                raise OptionError(f"{wrong}; use one of these")
             of_all = [repr(one) for one in words if all(one in others for _, others in known)]
-            cure = f"take {' or '.join(of_all)}, which all parts have" if of_all else "leave it out"
-            raise OptionError(f"{told}, under which part {part.measure} of {self.measure} is trained; {cure}")
+            cure = f"use {' or '.join(of_all)}, which all parts accept" if of_all else "leave it out"
+            raise OptionError(f"{wrong} for part {part.measure} of {self.measure}; {cure}")
 
     def bind(self, queries: Arrangement, solver: Solver) -> tuple[Arrangement, Loss]:
         """Those of the queries that have something to order, and their loss; DataError where there are none."""

@@ -73,10 +73,12 @@ class ScoreLoss:
         wrong = ~((grades >= 0) & (grades < np.inf))
         if wrong.any():
             row = int(np.flatnonzero(wrong)[0])
-            raise DataError(f"relevance[{row}] is {grades[row]:g}. Grades are finite and >= 0: leave the document out.")
+            raise DataError(
+                f"relevance[{row}] is {grades[row]:g}; grades must be finite and >= 0. Remove the document."
+            )
         if (qid is None) == (offsets is None):
             raise DataError(
-                "Queries are given by qid= (an id a row) or offsets= (where each begins): pass one of them."
+                "pass either qid= (one id per row) or offsets= (the first row of each query), not both or neither."
             )
         if offsets is None and not grades.size:
             offsets = [0]
@@ -153,11 +155,11 @@ class GradedLoss:
         return self.measure.values(ranked(self.relevance, self.relevance, self.offsets))
 
     def _scores(self, scores: ArrayLike) -> Floats:
-        given = column(scores, self.rows.size, "scores", np.float64)
-        if not np.isfinite(given).all():
-            row = int(np.flatnonzero(~np.isfinite(given))[0])
-            raise DataError(f"scores[{row}] is {given[row]}, which no loss can be taken at; mend what made it.")
-        return given
+        values = column(scores, self.rows.size, "scores", np.float64)
+        if not np.isfinite(values).all():
+            row = int(np.flatnonzero(~np.isfinite(values))[0])
+            raise DataError(f"scores[{row}] is {values[row]}; scores must be finite. Check the model.")
+        return values
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,5 +188,7 @@ def _checked(offsets: ArrayLike, n: int) -> Ints:
     given = np.asarray(offsets)
     whole = given.ndim == 1 and given.size > 0 and given.dtype.kind in "iuf" and bool((given == np.floor(given)).all())
     if not whole or given[0] != 0 or given[-1] != n or (given[1:] < given[:-1]).any():
-        raise DataError(f"offsets {offsets!r:.80} do not cut {n} rows into queries; they rise from 0 to {n}.")
+        raise DataError(
+            f"offsets {offsets!r:.80} do not cut {n} rows into queries; pass integers that increase from 0 to {n}."
+        )
     return given.astype(np.int64)

@@ -183,8 +183,8 @@ def smoothable(measure: Any, relevance: Floats, offsets: Ints) -> bool:
 
 def _refused(measure: Measure, where: str) -> OptionError:
     return OptionError(
-        f"measure {measure} cannot be smoothed because it is no inner product of position weights and gains{where}; "
-        f"take nDCG@k, DCG@k, P@k, AUC, ..., or train on it as it is: DirectRanker({str(measure)!r})"
+        f"measure {measure} cannot be smoothed: it is not an inner product of position weights and gains{where}; "
+        f"use nDCG@k, DCG@k, P@k, AUC, ..., or optimize the measure directly: DirectRanker({str(measure)!r})"
     )
 
 

@@ -58,14 +58,14 @@ def get_method(spec: str | Method, random_state: Any = None) -> Method:
     draw = getattr(random_state, "integers", getattr(random_state, "randint", None))  # of a generator, new or old
     seed = random_state if draw is None else int(draw(2**31 - 1))
     if isinstance(seed, bool) or not isinstance(seed, numbers.Integral) or int(seed) < 0:
-        raise OptionError(f"random_state = {random_state!r} is no seed; give a whole number of 0 or more, or None")
+        raise OptionError(f"random_state = {random_state!r} is no seed; it must be an integer of 0 or more, or None")
     return cast("Method", replace(method, seed=int(seed)))
 
 
 def _method(spec: str | Method) -> Method:
     if not isinstance(spec, str):
         if not (hasattr(spec, "start") and hasattr(spec, "step")):
-            raise OptionError(f"method = {spec!r} is no method; give a name of {', '.join(METHODS)}, or such an object")
+            raise OptionError(f"method = {spec!r} is no method; pass one of {', '.join(METHODS)}, or a method object")
         return spec
     if spec not in METHODS:
         raise OptionError(f"method {spec!r} is unknown; known are {', '.join(METHODS)}")

@@ -296,7 +296,7 @@ def anneal(
     places = ((known.w, sigmas[0]), (known.best, known.sigma))
     last, best = (At(w, sigma, *objective.at(w, sigma)) for w, sigma in places)
     if not np.isfinite(last.primal):
-        raise InvalidProblemError("the scores at w0 leave double precision")
+        raise InvalidProblemError("the scores at w0 are not finite in double precision; rescale w0 or the features")
     if judge is not None:
         best = replace(best, judged=judge(known.best))
     used = steps[-1].seconds if steps else 0.0

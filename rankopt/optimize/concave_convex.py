@@ -79,7 +79,7 @@ def train(
     # What is proven last holds for all points where J is convex.
     passed = [replace(point, bound=now.state.bound) for point in now.passed] if convex else now.passed
     if not passed:
-        raise KeyboardInterrupt("interrupted before the first step was done")
+        raise KeyboardInterrupt("interrupted before the first step was completed")
     judged, chosen, stop = None, passed[-1], now.stop
     if seen is not None and (stop is Stop.INTERRUPTED or seen.rated(passed)):
         ratings = seen.known[: len(passed)]

@@ -298,7 +298,7 @@ def _by_iteration(
     solution, stopped = lsmr(operator, right, atol=1e-13, btol=1e-13, conlim=0.0, maxiter=limit)[:2]
     if stopped == 7:
         warnings.warn(
-            f"Least squares did not settle in {limit} iterations; raise alpha or leave out nearly equal features.",
+            f"Least squares did not settle in {limit} iterations; increase alpha or remove nearly collinear features.",
             ConvergenceWarning,
             stacklevel=5,
         )

@@ -132,7 +132,9 @@ class LineSearch:
         if point not in get_args(Point):
             raise OptionError(f"point {point!r} is unknown; known are {', '.join(get_args(Point))}")
         if not (np.isfinite(window) and window > 0):
-            raise OptionError(f"window = {window!r} cannot be; give the part of the scores' deviation, such as 0.2")
+            raise OptionError(
+                f"window = {window!r} is invalid; pass a fraction of the scores' standard deviation, such as 0.2"
+            )
         start = self._vector("w", w)
         chosen = list(range(self.features)) if directions is None else list(directions)
         lines = self._lines(start, chosen, window)
@@ -195,7 +197,7 @@ class LineSearch:
     def _direction(self, direction: int | ArrayLike) -> int | Floats:
         if isinstance(direction, int | np.integer):
             if not 0 <= direction < self.features:
-                raise OptionError(f"direction {direction} is no feature; there are {self.features}, from 0")
+                raise OptionError(f"direction {direction} is no feature; pass an index from 0 to {self.features - 1}")
             return int(direction)
         return self._vector("direction", direction)
 
@@ -210,7 +212,7 @@ class LineSearch:
             raise DataError(f"{what} cannot be read as numbers: {error}") from error
         if vector.shape != (self.features,) or not np.isfinite(vector).all():
             raise DataError(
-                f"{what} must be {self.features} finite numbers, one a feature; it has the shape {vector.shape}"
+                f"{what} must be {self.features} finite numbers, one for each feature; it has shape {vector.shape}"
             )
         return vector
 
@@ -226,7 +228,7 @@ def _arranged(queries: Queries | Arrangement, query_weight: ArrayLike | None) ->
         return queries
     weights = np.ones(len(queries)) if query_weight is None else np.asarray(query_weight, dtype=np.float64)
     if weights.shape != (len(queries),) or not np.isfinite(weights).all() or np.any(weights < 0):
-        raise DataError(f"query_weight must be {len(queries)} finite numbers of 0 or more, one a query")
+        raise DataError(f"query_weight must be {len(queries)} finite numbers >= 0, one for each query")
     rows = np.arange(queries.n_documents)
     return Arrangement(
         queries.features, rows, queries.offsets, weights, queries.relevance, queries.query_ids, queries.attributes

@@ -6,7 +6,7 @@ Whether settings of a method can work: the error names the setting, its value, a
 >>> check_number(0.0, averaging=float("nan"))
 Traceback (most recent call last):
     ...
-rankopt.errors.OptionError: averaging = nan is no finite number; give one of 0 or more
+rankopt.errors.OptionError: averaging must be a finite number of 0 or more; got nan
 """
 
 from __future__ import annotations
@@ -110,14 +110,14 @@ def check_whole(least: int, **settings: Any) -> None:
     """Raise OptionError where one is no whole number of `least` or more."""
     for name, value in settings.items():
         if isinstance(value, bool) or not isinstance(value, numbers.Integral) or int(value) < least:
-            raise OptionError(f"{name} = {value!r} is no whole number of {least} or more; give one")
+            raise OptionError(f"{name} must be an integer of {least} or more; got {value!r}")
 
 
 def check_number(least: float, **settings: Any) -> None:
     """Raise OptionError where one is no finite number of `least` or more."""
     for name, value in settings.items():
         if not (_is_finite(value) and value >= least):
-            raise OptionError(f"{name} = {value!r} is no finite number; give one of {least:g} or more")
+            raise OptionError(f"{name} must be a finite number of {least:g} or more; got {value!r}")
 
 
 def check_part(whole: bool, **settings: Any) -> None:
@@ -125,7 +125,7 @@ def check_part(whole: bool, **settings: Any) -> None:
     for name, value in settings.items():
         if not (_is_finite(value) and value > 0 and (value < 1 or (whole and value == 1))):
             most = "at most" if whole else "less than"
-            raise OptionError(f"{name} = {value!r} is no part of a whole; give a number of more than 0 and {most} 1")
+            raise OptionError(f"{name} must be a number greater than 0 and {most} 1; got {value!r}")
 
 
 def _is_finite(value: Any) -> bool:

@@ -197,7 +197,7 @@ class Objective:
             solution = self._answer(program, start, precision, seconds)
         except SolverError as error:
             raise MasterProblemError(
-                f"the master program was not solved: {error}; use master='auto', or another"
+                f"the master program was not solved: {error}; use master='auto' or another solver"
             ) from error
         step = program.step(solution.x)
         used = np.flatnonzero(solution.x)
@@ -258,7 +258,10 @@ class SmoothObjective:
     def _asked(self, question: GradientEvaluation) -> list[ShardGradient]:
         parts = self.engine.map(question, self.shards)
         if len(parts) != len(self.shards):
-            raise EngineError(f"{type(self.engine).__name__} gave {len(parts)} answers for {len(self.shards)} shards")
+            raise EngineError(
+                f"{type(self.engine).__name__} returned {len(parts)} results for {len(self.shards)} shards; "
+                "its map() must return one per shard"
+            )
         return parts
 
 
@@ -326,7 +329,7 @@ class SparseObjective(Objective):
         if getattr(method, "quadratic", False):
             name = type(method).__name__
             raise OptionError(
-                f"method {name} cannot train penalty='l1' because its steps are those of a squared norm; use 'bundle' "
+                f"method {name} cannot train penalty='l1' because its steps assume a squared norm; use 'bundle' "
                 "or 'cutting_planes'"
             )
 
@@ -363,10 +366,12 @@ class SparseObjective(Objective):
             solution = solve(program, self.master, start, rel_gap=precision, directed_rounding=False, **limits)
         except (SolverError, InfeasibleError, UnboundedError) as error:
             raise MasterProblemError(
-                f"the master program was not solved: {error}; use master='auto', or another"
+                f"the master program was not solved: {error}; use master='auto' or another solver"
             ) from error
         if not solution.dual:
-            raise MasterProblemError(f"master {solution.solver!r} tells no prices, which are the weights; use 'auto'")
+            raise MasterProblemError(
+                f"master {solution.solver!r} returns no duals, which are the weights; use master='auto'"
+            )
         weights, pull = self._proving(planes, capacity, solution.x)
         bound = float(weights @ planes.heights)
         bound -= ROUNDING * float(weights @ np.abs(planes.heights))

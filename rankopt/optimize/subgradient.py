@@ -173,7 +173,7 @@ class StochasticSubgradient:
         check_whole(0, certify_every=self.certify_every, keep_idle=self.keep_idle, seed=self.seed)
         check_number(0.0, averaging=self.averaging, shift=self.shift)
         if not self.shift:
-            raise OptionError("shift = 0 makes the first step endless; give more than 0")
+            raise OptionError("shift must be > 0; got 0, which makes the first step infinite")
 
     def start(self, objective: Objective, w: Floats) -> StochasticState:
         planes = PlaneSet.empty(groups_of(objective, self._parts(objective.risk)), w.size)

@@ -73,7 +73,7 @@ class LineEvaluation:
         if some.ndim == 2:
             return np.array([shard.scores(direction) for direction in some.astype(np.float64)])
         if not isinstance(shard.scorer, Linear):
-            raise OptionError("single features are directions of linear scores only; give directions as vectors")
+            raise OptionError("single features are directions of linear scores only; pass directions as vectors")
         return shard.scorer.columns(some.astype(np.int64))
 
 
@@ -140,7 +140,9 @@ def place(shard: Shard, w: Floats) -> Place:
 def swept(shard: Shard) -> LineSweep:
     """The sweep that a shard holds; OptionError where it holds a loss."""
     if not isinstance(shard.loss, LineSweep):
-        raise OptionError(f"{type(shard.loss).__name__} cannot be swept along a line; give shards a measure's Sweep")
+        raise OptionError(
+            f"{type(shard.loss).__name__} cannot be swept along a line; build the shards with a measure's Sweep"
+        )
     return shard.loss
 
 

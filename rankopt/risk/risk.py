@@ -131,7 +131,10 @@ class Risk:
         """
         parts = self.engine.map(CuttingPlaneEvaluation(w, merged, prove, self.touch, queries), self.shards)
         if len(parts) != len(self.shards):
-            raise EngineError(f"{type(self.engine).__name__} gave {len(parts)} answers for {len(self.shards)} shards")
+            raise EngineError(
+                f"{type(self.engine).__name__} returned {len(parts)} results for {len(self.shards)} shards; "
+                "its map() must return one per shard"
+            )
 
         def joined(name: str) -> Floats:
             return np.concatenate([getattr(part, name) for part in parts])
@@ -170,7 +173,7 @@ class GradientEvaluation:
     def __call__(self, shard: Shard) -> ShardGradient:
         loss: Any = shard.loss
         if says(loss) != "gradient":
-            raise OptionError(f"{type(loss).__name__} says no gradient; train it by planes, as LossRanker does")
+            raise OptionError(f"{type(loss).__name__} has no gradient; train it with planes, as LossRanker does")
         smooth: GradientLoss = loss
         there = smooth.gradient(shard.scores(self.w), self.sigma)
         value = float(shard.weights @ there.value)

@@ -67,7 +67,7 @@ class Linear:
     def columns(self, chosen: Ints) -> Floats:
         """(D, N) the features of these numbers, of every document. Of a CSR table only what is stored is read."""
         if not (hasattr(self.features, "tocsr") or isinstance(self.features, np.ndarray)):
-            raise DataError("columns cannot be read because there are no features; give the scorer its table")
+            raise DataError("columns cannot be read because the scorer has no features; pass the feature table")
         values = np.zeros((chosen.size, self.rows.size))
         for line, column in zip(values, chosen.tolist(), strict=True):
             if isinstance(self.features, np.ndarray):

@@ -267,8 +267,8 @@ class LineSweep:
 
     def at(self, scores: Floats, prove: bool = False) -> LossValue:
         raise OptionError(
-            f"{self.measure} itself has no planes because it is a step function of the scores; train a loss of LOSSES "
-            "by planes, or the measure along lines"
+            f"{self.measure} has no planes because it is a step function of the scores; train a loss of LOSSES "
+            "with planes, or optimize the measure along lines"
         )
 
     def majorant(self, scores: Floats) -> Loss:

@@ -130,14 +130,14 @@ class MarginLoss:
         torch = loaded()
         if not isinstance(scores, torch.Tensor) or not scores.is_floating_point():
             kind = scores.dtype if isinstance(scores, torch.Tensor) else type(scores).__name__
-            raise OptionError(f"scores of {kind} have no gradient; pass a floating tensor")
+            raise OptionError(f"scores of {kind} have no gradient; pass a floating-point tensor")
         grades = numbers(relevance)
         if grades.shape != tuple(scores.shape):
             raise DataError(
-                f"relevance has shape {grades.shape}, but the scores {tuple(scores.shape)}; give each document both"
+                f"relevance has shape {grades.shape}, but the scores {tuple(scores.shape)}; pass one grade per score"
             )
         if scores.ndim not in (1, 2):
-            raise DataError(f"scores of shape {tuple(scores.shape)} are no queries; pass (m, n) or flat (N,)")
+            raise DataError(f"scores of shape {tuple(scores.shape)} are no queries; pass shape (m, n) or (N,)")
         there = self._there(mask, grades)
         bounds = self._bounds(offsets, there)
         self._check_grades(grades, there, mask)
@@ -155,29 +155,33 @@ class MarginLoss:
         """Where documents stand, of the shape of the scores."""
         if mask is None:
             return np.ones(grades.shape, dtype=bool)
-        given = mask.detach().cpu().numpy() if hasattr(mask, "detach") else np.asarray(mask)
-        if given.shape != grades.shape or given.dtype != np.bool_:
+        flags = mask.detach().cpu().numpy() if hasattr(mask, "detach") else np.asarray(mask)
+        if flags.shape != grades.shape or flags.dtype != np.bool_:
             raise DataError(
-                f"mask is {given.dtype} of shape {given.shape}, but the scores have shape {grades.shape}; give True "
-                "where a document stands, False where there is padding"
+                f"mask is {flags.dtype} of shape {flags.shape}, but the scores have shape {grades.shape}; pass True "
+                "for a document, False for padding"
             )
-        return given
+        return flags
 
     def _bounds(self, offsets: Any, there: NDArray[np.bool_]) -> Any:
         """Where each query begins among the documents that are there."""
         if there.ndim == 2:
             if offsets is not None:
-                raise DataError("offsets cut flat scores into queries, but the rows of padded ones are; leave them out")
+                raise DataError(
+                    "offsets apply to flat scores only; padded scores have one query per row. Remove offsets"
+                )
             return np.append(0, np.cumsum(there.sum(axis=1)))
         if offsets is None:
             return np.array([0, there.sum()])
         if not there.all():
-            raise DataError("a mask would move the offsets of flat scores; leave its documents out, or pad the queries")
+            raise DataError(
+                "mask cannot be combined with offsets of flat scores; remove the masked documents, or pad the queries"
+            )
         return numbers(offsets)
 
     def _check_grades(self, grades: NDArray[np.float64], there: NDArray[np.bool_], mask: Any) -> None:
         """Raise DataError for grades that stand for padding, as -1 does elsewhere, and are not masked."""
         if mask is None and (grades < 0).any():
             raise DataError(
-                "relevance has grades below 0; where they mark padding, pass mask=relevance >= 0, else grade from 0"
+                "relevance has grades below 0; if they mark padding, pass mask=relevance >= 0, else use grades from 0"
             )

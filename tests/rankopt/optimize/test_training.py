@@ -274,7 +274,7 @@ def test_warm_start_goes_on_from_the_previous_weights():
         ({"lam": -1.0}, "positive"),
         ({"lam": np.inf}, "positive"),
         ({"w0": "ones"}, "zeros"),
-        ({"w0": [1.0]}, "one a feature"),
+        ({"w0": [1.0]}, "one for each feature"),
         ({"w0": [np.nan] * 4}, "finite"),
         ({"method": "newton"}, "bundle"),
         ({"argmax": "active_set"}, "cannot rank"),
@@ -282,7 +282,7 @@ def test_warm_start_goes_on_from_the_previous_weights():
         ({"engine": "cloud"}, "serial"),
         ({"engine": None}, "no engine"),
         ({"engine": 42}, "no engine"),
-        ({"max_iter": 1.5}, "whole number"),
+        ({"max_iter": 1.5}, "an integer"),
         ({"measure": "MeanNDCG"}, "cannot bound the regret of MeanNDCG"),
         ({"tol": -1}, "tol"),
         ({"max_iter": 0}, "max_iter"),
@@ -342,7 +342,7 @@ def test_an_engine_that_loses_a_shard_is_found_out():
             return []
 
     X, y, qid = made()
-    with pytest.raises(EngineError, match="0 answers for 1 shards"):
+    with pytest.raises(EngineError, match="0 results for 1 shards"):
         LargeMarginRanker(engine=Lossy()).fit(X, y, qid=qid)
 
 
