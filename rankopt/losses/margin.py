@@ -1,4 +1,4 @@
-"""The margin loss: an upper bound of the regret by loss-augmented argmax, whatever the feature map and the bound."""
+"""The margin loss: an upper bound of the regret by loss-augmented argmax, for any feature map and bound."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class Bound(Protocol):
 class MarginLoss:
     """loss_q(s) = max_y [r(y)ᵀs - gain(y)] + max_y gain(y) - r̄ᵀs for every query q of a batch [ORM, eq. 20 to 22].
 
-    argmax: the feature map with its queries. bound: which reference r̄ is subtracted. fixed: r̄ where it does not follow
-    the scores, of a convex bound, or of the convex majorant of another one; paid: (m,) what it pays for soft
+    argmax: the feature map with its queries. bound: which reference r̄ is subtracted. fixed: r̄ where it does not
+    follow the scores, of a convex bound, or of the convex majorant of another one; paid: (m,) what it pays for soft
     constraints, where there are such (`charges`).
     """
 

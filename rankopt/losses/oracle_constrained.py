@@ -1,24 +1,15 @@
-"""Rankings of a set: the best admissible orders of many queries, one linear problem a query [ORM, section 7.1].
-
-The sets are fixed, the profit is new each time. Slopes are as in `argmax_positional`; regret is measured from the best
-admissible order, and a and c are cut to the positions of the set.
-
-Soft constraints are paid for: with p(π) the price of what π breaks, shown is what maximises c[π]ᵀs - p(π), the best
-order is that of the greatest a[π]ᵀb - p(π), and a margin compares c[π]ᵀs - p(π) with the same of its reference
-(`charges`). The regret a bound speaks of is the measure's alone, from the greatest a[π]ᵀb of all orders, paid for or
-not: an order that is best less what it pays may be worth less than one that pays, and a regret is never below 0.
-
-Orders of sets: the best of many queries at once, each under its own set, one linear problem a query.
+"""Feature map of constrained rankings: the best admissible ranking of each query, one LP a query [ORM, section 7.1].
 
     max_{π in S_q} by_gain a[π]ᵀb + by_score c[π]ᵀs - charge p(π)
 
-with p(π) what π pays for the soft constraints that it breaks. The sets are fixed, the profit is new each time.
+The sets S_q are fixed; the profit changes with the scores. Slopes are those of `PositionalOracle`; a and c are
+truncated to the positions of the set. p(π) is the penalty of the soft constraints that π violates.
 
-What rankings pay for the soft constraints that they break, beside the slopes by which a loss knows them.
+The predicted ranking maximises c[π]ᵀs - p(π), and the best one maximises a[π]ᵀb - p(π). A margin compares c[π]ᵀs - p(π)
+with the same quantity of its reference (`charges`). The bounded regret is that of the measure alone, relative to the
+greatest a[π]ᵀb of all admissible rankings, penalized or not: it is therefore never negative.
 
-Shown is the ranking that maximises c[π]ᵀs - price · units broken, so a reference stands in a margin with what it pays
-taken off r̄ᵀs. A slope tells nothing of that. Here each slope has one number more a query, minus what its order pays,
-and whatever mean of slopes a bound takes, it takes the same of these.
+Each slope is extended by one number a query, the negative penalty of its ranking. A bound averages it with the slopes.
 """
 
 from __future__ import annotations
@@ -56,7 +47,7 @@ Ints = NDArray[np.int64]
 
 
 def charges_of(sets: tuple[RankingSet, ...], rows: Ints, offsets: Ints, places: Ints) -> Floats:
-    """(m,) what the order of each query, rows[places[q] : places[q + 1]] of the batch, pays in its set."""
+    """(m,) penalty of the ranking rows[places[q] : places[q + 1]] of each query in its set."""
     paid = np.zeros(len(sets))
     for q, admissible in enumerate(sets):
         if admissible.soft_constraints:
@@ -89,7 +80,7 @@ class PenalizedReferences:
 
 @dataclass(frozen=True, eq=False)
 class Orders:
-    """An admissible order a query. rows: the document (row of the batch) at each place; value and proven bound (m,)."""
+    """One admissible ranking a query. rows: the document (row of the batch) at each position; value and bound (m,)."""
 
     rows: Ints
     value: Floats
@@ -99,8 +90,8 @@ class Orders:
 
 @dataclass(frozen=True, eq=False)
 class AdmissibleOrders:
-    """Queries with their sets S_q. gain b (N,) by document, rows offsets[q]:offsets[q+1]; discount a and decay c by
-    place, places[q]:places[q+1] being the positions of query q."""
+    """Queries with their sets S_q. gain b (N,) by document, rows offsets[q]:offsets[q+1]. discount a and decay c by
+    position; places[q]:places[q+1] are the positions of query q."""
 
     sets: tuple[RankingSet_admissible_orders, ...]
     gain: Floats
@@ -115,7 +106,7 @@ class AdmissibleOrders:
 
     @cached_property
     def soft(self) -> bool:
-        """Whether a set has constraints that may be broken at a price."""
+        """Whether a set has soft constraints, which may be violated at a penalty."""
         return any(admissible.soft_constraints for admissible in self.sets)
 
     @cached_property
@@ -179,7 +170,7 @@ class AdmissibleOrders:
         return self.measured(rows) - self.charged(rows) if self.soft else self.measured(rows)
 
     def placed(self, rows: Ints) -> Floats:
-        """(N,) the decay of the position where each document stands, c[π]; 0 where it is not placed."""
+        """(N,) c[π], the decay at the position of each document; 0 if it is not ranked."""
         weights = np.zeros(self.gain.size)
         weights[rows] = self.position_weights
         return weights
@@ -205,7 +196,7 @@ def _kinds(admissible: RankingSet_admissible_orders) -> Ints:
 
 
 DELTAS = (1e-3, 1e-5, 1e-7, 1e-9)
-"""How little the scores count beside the measure where the measure comes first, from the first try on."""
+"""Weight of the scores relative to the measure in lexicographic problems, at the first attempt."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -298,7 +289,7 @@ class AdmissibleArgmax(AdmissibleOrders):
         return PenalizedReferences(self) if self.soft else None
 
     def at(self, scores: Floats, prove: bool = False) -> ArgmaxResult:
-        """Bounds are proven by dual prices always; where a relaxation is fractional they stay above the value."""
+        """Bounds are always proven by dual variables; a fractional relaxation gives a bound above the value."""
         ones = np.ones(len(self))
         answer, best = self.argmax(-ones, ones, scores), self._most
         slope = shared(self.placed(answer.rows), scores, self.kind_and_gain, self.offsets)

@@ -1,12 +1,11 @@
-"""Rankings: r(π) = c[π], the decay of the position where each document stands [ORM, eq. 15].
+"""Feature map of rankings: r(π) = c[π], the decay at the position of each document [ORM, eq. 15].
 
-Rankings under measures that are no inner products: AP, RR with several relevant documents, ERR [paper 4, φ_dorm].
+Measures that are not inner products (AP, RR with several relevant documents, ERR) use the same map [paper 4, φ_dorm].
+There the gain of a document depends on the grades above it: the loss-augmented argmax is a longest path in a lattice,
+not a rank-two assignment.
 
-r(π) = c[π] as for every ranking; what a document earns depends on the grades above it, so the loss-augmented order is
-the longest path of a lattice, not an assignment of rank two.
-
-The references of rankings: the mean of the best ones, and those that the scores like most. All are told by gain and
-discount, whose product is greatest for the rankings that are best, and the decay by place.
+References are the mean of the optimal rankings and the highest-scoring ones. Optimal rankings maximise the inner
+product of gain and discount.
 """
 
 from __future__ import annotations
@@ -200,7 +199,7 @@ class PatternArgmax(OrdersArgmax):
 
     @cached_property
     def weights(self) -> Floats:
-        """(N,) c of every place of every query."""
+        """(N,) c of every position of every query."""
         return laid_out(self._weights, self.offsets)
 
     def _weights(self, n: int) -> Floats:
@@ -208,7 +207,7 @@ class PatternArgmax(OrdersArgmax):
 
 
 EXACTLY = 1
-"""Queries of a shard whose proof is also checked in rational numbers, where bounds are proved by prices."""
+"""Queries of a shard whose proof is also checked in rational arithmetic, where dual variables prove bounds."""
 
 
 def with_distinct_grades(queries: Arrangement, measure: Measure) -> Arrangement:
@@ -350,10 +349,10 @@ def _placed(
     slope: Floats,
     earned: Floats,
 ) -> None:
-    """For the queries first <= q < last, order[low + i] the document (counted within its query) at position i: slope
-    the decay of the position where each document stands, shared by documents of equal score and kind; earned = a[π]ᵀb.
+    """For the queries first <= q < last, with document order[low + i] (index within the query) at position i: slope is
+    the decay at the position of each document, shared by documents of equal score and kind; earned = a[π]ᵀb.
 
-    In a best order the documents of a kind come with falling scores. Where these fall strictly, none of them are equal.
+    In an optimal ranking the documents of a kind have decreasing scores. If strictly, no two are equal.
     """
     longest = 1
     for q in range(first, last):

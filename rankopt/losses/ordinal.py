@@ -1,6 +1,6 @@
-"""The ordinal hinge: a pair in the wrong order, or too close, costs what its two grades say [paper 5, Algorithm 2].
+"""The ordinal hinge: a pair that violates its margin costs an amount that depends on its grades [paper 5, Algorithm 2].
 
-What violated pairs of different grades cost, by one sweep over the documents in the order of their scores.
+The cost of all violated pairs is computed by one sweep over the documents in the order of their scores.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ class OrdinalHinge:
 
     @cached_property
     def kinds(self) -> tuple[Shorts, Shorts]:
-        """(N,) the grade of each document as 0, 1, 2, ... within its query; and behind the offset of each query its
-        grades, rising, as places in `grades`."""
+        """(N,) the grade index of each document within its query, 0, 1, 2, ..., and, from the offset of each query on,
+        its distinct grades in increasing order, as indices into `grades`."""
         query, place = query_of_row(self.offsets), np.searchsorted(self.grades, self.relevance)
         rows = sorted_rows(query, -self.relevance)
         rises = np.append(True, (place[rows][1:] != place[rows][:-1]) | (query[1:] != query[:-1]))[: rows.size]

@@ -1,6 +1,7 @@
-"""The pairwise hinge of RankSVM: every pair in the wrong order, or too close, costs.
+"""The pairwise hinge of RankSVM: the number of pairs in the wrong order or within the margin, weighted by the
+violation.
 
-Counting the pairs that violate a margin of one, by a sweep with a Fenwick tree.
+Violations of a margin of one are counted by a sweep with a Fenwick tree.
 """
 
 from __future__ import annotations

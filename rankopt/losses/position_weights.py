@@ -6,7 +6,7 @@
     log          c_i = 1 / log2(i + 1)
     loglog       c_i = 1 / log2(log2(i + 1) + 1)
     discount     c = a, the measure's own position weights
-    an array     as given, zero beyond its end
+    an array     these weights, zero beyond its end
 
 `power(0.5)@10` cuts a family at 10 positions.
 
@@ -53,7 +53,7 @@ _NOTATION = re.compile(r"(?P<family>[a-z]+)(\((?P<exponent>[-+.0-9e]+)\))?(@(?P<
 
 @dataclass(frozen=True)
 class Decay:
-    """A family with its exponent and cut-off, or position weights of the user's own (`given`)."""
+    """A family with its exponent and cutoff, or an explicit array of position weights (`given`)."""
 
     family: str = "linear"
     exponent: float = 0.5

@@ -1,8 +1,8 @@
-"""The hinge of preferences with costs: of all pairs by what their gains differ, or of pairs one by one [paper 5, A.3].
+"""Hinge loss of preferences with costs: all pairs, weighted by their gain differences, or explicit pairs [paper 5,
+A.3].
 
-The paper's Algorithm 3 forgets 1/|P|, which its equation 16 has; with it lists of any length weigh the same.
-
-By how much violated pairs differ in gain, by two sweeps with a Fenwick tree of counts and sums.
+The paper's Algorithm 3 omits 1/|P|, which its equation 16 has; with it lists of any length have the same weight.
+Two sweeps with a Fenwick tree of counts and sums compute the violations.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ PYTHON = 60_000
 
 
 class PreferencePairs(NamedTuple):
-    """P: document worse[p] is to stand below document better[p], both rows of one query; cost[p] >= 0 says how much."""
+    """P: document worse[p] ranks below document better[p], both rows of one query; cost[p] >= 0 is its weight."""
 
     worse: Ints
     better: Ints
@@ -48,14 +48,14 @@ class PreferencePairs(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class PreferenceHinge:
-    """loss_q(s) = 1/|P_q| Σ over the (i, j) of P_q of C(i, j) max(0, 1 + s_i - s_j): i is to stand below j
-    [paper 5, eq. 16]; 0 where P_q is empty.
+    """loss_q(s) = 1/|P_q| Σ_{(i, j) in P_q} C(i, j) max(0, 1 + s_i - s_j), where i ranks below j [paper 5, eq. 16];
+    0 if P_q is empty.
 
-    relevance: (N,) grades, any numbers. offsets: (m + 1,). gain: without `pairs` P_q has all pairs with y_i < y_j, and
-    C(i, j) = g(y_j) - g(y_i), g of this name, "exponential" (2^y - 1, the default: the first places matter most) or
-    "linear", or a function of grades that does not fall; all of them cost O(n log n), whatever the number of grades.
-    pairs: P one by one, `PreferencePairs` of rows; needs no order, may contradict itself, and costs O(|P|).
-    Raises OptionError for gains that fall, and for pairs that no query holds.
+    relevance: (N,) grades, any numbers. offsets: (m + 1,). gain: without `pairs`, P_q has all pairs with y_i < y_j and
+    C(i, j) = g(y_j) - g(y_i). g is "exponential" (2^y - 1, the default: emphasises the top positions), "linear", or a
+    non-decreasing function of grades. The cost is O(n log n) for any number of grades.
+    pairs: explicit `PreferencePairs` of rows; need not be transitive, may contradict each other; costs O(|P|).
+    Raises OptionError for decreasing gains and for pairs across queries.
     """
 
     relevance: Floats
@@ -66,8 +66,8 @@ class PreferenceHinge:
 
     @classmethod
     def by(cls, rule: Rule) -> Callable[..., PreferenceHinge]:
-        """The factory (relevance, offsets) -> loss whose P is the rule's: from the grades (n,) of one query to worse,
-        better (places in it) and costs. Whoever trains may put documents in another order, so a rule sees grades only.
+        """The factory (relevance, offsets) -> loss with P from a rule: it maps the grades (n,) of one query to worse,
+        better (indices in it) and costs. A rule receives grades only, since training may reorder documents.
 
         >>> def all_below_the_first(grades):
         ...     rest = np.arange(1, grades.size)
@@ -80,7 +80,7 @@ class PreferenceHinge:
 
     @cached_property
     def checked(self) -> PreferencePairs | None:
-        """`pairs` by query, in whole numbers, each inside one query."""
+        """`pairs` sorted by query, as integers; each within one query."""
         if self.pairs is None:
             return None
         worse, better, cost = (np.atleast_1d(np.asarray(part)) for part in self.pairs)

@@ -1,4 +1,4 @@
-"""The bound of a measure's regret, by name: which queries have something to order, and the loss of these."""
+"""The bound of a measure's regret: which queries have distinct grades, and the loss of these."""
 
 from __future__ import annotations
 

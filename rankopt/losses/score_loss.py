@@ -1,4 +1,4 @@
-"""A bound of the regret as a function of the scores alone, for whoever makes the scores: trees, networks, by hand.
+"""A bound of the regret as a function of the scores alone, for any model: trees, networks, external scores.
 
 >>> loss = ScoreLoss("nDCG@10").on([2, 1, 1, 0, 1], qid=["a", "a", "b", "a", "b"])
 >>> found = loss.at([0.2, 0.5, 0.0, 0.4, 0.1])
@@ -108,11 +108,11 @@ class ScoreLoss:
 
 @dataclass(frozen=True, eq=False)
 class GradedLoss:
-    """A `ScoreLoss` of documents whose grades are known; `at(scores)` is all that varies.
+    """A `ScoreLoss` of documents with known grades; only `at(scores)` varies.
 
-    relevance: (N,) query by query, cut by `offsets` (m + 1,); document j stands in the caller's row rows[j].
-    query_ids: m. counted: (m,) the queries that have something to order. kept, loss: the caller's rows of their
-    documents and what is lost there; None where no query counts.
+    relevance: (N,) query by query, split by `offsets` (m + 1,); document j is the caller's row rows[j].
+    query_ids: m. counted: (m,) queries with distinct grades. kept, loss: the caller's rows of their documents, and
+    their loss; None if no query counts.
     """
 
     measure: Measure
@@ -129,7 +129,7 @@ class GradedLoss:
 
     @property
     def kept_offsets(self) -> Ints:
-        """Where the queries that count begin among the rows `kept`."""
+        """Offsets of the counted queries within the rows `kept`."""
         return np.append(0, np.cumsum(np.diff(self.offsets)[self.counted]))
 
     def at(self, scores: ArrayLike) -> AtScores:
@@ -184,7 +184,7 @@ class AtScores:
 
 
 def _checked(offsets: ArrayLike, n: int) -> Ints:
-    """Offsets as whole numbers; DataError unless they rise from 0 to n."""
+    """Offsets as integers; DataError unless they increase from 0 to n."""
     given = np.asarray(offsets)
     whole = given.ndim == 1 and given.size > 0 and given.dtype.kind in "iuf" and bool((given == np.floor(given)).all())
     if not whole or given[0] != 0 or given[-1] != n or (given[1:] < given[:-1]).any():

@@ -1,10 +1,9 @@
-"""Sorting and averaging inside queries, for all queries at once.
+"""Sorting and averaging within queries, for all queries at once.
 
-Equal documents share a slope, so that it does not follow the order of the input.
-
-A maximum over orders may be reached by many; each gives a subgradient, and so does their mean. Where documents of equal
-score also earn alike (and no set tells them apart), exchanging them makes another maximiser: the mean over all these
-exchanges gives each of them the mean of their slopes. Over other documents a mean is no subgradient.
+Equal documents share a slope, so that slopes do not depend on the input order. A maximum over rankings may be attained
+by several; each gives a subgradient, and so does their mean. Exchanging documents of equal score, gain and attributes
+gives another maximiser: the mean over all exchanges assigns each of them their mean slope. For other documents the mean
+is not a subgradient.
 """
 
 from typing import Any
@@ -28,8 +27,8 @@ def query_of_row(offsets: Ints) -> Ints:
 
 
 def sorted_rows(query: Ints, *keys: NDArray[np.generic]) -> Ints:
-    """Rows by query, which does not fall from row to row, then by each key in turn from the largest value down, then as
-    they come: row at each place."""
+    """Row indices sorted by query (non-decreasing), then by each key in turn in decreasing order, then by row: a stable
+    sort."""
     begins = np.flatnonzero(query[1:] != query[:-1]) + 1
     return falling_rows(np.concatenate([[0], begins, [query.size]]), *keys)
 
@@ -85,10 +84,10 @@ def alike(offsets: Ints, *traits: NDArray[Any]) -> Shorts:
 
 
 def shared(slope: Floats, scores: Floats, kind: Shorts, offsets: Ints, order: Ints | None = None) -> Floats:
-    """`slope` (N,), documents of one query, equal score and equal kind having the mean of theirs; changed in place.
+    """`slope` (N,) averaged over documents of one query with equal score and kind; changed in place.
 
-    order: (N,) orders of the documents, counted within their query, in which those of a kind stand by score, if such
-    orders are at hand: equal documents are then neighbours in their kind, and soon found.
+    order: (N,) rankings of the documents (indices within the query) in which each kind is sorted by score, if
+    available: equal documents are then adjacent in their kind.
     """
     given = (np.ascontiguousarray(scores), kind, offsets)
     kernel = share_range if order is None else share_ordered
@@ -111,9 +110,10 @@ def _bits(scores: Ints, i: int) -> Any:
 
 @compiled(nb.int64(INTS, READ_INTS, READ_SHORTS, nb.int64, nb.int64))
 def _slot(table: Ints, bits: Ints, kind: Shorts, i: int, size: int) -> Any:
-    """Where document i stands in a table of `size` slots, a power of 2, or may stand: slots hold documents, -1 is free.
+    """The slot of document i in a hash table of `size` slots, a power of 2, or a free one; slots hold documents, -1 is
+    free.
 
-    The first bits of the products count: scores like 1 and 2 differ in their first bits only, and all others end in 0.
+    The leading bits of the product are used: scores like 1 and 2 differ in their leading bits only.
     """
     mixed = nb.uint64(_bits(bits, i)) * LARGE + nb.uint64(kind[i]) * OTHER
     slot = nb.int64((mixed >> HALF) * nb.uint64(size) >> HALF)
@@ -129,10 +129,10 @@ ROOM = nb.types.Array(nb.int64, 2, "C")
 def share_query(
     bits: Ints, kind: Shorts, low: int, high: int, room: Ints, table: Ints, total: Floats, slope: Floats
 ) -> None:
-    """`shared` of the query of rows low <= i < high, scores given by their bits. Documents with a slope other than 0
-    are put into a table; the others are looked up in it.
+    """`shared` for the query of rows low <= i < high; scores as bits. Documents with a nonzero slope are inserted into
+    a hash table; the others are looked up.
 
-    Room: three rows of whole numbers and one of sums, a document each; table, a power of 2, twice the documents.
+    Memory: three integer rows and one row of sums, one entry a document; table: a power of 2, twice the documents.
     """
     heavy, leader, count = room[0], room[1], room[2]
     held = 0
@@ -212,8 +212,8 @@ def share_range(scores: Floats, kind: Shorts, offsets: Ints, first: int, last: i
 def share_ordered(
     order: Ints, scores: Floats, kind: Shorts, offsets: Ints, first: int, last: int, slope: Floats
 ) -> None:
-    """`share_range`, given orders (N,) of the documents. Where the scores of every kind rise all along its order, or
-    fall all along, none are equal; whatever the orders are, queries of others are shared by their table."""
+    """`share_range` with rankings (N,) of the documents. If the scores of every kind are strictly monotone along the
+    ranking, none are equal; other queries use the hash table, whatever their ranking."""
     longest = 1
     for q in range(first, last):
         longest = max(longest, offsets[q + 1] - offsets[q])
