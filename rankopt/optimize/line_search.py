@@ -1,8 +1,8 @@
-"""The exact line search of a ranking measure: the best t of M(w + t v), among all t [paper 3].
+"""Exact line search of a ranking measure: the best t of M(w + t v), among all t [paper 3].
 
 M(w) = Σ_q v_q measure_q(X_q w) / Σ_q v_q, over the queries on which the measure is defined, documents of equal score
-averaged: what `evaluate` says. Along a line it is a step function; its jumping points are found query by query, so the
-best of all t is found, not the best of some steps.
+averaged, as in `evaluate`. Along a line it is a step function; its jumps are found query by query, so the optimum over
+all t is exact.
 
 >>> from rankopt.data import load_sample
 >>> search = LineSearch.from_measure("nDCG@10", load_sample("les-miserables").train)
@@ -53,10 +53,10 @@ Point = Literal["window", "middle", "plackett-luce"]
 
 @dataclass(frozen=True, eq=False)
 class LineSearch:
-    """A measure of queries as a function of w, and the search along lines.
+    """A measure of queries as a function of w, and its exact line search.
 
-    shards: the queries on which the measure is defined, each with a `LineSweep`. engine: who computes them; the answers
-    are the same bits whoever does.
+    shards: the queries on which the measure is defined, each with a `LineSweep`. engine: computes the shards; results
+    are bit-identical for every engine.
     """
 
     measure: Measure
@@ -71,7 +71,8 @@ class LineSearch:
         query_weight: ArrayLike | None = None,
         engine: str | Engine = "threads",
     ) -> LineSearch:
-        """Of queries with grades; query_weight (m,), 1 unless given. DataError where the measure is defined nowhere."""
+        """From queries with grades; query_weight (m,), default 1. DataError if the measure is undefined on every
+        query."""
         asked = parse(measure)
 
         def build(queries: Arrangement) -> tuple[Arrangement, Loss]:

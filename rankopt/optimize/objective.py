@@ -1,8 +1,8 @@
-"""J(w) = (lam/2)‖w - w₀‖² + R(w), and its master program over planes of R.
+"""Objectives, and their master programs over planes of R.
 
-J_σ(w) = (λ/2)‖w - w₀‖² + Σ_q v_q loss_q(X_q w; σ) of a loss that says a gradient and is annealed.
-
-J(w) = lam ‖w‖₁ + R(w), and its master over planes of R: a linear program, so that most weights are exactly 0.
+J(w)   = (lam/2)‖w - w₀‖² + R(w)                      quadratic master program
+J(w)   = lam ‖w‖₁ + R(w)                              linear master program, sparse w
+J_σ(w) = (λ/2)‖w - w₀‖² + Σ_q v_q loss_q(X_q w; σ)    smooth losses with a gradient, annealed
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class Objective:
         """Load what a first step needs: compiled code, workers with their data. Limits of time begin afterwards."""
         here = self.risk.at(self.w0, queries=(0, 1))
         planes = PlaneSet.empty(1, self.w0.size).plus(here.slopes, here.heights, np.zeros(1, dtype=np.int64))
-        with suppress(MasterProblemError):  # the first step says so, if it was not this plane alone
+        with suppress(MasterProblemError):  # unless it was this plane alone, the first step proves it
             self.solve_master(planes, np.ones(1), np.zeros(1))
 
     def takes_groups(self) -> bool:
@@ -123,7 +123,7 @@ class Objective:
         return solves(self.master, two)
 
     def upper(self, w: Floats, planes: Planes) -> float:
-        """J(w) with the argmax's proven bound in place of its value."""
+        """J(w) with the argmax's proven bound instead of its value."""
         return self.regulariser(w) + planes.bound
 
     def majorant(self, w: Floats) -> Objective:
@@ -146,7 +146,7 @@ class Objective:
         if self.lam >= softest:
             return self._solved(planes, capacity, alpha, precision)
         # The model is flat around its least point: that of a larger lam is as good, and is found. Of the bound nothing
-        # is left where slopesᵀα cannot be told from 0; J is never below 0.
+        # remains where slopesᵀα is 0 up to rounding; J is never below 0.
         answer = replace(self, lam=softest)._solved(planes, capacity, alpha, precision)
         if self.lam < SOFTEST * softest:
             return replace(answer, bound=0.0)
@@ -181,7 +181,7 @@ class Objective:
         return solver
 
     def _solved(self, planes: PlaneSet, capacity: Floats, alpha: Floats, precision: float | None) -> MasterAnswer:
-        """The master of this lam as it stands."""
+        """The master program of this lam, without rescaling."""
         began = perf_counter()
         program = margin_dual(
             planes.slopes,
@@ -292,8 +292,8 @@ def deviations(queries: Arrangement) -> Floats:
 
 
 FAINT = 1e-8
-"""Slopes of this part of the largest in their feature or less are kept from the solver: linear programming drops such
-numbers without a word. What is proven is reckoned with all of them."""
+"""Slopes of this fraction of the largest in their feature, or less, are not passed to the solver: linear programming
+codes drop such numbers silently. Bounds are computed with all slopes."""
 
 NOTHING = 1e-7
 """Weights of this part of the greatest or less are 0: solvers that end inside the feasible set never say 0."""
@@ -306,8 +306,8 @@ IDLE = 1e-4
 class SparseObjective(Objective):
     """J(w) = lam ‖w‖₁ + R(w) [ORM, section 3.1, Ω = ‖w‖₁].
 
-    w0 is 0, what the penalty pulls to; `begins` is where training starts, which under a nonconvex risk says which
-    critical point is found.
+    The penalty is centred at w0 = 0. `begins` is the starting point of training, which determines the critical point
+    found under a nonconvex risk.
 
     Lower bound: for every α >= 0 with Σ α <= capacity in each group and |slopesᵀα| <= lam in each feature,
     Σ α heights <= min J, since Σ_g R_g(w) >= Σ α (heights + slopes w) >= Σ α heights - lam ‖w‖₁.
@@ -351,9 +351,9 @@ class SparseObjective(Objective):
     def solve_master(
         self, planes: PlaneSet, capacity: Floats, alpha: Floats, precision: float | None = None
     ) -> MasterAnswer:
-        """Minimise the penalty and the planes' maxima; w from the prices of the features, the bound from the weights.
+        """Minimise the penalty plus the planes' maxima; w from the duals of the features, the bound from the weights.
 
-        Raises MasterProblemError where the solver gives no answer, or no prices.
+        Raises MasterProblemError if the solver returns no solution or no duals.
         """
         began = perf_counter()
         seconds = LONGEST if self.ends is None else min(LONGEST, max(SHORTEST, self.ends - began))

@@ -1,4 +1,4 @@
-"""The planes found so far: a lower model of the risk, in groups."""
+"""Cutting planes found so far: a lower model of the risk, in groups."""
 
 from __future__ import annotations
 

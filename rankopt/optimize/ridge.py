@@ -1,14 +1,14 @@
-"""How strong a ridge is best: least squares for every ridge at once, and cross-validation over whole queries.
+"""Choice of the ridge parameter: least squares for all ridges at once, and cross-validation over queries.
 
 With A the rows less the mean of their query, r the targets likewise (both times the roots of the weights),
-AᵀA = Σ_i e_i v_i v_iᵀ and c_i = v_iᵀ Aᵀ r, all ridges α have w(α) = Σ_i c_i / (e_i + α) v_i, and queries that were left
-out, with products AᵀA = G, Aᵀr = b there, err by ‖r‖² - 2 bᵀw + wᵀG w: one pass over the data serves them all, and
-ridges α σ_j² too, with the features in units of their deviations σ_j.
+AᵀA = Σ_i e_i v_i v_iᵀ and c_i = v_iᵀ Aᵀ r, all ridges α have w(α) = Σ_i c_i / (e_i + α) v_i. Held-out queries with
+AᵀA = G and Aᵀr = b have the error ‖r‖² - 2 bᵀw + wᵀG w. One pass over the data serves all ridges, also α σ_j² with
+the features in units of their standard deviations σ_j.
 
-Whole queries are left out, not rows. Generalised cross-validation, which leaves out rows, takes the documents of a
-query for independent and chooses ridges that are too small (benchmarks/choosing.md).
+Queries are held out, not rows. Generalised cross-validation leaves out rows: it treats the documents of a query as
+independent and selects ridges that are too small (benchmarks/choosing.md).
 
-Choosing a ridge for many features: in the space of the rows where these are few, else among a few, one by one.
+For many features the ridge is chosen in the space of the rows if these are few, else from a short list, one by one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Where training stands between two steps: plain data, all that is needed to go on to the same end.
-
-Where a run stands: plain data, so that it can be kept and taken up again at any step.
-"""
+"""Training state after an iteration: plain data, enough to resume with identical results."""
 
 from __future__ import annotations
 
@@ -97,9 +94,9 @@ class TrainingState(CompactReprMixin):
     stop: Stop | None = None
 
     def after(self, state: State, tol: float, every: bool) -> TrainingState:
-        """Where the run stands after a step that led to `state`.
+        """The state of the run after a step that led to `state`.
 
-        every: each point that w moved to is wanted, not the last alone.
+        every: record each point that w moved to, not only the last.
         """
         passed = self.passed
         if np.isfinite(state.primal):

@@ -1,8 +1,7 @@
-"""Online learning: stochastic subgradient steps of length 1/t, averaged [ORM, section 4.4, eq. 33].
+"""Stochastic subgradient steps of length 1/t with averaging [ORM, section 4.4, eq. 33], and steepest subgradient
+descent with a line search [paper 2, section 3.3.1].
 
-Steepest subgradient with a line search [paper 2, section 3.3.1].
-
-Random draws whose generator is plain data, so that a run taken up again draws what it would have drawn.
+The state of the random generator is plain data, so that a resumed run draws the same numbers.
 """
 
 from __future__ import annotations
@@ -144,17 +143,17 @@ class StochasticState(State):
 class StochasticSubgradient:
     """w ← w - η_t (lam (w - w₀) + p Σ_{q in B} v_q g_q),  η_t = 1 / (lam (t + shift)), B the t-th of p mini-batches.
 
-    g_q is a subgradient of loss_q at w, the reference of a nonconvex bound being that at w. A step is a pass over all p
-    mini-batches, neighbours in the canonical order of the queries, in an order that the seed says. w is kept within
-    √(2 R(w₀) / lam) of w₀, outside of which J exceeds J(w₀). The result is a mean of the w, late ones weighing more.
+    g_q is a subgradient of loss_q at w, with the reference of a nonconvex bound at w. A step is a pass over all p
+    mini-batches (consecutive queries in canonical order) in random order. w stays within √(2 R(w₀) / lam) of w₀,
+    outside of which J exceeds J(w₀). The result is a weighted mean of the iterates, with increasing weights.
 
-    batch: queries in a mini-batch. A mini-batch costs some 0.2 ms beside its rankings, so small ones are dear.
-    shift: that of η_t, in passes: larger is calmer at first.
-    averaging: the t-th w weighs about t ** averaging; 0 is the plain mean.
-    certify_every: after so many passes all queries are evaluated at the mean, which proves J there, and the master
-        program over the planes of all mini-batches (or over their sums, where its solver takes one group alone) gives
-        the bound; 0: at the start and at the end only. In between w, primal and bound stay what was proven last.
-    keep_idle: master solves that a plane may lie idle before it is dropped.
+    batch: queries in a mini-batch. A mini-batch has an overhead of 0.2 ms, so small ones are expensive.
+    shift: that of η_t, in passes: a larger one makes smaller first steps.
+    averaging: the t-th iterate has a weight of about t ** averaging; 0 is the plain mean.
+    certify_every: number of passes after which all queries are evaluated at the mean, which proves J there, and the
+        master program over the planes of all mini-batches (or their sums, for solvers of one group) gives the bound;
+        0: at the start and the end only. In between w, primal and bound do not change.
+    keep_idle: master solves after which an unused plane is dropped.
     seed: of the order, an integer; a ranker's `random_state` sets it.
     """
 

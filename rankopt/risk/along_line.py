@@ -1,6 +1,6 @@
-"""A measure along lines through w, asked of each shard.
+"""A measure along lines through w, evaluated shard by shard.
 
-How likely the ideal order of every query is along a line, in the model of Plackett and Luce.
+Also the Plackett-Luce likelihood of every query's ideal ranking along a line.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ AT_ONCE = 16
 """Lines whose slopes are held in memory at once."""
 
 REMEMBERED = 8
-"""Places that a shard remembers: of each path that is followed there where it stands and where it would step."""
+"""Positions that a shard caches: for each path the current point and the next candidate."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +133,7 @@ def place(shard: Shard, w: Floats) -> Place:
             return one
     scores = shard.scores(w)
     found = Place(w.copy(), scores, swept(shard).order(scores), _variance(shard, scores))
-    shard.remembered["places"] = (found, *known[: REMEMBERED - 1])  # whole at once: threads may ask side by side
+    shard.remembered["places"] = (found, *known[: REMEMBERED - 1])  # one assignment: thread-safe
     return found
 
 
@@ -154,7 +154,7 @@ def _variance(shard: Shard, values: Floats) -> float:
     means = np.zeros(sizes.size)
     means[filled] = np.add.reduceat(values, offsets[:-1][filled]) / sizes[filled]
     apart = values - means[query]
-    with np.errstate(over="ignore"):  # infinite, then: who divides by it knows
+    with np.errstate(over="ignore"):  # infinite, then: the caller divides by it
         return float(shares @ (apart * apart))
 
 
@@ -166,10 +166,10 @@ def _tells_apart(shard: Shard, lines: Floats) -> NDArray[np.bool_]:
 
 @dataclass(frozen=True, eq=False)
 class PlackettLuceEvaluation:
-    """Σ_q v_q Σ_{i <= k} [z_i - log Σ_{l >= i} exp(z_l)], z the scores X w in the ideal order: by falling grade, and
-    inside a grade by falling score at `start`.
+    """Σ_q v_q Σ_{i <= k} [z_i - log Σ_{l >= i} exp(z_l)], z the scores X w in the ideal order: by decreasing grade, and
+    within a grade by decreasing score at `start`.
 
-    k is the cutoff of the measure, of a measure without one the whole list. Of shards that hold a `Sweep`; on the line
+    k is the cutoff of the measure, by default the length of the list. Requires shards that hold a `Sweep`. On the line
     w = start + t v it is concave in t. Unlike the measure it depends on the scale of w. Source: paper 3, section 2.3.
     """
 

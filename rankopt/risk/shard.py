@@ -1,6 +1,6 @@
-"""A part of the data that is computed in one place: whole queries, from parameters to scores, and their loss.
+"""A shard: complete queries, their scores as a function of the parameters, and their loss.
 
-How queries are cut into shards: it belongs to the data, never to the number of workers.
+The partition of queries into shards depends on the data alone, not on the number of workers.
 """
 
 from __future__ import annotations
@@ -27,15 +27,14 @@ Told = TypeVar("Told", covariant=True)
 
 
 class ShardFunction(Protocol[Told]):
-    """What a shard is asked: plain data that goes wherever the shard is."""
+    """A function evaluated on a shard: plain data that can be sent to the shard's process."""
 
     def __call__(self, shard: Shard) -> Told: ...
 
 
 @dataclass(eq=False)
 class Touched:
-    """The majorant that touches a loss at `touch`, and its references summed, which hold until it is asked
-    elsewhere."""
+    """The majorant that touches a loss at `touch`, and its summed references, cached until `touch` changes."""
 
     touch: Floats | None
     loss: Loss
