@@ -1,24 +1,20 @@
-"""Several ascents side by side, round by round, until each is at its end or somebody stops them.
+"""Coordinate ascent on a measure with exact line search, for several paths in parallel.
 
-One ascent as plain data, and one line search of it.
+The objective is J(w) = M(w) - (λ/2) Σ_j σ_j² (w_j - w0_j)²: M the measure, σ_j the standard deviation of feature j
+within queries; λ defaults to 0, and then J is M. A step is accepted if the measure, recomputed at X w, increases J by
+more than tol. Hence J never decreases, whatever the rounding of crossings.
 
-What is climbed is J(w) = M(w) - (λ/2) Σ_j σ_j² (w_j - w0_j)²: M the measure, σ_j the deviation of feature j inside
-queries; λ is 0 unless given, and then J is M. A step is taken where the measure is measured again, at X w, and J is
-larger by more than tol; so J never falls, whatever rounding does to a crossing.
+Source: paper 3 (DirectRank), Algorithm 1; recomputation and windows are ours.
 
-Source: paper 3 (DirectRank), Algorithm 1; measured again, and windows, are ours.
-
-What every accepted step of an ascent saw.
-
-Which directions a round of an ascent tries.
+Directions of a round:
 
     "coordinates"    the unit vectors e_1, ..., e_d
-    "powell"         w as the last round that moved it left it, less w as it found it [Powell 1964; paper 3, section 4]
-    Random(count)    `count` vectors drawn anew for each round, each entry normal in units of one deviation of its
-                     feature
+    "powell"         w after the last round that moved it, less w before it [Powell 1964; paper 3, section 4]
+    Random(count)    `count` vectors drawn anew for each round, each entry normal in units of one standard deviation
+                     of its feature
 
-Those of a round are tried in this order. Powell's is the sum of the steps of a round: along a ridge that no coordinate
-follows it goes on.
+They are tried in this order. Powell's direction is the sum of the steps of a round: it follows a ridge that no
+coordinate follows.
 """
 
 from __future__ import annotations
@@ -128,7 +124,8 @@ class Directions:
 
     @classmethod
     def from_spec(cls, given: Any, deviations: Floats) -> Directions:
-        """Of what a ranker is told: names and `RandomDirections`, in any order. OptionError for anything else."""
+        """The directions of a ranker's option: names and `RandomDirections`, in any order. OptionError for anything
+        else."""
         check_directions(given)
         drawn = sum(one.count for one in given if isinstance(one, RandomDirections))
         units = np.where(deviations > 0, deviations, 1.0)
@@ -163,12 +160,12 @@ def check_directions(given: Any) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Path(CompactReprMixin):
-    """Where an ascent stands between two line searches: all that is needed to go on to the same bits.
+    """State of an ascent between two line searches; enough to resume with identical results.
 
-    w: (d,), value: M(w). round: rounds begun; place: directions of it that were tried; lines: line searches in all.
-    begun, generator: w and the generator of draws as the round began; advance: by which the last round moved w.
-    moved: whether this round did; excess: how far above `value` the best of the lines of this round reached, while it
-    did not. over: no direction of a whole round led higher. chosen, rating: w as it was best judged, and how well.
+    w: (d,), value: M(w). round: rounds begun; place: directions of it that were tried; lines: line searches in total.
+    begun, generator: w and the random generator at the start of the round; advance: the last round's change of w.
+    moved: whether this round moved; excess: the best value of this round's lines above `value`, as long as it did not.
+    over: no direction of a complete round led higher. chosen, rating: the best-rated w, and its rating.
     """
 
     number: int
@@ -349,11 +346,11 @@ def climbed(
     callbacks: Sequence[Callable[[Round, tuple[Path, ...]], bool | None]] = (),
     keep: Callable[[tuple[Path, ...], float, bool], None] | None = None,
 ) -> AscentRun:
-    """Follow the paths. A path never looks at another, so the bits are the same however many go side by side.
+    """Follow the paths. They are independent: results are bit-identical for any number of parallel paths.
 
-    An interruption from the keyboard, or from a callback, ends it after the line searches that had begun; what the
-    paths have reached is the result. judge: how good weights are on other data; asked once at the start of a path and
-    after each of its rounds. keep: told after each round where the paths stand, and at the end.
+    A keyboard interruption or a callback ends the run after the line searches in progress; the result is the current
+    state of the paths. judge: rates weights on other data, once at the start of a path and after each round. keep:
+    called after each round and at the end with the state of the paths.
     """
     standing, halt = list(paths), Event()
     began = perf_counter() - limits.spent

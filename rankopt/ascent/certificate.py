@@ -1,16 +1,13 @@
-"""What an ascent proves of its end: that no direction of a list leads higher.
+"""Certificate of an ascent: no direction of a list leads higher; and its verification by enumeration.
 
-A certificate of directions checked by enumeration, which shares nothing with the sweeps.
+The verification is independent of the sweeps. Along each direction every pair of documents of a query is crossed.
+Between consecutive crossings, and beyond the first and the last, the query's documents are sorted by s + t a at the
+midpoint and valued by the measure itself, ties averaged. M is the sum of these values over queries.
 
-Along each direction every pair of documents of a query is made to cross; between two crossings that follow each other,
-and beyond the first and the last, the query's documents are put in order by their scores s + t a at the middle and
-valued by the measure itself, ties averaged. Sums over queries of these values, at every t, are what M is there.
+Intervals are left out if scores in floats cannot determine their order. Exact and slow: O(n³) for a query of n
+documents and a direction, in blocks; for long lists a sample of the directions can be verified.
 
-An interval is left out where scores that are computed in floats cannot tell its order for certain: nobody can stand
-there. Exact, and slow: O(n³) for a query of n documents and a direction, in blocks; a part of the directions may be
-asked of long lists.
-
-Paths as what a checkpoint may hold, arrays and numbers by name; and back, with whatever no run ever does refused.
+Paths are converted to arrays and numbers by name for checkpoints, and back with validation.
 """
 
 from __future__ import annotations
@@ -44,14 +41,14 @@ AT_ONCE = 16
 
 @dataclass(frozen=True, eq=False)
 class DirectionCertificate(CompactReprMixin):
-    """For each direction v of the list, and every t that is no jumping point: M(w + t v) <= value + epsilon, value =
-    M(w), M the mean of the measure over the training queries, documents of equal score averaged.
+    """For each direction v of the list, and every t that is no jump: M(w + t v) <= value + epsilon, value = M(w), M the
+    mean of the measure over the training queries, documents of equal score averaged.
 
-    features: (k,) the numbers of those features whose unit vectors are in the list. vectors: (r, d) the others.
+    features: (k,) indices of the features whose unit vectors are in the list. vectors: (r, d) the other directions.
     at_start: w is where the ascent began.
 
-    It says nothing of several directions at once: a higher place may lie one step along each of two of them. At jumping
-    points, where documents tie, the measure may exceed both of its neighbours; nothing is said of these either.
+    It makes no claim about combinations of directions. At jumps, where documents tie, the measure may exceed both
+    adjacent values; these points are not covered.
     """
 
     value: float
@@ -112,8 +109,8 @@ ALLOWED = 1e-9
 
 @dataclass(frozen=True)
 class Verified:
-    """What enumeration says of a certificate: `holds`, or not; the measure at w; the largest measure on any open
-    interval of the directions that were checked, and the number of that direction in the list (features first)."""
+    """Result of verifying a certificate: whether it `holds`; the measure at w; the largest measure on any open interval
+    of the verified directions, and the index of that direction in the list (features first)."""
 
     holds: bool
     value: float
@@ -134,8 +131,8 @@ def verify_directions(
     only: int | None = None,
     seed: int = 0,
 ) -> Verified:
-    """Whether, at w = coef, the measure is what the certificate says and no direction of its list leads higher than it
-    says. only: so many of the directions, drawn with this seed; None for all."""
+    """Whether the measure at w = coef equals the certificate's value, and no direction of its list exceeds its claim.
+    only: number of directions, drawn with this seed; None for all."""
     asked = parse(measure)
     scores, weights = linear_scores(queries.features, coef), _weights(queries, asked, query_weight)
     value = float(np.nansum(evaluate(queries, scores, asked).values[0] * weights))
@@ -155,7 +152,7 @@ def verify_directions(
 
 
 def highest(queries: Queries, scores: Floats, slopes: Floats, measure: Measure, weights: Floats) -> float:
-    """The largest Σ_q weights_q measure_q(scores + t slopes) over all t that are told apart from jumping points."""
+    """The largest Σ_q weights_q measure_q(scores + t slopes) over all t distinguishable from jumps."""
     total, ends, steps = 0.0, [], []
     for q, (low, high) in enumerate(pairwise(queries.offsets.tolist())):
         if weights[q]:
@@ -187,7 +184,7 @@ def _of_query(s: Floats, a: Floats, grades: Floats, measure: Measure) -> tuple[F
     values = np.concatenate(
         [first, _at(middles[told], s, a, grades, measure), _valued(_ranks(a, s)[None], grades, measure)]
     )
-    # The value changes between the first crossing behind an interval and the last before the next that is told apart.
+    # The value changes between the first crossing after an interval and the last before the next distinguishable one.
     behind, before = np.append(0, told + 1), np.append(told, times.size - 1)
     return np.column_stack([times[behind], times[before]]), values
 

@@ -1,4 +1,4 @@
-"""Engines compute the shards of the data. A table of them: name → class, loaded on use."""
+"""Engines evaluate the shards of the data: a table name → class, loaded on use."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Shards on the workers of a Dask cluster: this machine's, or many machines'.
+"""Shards on the workers of a local or distributed Dask cluster.
 
-Features are written to files once and mapped into memory by the workers. Each shard is a future that a worker loads
-from its file; a step sends the question alone. Dask loads the shards of a lost worker elsewhere and repeats its tasks.
+Features are written to files once and memory-mapped by the workers. Each shard is a future that a worker loads from its
+file; a step sends the function alone. Dask reloads the shards of a lost worker elsewhere and repeats its tasks.
 
 Dask starts workers by `multiprocessing`, which imports the main module again: a script without
-`if __name__ == "__main__"` would start itself without end. So a local cluster runs in a process of its own.
+`if __name__ == "__main__"` would start itself recursively. So a local cluster runs in a separate process.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from rankopt.risk.shard import Answer, Shard, ShardFunction
 
 @dataclass
 class Dask:
-    """Computes shards on a Dask cluster.
+    """Evaluates shards on a Dask cluster.
 
-    workers: processes of one thread each, of a cluster that is started on this machine; None starts one a core.
-    client: instead, a `distributed.Client`, or the address of a scheduler.
-    folder: where shards and features are written; features that are mapped from a file stay there. All workers must
-        see these files. Loading a shard runs what its file says, so only those who may run code on the workers should
-        be able to write there. None is a temporary folder of this machine.
+    workers: number of single-threaded processes of a local cluster; None is one for each core.
+    client: alternatively, a `distributed.Client`, or the address of a scheduler.
+    folder: for shards and features, readable by all workers; memory-mapped features are not copied. Loading a shard
+        executes code in its file, so restrict write access to users who may run code on the workers. None is a
+        temporary folder of this machine.
 
-    Dask repeats the tasks of a lost worker, which changes no bit. Its settings under `distributed.scheduler` say when a
-    worker counts as lost (`worker-ttl`) and how many may be lost on one task (`allowed-failures`).
+    Dask repeats the tasks of a lost worker with identical results. Its settings under `distributed.scheduler` define
+    when a worker counts as lost (`worker-ttl`) and how many may be lost on one task (`allowed-failures`).
     """
 
     workers: int | None = None

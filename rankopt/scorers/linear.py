@@ -1,15 +1,10 @@
-"""Linear scores, and the two products with the features that a step of training needs: X w, and sums of Xᵀ r.
+"""Linear scores, and the two products with the features that a training step needs: X w, and sums of Xᵀ r.
 
-Features may be dense (a memory-mapped file is one) or CSR, float32 or float64; sums are in float64. Documents name
-their rows, so the features stay where they are. All threads work; how many there are changes no bit.
+Features are dense (possibly memory-mapped) or CSR, float32 or float64; sums are in float64. Documents refer to rows, so
+features are not copied. Results are bit-identical for any number of threads. Kernels read indices as unsigned integers,
+which avoids the test for negative ones.
 
-X w and Xᵀ r over chosen rows of a dense table: float32 or float64 features, sums in float64.
-
-X w and Xᵀ r over chosen rows of a CSR table: float32 or float64 features, sums in float64.
-
-Indices are read as unsigned numbers: a negative one would count from the end, and to ask takes longer than to add.
-
-Slots that have weights of their own: a score a slot for each document [ORM, section 7.3].
+`Slots` scores each document once for each slot, with separate weights [ORM, section 7.3].
 """
 
 from __future__ import annotations
@@ -80,7 +75,7 @@ class Linear:
 
     @cached_property
     def _by_column(self) -> Any:
-        """The rows of a CSR table, entries of one place added up, by columns: they are sorted once."""
+        """The rows of a CSR table with duplicates summed, sorted by columns once."""
         own = self.features[self.rows]
         own.sum_duplicates()
         return own.tocsc()
@@ -92,7 +87,7 @@ class Linear:
 
 
 def parts_of(offsets: Ints, rows: int = PART) -> Ints:
-    """Bounds of parts of whole queries, given as rows: each of `rows` rows, give or take a query, but the last."""
+    """Bounds of parts of complete queries, as rows: about `rows` rows each, except the last."""
     marks = np.arange(rows, offsets[-1], rows)
     bounds = np.unique(offsets[np.searchsorted(offsets, marks)])
     return np.unique(np.concatenate([[0], bounds, offsets[-1:]]))

@@ -1,6 +1,6 @@
-"""From parameters to scores of documents, and back: what a shard holds of its data.
+"""Scorers: from parameters to scores of documents, and back; the data access of a shard.
 
-Whether the parts of a product go together: asked before compiled code reads them, which would read beyond them.
+Shapes are validated before compiled code, which would otherwise read out of bounds.
 """
 
 from __future__ import annotations

@@ -1,19 +1,15 @@
-"""Where two lines cross, how well that is known, and the order of lines at t = -∞: what all sweeps share.
+"""Crossings of lines with bounds of their rounding errors, and the order of lines at t = -∞: shared by all sweeps.
 
-The documents of a query as they stand at t = -∞: with what every sweep begins, and what costs a short one most.
+The initial order sorts slopes by two radix passes over their relative position between the minimum and the maximum,
+then by insertion, which makes the order exact. Few documents, and clustered slopes, are merge sorted.
 
-Slopes are dealt twice, by two digits of where each lies between the least and the largest, then what is out of order is
-inserted: right whatever the digits are. Few documents, and slopes that crowd, are merged instead.
+The crossings of one line are sorted in nearly linear time if they are distributed like those of random lines.
 
-Crossings of one line in order of time: nearly linear, for times that spread like those of random lines.
+All crossings of a query (pairs that contribute nothing are left out) are sorted by two radix passes over
+lead / (|lead| + c rise), c near the median |t|, which increases with t = lead / rise. Their times are then computed and
+sorted by insertion, which makes the order exact. Clustered times are merge sorted.
 
-All crossings of a query's lines in order of time, those of two lines that add nothing left out.
-
-Pairs are dealt twice by a number that rises with t = lead / rise: by the digits of lead / (|lead| + c rise), c near the
-middle |t|, so that times which spread like those of random lines come out nearly in order. Then their times are
-computed, and what is out of order is inserted: right whatever the numbers are. Times that crowd are merged instead.
-
-Which line below the first τ places reaches the last of them next: asked after most swaps of a list of places.
+After a swap in a truncated list, `entering` finds the line below that reaches the last position next.
 """
 
 import numba as nb
@@ -35,9 +31,9 @@ HIGH = 32
 
 @compiled(nb.void(READ_FLOATS, READ_FLOATS, READ_INTS, FLOATS, INTS, INTS))
 def first_order(scores: Floats, slopes: Floats, by_score: Ints, key: Floats, order: Ints, spare: Ints) -> None:
-    """The least slope first, of equal slopes the larger score.
+    """Sort by increasing slope, equal slopes by decreasing score.
 
-    by_score: the documents by falling score. key, order, spare: room for as many.
+    by_score: the documents by decreasing score. key, order, spare: buffers of the same length.
     """
     if by_score.size <= FEW or not dealt(slopes, by_score, order, spare):
         for j in range(by_score.size):
@@ -48,7 +44,7 @@ def first_order(scores: Floats, slopes: Floats, by_score: Ints, key: Floats, ord
 
 @compiled(nb.boolean(READ_FLOATS, READ_INTS, INTS, INTS))
 def dealt(values: Floats, given: Ints, order: Ints, spare: Ints) -> bool:
-    """Put some in order of rising values, equal ones as they are given; False if values crowd too much for that."""
+    """Stable sort by increasing values; False if values are too clustered for it."""
     n = given.size
     least, largest, least_odd, largest_odd = values[0], values[0], values[n - 1], values[n - 1]
     for i in range(n // 2):
@@ -123,8 +119,8 @@ def by_falling_score(scores: Floats, offsets: Ints, first: int, last: int, order
 
 @compiled(nb.int64(READ_FLOATS, READ_FLOATS, READ_INTS, INTS))
 def groups_of(scores: Floats, slopes: Floats, order: Ints, starts: Ints) -> int:
-    """How many groups of identical lines, which never cross and are tied for all t, stand in `order`: group g has the
-    places starts[g] : starts[g + 1]. starts has room for one more than there are documents."""
+    """The number of groups of identical lines, which are tied for all t, in `order`; group g is at starts[g] : starts[g
+    + 1]. starts has one entry more than there are documents."""
     groups = 0
     for place in range(order.size):
         j = order[place]
@@ -139,8 +135,8 @@ def groups_of(scores: Floats, slopes: Floats, order: Ints, starts: Ints) -> int:
 def first_groups(
     scores: Floats, slopes: Floats, by_score: Ints, gain: Floats, own: Floats, order: Ints, spare: Ints, starts: Ints
 ) -> int:
-    """A query as it stands at t = -∞: its documents in `order`, how many groups of identical lines they are, with
-    `starts` as `groups_of` has them, and own[g] = Σ gain of each. by_score, spare: as `first_order` has them."""
+    """A query at t = -∞: its documents in `order`, the number of groups of identical lines, `starts` as in `groups_of`,
+    and own[g] = Σ gain of each. by_score, spare: as in `first_order`."""
     first_order(scores, slopes, by_score, own, order, spare)
     groups = groups_of(scores, slopes, order, starts)
     for g in range(groups):
@@ -152,7 +148,7 @@ def first_groups(
 
 @compiled(nb.int64(READ_INTS, nb.int64, nb.int64))
 def longest(offsets: Ints, first: int, last: int) -> int:
-    """Documents of the longest of the queries first <= q < last, 1 at least: the room that a sweep of them needs."""
+    """Documents of the longest of the queries first <= q < last, at least 1: the buffer size of a sweep."""
     most = 1
     for q in range(first, last):
         most = max(most, offsets[q + 1] - offsets[q])
@@ -177,10 +173,11 @@ def _insert_all(times: Floats, who: Ints) -> None:
 
 @compiled(nb.void(FLOATS, INTS, FLOATS, INTS, INTS, INTS))
 def sort_times(times: Floats, who: Ints, spare: Floats, lines: Ints, bucket: Ints, counts: Ints) -> None:
-    """Sort times, and who crosses with them. spare, lines, bucket, counts: room for as many, of counts one more.
+    """Sort times, and the lines that cross with them. spare, lines, bucket, counts: buffers of the same length, counts
+    one more.
 
-    They are dealt into buckets by t / (|t| + c), c the middle one of nine |t|, and what is out of order then is
-    inserted: right whatever the buckets are. Times that crowd in one are merged instead.
+    Times are distributed into buckets by t / (|t| + c), c the median of nine |t|, then sorted by insertion, which makes
+    the order exact. Clustered times are merge sorted.
     """
     n = times.size
     if n <= FEW_TIMES:
@@ -223,7 +220,7 @@ def sort_times(times: Floats, who: Ints, spare: Floats, lines: Ints, bucket: Int
 
 
 HALF, LOW = 16, (1 << 16) - 1
-"""A pair (x, y) of lines is x << HALF | y, its number stands above both."""
+"""A pair (x, y) of lines is x << HALF | y; its key is in the bits above."""
 
 DIGIT = 11
 """Bits of one digit, at most."""
@@ -232,7 +229,7 @@ FEW_PAIRS_IN_TIME = 32
 """Pairs that are inserted as they come."""
 
 ASKED = 25
-"""Pairs that are asked for the middle |t|, at most."""
+"""Maximum sample size for the median |t|."""
 
 
 @compiled(nb.float64(READ_FLOATS, READ_FLOATS, nb.int64, nb.int64))
@@ -271,9 +268,9 @@ def _deal(s: Floats, a: Floats, own_s: float, own_a: float, middle: float, top: 
 def pairs_in_time(s: Floats, a: Floats, walkers: int, words: Ints, spare: Ints, counts: Ints, times: Floats) -> int:
     """The pairs (x, y) of different slopes, x one of the first lines, the walkers; in order of time.
 
-    s, a: (lines,) the walkers by rising slope, then the others by rising slope. words, spare, times: room for walkers ·
-    lines; counts for 2 << DIGIT. Returns how many there are; words[e] & LOW and words[e] >> HALF & LOW are y and x, of
-    two walkers x the flatter one, and times[e] is where they cross.
+    s, a: (lines,) the walkers by increasing slope, then the others by increasing slope. words, spare, times: buffers of
+    length walkers · lines; counts of length 2 << DIGIT. Returns the number of pairs. words[e] & LOW and
+    words[e] >> HALF & LOW are y and x, of two walkers x the flatter one; times[e] is where they cross.
     """
     lines, pairs = s.size, 0
     most = walkers * (walkers - 1) // 2 + walkers * (lines - walkers)
@@ -357,18 +354,18 @@ def _insert_all_pairs_in_time(s: Floats, a: Floats, words: Ints, spare: Ints, ti
 
 
 TINY = 1e-300
-"""Products below it are not told apart from 0."""
+"""Products below it are treated as 0."""
 
 NATURAL = (1 << 40) - 1
-"""By its bits the compiler sees that a number is not negative: indices of that kind would count from the end, which
-every access asked for."""
+"""With this mask the compiler can prove that an index is not negative; otherwise every access tests for indices from
+the end."""
 
 
 @compiled(nb.int64(READ_FLOATS, READ_FLOATS, nb.int64, nb.int64))
 def entering(line_s: Floats, line_a: Floats, place: int, lines: int) -> int:
-    """The line of those below `place`, by rising slope, that overtakes the one there first; -1 if none will.
+    """The line below `place`, by increasing slope, that first overtakes the one there; -1 if none.
 
-    Of those whose times rounding cannot tell apart the flattest: what crosses it at once comes after.
+    Of lines whose times are equal up to rounding, the flattest: later crossings follow.
     """
     own_s, own_a, found, soonest, limit = line_s[place], line_a[place], -1, np.inf, np.inf
     for line in range(lines - 1, place, -1):

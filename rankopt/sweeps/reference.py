@@ -1,9 +1,7 @@
-"""What a sweep says of drawn lines beside all crossings, enumerated and valued by the measure itself.
+"""Reference implementation: the measure along a line by enumeration of all crossings, independent of the sweeps.
 
-The measure along a line by enumeration, which shares nothing with the sweeps: what these are checked against.
-
-At t every query is put in order by its scores s + t a and valued by the measure itself. Where computed scores are too
-close for floats to tell, the order is that of the exact numbers.
+It checks the sweeps on randomly drawn lines. At t every query is sorted by its scores s + t a and valued by the measure
+itself. Where computed scores are too close for floats, the order is computed in exact arithmetic.
 """
 
 from __future__ import annotations
@@ -95,7 +93,7 @@ def check_lines(
     crossings, compared = all_crossings(scores, slopes, offsets), 0
     low, high = (crossings[0], crossings[-1]) if crossings.size else (0.0, 0.0)
     gaps = np.concatenate([crossings[:-1] + np.diff(crossings) / 2, [low - 1 - abs(low), high + 1 + abs(high)]])
-    values: dict[float, float] = {}  # asked once: nearly all points are those of both
+    values: dict[float, float] = {}  # computed once: nearly all points are common to both
     for small in (False, True):
         sweep = LineSweep(measure, relevance, offsets, weights, small)
         (events,) = sweep.events(scores, slopes[None])

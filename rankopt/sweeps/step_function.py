@@ -1,17 +1,11 @@
-"""What a sweep tells: the jumping points of a measure along a line.
+"""Step functions: the jumps of a measure along a line, and the choice of a point on it.
 
-A step function: what events add up to.
+A step function is the sum of its events. Its best open interval is found without sorting all events: they are
+distributed into bins of t. Within a bin the function is at most its value before the bin plus the positive steps of the
+bin. The bin with the largest bound is sorted first, then only those whose bound reaches the best value found.
 
-The best open interval of a step function, without sorting its events.
-
-Events fall into bins of t. In a bin the function is nowhere above its value before the bin plus what the bin's positive
-steps add up to. The bin of the largest bound is sorted first; then only those whose bound reaches what it holds.
-
-Where to stand on a line: which t in, or about, the best interval.
-
-Where to stand on a piece of a line: the best t between two ends, beyond which nobody may go.
-
-On [low, high] a step function takes few of its values, so only the events there are put in order.
+A point is chosen in or near the best interval, on the line or on a segment [low, high]. A segment contains few values,
+so only its events are sorted.
 """
 
 from __future__ import annotations
@@ -156,7 +150,7 @@ def _inside(
     ends = starts + lengths - 1
     apart = np.append(times[1:] - times[:-1] > widths[1:] + widths[:-1], True)
     place = np.searchsorted(filled, own[ends])
-    apart[ends] &= wanted[place + 1] | (place == filled.size - 1)  # else what follows was not asked for
+    apart[ends] &= wanted[place + 1] | (place == filled.size - 1)  # else the rest is not needed
     lows, highs = (times + widths)[apart], np.append((times - widths)[1:], np.inf)[apart]
     return (
         np.append(-np.inf, lows),
@@ -182,7 +176,7 @@ def _bins(times: Floats) -> Ints:
 
 
 FAR = 1e5
-"""Windows beyond so many times their half width are not told from rounding well enough to be compared."""
+"""Beyond so many half widths, windows cannot be compared because of rounding."""
 
 
 @dataclass(frozen=True)
@@ -215,12 +209,12 @@ def middle(low: float, high: float, reach: float) -> float:
 
 
 def window_point(events: StepEvents, h: float) -> LinePoint:
-    """The t of the largest (1 / 2h) ∫ M over [t - h, t + h]: a sliver of an interval is never taken.
+    """The t that maximises (1 / 2h) ∫ M over [t - h, t + h], so that a very short interval is not selected.
 
-    That mean is linear between the jumping points ± h, so it is exact; of a stretch of best points the middle, of
-    several stretches the one nearest to 0. Where t is a jumping point it moves into the better interval beside it.
-    Jumping points so far out that h is lost in the rounding of what lies between are passed over: lines that are
-    parallel but for rounding cross there. The middle of the best interval where there are no others.
+    That mean is linear between the jumps ± h, so the optimum is exact. Of an interval of best points the middle is
+    returned, of several intervals the one nearest to 0. If t is a jump, it moves into the better adjacent interval.
+    Jumps so far out that h vanishes by rounding are skipped: lines that are parallel up to rounding cross there.
+    Without other jumps, the middle of the best interval.
     """
     steps = StepFunction.from_events(events)
     if steps.values.size == 1:
@@ -252,8 +246,12 @@ def window_point(events: StepEvents, h: float) -> LinePoint:
 
 
 def penalised_point(events: StepEvents, h: float, slope: float, curvature: float) -> LinePoint:
-    """The t of the largest M(t) - slope t - curvature t²/2, curvature > 0: of each interval the t nearest to the top of
-    the parabola, away from the ends by h / 8, or by half of an interval that is narrower than that allows."""
+    """The t that maximises (1 / 2h) ∫ M over [t - h, t + h], so that a very short interval is not selected.
+
+    That mean is linear between the jumps ± h, so the optimum is exact. Of an interval of best points the middle is
+    returned, of several intervals the one nearest to 0. If t is a jump, it moves into the better adjacent interval.
+    Jumps so far out that h vanishes by rounding are skipped: lines that are parallel up to rounding cross there.
+    Without other jumps, the middle of the best interval."""
     steps = StepFunction.from_events(events)
     inside = np.minimum(h / 8, (steps.highs - steps.lows) / 2)
     points = np.clip(-slope / curvature, steps.lows + inside, steps.highs - inside)
@@ -305,7 +303,7 @@ def inside_point(events: StepEvents, low: float, high: float) -> LinePoint:
 
 
 def clamped_point(events: StepEvents, low: float, high: float, reach: float) -> LinePoint:
-    """`middle_point` of the whole line, or the end that is nearer to it [paper 3, section 2.4]."""
+    """`middle_point` of the line, or the nearer end [paper 3, section 2.4]."""
     found = middle_point(events, reach)
     if low <= found.t <= high:
         return found
@@ -338,7 +336,7 @@ class _Pieces:
         return self.at(i, float(self.lows[i] + (self.highs[i] - self.lows[i]) / 2))
 
     def near(self, t: float, step: float) -> LinePoint:
-        """At t, or, where t is a jumping point, as far as `step` inside the better interval beside it."""
+        """At t, or, if t is a jump, up to `step` inside the better adjacent interval."""
         i = int(np.searchsorted(self.highs, t))
         if i < self.highs.size and self.lows[i] <= t:
             return self.at(i, t)

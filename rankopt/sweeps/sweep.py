@@ -1,11 +1,10 @@
-"""Any measure along a line, by all crossings: the rankings between them are valued by the measure itself.
+"""Measures along a line: the sweep for each kind of measure, and a general one over all crossings.
 
-For measures that say nothing of how they change, and for data so small that compiled sweeps are not worth compiling.
-O(n³) memory and time for the n documents of a query, in blocks.
+The general sweep values the rankings between crossings by the measure itself. It is used for measures without a
+`sweep_kind`, and for data too small to compile kernels. O(n³) memory and time for the n documents of a query, in
+blocks.
 
-A measure of a batch of queries, swept along lines by the way that suits it.
-
-Which sweep suits a measure, and what it is told of queries: asked of the data alone, once.
+The sweep and its per-query constants are chosen from the data alone, once.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ def sweep_crossings(
 
 
 def _of_query(measure: Measure, s: Floats, a: Floats, grades: Floats, weight: float) -> StepEvents:
-    upper, steeper = np.nonzero(a[:, None] < a)  # every pair that crosses: who stands above before it, and after it
+    upper, steeper = np.nonzero(a[:, None] < a)  # every pair that crosses: the upper document before it, and after it
     with np.errstate(over="ignore"):
         rise = a[steeper] - a[upper]
         times = (s[upper] - s[steeper]) / rise + 0.0
@@ -85,12 +84,12 @@ def _values(
 
 
 PLACES = 32
-"""What depends on more places than these is swept by all pairs, not by a list of places."""
+"""Measures that depend on more positions than these are swept by all pairs, not by a truncated list."""
 
 
 @dataclass(frozen=True, eq=False)
 class SweepPlan:
-    """A compiled sweep, what it is told before and behind scores, slopes and order, and (m,) what it leaves out."""
+    """A compiled sweep, its arguments before and after scores, slopes and order, and (m,) the constant it omits."""
 
     kernel: Any
     before: tuple[Any, ...]
@@ -99,10 +98,10 @@ class SweepPlan:
 
 
 def sweep_plans(measure: Measure, relevance: Floats, offsets: Ints, weights: Floats) -> tuple[SweepPlan, ...]:
-    """The sweeps whose events are, together, those of Σ_q v_q measure_q: relevance (N,), offsets, weights v (m,).
+    """The sweeps whose events add up to Σ_q v_q measure_q: relevance (N,), offsets, weights v (m,).
 
-    By the measure's `sweep_kind`: "places" from its discount and gain, "precision", "cascade", "first relevant"; "sum"
-    the sweeps of all its `summands`, each in its own way.
+    Selected by the measure's `sweep_kind`: "places" from its discount and gain, "precision", "cascade", "first
+    relevant"; "sum" combines the sweeps of all its `summands`.
     """
     if measure.sweep_kind == "sum":
         summed: Any = measure
@@ -112,7 +111,7 @@ def sweep_plans(measure: Measure, relevance: Floats, offsets: Ints, weights: Flo
 
 
 def _places(measure: Any, relevance: Floats, offsets: Ints, weights: Floats) -> SweepPlan:
-    """From discount and gain: the first places where the discount ends soon, pairs where it goes on."""
+    """From discount and gain: a truncated list if the discount ends early, else all pairs."""
     lengths = np.diff(offsets)
     gain, discount = measure.gain(relevance, offsets), measure.discounts(offsets)
     constant = -np.asarray(measure.constant(relevance, offsets))
@@ -142,14 +141,14 @@ def _places(measure: Any, relevance: Floats, offsets: Ints, weights: Floats) -> 
 def _uncut(
     kind: int, cutoff: int, told: tuple[Floats, ...], kinds: Floats, offsets: Ints, weights: Floats, constant: Floats
 ) -> SweepPlan:
-    """told: what walks are told of documents and places. kinds: of the documents, as `counting` has them."""
+    """told: per-document and per-position arguments of the sweep. kinds: of the documents, as in `counting`."""
     from rankopt.sweeps.full_sweeps import counting, sweep_uncut
 
     return SweepPlan(sweep_uncut, (kind, cutoff), (*told, *counting(told[0], kinds, offsets), weights), constant)
 
 
 def _even(discount: Floats, offsets: Ints) -> bool:
-    """Whether the discount falls by the same from each place of a query to the next."""
+    """Whether the discount decreases by a constant step within each query."""
     falls = discount[:-1] - discount[1:]
     inside = np.ones(discount.size, dtype=bool)
     inside[offsets[1:][offsets[1:] > 0] - 1] = False
@@ -160,7 +159,7 @@ def _even(discount: Floats, offsets: Ints) -> bool:
 
 
 def _usual(gain: Floats, offsets: Ints) -> Floats:
-    """(m,) the gain that most documents of a query have: they need not walk."""
+    """(m,) the most frequent gain of each query: documents with it need not be followed."""
     usual = np.zeros(offsets.size - 1)
     for q, (low, high) in enumerate(pairwise(offsets.tolist())):
         if high > low:
@@ -218,17 +217,17 @@ WAYS: dict[str, Callable[[Any, Floats, Ints, Floats], SweepPlan]] = {
     "cascade": _cascade,
     "first relevant": _first_relevant,
 }
-"""What a measure says of itself, and the sweep that suits it."""
+"""The `sweep_kind` of a measure, and the matching sweep."""
 
 
 TURNS = 4
 """Parts of its work that a thread takes, at least: it is even then, though queries are not."""
 
 LEAST, MOST = 1 << 9, 1 << 15
-"""Rows of whole queries, about, that are a part: fewer cost more to hand out, the events of more much new room."""
+"""Approximate rows of complete queries in a part: fewer cost more scheduling, more cost more event memory."""
 
 KEPT, KEEP = threading.local(), 1 << 21
-"""Room for events that a thread keeps, and how much it keeps at most."""
+"""Initial and maximum capacity of a thread's event buffer."""
 
 PAIRS = 1 << 14
 """Pairs of documents of one query in data so small that nothing is compiled for them, at most."""
@@ -239,10 +238,10 @@ class LineSweep:
     """M(t) = Σ_q v_q measure_q(s + t a), documents of equal score averaged, as a step function of t.
 
     relevance: (N,) grades. offsets: (m + 1,). weights: (m,) v. The measure is defined on every query.
-    small: whether the data that these are a part of are so small that nothing is compiled for them.
+    small: whether the complete data are so small that no kernel is compiled.
 
-    A shard may hold it in place of a loss. Which sweep suits a measure it says itself, as `sweep_kind`: see
-    `sweep_plans`; one that says nothing of itself is valued between all crossings.
+    A shard may hold it instead of a loss. The measure's `sweep_kind` selects the sweep, see `sweep_plans`; a measure
+    without one is valued between all crossings.
     """
 
     measure: Measure
@@ -332,8 +331,8 @@ class LineSweep:
         return StepEvents(0.0, *own)
 
     def _ranges(self, jobs: int) -> list[tuple[int, int]]:
-        """Whole queries in turn, in so many parts that every thread has some turns at all of these jobs. What is said
-        of a query depends on it alone, so parts change no bit."""
+        """Ranges of complete queries, so many that every thread gets several. The result of a query depends on it
+        alone, so the partition does not change results."""
         rows, wanted = int(self.offsets[-1]), -(-TURNS * threads() // max(jobs, 1)) if threads() > 1 else 1
         part = min(MOST, max(LEAST, -(-rows // wanted)))
         marks = np.append(np.arange(0, rows, part), rows)
@@ -345,7 +344,7 @@ class LineSweep:
 
 
 def _room(events: int) -> list[Floats]:
-    """Room for so many events at least, kept by this thread: memory that is new costs as much as half a sweep."""
+    """A thread-local buffer for so many events at least: allocating it anew costs half a sweep."""
     if events > KEEP:
         return [np.empty(events) for _ in range(3)]
     if not hasattr(KEPT, "room") or KEPT.room[0].size < events:

@@ -1,7 +1,5 @@
-"""The bound of the regret as a loss of a network's scores, padded or flat.
-
-The values of a loss of the scores as a PyTorch function, with the slope for its gradient.
-"""
+"""Bound of the regret as a loss of a network's scores, padded or flat: an autograd function with the slope as
+gradient."""
 
 # mypy: allow-subclassing-any
 from __future__ import annotations
@@ -92,25 +90,25 @@ REDUCTIONS = ("mean", "sum", "none")
 
 @dataclass(frozen=True)
 class MarginLoss:
-    """loss_q(s) = max_π [r(π)ᵀs - gain(π)] + max_π gain(π) - r̄ᵀs, an upper bound of the regret of query q: what
-    `LargeMarginRanker` minimises, as a loss of scores that a network makes [ORM, eq. 20 to 22].
+    """loss_q(s) = max_π [r(π)ᵀs - gain(π)] + max_π gain(π) - r̄ᵀs, an upper bound of the regret of query q: the loss of
+    `LargeMarginRanker`, as a function of network scores [ORM, eq. 20 to 22].
 
-    measure, bound, decay, map: as in `rankopt.losses.ScoreLoss`. reduction: "mean" over the queries that have something
-    to order (0 where none has), "sum" of them, or "none": a value a query, 0 for the others.
+    measure, bound, position_weights, feature_map: as in `rankopt.losses.ScoreLoss`. reduction: "mean" over the queries
+    with distinct grades (0 if there are none), "sum" of them, or "none": one value a query, 0 for the others.
 
-    Called with scores and relevance of one shape:
+    Call it with scores and relevance of one shape:
 
-    * padded (m, n), a row a query; `mask` (m, n) is True where a document stands, without it everywhere. What stands at
-      other places does not matter, whatever it is.
-    * flat (N,), with `offsets` (m + 1,) that rise from 0 to N: documents offsets[q] to offsets[q + 1] are query q; one
+    * padded (m, n), a row a query; `mask` (m, n) is True for documents (default: everywhere). Padding is ignored.
+    * flat (N,), with `offsets` (m + 1,) that increase from 0 to N: documents offsets[q] to offsets[q + 1] are query q;
+    one
       query without them. Or flat with a mask that leaves documents out, of one query.
 
-    The value has the dtype and the device of the scores, which are copied to the processor, since the exact argmax runs
-    there in double precision. The gradient is the slope of the loss, shared by documents of equal scores and grades; in
-    a batch of queries it sums to 0 over each. A second derivative is refused.
+    The value has the dtype and the device of the scores. These are copied to the CPU, where the exact argmax runs in
+    double precision. The gradient is the slope of the loss, shared by documents of equal scores and grades; in a batch
+    it sums to 0 over each query. Second derivatives are not supported.
 
-    Raises OptionError for options that cannot work, for scores that are no floating tensor, and where PyTorch is not
-    installed; DataError for shapes, grades and offsets that do not fit and for scores that are not finite.
+    Raises OptionError for invalid options, scores that are not floating-point tensors, or if PyTorch is missing;
+    DataError for inconsistent shapes, grades and offsets, and for non-finite scores.
     """
 
     measure: Any = "nDCG@10"
@@ -152,7 +150,7 @@ class MarginLoss:
         return ScoreLoss(self.measure, self.bound, self.position_weights, self.feature_map)
 
     def _there(self, mask: Any, grades: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Where documents stand, of the shape of the scores."""
+        """Mask of documents, of the shape of the scores."""
         if mask is None:
             return np.ones(grades.shape, dtype=bool)
         flags = mask.detach().cpu().numpy() if hasattr(mask, "detach") else np.asarray(mask)
