@@ -381,11 +381,11 @@ def climbed(
             if now >= ends:
                 stop = Stop.TIME
                 break
-            told = Round(
+            finished = Round(
                 lowest + 1, max(path.value for path in standing), sum(not path.over for path in standing),
                 sum(path.lines for path in standing), now - began,
             )  # fmt: skip
-            if any([callback(told, tuple(standing)) for callback in callbacks]):
+            if any([callback(finished, tuple(standing)) for callback in callbacks]):
                 stop = Stop.CALLBACK
             if keep is not None and stop is None:
                 keep(tuple(standing), now - began, False)

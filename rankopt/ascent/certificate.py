@@ -84,9 +84,9 @@ class DirectionCertificate(CompactReprMixin):
         if not len(self):
             return f"{self.kind}: M = {self.value:.8g}, no direction was tried from here, {self.stop.value}"
         parts = [f"{self.features.size} features", f"{len(self.vectors)} other directions"]
-        told = " and ".join(part for part in parts if not part.startswith("0 "))
+        directions = " and ".join(part for part in parts if not part.startswith("0 "))
         return (
-            f"{self.kind}: M = {self.value:.8g}, along {told}, each alone, nothing is higher by more than "
+            f"{self.kind}: M = {self.value:.8g}, along {directions}, each alone, nothing is higher by more than "
             f"{self.epsilon:.2g}, {self.stop.value}"
         )
 
@@ -133,9 +133,9 @@ def verify_directions(
 ) -> Verified:
     """Whether the measure at w = coef equals the certificate's value, and no direction of its list exceeds its claim.
     only: number of directions, drawn with this seed; None for all."""
-    asked = parse(measure)
-    scores, weights = linear_scores(queries.features, coef), _weights(queries, asked, query_weight)
-    value = float(np.nansum(evaluate(queries, scores, asked).values[0] * weights))
+    parsed = parse(measure)
+    scores, weights = linear_scores(queries.features, coef), _weights(queries, parsed, query_weight)
+    value = float(np.nansum(evaluate(queries, scores, parsed).values[0] * weights))
     count = len(certificate)
     chosen = np.arange(count)
     if only is not None and only < count:
@@ -143,7 +143,7 @@ def verify_directions(
     largest, worst = value, -1
     for number in chosen.tolist():
         reached = highest(
-            queries, scores, linear_scores(queries.features, _vector(certificate, number)), asked, weights
+            queries, scores, linear_scores(queries.features, _vector(certificate, number)), parsed, weights
         )
         if reached > largest:
             largest, worst = reached, number
@@ -166,8 +166,8 @@ def highest(queries: Queries, scores: Floats, slopes: Floats, measure: Measure, 
     order = np.lexsort((zones[:, 1], zones[:, 0]))
     begins, closed = zones[order, 0], np.maximum.accumulate(zones[order, 1])
     values = total + np.cumsum(jumps[order])
-    stands = np.append(begins[1:] > closed[:-1], True)  # past this jump lies an interval before the next begins
-    return float(np.append(values[stands[: values.size]], total).max())
+    attained = np.append(begins[1:] > closed[:-1], True)  # past this jump lies an interval before the next begins
+    return float(np.append(values[attained[: values.size]], total).max())
 
 
 def _of_query(s: Floats, a: Floats, grades: Floats, measure: Measure) -> tuple[Floats, Floats]:
@@ -180,12 +180,12 @@ def _of_query(s: Floats, a: Floats, grades: Floats, measure: Measure) -> tuple[F
     if not times.size:
         return np.zeros((0, 2)), first
     middles = times[:-1] + np.diff(times) / 2
-    told = np.flatnonzero([_told_apart(s, a, t) for t in middles])
+    distinct = np.flatnonzero([_distinguishable(s, a, t) for t in middles])
     values = np.concatenate(
-        [first, _at(middles[told], s, a, grades, measure), _valued(_ranks(a, s)[None], grades, measure)]
+        [first, _at(middles[distinct], s, a, grades, measure), _valued(_ranks(a, s)[None], grades, measure)]
     )
     # The value changes between the first crossing after an interval and the last before the next distinguishable one.
-    behind, before = np.append(0, told + 1), np.append(told, times.size - 1)
+    behind, before = np.append(0, distinct + 1), np.append(distinct, times.size - 1)
     return np.column_stack([times[behind], times[before]]), values
 
 
@@ -194,7 +194,7 @@ def _ranks(first: Floats, second: Floats) -> Floats:
     return np.unique(np.column_stack([first, second]), axis=0, return_inverse=True)[1].reshape(-1).astype(np.float64)
 
 
-def _told_apart(s: Floats, a: Floats, t: float) -> bool:
+def _distinguishable(s: Floats, a: Floats, t: float) -> bool:
     """Whether rounding leaves no doubt of the order of the scores s + t a, identical lines aside."""
     at = s + t * a
     order = np.argsort(at, kind="stable")
@@ -240,22 +240,22 @@ def _weights(queries: Queries, measure: Measure, given: Any) -> Floats:
 
 
 VECTORS = ("w", "begun", "advance")
-WHOLE = ("number", "round", "place", "lines")
+COUNTS = ("number", "round", "place", "lines")
 NUMBERS = ("value", "excess", "rating")
 TRUTHS = ("moved", "over")
 
 
 def as_data(paths: Sequence[Path], seconds: float) -> dict[str, Any]:
     """The paths and the seconds that they took."""
-    kept = [
+    stored = [
         {
-            **{name: getattr(path, name) for name in (*VECTORS, *WHOLE, *NUMBERS, *TRUTHS, "chosen")},
+            **{name: getattr(path, name) for name in (*VECTORS, *COUNTS, *NUMBERS, *TRUTHS, "chosen")},
             "generator": path.generator,
             "moves": {name: column for name, column in vars(AscentHistory.from_rows(path.moves)).items()},
         }
         for path in paths
     ]
-    return {"paths": kept, "seconds": float(seconds)}
+    return {"paths": stored, "seconds": float(seconds)}
 
 
 def paths_of(run: Mapping[str, Any], features: int) -> tuple[tuple[Path, ...], float] | None:
@@ -278,7 +278,7 @@ def false_claim(paths: Sequence[Path], search: LineSearch) -> str | None:
 def _path(stored: Mapping[str, Any], number: int, features: int) -> Path:
     known: dict[str, Any] = {name: _vector_checkpointing(stored[name], features) for name in VECTORS}
     known["chosen"] = None if stored["chosen"] is None else _vector_checkpointing(stored["chosen"], features)
-    for name in WHOLE:
+    for name in COUNTS:
         known[name] = stored[name]
         if type(stored[name]) is not int or stored[name] < 0:
             raise ValueError(f"{name} of a path must be a count; got {stored[name]!r}")

@@ -185,8 +185,8 @@ class AdmissibleOrders:
 def _kinds(admissible: RankingSet_admissible_orders) -> Ints:
     """(n,) documents that the set does not tell apart have equal ones: of one block or of none, of the same columns."""
     if admissible.soft_constraints:
-        told = np.column_stack([kinds(admissible.compiled_with_soft), admissible.cell_penalties.T])
-        return np.asarray(np.unique(told, axis=0, return_inverse=True)[1].reshape(-1), dtype=np.int64)
+        features = np.column_stack([kinds(admissible.compiled_with_soft), admissible.cell_penalties.T])
+        return np.asarray(np.unique(features, axis=0, return_inverse=True)[1].reshape(-1), dtype=np.int64)
     stated = admissible.compiled
     if stated.blocks_of is None:
         return kinds(stated)
@@ -325,7 +325,7 @@ class AdmissibleArgmax(AdmissibleOrders):
                 f"reference must be 'average' under constraints; got {which!r}. It follows the input order, which may "
                 "be inadmissible; 'average' uses a best admissible order, or a mean of several"
             )
-        return self.best_rows(_told_apart(self.start, self.offsets))
+        return self.best_rows(_distinct_scores(self.start, self.offsets))
 
     def liked_rows(self, scores: Floats) -> Ints:
         """The orders that the scores like most."""
@@ -364,8 +364,8 @@ class AdmissibleArgmax(AdmissibleOrders):
             tried = rows.copy()
             tried[spots] = found.rows
             is_best = self.worth(tried) >= best - 1e-12 * worth
-            kept = np.repeat(is_best, np.diff(places))
-            rows[kept] = tried[kept]
+            replaced = np.repeat(is_best, np.diff(places))
+            rows[replaced] = tried[replaced]
             left = left[~is_best[left]]
         return rows
 
@@ -392,9 +392,9 @@ class AdmissibleArgmax(AdmissibleOrders):
         )
 
 
-def _told_apart(scores: Floats, offsets: Ints) -> Floats:
+def _distinct_scores(scores: Floats, offsets: Ints) -> Floats:
     """The scores, brought to size 1, with equal ones falling by the order of the documents."""
     sizes = np.diff(offsets)
     size = np.maximum.reduceat(np.abs(scores), offsets[:-1])
-    place = (np.arange(scores.size) - np.repeat(offsets[:-1], sizes)) / np.repeat(sizes, sizes)
-    return np.asarray(scores / np.repeat(np.where(size > 0, size, 1.0), sizes) - 1e-6 * place)
+    position = (np.arange(scores.size) - np.repeat(offsets[:-1], sizes)) / np.repeat(sizes, sizes)
+    return np.asarray(scores / np.repeat(np.where(size > 0, size, 1.0), sizes) - 1e-6 * position)

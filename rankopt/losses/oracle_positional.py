@@ -66,20 +66,20 @@ def liked_of_best(scores: Floats, gain: Floats, discount: Floats, position_weigh
     run of positions with one discount (all those beyond a cut-off are such a run) by score again; documents alike in
     both share theirs."""
     weights = np.empty(scores.size)
-    given = (scores, gain, discount, position_weights, offsets)
+    arguments = (scores, gain, discount, position_weights, offsets)
     if not best_by_score.pays(200 * scores.size):
-        return best_by_score_in_numpy(*given)
-    share_ranges(offsets, QUERY_ROWS, lambda first, last: best_by_score(*given, first, last, weights))
+        return best_by_score_in_numpy(*arguments)
+    share_ranges(offsets, QUERY_ROWS, lambda first, last: best_by_score(*arguments, first, last, weights))
     return weights
 
 
 def liked(scores: Floats, position_weights: Floats, offsets: Ints) -> Floats:
     """The decay by rank of score, documents of equal score share theirs."""
     weights = np.empty(scores.size)
-    given = (scores, position_weights, offsets)
+    arguments = (scores, position_weights, offsets)
     if not by_score.pays(100 * scores.size):
-        return by_score_in_numpy(*given)
-    share_ranges(offsets, QUERY_ROWS, lambda first, last: by_score(*given, first, last, weights))
+        return by_score_in_numpy(*arguments)
+    share_ranges(offsets, QUERY_ROWS, lambda first, last: by_score(*arguments, first, last, weights))
     return weights
 
 
@@ -286,7 +286,7 @@ class PositionalOracle:
         answer = solve_batch(self.problem.with_scores(scores), self.solver, directed_rounding=False)
         answer = answer.proved(exactly=EXACTLY) if prove else answer
         problem, slope, earned = answer.problems, np.empty(scores.size), np.empty(len(answer))
-        given = (
+        arguments = (
             problem.scores,
             problem.gain,
             problem.discount,
@@ -296,7 +296,7 @@ class PositionalOracle:
             answer.order,
         )
         if _placed.pays(200 * scores.size):
-            share_ranges(self.offsets, QUERY_ROWS, lambda first, last: _placed(*given, first, last, slope, earned))
+            share_ranges(self.offsets, QUERY_ROWS, lambda first, last: _placed(*arguments, first, last, slope, earned))
         else:
             query = query_of_row(self.offsets)
             placed = self.offsets[query] + answer.order
@@ -357,7 +357,7 @@ def _placed(
     longest = 1
     for q in range(first, last):
         longest = max(longest, offsets[q + 1] - offsets[q])
-    lowest, room, sums = np.empty(longest), np.empty((3, longest), np.int64), np.empty(longest)
+    lowest, buffers, sums = np.empty(longest), np.empty((3, longest), np.int64), np.empty(longest)
     table, bits = np.empty(table_size(longest), np.int64), scores.view(np.int64)
     for q in range(first, last):
         low, high = offsets[q], offsets[q + 1]
@@ -373,4 +373,4 @@ def _placed(
                 lowest[k] = s
         earned[q] = total
         if not falls:
-            share_query(bits, kind, low, high, room, table, sums, slope)
+            share_query(bits, kind, low, high, buffers, table, sums, slope)

@@ -105,8 +105,8 @@ class FirstRelevantArgmax(OrdersArgmax):
             raise OptionError(f"reference {which!r} is neither 'ideal' nor 'average'")
         if not self.lifted:
             return np.zeros(self.shape)
-        goods = np.add.reduceat(self._good.astype(np.float64), self.offsets[:-1])
-        height = self.strength * self._others / np.maximum(goods, 1.0)
+        relevant = np.add.reduceat(self._good.astype(np.float64), self.offsets[:-1])
+        height = self.strength * self._others / np.maximum(relevant, 1.0)
         return np.where(self._good, height[self.criterion.query], 0.0)
 
     def best_then_score(self, scores: Floats) -> Floats:
@@ -333,7 +333,7 @@ class PairwiseArgmax(OrdersArgmax):
         gain, _ = self.criterion.optimal_rankings
         rows = sorted_rows(self.criterion.query, gain)
         runs, slope = self._runs(), np.empty(self.shape)
-        apart = self._of_places(rows, runs, runs)[rows]  # all of a run are tied: every order of it
+        apart = self._slope_by_position(rows, runs, runs)[rows]  # all of a run are tied: every order of it
         slope[rows] = mean_of_runs(apart, self.criterion.query, gain[rows])
         return slope
 
@@ -344,16 +344,16 @@ class PairwiseArgmax(OrdersArgmax):
         if self._apart_by_runs:
             return np.zeros(self.shape)
         if inverted_of_best.pays(500 * scores.size):
-            given = (np.ascontiguousarray(scores), discount, self.share, self.criterion.kind, self.offsets)
+            arguments = (np.ascontiguousarray(scores), discount, self.share, self.criterion.kind, self.offsets)
             slope = np.empty(self.shape)
-            share_ranges(self.offsets, QUERY_ROWS, lambda first, last: inverted_of_best(*given, first, last, slope))
+            share_ranges(self.offsets, QUERY_ROWS, lambda first, last: inverted_of_best(*arguments, first, last, slope))
             return slope
         runs = self._runs()
         by_gain = sorted_rows(query, gain, scores)
         rows = by_gain[sorted_rows(np.cumsum(runs), scores[by_gain])]
-        slope = self._of_places(rows, runs, self._apart(scores[rows]))
-        kept = slope[by_gain]
-        slope[by_gain] = mean_of_alike(kept, np.arange(kept.size), query, gain[by_gain], scores[by_gain])
+        slope = self._slope_by_position(rows, runs, self._apart(scores[rows]))
+        ordered = slope[by_gain]
+        slope[by_gain] = mean_of_alike(ordered, np.arange(ordered.size), query, gain[by_gain], scores[by_gain])
         return slope
 
     def top_scoring(self, scores: Floats) -> Floats:
@@ -361,9 +361,9 @@ class PairwiseArgmax(OrdersArgmax):
         slope, offsets, kind = np.empty(self.shape), self.offsets, self.criterion.kind
         if not inverted_by_score.pays(250 * scores.size):
             rows = sorted_rows(self.criterion.query, scores)
-            return self._of_places(rows, self._begins(), self._apart(scores[rows]))
-        given = (np.ascontiguousarray(scores), kind, offsets)
-        share_ranges(offsets, QUERY_ROWS, lambda first, last: inverted_by_score(*given, first, last, slope))
+            return self._slope_by_position(rows, self._begins(), self._apart(scores[rows]))
+        arguments = (np.ascontiguousarray(scores), kind, offsets)
+        share_ranges(offsets, QUERY_ROWS, lambda first, last: inverted_by_score(*arguments, first, last, slope))
         return slope * self.share
 
     @cached_property
@@ -379,7 +379,7 @@ class PairwiseArgmax(OrdersArgmax):
         kind = self.criterion.kind[sorted_rows(self.criterion.query, gain)]
         return not (~self._runs()[1:] & (kind[1:] != kind[:-1])).any()
 
-    def _of_places(self, rows: Ints, runs: NDArray[np.bool_], ties: NDArray[np.bool_]) -> Floats:
+    def _slope_by_position(self, rows: Ints, runs: NDArray[np.bool_], ties: NDArray[np.bool_]) -> Floats:
         slope = np.empty(rows.size)
         slope[rows] = inversions(self.criterion.kind[rows], runs, ties) * self.share
         return slope

@@ -83,15 +83,15 @@ class OrdinalHinge:
     def kinds(self) -> tuple[Shorts, Shorts]:
         """(N,) the grade index of each document within its query, 0, 1, 2, ..., and, from the offset of each query on,
         its distinct grades in increasing order, as indices into `grades`."""
-        query, place = query_of_row(self.offsets), np.searchsorted(self.grades, self.relevance)
+        query, position = query_of_row(self.offsets), np.searchsorted(self.grades, self.relevance)
         rows = sorted_rows(query, -self.relevance)
-        rises = np.append(True, (place[rows][1:] != place[rows][:-1]) | (query[1:] != query[:-1]))[: rows.size]
+        rises = np.append(True, (position[rows][1:] != position[rows][:-1]) | (query[1:] != query[:-1]))[: rows.size]
         count = np.cumsum(rises) - 1
         first = count[np.minimum(self.offsets[:-1], rows.size - 1)]
         level = np.empty(rows.size, dtype=np.int32)
         level[rows] = count - first[query]
         listed = np.zeros(rows.size, dtype=np.int32)
-        listed[self.offsets[:-1][query] + level] = place
+        listed[self.offsets[:-1][query] + level] = position
         return level, listed
 
     @cached_property
@@ -109,10 +109,10 @@ class OrdinalHinge:
 
         began, query = perf_counter(), query_of_row(self.offsets)
         above, below = np.zeros(scores.size), np.zeros(scores.size)
-        given = (np.ascontiguousarray(scores, dtype=np.float64), *self.kinds, self.table, self.grades.size)
+        arguments = (np.ascontiguousarray(scores, dtype=np.float64), *self.kinds, self.table, self.grades.size)
         count = count_costs if count_costs.pays(PYTHON * scores.size) else count_costs.in_python
         share_ranges(
-            self.offsets, QUERY_ROWS, lambda first, last: count(*given, self.offsets, first, last, above, below)
+            self.offsets, QUERY_ROWS, lambda first, last: count(*arguments, self.offsets, first, last, above, below)
         )
         height = np.bincount(query, below, self.share.size) * self.share
         slope = self.share[query] * (above - below)
@@ -170,8 +170,8 @@ def count_costs(
             levels = max(levels, level[low + j] + 1)
         sort_falling(rising[:count], key[:count], spare[:count])
         reached, passed = 0, 0
-        for place in range(count):
-            j = low + rising[place]
+        for position in range(count):
+            j = low + rising[position]
             own, kind = scores[j], level[j]
             while reached < count and scores[low + rising[reached]] - own < 1.0:
                 near[level[low + rising[reached]]] += 1

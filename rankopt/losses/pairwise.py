@@ -64,14 +64,14 @@ class PairwiseHinge:
         pass  # MERGED
 
         began = perf_counter()
-        given, lengths = (scores, self.level, self.offsets), np.diff(self.offsets)
+        arguments, lengths = (scores, self.level, self.offsets), np.diff(self.offsets)
         if count_violations.pays(20_000 * lengths.size + 5 * int(lengths @ lengths)):
             above, below = np.empty(scores.size, dtype=np.int64), np.empty(scores.size, dtype=np.int64)
             share_ranges(
-                self.offsets, QUERY_ROWS, lambda first, last: count_violations(*given, first, last, above, below)
+                self.offsets, QUERY_ROWS, lambda first, last: count_violations(*arguments, first, last, above, below)
             )
         else:
-            above, below = count_violations_in_numpy(*given)
+            above, below = count_violations_in_numpy(*arguments)
         share = 1.0 / self.pairs
         height = np.add.reduceat(below.astype(np.float64), self.offsets[:-1]) * share
         slope = np.repeat(share, np.diff(self.offsets)) * (above - below)
@@ -131,8 +131,8 @@ def count_violations(
         for j in range(count):
             _insert(total, grade[j])
         reached, passed = 0, 0
-        for place in range(count):
-            j = rising[place]
+        for position in range(count):
+            j = rising[position]
             while reached < count and own[rising[reached]] - own[j] < 1.0:
                 _insert(near, grade[rising[reached]])
                 reached += 1

@@ -109,13 +109,13 @@ class PreferenceHinge:
         gain = GAINS.get(self.gain) if isinstance(self.gain, str) else self.gain
         if gain is None or not callable(gain):
             raise OptionError(f"gain = {self.gain!r} is unknown; take {', '.join(map(repr, GAINS))}, or a function")
-        levels, place = np.unique(self.relevance, return_inverse=True)
+        levels, position = np.unique(self.relevance, return_inverse=True)
         found = np.asarray(gain(levels), dtype=np.float64)
         if found.shape != levels.shape or not np.isfinite(found).all() or (np.diff(found) < 0).any():
             raise OptionError(
                 f"gain = {self.gain!r} must return one finite number for each grade, non-decreasing in the grade"
             )
-        return np.ascontiguousarray(found[place])
+        return np.ascontiguousarray(found[position])
 
     @cached_property
     def level(self) -> Shorts:
@@ -160,9 +160,9 @@ class PreferenceHinge:
         pass  # MERGED
 
         above, below = np.zeros(scores.size), np.zeros(scores.size)
-        given = (np.ascontiguousarray(scores, dtype=np.float64), self.level, self.gains, self.offsets)
+        arguments = (np.ascontiguousarray(scores, dtype=np.float64), self.level, self.gains, self.offsets)
         sums = sum_gains if sum_gains.pays(PYTHON * scores.size) else sum_gains.in_python
-        share_ranges(self.offsets, QUERY_ROWS, lambda first, last: sums(*given, first, last, above, below))
+        share_ranges(self.offsets, QUERY_ROWS, lambda first, last: sums(*arguments, first, last, above, below))
         return above, below
 
     def majorant(self, scores: Floats) -> PreferenceHinge:
@@ -237,8 +237,8 @@ def sum_gains(
         for i in range(levels + 1):
             count[i], total[i] = 0, 0.0
         reached = 0
-        for place in range(size):
-            j = low + rising[place]
+        for position in range(size):
+            j = low + rising[position]
             while reached < size and scores[low + rising[reached]] - scores[j] < 1.0:
                 i = low + rising[reached]
                 _insert(count, total, levels - 1 - level[i], gain[i])
@@ -247,8 +247,8 @@ def sum_gains(
         for i in range(levels + 1):
             count[i], total[i] = 0, 0.0
         reached = size - 1
-        for place in range(size - 1, -1, -1):
-            j = low + rising[place]
+        for position in range(size - 1, -1, -1):
+            j = low + rising[position]
             while reached >= 0 and scores[j] - scores[low + rising[reached]] < 1.0:
                 i = low + rising[reached]
                 _insert(count, total, level[i], gain[i])

@@ -38,12 +38,12 @@ class RegretBound:
     @classmethod
     def named(cls, measure: Any, feature_map: Any, bound: Any, position_weights: Any) -> RegretBound:
         """Of what is said by name or by value; OptionError and MeasureError for what does not go together."""
-        asked, whole = parse(measure), get_feature_map(feature_map)
-        regret = cls(asked, whole, get_bound(bound), parse_position_weights(position_weights))
-        if isinstance(asked, MeasureMix):
-            _ = [get_feature_map(part.feature_map or feature_map, part.measure) for part in asked.parts]
+        parsed, common = parse(measure), get_feature_map(feature_map)
+        regret = cls(parsed, common, get_bound(bound), parse_position_weights(position_weights))
+        if isinstance(parsed, MeasureMix):
+            _ = [get_feature_map(part.feature_map or feature_map, part.measure) for part in parsed.parts]
         else:
-            get_feature_map(feature_map, asked)
+            get_feature_map(feature_map, parsed)
         regret._check_reference()
         return regret
 

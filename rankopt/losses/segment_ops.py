@@ -89,16 +89,16 @@ def shared(slope: Floats, scores: Floats, kind: Shorts, offsets: Ints, order: In
     order: (N,) rankings of the documents (indices within the query) in which each kind is sorted by score, if
     available: equal documents are then adjacent in their kind.
     """
-    given = (np.ascontiguousarray(scores), kind, offsets)
+    arguments = (np.ascontiguousarray(scores), kind, offsets)
     kernel = share_range if order is None else share_ordered
     if not kernel.pays(150 * slope.size):
         query = query_of_row(offsets)
         slope[:] = mean_of_alike(slope, np.lexsort((scores, kind, query)), query, kind, scores)
         return slope
     if order is None:
-        share_ranges(offsets, QUERY_ROWS, lambda first, last: share_range(*given, first, last, slope))
+        share_ranges(offsets, QUERY_ROWS, lambda first, last: share_range(*arguments, first, last, slope))
     else:
-        share_ranges(offsets, QUERY_ROWS, lambda first, last: share_ordered(order, *given, first, last, slope))
+        share_ranges(offsets, QUERY_ROWS, lambda first, last: share_ordered(order, *arguments, first, last, slope))
     return slope
 
 
@@ -122,19 +122,19 @@ def _slot(table: Ints, bits: Ints, kind: Shorts, i: int, size: int) -> Any:
     return slot
 
 
-ROOM = nb.types.Array(nb.int64, 2, "C")
+INT_TABLE = nb.types.Array(nb.int64, 2, "C")
 
 
-@compiled(nb.void(READ_INTS, READ_SHORTS, nb.int64, nb.int64, ROOM, INTS, FLOATS, FLOATS))
+@compiled(nb.void(READ_INTS, READ_SHORTS, nb.int64, nb.int64, INT_TABLE, INTS, FLOATS, FLOATS))
 def share_query(
-    bits: Ints, kind: Shorts, low: int, high: int, room: Ints, table: Ints, total: Floats, slope: Floats
+    bits: Ints, kind: Shorts, low: int, high: int, buffers: Ints, table: Ints, total: Floats, slope: Floats
 ) -> None:
     """`shared` for the query of rows low <= i < high; scores as bits. Documents with a nonzero slope are inserted into
     a hash table; the others are looked up.
 
     Memory: three integer rows and one row of sums, one entry a document; table: a power of 2, twice the documents.
     """
-    heavy, leader, count = room[0], room[1], room[2]
+    heavy, leader, count = buffers[0], buffers[1], buffers[2]
     held = 0
     for i in range(low, high):
         if slope[i] != 0.0:
@@ -186,7 +186,7 @@ def share_range(scores: Floats, kind: Shorts, offsets: Ints, first: int, last: i
     longest = 1
     for q in range(first, last):
         longest = max(longest, offsets[q + 1] - offsets[q])
-    room, total, lowest = np.empty((3, longest), np.int64), np.empty(longest), np.empty(longest)
+    buffers, total, lowest = np.empty((3, longest), np.int64), np.empty(longest), np.empty(longest)
     table, bits, heavy = np.empty(table_size(longest), np.int64), scores.view(np.int64), np.empty(FEW, np.int64)
     for q in range(first, last):
         low, high, held, tied = offsets[q], offsets[q + 1], 0, False
@@ -205,7 +205,7 @@ def share_range(scores: Floats, kind: Shorts, offsets: Ints, first: int, last: i
             for i in range(low, high):
                 tied |= slope[i] == 0.0 and scores[i] >= lowest[kind[i]]
         if tied:
-            share_query(bits, kind, low, high, room, table, total, slope)
+            share_query(bits, kind, low, high, buffers, table, total, slope)
 
 
 @compiled(nb.void(READ_INTS, READ_FLOATS, READ_SHORTS, READ_INTS, nb.int64, nb.int64, FLOATS))
@@ -217,13 +217,13 @@ def share_ordered(
     longest = 1
     for q in range(first, last):
         longest = max(longest, offsets[q + 1] - offsets[q])
-    room, total, before = np.empty((3, longest), np.int64), np.empty(longest), np.empty(longest)
+    buffers, total, before = np.empty((3, longest), np.int64), np.empty(longest), np.empty(longest)
     table, bits, turn = np.empty(table_size(longest), np.int64), scores.view(np.int64), np.empty(longest, np.int8)
     for q in range(first, last):
         low, high, tied = offsets[q], offsets[q + 1], False
         turn[: high - low] = NONE
-        for place in range(low, high):
-            i = low + order[place]
+        for position in range(low, high):
+            i = low + order[position]
             own, score = kind[i], scores[i]
             if turn[own] == NONE:
                 turn[own] = ONE
@@ -234,4 +234,4 @@ def share_ordered(
                 tied |= not (score > before[own] if turn[own] == RISES else score < before[own])
             before[own] = score
         if tied:
-            share_query(bits, kind, low, high, room, table, total, slope)
+            share_query(bits, kind, low, high, buffers, table, total, slope)

@@ -70,14 +70,20 @@ class SmoothedRegret:
         """Values (m,) and slopes (N,) at `scores`, with width `sigma`, by default that of the loss."""
         width = self.sigma if sigma is None else sigma
         value, slope = np.zeros(self.offsets.size - 1), np.zeros(scores.size)
-        given = (np.ascontiguousarray(scores, dtype=np.float64), self.gain, self.discount, self.places, self.offsets)
+        arguments = (
+            np.ascontiguousarray(scores, dtype=np.float64),
+            self.gain,
+            self.discount,
+            self.places,
+            self.offsets,
+        )
         if self._small:
-            value, slope = self._by_pairs(given[0], width)
+            value, slope = self._by_pairs(arguments[0], width)
         else:
             pass  # MERGED
 
             share_ranges(
-                self.offsets, QUERY_ROWS, lambda first, last: smoothed(*given, width, first, last, value, slope)
+                self.offsets, QUERY_ROWS, lambda first, last: smoothed(*arguments, width, first, last, value, slope)
             )
         return GradientAt(self.best - value, -slope)
 
@@ -108,8 +114,8 @@ class SmoothedRegret:
     @cached_property
     def places(self) -> Ints:
         """(m,) k: the position of each query behind which the discount is 0."""
-        place = np.arange(self.discount.size) - np.repeat(self.offsets[:-1], np.diff(self.offsets)) + 1
-        return np.maximum.reduceat(np.where(self.discount != 0.0, place, 0), self.offsets[:-1])
+        position = np.arange(self.discount.size) - np.repeat(self.offsets[:-1], np.diff(self.offsets)) + 1
+        return np.maximum.reduceat(np.where(self.discount != 0.0, position, 0), self.offsets[:-1])
 
     @cached_property
     def _positional(self) -> PositionalMeasure:
@@ -145,13 +151,13 @@ class SmoothedRegret:
                 near = np.exp(-0.5 * (apart / sigma) ** 2)
         else:
             near = (apart == 0.0).astype(np.float64)
-        whole = np.add.reduceat(near, starts)
+        mass = np.add.reduceat(near, starts)
         gain = self.gain[document]
-        mean = np.add.reduceat(near * gain, starts) / whole
+        mean = np.add.reduceat(near * gain, starts) / mass
         value: Floats = np.bincount(query[row], self.discount[row] * mean, self.offsets.size - 1).astype(np.float64)
         if not sigma > 0:
             return value, np.zeros(scores.size)
-        pull = np.repeat(self.discount[row] / (whole * (sigma * sigma)), sizes) * (gain - np.repeat(mean, sizes))
+        pull = np.repeat(self.discount[row] / (mass * (sigma * sigma)), sizes) * (gain - np.repeat(mean, sizes))
         pull *= near * np.where(near > 0, apart, 0.0)
         slope: Floats = -np.bincount(document, pull, scores.size).astype(np.float64)
         same = apart == 0.0  # of s_(j): the documents of that very score
@@ -173,8 +179,8 @@ def smoothable(measure: Any, relevance: Floats, offsets: Ints) -> bool:
     found: Measure = parse(measure)
     if not isinstance(found, PositionalMeasure):
         return False
-    kept = np.flatnonzero(orderable(relevance, offsets, found))
-    rows, lengths = rows_of(offsets, kept), np.diff(offsets)[kept]
+    chosen = np.flatnonzero(orderable(relevance, offsets, found))
+    rows, lengths = rows_of(offsets, chosen), np.diff(offsets)[chosen]
     return found.inner_product(relevance[rows], np.append(0, np.cumsum(lengths)))
 
 
@@ -243,7 +249,7 @@ def smoothed(
             while p < k and top[p] == s:
                 worth += discount[low + p]
                 p += 1
-            whole, earned, same, one = 0.0, 0.0, 0, low
+            mass, earned, same, one = 0.0, 0.0, 0, low
             for i in range(low, high):
                 apart = scores[i] - s
                 if apart == 0.0:
@@ -254,12 +260,12 @@ def smoothed(
                     far = apart * apart * sharp
                     h = math.exp(-far) if sigma > 0.0 and far < NOTHING else 0.0
                 near[i - low] = h
-                whole += h
+                mass += h
                 earned += h * gain[i]
-            mean = earned / whole
+            mean = earned / mass
             total += worth * mean
             if sigma > 0.0:
-                strength, pulled = worth * 2.0 * sharp / whole, 0.0
+                strength, pulled = worth * 2.0 * sharp / mass, 0.0
                 for i in range(low, high):
                     if near[i - low] > 0.0:
                         pull = strength * (gain[i] - mean) * near[i - low] * (scores[i] - s)

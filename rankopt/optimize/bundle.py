@@ -123,8 +123,8 @@ def solved(state: Kind, objective: Objective, keep_idle: int) -> tuple[Kind, Flo
     groups = state.planes.references.shape[0]
     relative = state.gap / max(abs(state.primal), 1e-300)
     precision = min(state.precision, COARSEST, CARE * relative)
-    asked = precision if precision > FINEST else None
-    answer = objective.solve_master(state.planes, np.ones(groups), state.alpha, asked)
+    requested = precision if precision > FINEST else None
+    answer = objective.solve_master(state.planes, np.ones(groups), state.alpha, requested)
     planes, alpha = state.planes.without_idle(answer.alpha, keep_idle)
     rises = answer.bound > state.bound + CARE * state.gap
     state = replace(state, precision=precision if rises else max(SHARPER * precision, SHARPER * FINEST))

@@ -117,8 +117,8 @@ class Columns(CompactReprMixin, Generic[Row]):
     @classmethod
     def kinds(cls) -> dict[str, type[Any]]:
         """What each column is of, by its name."""
-        whole = (int, "int")  # annotations are text where they are not evaluated
-        return {field.name: np.int64 if field.type in whole else np.float64 for field in fields(cls.row)}
+        integer = (int, "int")  # annotations are text where they are not evaluated
+        return {field.name: np.int64 if field.type in integer else np.float64 for field in fields(cls.row)}
 
     def __len__(self) -> int:
         return int(np.size(self._first))

@@ -237,17 +237,17 @@ def _by_singular_values(
 ) -> Floats:
     """The same w by R and Qᵀ residual of a QR factorisation, which keeps all digits."""
 
-    def reduced(kept: Floats, blocks: Iterator[Floats]) -> Floats:
+    def reduced(factor: Floats, blocks: Iterator[Floats]) -> Floats:
         for block in blocks:
-            kept = np.asarray(np.linalg.qr(np.vstack([kept, block]), mode="r"))
-        return kept
+            factor = np.asarray(np.linalg.qr(np.vstack([factor, block]), mode="r"))
+        return factor
 
     none = np.empty((0, rounding.size + 1))
     triangles = matrix.reduced(
         lambda blocks: reduced(none, (np.column_stack([block, residual[part]]) for part, block in blocks))
     )
-    whole = reduced(none, iter(triangles))
-    triangle, right = whole[:, :-1], whole[:, -1]
+    combined = reduced(none, iter(triangles))
+    triangle, right = combined[:, :-1], combined[:, -1]
     norms = np.sqrt(np.einsum("ij,ij->j", triangle, triangle))
     scale = _scale(np.where(norms > rounding, np.hypot(norms, np.sqrt(alpha)), 0.0), rounding)
     system = triangle * scale
@@ -365,11 +365,11 @@ def _sparse_parts(features: Any, weights: Floats, rows: Ints, offsets: Ints) -> 
     shares = csr_array((np.repeat(1.0 / sizes, sizes), np.arange(rows.size), offsets), (sizes.size, rows.size))
     middle = shares @ own
     middle.sort_indices()
-    kept = np.diff(middle.indptr)
-    place = np.repeat(np.arange(sizes.size), kept) * wide + middle.indices
+    counts = np.diff(middle.indptr)
+    cell = np.repeat(np.arange(sizes.size), counts) * wide + middle.indices
     query = np.repeat(np.repeat(np.arange(sizes.size), sizes), np.diff(own.indptr))
-    at = np.searchsorted(place, query * wide + own.indices)
+    at = np.searchsorted(cell, query * wide + own.indices)
     apart = own.data - middle.data[at]
-    absent = np.repeat(sizes, kept) - np.bincount(at, minlength=place.size)
-    of_query = np.repeat(weights[offsets[:-1]], kept) * absent
+    absent = np.repeat(sizes, counts) - np.bincount(at, minlength=cell.size)
+    of_query = np.repeat(weights[offsets[:-1]], counts) * absent
     return own, apart, middle, of_query

@@ -73,14 +73,14 @@ class LineSearch:
     ) -> LineSearch:
         """From queries with grades; query_weight (m,), default 1. DataError if the measure is undefined on every
         query."""
-        asked = parse(measure)
+        parsed = parse(measure)
 
         def build(queries: Arrangement) -> tuple[Arrangement, Loss]:
-            useful = asked.defined(queries.graded, queries.offsets)
-            queries = queries.learnable(useful, f"give {asked} a value")
-            return queries, LineSweep.from_measure(asked, queries.graded, queries.offsets, queries.weights)
+            useful = parsed.defined(queries.graded, queries.offsets)
+            queries = queries.learnable(useful, f"give {parsed} a value")
+            return queries, LineSweep.from_measure(parsed, queries.graded, queries.offsets, queries.weights)
 
-        return cls(asked, shards(_arranged(queries, query_weight), build), get_engine(engine))
+        return cls(parsed, shards(_arranged(queries, query_weight), build), get_engine(engine))
 
     @property
     def features(self) -> int:
@@ -142,7 +142,7 @@ class LineSearch:
         found: list[LinePoint] = [None] * len(chosen)  # type: ignore[list-item]
 
         def stand(number: int) -> None:
-            found[number] = self._stand(start, chosen[number], *lines[number], point)
+            found[number] = self._point(start, chosen[number], *lines[number], point)
 
         with at_most(getattr(self.engine, "workers", 1) if point != "plackett-luce" else 1):  # which asks the engine
             share(len(chosen), stand)
@@ -158,18 +158,18 @@ class LineSearch:
         single = [isinstance(one, int | np.integer) for one in directions]
         vectors: list[tuple[StepEvents, float]] = [None] * len(single)  # type: ignore[list-item]
         for kind in (True, False):
-            places = [place for place, one in enumerate(single) if one == kind]
-            if places:
-                asked = [self._direction(directions[place]) for place in places]
-                parts = self.engine.map(LineEvaluation(w, np.array(asked)), self.shards)
+            positions = [position for position, one in enumerate(single) if one == kind]
+            if positions:
+                requested = [self._direction(directions[position]) for position in positions]
+                parts = self.engine.map(LineEvaluation(w, np.array(requested)), self.shards)
                 variance = sum(part.score_variance for part in parts)
                 of_slopes = np.sum([part.slope_variances for part in parts], axis=0)
-                for number, place in enumerate(places):
+                for number, position in enumerate(positions):
                     spread, slope = _deviation(variance), _deviation(of_slopes[number])
-                    vectors[place] = joined([part.events[number] for part in parts]), float(window * spread / slope)
+                    vectors[position] = joined([part.events[number] for part in parts]), float(window * spread / slope)
         return vectors
 
-    def _stand(
+    def _point(
         self, w: Floats, direction: int | ArrayLike, events: StepEvents, reach: float, point: Point
     ) -> LinePoint:
         if point == "window":
@@ -203,8 +203,8 @@ class LineSearch:
         return self._vector("direction", direction)
 
     def _unit(self, direction: int | ArrayLike) -> Floats:
-        given = self._direction(direction)
-        return np.eye(1, self.features, given)[0] if isinstance(given, int) else given
+        chosen = self._direction(direction)
+        return np.eye(1, self.features, chosen)[0] if isinstance(chosen, int) else chosen
 
     def _vector(self, what: str, values: ArrayLike) -> Floats:
         try:

@@ -228,7 +228,7 @@ class SmoothObjective:
 
     def at(self, w: Floats, sigma: float) -> tuple[float, Floats]:
         """J_σ(w), and its gradient (d,)."""
-        parts, away = self._asked(GradientEvaluation(w, sigma)), w - self.w0
+        parts, away = self._evaluated(GradientEvaluation(w, sigma)), w - self.w0
         with np.errstate(over="ignore", invalid="ignore"):
             value = self.lam / 2.0 * float(away @ away) + sum(part.value for part in parts)
             gradient = self.lam * away
@@ -238,7 +238,7 @@ class SmoothObjective:
 
     def risk(self, w: Floats, sigma: float = 0.0) -> float:
         """Σ_q v_q loss_q; at σ = 0 what the measure at w lacks of the best orders."""
-        return sum(part.value for part in self._asked(GradientEvaluation(w, sigma, value_only=True)))
+        return sum(part.value for part in self._evaluated(GradientEvaluation(w, sigma, value_only=True)))
 
     @property
     def best(self) -> float:
@@ -255,7 +255,7 @@ class SmoothObjective:
         """(d,) the features that order anything."""
         return np.asarray(self.units > 0)
 
-    def _asked(self, question: GradientEvaluation) -> list[ShardGradient]:
+    def _evaluated(self, question: GradientEvaluation) -> list[ShardGradient]:
         parts = self.engine.map(question, self.shards)
         if len(parts) != len(self.shards):
             raise EngineError(
@@ -375,15 +375,15 @@ class SparseObjective(Objective):
         weights, pull = self._proving(planes, capacity, solution.x)
         bound = float(weights @ planes.heights)
         bound -= ROUNDING * float(weights @ np.abs(planes.heights))
-        prices = solution.dual["feature"]
-        presses = (np.abs(pull) >= (1.0 - IDLE) * self.lam) & (np.abs(prices) > NOTHING * np.abs(prices).max())
-        return MasterAnswer(np.where(presses, prices, 0.0), bound, weights, perf_counter() - began)
+        duals = solution.dual["feature"]
+        presses = (np.abs(pull) >= (1.0 - IDLE) * self.lam) & (np.abs(duals) > NOTHING * np.abs(duals).max())
+        return MasterAnswer(np.where(presses, duals, 0.0), bound, weights, perf_counter() - began)
 
-    def _proving(self, planes: PlaneSet, capacity: Floats, given: Floats) -> tuple[Floats, Floats]:
+    def _proving(self, planes: PlaneSet, capacity: Floats, weights: Floats) -> tuple[Floats, Floats]:
         """The weights of the planes that a solver gave, made feasible, and slopesᵀα before they were scaled."""
-        room = capacity[planes.group]
-        alpha = np.clip(given, 0.0, room)
-        alpha[alpha <= NOTHING * room] = 0.0
+        capacities = capacity[planes.group]
+        alpha = np.clip(weights, 0.0, capacities)
+        alpha[alpha <= NOTHING * capacities] = 0.0
         used = np.bincount(planes.group, alpha, capacity.size)
         alpha *= (capacity / np.maximum(used, capacity))[planes.group]
         pull, size = planes.slopes.T @ alpha, np.abs(planes.slopes).T @ alpha

@@ -75,11 +75,11 @@ class PlaneSet(CompactReprMixin):
         stays = idle <= patience
         if stays.all():
             return replace(self, idle=idle), alpha
-        kept = replace(
+        remaining = replace(
             self,
             placed=self.placed[stays],
             heights=self.heights[stays],
             group=self.group[stays],
             idle=idle[stays],
         )
-        return kept, alpha[stays]
+        return remaining, alpha[stays]

@@ -256,11 +256,11 @@ class WideRidges:
             left = counted[fold::some]
             own, cut = of_queries(self.offsets, left)
             middled = np.repeat(np.diff(cut), np.diff(cut))
-            for place, penalty in enumerate(self.penalties):
+            for position, penalty in enumerate(self.penalties):
                 w = self._solved(np.setdiff1d(counted, left), penalty)
                 missed = self.targets[own] - row_scores(self.features, self.rows[own], w)
                 missed -= np.repeat(np.add.reduceat(missed, cut[:-1]), np.diff(cut)) / middled
-                errors[place] += float(self.row_weights[own] @ missed**2)
+                errors[position] += float(self.row_weights[own] @ missed**2)
         return least(self.penalties, errors)
 
     def _solved(self, queries: Ints, penalty: Floats) -> Floats:

@@ -101,8 +101,8 @@ class TrainingState(CompactReprMixin):
         passed = self.passed
         if np.isfinite(state.primal):
             moved = not passed or state.primal < passed[-1].primal
-            kept = passed if every and moved else passed[:-1] if every else ()
-            passed = (*kept, IterationInfo(state.w, state.primal, state.bound))
+            earlier = passed if every and moved else passed[:-1] if every else ()
+            passed = (*earlier, IterationInfo(state.w, state.primal, state.bound))
         over = Stop.GAP if state.gap <= tol * abs(state.primal) else None
         return replace(self, state=state, passed=passed, taken=self.taken + 1, stop=over)
 

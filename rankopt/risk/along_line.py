@@ -108,7 +108,7 @@ class FeatureVariances:
             line = LineEvaluation(np.zeros(0), every[begin : begin + AT_ONCE])
             slopes = line._slopes(shard, line.directions)
             variances = line._variances(shard, line.directions, slopes)
-            found += np.where(_tells_apart(shard, slopes), variances, 0.0).tolist()
+            found += np.where(_separates(shard, slopes), variances, 0.0).tolist()
         return np.array(found, dtype=np.float64)
 
 
@@ -158,7 +158,7 @@ def _variance(shard: Shard, values: Floats) -> float:
         return float(shares @ (apart * apart))
 
 
-def _tells_apart(shard: Shard, lines: Floats) -> NDArray[np.bool_]:
+def _separates(shard: Shard, lines: Floats) -> NDArray[np.bool_]:
     """(D,) whether any query has two documents of different values in a line of (D, N)."""
     same_query = np.diff(query_of_row(shard.offsets)) == 0
     return np.asarray(((lines[:, 1:] != lines[:, :-1]) & same_query).any(axis=1))

@@ -59,10 +59,10 @@ class CuttingPlaneEvaluation:
             none, planes = np.zeros(0), np.zeros((1 if self.merged else 0, shard.scorer.dimensions))
             return ShardResult(none, none, none, planes, planes, 0.0, none)
         known = shard.touched(self.touch)
-        whole = last - first == len(shard)
-        loss = known.loss if whole else known.loss.only(first, last)
+        complete = last - first == len(shard)
+        loss = known.loss if complete else known.loss.only(first, last)
         there = loss.at(shard.scores(self.w, first, last), self.prove)
-        if known.loss.convex and (whole or not self.merged):
+        if known.loss.convex and (complete or not self.merged):
             (slopes,) = shard.summed((there.placed,), first, last, self.merged)
             references = shard.references(known, self.merged)
             references = references if self.merged else references[first:last]

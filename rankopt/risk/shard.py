@@ -23,13 +23,13 @@ from rankopt.scorers.scorer import Scorer
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Answer = TypeVar("Answer")
-Told = TypeVar("Told", covariant=True)
+Result = TypeVar("Result", covariant=True)
 
 
-class ShardFunction(Protocol[Told]):
+class ShardFunction(Protocol[Result]):
     """A function evaluated on a shard: plain data that can be sent to the shard's process."""
 
-    def __call__(self, shard: Shard) -> Told: ...
+    def __call__(self, shard: Shard) -> Result: ...
 
 
 @dataclass(eq=False)

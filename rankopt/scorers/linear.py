@@ -249,9 +249,9 @@ def dense_sums_in_numpy(table: Floats, rows: Ints, r: Floats, bounds: Ints) -> F
     """`dense_sums` of all parts, the same bits: what accumulates is added up one after the other."""
     sums = np.zeros((bounds.size - 1, table.shape[1]))
     for part, (low, high) in enumerate(pairwise(bounds.tolist())):
-        kept = low + np.flatnonzero(r[low:high])
-        if kept.size:
-            sums[part] += np.add.accumulate(r[kept, None] * table[rows[kept]], axis=0)[-1]
+        nonzero = low + np.flatnonzero(r[low:high])
+        if nonzero.size:
+            sums[part] += np.add.accumulate(r[nonzero, None] * table[rows[nonzero]], axis=0)[-1]
     return sums
 
 

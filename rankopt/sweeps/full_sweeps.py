@@ -122,11 +122,11 @@ def sweep_walks(
     gain: b, 1 if relevant, or p; documents of gain 0 are not followed. weight_above: what a document adds to R or U of
     those below it. discount: a of every position, or 1 / i.
     """
-    room, found, most = times.size, 0, longest(offsets, first, last)
+    capacity, found, most = times.size, 0, longest(offsets, first, last)
     key, table, passed = np.empty(most), np.zeros(most + 1), np.empty(most + 1)
     order, spare, begins = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most + 1, np.int64)
     line_s, line_a, own, above = np.empty(most), np.empty(most), np.empty(most), np.empty(most)
-    when, turns, who = np.empty(most), np.empty(most, np.int64), np.empty(most, np.int64)
+    when, turns, crossers = np.empty(most), np.empty(most, np.int64), np.empty(most, np.int64)
     counts = np.empty(most + 1, np.int64)
     for q in range(first, last):
         low, n = offsets[q], offsets[q + 1] - offsets[q]
@@ -161,9 +161,9 @@ def sweep_walks(
                     t = (line_s[g] - line_s[other]) / rise
                     if t == np.inf:
                         continue
-                    when[met], who[met] = t, other
+                    when[met], crossers[met] = t, other
                     met += 1
-                sort_times(when[:met], who[:met], key, turns, spare, counts)
+                sort_times(when[:met], crossers[:met], key, turns, spare, counts)
                 above_all = np.exp(heavier) if kind == CASCADE else heavier
                 value = weight * added(kind, own[g], size, count, above_all, cutoff, table, passed)
                 starts[q] += value
@@ -171,7 +171,7 @@ def sweep_walks(
                 while e < met:
                     t, widest = when[e], 0.0
                     while e < met and when[e] == t:
-                        other = who[e]
+                        other = crossers[e]
                         if other > g:  # it began below and overtakes
                             count += begins[other + 1] - begins[other]
                             heavier += above[other]
@@ -186,7 +186,7 @@ def sweep_walks(
                         if t == -np.inf:
                             starts[q] += after - value
                         else:
-                            if found < room:
+                            if found < capacity:
                                 times[found], steps[found], widths[found] = t, after - value, widest
                             found += 1
                     value = after
@@ -242,7 +242,7 @@ def sweep_swaps(
     << (k + 1) bits; documents of one gain are of one kind, and `bits` bits count those of a query. powers: of
     a cascade, 1, 1 - p, (1 - p)², ... of each kind, 1 << bits of them.
     """
-    room, found, most, widest = times.size, 0, longest(offsets, first, last), 0
+    capacity, found, most, widest = times.size, 0, longest(offsets, first, last), 0
     for q in range(first, last):
         low, n, walkers = offsets[q], offsets[q + 1] - offsets[q], 0
         for j in range(n):
@@ -267,21 +267,21 @@ def sweep_swaps(
         groups, walkers = first_groups(s, a, by_score[low : low + n], b, key[:n], order[:n], spare[:n], begins), 0
         for g in range(groups):
             walkers += key[g] != 0.0
-        walker, still, above, kept = 0, walkers, 0, 0  # walkers first, then what adds nothing
+        walker, still, above, filled = 0, walkers, 0, 0  # walkers first, then what adds nothing
         for g in range(groups):
-            walks = key[g] != 0.0
-            x = walker if walks else still
+            moves = key[g] != 0.0
+            x = walker if moves else still
             line_s[x], line_a[x], own[x] = s[order[begins[g]]], a[order[begins[g]]], key[g]
             size[x], state[x], mark[x] = begins[g + 1] - begins[g], above, 0
             for p in range(begins[g], begins[g + 1]):
                 mark[x] += unit[low + order[p]]
             above += mark[x]
-            if walks:
-                walker, begun[x] = walker + 1, kept
+            if moves:
+                walker, begun[x] = walker + 1, filled
                 high[x] = _heavier(kind, state[x], bits, powers)
                 if kind == CASCADE:
-                    mean_passed(heavy, order, begins[g], begins[g + 1], passed[kept:])
-                    kept += size[x] + 1
+                    mean_passed(heavy, order, begins[g], begins[g + 1], passed[filled:])
+                    filled += size[x] + 1
                 c = state[x] & counted
                 value += added(kind, own[x], size[x], c, high[x], cutoff, table, passed[begun[x] :])
             else:
@@ -294,7 +294,7 @@ def sweep_swaps(
                 if now == -np.inf:
                     value += step
                 else:
-                    if found < room:
+                    if found < capacity:
                         times[found], steps[found], widths[found] = now, weight * step, spread
                     found += weight * step != 0.0  # else the next one overwrites it; about a third remain
                 if t == np.inf:
@@ -442,7 +442,7 @@ def sweep_pairs(
 ) -> int:
     """The events of the queries first <= q < last. Returns their number; events that fit into the buffers are written.
     starts[q]: the value at -∞."""
-    room, found, most = times.size, 0, longest(offsets, first, last)
+    capacity, found, most = times.size, 0, longest(offsets, first, last)
     line_s, line_a, own = np.empty(most), np.empty(most), np.empty(most)
     order, spare, begins = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most + 1, np.int64)
     for q in range(first, last):
@@ -468,7 +468,7 @@ def sweep_pairs(
                 if t == -np.inf:
                     starts[q] += step
                 elif t < np.inf:
-                    if found < room:
+                    if found < capacity:
                         times[found], steps[found] = t, step
                         widths[found] = width(t, line_s[g], line_a[g], line_s[other], line_a[other])
                     found += 1

@@ -43,9 +43,9 @@ def first_order(scores: Floats, slopes: Floats, by_score: Ints, key: Floats, ord
 
 
 @compiled(nb.boolean(READ_FLOATS, READ_INTS, INTS, INTS))
-def dealt(values: Floats, given: Ints, order: Ints, spare: Ints) -> bool:
+def dealt(values: Floats, initial: Ints, order: Ints, spare: Ints) -> bool:
     """Stable sort by increasing values; False if values are too clustered for it."""
-    n = given.size
+    n = initial.size
     least, largest, least_odd, largest_odd = values[0], values[0], values[n - 1], values[n - 1]
     for i in range(n // 2):
         x, y = values[2 * i], values[2 * i + 1]
@@ -58,7 +58,7 @@ def dealt(values: Floats, given: Ints, order: Ints, spare: Ints) -> bool:
     counts = np.zeros(2 << digit, np.int64)
     first, second = counts[: 1 << digit], counts[1 << digit :]
     for i in range(n):
-        j = given[i]
+        j = initial[i]
         part = (values[j] - least) * scale
         part = part if part > 0.0 else 0.0  # no number either
         number = np.int64(part if part < top else top)
@@ -107,11 +107,11 @@ def by_falling_score(scores: Floats, offsets: Ints, first: int, last: int, order
     """order[offsets[q] : offsets[q + 1]] are the documents of query q, counted from its first, by falling score."""
     for q in range(first, last):
         low, high = offsets[q], offsets[q + 1]
-        own, given, spare = order[low:high], np.empty(high - low, np.int64), np.empty(high - low, np.int64)
+        own, initial, spare = order[low:high], np.empty(high - low, np.int64), np.empty(high - low, np.int64)
         falls = np.empty(high - low)
         for j in range(high - low):
-            own[j], given[j], falls[j] = j, j, -scores[low + j]
-        if high - low <= FEW or not dealt(falls, given, own, spare):
+            own[j], initial[j], falls[j] = j, j, -scores[low + j]
+        if high - low <= FEW or not dealt(falls, initial, own, spare):
             for j in range(high - low):
                 own[j], falls[j] = j, scores[low + j]
             sort_falling(own, falls, spare)
@@ -160,19 +160,19 @@ FEW_TIMES = 24
 
 
 @compiled(nb.void(FLOATS, INTS))
-def _insert_all(times: Floats, who: Ints) -> None:
+def _insert_all(times: Floats, crossers: Ints) -> None:
     """Insertion sort, linear where hardly anything is out of order."""
     for i in range(1, times.size):
-        t, line = times[i], who[i]
+        t, line = times[i], crossers[i]
         j = i
         while j > 0 and times[j - 1] > t:
-            times[j], who[j] = times[j - 1], who[j - 1]
+            times[j], crossers[j] = times[j - 1], crossers[j - 1]
             j -= 1
-        times[j], who[j] = t, line
+        times[j], crossers[j] = t, line
 
 
 @compiled(nb.void(FLOATS, INTS, FLOATS, INTS, INTS, INTS))
-def sort_times(times: Floats, who: Ints, spare: Floats, lines: Ints, bucket: Ints, counts: Ints) -> None:
+def sort_times(times: Floats, crossers: Ints, spare: Floats, lines: Ints, bucket: Ints, counts: Ints) -> None:
     """Sort times, and the lines that cross with them. spare, lines, bucket, counts: buffers of the same length, counts
     one more.
 
@@ -181,7 +181,7 @@ def sort_times(times: Floats, who: Ints, spare: Floats, lines: Ints, bucket: Int
     """
     n = times.size
     if n <= FEW_TIMES:
-        _insert_all(times, who)
+        _insert_all(times, crossers)
         return
     for i in range(9):
         spare[i] = abs(times[i * (n - 1) // 8])
@@ -207,16 +207,16 @@ def sort_times(times: Floats, who: Ints, spare: Floats, lines: Ints, bucket: Int
         for i in range(n):
             place = counts[bucket[i]]
             counts[bucket[i]] += 1
-            spare[place], lines[place] = times[i], who[i]
+            spare[place], lines[place] = times[i], crossers[i]
     else:
         for i in range(n):
             bucket[i], spare[i] = i, -times[i]
         sort_falling(bucket[:n], spare[:n], counts[:n])
         for i in range(n):
-            spare[i], lines[i] = times[bucket[i]], who[bucket[i]]
+            spare[i], lines[i] = times[bucket[i]], crossers[bucket[i]]
     for i in range(n):
-        times[i], who[i] = spare[i], lines[i]
-    _insert_all(times, who)
+        times[i], crossers[i] = spare[i], lines[i]
+    _insert_all(times, crossers)
 
 
 HALF, LOW = 16, (1 << 16) - 1
@@ -228,16 +228,16 @@ DIGIT = 11
 FEW_PAIRS_IN_TIME = 32
 """Pairs that are inserted as they come."""
 
-ASKED = 25
+SAMPLES = 25
 """Maximum sample size for the median |t|."""
 
 
 @compiled(nb.float64(READ_FLOATS, READ_FLOATS, nb.int64, nb.int64))
-def _middle(s: Floats, a: Floats, walkers: int, asked: int) -> float:
+def _middle(s: Floats, a: Floats, walkers: int, samples: int) -> float:
     """The middle |t| of some pairs of a walker and another line, of those where it is a number and not 0; else 1."""
-    lines, sizes, known = s.size, np.empty(asked), 0
-    for i in range(asked):
-        x, y = i * walkers // asked, (i * 7919 + 1) % lines
+    lines, sizes, known = s.size, np.empty(samples), 0
+    for i in range(samples):
+        x, y = i * walkers // samples, (i * 7919 + 1) % lines
         if a[x] == a[y]:
             continue
         size = abs((s[x] - s[y]) / (a[y] - a[x]))
@@ -277,7 +277,7 @@ def pairs_in_time(s: Floats, a: Floats, walkers: int, words: Ints, spare: Ints, 
     digit = 4
     while digit < DIGIT and 1 << digit < most:
         digit += 1
-    middle = _middle(s, a, walkers, min(ASKED, most // 16)) if most > FEW_PAIRS_IN_TIME else 1.0
+    middle = _middle(s, a, walkers, min(SAMPLES, most // 16)) if most > FEW_PAIRS_IN_TIME else 1.0
     top = float((1 << (2 * digit)) - 1)
     after = walkers
     for x in range(walkers):

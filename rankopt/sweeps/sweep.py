@@ -53,8 +53,8 @@ def _of_query(measure: Measure, s: Floats, a: Floats, grades: Floats, weight: fl
         times = (s[upper] - s[steeper]) / rise + 0.0
         far = np.abs(s[upper]) + np.abs(s[steeper]) + np.abs(times) * (np.abs(a[upper]) + np.abs(a[steeper]))
         widths = ROUNDING * far / rise
-    kept = times < np.inf
-    upper, steeper, times, widths = upper[kept], steeper[kept], times[kept], widths[kept]
+    finite = times < np.inf
+    upper, steeper, times, widths = upper[finite], steeper[finite], times[finite], widths[finite]
     jumps, which = np.unique(times, return_inverse=True)
     values = weight * _values(measure, s, a, grades, upper, steeper, which, jumps.size)
     widest = np.zeros(jumps.size)
@@ -83,7 +83,7 @@ def _values(
     return values
 
 
-PLACES = 32
+LONGEST_LIST = 32
 """Measures that depend on more positions than these are swept by all pairs, not by a truncated list."""
 
 
@@ -110,7 +110,7 @@ def sweep_plans(measure: Measure, relevance: Floats, offsets: Ints, weights: Flo
     return (WAYS[measure.sweep_kind](measure, relevance, offsets, weights),)
 
 
-def _places(measure: Any, relevance: Floats, offsets: Ints, weights: Floats) -> SweepPlan:
+def _by_positions(measure: Any, relevance: Floats, offsets: Ints, weights: Floats) -> SweepPlan:
     """From discount and gain: a truncated list if the discount ends early, else all pairs."""
     lengths = np.diff(offsets)
     gain, discount = measure.gain(relevance, offsets), measure.discounts(offsets)
@@ -121,7 +121,7 @@ def _places(measure: Any, relevance: Floats, offsets: Ints, weights: Floats) -> 
     places = np.zeros(lengths.size, np.int64)
     differs = discount != final[query]
     np.maximum.at(places, query[differs], position_in_query(offsets)[differs] + 1)
-    if places.max(initial=0) <= PLACES:
+    if places.max(initial=0) <= LONGEST_LIST:
         from rankopt.sweeps.truncated_sweeps import sweep_places
 
         return SweepPlan(sweep_places, (), (gain, discount, places, weights), weights * constant)
@@ -134,17 +134,17 @@ def _places(measure: Any, relevance: Floats, offsets: Ints, weights: Floats) -> 
     usual = _usual(gain, offsets)
     constant += usual * totals(discount, offsets)
     nothing = np.zeros(gain.size)
-    told = (gain - usual[query], nothing, discount)
-    return _uncut(DISCOUNT, 0, told, nothing, offsets, weights, weights * constant)
+    inputs = (gain - usual[query], nothing, discount)
+    return _uncut(DISCOUNT, 0, inputs, nothing, offsets, weights, weights * constant)
 
 
 def _uncut(
-    kind: int, cutoff: int, told: tuple[Floats, ...], kinds: Floats, offsets: Ints, weights: Floats, constant: Floats
+    kind: int, cutoff: int, inputs: tuple[Floats, ...], kinds: Floats, offsets: Ints, weights: Floats, constant: Floats
 ) -> SweepPlan:
-    """told: per-document and per-position arguments of the sweep. kinds: of the documents, as in `counting`."""
+    """inputs: per-document and per-position arguments of the sweep. kinds: of the documents, as in `counting`."""
     from rankopt.sweeps.full_sweeps import counting, sweep_uncut
 
-    return SweepPlan(sweep_uncut, (kind, cutoff), (*told, *counting(told[0], kinds, offsets), weights), constant)
+    return SweepPlan(sweep_uncut, (kind, cutoff), (*inputs, *counting(inputs[0], kinds, offsets), weights), constant)
 
 
 def _even(discount: Floats, offsets: Ints) -> bool:
@@ -152,9 +152,9 @@ def _even(discount: Floats, offsets: Ints) -> bool:
     falls = discount[:-1] - discount[1:]
     inside = np.ones(discount.size, dtype=bool)
     inside[offsets[1:][offsets[1:] > 0] - 1] = False
-    query, place = query_of_row(offsets), position_in_query(offsets)
+    query, position = query_of_row(offsets), position_in_query(offsets)
     first = offsets[:-1][query]  # the first row of the same query
-    later = np.flatnonzero(inside & (place > 0))
+    later = np.flatnonzero(inside & (position > 0))
     return bool(np.all(falls[later] == falls[first[later]]))
 
 
@@ -173,21 +173,21 @@ def _precision(measure: Any, relevance: Floats, offsets: Ints, weights: Floats) 
 
     relevant, nothing = measure.relevant(relevance), np.zeros(weights.size)
     shares = weights / np.maximum(totals(relevant, offsets), 1)
-    if measure.cutoff and measure.cutoff <= PLACES:
+    if measure.cutoff and measure.cutoff <= LONGEST_LIST:
         return _cut(PRECISION, measure.cutoff, relevant, shares)
-    told = (relevant, relevant, _reciprocals(offsets))
-    return _uncut(PRECISION, _cutoff(measure, offsets), told, relevant, offsets, shares, nothing)
+    inputs = (relevant, relevant, _reciprocals(offsets))
+    return _uncut(PRECISION, _cutoff(measure, offsets), inputs, relevant, offsets, shares, nothing)
 
 
 def _cascade(measure: Any, relevance: Floats, offsets: Ints, weights: Floats) -> SweepPlan:
     from rankopt.sweeps.full_sweeps import CASCADE
 
     stopped, nothing = measure.stopping(relevance), np.zeros(weights.size)
-    if measure.cutoff and measure.cutoff <= PLACES:
+    if measure.cutoff and measure.cutoff <= LONGEST_LIST:
         return _cut(CASCADE, measure.cutoff, stopped, weights)
     going_on = np.log1p(-np.minimum(stopped, np.nextafter(1.0, 0.0)))  # of a grade so high that p rounds to 1, too
-    told = (stopped, going_on, _reciprocals(offsets))
-    return _uncut(CASCADE, _cutoff(measure, offsets), told, stopped, offsets, weights, nothing)
+    inputs = (stopped, going_on, _reciprocals(offsets))
+    return _uncut(CASCADE, _cutoff(measure, offsets), inputs, stopped, offsets, weights, nothing)
 
 
 def _cut(kind: int, cutoff: int, gain: Floats, weights: Floats) -> SweepPlan:
@@ -199,8 +199,8 @@ def _cut(kind: int, cutoff: int, gain: Floats, weights: Floats) -> SweepPlan:
 def _first_relevant(measure: Any, relevance: Floats, offsets: Ints, weights: Floats) -> SweepPlan:
     from rankopt.sweeps.truncated_sweeps import sweep_envelope
 
-    told = (measure.relevant(relevance), weights)
-    return SweepPlan(sweep_envelope, (_cutoff(measure, offsets),), told, np.zeros(weights.size))
+    inputs = (measure.relevant(relevance), weights)
+    return SweepPlan(sweep_envelope, (_cutoff(measure, offsets),), inputs, np.zeros(weights.size))
 
 
 def _cutoff(measure: Measure, offsets: Ints) -> int:
@@ -212,7 +212,7 @@ def _reciprocals(offsets: Ints) -> Floats:
 
 
 WAYS: dict[str, Callable[[Any, Floats, Ints, Floats], SweepPlan]] = {
-    "places": _places,
+    "places": _by_positions,
     "precision": _precision,
     "cascade": _cascade,
     "first relevant": _first_relevant,
@@ -226,7 +226,7 @@ TURNS = 4
 LEAST, MOST = 1 << 9, 1 << 15
 """Approximate rows of complete queries in a part: fewer cost more scheduling, more cost more event memory."""
 
-KEPT, KEEP = threading.local(), 1 << 21
+LOCAL, KEEP = threading.local(), 1 << 21
 """Initial and maximum capacity of a thread's event buffer."""
 
 PAIRS = 1 << 14
@@ -297,8 +297,8 @@ class LineSweep:
         scores, slopes = np.ascontiguousarray(scores, np.float64), np.ascontiguousarray(slopes, np.float64)
         order = self.order(scores) if order is None else order
         if order is None:
-            given = (self.relevance, self.weights, self.offsets)
-            return [sweep_crossings(self.measure, scores, line, *given) for line in slopes]
+            arguments = (self.relevance, self.weights, self.offsets)
+            return [sweep_crossings(self.measure, scores, line, *arguments) for line in slopes]
         lines, ways = len(slopes), self._ways
         ranges = self._ranges(lines * len(ways))
         found: list[StepEvents] = [StepEvents(0.0, *np.zeros((3, 0)))] * (lines * len(ways) * len(ranges))
@@ -307,26 +307,26 @@ class LineSweep:
         def sweep(task: int) -> None:
             job, part = divmod(task, len(ranges))
             line, way = divmod(job, len(ways))
-            found[task] = self._told(ways[way], scores, slopes[line], order, *ranges[part], starts[line, way])
+            found[task] = self._events(ways[way], scores, slopes[line], order, *ranges[part], starts[line, way])
 
         share(len(found), sweep)
         starts += np.array([way.constant for way in ways])
         own, each = starts.sum(axis=1), len(ways) * len(ranges)
         parts = [found[line * each : (line + 1) * each] for line in range(lines)]
-        return [replace(joined(told), start=float(own[line].sum())) for line, told in enumerate(parts)]
+        return [replace(joined(pieces), start=float(own[line].sum())) for line, pieces in enumerate(parts)]
 
-    def _told(
+    def _events(
         self, way: SweepPlan, scores: Floats, slopes: Floats, order: Ints, first: int, last: int, starts: Floats
     ) -> StepEvents:
         """The events of some queries in one way; writes their values at -∞ into starts (m,)."""
-        told = _room(4 * int(self.offsets[last] - self.offsets[first]))
-        given = (*way.before, scores, slopes, order, *way.behind, self.offsets, first, last, starts)
-        count = way.kernel(*given, *told)
-        if count > told[0].size:
-            told = _room(count + count // 4)
-            way.kernel(*given, *told)
+        buffers = _buffers(4 * int(self.offsets[last] - self.offsets[first]))
+        arguments = (*way.before, scores, slopes, order, *way.behind, self.offsets, first, last, starts)
+        count = way.kernel(*arguments, *buffers)
+        if count > buffers[0].size:
+            buffers = _buffers(count + count // 4)
+            way.kernel(*arguments, *buffers)
         own = np.empty((3, count))  # one piece: of large ones systems give large pages
-        for row, array in zip(own, told, strict=True):
+        for row, array in zip(own, buffers, strict=True):
             row[:] = array[:count]
         return StepEvents(0.0, *own)
 
@@ -343,11 +343,11 @@ class LineSweep:
         return sweep_plans(self.measure, self.relevance, self.offsets, self.weights)
 
 
-def _room(events: int) -> list[Floats]:
+def _buffers(events: int) -> list[Floats]:
     """A thread-local buffer for so many events at least: allocating it anew costs half a sweep."""
     if events > KEEP:
         return [np.empty(events) for _ in range(3)]
-    if not hasattr(KEPT, "room") or KEPT.room[0].size < events:
-        KEPT.room = [np.empty(events) for _ in range(3)]
-    kept: list[Floats] = KEPT.room
-    return kept
+    if not hasattr(LOCAL, "room") or LOCAL.room[0].size < events:
+        LOCAL.room = [np.empty(events) for _ in range(3)]
+    buffers: list[Floats] = LOCAL.room
+    return buffers

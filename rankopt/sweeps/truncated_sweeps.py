@@ -67,7 +67,7 @@ def sweep_places(
     """The events of the queries first <= q < last. Returns their number; events that fit into the buffers are written.
     starts[q]: the value at -∞. places: (m,) τ of each query, after which its discount is constant.
     """
-    room, found = times.size, 0
+    capacity, found = times.size, 0
     most, widest = 1, 1
     for q in range(first, last):
         most, widest = max(most, offsets[q + 1] - offsets[q]), max(widest, places[q])
@@ -137,7 +137,7 @@ def sweep_places(
             if at == -np.inf:
                 starts[q] += step
             else:
-                if found < room:
+                if found < capacity:
                     times[found], steps[found] = at, step
                     widths[found] = width(at, line_s[i], line_a[i], line_s[r], line_a[r])
                 found += step != 0.0  # else the next one is written over it
@@ -210,7 +210,7 @@ def sweep_cuts(
     """The events of the queries first <= q < last. Returns their number; events that fit into the buffers are written.
     starts[q]: the value at -∞. gain: 1 where relevant, or p; 0 of documents that add nothing. cutoff: k.
     """
-    room, found, most = times.size, 0, longest(offsets, first, last)
+    capacity, found, most = times.size, 0, longest(offsets, first, last)
     key, order, spare = np.empty(most), np.empty(most, np.int64), np.empty(most, np.int64)
     begins = np.empty(most + 1, np.int64)
     line_s, line_a, own, factor = np.empty(most), np.empty(most), np.empty(most), np.empty(most)
@@ -292,7 +292,7 @@ def sweep_cuts(
                 if at == -np.inf:
                     starts[q] += step
                 else:
-                    if found < room:
+                    if found < capacity:
                         times[found], steps[found] = at, step
                         widths[found] = width(at, line_s[i], line_a[i], line_s[r], line_a[r])
                     found += 1
@@ -357,10 +357,10 @@ def sweep_envelope(
 ) -> int:
     """The events of the queries first <= q < last. Returns their number; events that fit into the buffers are written.
     starts[q]: the value at -∞. relevant: 1 where relevant, else 0."""
-    room, found, most = times.size, 0, longest(offsets, first, last)
+    capacity, found, most = times.size, 0, longest(offsets, first, last)
     key, when, line_s, line_a = np.empty(most), np.empty(most), np.empty(most), np.empty(most)
     order, spare, begins = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most + 1, np.int64)
-    hits, turns, who = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.int64)
+    hits, turns, crossers = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.int64)
     for q in range(first, last):
         low, n = offsets[q], offsets[q + 1] - offsets[q]
         s, a, marked = scores[low : low + n], slopes[low : low + n], relevant[low : low + n]
@@ -400,14 +400,14 @@ def sweep_envelope(
                 if (t <= at) == (rise > 0.0):
                     above += begins[other + 1] - begins[other]
                 if at < t <= until and t < np.inf:
-                    when[met], who[met], turns[met] = -t, other, met
+                    when[met], crossers[met], turns[met] = -t, other, met
                     met += 1
             size = begins[top + 1] - begins[top]
             after = weights[q] * _reciprocal(above, size, hits[top], cutoff)
             if not begun or at == -np.inf:
                 starts[q], begun = after, True
             elif after != value:
-                if found < room:
+                if found < capacity:
                     times[found], steps[found], widths[found] = at, after - value, widest
                 found += 1
             value = after
@@ -416,14 +416,14 @@ def sweep_envelope(
             while e < met:
                 t, widest = -when[turns[e]], 0.0
                 while e < met and -when[turns[e]] == t:
-                    other = who[turns[e]]
+                    other = crossers[turns[e]]
                     crossing = begins[other + 1] - begins[other]
                     above += crossing if line_a[other] > line_a[top] else -crossing
                     widest = max(widest, width(t, line_s[top], line_a[top], line_s[other], line_a[other]))
                     e += 1
                 after = weights[q] * _reciprocal(above, size, hits[top], cutoff)
                 if after != value:
-                    if found < room:
+                    if found < capacity:
                         times[found], steps[found], widths[found] = t, after - value, widest
                     found += 1
                 value = after
