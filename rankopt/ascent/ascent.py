@@ -64,7 +64,7 @@ class Move:
 @dataclass(frozen=True, eq=False, repr=False)
 class AscentHistory(Columns[Move]):
     """The accepted steps as columns: `history.value[i]` is the measure after step i, and so for each field of `Move`.
-    Steps of one path stand together, in their order."""
+    Steps of one path are contiguous and in order."""
 
     row: ClassVar[type[Move]] = Move
 
@@ -192,7 +192,7 @@ class Path(CompactReprMixin):
 
 @dataclass(frozen=True, eq=False)
 class AscentProblem:
-    """How paths go: along which lines of which measure, where to stand, what counts as higher."""
+    """Settings of the ascent: directions, measure, rule for the point on a line, and acceptance."""
 
     search: LineSearch
     directions: Directions
@@ -259,7 +259,7 @@ class AscentProblem:
         return replace(path, w=w, value=value, moved=True, moves=(*path.moves, move))
 
     def _closed(self, path: Path) -> Path:
-        """The round is over: the next begins, unless nothing moved."""
+        """End the round: the next begins, unless w did not move."""
         if not path.moved:
             return replace(path, round=path.round + 1, over=True)
         _, generator = self.directions.of_round(path.advance, path.generator)

@@ -267,7 +267,7 @@ def paths_of(run: Mapping[str, Any], features: int) -> tuple[tuple[Path, ...], f
 
 
 def false_claim(paths: Sequence[Path], search: LineSearch) -> str | None:
-    """What paths say of their w that is not so, if they do."""
+    """The first false claim of the paths about their w, or None."""
     for path in paths:
         measured = search.value(path.w)
         if not abs(measured - path.value) <= 1e-12:

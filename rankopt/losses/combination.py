@@ -35,7 +35,8 @@ class PartOf:
     rows: Ints
 
     def only(self, first: int, last: int, offsets: Ints) -> PartOf | None:
-        """Of the combination's queries first <= q < last; None where it is of none of them."""
+        """Restriction to the queries first <= q < last of the combination; None if the part is undefined on all of
+        them."""
         begin, end = np.searchsorted(self.queries, [first, last]).tolist()
         if begin == end:
             return None

@@ -58,7 +58,7 @@ class Criterion:
 
     @cached_property
     def kind(self) -> Shorts:
-        """(N,) which documents the measure tells apart: kinds count from 0 in each query, the least worth first."""
+        """(N,) classes that the measure distinguishes: kinds count from 0 in each query, the least relevant first."""
         return alike(self.offsets, self.optimal_rankings[0])
 
     @cached_property

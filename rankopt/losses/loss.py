@@ -84,5 +84,5 @@ class GradientLoss(Protocol):
 
 
 def says(loss: Any) -> str:
-    """What a loss can say, or a factory of such: "plane" or "gradient"."""
+    """Output of a loss, or of a factory of losses: "plane" or "gradient"."""
     return str(getattr(loss, "says", "plane"))

@@ -76,19 +76,19 @@ class MaxOracle(Protocol):
         ...
 
     def mean_of_best(self, which: str = "average") -> Floats:
-        """r of a y of greatest gain, or a mean of such, which the scores do not change; `which`: "average", all of
-        them, or another word that this map knows; OptionError for one that it does not. The default is what fits."""
+        """r of a y of greatest gain, or a mean of several, independent of the scores. `which`: "average", the mean of
+        all, or another reference of this map; OptionError for an unknown one. The default suits the map."""
         ...
 
     def best_then_score(self, scores: Floats) -> Floats:
-        """r of the y that of those of greatest gain the scores like most."""
+        """r of the highest-scoring y among those of greatest gain."""
         ...
 
     def top_scoring(self, scores: Floats) -> Floats:
-        """r of the y that the scores like most: a subgradient of max_y r(y)ᵀs.
+        """r of the highest-scoring y: a subgradient of max_y r(y)ᵀs.
 
-        Where the order by score is not that y, `raised` is a map that differs from this one by a convex function of the
-        scores alone, whatever y, and of which the order by score is (`argmax_first_relevant`).
+        If the ranking by score is not that y, `raised` is a map that differs from this one by a convex function of the
+        scores, the same for all y, and whose highest-scoring y is the ranking by score (`FirstRelevantArgmax`).
         """
         ...
 

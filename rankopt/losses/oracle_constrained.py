@@ -115,7 +115,7 @@ class AdmissibleOrders:
 
     @cached_property
     def kind(self) -> Shorts:
-        """(N,) documents of one query that the set does not tell apart have equal ones."""
+        """(N,) equal for documents of one query that the set does not distinguish."""
         return alike(self.offsets, np.concatenate([_kinds(admissible) for admissible in self.sets]))
 
     @cached_property
@@ -134,7 +134,7 @@ class AdmissibleOrders:
         charge: Floats | None = None,
     ) -> Orders:
         """A maximiser of by_gain[q] a[π]ᵀb + by_score[q] c[π]ᵀs - charge[q] p(π) over S_q, for every (chosen) query q;
-        charge: 1 unless said."""
+        charge defaults to 1."""
         began = perf_counter()
         queries = np.arange(len(self)) if chosen is None else np.asarray(chosen)
         sizes = np.diff(self.offsets)
@@ -183,7 +183,7 @@ class AdmissibleOrders:
 
 
 def _kinds(admissible: RankingSet_admissible_orders) -> Ints:
-    """(n,) documents that the set does not tell apart have equal ones: of one block or of none, of the same columns."""
+    """(n,) equal for documents that the set does not distinguish: same block or none, same columns."""
     if admissible.soft_constraints:
         features = np.column_stack([kinds(admissible.compiled_with_soft), admissible.cell_penalties.T])
         return np.asarray(np.unique(features, axis=0, return_inverse=True)[1].reshape(-1), dtype=np.int64)
@@ -201,13 +201,12 @@ DELTAS = (1e-3, 1e-5, 1e-7, 1e-9)
 
 @dataclass(frozen=True, eq=False)
 class AdmissibleArgmax(AdmissibleOrders):
-    """The loss-augmented orders of queries under sets, and their references.
+    """The loss-augmented rankings of queries under constraint sets, and their references.
 
-    start: (N,) the scores at w₀, by which ties of the best reference fall. optimal_rankings: maximisers of a[π]ᵀb over
-    S_q.
-    unpaid: of soft constraints, the same where nothing is paid.
-    Documents of equal score and gain that the set does not tell apart share their slopes; other ties fall by the order
-    in which the documents stand, which is that of their contents where training has put them there (`data.canonical`).
+    start: (N,) the scores at w₀, which break ties of the best reference. optimal_rankings: maximisers of a[π]ᵀb over
+    S_q. unpaid: under soft constraints, the same without penalties.
+    Documents of equal score and gain that the set does not distinguish share their slopes. Other ties follow the order
+    of the documents, which in training is canonical (`data.canonical`).
     """
 
     start: Floats
@@ -243,11 +242,11 @@ class AdmissibleArgmax(AdmissibleOrders):
         start_of: Callable[[Arrangement], Floats],
         solver: Solver | str = "auto",
     ) -> tuple[Arrangement, AdmissibleArgmax]:
-        """The queries in which admissible orders differ in worth, and their argmax.
+        """The queries whose admissible rankings differ in value, and their argmax.
 
-        sets_of: the set of each query; DataError where one is empty. start_of: (N,) scores at w₀. Queries of one gain
-        are left out unasked. What the measure does not tell apart in full rankings it may in those of a set: of two
-        documents P@2 finds all rankings equal, but one of k = 1 shows the better one or not.
+        sets_of: the set of each query; DataError if one is empty. start_of: (N,) scores at w₀. Queries with one gain
+        are skipped. A set may distinguish documents that the measure does not distinguish in full rankings: all
+        rankings of two documents have the same P@2, but one of k = 1 shows the better one or not.
         """
         starts = queries.offsets[:-1]
         gain = measure.gain(queries.graded, queries.offsets)
@@ -270,7 +269,7 @@ class AdmissibleArgmax(AdmissibleOrders):
 
     @property
     def best(self) -> Floats:
-        """(m,) the greatest a[π]ᵀb, whatever it pays for soft constraints."""
+        """(m,) the greatest a[π]ᵀb, ignoring penalties."""
         return self._most.value
 
     @property
@@ -279,7 +278,7 @@ class AdmissibleArgmax(AdmissibleOrders):
 
     @property
     def worst_unpaid(self) -> Floats | None:
-        """(m,) the least a[π]ᵀb, whatever it pays for soft constraints; None where there are none."""
+        """(m,) the least a[π]ᵀb, ignoring penalties; None without soft constraints."""
         none = np.zeros(len(self))
         return -self.argmax(none - 1.0, none, np.zeros(self.gain.size), charge=none).value if self.soft else None
 
@@ -300,8 +299,8 @@ class AdmissibleArgmax(AdmissibleOrders):
         return ArgmaxResult(slope, earned, answer.value, bound, answer.seconds)
 
     def mean_of_best(self, which: str = "average") -> Floats:
-        """An admissible order that is best for the measure, ties falling by the score at w₀ and then by the documents'
-        own order; the mean over those that exchange documents which nothing tells apart."""
+        """A measure-optimal admissible ranking, with ties broken by the score at w₀, then by document order; the mean
+        over exchanges of indistinguishable documents."""
         return self.slope_of(self.reference_rows(which), self.start)
 
     def best_then_score(self, scores: Floats) -> Floats:
@@ -313,8 +312,8 @@ class AdmissibleArgmax(AdmissibleOrders):
         return self.slope_of(self.liked_rows(scores), scores, "liked")
 
     def slope_of(self, rows: Ints, scores: Floats, exchanged: str = "best") -> Floats:
-        """r of these orders, a mean over those that exchange documents which nothing tells apart: of the best the gain
-        does too, not so of those that the scores like."""
+        """r of these rankings, averaged over exchanges of indistinguishable documents. Optimal rankings also
+        distinguish gains; highest-scoring ones do not."""
         kind = self.kind_and_gain if exchanged == "best" else self.kind
         return shared(self.placed(rows), scores, kind, self.offsets)
 
@@ -328,7 +327,7 @@ class AdmissibleArgmax(AdmissibleOrders):
         return self.best_rows(_distinct_scores(self.start, self.offsets))
 
     def liked_rows(self, scores: Floats) -> Ints:
-        """The orders that the scores like most."""
+        """The highest-scoring rankings."""
         ones = np.ones(len(self))
         return self.argmax(0.0 * ones, ones, scores).rows
 
@@ -343,11 +342,11 @@ class AdmissibleArgmax(AdmissibleOrders):
         return np.asarray(self.measured(self.optimal_rankings.rows) + lost > 1e-12 * self.sizes(self.gain, True))
 
     def best_rows(self, scores: Floats) -> Ints:
-        """(K,) of the orders that maximise a[π]ᵀb the one with the largest c[π]ᵀs.
+        """(K,) the ranking with the largest c[π]ᵀs among the maximisers of a[π]ᵀb.
 
-        Maximises a[π]ᵀb + δ c[π]ᵀs (both brought to size 1), less p(π) as often as each counts. If the order found is
-        best for a[π]ᵀb, then no other such has a larger c[π]ᵀs; else δ was too large, and a smaller one is tried.
-        Below the last δ ties stay as they are.
+        Maximises a[π]ᵀb + δ c[π]ᵀs (both scaled to 1) less p(π), which each term includes. If the result maximises
+        a[π]ᵀb, no other maximiser has a larger c[π]ᵀs; else δ was too large and a smaller one is tried. After the last
+        δ, ties remain.
         """
         best = self.worth(self.optimal_rankings.rows)
         rows = self.optimal_rankings.rows.copy()

@@ -62,9 +62,8 @@ def mean_of_best(which: str, gain: Floats, position_weights: Floats, offsets: In
 
 
 def liked_of_best(scores: Floats, gain: Floats, discount: Floats, position_weights: Floats, offsets: Ints) -> Floats:
-    """c of the best ranking that the scores like most: sorted by gain, inside equal gains by score, then inside each
-    run of positions with one discount (all those beyond a cut-off are such a run) by score again; documents alike in
-    both share theirs."""
+    """c of the highest-scoring optimal ranking: sorted by gain, then by score, then within each run of positions of
+    equal discount (such as all beyond a cutoff) by score again. Documents of equal gain and score share their mean."""
     weights = np.empty(scores.size)
     arguments = (scores, gain, discount, position_weights, offsets)
     if not best_by_score.pays(200 * scores.size):
@@ -99,7 +98,10 @@ def _shared(order: Ints, scores: Floats, decay: Floats, first: int, last: int, w
 
 @compiled(nb.void(READ_FLOATS, READ_FLOATS, READ_INTS, nb.int64, nb.int64, FLOATS))
 def by_score(scores: Floats, decay: Floats, offsets: Ints, first: int, last: int, weights: Floats) -> None:
-    """weights = c̄ of the nonconvex bound for the queries first <= q < last: the decay by rank of score."""
+    """weights = c̄ of the tie-aware bound for the queries first <= q < last.
+
+    Sorted by gain, then score; within each run of positions of equal discount by score again. Finally documents of
+    equal gain and score, possibly in several runs, share their mean."""
     for q in range(first, last):
         low, high = offsets[q], offsets[q + 1]
         order = np.arange(high - low)
@@ -121,8 +123,8 @@ def best_by_score(
 ) -> None:
     """weights = c̄ of the tie-aware bound for the queries first <= q < last.
 
-    Sorted by gain, then score; inside each run of positions of equal discount by score again. At last documents alike
-    in gain and score, which may stand in several runs, share.
+    Sorted by gain, then score; within each run of positions of equal discount by score again. Finally documents of
+    equal gain and score, possibly in several runs, share their mean.
     """
     for q in range(first, last):
         low, high = offsets[q], offsets[q + 1]
@@ -230,8 +232,8 @@ def orderable(relevance: Floats, offsets: Ints, measure: Measure) -> NDArray[np.
 
 @dataclass(frozen=True, eq=False)
 class PositionalOracle:
-    """gain(π) = a[π]ᵀb. problem: gain b, discount a, decay c and offsets; its scores do not matter. known_kind: `kind`,
-    where it was worked out for more queries."""
+    """gain(π) = a[π]ᵀb. problem: gain b, discount a, decay c and offsets; its scores are unused. known_kind: `kind`, if
+    already computed for a superset of the queries."""
 
     problem: RankTwoBatch
     solver: Solver
@@ -311,8 +313,8 @@ class PositionalOracle:
         return mean_of_best(which, self.problem.gain, self.problem.position_weights, self.offsets)
 
     def best_then_score(self, scores: Floats) -> Floats:
-        """Sorted by gain, inside equal gains by score, then inside each run of positions with one discount (all those
-        beyond a cut-off are such a run) by score again; documents alike in both share theirs."""
+        """Sorted by gain, then by score, then within each run of positions of equal discount (such as all beyond a
+        cutoff) by score again. Documents of equal gain and score share their mean."""
         problem = self.problem
         return liked_of_best(scores, problem.gain, problem.discount, problem.position_weights, self.offsets)
 

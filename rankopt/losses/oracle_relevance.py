@@ -89,7 +89,7 @@ class FirstRelevantArgmax(OrdersArgmax):
 
     @property
     def raised(self) -> FirstRelevantArgmax:
-        """The map with σ n₋ top added to φ, whatever the order: of it the order by score is a maximiser."""
+        """The map with σ n₋ top added to φ for every y: the ranking by score maximises it."""
         return replace(self, lifted=True)
 
     def at(self, scores: Floats, prove: bool = False) -> ArgmaxResult:
@@ -152,11 +152,11 @@ class FirstRelevantArgmax(OrdersArgmax):
 
 
 def inversions(kind: Shorts, runs: NDArray[np.bool_], ties: NDArray[np.bool_]) -> Floats:
-    """How many documents of higher kind stand behind each one, less those of lower kind that stand before it: (N,).
+    """(N,) the number of documents of higher kind below each one, less those of lower kind above it.
 
-    kind: (N,) of the documents in the order in which they stand. runs: (N,) where a run begins; pairs count inside runs
-    alone. ties: (N,) where documents begin that are not tied with the one before; a run begins none less. Pairs of
-    tied documents count half.
+    kind: (N,) of the documents in ranked order. runs: (N,) whether a run begins; only pairs within runs count. ties:
+    (N,) False for documents tied with the previous one; a run always begins with True. Pairs of tied documents count
+    half.
     """
     n = kind.size
     run, tie = _bounds(runs), _bounds(ties | runs)

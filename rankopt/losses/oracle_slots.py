@@ -45,12 +45,12 @@ def matched(profit: Floats, solver: Solver | str = "auto", belongs: Bools | None
 
 @dataclass(frozen=True, eq=False)
 class SlotArgmax:
-    """gain(π) = Σ_i b[π_i, i], r(π) (N, k) the ones where documents stand; scores (N, k), of each document for each
+    """gain(π) = Σ_i b[π_i, i]; r(π) is the (N, k) 0/1 matrix of assigned documents; scores are (N, k), by document and
     slot.
 
-    benefit b (N, k): the slot's weight where the document belongs there, else 0; a document belongs to one slot at
-    most. Documents of equal scores and benefits share their ones; other ties fall by these numbers, never by the
-    input's order.
+    benefit b (N, k): the slot's weight where the document belongs there, else 0; a document belongs to at most one
+    slot. Documents of equal scores and benefits share their ones; other ties are broken by these numbers, never by
+    input order.
     """
 
     benefit: Floats

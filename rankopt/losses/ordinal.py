@@ -40,12 +40,12 @@ PYTHON = 20_000
 
 @dataclass(frozen=True, eq=False)
 class OrdinalHinge:
-    """loss_q(s) = 1/M Σ over the pairs i, j of query q with y_i < y_j of C(y_i, y_j) max(0, 1 + s_i - s_j), M how many
-    such pairs there are [paper 5, eq. 13, majorised]; 0 where there is none.
+    """loss_q(s) = 1/M Σ C(y_i, y_j) max(0, 1 + s_i - s_j) over the M pairs i, j of query q with y_i < y_j
+    [paper 5, eq. 13, majorised]; 0 if M = 0.
 
-    relevance: (N,) grades, of at most 1,024 levels. offsets: (m + 1,). cost: C, "difference" of the grades, "one"
-    (`PairwiseHinge` then), or a function of two arrays, the lower and the higher grades, to costs >= 0. A query of n
-    documents and r grades costs O(n log n + n r). Raises OptionError for costs that are none.
+    relevance: (N,) grades, of at most 1,024 levels. offsets: (m + 1,). cost: C, "difference" of the grades, "one" (then
+    it is `PairwiseHinge`), or a function of two arrays, the lower and the higher grades, to costs >= 0. A query of n
+    documents and r grades costs O(n log n + n r). Raises OptionError for invalid costs.
     """
 
     relevance: Floats
@@ -96,7 +96,7 @@ class OrdinalHinge:
 
     @cached_property
     def share(self) -> Floats:
-        """(m,) 1/M, 0 where nothing is to be ordered."""
+        """(m,) 1/M, 0 for queries without pairs."""
         level, _ = self.kinds
         sizes, query = np.diff(self.offsets), query_of_row(self.offsets)
         of_level = np.bincount(self.offsets[:-1][query] + level, minlength=level.size).astype(np.float64)

@@ -29,8 +29,8 @@ Ints = NDArray[np.int64]
 class PairwiseHinge:
     """loss_q(s) = mean over the pairs i, j of query q with y_i > y_j of max(0, 1 - (s_i - s_j)).
 
-    relevance: (N,) grades, of any number of levels. offsets: (m + 1,). Each query must have such a pair. Costs
-    O(n log n) a query, not O(n²): violated partners are counted while sweeping the documents by score.
+    relevance: (N,) grades, of any number of levels. offsets: (m + 1,). Each query must have at least one pair. Costs
+    O(n log n) a query instead of O(n²): a sweep by score counts the violating partners.
     """
 
     relevance: Floats

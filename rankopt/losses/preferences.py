@@ -131,7 +131,7 @@ class PreferenceHinge:
 
     @cached_property
     def share(self) -> Floats:
-        """(m,) 1/|P_q|, 0 where nothing is preferred."""
+        """(m,) 1/|P_q|, 0 if P_q is empty."""
         sizes, query = np.diff(self.offsets), query_of_row(self.offsets)
         if self.checked is not None:
             pairs = np.bincount(query[self.checked.worse], minlength=sizes.size).astype(np.float64)
@@ -219,8 +219,8 @@ def sum_gains(
     scores: Floats, level: Shorts, gain: Floats, offsets: Ints, first: int, last: int, above: Floats, below: Floats
 ) -> None:
     """For document j of the queries first <= q < last, above[j] = Σ gain_i - gain_j over the documents i of its query
-    with level_i > level_j and s_i - s_j < 1, below[j] = Σ gain_j - gain_i over those with level_i < level_j and
-    s_j - s_i < 1. Both sweeps only add, so that nothing cancels; the tree of the first counts levels from the top."""
+    with level_i > level_j and s_i - s_j < 1; below[j] = Σ gain_j - gain_i over those with level_i < level_j and s_j -
+    s_i < 1. Both sweeps only add, which avoids cancellation; the tree of the first counts levels from the top."""
     longest = 1
     for q in range(first, last):
         longest = max(longest, offsets[q + 1] - offsets[q])

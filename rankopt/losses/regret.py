@@ -23,10 +23,10 @@ from rankopt.measures.notation import MeasureMix, parse
 
 @dataclass(frozen=True)
 class RegretBound:
-    """An upper bound of the regret of `measure` under a feature map, as `bound` has it. position_weights: position
-    weights, of maps that have such. mixed: whether it is a part of a mix.
+    """An upper bound of the regret of `measure` under a feature map and a `bound`. position_weights: for maps that use
+    them. mixed: whether it is a part of a mix.
 
-    The loss of a `MeasureMix` is made of those of its parts, each under the map that it names, or this one.
+    The loss of a `MeasureMix` combines those of its parts, each under its own map, or this one by default.
     """
 
     measure: Measure
@@ -37,7 +37,7 @@ class RegretBound:
 
     @classmethod
     def named(cls, measure: Any, feature_map: Any, bound: Any, position_weights: Any) -> RegretBound:
-        """Of what is said by name or by value; OptionError and MeasureError for what does not go together."""
+        """From options as names or objects; OptionError and MeasureError for incompatible ones."""
         parsed, common = parse(measure), get_feature_map(feature_map)
         regret = cls(parsed, common, get_bound(bound), parse_position_weights(position_weights))
         if isinstance(parsed, MeasureMix):
@@ -72,7 +72,7 @@ class RegretBound:
         )
 
     def _check_reference(self) -> None:
-        """OptionError naming the part whose map does not know the reference of the bound."""
+        """OptionError for a part whose map does not accept the reference of the bound."""
         word, mixed = getattr(self.bound, "reference", None), isinstance(self.measure, MeasureMix)
         known = [(part, getattr(part.feature_map, "references", (word,))) for _, part in self.parts]
         for part, words in known:

@@ -59,7 +59,7 @@ class ScoreLoss:
 
     @property
     def regret(self) -> RegretBound:
-        """What is said by name, looked up."""
+        """Resolve the options."""
         return RegretBound.named(self.measure, self.feature_map, self.bound, self.position_weights)
 
     def on(self, relevance: ArrayLike, *, qid: Any = None, offsets: ArrayLike | None = None) -> GradedLoss:

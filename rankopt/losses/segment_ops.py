@@ -34,9 +34,9 @@ def sorted_rows(query: Ints, *keys: NDArray[np.generic]) -> Ints:
 
 
 def mean_of_alike(values: Floats, order: Ints, *traits: NDArray[np.generic]) -> Floats:
-    """The mean of `values` over all that are equal in every trait, for each; `order` brings these side by side.
+    """For each entry, the mean of `values` over all entries with equal traits; `order` makes these adjacent.
 
-    Values are added one after the other as they come, as compiled code does.
+    Values are added in order, as in the kernel.
     """
     differs = np.zeros(order.size, dtype=bool)
     for trait in traits:
@@ -110,8 +110,7 @@ def _bits(scores: Ints, i: int) -> Any:
 
 @compiled(nb.int64(INTS, READ_INTS, READ_SHORTS, nb.int64, nb.int64))
 def _slot(table: Ints, bits: Ints, kind: Shorts, i: int, size: int) -> Any:
-    """The slot of document i in a hash table of `size` slots, a power of 2, or a free one; slots hold documents, -1 is
-    free.
+    """The hash table slot of document i, or a free one (-1), in a table of `size` slots, a power of 2.
 
     The leading bits of the product are used: scores like 1 and 2 differ in their leading bits only.
     """

@@ -122,8 +122,7 @@ class Reached:
 
     @classmethod
     def read(cls, kept: Mapping[str, Any], features: int, bandwidths: tuple[float, ...], max_iter: int) -> Self | None:
-        """What a checkpoint held; None where it is nothing that a run of these stages leaves. Of J and of measures it
-        claims nothing: they are worked out afresh."""
+        """The state of a checkpoint; None if no run of these stages can produce it. J and measures are recomputed."""
         found = cls(**kept)
         history, steps = found.history, len(found.history)
         sound = (
@@ -243,7 +242,7 @@ class _Run:
                 raise
 
     def _at(self, w: Floats, sigma: float) -> tuple[float, Floats]:
-        """J and gradient, worked out once for each point of a step."""
+        """J and gradient, computed once for each point of a step."""
         known = self.seen.get(w.tobytes())
         if known is None:
             known = self.seen[w.tobytes()] = self.objective.at(w, sigma)

@@ -90,7 +90,7 @@ RISE = 1e-9
 """A plane is news where it rises above the model by more than this part of the objective."""
 
 COARSEST, FINEST = 1e-4, 1e-9
-"""Between what relative gaps the master is solved; then to whatever the solver itself holds for exact."""
+"""Range of relative gaps for master solves; beyond it the solver's own tolerance applies."""
 
 CARE = 0.02
 """The part of the gap that the master may leave: it is solved no finer than the bound can use."""

@@ -118,10 +118,10 @@ class _Dual:
             self.w = self.w - part / self.lam * across
 
     def shrink(self) -> None:
-        """Scale all α by the number from 0 to 1 at which the dual objective is best: it is 0 or more then.
+        """Scale all α by the factor in [0, 1] that maximises the dual objective, which is then >= 0.
 
-        Planes tilt with their references, and the α that was good for the old ones may stand far below 0: the dual
-        then climbs for many passes to reach the bound of 0 that holds anyway, which looks like standing still.
+        Planes change with their references, and α that were good for the old ones may give a dual value far below 0.
+        Without scaling the dual needs many passes to reach the trivial bound of 0, which looks like stagnation.
         """
         step = self.w - self.w0
         curvature = self.lam * float(step @ step)

@@ -339,7 +339,7 @@ def of_sparse(features: Any, weights: Floats, rows: Ints, offsets: Ints) -> floa
 
 
 def spreads(features: Any, weights: Floats, rows: Ints, offsets: Ints) -> Floats:
-    """(d,) the part of each feature: Σ_j weights_j (x_j - x̄_q)², 0 where that is nothing but rounding."""
+    """(d,) the part of each feature: Σ_j weights_j (x_j - x̄_q)², 0 if that is rounding error."""
     means = row_sums(features, rows, np.repeat(1.0 / np.diff(offsets), np.diff(offsets)), offsets)
     counted = np.add.reduceat(weights, offsets[:-1])
     least = (4 * np.finfo(np.float64).eps) ** 2 * weights.size * (counted @ means**2)
@@ -355,8 +355,8 @@ def spreads(features: Any, weights: Floats, rows: Ints, offsets: Ints) -> Floats
 
 
 def _sparse_parts(features: Any, weights: Floats, rows: Ints, offsets: Ints) -> tuple[Any, Floats, Any, Floats]:
-    """The rows as a CSR table, its entries less the mean of their query, the means as another, and the weight of the
-    documents that store nothing where a mean does."""
+    """The rows as a CSR table less the mean of their query, the means as another table, and the weight of the documents
+    without an entry where the mean has one."""
     from scipy.sparse import csr_array
 
     own = features[rows].astype(np.float64)

@@ -48,7 +48,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 Point = Literal["window", "middle", "plackett-luce"]
-"""Where to stand: see `LineSearch.along`."""
+"""Rule for the point on the line: see `LineSearch.along`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,7 +224,7 @@ def _deviation(variance: float) -> float:
 
 
 def _arranged(queries: Queries | Arrangement, query_weight: ArrayLike | None) -> Arrangement:
-    """The queries as they stand, with their weights."""
+    """The queries unchanged, with their weights."""
     if isinstance(queries, Arrangement):
         return queries
     weights = np.ones(len(queries)) if query_weight is None else np.asarray(query_weight, dtype=np.float64)

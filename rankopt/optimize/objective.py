@@ -67,10 +67,10 @@ class MasterAnswer:
 
 @dataclass(frozen=True, eq=False)
 class Objective:
-    """The regularised risk that is minimised, and the solver of its master program.
+    """The regularized risk, and the solver of its master program.
 
-    small: whether the data are so little that our own solver compiles nothing for them, if the master is small too.
-    ends: the reading of `perf_counter` at which the seconds of training are over, if they are limited.
+    small: whether the data are too small to compile our own solver for, provided that the master is small too.
+    ends: the `perf_counter` time at which training ends, if limited.
     """
 
     risk: Risk
@@ -96,11 +96,11 @@ class Objective:
 
     @classmethod
     def check(cls, method: object) -> None:
-        """Raise OptionError for a method that cannot minimise it; this one all can."""
+        """Raise OptionError for a method that requires the squared norm; the others use the master program alone."""
 
     @property
     def start(self) -> Floats:
-        """Where training starts, if nothing else is said."""
+        """Default starting point of training."""
         return self.w0
 
     def between(self, w: Floats, least: Floats, part: float) -> Floats:
@@ -133,14 +133,14 @@ class Objective:
     def solve_master(
         self, planes: PlaneSet, capacity: Floats, alpha: Floats, precision: float | None = None
     ) -> MasterAnswer:
-        """Minimise the regulariser and the planes' maxima, from the dual weights alpha.
+        """Minimise the regularizer plus the planes' maxima, starting from the dual weights alpha.
 
-        The bound is the dual objective of whatever weights the solver returned, made feasible and evaluated by us, less
-        what rounding may have added: masters are solved to the last digit, and a bound must not pass an objective.
+        The bound is the dual objective of the returned weights, projected to feasibility and evaluated here, less a
+        rounding allowance: masters are solved to full precision, and a bound must not exceed the objective.
 
-        precision: the relative gap that suffices, handed to solvers that have a tolerance; None leaves them theirs.
+        precision: the sufficient relative gap, passed to solvers with a tolerance; None uses their default.
 
-        Raises MasterProblemError where the solver gives no answer.
+        Raises MasterProblemError if the solver returns no solution.
         """
         softest = SOFTEST * self._natural_lam(planes, capacity)
         if self.lam >= softest:
@@ -213,11 +213,11 @@ def norms(rows: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class SmoothObjective:
-    """What is descended.
+    """Objective of smooth minimization.
 
-    units: (d,) the deviation of each feature inside queries, 0 of one that is constant there. Gradients are judged, and
-    steps are taken, in u = units × w: a step of length 1 moves scores by about one deviation, whatever the features
-    are measured in, and J is the same.
+    units: (d,) the standard deviation of each feature within queries, 0 for constant features. Gradients and steps are
+    in u = units × w: a step of length 1 moves scores by about one deviation, independent of feature scales; J is
+    unchanged.
     """
 
     shards: tuple[Shard, ...]
@@ -296,7 +296,7 @@ FAINT = 1e-8
 codes drop such numbers silently. Bounds are computed with all slopes."""
 
 NOTHING = 1e-7
-"""Weights of this part of the greatest or less are 0: solvers that end inside the feasible set never say 0."""
+"""Weights of this fraction of the largest, or less, are set to 0: interior-point solvers never return 0."""
 
 IDLE = 1e-4
 """A feature whose row is this part or more below lam does not press, so its weight is 0."""
@@ -325,7 +325,7 @@ class SparseObjective(Objective):
 
     @classmethod
     def check(cls, method: object) -> None:
-        """Raise OptionError for a method that needs the squared norm: the others ask the master program alone."""
+        """Raise OptionError for a method that requires the squared norm; the others use the master program alone."""
         if getattr(method, "quadratic", False):
             name = type(method).__name__
             raise OptionError(
@@ -392,7 +392,7 @@ class SparseObjective(Objective):
 
 
 def _without_faint(slopes: Floats) -> Floats:
-    """The slopes without numbers that are next to nothing in their feature: what linear programming sees."""
+    """The slopes with numbers that are negligible in their feature set to 0, as linear programming reads them."""
     largest = np.abs(slopes).max(axis=0, initial=0.0)
     return np.where(np.abs(slopes) > FAINT * largest, slopes, 0.0)
 

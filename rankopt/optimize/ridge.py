@@ -100,10 +100,11 @@ class Ridges:
         return np.vstack([family.weights(self.whole) for family in self.families])
 
     def cross_validated(self) -> Floats:
-        """(d,) the ridge whose weights, learned without a fold, err least on it; of equals the largest of a kind.
+        """(d,) the ridge whose weights, learned without a fold, have the least error on it; of equals the largest of a
+        kind.
 
-        One query alone leaves nothing to learn from without it: its rows are left out one by one, by generalised
-        cross-validation, ‖r - A w‖² / (N - 1 - Σ_i e_i / (e_i + α))² (Golub, Heath and Wahba 1979).
+        A single query cannot be held out: its rows are left out one by one by generalised cross-validation,
+        ‖r - A w‖² / (N - 1 - Σ_i e_i / (e_i + α))² (Golub, Heath and Wahba 1979).
         """
         return least(self.penalties, np.concatenate([self.judged(family) for family in self.families]))
 

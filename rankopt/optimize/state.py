@@ -47,9 +47,9 @@ class State(CompactReprMixin):
     def seen(self, value: float, here: Planes, convex: bool, enough: float | None = None) -> Self:
         """The state after all queries were evaluated at `trial`, where J is proven to be `value`.
 
-        If that is better by more than `enough`, w moves there. Under a nonconvex bound so does the reference: the
-        planes found so far hold for it as well, and of the new majorant nothing is proven yet [ORM, Algorithm 1, each
-        convex problem solved only as far as it helps].
+        If J improves by more than `enough`, w moves there. Under a nonconvex bound the reference moves too: the planes
+        found so far remain valid, and nothing is proven of the new majorant yet [ORM, Algorithm 1, each convex problem
+        solved only as far as it helps].
         """
         state = replace(self, latest=value, seconds_argmax=self.seconds_argmax + here.seconds)
         first = not np.isfinite(self.primal)

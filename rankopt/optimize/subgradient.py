@@ -23,7 +23,7 @@ from rankopt.risk.risk import Risk
 Floats = NDArray[np.float64]
 
 STUCK = 20
-"""Steps that narrow nothing after which two subgradients at a time are not enough."""
+"""Number of steps without progress after which two subgradients at a time do not suffice."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,12 +40,12 @@ class SteepestState(State):
 class SteepestSubgradient:
     """w ← w - t g, g a subgradient of J at w, t by backtracking: halved until J falls by `armijo` t ‖g‖², then doubled.
 
-    A step is one evaluation of all queries. At a kink J may fall along no subgradient that an argmax gives. So each
-    point at which the search fails gives its subgradient too, and g becomes the shortest point between the two
-    (Wolfe 1975): the conjugate gradient technique that paper 2 speaks of. At a kink of many faces two are too few:
-    where 20 steps narrowed nothing, the model of all planes is minimised each time, and the next step goes there.
+    A step is one evaluation of all queries. At a kink none of the computed subgradients may be a descent direction. So
+    each point at which the search fails contributes its subgradient, and g becomes the shortest point between the two
+    (Wolfe 1975): the conjugate subgradient method mentioned in paper 2. At a kink of many faces two are too few: after
+    20 steps without progress, each step minimises the model of all planes.
 
-    armijo: which part of the fall that g promises is enough, 0 < armijo < 1.
+    armijo: the sufficient fraction of the predicted decrease, 0 < armijo < 1.
     certify_every: steps between two solutions of the master over the planes found, which gives the bound.
     groups, keep_idle: of the planes, as in `Bundle`.
     """

@@ -114,8 +114,8 @@ class FeatureVariances:
 
 @dataclass(frozen=True, eq=False)
 class Place:
-    """What all lines through w share on a shard: the scores X w (N,), the documents by falling score (None where
-    sweeps ask for none), and Σ_q v_q times the variance of the scores inside query q."""
+    """Data shared by all lines through w on a shard: the scores X w (N,), the documents by decreasing score (None if
+    the sweeps do not use it), and Σ_q v_q times the variance of the scores within query q."""
 
     w: Floats
     scores: Floats
@@ -124,8 +124,8 @@ class Place:
 
 
 def place(shard: Shard, w: Floats) -> Place:
-    """What lines through w share. The shard remembers the last few w, so that only a step that is taken costs a
-    product; the scores are those of w itself, never sums of steps, so that nothing is remembered of how w was reached.
+    """The data shared by lines through w. The shard caches the last few w, so that only an accepted step costs a
+    product. Scores are computed from w itself, never as sums of steps, so they do not depend on the path to w.
     """
     known: tuple[Place, ...] = shard.remembered.get("places", ())
     for one in known:

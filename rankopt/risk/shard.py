@@ -71,7 +71,7 @@ class Shard(CompactReprMixin):
         return frozen(self.scorer.scores(w, int(self.offsets[first]), int(self.offsets[last])))
 
     def touched(self, touch: Floats | None) -> Touched:
-        """The loss, or its majorant that touches at `touch`; worked out once for each."""
+        """The loss, or its majorant that touches at `touch`; cached."""
         known: Touched | None = self.remembered.get("last")
         if known is None or not _same(known.touch, touch):
             loss = self.loss if touch is None else self.loss.majorant(self.scores(touch))
@@ -79,7 +79,7 @@ class Shard(CompactReprMixin):
         return known
 
     def references(self, known: Touched, merged: bool) -> Floats:
-        """The summed references of a loss whose reference is fixed; worked out once."""
+        """The summed references of a loss with a fixed reference; cached."""
         if merged not in known.references:
             zeros = np.zeros(int(self.offsets[-1]))
             weights = known.loss.reference_weights(zeros)
@@ -118,10 +118,10 @@ def shards(
     build: Build,
     scorer: Callable[[Linear], Scorer] = lambda linear: linear,
 ) -> tuple[Shard, ...]:
-    """The queries that a loss can learn from, with that loss, in shards: one function for every loss.
+    """The queries that a loss can learn from, with that loss, in shards.
 
-    scorer: from a document's features to its scores, where these are not one linear function.
-    Raises DataError where there is nothing to learn.
+    scorer: maps features to scores, if these are not one linear function.
+    Raises DataError if no query can be learned from.
     """
     queries, loss = build(queries)
     cuts = cut(queries.offsets)

@@ -180,8 +180,8 @@ def _entries(features: Any) -> tuple[Any, Any, Any]:
 def linear_scores(features: Any, coef: Floats) -> Floats:
     """The scores X w (N,) of features X (N, d), float64.
 
-    Each row is summed on its own and in one order, so equal documents get equal scores wherever they stand. A BLAS
-    product does not promise that: it sums the last rows of a block differently, and what ought to be ties is none.
+    Each row is summed separately in the same order, so equal documents get equal scores in any row. BLAS does not
+    guarantee that: it sums the last rows of a block differently, which breaks ties.
     """
     return row_scores(features, np.arange(features.shape[0]), coef)
 
@@ -197,7 +197,7 @@ SUMS = nb.types.Array(nb.float64, 2, "C")
 def dense_scores(table: Floats, rows: Ints, turns: Ints, w: Floats, first: int, last: int, scores: Floats) -> None:
     """scores[i] = ⟨row rows[i] of the table, w⟩ for the documents i = turns[t], first <= t < last.
 
-    Every row is summed in the same order, so equal rows have equal scores wherever they stand.
+    Every row is summed in the same order, so equal rows have equal scores.
     """
     for t in range(first, last):
         i = turns[t]
@@ -212,8 +212,8 @@ def dense_scores(table: Floats, rows: Ints, turns: Ints, w: Floats, first: int, 
 def dense_sums(table: Floats, rows: Ints, r: Floats, bounds: Ints, first: int, last: int, sums: Floats) -> None:
     """sums[p] = Σ r[i] × row rows[i] over bounds[p] <= i < bounds[p + 1], for the parts first <= p < last.
 
-    Rows of weight 0 are not read: of a decay that ends at position 10 ten rows a query are. Four of the others are read
-    side by side and added one after the other.
+    Rows of weight 0 are not read: a decay that ends at position 10 uses ten rows a query. Four of the others are loaded
+    at a time and added one after the other.
     """
     features = table.shape[1]
     for p in range(first, last):
@@ -323,7 +323,9 @@ def sparse_scores(
     last: int,
     scores: Floats,
 ) -> None:
-    """scores[i] = ⟨row rows[i] of the table, w⟩ for the documents i = turns[t], first <= t < last."""
+    """scores[i] = ⟨row rows[i] of the table, w⟩ for the documents i = turns[t], first <= t < last.
+
+    Every row is summed in the same order, so equal rows have equal scores."""
     for t in range(first, last):
         i = turns[t]
         row = rows[i]
@@ -345,7 +347,10 @@ def sparse_sums(
     last: int,
     sums: Floats,
 ) -> None:
-    """sums[p] = Σ r[i] × row rows[i] over bounds[p] <= i < bounds[p + 1], for the parts first <= p < last."""
+    """sums[p] = Σ r[i] × row rows[i] over bounds[p] <= i < bounds[p + 1], for the parts first <= p < last.
+
+    Rows of weight 0 are not read: a decay that ends at position 10 uses ten rows a query. Four of the others are loaded
+    at a time and added one after the other."""
     for p in range(first, last):
         total = sums[p]
         total[:] = 0.0

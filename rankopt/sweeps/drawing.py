@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 AROUND = 0.9
-"""The part of the jumping points that is shown: the others lie far out, where nothing happens."""
+"""Fraction of the jumps that is shown; the others are far out and small."""
 
 MOST = 4000
 """Intervals that are drawn, at most: the widest there, since no eye sees the others."""

@@ -196,7 +196,7 @@ def sweep_walks(
 
 @compiled(nb.float64(nb.int64, nb.int64, nb.int64, READ_FLOATS))
 def _heavier(kind: int, state: int, bits: int, powers: Floats) -> float:
-    """R or Π of all that stand above."""
+    """R or Π of all documents above."""
     above = state >> bits
     if kind == PRECISION:
         return float(above)
@@ -346,7 +346,7 @@ PAIRS = 1 << 20
 """Pairs of a query that are held at once, at most."""
 
 BITS = 63
-"""One number counts all that stand above, and those of each kind."""
+"""One number encodes the count of all documents above, and of each kind."""
 
 
 def counting(gain: Floats, kinds: Floats, offsets: Ints) -> tuple[Ints, int, Floats, Ints]:

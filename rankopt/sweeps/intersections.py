@@ -26,7 +26,7 @@ FEW = 40
 """Documents that are merged."""
 
 HIGH = 32
-"""Bits below the number of a document's slope, which say which document it is."""
+"""Low bits of a document's sort key, which hold its index."""
 
 
 @compiled(nb.void(READ_FLOATS, READ_FLOATS, READ_INTS, FLOATS, INTS, INTS))
@@ -97,7 +97,7 @@ ROUNDING = 4 * float(np.finfo(np.float64).eps)
 
 @compiled(nb.float64(nb.float64, nb.float64, nb.float64, nb.float64, nb.float64))
 def width(t: float, s: float, a: float, other_s: float, other_a: float) -> float:
-    """How far from their crossing t two lines may stand in either order once their scores are rounded."""
+    """Distance from the crossing within which rounded scores may give either order of the two lines."""
     spread = abs(s) + abs(other_s) + abs(t) * (abs(a) + abs(other_a))
     return ROUNDING * spread / abs(a - other_a)
 

@@ -64,11 +64,11 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class StepFunction:
-    """M(t) = values[i] for lows[i] < t < highs[i], K + 1 open intervals in rising order, from -∞ to ∞.
+    """M(t) = values[i] for lows[i] < t < highs[i], K + 1 open intervals in increasing order, from -∞ to ∞.
 
-    Between them lie the events, each with the rounding of its crossing on both sides. Events that are no farther from
-    each other than the rounding of their own crossings are one: between them lies no interval. Three lines that meet in
-    a point, say, cross pair by pair at times that differ in floats, and what would lie between is reached by no t.
+    Events lie between them, each with the rounding error of its crossing on both sides. Events closer than these errors
+    are merged: no interval lies between them. Three lines that meet in a point, for example, cross pair by pair at
+    times that differ in floats, and no t reaches what would lie between.
     """
 
     lows: Floats
@@ -167,7 +167,7 @@ def _nearest(lows: Floats, highs: Floats, values: Floats) -> tuple[float, float,
 
 
 def _bins(times: Floats) -> Ints:
-    """A bin for each time, in the order of the times: by exponent and first digits, as they stand in memory."""
+    """A bin for each time, in increasing order: by exponent and leading digits of the binary representation."""
     bits = (times + 0.0).view(np.int64)
     ordered = np.where(bits < 0, np.int64(-(2**63)) - bits, bits)
     low, high = int(ordered.min()), int(ordered.max())

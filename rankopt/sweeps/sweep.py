@@ -230,7 +230,7 @@ LOCAL, KEEP = threading.local(), 1 << 21
 """Initial and maximum capacity of a thread's event buffer."""
 
 PAIRS = 1 << 14
-"""Pairs of documents of one query in data so small that nothing is compiled for them, at most."""
+"""Maximum of pairs within a query for which data are too small to compile kernels for."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -281,8 +281,8 @@ class LineSweep:
         return float(self.weights @ self.measure.values(ranked(self.relevance, scores, self.offsets)))
 
     def order(self, scores: Floats) -> Ints | None:
-        """The documents of each query by falling score, which all lines through these scores (N,) share; None where
-        sweeps ask for none."""
+        """The documents of each query by decreasing score, shared by all lines through these scores (N,); None if
+        unused."""
         if self.small or self.measure.sweep_kind == "crossings":
             return None
         from rankopt.sweeps.intersections import by_falling_score

@@ -51,7 +51,7 @@ def _functions() -> Any:
     function: Any = torch.autograd.Function
 
     class Once(function):
-        """slope × grad, of which nobody may ask a gradient."""
+        """slope × grad, without a gradient of its own."""
 
         @staticmethod
         def forward(ctx: Any, grad: Any, slope: Any, scores: Any) -> Any:
@@ -178,7 +178,7 @@ class MarginLoss:
         return numbers(offsets)
 
     def _check_grades(self, grades: NDArray[np.float64], there: NDArray[np.bool_], mask: Any) -> None:
-        """Raise DataError for grades that stand for padding, as -1 does elsewhere, and are not masked."""
+        """Raise DataError for unmasked negative grades, which may mark padding as in other libraries."""
         if mask is None and (grades < 0).any():
             raise DataError(
                 "relevance has grades below 0; if they mark padding, pass mask=relevance >= 0, else use grades from 0"
