@@ -72,9 +72,13 @@ class DirectionCertificate(CompactReprMixin):
             raise ValueError("vectors of a certificate must be finite and at_start a boolean")
         numbers = (self.value, self.epsilon)
         if any(isinstance(one, bool) or not isinstance(one, int | float) for one in numbers):
-            raise ValueError(f"a certificate of M = {self.value!r} and epsilon = {self.epsilon!r}")
+            raise ValueError(
+                f"a certificate needs a finite M and epsilon >= 0; got {self.value!r} and {self.epsilon!r}"
+            )
         if not np.isfinite(self.value) or not 0 <= self.epsilon < np.inf:
-            raise ValueError(f"a certificate of M = {self.value!r} and epsilon = {self.epsilon!r}")
+            raise ValueError(
+                f"a certificate needs a finite M and epsilon >= 0; got {self.value!r} and {self.epsilon!r}"
+            )
 
     def __len__(self) -> int:
         """How many directions are in the list."""
@@ -271,7 +275,7 @@ def false_claim(paths: Sequence[Path], search: LineSearch) -> str | None:
     for path in paths:
         measured = search.value(path.w)
         if not abs(measured - path.value) <= 1e-12:
-            return f"path {path.number} says that the measure is {path.value!r} where it is {measured!r}"
+            return f"path {path.number} claims that the measure is {path.value!r} where it is {measured!r}"
     return None
 
 

@@ -49,10 +49,10 @@ class AnnealingCertificate(CompactReprMixin):
     def __post_init__(self) -> None:
         object.__setattr__(self, "stop", Stop(self.stop))  # a saved certificate holds the plain text
         if self.kind != "smoothed" or not isinstance(self.at_start, bool):
-            raise ValueError(f"a certificate of kind {self.kind!r}, at_start = {self.at_start!r}")
+            raise ValueError(f"a certificate has an invalid kind or at_start; got {self.kind!r} and {self.at_start!r}")
         numbers = (self.sigma, self.primal, self.gradient, self.measure, self.start)
         if any(isinstance(one, bool) or not np.isfinite(one) for one in numbers) or self.gradient < 0:
-            raise ValueError(f"a certificate of the numbers {numbers!r}")
+            raise ValueError(f"a certificate needs finite numbers and a gradient >= 0; got {numbers!r}")
 
     def __str__(self) -> str:
         return (

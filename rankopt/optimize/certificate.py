@@ -51,9 +51,9 @@ class Certificate(CompactReprMixin):
     def __post_init__(self) -> None:
         object.__setattr__(self, "stop", Stop(self.stop))  # a saved certificate holds the plain text
         if self.kind not in ("global", "stationary") or not isinstance(self.at_start, bool):
-            raise ValueError(f"a certificate of kind {self.kind!r}, at_start = {self.at_start!r}")
+            raise ValueError(f"a certificate has an invalid kind or at_start; got {self.kind!r} and {self.at_start!r}")
         if isinstance(self.primal, bool) or isinstance(self.bound, bool) or not np.isfinite(self.primal - self.bound):
-            raise ValueError(f"a certificate of J = {self.primal!r} and the bound {self.bound!r}")
+            raise ValueError(f"a certificate needs finite J and bound; got {self.primal!r} and {self.bound!r}")
 
     @property
     def gap(self) -> float:

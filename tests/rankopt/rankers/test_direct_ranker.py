@@ -319,7 +319,7 @@ def test_what_no_run_leaves_is_no_place_to_go_on_from():
     assert again.moves == path.moves
     search = LineSearch.from_measure("nDCG@5", Queries.from_arrays(X, Y, qid=QID))
     assert false_claim([again], search) is None
-    assert "says that the measure is" in false_claim([replace(again, value=again.value + 1e-6)], search)
+    assert "claims that the measure is" in false_claim([replace(again, value=again.value + 1e-6)], search)
     damages = {
         "w": np.zeros(3), "begun": np.full(4, np.nan), "advance": [0.0] * 4, "chosen": np.zeros((2, 2)), "place": -1,
         "lines": 1.5, "round": True, "number": 1, "value": np.nan, "rating": "high", "moved": 1,
