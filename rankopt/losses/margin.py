@@ -96,11 +96,11 @@ class MarginLoss:
         )
 
     def reference_weights(self, scores: Floats) -> Floats:
-        """r̄ at these scores: one of the slopes that `argmax` returns, or a mean of them."""
+        """r̄ at these scores."""
         return self._reference(scores)[0]
 
     def _reference(self, scores: Floats) -> tuple[Floats, Floats | None]:
-        """r̄ at these scores: one of the slopes that `argmax` returns, or a mean of them."""
+        """r̄ at these scores, and its penalty for soft constraints."""
         if self.fixed is not None:
             return self.fixed, self.paid
         return referred(self.argmax, self.bound, scores)

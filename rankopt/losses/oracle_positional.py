@@ -98,10 +98,7 @@ def _shared(order: Ints, scores: Floats, decay: Floats, first: int, last: int, w
 
 @compiled(nb.void(READ_FLOATS, READ_FLOATS, READ_INTS, nb.int64, nb.int64, FLOATS))
 def by_score(scores: Floats, decay: Floats, offsets: Ints, first: int, last: int, weights: Floats) -> None:
-    """weights = c̄ of the tie-aware bound for the queries first <= q < last.
-
-    Sorted by gain, then score; within each run of positions of equal discount by score again. Finally documents of
-    equal gain and score, possibly in several runs, share their mean."""
+    """weights = c̄ of the nonconvex bound for the queries first <= q < last: the decay by rank of score."""
     for q in range(first, last):
         low, high = offsets[q], offsets[q + 1]
         order = np.arange(high - low)

@@ -96,7 +96,7 @@ class Objective:
 
     @classmethod
     def check(cls, method: object) -> None:
-        """Raise OptionError for a method that requires the squared norm; the others use the master program alone."""
+        """Raise OptionError for a method that cannot minimise it; all methods can minimise this one."""
 
     @property
     def start(self) -> Floats:

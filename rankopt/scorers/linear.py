@@ -323,9 +323,7 @@ def sparse_scores(
     last: int,
     scores: Floats,
 ) -> None:
-    """scores[i] = ⟨row rows[i] of the table, w⟩ for the documents i = turns[t], first <= t < last.
-
-    Every row is summed in the same order, so equal rows have equal scores."""
+    """scores[i] = ⟨row rows[i] of the table, w⟩ for the documents i = turns[t], first <= t < last."""
     for t in range(first, last):
         i = turns[t]
         row = rows[i]
@@ -347,10 +345,7 @@ def sparse_sums(
     last: int,
     sums: Floats,
 ) -> None:
-    """sums[p] = Σ r[i] × row rows[i] over bounds[p] <= i < bounds[p + 1], for the parts first <= p < last.
-
-    Rows of weight 0 are not read: a decay that ends at position 10 uses ten rows a query. Four of the others are loaded
-    at a time and added one after the other."""
+    """sums[p] = Σ r[i] × row rows[i] over bounds[p] <= i < bounds[p + 1], for the parts first <= p < last."""
     for p in range(first, last):
         total = sums[p]
         total[:] = 0.0
