@@ -274,7 +274,7 @@ def test_warm_start_goes_on_from_the_previous_weights():
         ({"lam": -1.0}, "positive"),
         ({"lam": np.inf}, "positive"),
         ({"w0": "ones"}, "zeros"),
-        ({"w0": [1.0]}, "one for each feature"),
+        ({"w0": [1.0]}, "one a feature"),
         ({"w0": [np.nan] * 4}, "finite"),
         ({"method": "newton"}, "bundle"),
         ({"argmax": "active_set"}, "cannot rank"),
