@@ -1,6 +1,6 @@
 """Position weights c of the feature map: how much a score counts at each position [ORM, eq. 15, section 6.2].
 
-    linear       c_i = max(k + 1 - i, 0), k the cut-off (of the decay, else of the measure, else the whole list)
+    linear       c_i = max(k + 1 - i, 0), k the cut-off (of the decay, else of the measure, else the list length)
     power(d)     c_i = i^-d
     shifted(d)   c_i = (i + 1)^-d; with d = 0.25 that of [paper 5, section 3]
     log          c_i = 1 / log2(i + 1)

@@ -55,7 +55,7 @@ class ScoreLoss:
     feature_map: str | JointFeatureMap = "positional"
 
     def __post_init__(self) -> None:
-        _ = self.regret  # refuses what it does not know
+        _ = self.regret  # raises for unknown options
 
     @property
     def regret(self) -> RegretBound:

@@ -144,7 +144,7 @@ class LineSearch:
         def stand(number: int) -> None:
             found[number] = self._point(start, chosen[number], *lines[number], point)
 
-        with at_most(getattr(self.engine, "workers", 1) if point != "plackett-luce" else 1):  # which asks the engine
+        with at_most(getattr(self.engine, "workers", 1) if point != "plackett-luce" else 1):  # which uses the engine
             share(len(chosen), stand)
         return found
 

@@ -81,6 +81,6 @@ def continued(state: State, old: Objective, new: Objective, method: Method) -> S
     state = replace(state, steps=0, seconds_argmax=0.0, seconds_master=0.0)
     try:
         ahead: State = aimed(state, new)
-    except MasterProblemError:  # the first step asks again, and ends the run if that fails too
+    except MasterProblemError:  # the first step evaluates again, and ends the run if that fails too
         return state
     return ahead

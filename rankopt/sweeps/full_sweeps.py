@@ -267,7 +267,7 @@ def sweep_swaps(
         groups, walkers = first_groups(s, a, by_score[low : low + n], b, key[:n], order[:n], spare[:n], begins), 0
         for g in range(groups):
             walkers += key[g] != 0.0
-        walker, still, above, filled = 0, walkers, 0, 0  # walkers first, then what adds nothing
+        walker, still, above, filled = 0, walkers, 0, 0  # walkers first, then documents that contribute nothing
         for g in range(groups):
             moves = key[g] != 0.0
             x = walker if moves else still
@@ -303,7 +303,7 @@ def sweep_swaps(
             x, y = words[e] >> HALF & LOW, words[e] & LOW
             spread = max(spread, width(t, line_s[x], line_a[x], line_s[y], line_a[y]))
             c = state[x] & counted
-            if y >= walkers and size[x] == 1:  # what adds nothing comes or goes
+            if y >= walkers and size[x] == 1:  # a document that contributes nothing crosses
                 by = mark[y] if line_a[y] > line_a[x] else -mark[y]
                 state[x] += by
                 if kind == DISCOUNT:

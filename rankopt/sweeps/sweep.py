@@ -70,7 +70,7 @@ def _values(
 ) -> Floats:
     """(jumps + 1,) the values before the first jump, between them, and after the last."""
     n = s.size
-    moved = np.zeros((jumps + 1, n), dtype=np.int32)  # how many more stand above a document after each jump
+    moved = np.zeros((jumps + 1, n), dtype=np.int32)  # change of the number of documents above after each jump
     np.add.at(moved, (which + 1, upper), 1)
     np.add.at(moved, (which + 1, steeper), -1)
     moved[0] = ((a[:, None] > a) | ((a[:, None] == a) & (s[:, None] < s))).sum(axis=1)

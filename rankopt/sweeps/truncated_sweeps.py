@@ -105,7 +105,7 @@ def sweep_places(
         starts[q] = weight * start
         if tau == 0:
             continue
-        lines, of_slope = 0, 0  # lines that can ever stand among the first τ
+        lines, of_slope = 0, 0  # lines that can ever be among the first τ
         for p in range(n):
             j = now[p]
             of_slope = of_slope + 1 if p > 0 and a[j] == a[now[p - 1]] else 1
@@ -231,7 +231,7 @@ def sweep_cuts(
         first_order(s, a, by_score[low : low + n], key[:n], now, spare[:n])
         groups = groups_of(s, a, now, begins)
         tau = min(cutoff, groups)
-        lines, of_slope = 0, 0  # groups that can ever stand among the first τ
+        lines, of_slope = 0, 0  # groups that can ever be among the first τ
         for g in range(groups):
             j = now[begins[g]]
             of_slope = of_slope + 1 if g > 0 and a[j] == a[now[begins[g - 1]]] else 1
@@ -325,7 +325,7 @@ def sweep_cuts(
 
 @compiled(nb.float64(nb.int64, nb.int64, nb.int64, nb.int64))
 def _reciprocal(above: int, size: int, relevant: int, cutoff: int) -> float:
-    """The mean of [place <= k] / place of the first of `relevant` documents in a group of `size` below `above` ones."""
+    """The mean of [position <= k] / position of the first relevant document in a tied group below `above` documents."""
     total, missed = 0.0, 1.0
     for i in range(min(size - relevant + 1, cutoff - above)):
         chance = relevant / (size - i)
