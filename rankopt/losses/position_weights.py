@@ -69,7 +69,9 @@ class Decay:
             discount = getattr(measure, "discount", None)
             if discount is None:
                 reason = "there is none" if measure is None else f"{measure} has no discount"
-                raise OptionError(f"decay 'discount' takes its weights from a measure, but {reason}; use 'power(0.5)'")
+                raise OptionError(
+                    f"position_weights = 'discount' takes its weights from a measure, but {reason}; use 'power(0.5)'"
+                )
             weights = discount(n)[:reach]
         elif self.family == "linear":
             k = self._linear_reach(n, measure)
@@ -101,19 +103,23 @@ def parse_position_weights(spec: str | Decay | ArrayLike) -> Decay:
         except (TypeError, ValueError, OverflowError):
             weights = np.zeros(0)
         if weights.ndim != 1 or not weights.size or not np.isfinite(weights).all() or (np.diff(weights) > 0).any():
-            raise OptionError(
-                "decay as an array must be a non-empty, finite, non-increasing vector of position weights"
-            )
+            raise OptionError("position_weights as an array must be a non-empty, finite, non-increasing vector")
         return Decay("given", given=tuple(weights.tolist()))
     match = _NOTATION.fullmatch(spec.strip())
     known = ("linear", "discount", *FAMILIES)
     if match is None or match["family"] not in known or (match["exponent"] and match["family"] not in EXPONENTS):
-        raise OptionError(f"decay {spec!r} is none of {', '.join(known)}; write 'linear', 'power(0.5)', 'log@10', ...")
+        raise OptionError(
+            f"position_weights = {spec!r} is none of {', '.join(known)}; write 'linear', 'power(0.5)', 'log@10', ..."
+        )
     try:
         exponent = float(match["exponent"] or 0.5)
     except ValueError:
-        raise OptionError(f"decay {spec!r} has an exponent that is not a number; write 'power(0.5)'") from None
+        raise OptionError(
+            f"position_weights = {spec!r} has an exponent that is not a number; write 'power(0.5)'"
+        ) from None
     cut = int(match["cut"]) if match["cut"] else None
     if exponent < 0 or cut == 0:
-        raise OptionError(f"decay {spec!r} must be non-increasing, with a positive weight for at least one position")
+        raise OptionError(
+            f"position_weights = {spec!r} must be non-increasing, with a positive weight for at least one position"
+        )
     return Decay(match["family"], exponent, cut)

@@ -159,7 +159,7 @@ def test_a_loss_is_data():
         ({"map": "pairs"}, OptionError, "known are positional"),
         ({"measure": "nDGC"}, MeasureError, "nDGC"),
         ({"bound": "convexx"}, OptionError, "known are convex"),
-        ({"position_weights": "steep"}, OptionError, "decay 'steep'"),
+        ({"position_weights": "steep"}, OptionError, "position_weights = 'steep'"),
     ],
 )
 def test_what_cannot_be_trained_is_refused_by_name(options, error, said):
