@@ -1,5 +1,4 @@
-"""Ascent on a measure itself, direction by direction: which directions, paths side by side, and what is proved of their
-ends."""
+"""Ascent on a measure, direction by direction: directions, parallel paths, and certificates of their ends."""
 
 from typing import Any
 

@@ -1,24 +1,20 @@
-"""Several ascents side by side, round by round, until each is at its end or somebody stops them.
+"""Coordinate ascent on a measure with exact line search, for several paths in parallel.
 
-One ascent as plain data, and one line search of it.
+The objective is J(w) = M(w) - (λ/2) Σ_j σ_j² (w_j - w0_j)²: M the measure, σ_j the standard deviation of feature j
+within queries; λ defaults to 0, and then J is M. A step is accepted if the measure, recomputed at X w, increases J by
+more than tol. Hence J never decreases, whatever the rounding of crossings.
 
-What is climbed is J(w) = M(w) - (λ/2) Σ_j σ_j² (w_j - w0_j)²: M the measure, σ_j the deviation of feature j inside
-queries; λ is 0 unless given, and then J is M. A step is taken where the measure is measured again, at X w, and J is
-larger by more than tol; so J never falls, whatever rounding does to a crossing.
+Source: paper 3 (DirectRank), Algorithm 1; recomputation and windows are ours.
 
-Source: paper 3 (DirectRank), Algorithm 1; measured again, and windows, are ours.
-
-What every accepted step of an ascent saw.
-
-Which directions a round of an ascent tries.
+Directions of a round:
 
     "coordinates"    the unit vectors e_1, ..., e_d
-    "powell"         w as the last round that moved it left it, less w as it found it [Powell 1964; paper 3, section 4]
-    Random(count)    `count` vectors drawn anew for each round, each entry normal in units of one deviation of its
-                     feature
+    "powell"         w after the last round that moved it, less w before it [Powell 1964; paper 3, section 4]
+    Random(count)    `count` vectors drawn anew for each round, each entry normal in units of one standard deviation
+                     of its feature
 
-Those of a round are tried in this order. Powell's is the sum of the steps of a round: along a ridge that no coordinate
-follows it goes on.
+They are tried in this order. Powell's direction is the sum of the steps of a round: it follows a ridge that no
+coordinate follows.
 """
 
 from __future__ import annotations
@@ -68,7 +64,7 @@ class Move:
 @dataclass(frozen=True, eq=False, repr=False)
 class AscentHistory(Columns[Move]):
     """The accepted steps as columns: `history.value[i]` is the measure after step i, and so for each field of `Move`.
-    Steps of one path stand together, in their order."""
+    Steps of one path are contiguous and in order."""
 
     row: ClassVar[type[Move]] = Move
 
@@ -128,7 +124,8 @@ class Directions:
 
     @classmethod
     def from_spec(cls, given: Any, deviations: Floats) -> Directions:
-        """Of what a ranker is told: names and `RandomDirections`, in any order. OptionError for anything else."""
+        """The directions of a ranker's option: names and `RandomDirections`, in any order. OptionError for anything
+        else."""
         check_directions(given)
         drawn = sum(one.count for one in given if isinstance(one, RandomDirections))
         units = np.where(deviations > 0, deviations, 1.0)
@@ -152,21 +149,23 @@ def check_directions(given: Any) -> None:
     several = isinstance(given, Sequence) and not isinstance(given, str)
     if not several or not given or not all(isinstance(one, RandomDirections) or one in NAMES for one in given):
         raise OptionError(
-            f"directions = {given!r} cannot be; give a sequence of {', '.join(map(repr, NAMES))} and Random(count), "
+            f"directions = {given!r} is invalid; pass a sequence of {', '.join(map(repr, NAMES))} and Random(count), "
             "such as ('coordinates',)"
         )
     if set(given) == {"powell"}:
-        raise OptionError("directions = ('powell',) never begins: it is the sum of other steps; add 'coordinates'")
+        raise OptionError(
+            "directions = ('powell',) never begins: 'powell' is the sum of other steps; add 'coordinates'"
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class Path(CompactReprMixin):
-    """Where an ascent stands between two line searches: all that is needed to go on to the same bits.
+    """State of an ascent between two line searches; enough to resume with identical results.
 
-    w: (d,), value: M(w). round: rounds begun; place: directions of it that were tried; lines: line searches in all.
-    begun, generator: w and the generator of draws as the round began; advance: by which the last round moved w.
-    moved: whether this round did; excess: how far above `value` the best of the lines of this round reached, while it
-    did not. over: no direction of a whole round led higher. chosen, rating: w as it was best judged, and how well.
+    w: (d,), value: M(w). round: rounds begun; place: directions of it that were tried; lines: line searches in total.
+    begun, generator: w and the random generator at the start of the round; advance: the last round's change of w.
+    moved: whether this round moved; excess: the best value of this round's lines above `value`, as long as it did not.
+    over: no direction of a complete round led higher. chosen, rating: the best-rated w, and its rating.
     """
 
     number: int
@@ -193,7 +192,7 @@ class Path(CompactReprMixin):
 
 @dataclass(frozen=True, eq=False)
 class AscentProblem:
-    """How paths go: along which lines of which measure, where to stand, what counts as higher."""
+    """Settings of the ascent: directions, measure, rule for the point on a line, and acceptance."""
 
     search: LineSearch
     directions: Directions
@@ -260,7 +259,7 @@ class AscentProblem:
         return replace(path, w=w, value=value, moved=True, moves=(*path.moves, move))
 
     def _closed(self, path: Path) -> Path:
-        """The round is over: the next begins, unless nothing moved."""
+        """End the round: the next begins, unless w did not move."""
         if not path.moved:
             return replace(path, round=path.round + 1, over=True)
         _, generator = self.directions.of_round(path.advance, path.generator)
@@ -347,11 +346,11 @@ def climbed(
     callbacks: Sequence[Callable[[Round, tuple[Path, ...]], bool | None]] = (),
     keep: Callable[[tuple[Path, ...], float, bool], None] | None = None,
 ) -> AscentRun:
-    """Follow the paths. A path never looks at another, so the bits are the same however many go side by side.
+    """Follow the paths. They are independent: results are bit-identical for any number of parallel paths.
 
-    An interruption from the keyboard, or from a callback, ends it after the line searches that had begun; what the
-    paths have reached is the result. judge: how good weights are on other data; asked once at the start of a path and
-    after each of its rounds. keep: told after each round where the paths stand, and at the end.
+    A keyboard interruption or a callback ends the run after the line searches in progress; the result is the current
+    state of the paths. judge: rates weights on other data, once at the start of a path and after each round. keep:
+    called after each round and at the end with the state of the paths.
     """
     standing, halt = list(paths), Event()
     began = perf_counter() - limits.spent
@@ -382,11 +381,11 @@ def climbed(
             if now >= ends:
                 stop = Stop.TIME
                 break
-            told = Round(
+            finished = Round(
                 lowest + 1, max(path.value for path in standing), sum(not path.over for path in standing),
                 sum(path.lines for path in standing), now - began,
             )  # fmt: skip
-            if any([callback(told, tuple(standing)) for callback in callbacks]):
+            if any([callback(finished, tuple(standing)) for callback in callbacks]):
                 stop = Stop.CALLBACK
             if keep is not None and stop is None:
                 keep(tuple(standing), now - began, False)

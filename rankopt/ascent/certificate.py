@@ -1,16 +1,13 @@
-"""What an ascent proves of its end: that no direction of a list leads higher.
+"""Certificate of an ascent: no direction of a list leads higher; and its verification by enumeration.
 
-A certificate of directions checked by enumeration, which shares nothing with the sweeps.
+The verification is independent of the sweeps. Along each direction every pair of documents of a query is crossed.
+Between consecutive crossings, and beyond the first and the last, the query's documents are sorted by s + t a at the
+midpoint and valued by the measure itself, ties averaged. M is the sum of these values over queries.
 
-Along each direction every pair of documents of a query is made to cross; between two crossings that follow each other,
-and beyond the first and the last, the query's documents are put in order by their scores s + t a at the middle and
-valued by the measure itself, ties averaged. Sums over queries of these values, at every t, are what M is there.
+Intervals are left out if scores in floats cannot determine their order. Exact and slow: O(n³) for a query of n
+documents and a direction, in blocks; for long lists a sample of the directions can be verified.
 
-An interval is left out where scores that are computed in floats cannot tell its order for certain: nobody can stand
-there. Exact, and slow: O(n³) for a query of n documents and a direction, in blocks; a part of the directions may be
-asked of long lists.
-
-Paths as what a checkpoint may hold, arrays and numbers by name; and back, with whatever no run ever does refused.
+Paths are converted to arrays and numbers by name for checkpoints, and back with validation.
 """
 
 from __future__ import annotations
@@ -44,14 +41,14 @@ AT_ONCE = 16
 
 @dataclass(frozen=True, eq=False)
 class DirectionCertificate(CompactReprMixin):
-    """For each direction v of the list, and every t that is no jumping point: M(w + t v) <= value + epsilon, value =
-    M(w), M the mean of the measure over the training queries, documents of equal score averaged.
+    """For each direction v of the list, and every t that is no jump: M(w + t v) <= value + epsilon, value = M(w), M the
+    mean of the measure over the training queries, documents of equal score averaged.
 
-    features: (k,) the numbers of those features whose unit vectors are in the list. vectors: (r, d) the others.
+    features: (k,) indices of the features whose unit vectors are in the list. vectors: (r, d) the other directions.
     at_start: w is where the ascent began.
 
-    It says nothing of several directions at once: a higher place may lie one step along each of two of them. At jumping
-    points, where documents tie, the measure may exceed both of its neighbours; nothing is said of these either.
+    It makes no claim about combinations of directions. At jumps, where documents tie, the measure may exceed both
+    adjacent values; these points are not covered.
     """
 
     value: float
@@ -66,18 +63,22 @@ class DirectionCertificate(CompactReprMixin):
         object.__setattr__(self, "stop", Stop(self.stop))  # a saved certificate holds the plain text
         features, vectors = self.features, self.vectors
         if not (isinstance(features, np.ndarray) and features.dtype == np.int64 and features.ndim == 1):
-            raise ValueError("features of a certificate are no numbers of features")
+            raise ValueError("features of a certificate must be feature indices")
         if np.any(features < 0) or np.unique(features).size < features.size:
-            raise ValueError("features of a certificate are named twice, or below 0")
+            raise ValueError("features of a certificate must be distinct and >= 0")
         if not (isinstance(vectors, np.ndarray) and vectors.dtype == np.float64 and vectors.ndim == 2):
-            raise ValueError("vectors of a certificate are no rows of numbers")
+            raise ValueError("vectors of a certificate must be a 2-D array of numbers")
         if not np.isfinite(vectors).all() or not isinstance(self.at_start, bool):
-            raise ValueError("vectors of a certificate are not finite, or at_start is no truth")
+            raise ValueError("vectors of a certificate must be finite and at_start a boolean")
         numbers = (self.value, self.epsilon)
         if any(isinstance(one, bool) or not isinstance(one, int | float) for one in numbers):
-            raise ValueError(f"a certificate of M = {self.value!r} and epsilon = {self.epsilon!r}")
+            raise ValueError(
+                f"a certificate needs a finite M and epsilon >= 0; got {self.value!r} and {self.epsilon!r}"
+            )
         if not np.isfinite(self.value) or not 0 <= self.epsilon < np.inf:
-            raise ValueError(f"a certificate of M = {self.value!r} and epsilon = {self.epsilon!r}")
+            raise ValueError(
+                f"a certificate needs a finite M and epsilon >= 0; got {self.value!r} and {self.epsilon!r}"
+            )
 
     def __len__(self) -> int:
         """How many directions are in the list."""
@@ -87,9 +88,9 @@ class DirectionCertificate(CompactReprMixin):
         if not len(self):
             return f"{self.kind}: M = {self.value:.8g}, no direction was tried from here, {self.stop.value}"
         parts = [f"{self.features.size} features", f"{len(self.vectors)} other directions"]
-        told = " and ".join(part for part in parts if not part.startswith("0 "))
+        directions = " and ".join(part for part in parts if not part.startswith("0 "))
         return (
-            f"{self.kind}: M = {self.value:.8g}, along {told}, each alone, nothing is higher by more than "
+            f"{self.kind}: M = {self.value:.8g}, along {directions}, each alone, nothing is higher by more than "
             f"{self.epsilon:.2g}, {self.stop.value}"
         )
 
@@ -112,8 +113,8 @@ ALLOWED = 1e-9
 
 @dataclass(frozen=True)
 class Verified:
-    """What enumeration says of a certificate: `holds`, or not; the measure at w; the largest measure on any open
-    interval of the directions that were checked, and the number of that direction in the list (features first)."""
+    """Result of verifying a certificate: whether it `holds`; the measure at w; the largest measure on any open interval
+    of the verified directions, and the index of that direction in the list (features first)."""
 
     holds: bool
     value: float
@@ -134,11 +135,11 @@ def verify_directions(
     only: int | None = None,
     seed: int = 0,
 ) -> Verified:
-    """Whether, at w = coef, the measure is what the certificate says and no direction of its list leads higher than it
-    says. only: so many of the directions, drawn with this seed; None for all."""
-    asked = parse(measure)
-    scores, weights = linear_scores(queries.features, coef), _weights(queries, asked, query_weight)
-    value = float(np.nansum(evaluate(queries, scores, asked).values[0] * weights))
+    """Whether the measure at w = coef equals the certificate's value, and no direction of its list exceeds its claim.
+    only: number of directions, drawn with this seed; None for all."""
+    parsed = parse(measure)
+    scores, weights = linear_scores(queries.features, coef), _weights(queries, parsed, query_weight)
+    value = float(np.nansum(evaluate(queries, scores, parsed).values[0] * weights))
     count = len(certificate)
     chosen = np.arange(count)
     if only is not None and only < count:
@@ -146,7 +147,7 @@ def verify_directions(
     largest, worst = value, -1
     for number in chosen.tolist():
         reached = highest(
-            queries, scores, linear_scores(queries.features, _vector(certificate, number)), asked, weights
+            queries, scores, linear_scores(queries.features, _vector(certificate, number)), parsed, weights
         )
         if reached > largest:
             largest, worst = reached, number
@@ -155,7 +156,7 @@ def verify_directions(
 
 
 def highest(queries: Queries, scores: Floats, slopes: Floats, measure: Measure, weights: Floats) -> float:
-    """The largest Σ_q weights_q measure_q(scores + t slopes) over all t that are told apart from jumping points."""
+    """The largest Σ_q weights_q measure_q(scores + t slopes) over all t distinguishable from jumps."""
     total, ends, steps = 0.0, [], []
     for q, (low, high) in enumerate(pairwise(queries.offsets.tolist())):
         if weights[q]:
@@ -169,8 +170,8 @@ def highest(queries: Queries, scores: Floats, slopes: Floats, measure: Measure, 
     order = np.lexsort((zones[:, 1], zones[:, 0]))
     begins, closed = zones[order, 0], np.maximum.accumulate(zones[order, 1])
     values = total + np.cumsum(jumps[order])
-    stands = np.append(begins[1:] > closed[:-1], True)  # past this jump lies an interval before the next begins
-    return float(np.append(values[stands[: values.size]], total).max())
+    attained = np.append(begins[1:] > closed[:-1], True)  # past this jump lies an interval before the next begins
+    return float(np.append(values[attained[: values.size]], total).max())
 
 
 def _of_query(s: Floats, a: Floats, grades: Floats, measure: Measure) -> tuple[Floats, Floats]:
@@ -183,12 +184,12 @@ def _of_query(s: Floats, a: Floats, grades: Floats, measure: Measure) -> tuple[F
     if not times.size:
         return np.zeros((0, 2)), first
     middles = times[:-1] + np.diff(times) / 2
-    told = np.flatnonzero([_told_apart(s, a, t) for t in middles])
+    distinct = np.flatnonzero([_distinguishable(s, a, t) for t in middles])
     values = np.concatenate(
-        [first, _at(middles[told], s, a, grades, measure), _valued(_ranks(a, s)[None], grades, measure)]
+        [first, _at(middles[distinct], s, a, grades, measure), _valued(_ranks(a, s)[None], grades, measure)]
     )
-    # The value changes between the first crossing behind an interval and the last before the next that is told apart.
-    behind, before = np.append(0, told + 1), np.append(told, times.size - 1)
+    # The value changes between the first crossing after an interval and the last before the next distinguishable one.
+    behind, before = np.append(0, distinct + 1), np.append(distinct, times.size - 1)
     return np.column_stack([times[behind], times[before]]), values
 
 
@@ -197,7 +198,7 @@ def _ranks(first: Floats, second: Floats) -> Floats:
     return np.unique(np.column_stack([first, second]), axis=0, return_inverse=True)[1].reshape(-1).astype(np.float64)
 
 
-def _told_apart(s: Floats, a: Floats, t: float) -> bool:
+def _distinguishable(s: Floats, a: Floats, t: float) -> bool:
     """Whether rounding leaves no doubt of the order of the scores s + t a, identical lines aside."""
     at = s + t * a
     order = np.argsort(at, kind="stable")
@@ -232,31 +233,33 @@ def _vector(certificate: DirectionCertificate, number: int) -> Floats:
 def _weights(queries: Queries, measure: Measure, given: Any) -> Floats:
     """(m,) of the queries on which the measure is defined, summing to 1."""
     if queries.relevance is None:
-        raise DataError("a certificate cannot be verified because the queries carry no relevance; give y")
+        raise DataError("a certificate cannot be verified because the queries have no relevance; pass y")
     weights = np.ones(len(queries)) if given is None else np.asarray(given, dtype=np.float64)
     weights = np.where(measure.defined(np.asarray(queries.relevance), queries.offsets), weights, 0.0)
     if not weights.sum() > 0:
-        raise DataError(f"a certificate cannot be verified because {measure} has a value on no query; give others")
+        raise DataError(
+            f"a certificate cannot be verified because {measure} is undefined on every query; pass other queries"
+        )
     return np.asarray(weights / weights.sum())
 
 
 VECTORS = ("w", "begun", "advance")
-WHOLE = ("number", "round", "place", "lines")
+COUNTS = ("number", "round", "place", "lines")
 NUMBERS = ("value", "excess", "rating")
 TRUTHS = ("moved", "over")
 
 
 def as_data(paths: Sequence[Path], seconds: float) -> dict[str, Any]:
     """The paths and the seconds that they took."""
-    kept = [
+    stored = [
         {
-            **{name: getattr(path, name) for name in (*VECTORS, *WHOLE, *NUMBERS, *TRUTHS, "chosen")},
+            **{name: getattr(path, name) for name in (*VECTORS, *COUNTS, *NUMBERS, *TRUTHS, "chosen")},
             "generator": path.generator,
             "moves": {name: column for name, column in vars(AscentHistory.from_rows(path.moves)).items()},
         }
         for path in paths
     ]
-    return {"paths": kept, "seconds": float(seconds)}
+    return {"paths": stored, "seconds": float(seconds)}
 
 
 def paths_of(run: Mapping[str, Any], features: int) -> tuple[tuple[Path, ...], float] | None:
@@ -268,40 +271,40 @@ def paths_of(run: Mapping[str, Any], features: int) -> tuple[tuple[Path, ...], f
 
 
 def false_claim(paths: Sequence[Path], search: LineSearch) -> str | None:
-    """What paths say of their w that is not so, if they do."""
+    """The first false claim of the paths about their w, or None."""
     for path in paths:
         measured = search.value(path.w)
         if not abs(measured - path.value) <= 1e-12:
-            return f"path {path.number} says that the measure is {path.value!r} where it is {measured!r}"
+            return f"path {path.number} claims that the measure is {path.value!r} where it is {measured!r}"
     return None
 
 
-def _path(kept: Mapping[str, Any], number: int, features: int) -> Path:
-    known: dict[str, Any] = {name: _vector_checkpointing(kept[name], features) for name in VECTORS}
-    known["chosen"] = None if kept["chosen"] is None else _vector_checkpointing(kept["chosen"], features)
-    for name in WHOLE:
-        known[name] = kept[name]
-        if type(kept[name]) is not int or kept[name] < 0:
-            raise ValueError(f"a path counts {name} by {kept[name]!r}")
+def _path(stored: Mapping[str, Any], number: int, features: int) -> Path:
+    known: dict[str, Any] = {name: _vector_checkpointing(stored[name], features) for name in VECTORS}
+    known["chosen"] = None if stored["chosen"] is None else _vector_checkpointing(stored["chosen"], features)
+    for name in COUNTS:
+        known[name] = stored[name]
+        if type(stored[name]) is not int or stored[name] < 0:
+            raise ValueError(f"{name} of a path must be a count; got {stored[name]!r}")
     for name in NUMBERS:
-        known[name] = float(kept[name])
+        known[name] = float(stored[name])
         if np.isnan(known[name]):
-            raise ValueError(f"{name} of a path is no number")
+            raise ValueError(f"{name} of a path is not a number")
     for name in TRUTHS:
-        known[name] = kept[name]
-        if type(kept[name]) is not bool:
-            raise ValueError(f"{name} of a path is neither true nor false")
+        known[name] = stored[name]
+        if type(stored[name]) is not bool:
+            raise ValueError(f"{name} of a path must be a boolean")
     if known["number"] != number:
-        raise ValueError("paths are not in their order")
+        raise ValueError("paths are not sorted")
     bits: Any = np.random.PCG64()
-    bits.state = kept["generator"]
-    moves = AscentHistory(**kept["moves"])
-    return Path(**known, generator=dict(kept["generator"]), moves=tuple(moves[i] for i in range(len(moves))))
+    bits.state = stored["generator"]
+    moves = AscentHistory(**stored["moves"])
+    return Path(**known, generator=dict(stored["generator"]), moves=tuple(moves[i] for i in range(len(moves))))
 
 
-def _vector_checkpointing(given: Any, features: int) -> Floats:
-    if not isinstance(given, np.ndarray) or given.dtype != np.float64 or given.shape != (features,):
-        raise ValueError("a path holds no weights where they should be")
-    if not np.isfinite(given).all():
+def _vector_checkpointing(value: Any, features: int) -> Floats:
+    if not isinstance(value, np.ndarray) or value.dtype != np.float64 or value.shape != (features,):
+        raise ValueError("weights of a path have the wrong shape or type")
+    if not np.isfinite(value).all():
         raise ValueError("weights of a path are not finite")
-    return given
+    return value

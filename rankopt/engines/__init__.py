@@ -1,4 +1,4 @@
-"""Engines compute the shards of the data. A table of them: name → class, loaded on use."""
+"""Engines evaluate the shards of the data: a table name → class, loaded on use."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def get_engine(spec: str | Engine, workers: int | None = None) -> Engine:
     if not isinstance(spec, str):
         if not callable(getattr(spec, "map", None)):
             raise OptionError(
-                f"engine = {spec!r} is no engine; give one of {', '.join(ENGINES)}, or an object with a method "
+                f"engine = {spec!r} is no engine; pass one of {', '.join(ENGINES)}, or an object with a method "
                 "map(function, shards)"
             )
         return spec

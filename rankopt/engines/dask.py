@@ -1,10 +1,10 @@
-"""Shards on the workers of a Dask cluster: this machine's, or many machines'.
+"""Shards on the workers of a local or distributed Dask cluster.
 
-Features are written to files once and mapped into memory by the workers. Each shard is a future that a worker loads
-from its file; a step sends the question alone. Dask loads the shards of a lost worker elsewhere and repeats its tasks.
+Features are written to files once and memory-mapped by the workers. Each shard is a future that a worker loads from its
+file; a step sends the function alone. Dask reloads the shards of a lost worker elsewhere and repeats its tasks.
 
 Dask starts workers by `multiprocessing`, which imports the main module again: a script without
-`if __name__ == "__main__"` would start itself without end. So a local cluster runs in a process of its own.
+`if __name__ == "__main__"` would start itself recursively. So a local cluster runs in a separate process.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from rankopt.risk.shard import Answer, Shard, ShardFunction
 
 @dataclass
 class Dask:
-    """Computes shards on a Dask cluster.
+    """Evaluates shards on a Dask cluster.
 
-    workers: processes of one thread each, of a cluster that is started on this machine; None starts one a core.
-    client: instead, a `distributed.Client`, or the address of a scheduler.
-    folder: where shards and features are written; features that are mapped from a file stay there. All workers must
-        see these files. Loading a shard runs what its file says, so only those who may run code on the workers should
-        be able to write there. None is a temporary folder of this machine.
+    workers: number of single-threaded processes of a local cluster; None is one for each core.
+    client: alternatively, a `distributed.Client`, or the address of a scheduler.
+    folder: for shards and features, readable by all workers; memory-mapped features are not copied. Loading a shard
+        executes code in its file, so restrict write access to users who may run code on the workers. None is a
+        temporary folder of this machine.
 
-    Dask repeats the tasks of a lost worker, which changes no bit. Its settings under `distributed.scheduler` say when a
-    worker counts as lost (`worker-ttl`) and how many may be lost on one task (`allowed-failures`).
+    Dask repeats the tasks of a lost worker with identical results. Its settings under `distributed.scheduler` define
+    when a worker counts as lost (`worker-ttl`) and how many may be lost on one task (`allowed-failures`).
     """
 
     workers: int | None = None
@@ -93,7 +93,7 @@ class Connection:
             except (OSError, ValueError) as error:
                 self.close()
                 raise EngineError(
-                    f"no Dask scheduler answers at {engine.client!r} ({error}); start one, or give its address"
+                    f"no Dask scheduler responds at {engine.client!r} ({error}); start one, or pass its address"
                 ) from error
             stack.callback(self.client.close)
         self.shards: Sequence[Shard] | None = None
@@ -116,11 +116,13 @@ class Connection:
             return list(self.client.gather(answers))
         except KilledWorker as error:
             raise EngineError(
-                f"Dask workers died again and again on the same shard ({error}); if memory ran out use fewer workers, "
-                "else see what engine='serial' says"
+                f"Dask workers died repeatedly on the same shard ({error}); use fewer workers if memory ran out, "
+                "else run with engine='serial' to see the error"
             ) from error
         except (FutureCancelledError, OSError) as error:
-            raise EngineError(f"the Dask scheduler was lost ({error}); start the cluster again and fit anew") from error
+            raise EngineError(
+                f"the Dask scheduler was lost ({error}); restart the cluster and call fit again"
+            ) from error
 
 
 def _answer(loaded: LoadedShard, question: ShardFunction[Answer]) -> Answer:
@@ -220,8 +222,8 @@ class LoadedShard:
                 parts, shape, shard = pickle.load(file)
             except (AttributeError, ImportError) as error:
                 raise OptionError(
-                    f"a worker cannot load its shard ({error}): solvers and losses of your own are found there by the "
-                    "name of their module; define them in a file that can be imported, or use engine='threads'"
+                    f"a worker cannot load its shard ({error}): workers import custom solvers and losses by module "
+                    "name; define them in an importable file, or use engine='threads'"
                 ) from error
         arrays = tuple(part.open() for part in parts)
         if len(arrays) > 1:
@@ -261,7 +263,7 @@ def store_shards(shards: Sequence[Shard], folder: str) -> list[str]:
                 pickle.dump((*tables[id(features)], bare), file, protocol=pickle.HIGHEST_PROTOCOL)
         except (pickle.PicklingError, AttributeError, TypeError) as error:
             raise OptionError(
-                f"the loss cannot be sent to other processes ({error}): solvers and losses of your own must be data "
-                "that can be pickled; use engine='threads'"
+                f"the loss cannot be sent to other processes ({error}): custom solvers and losses must be "
+                "picklable; use engine='threads'"
             ) from error
     return paths

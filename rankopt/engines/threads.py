@@ -1,4 +1,4 @@
-"""Shards in this process: one after the other, in one thread or with the queries of each shared among threads."""
+"""Shards in this process, one after the other: in one thread, or with the queries of each distributed over threads."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Losses: functions of the scores of queries, with values, proven bounds and planes.
+"""Losses: functions of the scores of queries, with values, proven bounds and cutting planes.
 
-Three tables, `name: "module:object"`, loaded on use: the bounds of the regret, each one function of an `MaxOracle` (see
-`margin.py`); the feature maps under which it is bounded, each a class of such (`JointFeatureMap`); and the losses that
-a `LossRanker` trains, each a factory `(relevance, offsets) -> Loss`; one that `says` "gradient" has no planes and is
-trained by `SmoothRanker`. Who makes the scores himself asks `ScoreLoss`.
+Three tables, `name: "module:object"`, are loaded on use. `BOUNDS`: bounds of the regret, each a function of a
+`MaxOracle` (see `margin.py`). `FEATURE_MAPS`: the feature maps under which the regret is bounded (`JointFeatureMap`).
+`LOSSES`: the losses that a `LossRanker` trains, each a factory `(relevance, offsets) -> Loss`. A loss with
+`says = "gradient"` has no planes and is trained by `SmoothRanker`. Use `ScoreLoss` for scores of your own.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ PARTS = {
     "ScoreLoss": "rankopt.losses.score_loss:ScoreLoss",
     "parse_position_weights": "rankopt.losses.position_weights:parse_position_weights",
 }
-"""What a loss or a feature map of one's own is made of; and `ScoreLoss`, any bound at anybody's scores."""
+"""Building blocks of custom losses and feature maps; and `ScoreLoss`, any bound at arbitrary scores."""
 
 __all__ = ["BOUNDS", "LOSSES", "FEATURE_MAPS", *PARTS, "get_bound", "get_loss", "get_feature_map"]
 
@@ -79,7 +79,7 @@ def __dir__() -> list[str]:
 
 
 def get_bound(spec: str | Bound, **options: Any) -> Bound:
-    """The bound of this name with its options, or the one that is given; raises `OptionError` naming the bounds."""
+    """Return the bound with this name and these options, or `spec` itself; OptionError lists the known bounds."""
     if isinstance(spec, str):
         if spec not in BOUNDS:
             raise OptionError(f"bound {spec!r} is unknown; known are {', '.join(BOUNDS)}")
@@ -87,15 +87,16 @@ def get_bound(spec: str | Bound, **options: Any) -> Bound:
         return bound
     if isinstance(spec, type) or not callable(spec) or not isinstance(getattr(spec, "convex", None), bool):
         raise OptionError(
-            f"bound = {spec!r} is no bound; give a name of {', '.join(BOUNDS)}, or a function (argmax, scores) to a "
-            "reference that says whether it is `convex`"
+            f"bound must be one of {', '.join(BOUNDS)}, or a function (argmax, scores) -> reference with a boolean "
+            f"attribute `convex`; got {spec!r}"
         )
     return spec
 
 
 def get_feature_map(spec: str | JointFeatureMap, measure: Measure | None = None) -> JointFeatureMap:
-    """The feature map of this name, or the one that is given; raises `OptionError` naming the maps, and those that
-    would do where this one cannot bound the regret of the measure."""
+    """Return the feature map with this name, or `spec` itself.
+
+    OptionError lists the known maps, and those that can bound the regret of `measure` if this one cannot."""
     found: JointFeatureMap = spec  # type: ignore[assignment]
     if isinstance(spec, str):
         if spec not in FEATURE_MAPS:
@@ -103,15 +104,15 @@ def get_feature_map(spec: str | JointFeatureMap, measure: Measure | None = None)
         found = load(FEATURE_MAPS[spec])
     if not all(callable(getattr(found, name, None)) for name in ("from_queries", "takes")):
         raise OptionError(
-            f"feature_map = {spec!r} is no feature map; give a name of {', '.join(FEATURE_MAPS)}, or a class with `of` "
-            f"and `takes` as "
-            "rankopt.losses.JointFeatureMap lists them"
+            f"feature_map = {spec!r} is no feature map; pass one of {', '.join(FEATURE_MAPS)}, or a class with the "
+            "methods `from_queries` and `takes` of rankopt.losses.JointFeatureMap"
         )
     if measure is not None and not found.takes(measure):
-        others = [name for name, place in FEATURE_MAPS.items() if load(place).takes(measure)]
+        others = [name for name, path in FEATURE_MAPS.items() if load(path).takes(measure)]
         cure = f"take map {' or '.join(map(repr, others))}" if others else "train another measure and evaluate with it"
         raise OptionError(
-            f"map {_name_of(spec)} cannot bound the regret of {measure} because it is not of its form; {cure}"
+            f"map {_name_of(spec)} cannot bound the regret of {measure} because the measure does not have the "
+            f"required form; {cure}"
         )
     return found
 
@@ -121,8 +122,7 @@ def _name_of(spec: Any) -> str:
 
 
 def get_loss(spec: str | Callable[..., Loss]) -> Callable[..., Loss]:
-    """The factory `(relevance, offsets) -> Loss` of this name, or the one that is given; raises `OptionError` naming
-    the losses."""
+    """Return the factory `(relevance, offsets) -> Loss` with this name, or `spec`; OptionError lists the losses."""
     if isinstance(spec, str):
         if spec not in LOSSES:
             raise OptionError(f"loss {spec!r} is unknown; known are {', '.join(LOSSES)}")
@@ -130,7 +130,7 @@ def get_loss(spec: str | Callable[..., Loss]) -> Callable[..., Loss]:
         return factory
     if not callable(spec):
         raise OptionError(
-            f"loss = a {type(spec).__name__} is no factory of losses; give a name of {', '.join(LOSSES)}, "
-            "or a function (relevance, offsets) to a loss, such as its class"
+            f"loss = a {type(spec).__name__} is no factory of losses; pass one of {', '.join(LOSSES)}, "
+            "or a function (relevance, offsets) -> loss, such as a loss class"
         )
     return spec

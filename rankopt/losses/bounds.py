@@ -1,8 +1,7 @@
-"""The convex bound: the reference never follows the scores [ORM, eq. 20].
+"""Bounds of the regret, by their reference [ORM, eq. 20 to 22].
 
-The tie-aware bound: the reference is the best of all that are best for the measure [ORM, eq. 21].
-
-The nonconvex bound: the reference is what the scores like most [ORM, eq. 22].
+Convex: the reference does not depend on the scores. Tie-aware: the highest-scoring of all measure-optimal outputs.
+Nonconvex: the highest-scoring output.
 """
 
 from __future__ import annotations
@@ -18,12 +17,11 @@ from rankopt.losses.oracle import MaxOracle
 
 @dataclass(frozen=True)
 class Convex:
-    """H(s) + best - r̄ᵀs, r̄ of a fixed y (or a mean of such) that is best for the measure.
+    """H(s) + best - r̄ᵀs, with r̄ of a fixed measure-optimal y, or a mean of several.
 
-    reference: which one, a word that the feature map knows: "average", the mean of all that are best, so that the order
-        of the input does not matter; for rankings also "first", equal gains in the order of the input, as in the
-        papers; for pairs "ideal", all better documents first. None is what fits the map: "ideal" where it knows
-        that, else "average".
+    reference: a name that the feature map accepts. "average" is the mean of all optimal y and does not depend on the
+        input order. Rankings also accept "first": equal gains in input order, as in the papers. Pairs accept "ideal":
+        all better documents first. None selects "ideal" where the map has it, else "average".
     """
 
     reference: str | None = None

@@ -1,14 +1,14 @@
-"""Several losses of the same scores in one: their weighted sum, or the largest of them, query by query.
+"""Combination of several losses of the same scores, query by query: weighted sum or maximum.
 
     separate    loss_q = Σ_l C_l loss_lq
     shared      loss_q = max_l C_l loss_lq                       one slack for all [paper 4, SVMcombo]
 
-Each part is C_l (H_l - R_l), H_l and R_l convex, R_l what the reference is subtracted of. Their largest is
+Each part is C_l (H_l - R_l) with H_l and R_l convex. Their maximum is
 
     max_l [C_l H_l + Σ_{k ≠ l} C_k R_k] - Σ_l C_l R_l
 
-convex less convex again: a plane of the first holds whatever the reference, that of the part that is the largest being
-its slope and the references of the others.
+a difference of convex functions. The active part gives a plane of the first term: its slope plus the references of the
+other parts.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class PartOf:
-    """C_l loss_l. queries: which of the combination's queries it is of, rising; in the others it is 0. rows: which of
-    the combination's documents these queries have."""
+    """C_l loss_l. queries: increasing indices of the combination's queries on which the part is defined; 0 elsewhere.
+    rows: the combination's documents in these queries."""
 
     weight: float
     loss: Loss
@@ -35,7 +35,8 @@ class PartOf:
     rows: Ints
 
     def only(self, first: int, last: int, offsets: Ints) -> PartOf | None:
-        """Of the combination's queries first <= q < last; None where it is of none of them."""
+        """Restriction to the queries first <= q < last of the combination; None if the part is undefined on all of
+        them."""
         begin, end = np.searchsorted(self.queries, [first, last]).tolist()
         if begin == end:
             return None
@@ -46,8 +47,8 @@ class PartOf:
 
 @dataclass(frozen=True, eq=False)
 class Combination:
-    """parts: the losses. offsets: (m + 1,) of the queries that one of them is of. shared: whether the largest of the
-    parts is taken, not their sum. fixed: the reference of a majorant of the largest."""
+    """parts: the losses. offsets: (m + 1,) of the combined queries. shared: maximum of the parts instead of their sum.
+    fixed: the reference of a majorant of the maximum."""
 
     parts: tuple[PartOf, ...]
     offsets: Ints
@@ -113,8 +114,8 @@ class Combination:
         """Σ_l C_l r̄_l at these scores."""
         if self.fixed is not None:
             return self.fixed
-        given = [part.weight * part.loss.reference_weights(scores[part.rows]) for part in self.parts]
-        return _sum([self._spread(part.rows, own) for part, own in zip(self.parts, given, strict=True)])
+        references = [part.weight * part.loss.reference_weights(scores[part.rows]) for part in self.parts]
+        return _sum([self._spread(part.rows, own) for part, own in zip(self.parts, references, strict=True)])
 
     def _part_at(self, part: PartOf, scores: Floats, prove: bool) -> LossValue:
         """A part's loss in the combination's queries, times its weight."""
@@ -122,9 +123,9 @@ class Combination:
         m = self.offsets.size - 1
 
         def queries(values: Floats) -> Floats:
-            whole = np.zeros(m)
-            whole[part.queries] = part.weight * values
-            return whole
+            padded = np.zeros(m)
+            padded[part.queries] = part.weight * values
+            return padded
 
         return LossValue(
             queries(found.value),
@@ -136,9 +137,9 @@ class Combination:
         )
 
     def _spread(self, rows: Ints, values: Floats) -> Floats:
-        whole = np.zeros(int(self.offsets[-1]))
-        whole[rows] = values
-        return whole
+        padded = np.zeros(int(self.offsets[-1]))
+        padded[rows] = values
+        return padded
 
 
 def _sum(arrays: list[Floats]) -> Floats:

@@ -1,6 +1,6 @@
-"""A measure on the queries of a batch: what orders earn by it, and which are best.
+"""A measure on a batch of queries: the value of rankings, and the optimal rankings.
 
-Each is a function of the relevance vector of a ranking, and states its gains as a `GainTable`.
+A criterion is a function of the relevance vector of a ranking; its gains are a `GainTable`.
 """
 
 from __future__ import annotations
@@ -45,20 +45,20 @@ class Criterion:
 
     @cached_property
     def optimal_rankings(self) -> tuple[Floats, Floats]:
-        """b (N,) of the documents and a (N,) of the places: the best orders are those that maximise a[π]ᵀb."""
+        """b (N,) by document and a (N,) by position: the optimal rankings maximise a[π]ᵀb."""
         return self.measure.optimal_rankings(self.relevance, self.offsets)
 
     @cached_property
     def factors(self) -> tuple[Floats, Floats]:
-        """b (N,) and a (N,) of an inner product: its value, where `optimal_rankings` says no more than which orders are
-        best (of RR those with the relevant document first, whatever the other places count)."""
+        """b (N,) and a (N,) of an inner product that equals the measure. `optimal_rankings` only determines which
+        rankings are optimal: for RR, a relevant document first, whatever the weights of later positions."""
         if isinstance(self.measure, PositionalMeasure):
             return self.measure.gain(self.relevance, self.offsets), self.measure.discounts(self.offsets)
         return self.optimal_rankings
 
     @cached_property
     def kind(self) -> Shorts:
-        """(N,) which documents the measure tells apart: kinds count from 0 in each query, the least worth first."""
+        """(N,) classes that the measure distinguishes: kinds count from 0 in each query, the least relevant first."""
         return alike(self.offsets, self.optimal_rankings[0])
 
     @cached_property
@@ -88,7 +88,7 @@ class Criterion:
         return np.zeros(self.offsets.size - 1)
 
     def earned(self, rows: Ints) -> Floats:
-        """(m,) what the orders earn that have document rows[i] at the place of row i."""
+        """(m,) values of the rankings with document rows[i] at the position of row i."""
         if self.inner_product:
             gain, discount = self.factors
             return totals(discount * gain[rows], self.offsets)

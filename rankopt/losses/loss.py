@@ -1,6 +1,6 @@
-"""What every loss says: values, proven bounds, and a plane a query; or, of a smooth one without bounds, a gradient.
+"""Protocols of losses: values, proven bounds and one plane a query; or a gradient for smooth losses without bounds.
 
-A loss that `says` "gradient" is no `Loss` of planes: it is descended by `rankopt.optimize.annealing`, not by `METHODS`.
+A loss with `says = "gradient"` has no planes: `rankopt.optimize.annealing` minimises it, not one of `METHODS`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ class Loss(Protocol):
     def convex(self) -> bool: ...
 
     def at(self, scores: Floats, prove: bool = False) -> LossValue:
-        """Values and planes; `prove` takes bounds from dual prices even where the argmax is exact by construction."""
+        """Values and planes; `prove` takes bounds from dual variables even where the argmax is exact by
+        construction."""
         ...
 
     def majorant(self, scores: Floats) -> Loss:
@@ -83,5 +84,5 @@ class GradientLoss(Protocol):
 
 
 def says(loss: Any) -> str:
-    """What a loss can say, or a factory of such: "plane" or "gradient"."""
+    """Output of a loss, or of a factory of losses: "plane" or "gradient"."""
     return str(getattr(loss, "says", "plane"))

@@ -1,4 +1,4 @@
-"""The margin loss: an upper bound of the regret by loss-augmented argmax, whatever the feature map and the bound."""
+"""The margin loss: an upper bound of the regret by loss-augmented argmax, for any feature map and bound."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Bound(Protocol):
     convex: ClassVar[bool]
 
     def __call__(self, argmax: MaxOracle, scores: Floats) -> Floats:
-        """r̄ at these scores, one of the slopes that `argmax` tells, or a mean of them."""
+        """r̄ at these scores: one of the slopes that `argmax` returns, or a mean of them."""
         ...
 
 
@@ -34,9 +34,9 @@ class Bound(Protocol):
 class MarginLoss:
     """loss_q(s) = max_y [r(y)ᵀs - gain(y)] + max_y gain(y) - r̄ᵀs for every query q of a batch [ORM, eq. 20 to 22].
 
-    argmax: the feature map with its queries. bound: which reference r̄ is subtracted. fixed: r̄ where it does not follow
-    the scores, of a convex bound, or of the convex majorant of another one; paid: (m,) what it pays for soft
-    constraints, where there are such (`charges`).
+    argmax: the feature map with its queries. bound: selects the reference r̄. fixed: a reference r̄ that does not
+    depend on the scores: of a convex bound, or of the convex majorant of another bound. paid: (m,) its penalty for soft
+    constraints, if any (`charges`).
     """
 
     argmax: MaxOracle
@@ -46,8 +46,8 @@ class MarginLoss:
 
     @classmethod
     def build(cls, argmax: MaxOracle, bound: Bound) -> MarginLoss:
-        """The loss; the reference of a convex bound is taken once, here. Other bounds take the map `raised`, if there
-        is such a one: the same to any bound of the regret, but the margin of the order by score is convex there."""
+        """The loss; the reference of a convex bound is computed once, here. Other bounds use the map `raised`, if it
+        has one: it gives the same bound of the regret, but makes the margin of the ranking by score convex."""
         loss = cls(argmax if bound.convex else getattr(argmax, "raised", argmax), bound)
         return loss.majorant(np.zeros(argmax.shape)) if bound.convex else loss
 
@@ -100,7 +100,7 @@ class MarginLoss:
         return self._reference(scores)[0]
 
     def _reference(self, scores: Floats) -> tuple[Floats, Floats | None]:
-        """r̄ at these scores, and what it pays for soft constraints."""
+        """r̄ at these scores, and its penalty for soft constraints."""
         if self.fixed is not None:
             return self.fixed, self.paid
         return referred(self.argmax, self.bound, scores)

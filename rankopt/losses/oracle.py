@@ -1,10 +1,10 @@
-"""All that a margin loss asks of a feature map: the best y of every query, loss-augmented, by gain, and by score.
+"""Interface between margin losses and feature maps: the best y of every query, loss-augmented, by gain, or by score.
 
-A feature map is linear in the scores s: φ(y)·w = r(y)ᵀs, so a y is known by its slope r(y) and the gain it earns. For
-rankings r(y) = c[π] (`argmax_positional`), under a set the same of admissible ones (`argmax_admissible`), for slots a
-matrix of ones where documents stand (`argmax_slots`).
+A feature map is linear in the scores s: φ(y)·w = r(y)ᵀs. Hence y is represented by its slope r(y) and its gain.
+Rankings have r(y) = c[π] (`PositionalOracle`), admissible rankings likewise, and matchings a 0/1 matrix of documents
+and slots.
 
-What feature maps of orders under measures of the pattern of grades share: the argmax itself.
+`OrdersArgmax` is the base of feature maps of rankings under measures of the pattern of grades.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ Ints = NDArray[np.int64]
 class ArgmaxResult(CompactReprMixin):
     """The loss-augmented best y of every query of a batch: argmax of r(y)ᵀs - gain(y).
 
-    slope: (N,) or (N, slots), r(y), documents that could change places for nothing sharing theirs. earned: (m,)
-    gain(y). value, bound: (m,) what r(y)ᵀs - gain(y) is, and what it cannot exceed. seconds: spent in the solver.
+    slope: (N,) or (N, slots), r(y), averaged over interchangeable documents. earned: (m,) gain(y).
+    value, bound: (m,) r(y)ᵀs - gain(y) and a proven upper bound of its maximum. seconds: time in the solver.
     """
 
     slope: Floats
@@ -50,12 +50,12 @@ class ArgmaxResult(CompactReprMixin):
 
 
 class MaxOracle(Protocol):
-    """The queries of a batch, documents of query q in rows offsets[q] : offsets[q + 1].
+    """Loss-augmented argmax for a batch of queries; documents of query q are rows offsets[q] : offsets[q + 1].
 
-    Every slope is blind to the order in which equal documents come: of those that nothing tells apart (equal score,
-    equal gain, and whatever a set sees) each has the mean, which is a mean of maximisers, hence a subgradient too. Ties
-    between others fall by the documents' contents: the exact argmax goes by score and gain alone; sets, and foreign
-    solvers, by the order of the documents, which is that of their contents in training (`data.canonical`).
+    Slopes do not depend on the order of equal documents. Documents with equal score, gain and attributes get the mean
+    of their slopes: a mean of maximisers, hence a subgradient. Ties between other documents are broken by content: the
+    exact argmax uses score and gain alone; constraint sets and other solvers use the order of the documents, which in
+    training is canonical (`data.canonical`).
     """
 
     @property
@@ -72,23 +72,23 @@ class MaxOracle(Protocol):
         ...
 
     def at(self, scores: Floats, prove: bool = False) -> ArgmaxResult:
-        """The loss-augmented best y; `prove` takes bounds from dual prices even where the solver proves by way."""
+        """The loss-augmented best y; `prove` takes bounds from dual variables even where the solver is exact."""
         ...
 
     def mean_of_best(self, which: str = "average") -> Floats:
-        """r of a y of greatest gain, or a mean of such, which the scores do not change; `which`: "average", all of
-        them, or another word that this map knows; OptionError for one that it does not. The default is what fits."""
+        """r of a y of greatest gain, or a mean of several, independent of the scores. `which`: "average", the mean of
+        all, or another reference of this map; OptionError for an unknown one. The default suits the map."""
         ...
 
     def best_then_score(self, scores: Floats) -> Floats:
-        """r of the y that of those of greatest gain the scores like most."""
+        """r of the highest-scoring y among those of greatest gain."""
         ...
 
     def top_scoring(self, scores: Floats) -> Floats:
-        """r of the y that the scores like most: a subgradient of max_y r(y)ᵀs.
+        """r of the highest-scoring y: a subgradient of max_y r(y)ᵀs.
 
-        Where the order by score is not that y, `raised` is a map that differs from this one by a convex function of the
-        scores alone, whatever y, and of which the order by score is (`argmax_first_relevant`).
+        If the ranking by score is not that y, `raised` is a map that differs from this one by a convex function of the
+        scores, the same for all y, and whose highest-scoring y is the ranking by score (`FirstRelevantArgmax`).
         """
         ...
 
@@ -98,11 +98,10 @@ class MaxOracle(Protocol):
 
 
 class JointFeatureMap(Protocol):
-    """A feature map by name, `rankopt.losses.FEATURE_MAPS`: a class of `MaxOracle`.
+    """A feature map, registered in `rankopt.losses.FEATURE_MAPS`: a class of `MaxOracle`.
 
-    reference: what its `mean_of_best` is by default; a class that has `references`, all its words, is not asked for
-    others. An argmax whose slopes are of another size than those of other maps has `in_mixes`, itself brought to
-    theirs.
+    reference: default of `mean_of_best`. A class with `references` accepts these names only. A class whose slopes have
+    another scale than those of other maps has `in_mixes`, a rescaled version of itself.
     """
 
     reference: str
@@ -114,18 +113,18 @@ class JointFeatureMap(Protocol):
     def from_queries(
         self, queries: Arrangement, measure: Measure, position_weights: Decay, solver: Solver
     ) -> MaxOracle:
-        """The argmax of these queries, all of which have something to order. position_weights: position weights, for
-        maps that have such. solver: who finds the loss-augmented y."""
+        """The argmax of these queries, each with at least two distinct grades. position_weights: for maps that use
+        them. solver: computes the loss-augmented y."""
         ...
 
 
 EXACTLY = 1
-"""Queries of a shard whose proof is also checked in rational numbers, where bounds are proved by prices."""
+"""Queries of a shard whose proof is also checked in rational arithmetic, where dual variables prove bounds."""
 
 
 def settled(solver: Solver, criterion: Criterion) -> Solver:
-    """The solver, where it is the exact one told once for all these queries whether it is compiled: shards of them must
-    not differ. Many kinds of documents make many states of few documents."""
+    """The solver; an exact one with the decision to compile fixed for all these queries, so that shards do not differ.
+    Many kinds of documents give many states for few documents."""
     if not isinstance(solver, ExactArgmax) or solver.compiled is not None:
         return solver
     starts = criterion.offsets[:-1][criterion.query]  # a query has no more kinds than documents
@@ -137,9 +136,9 @@ def settled(solver: Solver, criterion: Criterion) -> Solver:
 
 @dataclass(frozen=True, eq=False)
 class OrdersArgmax:
-    """A map of orders: a subclass states the problem of the loss-augmented order and says its references.
+    """A map of rankings; a subclass defines `problem`, the loss-augmented problem, and its references.
 
-    criterion: the measure on the queries. solver: who finds the orders.
+    criterion: the measure on the queries. solver: computes the rankings.
     """
 
     criterion: Criterion

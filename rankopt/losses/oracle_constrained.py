@@ -1,24 +1,15 @@
-"""Rankings of a set: the best admissible orders of many queries, one linear problem a query [ORM, section 7.1].
-
-The sets are fixed, the profit is new each time. Slopes are as in `argmax_positional`; regret is measured from the best
-admissible order, and a and c are cut to the positions of the set.
-
-Soft constraints are paid for: with p(π) the price of what π breaks, shown is what maximises c[π]ᵀs - p(π), the best
-order is that of the greatest a[π]ᵀb - p(π), and a margin compares c[π]ᵀs - p(π) with the same of its reference
-(`charges`). The regret a bound speaks of is the measure's alone, from the greatest a[π]ᵀb of all orders, paid for or
-not: an order that is best less what it pays may be worth less than one that pays, and a regret is never below 0.
-
-Orders of sets: the best of many queries at once, each under its own set, one linear problem a query.
+"""Feature map of constrained rankings: the best admissible ranking of each query, one LP a query [ORM, section 7.1].
 
     max_{π in S_q} by_gain a[π]ᵀb + by_score c[π]ᵀs - charge p(π)
 
-with p(π) what π pays for the soft constraints that it breaks. The sets are fixed, the profit is new each time.
+The sets S_q are fixed; the profit changes with the scores. Slopes are those of `PositionalOracle`; a and c are
+truncated to the positions of the set. p(π) is the penalty of the soft constraints that π violates.
 
-What rankings pay for the soft constraints that they break, beside the slopes by which a loss knows them.
+The predicted ranking maximises c[π]ᵀs - p(π), and the best one maximises a[π]ᵀb - p(π). A margin compares c[π]ᵀs - p(π)
+with the same quantity of its reference (`charges`). The bounded regret is that of the measure alone, relative to the
+greatest a[π]ᵀb of all admissible rankings, penalized or not: it is therefore never negative.
 
-Shown is the ranking that maximises c[π]ᵀs - price · units broken, so a reference stands in a margin with what it pays
-taken off r̄ᵀs. A slope tells nothing of that. Here each slope has one number more a query, minus what its order pays,
-and whatever mean of slopes a bound takes, it takes the same of these.
+Each slope is extended by one number a query, the negative penalty of its ranking. A bound averages it with the slopes.
 """
 
 from __future__ import annotations
@@ -56,7 +47,7 @@ Ints = NDArray[np.int64]
 
 
 def charges_of(sets: tuple[RankingSet, ...], rows: Ints, offsets: Ints, places: Ints) -> Floats:
-    """(m,) what the order of each query, rows[places[q] : places[q + 1]] of the batch, pays in its set."""
+    """(m,) penalty of the ranking rows[places[q] : places[q + 1]] of each query in its set."""
     paid = np.zeros(len(sets))
     for q, admissible in enumerate(sets):
         if admissible.soft_constraints:
@@ -89,7 +80,7 @@ class PenalizedReferences:
 
 @dataclass(frozen=True, eq=False)
 class Orders:
-    """An admissible order a query. rows: the document (row of the batch) at each place; value and proven bound (m,)."""
+    """One admissible ranking a query. rows: the document (row of the batch) at each position; value and bound (m,)."""
 
     rows: Ints
     value: Floats
@@ -99,8 +90,8 @@ class Orders:
 
 @dataclass(frozen=True, eq=False)
 class AdmissibleOrders:
-    """Queries with their sets S_q. gain b (N,) by document, rows offsets[q]:offsets[q+1]; discount a and decay c by
-    place, places[q]:places[q+1] being the positions of query q."""
+    """Queries with their sets S_q. gain b (N,) by document, rows offsets[q]:offsets[q+1]. discount a and decay c by
+    position; places[q]:places[q+1] are the positions of query q."""
 
     sets: tuple[RankingSet_admissible_orders, ...]
     gain: Floats
@@ -115,7 +106,7 @@ class AdmissibleOrders:
 
     @cached_property
     def soft(self) -> bool:
-        """Whether a set has constraints that may be broken at a price."""
+        """Whether a set has soft constraints, which may be violated at a penalty."""
         return any(admissible.soft_constraints for admissible in self.sets)
 
     @cached_property
@@ -124,7 +115,7 @@ class AdmissibleOrders:
 
     @cached_property
     def kind(self) -> Shorts:
-        """(N,) documents of one query that the set does not tell apart have equal ones."""
+        """(N,) equal for documents of one query that the set does not distinguish."""
         return alike(self.offsets, np.concatenate([_kinds(admissible) for admissible in self.sets]))
 
     @cached_property
@@ -143,7 +134,7 @@ class AdmissibleOrders:
         charge: Floats | None = None,
     ) -> Orders:
         """A maximiser of by_gain[q] a[π]ᵀb + by_score[q] c[π]ᵀs - charge[q] p(π) over S_q, for every (chosen) query q;
-        charge: 1 unless said."""
+        charge defaults to 1."""
         began = perf_counter()
         queries = np.arange(len(self)) if chosen is None else np.asarray(chosen)
         sizes = np.diff(self.offsets)
@@ -179,7 +170,7 @@ class AdmissibleOrders:
         return self.measured(rows) - self.charged(rows) if self.soft else self.measured(rows)
 
     def placed(self, rows: Ints) -> Floats:
-        """(N,) the decay of the position where each document stands, c[π]; 0 where it is not placed."""
+        """(N,) c[π], the decay at the position of each document; 0 if it is not ranked."""
         weights = np.zeros(self.gain.size)
         weights[rows] = self.position_weights
         return weights
@@ -192,10 +183,10 @@ class AdmissibleOrders:
 
 
 def _kinds(admissible: RankingSet_admissible_orders) -> Ints:
-    """(n,) documents that the set does not tell apart have equal ones: of one block or of none, of the same columns."""
+    """(n,) equal for documents that the set does not distinguish: same block or none, same columns."""
     if admissible.soft_constraints:
-        told = np.column_stack([kinds(admissible.compiled_with_soft), admissible.cell_penalties.T])
-        return np.asarray(np.unique(told, axis=0, return_inverse=True)[1].reshape(-1), dtype=np.int64)
+        features = np.column_stack([kinds(admissible.compiled_with_soft), admissible.cell_penalties.T])
+        return np.asarray(np.unique(features, axis=0, return_inverse=True)[1].reshape(-1), dtype=np.int64)
     stated = admissible.compiled
     if stated.blocks_of is None:
         return kinds(stated)
@@ -205,18 +196,17 @@ def _kinds(admissible: RankingSet_admissible_orders) -> Ints:
 
 
 DELTAS = (1e-3, 1e-5, 1e-7, 1e-9)
-"""How little the scores count beside the measure where the measure comes first, from the first try on."""
+"""Weight of the scores relative to the measure in lexicographic problems, at the first attempt."""
 
 
 @dataclass(frozen=True, eq=False)
 class AdmissibleArgmax(AdmissibleOrders):
-    """The loss-augmented orders of queries under sets, and their references.
+    """The loss-augmented rankings of queries under constraint sets, and their references.
 
-    start: (N,) the scores at w₀, by which ties of the best reference fall. optimal_rankings: maximisers of a[π]ᵀb over
-    S_q.
-    unpaid: of soft constraints, the same where nothing is paid.
-    Documents of equal score and gain that the set does not tell apart share their slopes; other ties fall by the order
-    in which the documents stand, which is that of their contents where training has put them there (`data.canonical`).
+    start: (N,) the scores at w₀, which break ties of the best reference. optimal_rankings: maximisers of a[π]ᵀb over
+    S_q. unpaid: under soft constraints, the same without penalties.
+    Documents of equal score and gain that the set does not distinguish share their slopes. Other ties follow the order
+    of the documents, which in training is canonical (`data.canonical`).
     """
 
     start: Floats
@@ -252,11 +242,11 @@ class AdmissibleArgmax(AdmissibleOrders):
         start_of: Callable[[Arrangement], Floats],
         solver: Solver | str = "auto",
     ) -> tuple[Arrangement, AdmissibleArgmax]:
-        """The queries in which admissible orders differ in worth, and their argmax.
+        """The queries whose admissible rankings differ in value, and their argmax.
 
-        sets_of: the set of each query; DataError where one is empty. start_of: (N,) scores at w₀. Queries of one gain
-        are left out unasked. What the measure does not tell apart in full rankings it may in those of a set: of two
-        documents P@2 finds all rankings equal, but one of k = 1 shows the better one or not.
+        sets_of: the set of each query; DataError if one is empty. start_of: (N,) scores at w₀. Queries with one gain
+        are skipped. A set may distinguish documents that the measure does not distinguish in full rankings: all
+        rankings of two documents have the same P@2, but one of k = 1 shows the better one or not.
         """
         starts = queries.offsets[:-1]
         gain = measure.gain(queries.graded, queries.offsets)
@@ -279,7 +269,7 @@ class AdmissibleArgmax(AdmissibleOrders):
 
     @property
     def best(self) -> Floats:
-        """(m,) the greatest a[π]ᵀb, whatever it pays for soft constraints."""
+        """(m,) the greatest a[π]ᵀb, ignoring penalties."""
         return self._most.value
 
     @property
@@ -288,7 +278,7 @@ class AdmissibleArgmax(AdmissibleOrders):
 
     @property
     def worst_unpaid(self) -> Floats | None:
-        """(m,) the least a[π]ᵀb, whatever it pays for soft constraints; None where there are none."""
+        """(m,) the least a[π]ᵀb, ignoring penalties; None without soft constraints."""
         none = np.zeros(len(self))
         return -self.argmax(none - 1.0, none, np.zeros(self.gain.size), charge=none).value if self.soft else None
 
@@ -298,7 +288,7 @@ class AdmissibleArgmax(AdmissibleOrders):
         return PenalizedReferences(self) if self.soft else None
 
     def at(self, scores: Floats, prove: bool = False) -> ArgmaxResult:
-        """Bounds are proven by dual prices always; where a relaxation is fractional they stay above the value."""
+        """Bounds are always proven by dual variables; a fractional relaxation gives a bound above the value."""
         ones = np.ones(len(self))
         answer, best = self.argmax(-ones, ones, scores), self._most
         slope = shared(self.placed(answer.rows), scores, self.kind_and_gain, self.offsets)
@@ -309,8 +299,8 @@ class AdmissibleArgmax(AdmissibleOrders):
         return ArgmaxResult(slope, earned, answer.value, bound, answer.seconds)
 
     def mean_of_best(self, which: str = "average") -> Floats:
-        """An admissible order that is best for the measure, ties falling by the score at w₀ and then by the documents'
-        own order; the mean over those that exchange documents which nothing tells apart."""
+        """A measure-optimal admissible ranking, with ties broken by the score at w₀, then by document order; the mean
+        over exchanges of indistinguishable documents."""
         return self.slope_of(self.reference_rows(which), self.start)
 
     def best_then_score(self, scores: Floats) -> Floats:
@@ -322,8 +312,8 @@ class AdmissibleArgmax(AdmissibleOrders):
         return self.slope_of(self.liked_rows(scores), scores, "liked")
 
     def slope_of(self, rows: Ints, scores: Floats, exchanged: str = "best") -> Floats:
-        """r of these orders, a mean over those that exchange documents which nothing tells apart: of the best the gain
-        does too, not so of those that the scores like."""
+        """r of these rankings, averaged over exchanges of indistinguishable documents. Optimal rankings also
+        distinguish gains; highest-scoring ones do not."""
         kind = self.kind_and_gain if exchanged == "best" else self.kind
         return shared(self.placed(rows), scores, kind, self.offsets)
 
@@ -331,13 +321,13 @@ class AdmissibleArgmax(AdmissibleOrders):
         """The orders of the best reference."""
         if which != "average":
             raise OptionError(
-                f"reference = {which!r} follows the order of the input, which under constraints is no admissible one; "
-                "leave it at 'average': the reference is then a best admissible order, or a mean of such"
+                f"reference must be 'average' under constraints; got {which!r}. It follows the input order, which may "
+                "be inadmissible; 'average' uses a best admissible order, or a mean of several"
             )
-        return self.best_rows(_told_apart(self.start, self.offsets))
+        return self.best_rows(_distinct_scores(self.start, self.offsets))
 
     def liked_rows(self, scores: Floats) -> Ints:
-        """The orders that the scores like most."""
+        """The highest-scoring rankings."""
         ones = np.ones(len(self))
         return self.argmax(0.0 * ones, ones, scores).rows
 
@@ -352,11 +342,11 @@ class AdmissibleArgmax(AdmissibleOrders):
         return np.asarray(self.measured(self.optimal_rankings.rows) + lost > 1e-12 * self.sizes(self.gain, True))
 
     def best_rows(self, scores: Floats) -> Ints:
-        """(K,) of the orders that maximise a[π]ᵀb the one with the largest c[π]ᵀs.
+        """(K,) the ranking with the largest c[π]ᵀs among the maximisers of a[π]ᵀb.
 
-        Maximises a[π]ᵀb + δ c[π]ᵀs (both brought to size 1), less p(π) as often as each counts. If the order found is
-        best for a[π]ᵀb, then no other such has a larger c[π]ᵀs; else δ was too large, and a smaller one is tried.
-        Below the last δ ties stay as they are.
+        Maximises a[π]ᵀb + δ c[π]ᵀs (both scaled to 1) less p(π), which each term includes. If the result maximises
+        a[π]ᵀb, no other maximiser has a larger c[π]ᵀs; else δ was too large and a smaller one is tried. After the last
+        δ, ties remain.
         """
         best = self.worth(self.optimal_rankings.rows)
         rows = self.optimal_rankings.rows.copy()
@@ -373,8 +363,8 @@ class AdmissibleArgmax(AdmissibleOrders):
             tried = rows.copy()
             tried[spots] = found.rows
             is_best = self.worth(tried) >= best - 1e-12 * worth
-            kept = np.repeat(is_best, np.diff(places))
-            rows[kept] = tried[kept]
+            replaced = np.repeat(is_best, np.diff(places))
+            rows[replaced] = tried[replaced]
             left = left[~is_best[left]]
         return rows
 
@@ -401,9 +391,9 @@ class AdmissibleArgmax(AdmissibleOrders):
         )
 
 
-def _told_apart(scores: Floats, offsets: Ints) -> Floats:
+def _distinct_scores(scores: Floats, offsets: Ints) -> Floats:
     """The scores, brought to size 1, with equal ones falling by the order of the documents."""
     sizes = np.diff(offsets)
     size = np.maximum.reduceat(np.abs(scores), offsets[:-1])
-    place = (np.arange(scores.size) - np.repeat(offsets[:-1], sizes)) / np.repeat(sizes, sizes)
-    return np.asarray(scores / np.repeat(np.where(size > 0, size, 1.0), sizes) - 1e-6 * place)
+    position = (np.arange(scores.size) - np.repeat(offsets[:-1], sizes)) / np.repeat(sizes, sizes)
+    return np.asarray(scores / np.repeat(np.where(size > 0, size, 1.0), sizes) - 1e-6 * position)

@@ -1,12 +1,11 @@
-"""Rankings: r(π) = c[π], the decay of the position where each document stands [ORM, eq. 15].
+"""Feature map of rankings: r(π) = c[π], the decay at the position of each document [ORM, eq. 15].
 
-Rankings under measures that are no inner products: AP, RR with several relevant documents, ERR [paper 4, φ_dorm].
+Measures that are not inner products (AP, RR with several relevant documents, ERR) use the same map [paper 4, φ_dorm].
+There the gain of a document depends on the grades above it: the loss-augmented argmax is a longest path in a lattice,
+not a rank-two assignment.
 
-r(π) = c[π] as for every ranking; what a document earns depends on the grades above it, so the loss-augmented order is
-the longest path of a lattice, not an assignment of rank two.
-
-The references of rankings: the mean of the best ones, and those that the scores like most. All are told by gain and
-discount, whose product is greatest for the rankings that are best, and the decay by place.
+References are the mean of the optimal rankings and the highest-scoring ones. Optimal rankings maximise the inner
+product of gain and discount.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ def mean_of_best(which: str, gain: Floats, position_weights: Floats, offsets: In
     """The mean of c over all orders that are best by gain, "average"; "first": equal gains in the order of the
     input, as in the papers, which makes that order a part of the problem. OptionError for another word."""
     if which not in ("average", "first"):
-        raise OptionError(f"reference {which!r} is neither 'average' nor 'first'")
+        raise OptionError(f"reference must be 'average' or 'first'; got {which!r}")
     query = query_of_row(offsets)
     rows = sorted_rows(query, gain)
     weights = np.empty(rows.size)
@@ -63,24 +62,23 @@ def mean_of_best(which: str, gain: Floats, position_weights: Floats, offsets: In
 
 
 def liked_of_best(scores: Floats, gain: Floats, discount: Floats, position_weights: Floats, offsets: Ints) -> Floats:
-    """c of the best ranking that the scores like most: sorted by gain, inside equal gains by score, then inside each
-    run of positions with one discount (all those beyond a cut-off are such a run) by score again; documents alike in
-    both share theirs."""
+    """c of the highest-scoring optimal ranking: sorted by gain, then by score, then within each run of positions of
+    equal discount (such as all beyond a cutoff) by score again. Documents of equal gain and score share their mean."""
     weights = np.empty(scores.size)
-    given = (scores, gain, discount, position_weights, offsets)
+    arguments = (scores, gain, discount, position_weights, offsets)
     if not best_by_score.pays(200 * scores.size):
-        return best_by_score_in_numpy(*given)
-    share_ranges(offsets, QUERY_ROWS, lambda first, last: best_by_score(*given, first, last, weights))
+        return best_by_score_in_numpy(*arguments)
+    share_ranges(offsets, QUERY_ROWS, lambda first, last: best_by_score(*arguments, first, last, weights))
     return weights
 
 
 def liked(scores: Floats, position_weights: Floats, offsets: Ints) -> Floats:
     """The decay by rank of score, documents of equal score share theirs."""
     weights = np.empty(scores.size)
-    given = (scores, position_weights, offsets)
+    arguments = (scores, position_weights, offsets)
     if not by_score.pays(100 * scores.size):
-        return by_score_in_numpy(*given)
-    share_ranges(offsets, QUERY_ROWS, lambda first, last: by_score(*given, first, last, weights))
+        return by_score_in_numpy(*arguments)
+    share_ranges(offsets, QUERY_ROWS, lambda first, last: by_score(*arguments, first, last, weights))
     return weights
 
 
@@ -122,8 +120,8 @@ def best_by_score(
 ) -> None:
     """weights = c̄ of the tie-aware bound for the queries first <= q < last.
 
-    Sorted by gain, then score; inside each run of positions of equal discount by score again. At last documents alike
-    in gain and score, which may stand in several runs, share.
+    Sorted by gain, then score; within each run of positions of equal discount by score again. Finally documents of
+    equal gain and score, possibly in several runs, share their mean.
     """
     for q in range(first, last):
         low, high = offsets[q], offsets[q + 1]
@@ -200,7 +198,7 @@ class PatternArgmax(OrdersArgmax):
 
     @cached_property
     def weights(self) -> Floats:
-        """(N,) c of every place of every query."""
+        """(N,) c of every position of every query."""
         return laid_out(self._weights, self.offsets)
 
     def _weights(self, n: int) -> Floats:
@@ -208,7 +206,7 @@ class PatternArgmax(OrdersArgmax):
 
 
 EXACTLY = 1
-"""Queries of a shard whose proof is also checked in rational numbers, where bounds are proved by prices."""
+"""Queries of a shard whose proof is also checked in rational arithmetic, where dual variables prove bounds."""
 
 
 def with_distinct_grades(queries: Arrangement, measure: Measure) -> Arrangement:
@@ -231,8 +229,8 @@ def orderable(relevance: Floats, offsets: Ints, measure: Measure) -> NDArray[np.
 
 @dataclass(frozen=True, eq=False)
 class PositionalOracle:
-    """gain(π) = a[π]ᵀb. problem: gain b, discount a, decay c and offsets; its scores do not matter. known_kind: `kind`,
-    where it was worked out for more queries."""
+    """gain(π) = a[π]ᵀb. problem: gain b, discount a, decay c and offsets; its scores are unused. known_kind: `kind`, if
+    already computed for a superset of the queries."""
 
     problem: RankTwoBatch
     solver: Solver
@@ -287,7 +285,7 @@ class PositionalOracle:
         answer = solve_batch(self.problem.with_scores(scores), self.solver, directed_rounding=False)
         answer = answer.proved(exactly=EXACTLY) if prove else answer
         problem, slope, earned = answer.problems, np.empty(scores.size), np.empty(len(answer))
-        given = (
+        arguments = (
             problem.scores,
             problem.gain,
             problem.discount,
@@ -297,7 +295,7 @@ class PositionalOracle:
             answer.order,
         )
         if _placed.pays(200 * scores.size):
-            share_ranges(self.offsets, QUERY_ROWS, lambda first, last: _placed(*given, first, last, slope, earned))
+            share_ranges(self.offsets, QUERY_ROWS, lambda first, last: _placed(*arguments, first, last, slope, earned))
         else:
             query = query_of_row(self.offsets)
             placed = self.offsets[query] + answer.order
@@ -312,8 +310,8 @@ class PositionalOracle:
         return mean_of_best(which, self.problem.gain, self.problem.position_weights, self.offsets)
 
     def best_then_score(self, scores: Floats) -> Floats:
-        """Sorted by gain, inside equal gains by score, then inside each run of positions with one discount (all those
-        beyond a cut-off are such a run) by score again; documents alike in both share theirs."""
+        """Sorted by gain, then by score, then within each run of positions of equal discount (such as all beyond a
+        cutoff) by score again. Documents of equal gain and score share their mean."""
         problem = self.problem
         return liked_of_best(scores, problem.gain, problem.discount, problem.position_weights, self.offsets)
 
@@ -350,15 +348,15 @@ def _placed(
     slope: Floats,
     earned: Floats,
 ) -> None:
-    """For the queries first <= q < last, order[low + i] the document (counted within its query) at position i: slope
-    the decay of the position where each document stands, shared by documents of equal score and kind; earned = a[π]ᵀb.
+    """For the queries first <= q < last, with document order[low + i] (index within the query) at position i: slope is
+    the decay at the position of each document, shared by documents of equal score and kind; earned = a[π]ᵀb.
 
-    In a best order the documents of a kind come with falling scores. Where these fall strictly, none of them are equal.
+    In an optimal ranking the documents of a kind have decreasing scores. If strictly, no two are equal.
     """
     longest = 1
     for q in range(first, last):
         longest = max(longest, offsets[q + 1] - offsets[q])
-    lowest, room, sums = np.empty(longest), np.empty((3, longest), np.int64), np.empty(longest)
+    lowest, buffers, sums = np.empty(longest), np.empty((3, longest), np.int64), np.empty(longest)
     table, bits = np.empty(table_size(longest), np.int64), scores.view(np.int64)
     for q in range(first, last):
         low, high = offsets[q], offsets[q + 1]
@@ -374,4 +372,4 @@ def _placed(
                 lowest[k] = s
         earned[q] = total
         if not falls:
-            share_query(bits, kind, low, high, room, table, sums, slope)
+            share_query(bits, kind, low, high, buffers, table, sums, slope)

@@ -1,21 +1,21 @@
-"""The first relevant document: r(π) pulls it above the others that stand before it [paper 4, φ_mrr].
+"""Feature maps of the relevance pattern: first relevant document [paper 4, φ_mrr] and pairs [paper 4, φ_po].
 
-    φ(π)·w = σ Σ (s_j - s_g)    over the others j that stand before the first relevant document g
-    r_j = σ on these, r_g = -σ (how many they are), 0 elsewhere          σ = 1
+First relevant document: r(π) moves it above the irrelevant documents that precede it.
 
-The loss-augmented first is the relevant document of *lowest* score, while the order by score begins with that of
-highest score, top. Its margin Σ_j max(s_j - top, 0) is no convex function where several are relevant. With σ n₋ top
-added to both (`raised`), n₋ the number of others, it is Σ_j max(s_j, top), a maximum of linear functions like the rest.
+    φ(π)·w = σ Σ (s_j - s_g)    over the irrelevant j that precede the first relevant document g
+    r_j = σ for these j, r_g = -σ (their number), 0 elsewhere          σ = 1
 
-Pairs: r(π) counts the pairs that stand in the wrong order [paper 4, φ_po].
+The loss-augmented g has the *lowest* score of the relevant documents; the ranking by score starts with the highest,
+top. Its margin Σ_j max(s_j - top, 0) is not convex if several are relevant. Adding σ n₋ top to both (`raised`), n₋ the
+number of irrelevant documents, gives Σ_j max(s_j, top), a maximum of linear functions.
 
-    φ(π)·w = κ Σ (s_j - s_i)    over the pairs of a better document i that stands behind a worse one j
-    r_i = κ (better documents behind i - worse ones before i)          κ = 1 / number of pairs
+Pairs: r(π) counts misordered pairs.
 
-Documents are better or worse as the measure has them, by gain: relevant or not, or by grade. The paper has the factor 2
-for κ; without it the bound of AUC's regret is exactly the pairwise hinge.
+    φ(π)·w = κ Σ (s_j - s_i)    over the pairs of a better document i ranked below a worse one j
+    r_i = κ (better documents below i - worse ones above i)          κ = 1 / number of pairs
 
-Pairs of documents of different kinds that stand in the wrong order, counted for all queries at once.
+The measure's gains decide which documents are better: relevant or not, or by grade. The paper has the factor 2 for κ;
+without it the bound of AUC's regret is exactly the pairwise hinge.
 """
 
 from __future__ import annotations
@@ -83,12 +83,13 @@ class FirstRelevantArgmax(OrdersArgmax):
 
     @property
     def in_mixes(self) -> FirstRelevantArgmax:
-        """With σ = 1/n₋: else its slopes, of whole documents where those of pairs are shares, swamp the other parts."""
+        """With σ = 1/n₋: slopes of counts would otherwise dominate the other parts, whose slopes are shares of
+        pairs."""
         return replace(self, shared=True)
 
     @property
     def raised(self) -> FirstRelevantArgmax:
-        """The map with σ n₋ top added to φ, whatever the order: of it the order by score is a maximiser."""
+        """The map with σ n₋ top added to φ for every y: the ranking by score maximises it."""
         return replace(self, lifted=True)
 
     def at(self, scores: Floats, prove: bool = False) -> ArgmaxResult:
@@ -104,8 +105,8 @@ class FirstRelevantArgmax(OrdersArgmax):
             raise OptionError(f"reference {which!r} is neither 'ideal' nor 'average'")
         if not self.lifted:
             return np.zeros(self.shape)
-        goods = np.add.reduceat(self._good.astype(np.float64), self.offsets[:-1])
-        height = self.strength * self._others / np.maximum(goods, 1.0)
+        relevant = np.add.reduceat(self._good.astype(np.float64), self.offsets[:-1])
+        height = self.strength * self._others / np.maximum(relevant, 1.0)
         return np.where(self._good, height[self.criterion.query], 0.0)
 
     def best_then_score(self, scores: Floats) -> Floats:
@@ -151,11 +152,11 @@ class FirstRelevantArgmax(OrdersArgmax):
 
 
 def inversions(kind: Shorts, runs: NDArray[np.bool_], ties: NDArray[np.bool_]) -> Floats:
-    """How many documents of higher kind stand behind each one, less those of lower kind that stand before it: (N,).
+    """(N,) the number of documents of higher kind below each one, less those of lower kind above it.
 
-    kind: (N,) of the documents in the order in which they stand. runs: (N,) where a run begins; pairs count inside runs
-    alone. ties: (N,) where documents begin that are not tied with the one before; a run begins none less. Pairs of
-    tied documents count half.
+    kind: (N,) of the documents in ranked order. runs: (N,) whether a run begins; only pairs within runs count. ties:
+    (N,) False for documents tied with the previous one; a run always begins with True. Pairs of tied documents count
+    half.
     """
     n = kind.size
     run, tie = _bounds(runs), _bounds(ties | runs)
@@ -172,7 +173,7 @@ def inversions(kind: Shorts, runs: NDArray[np.bool_], ties: NDArray[np.bool_]) -
 
 
 def _bounds(begins: NDArray[np.bool_]) -> Ints:
-    """(2, N) where the stretch that each place belongs to begins and ends."""
+    """(2, N) start and end of the segment of each position."""
     first = np.flatnonzero(np.append(True, begins[1:]))
     last = np.append(first[1:], begins.size)
     return np.repeat(np.array([first, last]), last - first, axis=1)
@@ -250,9 +251,9 @@ def inverted_of_best(
     last: int,
     slope: Floats,
 ) -> None:
-    """share times `inversions` of the best orders that the scores like most, for the queries first <= q < last: by
-    kind, inside kinds by score, and by score again inside each run of places of one discount. Documents alike in kind
-    and score have the mean of theirs."""
+    """share times `inversions` of the highest-scoring optimal rankings, for the queries first <= q < last: by kind,
+    within kinds by score, and by score again within runs of positions with equal discount. Documents of equal kind and
+    score share their mean."""
     longest = 1
     for q in range(first, last):
         longest = max(longest, offsets[q + 1] - offsets[q])
@@ -332,27 +333,27 @@ class PairwiseArgmax(OrdersArgmax):
         gain, _ = self.criterion.optimal_rankings
         rows = sorted_rows(self.criterion.query, gain)
         runs, slope = self._runs(), np.empty(self.shape)
-        apart = self._of_places(rows, runs, runs)[rows]  # all of a run are tied: every order of it
+        apart = self._slope_by_position(rows, runs, runs)[rows]  # all of a run are tied: every order of it
         slope[rows] = mean_of_runs(apart, self.criterion.query, gain[rows])
         return slope
 
     def best_then_score(self, scores: Floats) -> Floats:
-        """Sorted by gain, inside equal gains by score; inside each run of places where the order does not matter to the
-        measure by score again. Documents alike in gain and score share."""
+        """Sorted by gain, then by score; within each run of positions that the measure does not distinguish by score
+        again. Documents of equal gain and score share their mean."""
         (gain, discount), query = self.criterion.optimal_rankings, self.criterion.query
         if self._apart_by_runs:
             return np.zeros(self.shape)
         if inverted_of_best.pays(500 * scores.size):
-            given = (np.ascontiguousarray(scores), discount, self.share, self.criterion.kind, self.offsets)
+            arguments = (np.ascontiguousarray(scores), discount, self.share, self.criterion.kind, self.offsets)
             slope = np.empty(self.shape)
-            share_ranges(self.offsets, QUERY_ROWS, lambda first, last: inverted_of_best(*given, first, last, slope))
+            share_ranges(self.offsets, QUERY_ROWS, lambda first, last: inverted_of_best(*arguments, first, last, slope))
             return slope
         runs = self._runs()
         by_gain = sorted_rows(query, gain, scores)
         rows = by_gain[sorted_rows(np.cumsum(runs), scores[by_gain])]
-        slope = self._of_places(rows, runs, self._apart(scores[rows]))
-        kept = slope[by_gain]
-        slope[by_gain] = mean_of_alike(kept, np.arange(kept.size), query, gain[by_gain], scores[by_gain])
+        slope = self._slope_by_position(rows, runs, self._apart(scores[rows]))
+        ordered = slope[by_gain]
+        slope[by_gain] = mean_of_alike(ordered, np.arange(ordered.size), query, gain[by_gain], scores[by_gain])
         return slope
 
     def top_scoring(self, scores: Floats) -> Floats:
@@ -360,9 +361,9 @@ class PairwiseArgmax(OrdersArgmax):
         slope, offsets, kind = np.empty(self.shape), self.offsets, self.criterion.kind
         if not inverted_by_score.pays(250 * scores.size):
             rows = sorted_rows(self.criterion.query, scores)
-            return self._of_places(rows, self._begins(), self._apart(scores[rows]))
-        given = (np.ascontiguousarray(scores), kind, offsets)
-        share_ranges(offsets, QUERY_ROWS, lambda first, last: inverted_by_score(*given, first, last, slope))
+            return self._slope_by_position(rows, self._begins(), self._apart(scores[rows]))
+        arguments = (np.ascontiguousarray(scores), kind, offsets)
+        share_ranges(offsets, QUERY_ROWS, lambda first, last: inverted_by_score(*arguments, first, last, slope))
         return slope * self.share
 
     @cached_property
@@ -373,12 +374,12 @@ class PairwiseArgmax(OrdersArgmax):
 
     @cached_property
     def _apart_by_runs(self) -> bool:
-        """Whether no run of places holds documents of two kinds in the best orders: these then have no inversion."""
+        """Whether no run of positions has documents of two kinds in the optimal rankings: these have no inversion."""
         gain, _ = self.criterion.optimal_rankings
         kind = self.criterion.kind[sorted_rows(self.criterion.query, gain)]
         return not (~self._runs()[1:] & (kind[1:] != kind[:-1])).any()
 
-    def _of_places(self, rows: Ints, runs: NDArray[np.bool_], ties: NDArray[np.bool_]) -> Floats:
+    def _slope_by_position(self, rows: Ints, runs: NDArray[np.bool_], ties: NDArray[np.bool_]) -> Floats:
         slope = np.empty(rows.size)
         slope[rows] = inversions(self.criterion.kind[rows], runs, ties) * self.share
         return slope
@@ -390,7 +391,7 @@ class PairwiseArgmax(OrdersArgmax):
         return begins
 
     def _runs(self) -> NDArray[np.bool_]:
-        """(N,) where a run of places begins in which any order is as good."""
+        """(N,) whether a run of positions starts within which every order has the same value."""
         _, discount = self.criterion.optimal_rankings
         return self._begins() | self._apart(discount)
 

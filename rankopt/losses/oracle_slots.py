@@ -1,4 +1,4 @@
-"""Matchings: documents into slots that have score functions of their own [ORM, section 7.3]."""
+"""Feature map of matchings: documents are assigned to slots with their own score functions [ORM, section 7.3]."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 EMPTY = -1
-"""Stands where no document is left for a slot."""
+"""Marks a slot without a document."""
 
 
 def matched(profit: Floats, solver: Solver | str = "auto", belongs: Bools | None = None) -> tuple[Ints, float, float]:
@@ -45,12 +45,12 @@ def matched(profit: Floats, solver: Solver | str = "auto", belongs: Bools | None
 
 @dataclass(frozen=True, eq=False)
 class SlotArgmax:
-    """gain(π) = Σ_i b[π_i, i], r(π) (N, k) the ones where documents stand; scores (N, k), of each document for each
+    """gain(π) = Σ_i b[π_i, i]; r(π) is the (N, k) 0/1 matrix of assigned documents; scores are (N, k), by document and
     slot.
 
-    benefit b (N, k): the slot's weight where the document belongs there, else 0; a document belongs to one slot at
-    most. Documents of equal scores and benefits share their ones; other ties fall by these numbers, never by the
-    input's order.
+    benefit b (N, k): the slot's weight where the document belongs there, else 0; a document belongs to at most one
+    slot. Documents of equal scores and benefits share their ones; other ties are broken by these numbers, never by
+    input order.
     """
 
     benefit: Floats
@@ -78,7 +78,7 @@ class SlotArgmax:
         return np.asarray(np.maximum.reduceat(self.benefit, self.offsets[:-1], axis=0).sum(axis=1))
 
     def at(self, scores: Floats, prove: bool = False) -> ArgmaxResult:
-        """Bounds are proven by dual prices always."""
+        """Bounds are always proven by dual variables."""
         began = perf_counter()
         slope, value, bound = self._matchings(scores - self.benefit, np.hstack([scores, self.benefit]))
         seconds = perf_counter() - began
@@ -90,7 +90,7 @@ class SlotArgmax:
         best, its rows and columns sum to at most 1 and fill what there is to fill, so it is a mean of best matchings
         (the matching polytope and its faces are integral)."""
         if which != "average":
-            raise OptionError(f"reference {which!r} is none of matchings; leave it at 'average'")
+            raise OptionError(f"reference must be 'average' for matchings; got {which!r}")
         mean = np.zeros(self.benefit.shape)
         for low, high in pairwise(self.offsets.tolist()):
             belongs = self.benefit[low:high] > 0
@@ -116,11 +116,10 @@ class SlotArgmax:
         return replace(self, benefit=self.benefit[low:high], offsets=self.offsets[first : last + 1] - low)
 
     def _matchings(self, profit: Floats, content: Floats, best_only: bool = False) -> tuple[Floats, Floats, Floats]:
-        """(N, k) ones where documents stand in the best matching of each query; values and bounds (m,).
+        """(N, k) 0/1 matrix of the best matching of each query; values and bounds (m,).
 
-        content: (N, t) what documents are known by: they are matched in the order of their content, and share a mean
-        where it is equal. This is the place where a batch of matchings is solved: what is faster than a loop belongs
-        here.
+        content: (N, t) features of the documents. Documents are matched in the order of their content; equal ones share
+        a mean. All matchings of a batch are solved here: replace this loop to solve them faster.
         """
         query = query_of_row(self.offsets)
         rows = np.lexsort((*content.T[::-1], query))

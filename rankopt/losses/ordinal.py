@@ -1,6 +1,6 @@
-"""The ordinal hinge: a pair in the wrong order, or too close, costs what its two grades say [paper 5, Algorithm 2].
+"""The ordinal hinge: a pair that violates its margin costs an amount that depends on its grades [paper 5, Algorithm 2].
 
-What violated pairs of different grades cost, by one sweep over the documents in the order of their scores.
+The cost of all violated pairs is computed by one sweep over the documents in the order of their scores.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ PYTHON = 20_000
 
 @dataclass(frozen=True, eq=False)
 class OrdinalHinge:
-    """loss_q(s) = 1/M Σ over the pairs i, j of query q with y_i < y_j of C(y_i, y_j) max(0, 1 + s_i - s_j), M how many
-    such pairs there are [paper 5, eq. 13, majorised]; 0 where there is none.
+    """loss_q(s) = 1/M Σ C(y_i, y_j) max(0, 1 + s_i - s_j) over the M pairs i, j of query q with y_i < y_j
+    [paper 5, eq. 13, majorised]; 0 if M = 0.
 
-    relevance: (N,) grades, of at most 1,024 levels. offsets: (m + 1,). cost: C, "difference" of the grades, "one"
-    (`PairwiseHinge` then), or a function of two arrays, the lower and the higher grades, to costs >= 0. A query of n
-    documents and r grades costs O(n log n + n r). Raises OptionError for costs that are none.
+    relevance: (N,) grades, of at most 1,024 levels. offsets: (m + 1,). cost: C, "difference" of the grades, "one" (then
+    it is `PairwiseHinge`), or a function of two arrays, the lower and the higher grades, to costs >= 0. A query of n
+    documents and r grades costs O(n log n + n r). Raises OptionError for invalid costs.
     """
 
     relevance: Floats
@@ -63,8 +63,8 @@ class OrdinalHinge:
         grades = self.grades
         if grades.size > LEVELS:
             raise OptionError(
-                f"loss 'ordinal' cannot keep a cost for each pair of {grades.size} grades because it holds a table; "
-                "take loss 'preferences', whose costs are differences of gains, or fewer grades"
+                f"loss 'ordinal' stores a cost for each pair of grades, and {grades.size} grades are too many; use "
+                "loss 'preferences', whose costs are differences of gains, or fewer grades"
             )
         low, high = (part.ravel() for part in np.meshgrid(grades, grades, indexing="ij"))
         table, rises = np.zeros(low.size), low < high
@@ -81,22 +81,22 @@ class OrdinalHinge:
 
     @cached_property
     def kinds(self) -> tuple[Shorts, Shorts]:
-        """(N,) the grade of each document as 0, 1, 2, ... within its query; and behind the offset of each query its
-        grades, rising, as places in `grades`."""
-        query, place = query_of_row(self.offsets), np.searchsorted(self.grades, self.relevance)
+        """(N,) the grade index of each document within its query, 0, 1, 2, ..., and, from the offset of each query on,
+        its distinct grades in increasing order, as indices into `grades`."""
+        query, position = query_of_row(self.offsets), np.searchsorted(self.grades, self.relevance)
         rows = sorted_rows(query, -self.relevance)
-        rises = np.append(True, (place[rows][1:] != place[rows][:-1]) | (query[1:] != query[:-1]))[: rows.size]
+        rises = np.append(True, (position[rows][1:] != position[rows][:-1]) | (query[1:] != query[:-1]))[: rows.size]
         count = np.cumsum(rises) - 1
         first = count[np.minimum(self.offsets[:-1], rows.size - 1)]
         level = np.empty(rows.size, dtype=np.int32)
         level[rows] = count - first[query]
         listed = np.zeros(rows.size, dtype=np.int32)
-        listed[self.offsets[:-1][query] + level] = place
+        listed[self.offsets[:-1][query] + level] = position
         return level, listed
 
     @cached_property
     def share(self) -> Floats:
-        """(m,) 1/M, 0 where nothing is to be ordered."""
+        """(m,) 1/M, 0 for queries without pairs."""
         level, _ = self.kinds
         sizes, query = np.diff(self.offsets), query_of_row(self.offsets)
         of_level = np.bincount(self.offsets[:-1][query] + level, minlength=level.size).astype(np.float64)
@@ -109,10 +109,10 @@ class OrdinalHinge:
 
         began, query = perf_counter(), query_of_row(self.offsets)
         above, below = np.zeros(scores.size), np.zeros(scores.size)
-        given = (np.ascontiguousarray(scores, dtype=np.float64), *self.kinds, self.table, self.grades.size)
+        arguments = (np.ascontiguousarray(scores, dtype=np.float64), *self.kinds, self.table, self.grades.size)
         count = count_costs if count_costs.pays(PYTHON * scores.size) else count_costs.in_python
         share_ranges(
-            self.offsets, QUERY_ROWS, lambda first, last: count(*given, self.offsets, first, last, above, below)
+            self.offsets, QUERY_ROWS, lambda first, last: count(*arguments, self.offsets, first, last, above, below)
         )
         height = np.bincount(query, below, self.share.size) * self.share
         slope = self.share[query] * (above - below)
@@ -170,8 +170,8 @@ def count_costs(
             levels = max(levels, level[low + j] + 1)
         sort_falling(rising[:count], key[:count], spare[:count])
         reached, passed = 0, 0
-        for place in range(count):
-            j = low + rising[place]
+        for position in range(count):
+            j = low + rising[position]
             own, kind = scores[j], level[j]
             while reached < count and scores[low + rising[reached]] - own < 1.0:
                 near[level[low + rising[reached]]] += 1

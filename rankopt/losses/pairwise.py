@@ -1,6 +1,7 @@
-"""The pairwise hinge of RankSVM: every pair in the wrong order, or too close, costs.
+"""The pairwise hinge of RankSVM: the number of pairs in the wrong order or within the margin, weighted by the
+violation.
 
-Counting the pairs that violate a margin of one, by a sweep with a Fenwick tree.
+Violations of a margin of one are counted by a sweep with a Fenwick tree.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ Ints = NDArray[np.int64]
 class PairwiseHinge:
     """loss_q(s) = mean over the pairs i, j of query q with y_i > y_j of max(0, 1 - (s_i - s_j)).
 
-    relevance: (N,) grades, of any number of levels. offsets: (m + 1,). Each query must have such a pair. Costs
-    O(n log n) a query, not O(n²): violated partners are counted while sweeping the documents by score.
+    relevance: (N,) grades, of any number of levels. offsets: (m + 1,). Each query must have at least one pair. Costs
+    O(n log n) a query instead of O(n²): a sweep by score counts the violating partners.
     """
 
     relevance: Floats
@@ -63,14 +64,14 @@ class PairwiseHinge:
         pass  # MERGED
 
         began = perf_counter()
-        given, lengths = (scores, self.level, self.offsets), np.diff(self.offsets)
+        arguments, lengths = (scores, self.level, self.offsets), np.diff(self.offsets)
         if count_violations.pays(20_000 * lengths.size + 5 * int(lengths @ lengths)):
             above, below = np.empty(scores.size, dtype=np.int64), np.empty(scores.size, dtype=np.int64)
             share_ranges(
-                self.offsets, QUERY_ROWS, lambda first, last: count_violations(*given, first, last, above, below)
+                self.offsets, QUERY_ROWS, lambda first, last: count_violations(*arguments, first, last, above, below)
             )
         else:
-            above, below = count_violations_in_numpy(*given)
+            above, below = count_violations_in_numpy(*arguments)
         share = 1.0 / self.pairs
         height = np.add.reduceat(below.astype(np.float64), self.offsets[:-1]) * share
         slope = np.repeat(share, np.diff(self.offsets)) * (above - below)
@@ -130,8 +131,8 @@ def count_violations(
         for j in range(count):
             _insert(total, grade[j])
         reached, passed = 0, 0
-        for place in range(count):
-            j = rising[place]
+        for position in range(count):
+            j = rising[position]
             while reached < count and own[rising[reached]] - own[j] < 1.0:
                 _insert(near, grade[rising[reached]])
                 reached += 1

@@ -1,12 +1,12 @@
 """Position weights c of the feature map: how much a score counts at each position [ORM, eq. 15, section 6.2].
 
-    linear       c_i = max(k + 1 - i, 0), k the cut-off (of the decay, else of the measure, else the whole list)
+    linear       c_i = max(k + 1 - i, 0), k the cut-off (of the decay, else of the measure, else the list length)
     power(d)     c_i = i^-d
     shifted(d)   c_i = (i + 1)^-d; with d = 0.25 that of [paper 5, section 3]
     log          c_i = 1 / log2(i + 1)
     loglog       c_i = 1 / log2(log2(i + 1) + 1)
     discount     c = a, the measure's own position weights
-    an array     as given, zero beyond its end
+    an array     these weights, zero beyond its end
 
 `power(0.5)@10` cuts a family at 10 positions.
 
@@ -53,7 +53,7 @@ _NOTATION = re.compile(r"(?P<family>[a-z]+)(\((?P<exponent>[-+.0-9e]+)\))?(@(?P<
 
 @dataclass(frozen=True)
 class Decay:
-    """A family with its exponent and cut-off, or position weights of the user's own (`given`)."""
+    """A family with its exponent and cutoff, or an explicit array of position weights (`given`)."""
 
     family: str = "linear"
     exponent: float = 0.5
@@ -68,8 +68,10 @@ class Decay:
         elif self.family == "discount":
             discount = getattr(measure, "discount", None)
             if discount is None:
-                told = "none is given" if measure is None else f"{measure} has no discount"
-                raise OptionError(f"decay 'discount' takes its weights from a measure, but {told}; say 'power(0.5)'")
+                reason = "there is none" if measure is None else f"{measure} has no discount"
+                raise OptionError(
+                    f"position_weights = 'discount' takes its weights from a measure, but {reason}; use 'power(0.5)'"
+                )
             weights = discount(n)[:reach]
         elif self.family == "linear":
             k = self._linear_reach(n, measure)
@@ -101,19 +103,23 @@ def parse_position_weights(spec: str | Decay | ArrayLike) -> Decay:
         except (TypeError, ValueError, OverflowError):
             weights = np.zeros(0)
         if weights.ndim != 1 or not weights.size or not np.isfinite(weights).all() or (np.diff(weights) > 0).any():
-            raise OptionError(
-                "decay as an array must be a non-empty, finite, non-increasing vector of position weights"
-            )
+            raise OptionError("position_weights as an array must be a non-empty, finite, non-increasing vector")
         return Decay("given", given=tuple(weights.tolist()))
     match = _NOTATION.fullmatch(spec.strip())
     known = ("linear", "discount", *FAMILIES)
     if match is None or match["family"] not in known or (match["exponent"] and match["family"] not in EXPONENTS):
-        raise OptionError(f"decay {spec!r} is none of {', '.join(known)}; write 'linear', 'power(0.5)', 'log@10', ...")
+        raise OptionError(
+            f"position_weights = {spec!r} is none of {', '.join(known)}; write 'linear', 'power(0.5)', 'log@10', ..."
+        )
     try:
         exponent = float(match["exponent"] or 0.5)
     except ValueError:
-        raise OptionError(f"decay {spec!r} has no number as its exponent; write 'power(0.5)'") from None
+        raise OptionError(
+            f"position_weights = {spec!r} has an exponent that is not a number; write 'power(0.5)'"
+        ) from None
     cut = int(match["cut"]) if match["cut"] else None
     if exponent < 0 or cut == 0:
-        raise OptionError(f"decay {spec!r} must not increase and must weigh one position at least")
+        raise OptionError(
+            f"position_weights = {spec!r} must be non-increasing, with a positive weight for at least one position"
+        )
     return Decay(match["family"], exponent, cut)

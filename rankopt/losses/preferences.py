@@ -1,8 +1,8 @@
-"""The hinge of preferences with costs: of all pairs by what their gains differ, or of pairs one by one [paper 5, A.3].
+"""Hinge loss of preferences with costs: all pairs, weighted by their gain differences, or explicit pairs [paper 5,
+A.3].
 
-The paper's Algorithm 3 forgets 1/|P|, which its equation 16 has; with it lists of any length weigh the same.
-
-By how much violated pairs differ in gain, by two sweeps with a Fenwick tree of counts and sums.
+The paper's Algorithm 3 omits 1/|P|, which its equation 16 has; with it lists of any length have the same weight.
+Two sweeps with a Fenwick tree of counts and sums compute the violations.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ PYTHON = 60_000
 
 
 class PreferencePairs(NamedTuple):
-    """P: document worse[p] is to stand below document better[p], both rows of one query; cost[p] >= 0 says how much."""
+    """P: document worse[p] ranks below document better[p], both rows of one query; cost[p] >= 0 is its weight."""
 
     worse: Ints
     better: Ints
@@ -48,14 +48,14 @@ class PreferencePairs(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class PreferenceHinge:
-    """loss_q(s) = 1/|P_q| Σ over the (i, j) of P_q of C(i, j) max(0, 1 + s_i - s_j): i is to stand below j
-    [paper 5, eq. 16]; 0 where P_q is empty.
+    """loss_q(s) = 1/|P_q| Σ_{(i, j) in P_q} C(i, j) max(0, 1 + s_i - s_j), where i ranks below j [paper 5, eq. 16];
+    0 if P_q is empty.
 
-    relevance: (N,) grades, any numbers. offsets: (m + 1,). gain: without `pairs` P_q has all pairs with y_i < y_j, and
-    C(i, j) = g(y_j) - g(y_i), g of this name, "exponential" (2^y - 1, the default: the first places matter most) or
-    "linear", or a function of grades that does not fall; all of them cost O(n log n), whatever the number of grades.
-    pairs: P one by one, `PreferencePairs` of rows; needs no order, may contradict itself, and costs O(|P|).
-    Raises OptionError for gains that fall, and for pairs that no query holds.
+    relevance: (N,) grades, any numbers. offsets: (m + 1,). gain: without `pairs`, P_q has all pairs with y_i < y_j and
+    C(i, j) = g(y_j) - g(y_i). g is "exponential" (2^y - 1, the default: emphasises the top positions), "linear", or a
+    non-decreasing function of grades. The cost is O(n log n) for any number of grades.
+    pairs: explicit `PreferencePairs` of rows; need not be transitive, may contradict each other; costs O(|P|).
+    Raises OptionError for decreasing gains and for pairs across queries.
     """
 
     relevance: Floats
@@ -66,8 +66,8 @@ class PreferenceHinge:
 
     @classmethod
     def by(cls, rule: Rule) -> Callable[..., PreferenceHinge]:
-        """The factory (relevance, offsets) -> loss whose P is the rule's: from the grades (n,) of one query to worse,
-        better (places in it) and costs. Whoever trains may put documents in another order, so a rule sees grades only.
+        """The factory (relevance, offsets) -> loss with P from a rule: it maps the grades (n,) of one query to worse,
+        better (indices in it) and costs. A rule receives grades only, since training may reorder documents.
 
         >>> def all_below_the_first(grades):
         ...     rest = np.arange(1, grades.size)
@@ -80,23 +80,23 @@ class PreferenceHinge:
 
     @cached_property
     def checked(self) -> PreferencePairs | None:
-        """`pairs` by query, in whole numbers, each inside one query."""
+        """`pairs` sorted by query, as integers; each within one query."""
         if self.pairs is None:
             return None
         worse, better, cost = (np.atleast_1d(np.asarray(part)) for part in self.pairs)
         if not (worse.shape == better.shape == cost.shape) or worse.ndim != 1:
-            raise OptionError("preferences need as many worse documents as better ones and costs")
+            raise OptionError("better, worse and cost of preferences must have the same length")
         worse, better, cost = worse.astype(np.int64), better.astype(np.int64), cost.astype(np.float64)
         rows = self.relevance.size
         if worse.size and (min(worse.min(), better.min()) < 0 or max(worse.max(), better.max()) >= rows):
-            raise OptionError(f"preferences name rows from 0 to {rows - 1} only")
+            raise OptionError(f"preferences must refer to rows from 0 to {rows - 1}")
         query = query_of_row(self.offsets)
         across = np.flatnonzero(query[worse] != query[better])
         if across.size:
             p = int(across[0])
             raise OptionError(
-                f"preference {p} is between documents {worse[p]} and {better[p]} of different queries, whose scores do "
-                "not compare; leave it out"
+                f"preference {p} is between documents {worse[p]} and {better[p]} of different queries, whose scores "
+                "are not comparable; remove it"
             )
         if not (np.isfinite(cost).all() and (cost >= 0).all()):
             raise OptionError("costs of preferences must be finite and 0 or more")
@@ -109,11 +109,13 @@ class PreferenceHinge:
         gain = GAINS.get(self.gain) if isinstance(self.gain, str) else self.gain
         if gain is None or not callable(gain):
             raise OptionError(f"gain = {self.gain!r} is unknown; take {', '.join(map(repr, GAINS))}, or a function")
-        levels, place = np.unique(self.relevance, return_inverse=True)
+        levels, position = np.unique(self.relevance, return_inverse=True)
         found = np.asarray(gain(levels), dtype=np.float64)
         if found.shape != levels.shape or not np.isfinite(found).all() or (np.diff(found) < 0).any():
-            raise OptionError(f"gain = {self.gain!r} must be finite, one number a grade, and not fall with the grade")
-        return np.ascontiguousarray(found[place])
+            raise OptionError(
+                f"gain = {self.gain!r} must return one finite number for each grade, non-decreasing in the grade"
+            )
+        return np.ascontiguousarray(found[position])
 
     @cached_property
     def level(self) -> Shorts:
@@ -129,7 +131,7 @@ class PreferenceHinge:
 
     @cached_property
     def share(self) -> Floats:
-        """(m,) 1/|P_q|, 0 where nothing is preferred."""
+        """(m,) 1/|P_q|, 0 if P_q is empty."""
         sizes, query = np.diff(self.offsets), query_of_row(self.offsets)
         if self.checked is not None:
             pairs = np.bincount(query[self.checked.worse], minlength=sizes.size).astype(np.float64)
@@ -158,9 +160,9 @@ class PreferenceHinge:
         pass  # MERGED
 
         above, below = np.zeros(scores.size), np.zeros(scores.size)
-        given = (np.ascontiguousarray(scores, dtype=np.float64), self.level, self.gains, self.offsets)
+        arguments = (np.ascontiguousarray(scores, dtype=np.float64), self.level, self.gains, self.offsets)
         sums = sum_gains if sum_gains.pays(PYTHON * scores.size) else sum_gains.in_python
-        share_ranges(self.offsets, QUERY_ROWS, lambda first, last: sums(*given, first, last, above, below))
+        share_ranges(self.offsets, QUERY_ROWS, lambda first, last: sums(*arguments, first, last, above, below))
         return above, below
 
     def majorant(self, scores: Floats) -> PreferenceHinge:
@@ -217,8 +219,8 @@ def sum_gains(
     scores: Floats, level: Shorts, gain: Floats, offsets: Ints, first: int, last: int, above: Floats, below: Floats
 ) -> None:
     """For document j of the queries first <= q < last, above[j] = Σ gain_i - gain_j over the documents i of its query
-    with level_i > level_j and s_i - s_j < 1, below[j] = Σ gain_j - gain_i over those with level_i < level_j and
-    s_j - s_i < 1. Both sweeps only add, so that nothing cancels; the tree of the first counts levels from the top."""
+    with level_i > level_j and s_i - s_j < 1; below[j] = Σ gain_j - gain_i over those with level_i < level_j and s_j -
+    s_i < 1. Both sweeps only add, which avoids cancellation; the tree of the first counts levels from the top."""
     longest = 1
     for q in range(first, last):
         longest = max(longest, offsets[q + 1] - offsets[q])
@@ -235,8 +237,8 @@ def sum_gains(
         for i in range(levels + 1):
             count[i], total[i] = 0, 0.0
         reached = 0
-        for place in range(size):
-            j = low + rising[place]
+        for position in range(size):
+            j = low + rising[position]
             while reached < size and scores[low + rising[reached]] - scores[j] < 1.0:
                 i = low + rising[reached]
                 _insert(count, total, levels - 1 - level[i], gain[i])
@@ -245,8 +247,8 @@ def sum_gains(
         for i in range(levels + 1):
             count[i], total[i] = 0, 0.0
         reached = size - 1
-        for place in range(size - 1, -1, -1):
-            j = low + rising[place]
+        for position in range(size - 1, -1, -1):
+            j = low + rising[position]
             while reached >= 0 and scores[j] - scores[low + rising[reached]] < 1.0:
                 i = low + rising[reached]
                 _insert(count, total, level[i], gain[i])

@@ -1,4 +1,4 @@
-"""The bound of a measure's regret, by name: which queries have something to order, and the loss of these."""
+"""The bound of a measure's regret: which queries have distinct grades, and the loss of these."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from rankopt.measures.notation import MeasureMix, parse
 
 @dataclass(frozen=True)
 class RegretBound:
-    """An upper bound of the regret of `measure` under a feature map, as `bound` has it. position_weights: position
-    weights, of maps that have such. mixed: whether it is a part of a mix.
+    """An upper bound of the regret of `measure` under a feature map and a `bound`. position_weights: for maps that use
+    them. mixed: whether it is a part of a mix.
 
-    The loss of a `MeasureMix` is made of those of its parts, each under the map that it names, or this one.
+    The loss of a `MeasureMix` combines those of its parts, each under its own map, or this one by default.
     """
 
     measure: Measure
@@ -37,13 +37,13 @@ class RegretBound:
 
     @classmethod
     def named(cls, measure: Any, feature_map: Any, bound: Any, position_weights: Any) -> RegretBound:
-        """Of what is said by name or by value; OptionError and MeasureError for what does not go together."""
-        asked, whole = parse(measure), get_feature_map(feature_map)
-        regret = cls(asked, whole, get_bound(bound), parse_position_weights(position_weights))
-        if isinstance(asked, MeasureMix):
-            _ = [get_feature_map(part.feature_map or feature_map, part.measure) for part in asked.parts]
+        """From options as names or objects; OptionError and MeasureError for incompatible ones."""
+        parsed, common = parse(measure), get_feature_map(feature_map)
+        regret = cls(parsed, common, get_bound(bound), parse_position_weights(position_weights))
+        if isinstance(parsed, MeasureMix):
+            _ = [get_feature_map(part.feature_map or feature_map, part.measure) for part in parsed.parts]
         else:
-            get_feature_map(feature_map, asked)
+            get_feature_map(feature_map, parsed)
         regret._check_reference()
         return regret
 
@@ -72,18 +72,18 @@ class RegretBound:
         )
 
     def _check_reference(self) -> None:
-        """OptionError naming the part whose map does not know the reference of the bound."""
+        """OptionError for a part whose map does not accept the reference of the bound."""
         word, mixed = getattr(self.bound, "reference", None), isinstance(self.measure, MeasureMix)
         known = [(part, getattr(part.feature_map, "references", (word,))) for _, part in self.parts]
         for part, words in known:
             if word is None or word in words:
                 continue
-            told = f"reference {word!r} is neither {' nor '.join(map(repr, words))}, the words of map {part.map_name!r}"
+            wrong = f"reference {word!r} is neither {' nor '.join(map(repr, words))}, as map {part.map_name!r} requires"
             if not mixed:
-                raise OptionError(f"{told}; take one of these")
+                raise OptionError(f"{wrong}; use one of these")
             of_all = [repr(one) for one in words if all(one in others for _, others in known)]
-            cure = f"take {' or '.join(of_all)}, which all parts have" if of_all else "leave it out"
-            raise OptionError(f"{told}, under which part {part.measure} of {self.measure} is trained; {cure}")
+            cure = f"use {' or '.join(of_all)}, which all parts accept" if of_all else "leave it out"
+            raise OptionError(f"{wrong} for part {part.measure} of {self.measure}; {cure}")
 
     def bind(self, queries: Arrangement, solver: Solver) -> tuple[Arrangement, Loss]:
         """Those of the queries that have something to order, and their loss; DataError where there are none."""

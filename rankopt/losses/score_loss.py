@@ -1,4 +1,4 @@
-"""A bound of the regret as a function of the scores alone, for whoever makes the scores: trees, networks, by hand.
+"""A bound of the regret as a function of the scores alone, for any model: trees, networks, external scores.
 
 >>> loss = ScoreLoss("nDCG@10").on([2, 1, 1, 0, 1], qid=["a", "a", "b", "a", "b"])
 >>> found = loss.at([0.2, 0.5, 0.0, 0.4, 0.1])
@@ -55,11 +55,11 @@ class ScoreLoss:
     feature_map: str | JointFeatureMap = "positional"
 
     def __post_init__(self) -> None:
-        _ = self.regret  # refuses what it does not know
+        _ = self.regret  # raises for unknown options
 
     @property
     def regret(self) -> RegretBound:
-        """What is said by name, looked up."""
+        """Resolve the options."""
         return RegretBound.named(self.measure, self.feature_map, self.bound, self.position_weights)
 
     def on(self, relevance: ArrayLike, *, qid: Any = None, offsets: ArrayLike | None = None) -> GradedLoss:
@@ -73,10 +73,12 @@ class ScoreLoss:
         wrong = ~((grades >= 0) & (grades < np.inf))
         if wrong.any():
             row = int(np.flatnonzero(wrong)[0])
-            raise DataError(f"relevance[{row}] is {grades[row]:g}. Grades are finite and >= 0: leave the document out.")
+            raise DataError(
+                f"relevance[{row}] is {grades[row]:g}; grades must be finite and >= 0. Remove the document."
+            )
         if (qid is None) == (offsets is None):
             raise DataError(
-                "Queries are given by qid= (an id a row) or offsets= (where each begins): pass one of them."
+                "pass either qid= (one id per row) or offsets= (the first row of each query), not both or neither."
             )
         if offsets is None and not grades.size:
             offsets = [0]
@@ -106,11 +108,11 @@ class ScoreLoss:
 
 @dataclass(frozen=True, eq=False)
 class GradedLoss:
-    """A `ScoreLoss` of documents whose grades are known; `at(scores)` is all that varies.
+    """A `ScoreLoss` of documents with known grades; only `at(scores)` varies.
 
-    relevance: (N,) query by query, cut by `offsets` (m + 1,); document j stands in the caller's row rows[j].
-    query_ids: m. counted: (m,) the queries that have something to order. kept, loss: the caller's rows of their
-    documents and what is lost there; None where no query counts.
+    relevance: (N,) query by query, split by `offsets` (m + 1,); document j is the caller's row rows[j].
+    query_ids: m. counted: (m,) queries with distinct grades. kept, loss: the caller's rows of their documents, and
+    their loss; None if no query counts.
     """
 
     measure: Measure
@@ -127,7 +129,7 @@ class GradedLoss:
 
     @property
     def kept_offsets(self) -> Ints:
-        """Where the queries that count begin among the rows `kept`."""
+        """Offsets of the counted queries within the rows `kept`."""
         return np.append(0, np.cumsum(np.diff(self.offsets)[self.counted]))
 
     def at(self, scores: ArrayLike) -> AtScores:
@@ -153,11 +155,11 @@ class GradedLoss:
         return self.measure.values(ranked(self.relevance, self.relevance, self.offsets))
 
     def _scores(self, scores: ArrayLike) -> Floats:
-        given = column(scores, self.rows.size, "scores", np.float64)
-        if not np.isfinite(given).all():
-            row = int(np.flatnonzero(~np.isfinite(given))[0])
-            raise DataError(f"scores[{row}] is {given[row]}, which no loss can be taken at; mend what made it.")
-        return given
+        values = column(scores, self.rows.size, "scores", np.float64)
+        if not np.isfinite(values).all():
+            row = int(np.flatnonzero(~np.isfinite(values))[0])
+            raise DataError(f"scores[{row}] is {values[row]}; scores must be finite. Check the model.")
+        return values
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,9 +184,11 @@ class AtScores:
 
 
 def _checked(offsets: ArrayLike, n: int) -> Ints:
-    """Offsets as whole numbers; DataError unless they rise from 0 to n."""
+    """Offsets as integers; DataError unless they increase from 0 to n."""
     given = np.asarray(offsets)
     whole = given.ndim == 1 and given.size > 0 and given.dtype.kind in "iuf" and bool((given == np.floor(given)).all())
     if not whole or given[0] != 0 or given[-1] != n or (given[1:] < given[:-1]).any():
-        raise DataError(f"offsets {offsets!r:.80} do not cut {n} rows into queries; they rise from 0 to {n}.")
+        raise DataError(
+            f"offsets {offsets!r:.80} do not cut {n} rows into queries; pass integers that increase from 0 to {n}."
+        )
     return given.astype(np.int64)

@@ -1,10 +1,9 @@
-"""Sorting and averaging inside queries, for all queries at once.
+"""Sorting and averaging within queries, for all queries at once.
 
-Equal documents share a slope, so that it does not follow the order of the input.
-
-A maximum over orders may be reached by many; each gives a subgradient, and so does their mean. Where documents of equal
-score also earn alike (and no set tells them apart), exchanging them makes another maximiser: the mean over all these
-exchanges gives each of them the mean of their slopes. Over other documents a mean is no subgradient.
+Equal documents share a slope, so that slopes do not depend on the input order. A maximum over rankings may be attained
+by several; each gives a subgradient, and so does their mean. Exchanging documents of equal score, gain and attributes
+gives another maximiser: the mean over all exchanges assigns each of them their mean slope. For other documents the mean
+is not a subgradient.
 """
 
 from typing import Any
@@ -28,16 +27,16 @@ def query_of_row(offsets: Ints) -> Ints:
 
 
 def sorted_rows(query: Ints, *keys: NDArray[np.generic]) -> Ints:
-    """Rows by query, which does not fall from row to row, then by each key in turn from the largest value down, then as
-    they come: row at each place."""
+    """Row indices sorted by query (non-decreasing), then by each key in turn in decreasing order, then by row: a stable
+    sort."""
     begins = np.flatnonzero(query[1:] != query[:-1]) + 1
     return falling_rows(np.concatenate([[0], begins, [query.size]]), *keys)
 
 
 def mean_of_alike(values: Floats, order: Ints, *traits: NDArray[np.generic]) -> Floats:
-    """The mean of `values` over all that are equal in every trait, for each; `order` brings these side by side.
+    """For each entry, the mean of `values` over all entries with equal traits; `order` makes these adjacent.
 
-    Values are added one after the other as they come, as compiled code does.
+    Values are added in order, as in the kernel.
     """
     differs = np.zeros(order.size, dtype=bool)
     for trait in traits:
@@ -85,21 +84,21 @@ def alike(offsets: Ints, *traits: NDArray[Any]) -> Shorts:
 
 
 def shared(slope: Floats, scores: Floats, kind: Shorts, offsets: Ints, order: Ints | None = None) -> Floats:
-    """`slope` (N,), documents of one query, equal score and equal kind having the mean of theirs; changed in place.
+    """`slope` (N,) averaged over documents of one query with equal score and kind; changed in place.
 
-    order: (N,) orders of the documents, counted within their query, in which those of a kind stand by score, if such
-    orders are at hand: equal documents are then neighbours in their kind, and soon found.
+    order: (N,) rankings of the documents (indices within the query) in which each kind is sorted by score, if
+    available: equal documents are then adjacent in their kind.
     """
-    given = (np.ascontiguousarray(scores), kind, offsets)
+    arguments = (np.ascontiguousarray(scores), kind, offsets)
     kernel = share_range if order is None else share_ordered
     if not kernel.pays(150 * slope.size):
         query = query_of_row(offsets)
         slope[:] = mean_of_alike(slope, np.lexsort((scores, kind, query)), query, kind, scores)
         return slope
     if order is None:
-        share_ranges(offsets, QUERY_ROWS, lambda first, last: share_range(*given, first, last, slope))
+        share_ranges(offsets, QUERY_ROWS, lambda first, last: share_range(*arguments, first, last, slope))
     else:
-        share_ranges(offsets, QUERY_ROWS, lambda first, last: share_ordered(order, *given, first, last, slope))
+        share_ranges(offsets, QUERY_ROWS, lambda first, last: share_ordered(order, *arguments, first, last, slope))
     return slope
 
 
@@ -111,9 +110,9 @@ def _bits(scores: Ints, i: int) -> Any:
 
 @compiled(nb.int64(INTS, READ_INTS, READ_SHORTS, nb.int64, nb.int64))
 def _slot(table: Ints, bits: Ints, kind: Shorts, i: int, size: int) -> Any:
-    """Where document i stands in a table of `size` slots, a power of 2, or may stand: slots hold documents, -1 is free.
+    """The hash table slot of document i, or a free one (-1), in a table of `size` slots, a power of 2.
 
-    The first bits of the products count: scores like 1 and 2 differ in their first bits only, and all others end in 0.
+    The leading bits of the product are used: scores like 1 and 2 differ in their leading bits only.
     """
     mixed = nb.uint64(_bits(bits, i)) * LARGE + nb.uint64(kind[i]) * OTHER
     slot = nb.int64((mixed >> HALF) * nb.uint64(size) >> HALF)
@@ -122,19 +121,19 @@ def _slot(table: Ints, bits: Ints, kind: Shorts, i: int, size: int) -> Any:
     return slot
 
 
-ROOM = nb.types.Array(nb.int64, 2, "C")
+INT_TABLE = nb.types.Array(nb.int64, 2, "C")
 
 
-@compiled(nb.void(READ_INTS, READ_SHORTS, nb.int64, nb.int64, ROOM, INTS, FLOATS, FLOATS))
+@compiled(nb.void(READ_INTS, READ_SHORTS, nb.int64, nb.int64, INT_TABLE, INTS, FLOATS, FLOATS))
 def share_query(
-    bits: Ints, kind: Shorts, low: int, high: int, room: Ints, table: Ints, total: Floats, slope: Floats
+    bits: Ints, kind: Shorts, low: int, high: int, buffers: Ints, table: Ints, total: Floats, slope: Floats
 ) -> None:
-    """`shared` of the query of rows low <= i < high, scores given by their bits. Documents with a slope other than 0
-    are put into a table; the others are looked up in it.
+    """`shared` for the query of rows low <= i < high; scores as bits. Documents with a nonzero slope are inserted into
+    a hash table; the others are looked up.
 
-    Room: three rows of whole numbers and one of sums, a document each; table, a power of 2, twice the documents.
+    Memory: three integer rows and one row of sums, one entry a document; table: a power of 2, twice the documents.
     """
-    heavy, leader, count = room[0], room[1], room[2]
+    heavy, leader, count = buffers[0], buffers[1], buffers[2]
     held = 0
     for i in range(low, high):
         if slope[i] != 0.0:
@@ -186,7 +185,7 @@ def share_range(scores: Floats, kind: Shorts, offsets: Ints, first: int, last: i
     longest = 1
     for q in range(first, last):
         longest = max(longest, offsets[q + 1] - offsets[q])
-    room, total, lowest = np.empty((3, longest), np.int64), np.empty(longest), np.empty(longest)
+    buffers, total, lowest = np.empty((3, longest), np.int64), np.empty(longest), np.empty(longest)
     table, bits, heavy = np.empty(table_size(longest), np.int64), scores.view(np.int64), np.empty(FEW, np.int64)
     for q in range(first, last):
         low, high, held, tied = offsets[q], offsets[q + 1], 0, False
@@ -205,25 +204,25 @@ def share_range(scores: Floats, kind: Shorts, offsets: Ints, first: int, last: i
             for i in range(low, high):
                 tied |= slope[i] == 0.0 and scores[i] >= lowest[kind[i]]
         if tied:
-            share_query(bits, kind, low, high, room, table, total, slope)
+            share_query(bits, kind, low, high, buffers, table, total, slope)
 
 
 @compiled(nb.void(READ_INTS, READ_FLOATS, READ_SHORTS, READ_INTS, nb.int64, nb.int64, FLOATS))
 def share_ordered(
     order: Ints, scores: Floats, kind: Shorts, offsets: Ints, first: int, last: int, slope: Floats
 ) -> None:
-    """`share_range`, given orders (N,) of the documents. Where the scores of every kind rise all along its order, or
-    fall all along, none are equal; whatever the orders are, queries of others are shared by their table."""
+    """`share_range` with rankings (N,) of the documents. If the scores of every kind are strictly monotone along the
+    ranking, none are equal; other queries use the hash table, whatever their ranking."""
     longest = 1
     for q in range(first, last):
         longest = max(longest, offsets[q + 1] - offsets[q])
-    room, total, before = np.empty((3, longest), np.int64), np.empty(longest), np.empty(longest)
+    buffers, total, before = np.empty((3, longest), np.int64), np.empty(longest), np.empty(longest)
     table, bits, turn = np.empty(table_size(longest), np.int64), scores.view(np.int64), np.empty(longest, np.int8)
     for q in range(first, last):
         low, high, tied = offsets[q], offsets[q + 1], False
         turn[: high - low] = NONE
-        for place in range(low, high):
-            i = low + order[place]
+        for position in range(low, high):
+            i = low + order[position]
             own, score = kind[i], scores[i]
             if turn[own] == NONE:
                 turn[own] = ONE
@@ -234,4 +233,4 @@ def share_ordered(
                 tied |= not (score > before[own] if turn[own] == RISES else score < before[own])
             before[own] = score
         if tied:
-            share_query(bits, kind, low, high, room, table, total, slope)
+            share_query(bits, kind, low, high, buffers, table, total, slope)

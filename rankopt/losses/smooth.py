@@ -1,18 +1,15 @@
-"""SmoothGrad: a ranking measure whose places are held by documents in part, by how near their scores are [paper 1,
-section 5].
+"""SmoothGrad: a smoothed ranking measure with soft positions, Gaussian in score differences [paper 1, section 5].
 
     A_q(s; σ) = Σ_{j <= k} a_j m_j - constant_q      m_j = Σ_i b_i h_ij / Σ_i h_ij     h_ij = exp(-(s_i - s_(j))² / 2σ²)
 
-a_j is the discount of place j, the k first of which count, s_(j) the j-th largest score, b_i the gain of document i.
+a_j is the discount of position j <= k, s_(j) the j-th largest score, b_i the gain of document i.
 With t_ij = a_j (b_i - m_j) h_ij (s_i - s_(j)) / (σ² Σ_i h_ij),
 
     ∂A_q/∂s_i gets -t_ij        ∂A_q/∂s_(j) gets Σ_i t_ij, in equal parts the documents of that very score.
 
-A_q tends to the measure as σ does to 0; where scores are equal to that of the mean over their orders, as `evaluate` has
-it. It is continuous, with a kink where two documents exchange their places, and not convex: elsewhere it has a
-gradient, nowhere planes, and no bound.
-
-The smoothed measure and its slopes, a query after the other: O(n k) exponentials, no sorting, no table of pairs.
+A_q tends to the measure as σ tends to 0; for tied scores to the mean over their orders, as in `evaluate`. It is
+continuous, nonconvex, with kinks where two documents exchange positions. It has a gradient elsewhere, but neither
+planes nor a bound. Cost a query: O(n k) exponentials, no sorting, no table of pairs.
 """
 
 from __future__ import annotations
@@ -42,18 +39,18 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 QUERY_ROWS = 1 << 11
-"""Rows of whole queries that one thread takes at a time: each costs as many exponentials as places count."""
+"""Rows of complete queries that one thread processes at a time; the exponentials a row are the positions that count."""
 
 
 @dataclass(frozen=True, eq=False)
 class SmoothedRegret:
     """loss_q(s) = max_π a[π]ᵀb - constant_q - A_q(s; σ): at σ = 0 the regret itself, with slope 0.
 
-    A row of h weighs documents, but a column need not sum to 1: A_q may exceed the best order by a little, and the loss
-    be negative.
+    A row of h sums to 1 over documents, but a column need not: A_q may slightly exceed the optimum, and the loss be <
+    0.
 
-    measure: positional; a ranker gives its own. sigma: σ, in units of the scores. small: whether the data that these
-    are a part of are so small that nothing is compiled for them; None asks these alone.
+    measure: positional; a ranker passes its own. sigma: σ, in units of the scores. small: whether the complete data are
+    too small to compile kernels for; None decides by these queries alone.
     """
 
     relevance: Floats
@@ -70,17 +67,23 @@ class SmoothedRegret:
         return partial(cls, measure=positional(measure))
 
     def gradient(self, scores: Floats, sigma: float | None = None) -> GradientAt:
-        """Values (m,) and slopes (N,) at `scores`, at the width `sigma` where it is given, else at the loss's own."""
+        """Values (m,) and slopes (N,) at `scores`, with width `sigma`, by default that of the loss."""
         width = self.sigma if sigma is None else sigma
         value, slope = np.zeros(self.offsets.size - 1), np.zeros(scores.size)
-        given = (np.ascontiguousarray(scores, dtype=np.float64), self.gain, self.discount, self.places, self.offsets)
+        arguments = (
+            np.ascontiguousarray(scores, dtype=np.float64),
+            self.gain,
+            self.discount,
+            self.places,
+            self.offsets,
+        )
         if self._small:
-            value, slope = self._by_pairs(given[0], width)
+            value, slope = self._by_pairs(arguments[0], width)
         else:
             pass  # MERGED
 
             share_ranges(
-                self.offsets, QUERY_ROWS, lambda first, last: smoothed(*given, width, first, last, value, slope)
+                self.offsets, QUERY_ROWS, lambda first, last: smoothed(*arguments, width, first, last, value, slope)
             )
         return GradientAt(self.best - value, -slope)
 
@@ -110,9 +113,9 @@ class SmoothedRegret:
 
     @cached_property
     def places(self) -> Ints:
-        """(m,) k: the places of each query behind which the discount is 0."""
-        place = np.arange(self.discount.size) - np.repeat(self.offsets[:-1], np.diff(self.offsets)) + 1
-        return np.maximum.reduceat(np.where(self.discount != 0.0, place, 0), self.offsets[:-1])
+        """(m,) k: the position of each query behind which the discount is 0."""
+        position = np.arange(self.discount.size) - np.repeat(self.offsets[:-1], np.diff(self.offsets)) + 1
+        return np.maximum.reduceat(np.where(self.discount != 0.0, position, 0), self.offsets[:-1])
 
     @cached_property
     def _positional(self) -> PositionalMeasure:
@@ -127,8 +130,8 @@ class SmoothedRegret:
 
     @cached_property
     def _pairs(self) -> tuple[Ints, Ints, Ints]:
-        """Every document beside every place of its query that counts: the document, the row of the place, and where the
-        documents of each place begin."""
+        """All pairs of a document and a counted position of its query: the document, the row of the position, and the
+        start of each position's documents."""
         lengths = np.diff(self.offsets)
         row = np.concatenate([low + np.arange(k) for low, k in zip(self.offsets[:-1], self.places, strict=True)])
         sizes = np.repeat(lengths, self.places)
@@ -137,7 +140,7 @@ class SmoothedRegret:
         return np.repeat(np.repeat(self.offsets[:-1], self.places), sizes) + within, row, starts
 
     def _by_pairs(self, scores: Floats, sigma: float) -> tuple[Floats, Floats]:
-        """A (m,) and its slopes (N,), by whole arrays: the formula as it stands above."""
+        """A (m,) and its slopes (N,), vectorized: the formula of the module docstring."""
         query, (document, row, starts) = query_of_row(self.offsets), self._pairs
         order = sorted_rows(query, scores)
         sizes = np.diff(np.append(starts, document.size))
@@ -148,13 +151,13 @@ class SmoothedRegret:
                 near = np.exp(-0.5 * (apart / sigma) ** 2)
         else:
             near = (apart == 0.0).astype(np.float64)
-        whole = np.add.reduceat(near, starts)
+        mass = np.add.reduceat(near, starts)
         gain = self.gain[document]
-        mean = np.add.reduceat(near * gain, starts) / whole
+        mean = np.add.reduceat(near * gain, starts) / mass
         value: Floats = np.bincount(query[row], self.discount[row] * mean, self.offsets.size - 1).astype(np.float64)
         if not sigma > 0:
             return value, np.zeros(scores.size)
-        pull = np.repeat(self.discount[row] / (whole * (sigma * sigma)), sizes) * (gain - np.repeat(mean, sizes))
+        pull = np.repeat(self.discount[row] / (mass * (sigma * sigma)), sizes) * (gain - np.repeat(mean, sizes))
         pull *= near * np.where(near > 0, apart, 0.0)
         slope: Floats = -np.bincount(document, pull, scores.size).astype(np.float64)
         same = apart == 0.0  # of s_(j): the documents of that very score
@@ -176,20 +179,20 @@ def smoothable(measure: Any, relevance: Floats, offsets: Ints) -> bool:
     found: Measure = parse(measure)
     if not isinstance(found, PositionalMeasure):
         return False
-    kept = np.flatnonzero(orderable(relevance, offsets, found))
-    rows, lengths = rows_of(offsets, kept), np.diff(offsets)[kept]
+    chosen = np.flatnonzero(orderable(relevance, offsets, found))
+    rows, lengths = rows_of(offsets, chosen), np.diff(offsets)[chosen]
     return found.inner_product(relevance[rows], np.append(0, np.cumsum(lengths)))
 
 
 def _refused(measure: Measure, where: str) -> OptionError:
     return OptionError(
-        f"measure {measure} cannot be smoothed because it is no inner product of position weights and gains{where}; "
-        f"take nDCG@k, DCG@k, P@k, AUC, ..., or train on it as it is: DirectRanker({str(measure)!r})"
+        f"measure {measure} cannot be smoothed: it is not an inner product of position weights and gains{where}; "
+        f"use nDCG@k, DCG@k, P@k, AUC, ..., or optimize the measure directly: DirectRanker({str(measure)!r})"
     )
 
 
 NOTHING = 38.0
-"""exp(-38) = 3e-17: what is farther away than that changes no digit of a sum in which 1 stands."""
+"""exp(-38) = 3e-17: larger exponents do not change a sum that contains 1."""
 
 
 @compiled(nb.void(READ_FLOATS, nb.int64, nb.int64, nb.int64, FLOATS))
@@ -230,7 +233,7 @@ def smoothed(
 ) -> None:
     """value[q] = A_q and its slopes, of the queries first <= q < last; σ = 0 is the limit, with slopes of 0.
 
-    Places of one score are one: their discounts add up. Slopes come as zeros.
+    Positions of equal score are merged: their discounts add up. `slope` must be zero on input.
     """
     longest, most = 1, 1
     for q in range(first, last):
@@ -246,7 +249,7 @@ def smoothed(
             while p < k and top[p] == s:
                 worth += discount[low + p]
                 p += 1
-            whole, earned, same, one = 0.0, 0.0, 0, low
+            mass, earned, same, one = 0.0, 0.0, 0, low
             for i in range(low, high):
                 apart = scores[i] - s
                 if apart == 0.0:
@@ -257,12 +260,12 @@ def smoothed(
                     far = apart * apart * sharp
                     h = math.exp(-far) if sigma > 0.0 and far < NOTHING else 0.0
                 near[i - low] = h
-                whole += h
+                mass += h
                 earned += h * gain[i]
-            mean = earned / whole
+            mean = earned / mass
             total += worth * mean
             if sigma > 0.0:
-                strength, pulled = worth * 2.0 * sharp / whole, 0.0
+                strength, pulled = worth * 2.0 * sharp / mass, 0.0
                 for i in range(low, high):
                     if near[i - low] > 0.0:
                         pull = strength * (gain[i] - mean) * near[i - low] * (scores[i] - s)

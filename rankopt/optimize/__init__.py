@@ -1,5 +1,5 @@
-"""One loop; cutting planes and bundle are methods of it. The methods as a table: name → class, loaded on use. And the
-exact line search, `LineSearch`, of a measure itself."""
+"""Optimizers: one training loop, and the methods that take its steps, as a table name → class, loaded on use.
+Also the exact line search of a measure, `LineSearch`."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ STATES = {
     "SteepestState": "rankopt.optimize.subgradient:SteepestState",
     "StochasticState": "rankopt.optimize.subgradient:StochasticState",
 }
-"""Every dataclass that a run is made of between two steps, `name: "module:object"`: what a checkpoint may hold. Their
-fields are arrays, numbers, words, mappings and such dataclasses; a random generator is kept as its `state`."""
+"""Dataclasses of the training state, `name: "module:object"`: what a checkpoint may contain. Their fields are arrays,
+numbers, strings, mappings and such dataclasses; a random generator is stored as its `state`."""
 
 
 def __getattr__(name: str) -> Any:
@@ -50,22 +50,22 @@ def __getattr__(name: str) -> Any:
 
 
 def get_method(spec: str | Method, random_state: Any = None) -> Method:
-    """The method of this name with its default settings, or the one that is given; `random_state`, a number of 0 or
-    more or a generator, is its seed if it draws."""
+    """Return the method with this name and default settings, or `spec`; `random_state`, an integer >= 0 or a generator,
+    is its seed if it is stochastic."""
     method: Any = _method(spec)
     if random_state is None or not hasattr(method, "seed"):
         return cast("Method", method)
     draw = getattr(random_state, "integers", getattr(random_state, "randint", None))  # of a generator, new or old
     seed = random_state if draw is None else int(draw(2**31 - 1))
     if isinstance(seed, bool) or not isinstance(seed, numbers.Integral) or int(seed) < 0:
-        raise OptionError(f"random_state = {random_state!r} is no seed; give a whole number of 0 or more, or None")
+        raise OptionError(f"random_state = {random_state!r} is no seed; it must be an integer of 0 or more, or None")
     return cast("Method", replace(method, seed=int(seed)))
 
 
 def _method(spec: str | Method) -> Method:
     if not isinstance(spec, str):
         if not (hasattr(spec, "start") and hasattr(spec, "step")):
-            raise OptionError(f"method = {spec!r} is no method; give a name of {', '.join(METHODS)}, or such an object")
+            raise OptionError(f"method = {spec!r} is no method; pass one of {', '.join(METHODS)}, or a method object")
         return spec
     if spec not in METHODS:
         raise OptionError(f"method {spec!r} is unknown; known are {', '.join(METHODS)}")

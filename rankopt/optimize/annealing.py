@@ -1,14 +1,9 @@
-"""Annealing: J_σ is descended by a quasi-Newton method of SciPy for a while, at one σ after the other, each from where
-the last one ended [paper 1, section 5]. A large σ sees how documents lie in the whole, a small one nearly the measure.
+"""Annealing: a quasi-Newton method of SciPy minimises J_σ for a decreasing sequence of σ, each stage started at the end
+of the previous one [paper 1, section 5].
 
-What a stage does depends on where it begins alone, so that a run that is taken up again at a stage ends at the same
-bits.
-
-What is known of the end of an annealed descent.
-
-What every step of an annealed descent saw.
-
-Where an annealed descent stands between two stages: plain data, all that is needed to go on to the same end.
+With large σ the smoothed measure reflects the distribution of all documents; with small σ it is close to the measure. A
+stage depends on its starting point alone, so that a resumed run gives identical results. The module also defines the
+certificate, history and state of an annealed run.
 """
 
 from __future__ import annotations
@@ -32,15 +27,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AnnealingCertificate(CompactReprMixin):
-    """What is known of the w that is returned. Nothing is known of any other: J_σ is not convex, and no bound is
-    claimed.
+    """What is proved of the returned w. J_σ is not convex, and no bound is claimed.
 
-    primal: J_σ(w) at `sigma`, the width at which w was reached. gradient: the length of its gradient there, each
-    feature in units of its deviation inside queries; 0 at a critical point of J_σ, and next to 0 it says that w is near
-    one, a minimum or not. J_σ has kinks where documents exchange their places, the more the smaller σ, and a minimum at
-    a kink is not flat. Neither number says anything of the measure, which is a step function.
-    measure: its weighted mean over the training queries that have something to order, ties averaged; start: the same
-    at w₀. at_start: w is w₀ itself.
+    primal: J_σ(w) at `sigma`, the width at which w was found. gradient: the norm of its gradient, each feature in units
+    of its standard deviation within queries. It is 0 at a critical point of J_σ; a value near 0 means that w is near
+    one. J_σ has more kinks, where documents exchange positions, for smaller σ; a minimum at a kink has no zero
+    gradient. Neither number bounds the measure, which is a step function.
+    measure: weighted mean of the measure over the training queries with distinct grades, ties averaged.
+    start: the same at w₀. at_start: w is w₀.
     """
 
     sigma: float
@@ -55,10 +49,10 @@ class AnnealingCertificate(CompactReprMixin):
     def __post_init__(self) -> None:
         object.__setattr__(self, "stop", Stop(self.stop))  # a saved certificate holds the plain text
         if self.kind != "smoothed" or not isinstance(self.at_start, bool):
-            raise ValueError(f"a certificate of kind {self.kind!r}, at_start = {self.at_start!r}")
+            raise ValueError(f"a certificate has an invalid kind or at_start; got {self.kind!r} and {self.at_start!r}")
         numbers = (self.sigma, self.primal, self.gradient, self.measure, self.start)
         if any(isinstance(one, bool) or not np.isfinite(one) for one in numbers) or self.gradient < 0:
-            raise ValueError(f"a certificate of the numbers {numbers!r}")
+            raise ValueError(f"a certificate needs finite numbers and a gradient >= 0; got {numbers!r}")
 
     def __str__(self) -> str:
         return (
@@ -128,8 +122,7 @@ class Reached:
 
     @classmethod
     def read(cls, kept: Mapping[str, Any], features: int, bandwidths: tuple[float, ...], max_iter: int) -> Self | None:
-        """What a checkpoint held; None where it is nothing that a run of these stages leaves. Of J and of measures it
-        claims nothing: they are worked out afresh."""
+        """The state of a checkpoint; None if no run of these stages can produce it. J and measures are recomputed."""
         found = cls(**kept)
         history, steps = found.history, len(found.history)
         sound = (
@@ -172,8 +165,8 @@ class At:
 
 @dataclass(frozen=True)
 class Annealing:
-    """sigmas: σ of each stage. method: of `DESCENTS`. max_iter: steps of a stage at most. tol: the length of the
-    gradient (see `SmoothObjective`) at which a stage is over. time_limit: seconds of the whole run."""
+    """sigmas: σ of each stage. method: one of `DESCENTS`. max_iter: maximum of steps a stage. tol: gradient norm (see
+    `SmoothObjective`) at which a stage ends. time_limit: seconds of the run."""
 
     bandwidths: tuple[float, ...]
     method: str = "L-BFGS"
@@ -249,7 +242,7 @@ class _Run:
                 raise
 
     def _at(self, w: Floats, sigma: float) -> tuple[float, Floats]:
-        """J and gradient, worked out once for each point of a step."""
+        """J and gradient, computed once for each point of a step."""
         known = self.seen.get(w.tobytes())
         if known is None:
             known = self.seen[w.tobytes()] = self.objective.at(w, sigma)
@@ -283,12 +276,11 @@ def anneal(
     begun: Reached | None = None,
     keep: Callable[[Reached, bool], None] | None = None,
 ) -> Annealed:
-    """Descend J_σ from w₀, or from where a run that had `begun` stood, at each σ in turn.
+    """Minimise J_σ from w₀, or from the state `begun` of an earlier run, for each σ in turn.
 
-    A judge is asked of w₀ and of every step, and the best judged is returned, else the last. `keep` is called after
-    each stage, and told whether it was the last. An interruption from the keyboard, a callback that returns True and
-    the limit of time end the run with what it has; before the first step there is nothing, and KeyboardInterrupt is
-    raised.
+    A judge rates w₀ and every step; the best-rated w is returned, without a judge the last. `keep` is called after
+    each stage, with a flag for the last. A keyboard interruption, a callback that returns True and the time limit end
+    the run with its current result; before the first step KeyboardInterrupt is raised.
     """
     sigmas, w0 = settings.bandwidths, objective.w0
     known = begun or Reached(0, w0, w0, sigmas[0], AnnealingHistory.from_rows([]))
@@ -296,7 +288,7 @@ def anneal(
     places = ((known.w, sigmas[0]), (known.best, known.sigma))
     last, best = (At(w, sigma, *objective.at(w, sigma)) for w, sigma in places)
     if not np.isfinite(last.primal):
-        raise InvalidProblemError("the scores at w0 leave double precision")
+        raise InvalidProblemError("the scores at w0 are not finite in double precision; rescale w0 or the features")
     if judge is not None:
         best = replace(best, judged=judge(known.best))
     used = steps[-1].seconds if steps else 0.0

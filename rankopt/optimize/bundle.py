@@ -1,13 +1,11 @@
-"""The bundle method [ORM, Algorithm 3, with its misprint mended], with a slack for each group of queries.
+"""Cutting plane and bundle methods.
 
-Cutting planes with a slack for every query [ORM, eq. 34; paper 2, section 3.2].
+Bundle method [ORM, Algorithm 3, with its misprint corrected], with a slack for each group of queries. Cutting planes
+with a slack for every query [ORM, eq. 34; paper 2, section 3.2].
 
-One plane a group of queries: between one plane for all and one for each.
-
-R(w) = Σ_g R_g(w), R_g(w) = Σ_{q in g} v_q loss_q(w): the sum of the maxima of each group's planes is a closer model of
-R than the maximum of the sums, so that fewer passes over the queries are needed (Birge and Louveaux 1988).
-
-The model of J: the regulariser and the highest of the planes found so far, group by group.
+R(w) = Σ_g R_g(w), R_g(w) = Σ_{q in g} v_q loss_q(w): the sum of the groups' maxima is a closer model of R than the
+maximum of the sums, and needs fewer passes over the queries (Birge and Louveaux 1988). The model of J is the
+regularizer plus the maximum of the planes found so far in each group.
 """
 
 from __future__ import annotations
@@ -50,9 +48,9 @@ def cuts(risk: Risk, groups: int) -> NDArray[np.int64]:
 
 
 def at_groups(risk: Risk, w: Floats, groups: int) -> Planes:
-    """The risk at w with a plane a group, of neighbours in the order of the risk, each with the weights of its queries.
+    """The risk at w with one plane for each group of consecutive queries, and the weights of the queries.
 
-    Where the slopes of all queries would take too much room, each group is asked for itself.
+    If the slopes of all queries exceed the memory limit, each group is evaluated separately.
     """
     if groups == 1:
         return risk.at(w)
@@ -75,7 +73,7 @@ def at_groups(risk: Risk, w: Floats, groups: int) -> Planes:
 
 
 def one_each(risk: Risk, w: Floats, queries: tuple[int, int] | None = None) -> Planes:
-    """A plane for each query, with its weight; of the queries first <= q < last only, if `queries` says so."""
+    """One weighted plane for each query; `queries` restricts them to first <= q < last."""
     there = risk.at(w, merged=False, queries=queries)
     weights = risk.weights[slice(*(queries or (None,)))]
     scaled = (weights * there.heights, weights[:, None] * there.slopes, weights[:, None] * there.references)
@@ -92,7 +90,7 @@ RISE = 1e-9
 """A plane is news where it rises above the model by more than this part of the objective."""
 
 COARSEST, FINEST = 1e-4, 1e-9
-"""Between what relative gaps the master is solved; then to whatever the solver itself holds for exact."""
+"""Range of relative gaps for master solves; beyond it the solver's own tolerance applies."""
 
 CARE = 0.02
 """The part of the gap that the master may leave: it is solved no finer than the bound can use."""
@@ -125,8 +123,8 @@ def solved(state: Kind, objective: Objective, keep_idle: int) -> tuple[Kind, Flo
     groups = state.planes.references.shape[0]
     relative = state.gap / max(abs(state.primal), 1e-300)
     precision = min(state.precision, COARSEST, CARE * relative)
-    asked = precision if precision > FINEST else None
-    answer = objective.solve_master(state.planes, np.ones(groups), state.alpha, asked)
+    requested = precision if precision > FINEST else None
+    answer = objective.solve_master(state.planes, np.ones(groups), state.alpha, requested)
     planes, alpha = state.planes.without_idle(answer.alpha, keep_idle)
     rises = answer.bound > state.bound + CARE * state.gap
     state = replace(state, precision=precision if rises else max(SHARPER * precision, SHARPER * FINEST))
@@ -203,7 +201,7 @@ class CuttingPlanes:
         size = int({"pass": queries, "plane": 1}.get(str(self.master_every), self.master_every))
         for first in range(0, queries, size):
             last = min(first + size, queries)
-            if size < queries:  # w has moved on: these queries are asked where it is now
+            if size < queries:  # w has moved: evaluate these queries at the current w
                 here = one_each(objective.risk, state.trial, (first, last))
                 state = replace(state, seconds_argmax=state.seconds_argmax + here.seconds)
             state = grown(state, here, np.arange(first, last))

@@ -1,9 +1,4 @@
-"""What a run has proved of its result.
-
-What every step of a run saw.
-
-A table of columns, one row a step: what the histories of all trainings are.
-"""
+"""Certificates of a training run, and the history of its steps as a table of columns, one row a step."""
 
 from __future__ import annotations
 
@@ -39,12 +34,12 @@ class Stop(StrEnum):
 
 @dataclass(frozen=True)
 class Certificate(CompactReprMixin):
-    """primal: J(w) of the returned w, each ranking in it proved by dual prices. bound: proven from below.
+    """primal: J(w) of the returned w, each ranking proved by dual variables. bound: a proven lower bound.
 
-    kind "global": bound <= min J, so gap is the distance from the optimum (convex bound only).
-    kind "stationary": bound is below the convex majorant that touches J at w, so gap is what one more step of the
-    concave-convex procedure could still gain; 0 at a critical point. No global claim is made.
-    at_start: w is w₀ itself, which usually says that lam is too large or the bound too loose.
+    kind "global": bound <= min J, so gap bounds the suboptimality (convex bound only).
+    kind "stationary": bound is below the convex majorant that touches J at w, so gap bounds the possible decrease of
+    one more step of the concave-convex procedure; 0 at a critical point. No global claim is made.
+    at_start: w is w₀, which usually means that lam is too large or the bound too loose.
     """
 
     kind: str
@@ -56,9 +51,9 @@ class Certificate(CompactReprMixin):
     def __post_init__(self) -> None:
         object.__setattr__(self, "stop", Stop(self.stop))  # a saved certificate holds the plain text
         if self.kind not in ("global", "stationary") or not isinstance(self.at_start, bool):
-            raise ValueError(f"a certificate of kind {self.kind!r}, at_start = {self.at_start!r}")
+            raise ValueError(f"a certificate has an invalid kind or at_start; got {self.kind!r} and {self.at_start!r}")
         if isinstance(self.primal, bool) or isinstance(self.bound, bool) or not np.isfinite(self.primal - self.bound):
-            raise ValueError(f"a certificate of J = {self.primal!r} and the bound {self.bound!r}")
+            raise ValueError(f"a certificate needs finite J and bound; got {self.primal!r} and {self.bound!r}")
 
     @property
     def gap(self) -> float:
@@ -82,7 +77,7 @@ Row = TypeVar("Row")
 
 @dataclass(frozen=True, eq=False)
 class Columns(CompactReprMixin, Generic[Row]):
-    """Rows of one dataclass, its fields as arrays (N,) of the same names: whole numbers int64, others float64.
+    """Rows of one dataclass, its fields as arrays (N,) of the same names: integers int64, others float64.
 
     A table names the dataclass of its rows, `row`, and its columns, which are the fields of that:
 
@@ -122,8 +117,8 @@ class Columns(CompactReprMixin, Generic[Row]):
     @classmethod
     def kinds(cls) -> dict[str, type[Any]]:
         """What each column is of, by its name."""
-        whole = (int, "int")  # annotations are text where they are not evaluated
-        return {field.name: np.int64 if field.type in whole else np.float64 for field in fields(cls.row)}
+        integer = (int, "int")  # annotations are text where they are not evaluated
+        return {field.name: np.int64 if field.type in integer else np.float64 for field in fields(cls.row)}
 
     def __len__(self) -> int:
         return int(np.size(self._first))
@@ -152,9 +147,9 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Step:
-    """One step: its number, how many majorants there were (0 for a convex bound), the best proven objective and the
-    best proven lower bound of that majorant, the objective at the step's own w, planes kept, seconds since the start,
-    and of these in the argmax and in the master so far."""
+    """One step: its number, the number of majorants (0 for a convex bound), the best objective and lower bound of the
+    current majorant, the objective at the step's w, planes stored, and seconds so far: total, in the argmax, in the
+    master."""
 
     step: int
     round: int

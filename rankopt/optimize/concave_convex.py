@@ -1,4 +1,4 @@
-"""Training: one convex problem, or the concave-convex procedure [ORM, Algorithms 1 and 2] one step at a time."""
+"""Training loop: one convex problem, or the concave-convex procedure [ORM, Algorithms 1 and 2], step by step."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ ROUNDED = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Training:
-    """The result of a run: weights, what is proved of them, the steps, the state to go on from, the risk that dual
-    prices prove at w, how a judge rated the weights if there was one, and what failed if that ended the run."""
+    """The result of a run: weights, certificate, history, final state, the risk proven at w by dual variables, the
+    judge's rating of the weights if any, and the error that ended the run, if any."""
 
     w: Floats
     certificate: Certificate
@@ -40,7 +40,7 @@ Judge = Callable[[Floats], float]
 """How good weights are on data of its own; of what a run passes through, the best judged is returned."""
 
 Keep = Callable[[TrainingState, Sequence[Step]], None]
-"""Called after every step, and when the run is over, with where it stands and the steps so far."""
+"""Called after every step and at the end of the run, with the state and the history so far."""
 
 
 def train(
@@ -55,16 +55,16 @@ def train(
     known: Training | None = None,
     prove: bool = True,
 ) -> Training:
-    """Minimise J from `start`, or from where a run that had `begun` stood, to a relative gap of `tol`.
+    """Minimise J from `start`, or from the state `begun` of an earlier run, to a relative gap of `tol`.
 
-    A nonconvex risk has at each w a convex majorant that touches it there: the reference is fixed at w. The method
-    improves on the majorant, the reference follows to the better point, and so on; training ends when no more than tol
-    of J can be gained by the majorant at w. At the end J(w) is evaluated once more, with every ranking in it proved by
-    dual prices, unless nobody asks to `prove` it; a run that is `known` may have done so: one on the same risk, for
-    another lam. A judge is asked of each point as it is passed, so that its time counts.
+    At each w a nonconvex risk has a convex majorant that touches it there: the reference is fixed at w. The method
+    decreases the majorant, then the reference is updated at the better point. Training ends when the majorant at w can
+    decrease by at most tol of J. Finally J(w) is evaluated again with every ranking proved by dual variables, unless
+    `prove` is False or a `known` run on the same risk (for another lam) has done so. A judge rates each point when it
+    is reached, so that its time counts.
 
-    An interruption from the keyboard, or from a callback, ends the run with the best point so far, and so does a solver
-    of the master program that fails once a step was done. What the limit of time leaves is that solver's limit too.
+    A keyboard interruption, a callback or a failing master solver (after the first step) ends the run with the best
+    point so far. The master solver gets the remaining time as its limit.
     """
     objective = replace(objective, ends=clock.ends)
     convex = objective.risk.convex
@@ -79,7 +79,7 @@ def train(
     # What is proven last holds for all points where J is convex.
     passed = [replace(point, bound=now.state.bound) for point in now.passed] if convex else now.passed
     if not passed:
-        raise KeyboardInterrupt("interrupted before the first step was done")
+        raise KeyboardInterrupt("interrupted before the first step was completed")
     judged, chosen, stop = None, passed[-1], now.stop
     if seen is not None and (stop is Stop.INTERRUPTED or seen.rated(passed)):
         ratings = seen.known[: len(passed)]
@@ -132,8 +132,8 @@ def _followed(
     seen: Ratings | None,
     keep: Keep | None,
 ) -> tuple[TrainingState, str]:
-    """Where the run stands when it is over, and what failed if that ended it; what is seen by a judge are all points
-    that w moved to, else it keeps the last alone."""
+    """The final state of a run, and the error that ended it, if any. The judge sees all points that w moved to, or the
+    last one alone."""
     patience, failure = getattr(method, "patience", STALLED_AFTER), ""
     try:
         while now.stop is None:
@@ -161,7 +161,7 @@ def _followed(
             if keep is not None and now.stop is None:
                 keep(now, clock.steps)
     except KeyboardInterrupt:
-        del clock.steps[now.taken :]  # a step that was not finished did not take place
+        del clock.steps[now.taken :]  # an unfinished step is discarded
         now = replace(now, stop=Stop.INTERRUPTED)
     if keep is not None:
         keep(now, clock.steps)
@@ -171,7 +171,7 @@ def _followed(
 def _finished(
     now: TrainingState, failure: str, objective: Objective, method: Method, tol: float
 ) -> tuple[TrainingState, str]:
-    """Where the run stands once what the method had put off is proven, and what failed."""
+    """The state after the method has proven what it had deferred, and the error, if any."""
     finish = getattr(method, "finish", None)
     if finish is None or now.stop is Stop.GAP or not now.taken:
         return now, failure

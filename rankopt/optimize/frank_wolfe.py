@@ -35,16 +35,15 @@ class FrankWolfeState(State):
 
 @dataclass(frozen=True)
 class BlockFrankWolfe:
-    """Maximise the dual of (lam/2)‖w - w₀‖² + Σ_q ξ_q query by query: of each query the dual keeps one plane, the mean
-    of those found for it, and moves it towards the plane at w = w₀ - Σ α slopes / lam, exactly as far as is best.
+    """Maximise the dual of (lam/2)‖w - w₀‖² + Σ_q ξ_q query by query. For each query the dual stores one plane, the
+    mean of those found for it. It moves towards the plane at w = w₀ - Σ α slopes / lam with an exact line search.
 
-    A step visits all queries once, in mini-batches of neighbours in an order that the seed says: planes of a mini-batch
-    are found at one w, then each is moved to in turn (any plane is valid; the way is searched at the w of the moment).
-    Then all queries are evaluated at the mean of the w (at w itself once the dual stands still), which proves J there:
-    two evaluations a query a step. The dual objective is the bound; no master is solved, and memory is one plane a
-    query.
+    A step visits all queries once, in mini-batches of consecutive queries in random order. The planes of a mini-batch
+    are found at one w, then each is used in turn at the current w (any plane is valid). Then all queries are evaluated
+    at the mean of the w (at w itself once the dual is stationary), which proves J there: two evaluations a query a
+    step. The dual objective is the bound; no master is solved, and memory is one plane a query.
 
-    batch: queries in a mini-batch. A mini-batch costs some 0.2 ms beside its rankings, so small ones are dear.
+    batch: queries in a mini-batch. A mini-batch has an overhead of 0.2 ms, so small ones are expensive.
     seed: of the order, an integer; a ranker's `random_state` sets it.
     """
 
@@ -119,10 +118,10 @@ class _Dual:
             self.w = self.w - part / self.lam * across
 
     def shrink(self) -> None:
-        """Scale all α by the number from 0 to 1 at which the dual objective is best: it is 0 or more then.
+        """Scale all α by the factor in [0, 1] that maximises the dual objective, which is then >= 0.
 
-        Planes tilt with their references, and the α that was good for the old ones may stand far below 0: the dual
-        then climbs for many passes to reach the bound of 0 that holds anyway, which looks like standing still.
+        Planes change with their references, and α that were good for the old ones may give a dual value far below 0.
+        Without scaling the dual needs many passes to reach the trivial bound of 0, which looks like stagnation.
         """
         step = self.w - self.w0
         curvature = self.lam * float(step @ step)

@@ -35,18 +35,18 @@ Ints = NDArray[np.int64]
 ROWS = 1024
 """Rows that are made dense and centred at a time."""
 BLOCKS = 32
-"""Blocks that are reduced by one thread, one after the other; the data says how many such jobs there are."""
+"""Blocks that one thread reduces in sequence; the number of jobs depends on the data alone."""
 
 SINGULAR = 1e-9
-"""Least eigenvalue of the scaled Gram matrix, beside its largest, below which its digits are not trusted."""
+"""Smallest eigenvalue of the scaled Gram matrix, relative to its largest, that is considered accurate."""
 ROUNDS = 4
 
 
 @dataclass(frozen=True, eq=False)
 class CenteredNormalEquations:
-    """The matrix A with the rows root_i (x_i - mean), x_i row rows[i] of the features, never written out whole.
+    """The matrix A with the rows root_i (x_i - mean), x_i row rows[i] of the features, as an implicit operator.
 
-    mean (d,); or a mean of each group (g, d), row i belonging to group group[i].
+    mean: (d,), or one mean for each group (g, d) with row i in group group[i].
     """
 
     features: Any
@@ -86,12 +86,12 @@ def _blas() -> Any:
 def by_normal_equations(
     matrix: CenteredNormalEquations, right: Floats, rounding: Floats, alpha: float | Floats
 ) -> Floats | None:
-    """The w of min ‖A w - right‖² + α‖w‖², α one number or one a column, or None where A is (nearly) singular with its
-    columns brought to one size.
+    """The w of min ‖A w - right‖² + α‖w‖², α a scalar or one value a column; None if A with normalized columns is
+    (nearly) singular.
 
-    One pass over the data for AᵀA, which costs a small part of a QR factorisation; then the residual, taken anew from
-    the data, corrects w until it stands still: the digits that AᵀA lost come back, a pass a round.
-    rounding (d,): norms of columns up to which they count as constant; those get 0.
+    One pass over the data computes AᵀA, at a small part of the cost of a QR factorisation. Iterative refinement with
+    the residual, recomputed from the data, then corrects w until it is stationary: one pass for each iteration.
+    rounding (d,): column norms up to which columns count as constant; those get 0.
     """
 
     def gram(blocks: Iterator[tuple[slice, Floats]]) -> Floats:
@@ -180,15 +180,15 @@ def least_squares(
     rows: Ints | None = None,
     offsets: Ints | None = None,
 ) -> Floats:
-    """The w (d,) of min over w and β of `Σ_j weights_j (targets_j - wᵀx_j - β)² + α ‖w‖²`, α one number or (d,).
+    """The w (d,) of min over w and β of `Σ_j weights_j (targets_j - wᵀx_j - β)² + α ‖w‖²`, α a scalar or (d,).
 
-    features dense or CSR, targets (N,), weights (N,) >= 0, not all 0; x_j is row j of the features, or row rows[j].
-    offsets (m + 1,) cuts the rows into queries that have a β each; weights are equal inside a query then.
-    Columns are centred and scaled to norm 1, so features of 1e-9 and 1e9 side by side lose no digits; where w is not
-    unique, the scaled one of least norm is taken, and constant features get 0. Solved by refined normal equations;
-    where these are nearly singular, blocks of rows are reduced to a triangle, which is solved by singular values.
-    Sparse data of more than WIDE features is solved by LSMR; a ConvergenceWarning says where that did not settle.
-    Columns whose squares leave double precision are measured in units of their own.
+    features: dense or CSR. targets: (N,). weights: (N,) >= 0, not all 0. x_j is row j of the features, or row rows[j].
+    offsets (m + 1,) splits the rows into queries with an intercept β each; weights are then equal within a query.
+    Columns are centred and scaled to norm 1, so that features of 1e-9 and 1e9 lose no digits. If w is not unique, the
+    scaled solution of minimum norm is returned; constant features get 0. Solved by refined normal equations; if these
+    are nearly singular, by QR of row blocks and the SVD of the triangle. Sparse data of more than WIDE features are
+    solved by LSMR, with a ConvergenceWarning if it did not converge. Columns whose squares exceed double precision are
+    rescaled.
     """
     units = column_units(features)
     if units is not None:  # a ridge holds columns that small at 0 as it is
@@ -237,17 +237,17 @@ def _by_singular_values(
 ) -> Floats:
     """The same w by R and Qᵀ residual of a QR factorisation, which keeps all digits."""
 
-    def reduced(kept: Floats, blocks: Iterator[Floats]) -> Floats:
+    def reduced(factor: Floats, blocks: Iterator[Floats]) -> Floats:
         for block in blocks:
-            kept = np.asarray(np.linalg.qr(np.vstack([kept, block]), mode="r"))
-        return kept
+            factor = np.asarray(np.linalg.qr(np.vstack([factor, block]), mode="r"))
+        return factor
 
     none = np.empty((0, rounding.size + 1))
     triangles = matrix.reduced(
         lambda blocks: reduced(none, (np.column_stack([block, residual[part]]) for part, block in blocks))
     )
-    whole = reduced(none, iter(triangles))
-    triangle, right = whole[:, :-1], whole[:, -1]
+    combined = reduced(none, iter(triangles))
+    triangle, right = combined[:, :-1], combined[:, -1]
     norms = np.sqrt(np.einsum("ij,ij->j", triangle, triangle))
     scale = _scale(np.where(norms > rounding, np.hypot(norms, np.sqrt(alpha)), 0.0), rounding)
     system = triangle * scale
@@ -298,7 +298,7 @@ def _by_iteration(
     solution, stopped = lsmr(operator, right, atol=1e-13, btol=1e-13, conlim=0.0, maxiter=limit)[:2]
     if stopped == 7:
         warnings.warn(
-            f"Least squares did not settle in {limit} iterations; raise alpha or leave out nearly equal features.",
+            f"Least squares did not settle in {limit} iterations; increase alpha or remove nearly collinear features.",
             ConvergenceWarning,
             stacklevel=5,
         )
@@ -339,7 +339,7 @@ def of_sparse(features: Any, weights: Floats, rows: Ints, offsets: Ints) -> floa
 
 
 def spreads(features: Any, weights: Floats, rows: Ints, offsets: Ints) -> Floats:
-    """(d,) the part of each feature: Σ_j weights_j (x_j - x̄_q)², 0 where that is nothing but rounding."""
+    """(d,) the part of each feature: Σ_j weights_j (x_j - x̄_q)², 0 if that is rounding error."""
     means = row_sums(features, rows, np.repeat(1.0 / np.diff(offsets), np.diff(offsets)), offsets)
     counted = np.add.reduceat(weights, offsets[:-1])
     least = (4 * np.finfo(np.float64).eps) ** 2 * weights.size * (counted @ means**2)
@@ -355,8 +355,8 @@ def spreads(features: Any, weights: Floats, rows: Ints, offsets: Ints) -> Floats
 
 
 def _sparse_parts(features: Any, weights: Floats, rows: Ints, offsets: Ints) -> tuple[Any, Floats, Any, Floats]:
-    """The rows as a CSR table, its entries less the mean of their query, the means as another, and the weight of the
-    documents that store nothing where a mean does."""
+    """The rows as a CSR table less the mean of their query, the means as another table, and the weight of the documents
+    without an entry where the mean has one."""
     from scipy.sparse import csr_array
 
     own = features[rows].astype(np.float64)
@@ -365,11 +365,11 @@ def _sparse_parts(features: Any, weights: Floats, rows: Ints, offsets: Ints) -> 
     shares = csr_array((np.repeat(1.0 / sizes, sizes), np.arange(rows.size), offsets), (sizes.size, rows.size))
     middle = shares @ own
     middle.sort_indices()
-    kept = np.diff(middle.indptr)
-    place = np.repeat(np.arange(sizes.size), kept) * wide + middle.indices
+    counts = np.diff(middle.indptr)
+    cell = np.repeat(np.arange(sizes.size), counts) * wide + middle.indices
     query = np.repeat(np.repeat(np.arange(sizes.size), sizes), np.diff(own.indptr))
-    at = np.searchsorted(place, query * wide + own.indices)
+    at = np.searchsorted(cell, query * wide + own.indices)
     apart = own.data - middle.data[at]
-    absent = np.repeat(sizes, kept) - np.bincount(at, minlength=place.size)
-    of_query = np.repeat(weights[offsets[:-1]], kept) * absent
+    absent = np.repeat(sizes, counts) - np.bincount(at, minlength=cell.size)
+    of_query = np.repeat(weights[offsets[:-1]], counts) * absent
     return own, apart, middle, of_query

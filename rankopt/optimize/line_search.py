@@ -1,8 +1,8 @@
-"""The exact line search of a ranking measure: the best t of M(w + t v), among all t [paper 3].
+"""Exact line search of a ranking measure: the best t of M(w + t v), among all t [paper 3].
 
 M(w) = Σ_q v_q measure_q(X_q w) / Σ_q v_q, over the queries on which the measure is defined, documents of equal score
-averaged: what `evaluate` says. Along a line it is a step function; its jumping points are found query by query, so the
-best of all t is found, not the best of some steps.
+averaged, as in `evaluate`. Along a line it is a step function; its jumps are found query by query, so the optimum over
+all t is exact.
 
 >>> from rankopt.data import load_sample
 >>> search = LineSearch.from_measure("nDCG@10", load_sample("les-miserables").train)
@@ -48,15 +48,15 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 Point = Literal["window", "middle", "plackett-luce"]
-"""Where to stand: see `LineSearch.along`."""
+"""Rule for the point on the line: see `LineSearch.along`."""
 
 
 @dataclass(frozen=True, eq=False)
 class LineSearch:
-    """A measure of queries as a function of w, and the search along lines.
+    """A measure of queries as a function of w, and its exact line search.
 
-    shards: the queries on which the measure is defined, each with a `LineSweep`. engine: who computes them; the answers
-    are the same bits whoever does.
+    shards: the queries on which the measure is defined, each with a `LineSweep`. engine: computes the shards; results
+    are bit-identical for every engine.
     """
 
     measure: Measure
@@ -71,15 +71,16 @@ class LineSearch:
         query_weight: ArrayLike | None = None,
         engine: str | Engine = "threads",
     ) -> LineSearch:
-        """Of queries with grades; query_weight (m,), 1 unless given. DataError where the measure is defined nowhere."""
-        asked = parse(measure)
+        """From queries with grades; query_weight (m,), default 1. DataError if the measure is undefined on every
+        query."""
+        parsed = parse(measure)
 
         def build(queries: Arrangement) -> tuple[Arrangement, Loss]:
-            useful = asked.defined(queries.graded, queries.offsets)
-            queries = queries.learnable(useful, f"give {asked} a value")
-            return queries, LineSweep.from_measure(asked, queries.graded, queries.offsets, queries.weights)
+            useful = parsed.defined(queries.graded, queries.offsets)
+            queries = queries.learnable(useful, f"give {parsed} a value")
+            return queries, LineSweep.from_measure(parsed, queries.graded, queries.offsets, queries.weights)
 
-        return cls(asked, shards(_arranged(queries, query_weight), build), get_engine(engine))
+        return cls(parsed, shards(_arranged(queries, query_weight), build), get_engine(engine))
 
     @property
     def features(self) -> int:
@@ -132,16 +133,18 @@ class LineSearch:
         if point not in get_args(Point):
             raise OptionError(f"point {point!r} is unknown; known are {', '.join(get_args(Point))}")
         if not (np.isfinite(window) and window > 0):
-            raise OptionError(f"window = {window!r} cannot be; give the part of the scores' deviation, such as 0.2")
+            raise OptionError(
+                f"window = {window!r} is invalid; pass a fraction of the scores' standard deviation, such as 0.2"
+            )
         start = self._vector("w", w)
         chosen = list(range(self.features)) if directions is None else list(directions)
         lines = self._lines(start, chosen, window)
         found: list[LinePoint] = [None] * len(chosen)  # type: ignore[list-item]
 
         def stand(number: int) -> None:
-            found[number] = self._stand(start, chosen[number], *lines[number], point)
+            found[number] = self._point(start, chosen[number], *lines[number], point)
 
-        with at_most(getattr(self.engine, "workers", 1) if point != "plackett-luce" else 1):  # which asks the engine
+        with at_most(getattr(self.engine, "workers", 1) if point != "plackett-luce" else 1):  # which uses the engine
             share(len(chosen), stand)
         return found
 
@@ -155,18 +158,18 @@ class LineSearch:
         single = [isinstance(one, int | np.integer) for one in directions]
         vectors: list[tuple[StepEvents, float]] = [None] * len(single)  # type: ignore[list-item]
         for kind in (True, False):
-            places = [place for place, one in enumerate(single) if one == kind]
-            if places:
-                asked = [self._direction(directions[place]) for place in places]
-                parts = self.engine.map(LineEvaluation(w, np.array(asked)), self.shards)
+            positions = [position for position, one in enumerate(single) if one == kind]
+            if positions:
+                requested = [self._direction(directions[position]) for position in positions]
+                parts = self.engine.map(LineEvaluation(w, np.array(requested)), self.shards)
                 variance = sum(part.score_variance for part in parts)
                 of_slopes = np.sum([part.slope_variances for part in parts], axis=0)
-                for number, place in enumerate(places):
+                for number, position in enumerate(positions):
                     spread, slope = _deviation(variance), _deviation(of_slopes[number])
-                    vectors[place] = joined([part.events[number] for part in parts]), float(window * spread / slope)
+                    vectors[position] = joined([part.events[number] for part in parts]), float(window * spread / slope)
         return vectors
 
-    def _stand(
+    def _point(
         self, w: Floats, direction: int | ArrayLike, events: StepEvents, reach: float, point: Point
     ) -> LinePoint:
         if point == "window":
@@ -195,13 +198,13 @@ class LineSearch:
     def _direction(self, direction: int | ArrayLike) -> int | Floats:
         if isinstance(direction, int | np.integer):
             if not 0 <= direction < self.features:
-                raise OptionError(f"direction {direction} is no feature; there are {self.features}, from 0")
+                raise OptionError(f"direction {direction} is no feature; pass an index from 0 to {self.features - 1}")
             return int(direction)
         return self._vector("direction", direction)
 
     def _unit(self, direction: int | ArrayLike) -> Floats:
-        given = self._direction(direction)
-        return np.eye(1, self.features, given)[0] if isinstance(given, int) else given
+        chosen = self._direction(direction)
+        return np.eye(1, self.features, chosen)[0] if isinstance(chosen, int) else chosen
 
     def _vector(self, what: str, values: ArrayLike) -> Floats:
         try:
@@ -210,7 +213,7 @@ class LineSearch:
             raise DataError(f"{what} cannot be read as numbers: {error}") from error
         if vector.shape != (self.features,) or not np.isfinite(vector).all():
             raise DataError(
-                f"{what} must be {self.features} finite numbers, one a feature; it has the shape {vector.shape}"
+                f"{what} must be {self.features} finite numbers, one for each feature; it has shape {vector.shape}"
             )
         return vector
 
@@ -221,12 +224,12 @@ def _deviation(variance: float) -> float:
 
 
 def _arranged(queries: Queries | Arrangement, query_weight: ArrayLike | None) -> Arrangement:
-    """The queries as they stand, with their weights."""
+    """The queries unchanged, with their weights."""
     if isinstance(queries, Arrangement):
         return queries
     weights = np.ones(len(queries)) if query_weight is None else np.asarray(query_weight, dtype=np.float64)
     if weights.shape != (len(queries),) or not np.isfinite(weights).all() or np.any(weights < 0):
-        raise DataError(f"query_weight must be {len(queries)} finite numbers of 0 or more, one a query")
+        raise DataError(f"query_weight must be {len(queries)} finite numbers >= 0, one for each query")
     rows = np.arange(queries.n_documents)
     return Arrangement(
         queries.features, rows, queries.offsets, weights, queries.relevance, queries.query_ids, queries.attributes

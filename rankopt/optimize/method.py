@@ -1,12 +1,12 @@
-"""What the one loop is made of: a method that takes steps, and a clock that counts them.
+"""The parts of the training loop: a method that takes steps, and a clock that counts them.
 
-Whether settings of a method can work: the error names the setting, its value, and what it may be.
+Validation of settings: the error names the setting, its value, and the accepted range.
 
 >>> check_whole(1, groups=3)
 >>> check_number(0.0, averaging=float("nan"))
 Traceback (most recent call last):
     ...
-rankopt.errors.OptionError: averaging = nan is no finite number; give one of 0 or more
+rankopt.errors.OptionError: averaging must be a finite number of 0 or more; got nan
 """
 
 from __future__ import annotations
@@ -107,25 +107,25 @@ class Clock:
 
 
 def check_whole(least: int, **settings: Any) -> None:
-    """Raise OptionError where one is no whole number of `least` or more."""
+    """Raise OptionError unless each value is an integer of `least` or more."""
     for name, value in settings.items():
         if isinstance(value, bool) or not isinstance(value, numbers.Integral) or int(value) < least:
-            raise OptionError(f"{name} = {value!r} is no whole number of {least} or more; give one")
+            raise OptionError(f"{name} must be an integer of {least} or more; got {value!r}")
 
 
 def check_number(least: float, **settings: Any) -> None:
-    """Raise OptionError where one is no finite number of `least` or more."""
+    """Raise OptionError unless each value is a finite number of `least` or more."""
     for name, value in settings.items():
         if not (_is_finite(value) and value >= least):
-            raise OptionError(f"{name} = {value!r} is no finite number; give one of {least:g} or more")
+            raise OptionError(f"{name} must be a finite number of {least:g} or more; got {value!r}")
 
 
 def check_part(whole: bool, **settings: Any) -> None:
-    """Raise OptionError where one is not more than 0 and less than 1, or 1 itself where the `whole` is a part too."""
+    """Raise OptionError unless each value is greater than 0 and less than 1 (or 1, if `whole`)."""
     for name, value in settings.items():
         if not (_is_finite(value) and value > 0 and (value < 1 or (whole and value == 1))):
             most = "at most" if whole else "less than"
-            raise OptionError(f"{name} = {value!r} is no part of a whole; give a number of more than 0 and {most} 1")
+            raise OptionError(f"{name} must be a number greater than 0 and {most} 1; got {value!r}")
 
 
 def _is_finite(value: Any) -> bool:
@@ -133,5 +133,5 @@ def _is_finite(value: Any) -> bool:
         return False
     try:
         return math.isfinite(value)
-    except OverflowError:  # a whole number beyond all floats
+    except OverflowError:  # an integer beyond the range of floats
         return False

@@ -1,8 +1,8 @@
-"""J(w) = (lam/2)‖w - w₀‖² + R(w), and its master program over planes of R.
+"""Objectives, and their master programs over planes of R.
 
-J_σ(w) = (λ/2)‖w - w₀‖² + Σ_q v_q loss_q(X_q w; σ) of a loss that says a gradient and is annealed.
-
-J(w) = lam ‖w‖₁ + R(w), and its master over planes of R: a linear program, so that most weights are exactly 0.
+J(w)   = (lam/2)‖w - w₀‖² + R(w)                      quadratic master program
+J(w)   = lam ‖w‖₁ + R(w)                              linear master program, sparse w
+J_σ(w) = (λ/2)‖w - w₀‖² + Σ_q v_q loss_q(X_q w; σ)    smooth losses with a gradient, annealed
 """
 
 from __future__ import annotations
@@ -67,10 +67,10 @@ class MasterAnswer:
 
 @dataclass(frozen=True, eq=False)
 class Objective:
-    """The regularised risk that is minimised, and the solver of its master program.
+    """The regularized risk, and the solver of its master program.
 
-    small: whether the data are so little that our own solver compiles nothing for them, if the master is small too.
-    ends: the reading of `perf_counter` at which the seconds of training are over, if they are limited.
+    small: whether the data are too small to compile our own solver for, provided that the master is small too.
+    ends: the `perf_counter` time at which training ends, if limited.
     """
 
     risk: Risk
@@ -96,11 +96,11 @@ class Objective:
 
     @classmethod
     def check(cls, method: object) -> None:
-        """Raise OptionError for a method that cannot minimise it; this one all can."""
+        """Raise OptionError for a method that cannot minimise it; all methods can minimise this one."""
 
     @property
     def start(self) -> Floats:
-        """Where training starts, if nothing else is said."""
+        """Default starting point of training."""
         return self.w0
 
     def between(self, w: Floats, least: Floats, part: float) -> Floats:
@@ -114,7 +114,7 @@ class Objective:
         """Load what a first step needs: compiled code, workers with their data. Limits of time begin afterwards."""
         here = self.risk.at(self.w0, queries=(0, 1))
         planes = PlaneSet.empty(1, self.w0.size).plus(here.slopes, here.heights, np.zeros(1, dtype=np.int64))
-        with suppress(MasterProblemError):  # the first step says so, if it was not this plane alone
+        with suppress(MasterProblemError):  # unless it was this plane alone, the first step proves it
             self.solve_master(planes, np.ones(1), np.zeros(1))
 
     def takes_groups(self) -> bool:
@@ -123,7 +123,7 @@ class Objective:
         return solves(self.master, two)
 
     def upper(self, w: Floats, planes: Planes) -> float:
-        """J(w) with the argmax's proven bound in place of its value."""
+        """J(w) with the argmax's proven bound instead of its value."""
         return self.regulariser(w) + planes.bound
 
     def majorant(self, w: Floats) -> Objective:
@@ -133,20 +133,20 @@ class Objective:
     def solve_master(
         self, planes: PlaneSet, capacity: Floats, alpha: Floats, precision: float | None = None
     ) -> MasterAnswer:
-        """Minimise the regulariser and the planes' maxima, from the dual weights alpha.
+        """Minimise the regularizer plus the planes' maxima, starting from the dual weights alpha.
 
-        The bound is the dual objective of whatever weights the solver returned, made feasible and evaluated by us, less
-        what rounding may have added: masters are solved to the last digit, and a bound must not pass an objective.
+        The bound is the dual objective of the returned weights, projected to feasibility and evaluated here, less a
+        rounding allowance: masters are solved to full precision, and a bound must not exceed the objective.
 
-        precision: the relative gap that suffices, handed to solvers that have a tolerance; None leaves them theirs.
+        precision: the sufficient relative gap, passed to solvers with a tolerance; None uses their default.
 
-        Raises MasterProblemError where the solver gives no answer.
+        Raises MasterProblemError if the solver returns no solution.
         """
         softest = SOFTEST * self._natural_lam(planes, capacity)
         if self.lam >= softest:
             return self._solved(planes, capacity, alpha, precision)
         # The model is flat around its least point: that of a larger lam is as good, and is found. Of the bound nothing
-        # is left where slopesᵀα cannot be told from 0; J is never below 0.
+        # remains where slopesᵀα is 0 up to rounding; J is never below 0.
         answer = replace(self, lam=softest)._solved(planes, capacity, alpha, precision)
         if self.lam < SOFTEST * softest:
             return replace(answer, bound=0.0)
@@ -181,7 +181,7 @@ class Objective:
         return solver
 
     def _solved(self, planes: PlaneSet, capacity: Floats, alpha: Floats, precision: float | None) -> MasterAnswer:
-        """The master of this lam as it stands."""
+        """The master program of this lam, without rescaling."""
         began = perf_counter()
         program = margin_dual(
             planes.slopes,
@@ -197,7 +197,7 @@ class Objective:
             solution = self._answer(program, start, precision, seconds)
         except SolverError as error:
             raise MasterProblemError(
-                f"the master program was not solved: {error}; use master='auto', or another"
+                f"the master program was not solved: {error}; use master='auto' or another solver"
             ) from error
         step = program.step(solution.x)
         used = np.flatnonzero(solution.x)
@@ -213,11 +213,11 @@ def norms(rows: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class SmoothObjective:
-    """What is descended.
+    """Objective of smooth minimization.
 
-    units: (d,) the deviation of each feature inside queries, 0 of one that is constant there. Gradients are judged, and
-    steps are taken, in u = units × w: a step of length 1 moves scores by about one deviation, whatever the features
-    are measured in, and J is the same.
+    units: (d,) the standard deviation of each feature within queries, 0 for constant features. Gradients and steps are
+    in u = units × w: a step of length 1 moves scores by about one deviation, independent of feature scales; J is
+    unchanged.
     """
 
     shards: tuple[Shard, ...]
@@ -228,7 +228,7 @@ class SmoothObjective:
 
     def at(self, w: Floats, sigma: float) -> tuple[float, Floats]:
         """J_σ(w), and its gradient (d,)."""
-        parts, away = self._asked(GradientEvaluation(w, sigma)), w - self.w0
+        parts, away = self._evaluated(GradientEvaluation(w, sigma)), w - self.w0
         with np.errstate(over="ignore", invalid="ignore"):
             value = self.lam / 2.0 * float(away @ away) + sum(part.value for part in parts)
             gradient = self.lam * away
@@ -238,7 +238,7 @@ class SmoothObjective:
 
     def risk(self, w: Floats, sigma: float = 0.0) -> float:
         """Σ_q v_q loss_q; at σ = 0 what the measure at w lacks of the best orders."""
-        return sum(part.value for part in self._asked(GradientEvaluation(w, sigma, value_only=True)))
+        return sum(part.value for part in self._evaluated(GradientEvaluation(w, sigma, value_only=True)))
 
     @property
     def best(self) -> float:
@@ -255,10 +255,13 @@ class SmoothObjective:
         """(d,) the features that order anything."""
         return np.asarray(self.units > 0)
 
-    def _asked(self, question: GradientEvaluation) -> list[ShardGradient]:
+    def _evaluated(self, question: GradientEvaluation) -> list[ShardGradient]:
         parts = self.engine.map(question, self.shards)
         if len(parts) != len(self.shards):
-            raise EngineError(f"{type(self.engine).__name__} gave {len(parts)} answers for {len(self.shards)} shards")
+            raise EngineError(
+                f"{type(self.engine).__name__} returned {len(parts)} results for {len(self.shards)} shards; "
+                "its map() must return one per shard"
+            )
         return parts
 
 
@@ -289,11 +292,11 @@ def deviations(queries: Arrangement) -> Floats:
 
 
 FAINT = 1e-8
-"""Slopes of this part of the largest in their feature or less are kept from the solver: linear programming drops such
-numbers without a word. What is proven is reckoned with all of them."""
+"""Slopes of this fraction of the largest in their feature, or less, are not passed to the solver: linear programming
+codes drop such numbers silently. Bounds are computed with all slopes."""
 
 NOTHING = 1e-7
-"""Weights of this part of the greatest or less are 0: solvers that end inside the feasible set never say 0."""
+"""Weights of this fraction of the largest, or less, are set to 0: interior-point solvers never return 0."""
 
 IDLE = 1e-4
 """A feature whose row is this part or more below lam does not press, so its weight is 0."""
@@ -303,8 +306,8 @@ IDLE = 1e-4
 class SparseObjective(Objective):
     """J(w) = lam ‖w‖₁ + R(w) [ORM, section 3.1, Ω = ‖w‖₁].
 
-    w0 is 0, what the penalty pulls to; `begins` is where training starts, which under a nonconvex risk says which
-    critical point is found.
+    The penalty is centred at w0 = 0. `begins` is the starting point of training, which determines the critical point
+    found under a nonconvex risk.
 
     Lower bound: for every α >= 0 with Σ α <= capacity in each group and |slopesᵀα| <= lam in each feature,
     Σ α heights <= min J, since Σ_g R_g(w) >= Σ α (heights + slopes w) >= Σ α heights - lam ‖w‖₁.
@@ -322,11 +325,11 @@ class SparseObjective(Objective):
 
     @classmethod
     def check(cls, method: object) -> None:
-        """Raise OptionError for a method that needs the squared norm: the others ask the master program alone."""
+        """Raise OptionError for a method that requires the squared norm; the others use the master program alone."""
         if getattr(method, "quadratic", False):
             name = type(method).__name__
             raise OptionError(
-                f"method {name} cannot train penalty='l1' because its steps are those of a squared norm; use 'bundle' "
+                f"method {name} cannot train penalty='l1' because its steps assume a squared norm; use 'bundle' "
                 "or 'cutting_planes'"
             )
 
@@ -348,9 +351,9 @@ class SparseObjective(Objective):
     def solve_master(
         self, planes: PlaneSet, capacity: Floats, alpha: Floats, precision: float | None = None
     ) -> MasterAnswer:
-        """Minimise the penalty and the planes' maxima; w from the prices of the features, the bound from the weights.
+        """Minimise the penalty plus the planes' maxima; w from the duals of the features, the bound from the weights.
 
-        Raises MasterProblemError where the solver gives no answer, or no prices.
+        Raises MasterProblemError if the solver returns no solution or no duals.
         """
         began = perf_counter()
         seconds = LONGEST if self.ends is None else min(LONGEST, max(SHORTEST, self.ends - began))
@@ -363,22 +366,24 @@ class SparseObjective(Objective):
             solution = solve(program, self.master, start, rel_gap=precision, directed_rounding=False, **limits)
         except (SolverError, InfeasibleError, UnboundedError) as error:
             raise MasterProblemError(
-                f"the master program was not solved: {error}; use master='auto', or another"
+                f"the master program was not solved: {error}; use master='auto' or another solver"
             ) from error
         if not solution.dual:
-            raise MasterProblemError(f"master {solution.solver!r} tells no prices, which are the weights; use 'auto'")
+            raise MasterProblemError(
+                f"master {solution.solver!r} returns no duals, which are the weights; use master='auto'"
+            )
         weights, pull = self._proving(planes, capacity, solution.x)
         bound = float(weights @ planes.heights)
         bound -= ROUNDING * float(weights @ np.abs(planes.heights))
-        prices = solution.dual["feature"]
-        presses = (np.abs(pull) >= (1.0 - IDLE) * self.lam) & (np.abs(prices) > NOTHING * np.abs(prices).max())
-        return MasterAnswer(np.where(presses, prices, 0.0), bound, weights, perf_counter() - began)
+        duals = solution.dual["feature"]
+        presses = (np.abs(pull) >= (1.0 - IDLE) * self.lam) & (np.abs(duals) > NOTHING * np.abs(duals).max())
+        return MasterAnswer(np.where(presses, duals, 0.0), bound, weights, perf_counter() - began)
 
-    def _proving(self, planes: PlaneSet, capacity: Floats, given: Floats) -> tuple[Floats, Floats]:
+    def _proving(self, planes: PlaneSet, capacity: Floats, weights: Floats) -> tuple[Floats, Floats]:
         """The weights of the planes that a solver gave, made feasible, and slopesᵀα before they were scaled."""
-        room = capacity[planes.group]
-        alpha = np.clip(given, 0.0, room)
-        alpha[alpha <= NOTHING * room] = 0.0
+        capacities = capacity[planes.group]
+        alpha = np.clip(weights, 0.0, capacities)
+        alpha[alpha <= NOTHING * capacities] = 0.0
         used = np.bincount(planes.group, alpha, capacity.size)
         alpha *= (capacity / np.maximum(used, capacity))[planes.group]
         pull, size = planes.slopes.T @ alpha, np.abs(planes.slopes).T @ alpha
@@ -387,7 +392,7 @@ class SparseObjective(Objective):
 
 
 def _without_faint(slopes: Floats) -> Floats:
-    """The slopes without numbers that are next to nothing in their feature: what linear programming sees."""
+    """The slopes with numbers that are negligible in their feature set to 0, as linear programming reads them."""
     largest = np.abs(slopes).max(axis=0, initial=0.0)
     return np.where(np.abs(slopes) > FAINT * largest, slopes, 0.0)
 

@@ -1,4 +1,4 @@
-"""A path of lam: one objective after the other over the same planes."""
+"""A regularization path: minimise J for a sequence of lam over the same planes."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def follow(
     judge: Judge | None = None,
     prove: bool = True,
 ) -> Iterator[Training]:
-    """J minimised for each of `lams` in turn, each run begun where the one before ended; give the largest first.
+    """Minimise J for each of `lams` in turn, warm-started from the previous one; pass the largest first.
 
-    Planes hold for every lam: they are kept, and so is the risk proven at w. A method with `aimed` begins with a model
-    of the new objective, without a pass over the queries, and takes no step where that closes the gap; another one
-    starts anew from the last w. Where the objective `restarts`, each run begins at `start`, with these planes. `clock`
-    gives each run its limits. An interruption ends the path after the run that it interrupted.
+    Planes are valid for every lam: they are reused, and so is the risk proven at w. A method with `aimed` starts with a
+    model of the new objective, without a pass over the queries, and takes no step if that closes the gap; others
+    restart at the last w. If the objective `restarts`, each run begins at `start`, with these planes. `clock` sets the
+    limits of each run. An interruption ends the path after the interrupted run.
     """
     outcome, before = None, objective
     for lam in lams:
@@ -65,7 +65,8 @@ def _with(planes: PlaneSet, state: State, method: Method) -> State:
 
 
 def begun(state: State, tol: float) -> TrainingState:
-    """Where a run stands that begins with `state`: at its end, if planes and point of the run before prove enough."""
+    """The state of a run that starts with `state`; final if the planes and the point of the previous run prove
+    enough."""
     over = np.isfinite(state.primal) and state.gap <= tol * abs(state.primal)
     return TrainingState(state).with_best(Stop.GAP) if over else TrainingState(state)
 
@@ -80,6 +81,6 @@ def continued(state: State, old: Objective, new: Objective, method: Method) -> S
     state = replace(state, steps=0, seconds_argmax=0.0, seconds_master=0.0)
     try:
         ahead: State = aimed(state, new)
-    except MasterProblemError:  # the first step asks again, and ends the run if that fails too
+    except MasterProblemError:  # the first step evaluates again, and ends the run if that fails too
         return state
     return ahead

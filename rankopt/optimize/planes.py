@@ -1,4 +1,4 @@
-"""The planes found so far: a lower model of the risk, in groups."""
+"""Cutting planes found so far: a lower model of the risk, in groups."""
 
 from __future__ import annotations
 
@@ -75,11 +75,11 @@ class PlaneSet(CompactReprMixin):
         stays = idle <= patience
         if stays.all():
             return replace(self, idle=idle), alpha
-        kept = replace(
+        remaining = replace(
             self,
             placed=self.placed[stays],
             heights=self.heights[stays],
             group=self.group[stays],
             idle=idle[stays],
         )
-        return kept, alpha[stays]
+        return remaining, alpha[stays]

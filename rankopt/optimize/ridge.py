@@ -1,14 +1,14 @@
-"""How strong a ridge is best: least squares for every ridge at once, and cross-validation over whole queries.
+"""Choice of the ridge parameter: least squares for all ridges at once, and cross-validation over queries.
 
 With A the rows less the mean of their query, r the targets likewise (both times the roots of the weights),
-AᵀA = Σ_i e_i v_i v_iᵀ and c_i = v_iᵀ Aᵀ r, all ridges α have w(α) = Σ_i c_i / (e_i + α) v_i, and queries that were left
-out, with products AᵀA = G, Aᵀr = b there, err by ‖r‖² - 2 bᵀw + wᵀG w: one pass over the data serves them all, and
-ridges α σ_j² too, with the features in units of their deviations σ_j.
+AᵀA = Σ_i e_i v_i v_iᵀ and c_i = v_iᵀ Aᵀ r, all ridges α have w(α) = Σ_i c_i / (e_i + α) v_i. Held-out queries with
+AᵀA = G and Aᵀr = b have the error ‖r‖² - 2 bᵀw + wᵀG w. One pass over the data serves all ridges, also α σ_j² with
+the features in units of their standard deviations σ_j.
 
-Whole queries are left out, not rows. Generalised cross-validation, which leaves out rows, takes the documents of a
-query for independent and chooses ridges that are too small (benchmarks/choosing.md).
+Queries are held out, not rows. Generalised cross-validation leaves out rows: it treats the documents of a query as
+independent and selects ridges that are too small (benchmarks/choosing.md).
 
-Choosing a ridge for many features: in the space of the rows where these are few, else among a few, one by one.
+For many features the ridge is chosen in the space of the rows if these are few, else from a short list, one by one.
 """
 
 from __future__ import annotations
@@ -100,10 +100,11 @@ class Ridges:
         return np.vstack([family.weights(self.whole) for family in self.families])
 
     def cross_validated(self) -> Floats:
-        """(d,) the ridge whose weights, learned without a fold, err least on it; of equals the largest of a kind.
+        """(d,) the ridge whose weights, learned without a fold, have the least error on it; of equals the largest of a
+        kind.
 
-        One query alone leaves nothing to learn from without it: its rows are left out one by one, by generalised
-        cross-validation, ‖r - A w‖² / (N - 1 - Σ_i e_i / (e_i + α))² (Golub, Heath and Wahba 1979).
+        A single query cannot be held out: its rows are left out one by one by generalised cross-validation,
+        ‖r - A w‖² / (N - 1 - Σ_i e_i / (e_i + α))² (Golub, Heath and Wahba 1979).
         """
         return least(self.penalties, np.concatenate([self.judged(family) for family in self.families]))
 
@@ -256,11 +257,11 @@ class WideRidges:
             left = counted[fold::some]
             own, cut = of_queries(self.offsets, left)
             middled = np.repeat(np.diff(cut), np.diff(cut))
-            for place, penalty in enumerate(self.penalties):
+            for position, penalty in enumerate(self.penalties):
                 w = self._solved(np.setdiff1d(counted, left), penalty)
                 missed = self.targets[own] - row_scores(self.features, self.rows[own], w)
                 missed -= np.repeat(np.add.reduceat(missed, cut[:-1]), np.diff(cut)) / middled
-                errors[place] += float(self.row_weights[own] @ missed**2)
+                errors[position] += float(self.row_weights[own] @ missed**2)
         return least(self.penalties, errors)
 
     def _solved(self, queries: Ints, penalty: Floats) -> Floats:

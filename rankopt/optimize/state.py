@@ -1,7 +1,4 @@
-"""Where training stands between two steps: plain data, all that is needed to go on to the same end.
-
-Where a run stands: plain data, so that it can be kept and taken up again at any step.
-"""
+"""Training state after an iteration: plain data, enough to resume with identical results."""
 
 from __future__ import annotations
 
@@ -50,9 +47,9 @@ class State(CompactReprMixin):
     def seen(self, value: float, here: Planes, convex: bool, enough: float | None = None) -> Self:
         """The state after all queries were evaluated at `trial`, where J is proven to be `value`.
 
-        If that is better by more than `enough`, w moves there. Under a nonconvex bound so does the reference: the
-        planes found so far hold for it as well, and of the new majorant nothing is proven yet [ORM, Algorithm 1, each
-        convex problem solved only as far as it helps].
+        If J improves by more than `enough`, w moves there. Under a nonconvex bound the reference moves too: the planes
+        found so far remain valid, and nothing is proven of the new majorant yet [ORM, Algorithm 1, each convex problem
+        solved only as far as it helps].
         """
         state = replace(self, latest=value, seconds_argmax=self.seconds_argmax + here.seconds)
         first = not np.isfinite(self.primal)
@@ -97,15 +94,15 @@ class TrainingState(CompactReprMixin):
     stop: Stop | None = None
 
     def after(self, state: State, tol: float, every: bool) -> TrainingState:
-        """Where the run stands after a step that led to `state`.
+        """The state of the run after a step that led to `state`.
 
-        every: each point that w moved to is wanted, not the last alone.
+        every: record each point that w moved to, not only the last.
         """
         passed = self.passed
         if np.isfinite(state.primal):
             moved = not passed or state.primal < passed[-1].primal
-            kept = passed if every and moved else passed[:-1] if every else ()
-            passed = (*kept, IterationInfo(state.w, state.primal, state.bound))
+            earlier = passed if every and moved else passed[:-1] if every else ()
+            passed = (*earlier, IterationInfo(state.w, state.primal, state.bound))
         over = Stop.GAP if state.gap <= tol * abs(state.primal) else None
         return replace(self, state=state, passed=passed, taken=self.taken + 1, stop=over)
 

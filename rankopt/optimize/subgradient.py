@@ -1,8 +1,7 @@
-"""Online learning: stochastic subgradient steps of length 1/t, averaged [ORM, section 4.4, eq. 33].
+"""Stochastic subgradient steps of length 1/t with averaging [ORM, section 4.4, eq. 33], and steepest subgradient
+descent with a line search [paper 2, section 3.3.1].
 
-Steepest subgradient with a line search [paper 2, section 3.3.1].
-
-Random draws whose generator is plain data, so that a run taken up again draws what it would have drawn.
+The state of the random generator is plain data, so that a resumed run draws the same numbers.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from rankopt.risk.risk import Risk
 Floats = NDArray[np.float64]
 
 STUCK = 20
-"""Steps that narrow nothing after which two subgradients at a time are not enough."""
+"""Number of steps without progress after which two subgradients at a time do not suffice."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,12 +40,12 @@ class SteepestState(State):
 class SteepestSubgradient:
     """w ← w - t g, g a subgradient of J at w, t by backtracking: halved until J falls by `armijo` t ‖g‖², then doubled.
 
-    A step is one evaluation of all queries. At a kink J may fall along no subgradient that an argmax gives. So each
-    point at which the search fails gives its subgradient too, and g becomes the shortest point between the two
-    (Wolfe 1975): the conjugate gradient technique that paper 2 speaks of. At a kink of many faces two are too few:
-    where 20 steps narrowed nothing, the model of all planes is minimised each time, and the next step goes there.
+    A step is one evaluation of all queries. At a kink none of the computed subgradients may be a descent direction. So
+    each point at which the search fails contributes its subgradient, and g becomes the shortest point between the two
+    (Wolfe 1975): the conjugate subgradient method mentioned in paper 2. At a kink of many faces two are too few: after
+    20 steps without progress, each step minimises the model of all planes.
 
-    armijo: which part of the fall that g promises is enough, 0 < armijo < 1.
+    armijo: the sufficient fraction of the predicted decrease, 0 < armijo < 1.
     certify_every: steps between two solutions of the master over the planes found, which gives the bound.
     groups, keep_idle: of the planes, as in `Bundle`.
     """
@@ -144,17 +143,17 @@ class StochasticState(State):
 class StochasticSubgradient:
     """w ← w - η_t (lam (w - w₀) + p Σ_{q in B} v_q g_q),  η_t = 1 / (lam (t + shift)), B the t-th of p mini-batches.
 
-    g_q is a subgradient of loss_q at w, the reference of a nonconvex bound being that at w. A step is a pass over all p
-    mini-batches, neighbours in the canonical order of the queries, in an order that the seed says. w is kept within
-    √(2 R(w₀) / lam) of w₀, outside of which J exceeds J(w₀). The result is a mean of the w, late ones weighing more.
+    g_q is a subgradient of loss_q at w, with the reference of a nonconvex bound at w. A step is a pass over all p
+    mini-batches (consecutive queries in canonical order) in random order. w stays within √(2 R(w₀) / lam) of w₀,
+    outside of which J exceeds J(w₀). The result is a weighted mean of the iterates, with increasing weights.
 
-    batch: queries in a mini-batch. A mini-batch costs some 0.2 ms beside its rankings, so small ones are dear.
-    shift: that of η_t, in passes: larger is calmer at first.
-    averaging: the t-th w weighs about t ** averaging; 0 is the plain mean.
-    certify_every: after so many passes all queries are evaluated at the mean, which proves J there, and the master
-        program over the planes of all mini-batches (or over their sums, where its solver takes one group alone) gives
-        the bound; 0: at the start and at the end only. In between w, primal and bound stay what was proven last.
-    keep_idle: master solves that a plane may lie idle before it is dropped.
+    batch: queries in a mini-batch. A mini-batch has an overhead of 0.2 ms, so small ones are expensive.
+    shift: that of η_t, in passes: a larger one makes smaller first steps.
+    averaging: the t-th iterate has a weight of about t ** averaging; 0 is the plain mean.
+    certify_every: number of passes after which all queries are evaluated at the mean, which proves J there, and the
+        master program over the planes of all mini-batches (or their sums, for solvers of one group) gives the bound;
+        0: at the start and the end only. In between w, primal and bound do not change.
+    keep_idle: master solves after which an unused plane is dropped.
     seed: of the order, an integer; a ranker's `random_state` sets it.
     """
 
@@ -173,7 +172,7 @@ class StochasticSubgradient:
         check_whole(0, certify_every=self.certify_every, keep_idle=self.keep_idle, seed=self.seed)
         check_number(0.0, averaging=self.averaging, shift=self.shift)
         if not self.shift:
-            raise OptionError("shift = 0 makes the first step endless; give more than 0")
+            raise OptionError("shift must be > 0; got 0, which makes the first step infinite")
 
     def start(self, objective: Objective, w: Floats) -> StochasticState:
         planes = PlaneSet.empty(groups_of(objective, self._parts(objective.risk)), w.size)

@@ -1,1 +1,1 @@
-"""The risk, a weighted mean of a loss over queries: cut into shards, which answer questions about it."""
+"""The risk, a weighted mean of a loss over queries, evaluated shard by shard."""

@@ -1,6 +1,6 @@
-"""A measure along lines through w, asked of each shard.
+"""A measure along lines through w, evaluated shard by shard.
 
-How likely the ideal order of every query is along a line, in the model of Plackett and Luce.
+Also the Plackett-Luce likelihood of every query's ideal ranking along a line.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ AT_ONCE = 16
 """Lines whose slopes are held in memory at once."""
 
 REMEMBERED = 8
-"""Places that a shard remembers: of each path that is followed there where it stands and where it would step."""
+"""Positions that a shard caches: for each path the current point and the next candidate."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +73,7 @@ class LineEvaluation:
         if some.ndim == 2:
             return np.array([shard.scores(direction) for direction in some.astype(np.float64)])
         if not isinstance(shard.scorer, Linear):
-            raise OptionError("single features are directions of linear scores only; give directions as vectors")
+            raise OptionError("single features are directions of linear scores only; pass directions as vectors")
         return shard.scorer.columns(some.astype(np.int64))
 
 
@@ -108,14 +108,14 @@ class FeatureVariances:
             line = LineEvaluation(np.zeros(0), every[begin : begin + AT_ONCE])
             slopes = line._slopes(shard, line.directions)
             variances = line._variances(shard, line.directions, slopes)
-            found += np.where(_tells_apart(shard, slopes), variances, 0.0).tolist()
+            found += np.where(_separates(shard, slopes), variances, 0.0).tolist()
         return np.array(found, dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
 class Place:
-    """What all lines through w share on a shard: the scores X w (N,), the documents by falling score (None where
-    sweeps ask for none), and Σ_q v_q times the variance of the scores inside query q."""
+    """Data shared by all lines through w on a shard: the scores X w (N,), the documents by decreasing score (None if
+    the sweeps do not use it), and Σ_q v_q times the variance of the scores within query q."""
 
     w: Floats
     scores: Floats
@@ -124,8 +124,8 @@ class Place:
 
 
 def place(shard: Shard, w: Floats) -> Place:
-    """What lines through w share. The shard remembers the last few w, so that only a step that is taken costs a
-    product; the scores are those of w itself, never sums of steps, so that nothing is remembered of how w was reached.
+    """The data shared by lines through w. The shard caches the last few w, so that only an accepted step costs a
+    product. Scores are computed from w itself, never as sums of steps, so they do not depend on the path to w.
     """
     known: tuple[Place, ...] = shard.remembered.get("places", ())
     for one in known:
@@ -133,14 +133,16 @@ def place(shard: Shard, w: Floats) -> Place:
             return one
     scores = shard.scores(w)
     found = Place(w.copy(), scores, swept(shard).order(scores), _variance(shard, scores))
-    shard.remembered["places"] = (found, *known[: REMEMBERED - 1])  # whole at once: threads may ask side by side
+    shard.remembered["places"] = (found, *known[: REMEMBERED - 1])  # one assignment: thread-safe
     return found
 
 
 def swept(shard: Shard) -> LineSweep:
     """The sweep that a shard holds; OptionError where it holds a loss."""
     if not isinstance(shard.loss, LineSweep):
-        raise OptionError(f"{type(shard.loss).__name__} cannot be swept along a line; give shards a measure's Sweep")
+        raise OptionError(
+            f"{type(shard.loss).__name__} cannot be swept along a line; build the shards with a measure's Sweep"
+        )
     return shard.loss
 
 
@@ -152,11 +154,11 @@ def _variance(shard: Shard, values: Floats) -> float:
     means = np.zeros(sizes.size)
     means[filled] = np.add.reduceat(values, offsets[:-1][filled]) / sizes[filled]
     apart = values - means[query]
-    with np.errstate(over="ignore"):  # infinite, then: who divides by it knows
+    with np.errstate(over="ignore"):  # infinite, then: the caller divides by it
         return float(shares @ (apart * apart))
 
 
-def _tells_apart(shard: Shard, lines: Floats) -> NDArray[np.bool_]:
+def _separates(shard: Shard, lines: Floats) -> NDArray[np.bool_]:
     """(D,) whether any query has two documents of different values in a line of (D, N)."""
     same_query = np.diff(query_of_row(shard.offsets)) == 0
     return np.asarray(((lines[:, 1:] != lines[:, :-1]) & same_query).any(axis=1))
@@ -164,10 +166,10 @@ def _tells_apart(shard: Shard, lines: Floats) -> NDArray[np.bool_]:
 
 @dataclass(frozen=True, eq=False)
 class PlackettLuceEvaluation:
-    """Σ_q v_q Σ_{i <= k} [z_i - log Σ_{l >= i} exp(z_l)], z the scores X w in the ideal order: by falling grade, and
-    inside a grade by falling score at `start`.
+    """Σ_q v_q Σ_{i <= k} [z_i - log Σ_{l >= i} exp(z_l)], z the scores X w in the ideal order: by decreasing grade, and
+    within a grade by decreasing score at `start`.
 
-    k is the cutoff of the measure, of a measure without one the whole list. Of shards that hold a `Sweep`; on the line
+    k is the cutoff of the measure, by default the length of the list. Requires shards that hold a `Sweep`. On the line
     w = start + t v it is concave in t. Unlike the measure it depends on the scale of w. Source: paper 3, section 2.3.
     """
 

@@ -1,8 +1,6 @@
-"""The risk: the weighted mean of a loss over queries, as a function of w. It never sees an order.
+"""The risk: the weighted mean of a loss over queries, as a function of w. It depends on scores alone, not on rankings.
 
-Values and planes of the risk at one w, asked of each shard.
-
-Value and gradient of a smooth risk at one w, asked of each shard.
+Values and planes at one w, or value and gradient of a smooth risk, are evaluated shard by shard.
 """
 
 from __future__ import annotations
@@ -24,9 +22,9 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class ShardResult:
-    """A shard at one w. value, bound, heights: one a query that was asked for. slopes, references: one row a plane, the
-    weighted sum over all these queries if merged, else one a query and not weighted. seconds: spent in the argmax.
-    paid: of each height the part that belongs to the reference.
+    """A shard at one w. value, bound, heights: one for each evaluated query. slopes, references: one row a plane: the
+    weighted sum over these queries if merged, else one unweighted row a query. seconds: time in the argmax.
+    paid: the part of each height that belongs to the reference.
     """
 
     value: Floats
@@ -42,10 +40,10 @@ class ShardResult:
 class CuttingPlaneEvaluation:
     """Values and planes of all queries of a shard at w.
 
-    merged: the planes summed with the weights of the queries, or one a query.
-    prove: bounds from dual prices of every ranking.
-    touch: the point at which the convex majorant of a nonconvex loss touches it; None asks the loss itself. A shard
-        that has not seen this point yet works the majorant out, so it does not matter who answers.
+    merged: sum the planes with the weights of the queries, else one a query.
+    prove: bounds from dual variables of every ranking.
+    touch: the point at which the convex majorant of a nonconvex loss touches it; None evaluates the loss itself. A
+        shard computes the majorant if it has not cached it, so results do not depend on the worker.
     queries: only the queries first <= q < last, counted over all shards.
     """
 
@@ -61,10 +59,10 @@ class CuttingPlaneEvaluation:
             none, planes = np.zeros(0), np.zeros((1 if self.merged else 0, shard.scorer.dimensions))
             return ShardResult(none, none, none, planes, planes, 0.0, none)
         known = shard.touched(self.touch)
-        whole = last - first == len(shard)
-        loss = known.loss if whole else known.loss.only(first, last)
+        complete = last - first == len(shard)
+        loss = known.loss if complete else known.loss.only(first, last)
         there = loss.at(shard.scores(self.w, first, last), self.prove)
-        if known.loss.convex and (whole or not self.merged):
+        if known.loss.convex and (complete or not self.merged):
             (slopes,) = shard.summed((there.placed,), first, last, self.merged)
             references = shard.references(known, self.merged)
             references = references if self.merged else references[first:last]
@@ -75,18 +73,18 @@ class CuttingPlaneEvaluation:
 
 
 class Engine(Protocol):
-    """Who computes the shards: asks each of them the question and keeps their order."""
+    """Evaluates shards: applies the function to each of them and preserves their order."""
 
     def map(self, question: ShardFunction[Answer], shards: Sequence[Shard]) -> list[Answer]: ...
 
 
 @dataclass(frozen=True, eq=False)
 class Planes:
-    """The risk at one w: its value, its proven bound, and planes under it.
+    """The risk at one w: its value, its proven bound, and planes below it.
 
     losses: (m,) one a query. slopes, references: (p, d), heights: (p,); plane i is
     heights[i] + ⟨slopes[i] - references[i], w⟩. p = 1 if merged (the planes summed with the queries' weights), else m.
-    paid: (p,) the part of heights that belongs to the references, as the price of soft constraints does.
+    paid: (p,) the part of heights that belongs to the references, such as the penalty of soft constraints.
     """
 
     value: float
@@ -125,13 +123,16 @@ class Risk:
         return self.touch is not None or all(shard.loss.convex for shard in self.shards)
 
     def at(self, w: Floats, merged: bool = True, queries: tuple[int, int] | None = None, prove: bool = False) -> Planes:
-        """Value, bound and planes at w, (d,); of the queries first <= q < last only, if `queries` says so.
+        """Value, bound and planes at w, (d,); `queries` restricts them to first <= q < last.
 
-        `prove` takes the bound from dual prices of every ranking, which costs more than the rankings.
+        `prove` takes the bound from dual variables of every ranking, which costs more than the rankings.
         """
         parts = self.engine.map(CuttingPlaneEvaluation(w, merged, prove, self.touch, queries), self.shards)
         if len(parts) != len(self.shards):
-            raise EngineError(f"{type(self.engine).__name__} gave {len(parts)} answers for {len(self.shards)} shards")
+            raise EngineError(
+                f"{type(self.engine).__name__} returned {len(parts)} results for {len(self.shards)} shards; "
+                "its map() must return one per shard"
+            )
 
         def joined(name: str) -> Floats:
             return np.concatenate([getattr(part, name) for part in parts])
@@ -152,7 +153,7 @@ class Risk:
 
 @dataclass(frozen=True, eq=False)
 class ShardGradient:
-    """Of a shard: Σ_q v_q loss_q, and its gradient (dimensions,), empty where it was not asked for."""
+    """Σ_q v_q loss_q of a shard, and its gradient (dimensions,), empty if not requested."""
 
     value: float
     gradient: Floats
@@ -160,8 +161,8 @@ class ShardGradient:
 
 @dataclass(frozen=True, eq=False)
 class GradientEvaluation:
-    """Σ_q v_q loss_q(X_q w; sigma) of shards whose loss says a gradient. sigma: the width of one that is annealed, None
-    for its own. value_only: without the gradient, and the pass over the features that it costs."""
+    """Σ_q v_q loss_q(X_q w; sigma) of shards with a smooth loss. sigma: the width of an annealed loss; None is its own.
+    value_only: skip the gradient, and its pass over the features."""
 
     w: Floats
     sigma: float | None = None
@@ -170,7 +171,7 @@ class GradientEvaluation:
     def __call__(self, shard: Shard) -> ShardGradient:
         loss: Any = shard.loss
         if says(loss) != "gradient":
-            raise OptionError(f"{type(loss).__name__} says no gradient; train it by planes, as LossRanker does")
+            raise OptionError(f"{type(loss).__name__} has no gradient; train it with planes, as LossRanker does")
         smooth: GradientLoss = loss
         there = smooth.gradient(shard.scores(self.w), self.sigma)
         value = float(shard.weights @ there.value)

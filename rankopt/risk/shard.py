@@ -1,6 +1,6 @@
-"""A part of the data that is computed in one place: whole queries, from parameters to scores, and their loss.
+"""A shard: complete queries, their scores as a function of the parameters, and their loss.
 
-How queries are cut into shards: it belongs to the data, never to the number of workers.
+The partition of queries into shards depends on the data alone, not on the number of workers.
 """
 
 from __future__ import annotations
@@ -23,19 +23,18 @@ from rankopt.scorers.scorer import Scorer
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Answer = TypeVar("Answer")
-Told = TypeVar("Told", covariant=True)
+Result = TypeVar("Result", covariant=True)
 
 
-class ShardFunction(Protocol[Told]):
-    """What a shard is asked: plain data that goes wherever the shard is."""
+class ShardFunction(Protocol[Result]):
+    """A function evaluated on a shard: plain data that can be sent to the shard's process."""
 
-    def __call__(self, shard: Shard) -> Told: ...
+    def __call__(self, shard: Shard) -> Result: ...
 
 
 @dataclass(eq=False)
 class Touched:
-    """The majorant that touches a loss at `touch`, and its references summed, which hold until it is asked
-    elsewhere."""
+    """The majorant that touches a loss at `touch`, and its summed references, cached until `touch` changes."""
 
     touch: Floats | None
     loss: Loss
@@ -72,7 +71,7 @@ class Shard(CompactReprMixin):
         return frozen(self.scorer.scores(w, int(self.offsets[first]), int(self.offsets[last])))
 
     def touched(self, touch: Floats | None) -> Touched:
-        """The loss, or its majorant that touches at `touch`; worked out once for each."""
+        """The loss, or its majorant that touches at `touch`; cached."""
         known: Touched | None = self.remembered.get("last")
         if known is None or not _same(known.touch, touch):
             loss = self.loss if touch is None else self.loss.majorant(self.scores(touch))
@@ -80,7 +79,7 @@ class Shard(CompactReprMixin):
         return known
 
     def references(self, known: Touched, merged: bool) -> Floats:
-        """The summed references of a loss whose reference is fixed; worked out once."""
+        """The summed references of a loss with a fixed reference; cached."""
         if merged not in known.references:
             zeros = np.zeros(int(self.offsets[-1]))
             weights = known.loss.reference_weights(zeros)
@@ -119,10 +118,10 @@ def shards(
     build: Build,
     scorer: Callable[[Linear], Scorer] = lambda linear: linear,
 ) -> tuple[Shard, ...]:
-    """The queries that a loss can learn from, with that loss, in shards: one function for every loss.
+    """The queries that a loss can learn from, with that loss, in shards.
 
-    scorer: from a document's features to its scores, where these are not one linear function.
-    Raises DataError where there is nothing to learn.
+    scorer: maps features to scores, if these are not one linear function.
+    Raises DataError if no query can be learned from.
     """
     queries, loss = build(queries)
     cuts = cut(queries.offsets)

@@ -1,15 +1,10 @@
-"""Linear scores, and the two products with the features that a step of training needs: X w, and sums of Xᵀ r.
+"""Linear scores, and the two products with the features that a training step needs: X w, and sums of Xᵀ r.
 
-Features may be dense (a memory-mapped file is one) or CSR, float32 or float64; sums are in float64. Documents name
-their rows, so the features stay where they are. All threads work; how many there are changes no bit.
+Features are dense (possibly memory-mapped) or CSR, float32 or float64; sums are in float64. Documents refer to rows, so
+features are not copied. Results are bit-identical for any number of threads. Kernels read indices as unsigned integers,
+which avoids the test for negative ones.
 
-X w and Xᵀ r over chosen rows of a dense table: float32 or float64 features, sums in float64.
-
-X w and Xᵀ r over chosen rows of a CSR table: float32 or float64 features, sums in float64.
-
-Indices are read as unsigned numbers: a negative one would count from the end, and to ask takes longer than to add.
-
-Slots that have weights of their own: a score a slot for each document [ORM, section 7.3].
+`Slots` scores each document once for each slot, with separate weights [ORM, section 7.3].
 """
 
 from __future__ import annotations
@@ -67,7 +62,7 @@ class Linear:
     def columns(self, chosen: Ints) -> Floats:
         """(D, N) the features of these numbers, of every document. Of a CSR table only what is stored is read."""
         if not (hasattr(self.features, "tocsr") or isinstance(self.features, np.ndarray)):
-            raise DataError("columns cannot be read because there are no features; give the scorer its table")
+            raise DataError("columns cannot be read because the scorer has no features; pass the feature table")
         values = np.zeros((chosen.size, self.rows.size))
         for line, column in zip(values, chosen.tolist(), strict=True):
             if isinstance(self.features, np.ndarray):
@@ -80,7 +75,7 @@ class Linear:
 
     @cached_property
     def _by_column(self) -> Any:
-        """The rows of a CSR table, entries of one place added up, by columns: they are sorted once."""
+        """The rows of a CSR table with duplicates summed, sorted by columns once."""
         own = self.features[self.rows]
         own.sum_duplicates()
         return own.tocsc()
@@ -92,7 +87,7 @@ class Linear:
 
 
 def parts_of(offsets: Ints, rows: int = PART) -> Ints:
-    """Bounds of parts of whole queries, given as rows: each of `rows` rows, give or take a query, but the last."""
+    """Bounds of parts of complete queries, as rows: about `rows` rows each, except the last."""
     marks = np.arange(rows, offsets[-1], rows)
     bounds = np.unique(offsets[np.searchsorted(offsets, marks)])
     return np.unique(np.concatenate([[0], bounds, offsets[-1:]]))
@@ -185,8 +180,8 @@ def _entries(features: Any) -> tuple[Any, Any, Any]:
 def linear_scores(features: Any, coef: Floats) -> Floats:
     """The scores X w (N,) of features X (N, d), float64.
 
-    Each row is summed on its own and in one order, so equal documents get equal scores wherever they stand. A BLAS
-    product does not promise that: it sums the last rows of a block differently, and what ought to be ties is none.
+    Each row is summed separately in the same order, so equal documents get equal scores in any row. BLAS does not
+    guarantee that: it sums the last rows of a block differently, which breaks ties.
     """
     return row_scores(features, np.arange(features.shape[0]), coef)
 
@@ -202,7 +197,7 @@ SUMS = nb.types.Array(nb.float64, 2, "C")
 def dense_scores(table: Floats, rows: Ints, turns: Ints, w: Floats, first: int, last: int, scores: Floats) -> None:
     """scores[i] = ⟨row rows[i] of the table, w⟩ for the documents i = turns[t], first <= t < last.
 
-    Every row is summed in the same order, so equal rows have equal scores wherever they stand.
+    Every row is summed in the same order, so equal rows have equal scores.
     """
     for t in range(first, last):
         i = turns[t]
@@ -217,8 +212,8 @@ def dense_scores(table: Floats, rows: Ints, turns: Ints, w: Floats, first: int, 
 def dense_sums(table: Floats, rows: Ints, r: Floats, bounds: Ints, first: int, last: int, sums: Floats) -> None:
     """sums[p] = Σ r[i] × row rows[i] over bounds[p] <= i < bounds[p + 1], for the parts first <= p < last.
 
-    Rows of weight 0 are not read: of a decay that ends at position 10 ten rows a query are. Four of the others are read
-    side by side and added one after the other.
+    Rows of weight 0 are not read: a decay that ends at position 10 uses ten rows a query. Four of the others are loaded
+    at a time and added one after the other.
     """
     features = table.shape[1]
     for p in range(first, last):
@@ -254,9 +249,9 @@ def dense_sums_in_numpy(table: Floats, rows: Ints, r: Floats, bounds: Ints) -> F
     """`dense_sums` of all parts, the same bits: what accumulates is added up one after the other."""
     sums = np.zeros((bounds.size - 1, table.shape[1]))
     for part, (low, high) in enumerate(pairwise(bounds.tolist())):
-        kept = low + np.flatnonzero(r[low:high])
-        if kept.size:
-            sums[part] += np.add.accumulate(r[kept, None] * table[rows[kept]], axis=0)[-1]
+        nonzero = low + np.flatnonzero(r[low:high])
+        if nonzero.size:
+            sums[part] += np.add.accumulate(r[nonzero, None] * table[rows[nonzero]], axis=0)[-1]
     return sums
 
 

@@ -1,6 +1,6 @@
-"""From parameters to scores of documents, and back: what a shard holds of its data.
+"""Scorers: from parameters to scores of documents, and back; the data access of a shard.
 
-Whether the parts of a product go together: asked before compiled code reads them, which would read beyond them.
+Shapes are validated before compiled code, which would otherwise read out of bounds.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def check_weights(w: Any, needed: int, slots: int = 1) -> None:
         have = f"{needed} features" if slots == 1 else f"{needed // slots} features for each of {slots} slots"
         raise DataError(
             f"scores cannot be computed because the documents have {have} and the weights the shape {np.shape(w)}; "
-            "give one weight a feature, or the features that the weights were learnt on."
+            "pass one weight for each feature, or the features that the weights were trained on."
         )
 
 
@@ -58,7 +58,7 @@ def check_slopes(r: Floats, documents: int) -> None:
     if r.shape != (documents,):
         raise DataError(
             f"slopes of shape {r.shape} cannot be pulled back to the weights because there are {documents} documents; "
-            "give one slope a document."
+            "pass one slope for each document."
         )
 
 
@@ -66,7 +66,7 @@ def check_slots(r: Floats, slots: int) -> None:
     """Raise DataError unless r has a column for each of the slots."""
     if r.ndim != 2 or r.shape[1] != slots:
         raise DataError(
-            f"slopes of shape {r.shape} cannot be pulled back because there are {slots} slots; give each one."
+            f"slopes of shape {r.shape} cannot be pulled back because there are {slots} slots; pass one for each slot."
         )
 
 
@@ -75,14 +75,14 @@ def check_rows(rows: Ints, count: int) -> None:
     if rows.size and not (rows.min() >= 0 and rows.max() < count):
         wrong = int(np.flatnonzero((rows < 0) | (rows >= count))[0])
         raise DataError(
-            f"document {wrong} cannot have row {rows[wrong]} because there are {count} rows; mend the rows."
+            f"document {wrong} cannot have row {rows[wrong]} because there are {count} rows; pass valid rows."
         )
 
 
 def check_bounds(bounds: Ints, documents: int) -> None:
     """Raise DataError unless parts are cut within the documents, one after the other."""
     if not (bounds.size and bounds[0] >= 0 and bounds[-1] <= documents and (bounds[1:] >= bounds[:-1]).all()):
-        raise DataError(f"parts {bounds} cannot be summed because they do not rise within {documents} documents.")
+        raise DataError(f"parts {bounds} cannot be summed; pass bounds that increase within {documents} documents.")
 
 
 def check_entries_fit(features: Any) -> None:

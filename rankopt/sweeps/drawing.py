@@ -1,4 +1,4 @@
-"""A step function drawn: every open interval at its height, the current point, and the interval that was chosen."""
+"""Plot of a step function: every open interval at its height, the current point, and the chosen interval."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 AROUND = 0.9
-"""The part of the jumping points that is shown: the others lie far out, where nothing happens."""
+"""Fraction of the jumps that is shown; the others are far out and small."""
 
 MOST = 4000
 """Intervals that are drawn, at most: the widest there, since no eye sees the others."""
@@ -33,8 +33,8 @@ def draw_line(
     colours: Sequence[str] = ("C0", "C1", "C2"),
     legend: bool = True,
 ) -> Axes:
-    """The steps of M(t) against at + t; `line` is where a search would stand, and `at` where one stands now. colours:
-    of the steps, of what is chosen, and of now. Returns the axes of matplotlib."""
+    """Plot the steps of M(t) against at + t. `line` is the point chosen by a search, `at` the current one. colours: of
+    the steps, the chosen point and the current point. Returns the matplotlib axes."""
     if axes is None:
         import matplotlib.pyplot as plt
 

@@ -1,42 +1,29 @@
-"""Sums over documents of f(how many, and which, stand above), each query by the way that is quicker for it.
+"""Sweeps over all pairs: sums over documents of f(which documents precede it), as step functions along a line.
 
-Swap by swap (`rankopt.sweeps.full_sweeps`) where its pairs are few enough to be held, else document by document
-(`rankopt.sweeps.full_sweeps`). Which of them is asked of the data alone, so that no order of documents changes a bit.
+    uncut discounts   f = b_j a[c + 1]                          c documents above
+    average precision f = [c < k] (R + 1) / (c + 1) / n₊        R of them relevant
+    a cascade         f = [c < k] p_j Π / (c + 1)               Π = ∏ (1 - p) over those above
 
-Sums over documents of f(how many, and which, stand above), swap by swap: all pairs of a query in order of time.
+A query is swept swap by swap if all its pairs fit into memory, else document by document. The choice depends on the
+data alone, so that results do not depend on the order of documents.
 
-    uncut discounts   f = b_j a[c]                                                 c documents stand above
-    average precision f = [c < k] (R + 1) / (c + 1) / n₊                           R of them relevant
-    a cascade         f = [c < k] p_j Π / (c + 1)                                  Π = ∏ (1 - p) over those above
+Swap by swap (`sweep_swaps`): all pairs in order of time. If l overtakes its neighbour j, the sum changes by a product,
+such as Π (p_l - p_j) (1 / (c + 1) - 1 / (c + 2)), and not at all if their gains are equal. Documents that contribute
+nothing (p = 0, irrelevant) only change c, so two of these are not a pair. The state of a document is one number that
+encodes how many documents, and how many of each gain, are above it. Two documents are neighbours iff these numbers are
+consistent. Where rounding orders coincident crossings inconsistently, both are recomputed from their numbers, so the
+state after the last of these crossings is exact. Identical lines are tied for all t and move as one.
 
-If l overtakes j, both neighbours, the sum moves by a product: Π (p_l - p_j) (1 / (c + 1) - 1 / (c + 2)), say; and by
-nothing at all if their gains are equal, relevant documents among them. What adds nothing itself (p = 0, not relevant)
-only moves a walker's c, and two of these are no pair. Of each walker is kept what stands above it, as one number: how
-many documents, and how many of each gain. Two are neighbours iff these numbers say so. Where rounding has put crossings
-of one point in an order that no list could take, they do not, and both are computed anew from their numbers: after the
-last crossing of such a point all is as if they had come in order. Identical lines are tied for all t and walk as one.
+Document by document (`sweep_walks`), in memory for one document: a group of g identical lines adds the mean over the
+orders of its documents, in closed form. A document (or group) j is overtaken by l at t = (s_j - s_l) / (a_l - a_j) if
+a_l > a_j, and overtakes it at the same t if a_l < a_j. Its crossings are sorted; those of one time are applied
+together.
 
-`rankopt.sweeps.full_sweeps` says the same document by document, in memory for one: for queries of too many pairs.
-
-Sources: paper 3 (DirectRank), section 2.2; ties as in `rankopt.sweeps.full_sweeps`.
-
-Measures that are sums over documents of f(how many, and which, stand above): every document walks along the line.
-
-    uncut discounts   f = b_j a[c + 1]                                             c documents stand above
-    average precision f = [c < k] (R + 1) / (c + 1) / n₊                           R of them relevant
-    a cascade         f = [c < k] p_j exp(U) / (c + 1)                             U = Σ log(1 - p) over those above
-
-Identical lines are tied for all t; a group of g of them adds the mean over the orders of its documents, in closed form,
-and walks as one. A document (or group) j is overtaken by l at t = (s_j - s_l) / (a_l - a_j) if a_l > a_j and l began
-below, and overtakes it at the same t if a_l < a_j. Its crossings are sorted, and those of one time are taken together.
+Discounts that decrease by a constant step δ from position to position (`AUC`) are swept pair by pair: if l overtakes i,
+M changes by δ (b_l - b_i), for groups of identical lines by δ (|I| Σ b_L - |L| Σ b_I). No order is needed.
 
 Sources: paper 3 (DirectRank), section 2.2; ties as in `rankopt.measures.average_precision` and
 `rankopt.measures.user_models`.
-
-Discounts that fall by one step from place to place (`AUC`), pair by pair: a swap is worth the same wherever it is.
-
-If l overtakes i, l gains a place and i loses one: M moves by δ (b_l - b_i), δ the step of the discount; of groups of
-identical lines by δ (|I| Σ b_L - |L| Σ b_I). No order is needed.
 """
 
 import numba as nb
@@ -71,8 +58,8 @@ def added(
 ) -> float:
     """f of a group of `size` lines below `above` documents.
 
-    own: the sum of b, of relevant documents, or of p. heavier: R, or exp(U). table: sums of a or of 1 / i over the
-    first places. passed[i]: of a group of a cascade, the mean chance to pass i of its documents.
+    own: the sum of b, of relevant documents, or of p. heavier: R, or exp(U). table: prefix sums of a or of 1 / i.
+    passed[i]: for a group of a cascade, the mean probability of passing i of its documents.
     """
     total = 0.0
     reached = min(size, cutoff - above)
@@ -84,7 +71,7 @@ def added(
     elif kind == DISCOUNT:
         total = own * (table[above + size] - table[above]) / size
     elif kind == PRECISION and reached > 0:
-        others = (own - 1.0) / max(size - 1.0, 1.0)  # relevant documents of the group before its next place, a place
+        others = (own - 1.0) / max(size - 1.0, 1.0)  # relevant documents of the group per position
         share = (heavier + 1.0 - others * (above + 1.0)) * (table[above + reached] - table[above])
         total = own / size * (share + others * reached)
     elif kind == CASCADE and reached > 0:
@@ -129,17 +116,17 @@ def sweep_walks(
     steps: Floats,
     widths: Floats,
 ) -> int:
-    """The events of the queries first <= q < last; returns how many there are, of which those that found room are
-    written. starts[q]: the value at -∞.
+    """The events of the queries first <= q < last. Returns their number; events that fit into the buffers are written.
+    starts[q]: the value at -∞.
 
-    gain: b, 1 where relevant, or p; documents of gain 0 do not walk. weight_above: what a document adds to R or U of
-    those below it. discount: a of every place, or 1 / i.
+    gain: b, 1 if relevant, or p; documents of gain 0 are not followed. weight_above: what a document adds to R or U of
+    those below it. discount: a of every position, or 1 / i.
     """
-    room, found, most = times.size, 0, longest(offsets, first, last)
+    capacity, found, most = times.size, 0, longest(offsets, first, last)
     key, table, passed = np.empty(most), np.zeros(most + 1), np.empty(most + 1)
     order, spare, begins = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most + 1, np.int64)
     line_s, line_a, own, above = np.empty(most), np.empty(most), np.empty(most), np.empty(most)
-    when, turns, who = np.empty(most), np.empty(most, np.int64), np.empty(most, np.int64)
+    when, turns, crossers = np.empty(most), np.empty(most, np.int64), np.empty(most, np.int64)
     counts = np.empty(most + 1, np.int64)
     for q in range(first, last):
         low, n = offsets[q], offsets[q + 1] - offsets[q]
@@ -174,9 +161,9 @@ def sweep_walks(
                     t = (line_s[g] - line_s[other]) / rise
                     if t == np.inf:
                         continue
-                    when[met], who[met] = t, other
+                    when[met], crossers[met] = t, other
                     met += 1
-                sort_times(when[:met], who[:met], key, turns, spare, counts)
+                sort_times(when[:met], crossers[:met], key, turns, spare, counts)
                 above_all = np.exp(heavier) if kind == CASCADE else heavier
                 value = weight * added(kind, own[g], size, count, above_all, cutoff, table, passed)
                 starts[q] += value
@@ -184,7 +171,7 @@ def sweep_walks(
                 while e < met:
                     t, widest = when[e], 0.0
                     while e < met and when[e] == t:
-                        other = who[e]
+                        other = crossers[e]
                         if other > g:  # it began below and overtakes
                             count += begins[other + 1] - begins[other]
                             heavier += above[other]
@@ -199,7 +186,7 @@ def sweep_walks(
                         if t == -np.inf:
                             starts[q] += after - value
                         else:
-                            if found < room:
+                            if found < capacity:
                                 times[found], steps[found], widths[found] = t, after - value, widest
                             found += 1
                     value = after
@@ -209,7 +196,7 @@ def sweep_walks(
 
 @compiled(nb.float64(nb.int64, nb.int64, nb.int64, READ_FLOATS))
 def _heavier(kind: int, state: int, bits: int, powers: Floats) -> float:
-    """R or Π of all that stand above."""
+    """R or Π of all documents above."""
     above = state >> bits
     if kind == PRECISION:
         return float(above)
@@ -248,14 +235,14 @@ def sweep_swaps(
     steps: Floats,
     widths: Floats,
 ) -> int:
-    """The events of the queries first <= q < last; returns how many there are, of which those that found room are
-    written. starts[q]: the value at -∞.
+    """The events of the queries first <= q < last. Returns their number; events that fit into the buffers are written.
+    starts[q]: the value at -∞.
 
-    kind, cutoff, gain, weight_above, discount: as `sweep_walks` has them. unit: (N,) 1 + [the document is of kind k]
-    << (k + 1) bits; documents of one gain are of one kind, and `bits` are enough to count those of a query. powers: of
+    kind, cutoff, gain, weight_above, discount: as in `sweep_walks`. unit: (N,) 1 + [the document is of kind k]
+    << (k + 1) bits; documents of one gain are of one kind, and `bits` bits count those of a query. powers: of
     a cascade, 1, 1 - p, (1 - p)², ... of each kind, 1 << bits of them.
     """
-    room, found, most, widest = times.size, 0, longest(offsets, first, last), 0
+    capacity, found, most, widest = times.size, 0, longest(offsets, first, last), 0
     for q in range(first, last):
         low, n, walkers = offsets[q], offsets[q + 1] - offsets[q], 0
         for j in range(n):
@@ -280,21 +267,21 @@ def sweep_swaps(
         groups, walkers = first_groups(s, a, by_score[low : low + n], b, key[:n], order[:n], spare[:n], begins), 0
         for g in range(groups):
             walkers += key[g] != 0.0
-        walker, still, above, kept = 0, walkers, 0, 0  # walkers first, then what adds nothing
+        walker, still, above, filled = 0, walkers, 0, 0  # walkers first, then documents that contribute nothing
         for g in range(groups):
-            walks = key[g] != 0.0
-            x = walker if walks else still
+            moves = key[g] != 0.0
+            x = walker if moves else still
             line_s[x], line_a[x], own[x] = s[order[begins[g]]], a[order[begins[g]]], key[g]
             size[x], state[x], mark[x] = begins[g + 1] - begins[g], above, 0
             for p in range(begins[g], begins[g + 1]):
                 mark[x] += unit[low + order[p]]
             above += mark[x]
-            if walks:
-                walker, begun[x] = walker + 1, kept
+            if moves:
+                walker, begun[x] = walker + 1, filled
                 high[x] = _heavier(kind, state[x], bits, powers)
                 if kind == CASCADE:
-                    mean_passed(heavy, order, begins[g], begins[g + 1], passed[kept:])
-                    kept += size[x] + 1
+                    mean_passed(heavy, order, begins[g], begins[g + 1], passed[filled:])
+                    filled += size[x] + 1
                 c = state[x] & counted
                 value += added(kind, own[x], size[x], c, high[x], cutoff, table, passed[begun[x] :])
             else:
@@ -307,16 +294,16 @@ def sweep_swaps(
                 if now == -np.inf:
                     value += step
                 else:
-                    if found < room:
+                    if found < capacity:
                         times[found], steps[found], widths[found] = now, weight * step, spread
-                    found += weight * step != 0.0  # else the next one is written over it: who knows, a third of them
+                    found += weight * step != 0.0  # else the next one overwrites it; about a third remain
                 if t == np.inf:
                     break
                 now, step, spread = t, 0.0, 0.0
             x, y = words[e] >> HALF & LOW, words[e] & LOW
             spread = max(spread, width(t, line_s[x], line_a[x], line_s[y], line_a[y]))
             c = state[x] & counted
-            if y >= walkers and size[x] == 1:  # what adds nothing comes or goes
+            if y >= walkers and size[x] == 1:  # a document that contributes nothing crosses
                 by = mark[y] if line_a[y] > line_a[x] else -mark[y]
                 state[x] += by
                 if kind == DISCOUNT:
@@ -359,13 +346,13 @@ PAIRS = 1 << 20
 """Pairs of a query that are held at once, at most."""
 
 BITS = 63
-"""One number counts all that stand above, and those of each kind."""
+"""One number encodes the count of all documents above, and of each kind."""
 
 
 def counting(gain: Floats, kinds: Floats, offsets: Ints) -> tuple[Ints, int, Floats, Ints]:
-    """What `sweep_uncut` is told of documents that are counted by kind: unit, bits, powers and swapped.
+    """Inputs of `sweep_uncut` for documents counted by kind: unit, bits, powers and swapped.
 
-    gain: (N,), 0 of what does not walk. kinds: (N,) chances p of the documents that are told apart, 0 of the others.
+    gain: (N,), 0 for documents that are not followed. kinds: (N,) p of the documents counted by kind, else 0.
     """
     lengths, walkers = np.diff(offsets), totals((gain != 0).astype(np.float64), offsets)
     chances = np.unique(kinds[kinds != 0])
@@ -409,9 +396,9 @@ def sweep_uncut(
     steps: Floats,
     widths: Floats,
 ) -> int:
-    """The events of the queries first <= q < last; returns how many there are, of which those that found room are
-    written. starts[q]: the value at -∞. swapped: (m,) 1 where swaps are listed, 0 where documents walk; the rest as
-    `sweep_swaps` has it."""
+    """The events of the queries first <= q < last. Returns their number; events that fit into the buffers are written.
+    starts[q]: the value at -∞. swapped: (m,) 1 where swaps are listed, 0 where documents are followed one by one; the
+    rest as in `sweep_swaps`."""
     found, begin = 0, first
     while begin < last:
         end = begin + 1
@@ -453,9 +440,9 @@ def sweep_pairs(
     steps: Floats,
     widths: Floats,
 ) -> int:
-    """The events of the queries first <= q < last; returns how many there are, of which those that found room are
-    written. starts[q]: the value at -∞."""
-    room, found, most = times.size, 0, longest(offsets, first, last)
+    """The events of the queries first <= q < last. Returns their number; events that fit into the buffers are written.
+    starts[q]: the value at -∞."""
+    capacity, found, most = times.size, 0, longest(offsets, first, last)
     line_s, line_a, own = np.empty(most), np.empty(most), np.empty(most)
     order, spare, begins = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most + 1, np.int64)
     for q in range(first, last):
@@ -481,7 +468,7 @@ def sweep_pairs(
                 if t == -np.inf:
                     starts[q] += step
                 elif t < np.inf:
-                    if found < room:
+                    if found < capacity:
                         times[found], steps[found] = t, step
                         widths[found] = width(t, line_s[g], line_a[g], line_s[other], line_a[other])
                     found += 1

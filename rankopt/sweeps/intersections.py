@@ -1,19 +1,15 @@
-"""Where two lines cross, how well that is known, and the order of lines at t = -∞: what all sweeps share.
+"""Crossings of lines with bounds of their rounding errors, and the order of lines at t = -∞: shared by all sweeps.
 
-The documents of a query as they stand at t = -∞: with what every sweep begins, and what costs a short one most.
+The initial order sorts slopes by two radix passes over their relative position between the minimum and the maximum,
+then by insertion, which makes the order exact. Few documents, and clustered slopes, are merge sorted.
 
-Slopes are dealt twice, by two digits of where each lies between the least and the largest, then what is out of order is
-inserted: right whatever the digits are. Few documents, and slopes that crowd, are merged instead.
+The crossings of one line are sorted in nearly linear time if they are distributed like those of random lines.
 
-Crossings of one line in order of time: nearly linear, for times that spread like those of random lines.
+All crossings of a query (pairs that contribute nothing are left out) are sorted by two radix passes over
+lead / (|lead| + c rise), c near the median |t|, which increases with t = lead / rise. Their times are then computed and
+sorted by insertion, which makes the order exact. Clustered times are merge sorted.
 
-All crossings of a query's lines in order of time, those of two lines that add nothing left out.
-
-Pairs are dealt twice by a number that rises with t = lead / rise: by the digits of lead / (|lead| + c rise), c near the
-middle |t|, so that times which spread like those of random lines come out nearly in order. Then their times are
-computed, and what is out of order is inserted: right whatever the numbers are. Times that crowd are merged instead.
-
-Which line below the first τ places reaches the last of them next: asked after most swaps of a list of places.
+After a swap in a truncated list, `entering` finds the line below that reaches the last position next.
 """
 
 import numba as nb
@@ -30,14 +26,14 @@ FEW = 40
 """Documents that are merged."""
 
 HIGH = 32
-"""Bits below the number of a document's slope, which say which document it is."""
+"""Low bits of a document's sort key, which hold its index."""
 
 
 @compiled(nb.void(READ_FLOATS, READ_FLOATS, READ_INTS, FLOATS, INTS, INTS))
 def first_order(scores: Floats, slopes: Floats, by_score: Ints, key: Floats, order: Ints, spare: Ints) -> None:
-    """The least slope first, of equal slopes the larger score.
+    """Sort by increasing slope, equal slopes by decreasing score.
 
-    by_score: the documents by falling score. key, order, spare: room for as many.
+    by_score: the documents by decreasing score. key, order, spare: buffers of the same length.
     """
     if by_score.size <= FEW or not dealt(slopes, by_score, order, spare):
         for j in range(by_score.size):
@@ -47,9 +43,9 @@ def first_order(scores: Floats, slopes: Floats, by_score: Ints, key: Floats, ord
 
 
 @compiled(nb.boolean(READ_FLOATS, READ_INTS, INTS, INTS))
-def dealt(values: Floats, given: Ints, order: Ints, spare: Ints) -> bool:
-    """Put some in order of rising values, equal ones as they are given; False if values crowd too much for that."""
-    n = given.size
+def dealt(values: Floats, initial: Ints, order: Ints, spare: Ints) -> bool:
+    """Stable sort by increasing values; False if values are too clustered for it."""
+    n = initial.size
     least, largest, least_odd, largest_odd = values[0], values[0], values[n - 1], values[n - 1]
     for i in range(n // 2):
         x, y = values[2 * i], values[2 * i + 1]
@@ -62,7 +58,7 @@ def dealt(values: Floats, given: Ints, order: Ints, spare: Ints) -> bool:
     counts = np.zeros(2 << digit, np.int64)
     first, second = counts[: 1 << digit], counts[1 << digit :]
     for i in range(n):
-        j = given[i]
+        j = initial[i]
         part = (values[j] - least) * scale
         part = part if part > 0.0 else 0.0  # no number either
         number = np.int64(part if part < top else top)
@@ -101,7 +97,7 @@ ROUNDING = 4 * float(np.finfo(np.float64).eps)
 
 @compiled(nb.float64(nb.float64, nb.float64, nb.float64, nb.float64, nb.float64))
 def width(t: float, s: float, a: float, other_s: float, other_a: float) -> float:
-    """How far from their crossing t two lines may stand in either order once their scores are rounded."""
+    """Distance from the crossing within which rounded scores may give either order of the two lines."""
     spread = abs(s) + abs(other_s) + abs(t) * (abs(a) + abs(other_a))
     return ROUNDING * spread / abs(a - other_a)
 
@@ -111,11 +107,11 @@ def by_falling_score(scores: Floats, offsets: Ints, first: int, last: int, order
     """order[offsets[q] : offsets[q + 1]] are the documents of query q, counted from its first, by falling score."""
     for q in range(first, last):
         low, high = offsets[q], offsets[q + 1]
-        own, given, spare = order[low:high], np.empty(high - low, np.int64), np.empty(high - low, np.int64)
+        own, initial, spare = order[low:high], np.empty(high - low, np.int64), np.empty(high - low, np.int64)
         falls = np.empty(high - low)
         for j in range(high - low):
-            own[j], given[j], falls[j] = j, j, -scores[low + j]
-        if high - low <= FEW or not dealt(falls, given, own, spare):
+            own[j], initial[j], falls[j] = j, j, -scores[low + j]
+        if high - low <= FEW or not dealt(falls, initial, own, spare):
             for j in range(high - low):
                 own[j], falls[j] = j, scores[low + j]
             sort_falling(own, falls, spare)
@@ -123,8 +119,8 @@ def by_falling_score(scores: Floats, offsets: Ints, first: int, last: int, order
 
 @compiled(nb.int64(READ_FLOATS, READ_FLOATS, READ_INTS, INTS))
 def groups_of(scores: Floats, slopes: Floats, order: Ints, starts: Ints) -> int:
-    """How many groups of identical lines, which never cross and are tied for all t, stand in `order`: group g has the
-    places starts[g] : starts[g + 1]. starts has room for one more than there are documents."""
+    """The number of groups of identical lines, which are tied for all t, in `order`; group g is at starts[g] : starts[g
+    + 1]. starts has one entry more than there are documents."""
     groups = 0
     for place in range(order.size):
         j = order[place]
@@ -139,8 +135,8 @@ def groups_of(scores: Floats, slopes: Floats, order: Ints, starts: Ints) -> int:
 def first_groups(
     scores: Floats, slopes: Floats, by_score: Ints, gain: Floats, own: Floats, order: Ints, spare: Ints, starts: Ints
 ) -> int:
-    """A query as it stands at t = -∞: its documents in `order`, how many groups of identical lines they are, with
-    `starts` as `groups_of` has them, and own[g] = Σ gain of each. by_score, spare: as `first_order` has them."""
+    """A query at t = -∞: its documents in `order`, the number of groups of identical lines, `starts` as in `groups_of`,
+    and own[g] = Σ gain of each. by_score, spare: as in `first_order`."""
     first_order(scores, slopes, by_score, own, order, spare)
     groups = groups_of(scores, slopes, order, starts)
     for g in range(groups):
@@ -152,7 +148,7 @@ def first_groups(
 
 @compiled(nb.int64(READ_INTS, nb.int64, nb.int64))
 def longest(offsets: Ints, first: int, last: int) -> int:
-    """Documents of the longest of the queries first <= q < last, 1 at least: the room that a sweep of them needs."""
+    """Documents of the longest of the queries first <= q < last, at least 1: the buffer size of a sweep."""
     most = 1
     for q in range(first, last):
         most = max(most, offsets[q + 1] - offsets[q])
@@ -164,27 +160,28 @@ FEW_TIMES = 24
 
 
 @compiled(nb.void(FLOATS, INTS))
-def _insert_all(times: Floats, who: Ints) -> None:
+def _insert_all(times: Floats, crossers: Ints) -> None:
     """Insertion sort, linear where hardly anything is out of order."""
     for i in range(1, times.size):
-        t, line = times[i], who[i]
+        t, line = times[i], crossers[i]
         j = i
         while j > 0 and times[j - 1] > t:
-            times[j], who[j] = times[j - 1], who[j - 1]
+            times[j], crossers[j] = times[j - 1], crossers[j - 1]
             j -= 1
-        times[j], who[j] = t, line
+        times[j], crossers[j] = t, line
 
 
 @compiled(nb.void(FLOATS, INTS, FLOATS, INTS, INTS, INTS))
-def sort_times(times: Floats, who: Ints, spare: Floats, lines: Ints, bucket: Ints, counts: Ints) -> None:
-    """Sort times, and who crosses with them. spare, lines, bucket, counts: room for as many, of counts one more.
+def sort_times(times: Floats, crossers: Ints, spare: Floats, lines: Ints, bucket: Ints, counts: Ints) -> None:
+    """Sort times, and the lines that cross with them. spare, lines, bucket, counts: buffers of the same length, counts
+    one more.
 
-    They are dealt into buckets by t / (|t| + c), c the middle one of nine |t|, and what is out of order then is
-    inserted: right whatever the buckets are. Times that crowd in one are merged instead.
+    Times are distributed into buckets by t / (|t| + c), c the median of nine |t|, then sorted by insertion, which makes
+    the order exact. Clustered times are merge sorted.
     """
     n = times.size
     if n <= FEW_TIMES:
-        _insert_all(times, who)
+        _insert_all(times, crossers)
         return
     for i in range(9):
         spare[i] = abs(times[i * (n - 1) // 8])
@@ -210,20 +207,20 @@ def sort_times(times: Floats, who: Ints, spare: Floats, lines: Ints, bucket: Int
         for i in range(n):
             place = counts[bucket[i]]
             counts[bucket[i]] += 1
-            spare[place], lines[place] = times[i], who[i]
+            spare[place], lines[place] = times[i], crossers[i]
     else:
         for i in range(n):
             bucket[i], spare[i] = i, -times[i]
         sort_falling(bucket[:n], spare[:n], counts[:n])
         for i in range(n):
-            spare[i], lines[i] = times[bucket[i]], who[bucket[i]]
+            spare[i], lines[i] = times[bucket[i]], crossers[bucket[i]]
     for i in range(n):
-        times[i], who[i] = spare[i], lines[i]
-    _insert_all(times, who)
+        times[i], crossers[i] = spare[i], lines[i]
+    _insert_all(times, crossers)
 
 
 HALF, LOW = 16, (1 << 16) - 1
-"""A pair (x, y) of lines is x << HALF | y, its number stands above both."""
+"""A pair (x, y) of lines is x << HALF | y; its key is in the bits above."""
 
 DIGIT = 11
 """Bits of one digit, at most."""
@@ -231,16 +228,16 @@ DIGIT = 11
 FEW_PAIRS_IN_TIME = 32
 """Pairs that are inserted as they come."""
 
-ASKED = 25
-"""Pairs that are asked for the middle |t|, at most."""
+SAMPLES = 25
+"""Maximum sample size for the median |t|."""
 
 
 @compiled(nb.float64(READ_FLOATS, READ_FLOATS, nb.int64, nb.int64))
-def _middle(s: Floats, a: Floats, walkers: int, asked: int) -> float:
+def _middle(s: Floats, a: Floats, walkers: int, samples: int) -> float:
     """The middle |t| of some pairs of a walker and another line, of those where it is a number and not 0; else 1."""
-    lines, sizes, known = s.size, np.empty(asked), 0
-    for i in range(asked):
-        x, y = i * walkers // asked, (i * 7919 + 1) % lines
+    lines, sizes, known = s.size, np.empty(samples), 0
+    for i in range(samples):
+        x, y = i * walkers // samples, (i * 7919 + 1) % lines
         if a[x] == a[y]:
             continue
         size = abs((s[x] - s[y]) / (a[y] - a[x]))
@@ -271,16 +268,16 @@ def _deal(s: Floats, a: Floats, own_s: float, own_a: float, middle: float, top: 
 def pairs_in_time(s: Floats, a: Floats, walkers: int, words: Ints, spare: Ints, counts: Ints, times: Floats) -> int:
     """The pairs (x, y) of different slopes, x one of the first lines, the walkers; in order of time.
 
-    s, a: (lines,) the walkers by rising slope, then the others by rising slope. words, spare, times: room for walkers ·
-    lines; counts for 2 << DIGIT. Returns how many there are; words[e] & LOW and words[e] >> HALF & LOW are y and x, of
-    two walkers x the flatter one, and times[e] is where they cross.
+    s, a: (lines,) the walkers by increasing slope, then the others by increasing slope. words, spare, times: buffers of
+    length walkers · lines; counts of length 2 << DIGIT. Returns the number of pairs. words[e] & LOW and
+    words[e] >> HALF & LOW are y and x, of two walkers x the flatter one; times[e] is where they cross.
     """
     lines, pairs = s.size, 0
     most = walkers * (walkers - 1) // 2 + walkers * (lines - walkers)
     digit = 4
     while digit < DIGIT and 1 << digit < most:
         digit += 1
-    middle = _middle(s, a, walkers, min(ASKED, most // 16)) if most > FEW_PAIRS_IN_TIME else 1.0
+    middle = _middle(s, a, walkers, min(SAMPLES, most // 16)) if most > FEW_PAIRS_IN_TIME else 1.0
     top = float((1 << (2 * digit)) - 1)
     after = walkers
     for x in range(walkers):
@@ -357,18 +354,18 @@ def _insert_all_pairs_in_time(s: Floats, a: Floats, words: Ints, spare: Ints, ti
 
 
 TINY = 1e-300
-"""Products below it are not told apart from 0."""
+"""Products below it are treated as 0."""
 
 NATURAL = (1 << 40) - 1
-"""By its bits the compiler sees that a number is not negative: indices of that kind would count from the end, which
-every access asked for."""
+"""With this mask the compiler can prove that an index is not negative; otherwise every access tests for indices from
+the end."""
 
 
 @compiled(nb.int64(READ_FLOATS, READ_FLOATS, nb.int64, nb.int64))
 def entering(line_s: Floats, line_a: Floats, place: int, lines: int) -> int:
-    """The line of those below `place`, by rising slope, that overtakes the one there first; -1 if none will.
+    """The line below `place`, by increasing slope, that first overtakes the one there; -1 if none.
 
-    Of those whose times rounding cannot tell apart the flattest: what crosses it at once comes after.
+    Of lines whose times are equal up to rounding, the flattest: later crossings follow.
     """
     own_s, own_a, found, soonest, limit = line_s[place], line_a[place], -1, np.inf, np.inf
     for line in range(lines - 1, place, -1):

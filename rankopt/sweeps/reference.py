@@ -1,9 +1,7 @@
-"""What a sweep says of drawn lines beside all crossings, enumerated and valued by the measure itself.
+"""Reference implementation: the measure along a line by enumeration of all crossings, independent of the sweeps.
 
-The measure along a line by enumeration, which shares nothing with the sweeps: what these are checked against.
-
-At t every query is put in order by its scores s + t a and valued by the measure itself. Where computed scores are too
-close for floats to tell, the order is that of the exact numbers.
+It checks the sweeps on randomly drawn lines. At t every query is sorted by its scores s + t a and valued by the measure
+itself. Where computed scores are too close for floats, the order is computed in exact arithmetic.
 """
 
 from __future__ import annotations
@@ -43,11 +41,11 @@ def value_at(
     keys = np.empty(scores.size)
     for low, high in pairwise(offsets.tolist()):
         s, a = scores[low:high], slopes[low:high]
-        keys[low:high] = s + t * a if _told_apart(s, a, t) else _exact_places(s, a, t)
+        keys[low:high] = s + t * a if _distinguishable(s, a, t) else _exact_ranks(s, a, t)
     return float(weights @ measure.values(ranked(relevance, keys, offsets)))
 
 
-def _told_apart(s: Floats, a: Floats, t: float) -> bool:
+def _distinguishable(s: Floats, a: Floats, t: float) -> bool:
     """Whether rounding cannot have changed the order of the scores s + t a, but of lines that are identical."""
     at = s + t * a
     order = np.argsort(at)
@@ -57,10 +55,10 @@ def _told_apart(s: Floats, a: Floats, t: float) -> bool:
     return not bool(np.any(close & ~alike))
 
 
-def _exact_places(s: Floats, a: Floats, t: float) -> Floats:
+def _exact_ranks(s: Floats, a: Floats, t: float) -> Floats:
     exact = [Fraction(float(x)) + Fraction(float(y)) * Fraction(t) for x, y in zip(s, a, strict=True)]
-    place = {value: number for number, value in enumerate(sorted(set(exact)))}
-    return np.array([place[value] for value in exact], dtype=np.float64)
+    rank = {value: number for number, value in enumerate(sorted(set(exact)))}
+    return np.array([rank[value] for value in exact], dtype=np.float64)
 
 
 LINES = ("random", "tied slopes", "tied scores", "zeros", "whole", "through a point", "scaled", "flat", "many scales")
@@ -87,27 +85,27 @@ def check_lines(
     measure: Measure, relevance: Floats, offsets: Ints, scores: Floats, slopes: Floats, weights: Floats
 ) -> int:
     """Compare every interval of these lines, compiled and in NumPy; returns how many values were compared."""
-    kept = np.flatnonzero(measure.defined(relevance, offsets) & (np.diff(offsets) > 0))
-    if not kept.size:
+    defined = np.flatnonzero(measure.defined(relevance, offsets) & (np.diff(offsets) > 0))
+    if not defined.size:
         return 0
-    rows, offsets = rows_of(offsets, kept), np.concatenate([[0], np.cumsum(np.diff(offsets)[kept])])
-    relevance, scores, slopes, weights = relevance[rows], scores[rows], slopes[rows], weights[kept]
+    rows, offsets = rows_of(offsets, defined), np.concatenate([[0], np.cumsum(np.diff(offsets)[defined])])
+    relevance, scores, slopes, weights = relevance[rows], scores[rows], slopes[rows], weights[defined]
     crossings, compared = all_crossings(scores, slopes, offsets), 0
     low, high = (crossings[0], crossings[-1]) if crossings.size else (0.0, 0.0)
     gaps = np.concatenate([crossings[:-1] + np.diff(crossings) / 2, [low - 1 - abs(low), high + 1 + abs(high)]])
-    values: dict[float, float] = {}  # asked once: nearly all points are those of both
+    values: dict[float, float] = {}  # computed once: nearly all points are common to both
     for small in (False, True):
         sweep = LineSweep(measure, relevance, offsets, weights, small)
         (events,) = sweep.events(scores, slopes[None])
         steps = StepFunction.from_events(events)
         for t in np.concatenate([steps.middles, gaps]).tolist():
-            told = float(steps.at(t))
-            if np.isnan(told) or np.any(np.abs(crossings - t) <= 4 * np.finfo(np.float64).eps * abs(t)):
+            swept = float(steps.at(t))
+            if np.isnan(swept) or np.any(np.abs(crossings - t) <= 4 * np.finfo(np.float64).eps * abs(t)):
                 continue  # t is a jumping point, to rounding
             if t not in values:
                 values[t] = value_at(measure, scores, slopes, relevance, weights, offsets, t)
             value = values[t]
-            assert abs(told - value) <= 1e-10 * (1 + abs(value)), f"{measure} is {value} at {t} on a line, not {told}"
+            assert abs(swept - value) <= 1e-10 * (1 + abs(value)), f"{measure} is {value} at {t} on a line, not {swept}"
             compared += 1
         reached = best_interval(events)[2]
         assert reached == steps.values.max() or np.isclose(reached, steps.values.max()), "no best interval"

@@ -1,17 +1,11 @@
-"""What a sweep tells: the jumping points of a measure along a line.
+"""Step functions: the jumps of a measure along a line, and the choice of a point on it.
 
-A step function: what events add up to.
+A step function is the sum of its events. Its best open interval is found without sorting all events: they are
+distributed into bins of t. Within a bin the function is at most its value before the bin plus the positive steps of the
+bin. The bin with the largest bound is sorted first, then only those whose bound reaches the best value found.
 
-The best open interval of a step function, without sorting its events.
-
-Events fall into bins of t. In a bin the function is nowhere above its value before the bin plus what the bin's positive
-steps add up to. The bin of the largest bound is sorted first; then only those whose bound reaches what it holds.
-
-Where to stand on a line: which t in, or about, the best interval.
-
-Where to stand on a piece of a line: the best t between two ends, beyond which nobody may go.
-
-On [low, high] a step function takes few of its values, so only the events there are put in order.
+A point is chosen in or near the best interval, on the line or on a segment [low, high]. A segment contains few values,
+so only its events are sorted.
 """
 
 from __future__ import annotations
@@ -51,18 +45,18 @@ def joined(parts: Sequence[StepEvents]) -> StepEvents:
     if len(parts) == 1:
         return parts[0]
     ends = np.cumsum([part.times.size for part in parts])
-    told = StepEvents(sum(part.start for part in parts), *np.empty((3, int(ends[-1]))))
+    combined = StepEvents(sum(part.start for part in parts), *np.empty((3, int(ends[-1]))))
 
     def fill(number: int) -> None:
         part, rows = parts[number], slice(int(ends[number]) - parts[number].times.size, int(ends[number]))
-        told.times[rows], told.steps[rows], told.widths[rows] = part.times, part.steps, part.widths
+        combined.times[rows], combined.steps[rows], combined.widths[rows] = part.times, part.steps, part.widths
 
-    if told.times.size > MANY:
+    if combined.times.size > MANY:
         share(len(parts), fill)
     else:
         for number in range(len(parts)):
             fill(number)
-    return told
+    return combined
 
 
 Ints = NDArray[np.int64]
@@ -70,11 +64,11 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class StepFunction:
-    """M(t) = values[i] for lows[i] < t < highs[i], K + 1 open intervals in rising order, from -∞ to ∞.
+    """M(t) = values[i] for lows[i] < t < highs[i], K + 1 open intervals in increasing order, from -∞ to ∞.
 
-    Between them lie the events, each with the rounding of its crossing on both sides. Events that are no farther from
-    each other than the rounding of their own crossings are one: between them lies no interval. Three lines that meet in
-    a point, say, cross pair by pair at times that differ in floats, and what would lie between is reached by no t.
+    Events lie between them, each with the rounding error of its crossing on both sides. Events closer than these errors
+    are merged: no interval lies between them. Three lines that meet in a point, for example, cross pair by pair at
+    times that differ in floats, and no t reaches what would lie between.
     """
 
     lows: Floats
@@ -87,17 +81,17 @@ class StepFunction:
         times, widths = events.times[order], events.widths[order]
         values = events.start + np.append(0.0, np.cumsum(events.steps[order]))
         apart = times[1:] - times[:-1] > widths[1:] + widths[:-1]
-        kept = np.concatenate([[True], apart, [True]]) if times.size else np.array([True])
+        retained = np.concatenate([[True], apart, [True]]) if times.size else np.array([True])
         inner = np.flatnonzero(apart)
         after, before = times + widths, times - widths
         lows = np.concatenate([[-np.inf], after[inner], after[-1:]])
         highs = np.concatenate([before[:1], before[inner + 1], [np.inf]])
-        return cls(lows, highs, values[kept])
+        return cls(lows, highs, values[retained])
 
     def at(self, t: Floats) -> Floats:
         """M at each t; NaN where t is within the rounding of a jumping point."""
-        place = np.searchsorted(self.highs, t, side="right")
-        return np.where(t > self.lows[place], self.values[place], np.nan)
+        index = np.searchsorted(self.highs, t, side="right")
+        return np.where(t > self.lows[index], self.values[index], np.nan)
 
     @cached_property
     def middles(self) -> Floats:
@@ -144,9 +138,9 @@ def _inside(
     """The intervals that begin in the chosen ones of the filled bins, and the first of all."""
     wanted = np.zeros(filled.size + 1, dtype=bool)
     wanted[chosen] = wanted[chosen + 1] = wanted[0] = True  # an interval ends where the next bin begins
-    asked = np.zeros(before.size, dtype=bool)
-    asked[filled[wanted[:-1]]] = True
-    rows = np.flatnonzero(asked[bins])
+    needed = np.zeros(before.size, dtype=bool)
+    needed[filled[wanted[:-1]]] = True
+    rows = np.flatnonzero(needed[bins])
     rows = rows[np.argsort(events.times[rows], kind="stable")]
     times, widths, steps, own = events.times[rows], events.widths[rows], events.steps[rows], bins[rows]
     starts = np.flatnonzero(np.diff(own, prepend=-1))
@@ -155,8 +149,8 @@ def _inside(
     values = before[own] + sums - np.repeat(sums[starts] - steps[starts], lengths)
     ends = starts + lengths - 1
     apart = np.append(times[1:] - times[:-1] > widths[1:] + widths[:-1], True)
-    place = np.searchsorted(filled, own[ends])
-    apart[ends] &= wanted[place + 1] | (place == filled.size - 1)  # else what follows was not asked for
+    index = np.searchsorted(filled, own[ends])
+    apart[ends] &= wanted[index + 1] | (index == filled.size - 1)  # else the rest is not needed
     lows, highs = (times + widths)[apart], np.append((times - widths)[1:], np.inf)[apart]
     return (
         np.append(-np.inf, lows),
@@ -173,7 +167,7 @@ def _nearest(lows: Floats, highs: Floats, values: Floats) -> tuple[float, float,
 
 
 def _bins(times: Floats) -> Ints:
-    """A bin for each time, in the order of the times: by exponent and first digits, as they stand in memory."""
+    """A bin for each time, in increasing order: by exponent and leading digits of the binary representation."""
     bits = (times + 0.0).view(np.int64)
     ordered = np.where(bits < 0, np.int64(-(2**63)) - bits, bits)
     low, high = int(ordered.min()), int(ordered.max())
@@ -182,7 +176,7 @@ def _bins(times: Floats) -> Ints:
 
 
 FAR = 1e5
-"""Windows beyond so many times their half width are not told from rounding well enough to be compared."""
+"""Beyond so many half widths, windows cannot be compared because of rounding."""
 
 
 @dataclass(frozen=True)
@@ -215,12 +209,12 @@ def middle(low: float, high: float, reach: float) -> float:
 
 
 def window_point(events: StepEvents, h: float) -> LinePoint:
-    """The t of the largest (1 / 2h) ∫ M over [t - h, t + h]: a sliver of an interval is never taken.
+    """The t that maximises (1 / 2h) ∫ M over [t - h, t + h], so that a very short interval is not selected.
 
-    That mean is linear between the jumping points ± h, so it is exact; of a stretch of best points the middle, of
-    several stretches the one nearest to 0. Where t is a jumping point it moves into the better interval beside it.
-    Jumping points so far out that h is lost in the rounding of what lies between are passed over: lines that are
-    parallel but for rounding cross there. The middle of the best interval where there are no others.
+    That mean is linear between the jumps ± h, so the optimum is exact. Of an interval of best points the middle is
+    returned, of several intervals the one nearest to 0. If t is a jump, it moves into the better adjacent interval.
+    Jumps so far out that h vanishes by rounding are skipped: lines that are parallel up to rounding cross there.
+    Without other jumps, the middle of the best interval.
     """
     steps = StepFunction.from_events(events)
     if steps.values.size == 1:
@@ -242,29 +236,29 @@ def window_point(events: StepEvents, h: float) -> LinePoint:
     away = np.maximum(np.maximum(points[begins], -points[ends]), 0.0)
     run = np.argmin(away)
     t = float(points[begins[run]] + (points[ends[run]] - points[begins[run]]) / 2)
-    place = int(np.searchsorted(steps.highs, t, side="right"))
-    if not t > steps.lows[place]:
-        place = place if steps.values[place] >= steps.values[place - 1] else place - 1
-        low, high = float(steps.lows[place]), float(steps.highs[place])
+    index = int(np.searchsorted(steps.highs, t, side="right"))
+    if not t > steps.lows[index]:
+        index = index if steps.values[index] >= steps.values[index - 1] else index - 1
+        low, high = float(steps.lows[index]), float(steps.highs[index])
         inside = min(h / 8, (high - low) / 2)
         t = low + inside if t <= low else high - inside
-    return _standing(steps, t, place, events)
+    return _standing(steps, t, index, events)
 
 
 def penalised_point(events: StepEvents, h: float, slope: float, curvature: float) -> LinePoint:
-    """The t of the largest M(t) - slope t - curvature t²/2, curvature > 0: of each interval the t nearest to the top of
-    the parabola, away from the ends by h / 8, or by half of an interval that is narrower than that allows."""
+    """The t that maximises M(t) - slope t - curvature t²/2, curvature > 0: of each interval the t nearest to the vertex
+    of the parabola, away from the ends by h / 8, or by half of an interval that is too narrow for that."""
     steps = StepFunction.from_events(events)
     inside = np.minimum(h / 8, (steps.highs - steps.lows) / 2)
     points = np.clip(-slope / curvature, steps.lows + inside, steps.highs - inside)
     gained = steps.values - points * (slope + curvature * points / 2)
     top = np.flatnonzero(gained >= gained.max() - EQUAL)
-    place = int(top[np.argmin(np.abs(points[top]))])
-    return _standing(steps, float(points[place]), place, events)
+    index = int(top[np.argmin(np.abs(points[top]))])
+    return _standing(steps, float(points[index]), index, events)
 
 
-def _standing(steps: StepFunction, t: float, place: int, events: StepEvents) -> LinePoint:
-    low, high, value = float(steps.lows[place]), float(steps.highs[place]), float(steps.values[place])
+def _standing(steps: StepFunction, t: float, index: int, events: StepEvents) -> LinePoint:
+    low, high, value = float(steps.lows[index]), float(steps.highs[index]), float(steps.values[index])
     return LinePoint(t, low, high, value, events.times.size, float(steps.values.max()))
 
 
@@ -282,11 +276,11 @@ def _areas(jumps: Floats, values: Floats) -> tuple[Floats, Callable[[Floats], Fl
         at[:zero] = values[zero] * jumps[zero - 1] - np.append(0.0, np.cumsum(pieces[: zero - 1][::-1]))[::-1]
 
     def area(t: Floats) -> Floats:
-        place = np.searchsorted(jumps, t)
-        right, left = at[np.maximum(place - 1, 0)], at[np.minimum(place, jumps.size - 1)]
-        onward = right + values[place] * (t - jumps[np.maximum(place - 1, 0)])
-        backward = left - values[place] * (jumps[np.minimum(place, jumps.size - 1)] - t)
-        return np.where(place == zero, values[place] * t, np.where(place > zero, onward, backward))
+        index = np.searchsorted(jumps, t)
+        right, left = at[np.maximum(index - 1, 0)], at[np.minimum(index, jumps.size - 1)]
+        onward = right + values[index] * (t - jumps[np.maximum(index - 1, 0)])
+        backward = left - values[index] * (jumps[np.minimum(index, jumps.size - 1)] - t)
+        return np.where(index == zero, values[index] * t, np.where(index > zero, onward, backward))
 
     return at, area
 
@@ -294,9 +288,9 @@ def _areas(jumps: Floats, values: Floats) -> tuple[Floats, Callable[[Floats], Fl
 def within(events: StepEvents, low: float, high: float) -> StepEvents:
     """The same function on [low, high]: events before it are in its start, those behind it left out."""
     before = events.times + events.widths < low
-    kept = ~before & (events.times - events.widths <= high)
+    retained = ~before & (events.times - events.widths <= high)
     start = events.start + float(events.steps[before].sum())
-    return StepEvents(start, events.times[kept], events.steps[kept], events.widths[kept])
+    return StepEvents(start, events.times[retained], events.steps[retained], events.widths[retained])
 
 
 def inside_point(events: StepEvents, low: float, high: float) -> LinePoint:
@@ -305,7 +299,7 @@ def inside_point(events: StepEvents, low: float, high: float) -> LinePoint:
 
 
 def clamped_point(events: StepEvents, low: float, high: float, reach: float) -> LinePoint:
-    """`middle_point` of the whole line, or the end that is nearer to it [paper 3, section 2.4]."""
+    """`middle_point` of the line, or the nearer end [paper 3, section 2.4]."""
     found = middle_point(events, reach)
     if low <= found.t <= high:
         return found
@@ -322,11 +316,11 @@ class _Pieces:
     def from_events(cls, events: StepEvents, low: float, high: float) -> _Pieces:
         steps = StepFunction.from_events(within(events, low, high))
         lows, highs = np.maximum(steps.lows, low), np.minimum(steps.highs, high)
-        kept = lows < highs
-        if not kept.any():  # rounding covers it all
-            kept[np.argmax(steps.values)] = True
+        retained = lows < highs
+        if not retained.any():  # rounding covers it all
+            retained[np.argmax(steps.values)] = True
             lows, highs = np.full(lows.size, low), np.full(lows.size, high)
-        return cls(lows[kept], highs[kept], steps.values[kept], events.times.size)
+        return cls(lows[retained], highs[retained], steps.values[retained], events.times.size)
 
     def at(self, i: int, t: float) -> LinePoint:
         best = float(self.values.max())
@@ -338,11 +332,11 @@ class _Pieces:
         return self.at(i, float(self.lows[i] + (self.highs[i] - self.lows[i]) / 2))
 
     def near(self, t: float, step: float) -> LinePoint:
-        """At t, or, where t is a jumping point, as far as `step` inside the better interval beside it."""
+        """At t, or, if t is a jump, up to `step` inside the better adjacent interval."""
         i = int(np.searchsorted(self.highs, t))
         if i < self.highs.size and self.lows[i] <= t:
             return self.at(i, t)
-        beside = [j for j in (i - 1, i) if 0 <= j < self.highs.size]
-        i = max(beside, key=lambda j: self.values[j])
-        room = min(step, float(self.highs[i] - self.lows[i]) / 2)
-        return self.at(i, float(self.lows[i]) + room if t <= self.lows[i] else float(self.highs[i]) - room)
+        adjacent = [j for j in (i - 1, i) if 0 <= j < self.highs.size]
+        i = max(adjacent, key=lambda j: self.values[j])
+        margin = min(step, float(self.highs[i] - self.lows[i]) / 2)
+        return self.at(i, float(self.lows[i]) + margin if t <= self.lows[i] else float(self.highs[i]) - margin)

@@ -1,11 +1,10 @@
-"""Any measure along a line, by all crossings: the rankings between them are valued by the measure itself.
+"""Measures along a line: the sweep for each kind of measure, and a general one over all crossings.
 
-For measures that say nothing of how they change, and for data so small that compiled sweeps are not worth compiling.
-O(n³) memory and time for the n documents of a query, in blocks.
+The general sweep values the rankings between crossings by the measure itself. It is used for measures without a
+`sweep_kind`, and for data too small to compile kernels. O(n³) memory and time for the n documents of a query, in
+blocks.
 
-A measure of a batch of queries, swept along lines by the way that suits it.
-
-Which sweep suits a measure, and what it is told of queries: asked of the data alone, once.
+The sweep and its per-query constants are chosen from the data alone, once.
 """
 
 from __future__ import annotations
@@ -48,14 +47,14 @@ def sweep_crossings(
 
 
 def _of_query(measure: Measure, s: Floats, a: Floats, grades: Floats, weight: float) -> StepEvents:
-    upper, steeper = np.nonzero(a[:, None] < a)  # every pair that crosses: who stands above before it, and after it
+    upper, steeper = np.nonzero(a[:, None] < a)  # every pair that crosses: the upper document before it, and after it
     with np.errstate(over="ignore"):
         rise = a[steeper] - a[upper]
         times = (s[upper] - s[steeper]) / rise + 0.0
         far = np.abs(s[upper]) + np.abs(s[steeper]) + np.abs(times) * (np.abs(a[upper]) + np.abs(a[steeper]))
         widths = ROUNDING * far / rise
-    kept = times < np.inf
-    upper, steeper, times, widths = upper[kept], steeper[kept], times[kept], widths[kept]
+    finite = times < np.inf
+    upper, steeper, times, widths = upper[finite], steeper[finite], times[finite], widths[finite]
     jumps, which = np.unique(times, return_inverse=True)
     values = weight * _values(measure, s, a, grades, upper, steeper, which, jumps.size)
     widest = np.zeros(jumps.size)
@@ -71,7 +70,7 @@ def _values(
 ) -> Floats:
     """(jumps + 1,) the values before the first jump, between them, and after the last."""
     n = s.size
-    moved = np.zeros((jumps + 1, n), dtype=np.int32)  # how many more stand above a document after each jump
+    moved = np.zeros((jumps + 1, n), dtype=np.int32)  # change of the number of documents above after each jump
     np.add.at(moved, (which + 1, upper), 1)
     np.add.at(moved, (which + 1, steeper), -1)
     moved[0] = ((a[:, None] > a) | ((a[:, None] == a) & (s[:, None] < s))).sum(axis=1)
@@ -84,13 +83,13 @@ def _values(
     return values
 
 
-PLACES = 32
-"""What depends on more places than these is swept by all pairs, not by a list of places."""
+LONGEST_LIST = 32
+"""Measures that depend on more positions than these are swept by all pairs, not by a truncated list."""
 
 
 @dataclass(frozen=True, eq=False)
 class SweepPlan:
-    """A compiled sweep, what it is told before and behind scores, slopes and order, and (m,) what it leaves out."""
+    """A compiled sweep, its arguments before and after scores, slopes and order, and (m,) the constant it omits."""
 
     kernel: Any
     before: tuple[Any, ...]
@@ -99,10 +98,10 @@ class SweepPlan:
 
 
 def sweep_plans(measure: Measure, relevance: Floats, offsets: Ints, weights: Floats) -> tuple[SweepPlan, ...]:
-    """The sweeps whose events are, together, those of Σ_q v_q measure_q: relevance (N,), offsets, weights v (m,).
+    """The sweeps whose events add up to Σ_q v_q measure_q: relevance (N,), offsets, weights v (m,).
 
-    By the measure's `sweep_kind`: "places" from its discount and gain, "precision", "cascade", "first relevant"; "sum"
-    the sweeps of all its `summands`, each in its own way.
+    Selected by the measure's `sweep_kind`: "places" from its discount and gain, "precision", "cascade", "first
+    relevant"; "sum" combines the sweeps of all its `summands`.
     """
     if measure.sweep_kind == "sum":
         summed: Any = measure
@@ -111,8 +110,8 @@ def sweep_plans(measure: Measure, relevance: Floats, offsets: Ints, weights: Flo
     return (WAYS[measure.sweep_kind](measure, relevance, offsets, weights),)
 
 
-def _places(measure: Any, relevance: Floats, offsets: Ints, weights: Floats) -> SweepPlan:
-    """From discount and gain: the first places where the discount ends soon, pairs where it goes on."""
+def _by_positions(measure: Any, relevance: Floats, offsets: Ints, weights: Floats) -> SweepPlan:
+    """From discount and gain: a truncated list if the discount ends early, else all pairs."""
     lengths = np.diff(offsets)
     gain, discount = measure.gain(relevance, offsets), measure.discounts(offsets)
     constant = -np.asarray(measure.constant(relevance, offsets))
@@ -122,7 +121,7 @@ def _places(measure: Any, relevance: Floats, offsets: Ints, weights: Floats) -> 
     places = np.zeros(lengths.size, np.int64)
     differs = discount != final[query]
     np.maximum.at(places, query[differs], position_in_query(offsets)[differs] + 1)
-    if places.max(initial=0) <= PLACES:
+    if places.max(initial=0) <= LONGEST_LIST:
         from rankopt.sweeps.truncated_sweeps import sweep_places
 
         return SweepPlan(sweep_places, (), (gain, discount, places, weights), weights * constant)
@@ -135,32 +134,32 @@ def _places(measure: Any, relevance: Floats, offsets: Ints, weights: Floats) -> 
     usual = _usual(gain, offsets)
     constant += usual * totals(discount, offsets)
     nothing = np.zeros(gain.size)
-    told = (gain - usual[query], nothing, discount)
-    return _uncut(DISCOUNT, 0, told, nothing, offsets, weights, weights * constant)
+    inputs = (gain - usual[query], nothing, discount)
+    return _uncut(DISCOUNT, 0, inputs, nothing, offsets, weights, weights * constant)
 
 
 def _uncut(
-    kind: int, cutoff: int, told: tuple[Floats, ...], kinds: Floats, offsets: Ints, weights: Floats, constant: Floats
+    kind: int, cutoff: int, inputs: tuple[Floats, ...], kinds: Floats, offsets: Ints, weights: Floats, constant: Floats
 ) -> SweepPlan:
-    """told: what walks are told of documents and places. kinds: of the documents, as `counting` has them."""
+    """inputs: per-document and per-position arguments of the sweep. kinds: of the documents, as in `counting`."""
     from rankopt.sweeps.full_sweeps import counting, sweep_uncut
 
-    return SweepPlan(sweep_uncut, (kind, cutoff), (*told, *counting(told[0], kinds, offsets), weights), constant)
+    return SweepPlan(sweep_uncut, (kind, cutoff), (*inputs, *counting(inputs[0], kinds, offsets), weights), constant)
 
 
 def _even(discount: Floats, offsets: Ints) -> bool:
-    """Whether the discount falls by the same from each place of a query to the next."""
+    """Whether the discount decreases by a constant step within each query."""
     falls = discount[:-1] - discount[1:]
     inside = np.ones(discount.size, dtype=bool)
     inside[offsets[1:][offsets[1:] > 0] - 1] = False
-    query, place = query_of_row(offsets), position_in_query(offsets)
+    query, position = query_of_row(offsets), position_in_query(offsets)
     first = offsets[:-1][query]  # the first row of the same query
-    later = np.flatnonzero(inside & (place > 0))
+    later = np.flatnonzero(inside & (position > 0))
     return bool(np.all(falls[later] == falls[first[later]]))
 
 
 def _usual(gain: Floats, offsets: Ints) -> Floats:
-    """(m,) the gain that most documents of a query have: they need not walk."""
+    """(m,) the most frequent gain of each query: documents with it need not be followed."""
     usual = np.zeros(offsets.size - 1)
     for q, (low, high) in enumerate(pairwise(offsets.tolist())):
         if high > low:
@@ -174,21 +173,21 @@ def _precision(measure: Any, relevance: Floats, offsets: Ints, weights: Floats) 
 
     relevant, nothing = measure.relevant(relevance), np.zeros(weights.size)
     shares = weights / np.maximum(totals(relevant, offsets), 1)
-    if measure.cutoff and measure.cutoff <= PLACES:
+    if measure.cutoff and measure.cutoff <= LONGEST_LIST:
         return _cut(PRECISION, measure.cutoff, relevant, shares)
-    told = (relevant, relevant, _reciprocals(offsets))
-    return _uncut(PRECISION, _cutoff(measure, offsets), told, relevant, offsets, shares, nothing)
+    inputs = (relevant, relevant, _reciprocals(offsets))
+    return _uncut(PRECISION, _cutoff(measure, offsets), inputs, relevant, offsets, shares, nothing)
 
 
 def _cascade(measure: Any, relevance: Floats, offsets: Ints, weights: Floats) -> SweepPlan:
     from rankopt.sweeps.full_sweeps import CASCADE
 
     stopped, nothing = measure.stopping(relevance), np.zeros(weights.size)
-    if measure.cutoff and measure.cutoff <= PLACES:
+    if measure.cutoff and measure.cutoff <= LONGEST_LIST:
         return _cut(CASCADE, measure.cutoff, stopped, weights)
     going_on = np.log1p(-np.minimum(stopped, np.nextafter(1.0, 0.0)))  # of a grade so high that p rounds to 1, too
-    told = (stopped, going_on, _reciprocals(offsets))
-    return _uncut(CASCADE, _cutoff(measure, offsets), told, stopped, offsets, weights, nothing)
+    inputs = (stopped, going_on, _reciprocals(offsets))
+    return _uncut(CASCADE, _cutoff(measure, offsets), inputs, stopped, offsets, weights, nothing)
 
 
 def _cut(kind: int, cutoff: int, gain: Floats, weights: Floats) -> SweepPlan:
@@ -200,8 +199,8 @@ def _cut(kind: int, cutoff: int, gain: Floats, weights: Floats) -> SweepPlan:
 def _first_relevant(measure: Any, relevance: Floats, offsets: Ints, weights: Floats) -> SweepPlan:
     from rankopt.sweeps.truncated_sweeps import sweep_envelope
 
-    told = (measure.relevant(relevance), weights)
-    return SweepPlan(sweep_envelope, (_cutoff(measure, offsets),), told, np.zeros(weights.size))
+    inputs = (measure.relevant(relevance), weights)
+    return SweepPlan(sweep_envelope, (_cutoff(measure, offsets),), inputs, np.zeros(weights.size))
 
 
 def _cutoff(measure: Measure, offsets: Ints) -> int:
@@ -213,25 +212,25 @@ def _reciprocals(offsets: Ints) -> Floats:
 
 
 WAYS: dict[str, Callable[[Any, Floats, Ints, Floats], SweepPlan]] = {
-    "places": _places,
+    "places": _by_positions,
     "precision": _precision,
     "cascade": _cascade,
     "first relevant": _first_relevant,
 }
-"""What a measure says of itself, and the sweep that suits it."""
+"""The `sweep_kind` of a measure, and the matching sweep."""
 
 
 TURNS = 4
 """Parts of its work that a thread takes, at least: it is even then, though queries are not."""
 
 LEAST, MOST = 1 << 9, 1 << 15
-"""Rows of whole queries, about, that are a part: fewer cost more to hand out, the events of more much new room."""
+"""Approximate rows of complete queries in a part: fewer cost more scheduling, more cost more event memory."""
 
-KEPT, KEEP = threading.local(), 1 << 21
-"""Room for events that a thread keeps, and how much it keeps at most."""
+LOCAL, KEEP = threading.local(), 1 << 21
+"""Initial and maximum capacity of a thread's event buffer."""
 
 PAIRS = 1 << 14
-"""Pairs of documents of one query in data so small that nothing is compiled for them, at most."""
+"""Maximum of pairs within a query for which data are too small to compile kernels for."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,10 +238,10 @@ class LineSweep:
     """M(t) = Σ_q v_q measure_q(s + t a), documents of equal score averaged, as a step function of t.
 
     relevance: (N,) grades. offsets: (m + 1,). weights: (m,) v. The measure is defined on every query.
-    small: whether the data that these are a part of are so small that nothing is compiled for them.
+    small: whether the complete data are so small that no kernel is compiled.
 
-    A shard may hold it in place of a loss. Which sweep suits a measure it says itself, as `sweep_kind`: see
-    `sweep_plans`; one that says nothing of itself is valued between all crossings.
+    A shard may hold it instead of a loss. The measure's `sweep_kind` selects the sweep, see `sweep_plans`; a measure
+    without one is valued between all crossings.
     """
 
     measure: Measure
@@ -267,8 +266,8 @@ class LineSweep:
 
     def at(self, scores: Floats, prove: bool = False) -> LossValue:
         raise OptionError(
-            f"{self.measure} itself has no planes because it is a step function of the scores; train a loss of LOSSES "
-            "by planes, or the measure along lines"
+            f"{self.measure} has no planes because it is a step function of the scores; train a loss of LOSSES "
+            "with planes, or optimize the measure along lines"
         )
 
     def majorant(self, scores: Floats) -> Loss:
@@ -282,8 +281,8 @@ class LineSweep:
         return float(self.weights @ self.measure.values(ranked(self.relevance, scores, self.offsets)))
 
     def order(self, scores: Floats) -> Ints | None:
-        """The documents of each query by falling score, which all lines through these scores (N,) share; None where
-        sweeps ask for none."""
+        """The documents of each query by decreasing score, shared by all lines through these scores (N,); None if
+        unused."""
         if self.small or self.measure.sweep_kind == "crossings":
             return None
         from rankopt.sweeps.intersections import by_falling_score
@@ -298,8 +297,8 @@ class LineSweep:
         scores, slopes = np.ascontiguousarray(scores, np.float64), np.ascontiguousarray(slopes, np.float64)
         order = self.order(scores) if order is None else order
         if order is None:
-            given = (self.relevance, self.weights, self.offsets)
-            return [sweep_crossings(self.measure, scores, line, *given) for line in slopes]
+            arguments = (self.relevance, self.weights, self.offsets)
+            return [sweep_crossings(self.measure, scores, line, *arguments) for line in slopes]
         lines, ways = len(slopes), self._ways
         ranges = self._ranges(lines * len(ways))
         found: list[StepEvents] = [StepEvents(0.0, *np.zeros((3, 0)))] * (lines * len(ways) * len(ranges))
@@ -308,32 +307,32 @@ class LineSweep:
         def sweep(task: int) -> None:
             job, part = divmod(task, len(ranges))
             line, way = divmod(job, len(ways))
-            found[task] = self._told(ways[way], scores, slopes[line], order, *ranges[part], starts[line, way])
+            found[task] = self._events(ways[way], scores, slopes[line], order, *ranges[part], starts[line, way])
 
         share(len(found), sweep)
         starts += np.array([way.constant for way in ways])
         own, each = starts.sum(axis=1), len(ways) * len(ranges)
         parts = [found[line * each : (line + 1) * each] for line in range(lines)]
-        return [replace(joined(told), start=float(own[line].sum())) for line, told in enumerate(parts)]
+        return [replace(joined(pieces), start=float(own[line].sum())) for line, pieces in enumerate(parts)]
 
-    def _told(
+    def _events(
         self, way: SweepPlan, scores: Floats, slopes: Floats, order: Ints, first: int, last: int, starts: Floats
     ) -> StepEvents:
         """The events of some queries in one way; writes their values at -∞ into starts (m,)."""
-        told = _room(4 * int(self.offsets[last] - self.offsets[first]))
-        given = (*way.before, scores, slopes, order, *way.behind, self.offsets, first, last, starts)
-        count = way.kernel(*given, *told)
-        if count > told[0].size:
-            told = _room(count + count // 4)
-            way.kernel(*given, *told)
+        buffers = _buffers(4 * int(self.offsets[last] - self.offsets[first]))
+        arguments = (*way.before, scores, slopes, order, *way.behind, self.offsets, first, last, starts)
+        count = way.kernel(*arguments, *buffers)
+        if count > buffers[0].size:
+            buffers = _buffers(count + count // 4)
+            way.kernel(*arguments, *buffers)
         own = np.empty((3, count))  # one piece: of large ones systems give large pages
-        for row, array in zip(own, told, strict=True):
+        for row, array in zip(own, buffers, strict=True):
             row[:] = array[:count]
         return StepEvents(0.0, *own)
 
     def _ranges(self, jobs: int) -> list[tuple[int, int]]:
-        """Whole queries in turn, in so many parts that every thread has some turns at all of these jobs. What is said
-        of a query depends on it alone, so parts change no bit."""
+        """Ranges of complete queries, so many that every thread gets several. The result of a query depends on it
+        alone, so the partition does not change results."""
         rows, wanted = int(self.offsets[-1]), -(-TURNS * threads() // max(jobs, 1)) if threads() > 1 else 1
         part = min(MOST, max(LEAST, -(-rows // wanted)))
         marks = np.append(np.arange(0, rows, part), rows)
@@ -344,11 +343,11 @@ class LineSweep:
         return sweep_plans(self.measure, self.relevance, self.offsets, self.weights)
 
 
-def _room(events: int) -> list[Floats]:
-    """Room for so many events at least, kept by this thread: memory that is new costs as much as half a sweep."""
+def _buffers(events: int) -> list[Floats]:
+    """A thread-local buffer for so many events at least: allocating it anew costs half a sweep."""
     if events > KEEP:
         return [np.empty(events) for _ in range(3)]
-    if not hasattr(KEPT, "room") or KEPT.room[0].size < events:
-        KEPT.room = [np.empty(events) for _ in range(3)]
-    kept: list[Floats] = KEPT.room
-    return kept
+    if not hasattr(LOCAL, "room") or LOCAL.room[0].size < events:
+        LOCAL.room = [np.empty(events) for _ in range(3)]
+    buffers: list[Floats] = LOCAL.room
+    return buffers

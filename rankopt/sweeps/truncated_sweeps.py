@@ -1,39 +1,32 @@
-"""The first τ places of every query along a line, swap by swap: for discounts that are constant behind place τ.
+"""Truncated sweeps: measures of the first k positions of every query along a line, swap by swap.
 
-M_q(t) = Σ_{p < τ} (a_p - a_n) b_(p) + a_n Σ_j b_j, where (p) is the document at place p and a_n the discount of the
-last place. At t = -∞ the lines of least slope stand first. A line l overtakes a line i above it iff its slope is
-larger, at t = (s_i - s_l) / (a_l - a_i), and it is never asked whether that is still ahead: so every pair swaps once,
-lines that meet in one point resolve themselves, and nothing is lost to rounding. The time of an event is the larger of
-its own and the last. The next event is the first of the τ - 1 swaps of neighbours, of which a swap changes three, and
-of the first line below that reaches place τ. Lines below are in no order of their own: of two that reach it at times
-which rounding cannot tell apart the flatter one comes first, and the steeper passes it when their own time comes.
+Discounts that are constant behind position τ:
 
-Of lines of one slope only the τ best can ever stand there: a column of few values has few lines.
+M_q(t) = Σ_{p < τ} (a_p - a_n) b_(p) + a_n Σ_j b_j, where (p) is the document at position p and a_n the discount of the
+last position. At t = -∞ lines are sorted by increasing slope. A line l overtakes a line i above it iff its slope is
+larger, at t = (s_i - s_l) / (a_l - a_i); whether that is still ahead is not tested. Hence every pair swaps once,
+coincident crossings resolve themselves, and no event is lost by rounding. The time of an event is the larger of its own
+and the last. The next event is the first of the τ - 1 swaps of neighbours, of which a swap changes three, and of the
+first line below that reaches position τ. Lines below are unordered: of two that reach it at times equal up to rounding
+the flatter one comes first, and the steeper passes it when their own time comes. Of lines of one slope only the τ best
+can get there: a column of few values has few lines.
 
-Source: paper 3 (DirectRank), section 2.2, with all events at one time taken together.
-
-AP@k and ERR@k along a line: the first k places of every query, swap by swap.
-
-A document at place c + 1, R relevant ones and the chance Π to get that far above it, adds
+AP@k and ERR@k: a document at position c + 1, with R relevant ones above it and the probability Π to get there, adds
 
     average precision   [c < k] (R + 1) / (c + 1) / n₊    if it is relevant
     a cascade           [c < k] p Π / (c + 1)
 
-so a swap of neighbours changes what the two of them add and nothing else. The list is that of
-`rankopt.sweeps.truncated_sweeps`, where it is said why no crossing is lost; only its entries are groups of
-identical lines, which are tied for all t and move as one: such a group adds the mean over the orders of its
-documents, in closed form. Any k entries fill k places.
+so a swap of neighbours changes the terms of these two only. The entries of the list are groups of identical lines,
+which are tied for all t: a group adds the mean over the orders of its documents, in closed form. Any k entries fill k
+positions.
 
-Source: paper 3 (DirectRank), sections 2.2 and 3.1.2 (ERR and MAP cut at 10); ties as in `rankopt.sweeps.full_sweeps`.
+Reciprocal rank: RR_q(t) = f(c), c the irrelevant documents above the first relevant line; f(c) = [c < k] / (c + 1), or
+for a group of g identical lines, r of them relevant, the mean over its orders. The upper envelope of the relevant lines
+is a chain of increasing slope. Each segment is followed; crossings with it change c by one. c is recounted pair by pair
+at the start of each segment, so it does not drift.
 
-Reciprocal rank along a line: the upper envelope of the relevant documents, and who stands above it.
-
-RR_q(t) = f(c), c the documents that are not relevant above the first relevant line; f(c) = [c < k] / (c + 1), or for a
-group of g identical lines, r of them relevant, the mean over its orders. The envelope is a chain of lines of rising
-slope; each is followed until the next, and what crosses it on the way moves c by one. Where a chain's link begins c is
-counted anew, pair by pair, so it never drifts.
-
-Source: paper 3 (DirectRank), section 2.2; ties as in `rankopt.measures.first_relevant`.
+Source: paper 3 (DirectRank), sections 2.2 and 3.1.2 (ERR and MAP cut at 10), with all events at one time applied
+together; ties as in `rankopt.sweeps.full_sweeps` and `rankopt.measures.first_relevant`.
 """
 
 import numba as nb
@@ -71,10 +64,10 @@ def sweep_places(
     steps: Floats,
     widths: Floats,
 ) -> int:
-    """The events of the queries first <= q < last; returns how many there are, of which those that found room are
-    written. starts[q]: the value at -∞. places: (m,) τ of each query, behind which its discount is constant.
+    """The events of the queries first <= q < last. Returns their number; events that fit into the buffers are written.
+    starts[q]: the value at -∞. places: (m,) τ of each query, after which its discount is constant.
     """
-    room, found = times.size, 0
+    capacity, found = times.size, 0
     most, widest = 1, 1
     for q in range(first, last):
         most, widest = max(most, offsets[q + 1] - offsets[q]), max(widest, places[q])
@@ -112,7 +105,7 @@ def sweep_places(
         starts[q] = weight * start
         if tau == 0:
             continue
-        lines, of_slope = 0, 0  # lines that can ever stand among the first τ
+        lines, of_slope = 0, 0  # lines that can ever be among the first τ
         for p in range(n):
             j = now[p]
             of_slope = of_slope + 1 if p > 0 and a[j] == a[now[p - 1]] else 1
@@ -144,7 +137,7 @@ def sweep_places(
             if at == -np.inf:
                 starts[q] += step
             else:
-                if found < room:
+                if found < capacity:
                     times[found], steps[found] = at, step
                     widths[found] = width(at, line_s[i], line_a[i], line_s[r], line_a[r])
                 found += step != 0.0  # else the next one is written over it
@@ -152,14 +145,14 @@ def sweep_places(
             line_s[i], line_a[i], line_b[i] = line_s[r], line_a[r], line_b[r]
             if p < tau - 1:
                 ahead[p] = np.inf
-            else:  # the line that leaves finds its place by slope
+            else:  # insert the leaving line by slope
                 while r > tau and line_a[r - 1] > left_a:
                     line_s[r], line_a[r], line_b[r] = line_s[r - 1], line_a[r - 1], line_b[r - 1]
                     r -= 1
             line_s[r], line_a[r], line_b[r] = left_s, left_a, left_b
             if p > 0:
                 rise = line_a[p] - line_a[p - 1]
-                t = np.divide(line_s[p - 1] - line_s[p], rise)  # no branch: who is steeper nobody can guess
+                t = np.divide(line_s[p - 1] - line_s[p], rise)  # branch-free: the outcome is unpredictable
                 ahead[p - 1] = t if rise > 0.0 else np.inf
             if p + 2 < tau:
                 rise = line_a[p + 2] - line_a[p + 1]
@@ -183,7 +176,7 @@ def _added(kind: int, size: int, own: float, cutoff: int, above: int, heavier: f
         return (heavier + 1.0 if kind == PRECISION else own * heavier) / (above + 1.0)
     total = 0.0
     if kind == PRECISION:
-        others = (own - 1.0) / (size - 1.0)  # relevant documents of the group before its next place, a place
+        others = (own - 1.0) / (size - 1.0)  # relevant documents of the group per position
         for i in range(reached):
             total += (heavier + 1.0 + others * i) / (above + i + 1.0)
         return total * own / size
@@ -214,10 +207,10 @@ def sweep_cuts(
     steps: Floats,
     widths: Floats,
 ) -> int:
-    """The events of the queries first <= q < last; returns how many there are, of which those that found room are
-    written. starts[q]: the value at -∞. gain: 1 where relevant, or p; 0 of documents that add nothing. cutoff: k.
+    """The events of the queries first <= q < last. Returns their number; events that fit into the buffers are written.
+    starts[q]: the value at -∞. gain: 1 where relevant, or p; 0 of documents that add nothing. cutoff: k.
     """
-    room, found, most = times.size, 0, longest(offsets, first, last)
+    capacity, found, most = times.size, 0, longest(offsets, first, last)
     key, order, spare = np.empty(most), np.empty(most, np.int64), np.empty(most, np.int64)
     begins = np.empty(most + 1, np.int64)
     line_s, line_a, own, factor = np.empty(most), np.empty(most), np.empty(most), np.empty(most)
@@ -238,7 +231,7 @@ def sweep_cuts(
         first_order(s, a, by_score[low : low + n], key[:n], now, spare[:n])
         groups = groups_of(s, a, now, begins)
         tau = min(cutoff, groups)
-        lines, of_slope = 0, 0  # groups that can ever stand among the first τ
+        lines, of_slope = 0, 0  # groups that can ever be among the first τ
         for g in range(groups):
             j = now[begins[g]]
             of_slope = of_slope + 1 if g > 0 and a[j] == a[now[begins[g - 1]]] else 1
@@ -299,7 +292,7 @@ def sweep_cuts(
                 if at == -np.inf:
                     starts[q] += step
                 else:
-                    if found < room:
+                    if found < capacity:
                         times[found], steps[found] = at, step
                         widths[found] = width(at, line_s[i], line_a[i], line_s[r], line_a[r])
                     found += 1
@@ -311,7 +304,7 @@ def sweep_cuts(
             heavier[p + 1] = heavier[p] + factor[p] if kind == PRECISION else heavier[p] * factor[p]
             if p < tau - 1:
                 ahead[p] = np.inf
-            else:  # what leaves finds its place by slope
+            else:  # insert the leaving group by slope
                 while r > tau and line_a[r - 1] > left_a:
                     line_s[r], line_a[r], own[r], factor[r] = line_s[r - 1], line_a[r - 1], own[r - 1], factor[r - 1]
                     size[r], group[r] = size[r - 1], group[r - 1]
@@ -332,7 +325,7 @@ def sweep_cuts(
 
 @compiled(nb.float64(nb.int64, nb.int64, nb.int64, nb.int64))
 def _reciprocal(above: int, size: int, relevant: int, cutoff: int) -> float:
-    """The mean of [place <= k] / place of the first of `relevant` documents in a group of `size` below `above` ones."""
+    """The mean of [position <= k] / position of the first relevant document in a tied group below `above` documents."""
     total, missed = 0.0, 1.0
     for i in range(min(size - relevant + 1, cutoff - above)):
         chance = relevant / (size - i)
@@ -362,12 +355,12 @@ def sweep_envelope(
     steps: Floats,
     widths: Floats,
 ) -> int:
-    """The events of the queries first <= q < last; returns how many there are, of which those that found room are
-    written. starts[q]: the value at -∞. relevant: 1 where relevant, else 0."""
-    room, found, most = times.size, 0, longest(offsets, first, last)
+    """The events of the queries first <= q < last. Returns their number; events that fit into the buffers are written.
+    starts[q]: the value at -∞. relevant: 1 where relevant, else 0."""
+    capacity, found, most = times.size, 0, longest(offsets, first, last)
     key, when, line_s, line_a = np.empty(most), np.empty(most), np.empty(most), np.empty(most)
     order, spare, begins = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most + 1, np.int64)
-    hits, turns, who = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.int64)
+    hits, turns, crossers = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.int64)
     for q in range(first, last):
         low, n = offsets[q], offsets[q + 1] - offsets[q]
         s, a, marked = scores[low : low + n], slopes[low : low + n], relevant[low : low + n]
@@ -407,14 +400,14 @@ def sweep_envelope(
                 if (t <= at) == (rise > 0.0):
                     above += begins[other + 1] - begins[other]
                 if at < t <= until and t < np.inf:
-                    when[met], who[met], turns[met] = -t, other, met
+                    when[met], crossers[met], turns[met] = -t, other, met
                     met += 1
             size = begins[top + 1] - begins[top]
             after = weights[q] * _reciprocal(above, size, hits[top], cutoff)
             if not begun or at == -np.inf:
                 starts[q], begun = after, True
             elif after != value:
-                if found < room:
+                if found < capacity:
                     times[found], steps[found], widths[found] = at, after - value, widest
                 found += 1
             value = after
@@ -423,14 +416,14 @@ def sweep_envelope(
             while e < met:
                 t, widest = -when[turns[e]], 0.0
                 while e < met and -when[turns[e]] == t:
-                    other = who[turns[e]]
+                    other = crossers[turns[e]]
                     crossing = begins[other + 1] - begins[other]
                     above += crossing if line_a[other] > line_a[top] else -crossing
                     widest = max(widest, width(t, line_s[top], line_a[top], line_s[other], line_a[other]))
                     e += 1
                 after = weights[q] * _reciprocal(above, size, hits[top], cutoff)
                 if after != value:
-                    if found < room:
+                    if found < capacity:
                         times[found], steps[found], widths[found] = t, after - value, widest
                     found += 1
                 value = after

@@ -1,4 +1,4 @@
-"""PyTorch: the bounds of the regret as a loss of networks' scores (extra `torch`; nothing here loads it before use)."""
+"""PyTorch: bounds of the regret as a loss of network scores (extra `torch`; imported on first use)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
-"""The bound of the regret as a loss of a network's scores, padded or flat.
-
-The values of a loss of the scores as a PyTorch function, with the slope for its gradient.
-"""
+"""Bound of the regret as a loss of a network's scores, padded or flat: an autograd function with the slope as
+gradient."""
 
 # mypy: allow-subclassing-any
 from __future__ import annotations
@@ -53,7 +51,7 @@ def _functions() -> Any:
     function: Any = torch.autograd.Function
 
     class Once(function):
-        """slope × grad, of which nobody may ask a gradient."""
+        """slope × grad, without a gradient of its own."""
 
         @staticmethod
         def forward(ctx: Any, grad: Any, slope: Any, scores: Any) -> Any:
@@ -92,25 +90,25 @@ REDUCTIONS = ("mean", "sum", "none")
 
 @dataclass(frozen=True)
 class MarginLoss:
-    """loss_q(s) = max_π [r(π)ᵀs - gain(π)] + max_π gain(π) - r̄ᵀs, an upper bound of the regret of query q: what
-    `LargeMarginRanker` minimises, as a loss of scores that a network makes [ORM, eq. 20 to 22].
+    """loss_q(s) = max_π [r(π)ᵀs - gain(π)] + max_π gain(π) - r̄ᵀs, an upper bound of the regret of query q: the loss of
+    `LargeMarginRanker`, as a function of network scores [ORM, eq. 20 to 22].
 
-    measure, bound, decay, map: as in `rankopt.losses.ScoreLoss`. reduction: "mean" over the queries that have something
-    to order (0 where none has), "sum" of them, or "none": a value a query, 0 for the others.
+    measure, bound, position_weights, feature_map: as in `rankopt.losses.ScoreLoss`. reduction: "mean" over the queries
+    with distinct grades (0 if there are none), "sum" of them, or "none": one value a query, 0 for the others.
 
-    Called with scores and relevance of one shape:
+    Call it with scores and relevance of one shape:
 
-    * padded (m, n), a row a query; `mask` (m, n) is True where a document stands, without it everywhere. What stands at
-      other places does not matter, whatever it is.
-    * flat (N,), with `offsets` (m + 1,) that rise from 0 to N: documents offsets[q] to offsets[q + 1] are query q; one
+    * padded (m, n), a row a query; `mask` (m, n) is True for documents (default: everywhere). Padding is ignored.
+    * flat (N,), with `offsets` (m + 1,) that increase from 0 to N: documents offsets[q] to offsets[q + 1] are query q;
+    one
       query without them. Or flat with a mask that leaves documents out, of one query.
 
-    The value has the dtype and the device of the scores, which are copied to the processor, since the exact argmax runs
-    there in double precision. The gradient is the slope of the loss, shared by documents of equal scores and grades; in
-    a batch of queries it sums to 0 over each. A second derivative is refused.
+    The value has the dtype and the device of the scores. These are copied to the CPU, where the exact argmax runs in
+    double precision. The gradient is the slope of the loss, shared by documents of equal scores and grades; in a batch
+    it sums to 0 over each query. Second derivatives are not supported.
 
-    Raises OptionError for options that cannot work, for scores that are no floating tensor, and where PyTorch is not
-    installed; DataError for shapes, grades and offsets that do not fit and for scores that are not finite.
+    Raises OptionError for invalid options, scores that are not floating-point tensors, or if PyTorch is missing;
+    DataError for inconsistent shapes, grades and offsets, and for non-finite scores.
     """
 
     measure: Any = "nDCG@10"
@@ -130,14 +128,14 @@ class MarginLoss:
         torch = loaded()
         if not isinstance(scores, torch.Tensor) or not scores.is_floating_point():
             kind = scores.dtype if isinstance(scores, torch.Tensor) else type(scores).__name__
-            raise OptionError(f"scores of {kind} have no gradient; pass a floating tensor")
+            raise OptionError(f"scores of {kind} have no gradient; pass a floating-point tensor")
         grades = numbers(relevance)
         if grades.shape != tuple(scores.shape):
             raise DataError(
-                f"relevance has shape {grades.shape}, but the scores {tuple(scores.shape)}; give each document both"
+                f"relevance has shape {grades.shape}, but the scores {tuple(scores.shape)}; pass one grade per score"
             )
         if scores.ndim not in (1, 2):
-            raise DataError(f"scores of shape {tuple(scores.shape)} are no queries; pass (m, n) or flat (N,)")
+            raise DataError(f"scores of shape {tuple(scores.shape)} are no queries; pass shape (m, n) or (N,)")
         there = self._there(mask, grades)
         bounds = self._bounds(offsets, there)
         self._check_grades(grades, there, mask)
@@ -152,32 +150,36 @@ class MarginLoss:
         return ScoreLoss(self.measure, self.bound, self.position_weights, self.feature_map)
 
     def _there(self, mask: Any, grades: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Where documents stand, of the shape of the scores."""
+        """Mask of documents, of the shape of the scores."""
         if mask is None:
             return np.ones(grades.shape, dtype=bool)
-        given = mask.detach().cpu().numpy() if hasattr(mask, "detach") else np.asarray(mask)
-        if given.shape != grades.shape or given.dtype != np.bool_:
+        flags = mask.detach().cpu().numpy() if hasattr(mask, "detach") else np.asarray(mask)
+        if flags.shape != grades.shape or flags.dtype != np.bool_:
             raise DataError(
-                f"mask is {given.dtype} of shape {given.shape}, but the scores have shape {grades.shape}; give True "
-                "where a document stands, False where there is padding"
+                f"mask is {flags.dtype} of shape {flags.shape}, but the scores have shape {grades.shape}; pass True "
+                "for a document, False for padding"
             )
-        return given
+        return flags
 
     def _bounds(self, offsets: Any, there: NDArray[np.bool_]) -> Any:
         """Where each query begins among the documents that are there."""
         if there.ndim == 2:
             if offsets is not None:
-                raise DataError("offsets cut flat scores into queries, but the rows of padded ones are; leave them out")
+                raise DataError(
+                    "offsets apply to flat scores only; padded scores have one query per row. Remove offsets"
+                )
             return np.append(0, np.cumsum(there.sum(axis=1)))
         if offsets is None:
             return np.array([0, there.sum()])
         if not there.all():
-            raise DataError("a mask would move the offsets of flat scores; leave its documents out, or pad the queries")
+            raise DataError(
+                "mask cannot be combined with offsets of flat scores; remove the masked documents, or pad the queries"
+            )
         return numbers(offsets)
 
     def _check_grades(self, grades: NDArray[np.float64], there: NDArray[np.bool_], mask: Any) -> None:
-        """Raise DataError for grades that stand for padding, as -1 does elsewhere, and are not masked."""
+        """Raise DataError for unmasked negative grades, which may mark padding as in other libraries."""
         if mask is None and (grades < 0).any():
             raise DataError(
-                "relevance has grades below 0; where they mark padding, pass mask=relevance >= 0, else grade from 0"
+                "relevance has grades below 0; if they mark padding, pass mask=relevance >= 0, else use grades from 0"
             )

@@ -50,7 +50,7 @@ def test_a_solver_of_the_script_itself_is_an_error_with_a_cure():
     told = script("dask", extra, "argmax=Own()")
     assert told.returncode == 1
     assert "OptionError" in told.stderr
-    assert "define them in a file that can be imported" in told.stderr
+    assert "define them in an importable file" in told.stderr
 
 
 @pytest.mark.study

@@ -347,7 +347,7 @@ def test_a_cluster_that_dies_is_an_error_and_the_next_fit_starts_another():
             if process not in before:
                 process.kill()
 
-    with pytest.raises(EngineError, match="start the cluster again"):
+    with pytest.raises(EngineError, match="restart the cluster"):
         LargeMarginRanker(engine=Borrowed(engine), callbacks=[kill]).fit(X, y, qid=qid)
     ranker = LargeMarginRanker(engine=engine).fit(X, y, qid=qid)
     engine.close()

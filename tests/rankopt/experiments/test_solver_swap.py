@@ -102,8 +102,8 @@ def test_experiments_that_ask_nothing_are_slips():
         with pytest.raises(OptionError, match=rf"problems = {problems} come from no data; give Queries or a Sample"):
             SolverSwap(problems=problems)
     for wrong, said in (
-        ({"repeats": "a"}, "repeats = 'a' is no whole number"),
-        ({"tolerance": -1.0}, "is no finite number"),
+        ({"repeats": "a"}, "repeats must be an integer"),
+        ({"tolerance": -1.0}, "must be a finite number"),
         ({"limits": 3}, "limits = 3 are none of a run"),
         ({"argmax": "highs"}, r"give a tuple: argmax=\('highs',\)"),
     ):

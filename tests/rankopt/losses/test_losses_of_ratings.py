@@ -176,11 +176,11 @@ def test_training_closes_the_gap_on_queries(name):
         (partial(OrdinalHinge, cost="two"), "cost = 'two' is unknown"),
         (partial(OrdinalHinge, cost=lambda low, high: low - high), "must be 0 or more"),
         (partial(PreferenceHinge, gain="log"), "gain = 'log' is unknown"),
-        (partial(PreferenceHinge, gain=np.negative), "not fall"),
+        (partial(PreferenceHinge, gain=np.negative), "non-decreasing"),
         (partial(PreferenceHinge, pairs=([0], [4], [1.0])), "different queries"),
         (partial(PreferenceHinge, pairs=([0], [9], [1.0])), "rows from 0 to 5"),
         (partial(PreferenceHinge, pairs=([0], [1], [-1.0])), "0 or more"),
-        (partial(PreferenceHinge, pairs=([0, 1], [1], [1.0])), "as many"),
+        (partial(PreferenceHinge, pairs=([0, 1], [1], [1.0])), "same length"),
     ],
 )
 def test_what_is_no_cost_is_refused(loss, message):
@@ -190,7 +190,7 @@ def test_what_is_no_cost_is_refused(loss, message):
 
 def test_too_many_grades_for_a_table_are_refused_with_the_loss_that_takes_them():
     relevance, offsets = np.linspace(0, 1, 1100), np.array([0, 1100])
-    with pytest.raises(OptionError, match="take loss 'preferences'"):
+    with pytest.raises(OptionError, match="use loss 'preferences'"):
         OrdinalHinge(relevance, offsets).at(np.zeros(1100))
     assert PreferenceHinge(relevance, offsets).at(np.zeros(1100)).value[0] > 0
 

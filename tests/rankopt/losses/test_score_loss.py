@@ -159,7 +159,7 @@ def test_a_loss_is_data():
         ({"feature_map": "pairs"}, OptionError, "known are positional"),
         ({"measure": "nDGC"}, MeasureError, "nDGC"),
         ({"bound": "convexx"}, OptionError, "known are convex"),
-        ({"position_weights": "steep"}, OptionError, "decay 'steep'"),
+        ({"position_weights": "steep"}, OptionError, "position_weights = 'steep'"),
     ],
 )
 def test_what_cannot_be_trained_is_refused_by_name(options, error, said):
@@ -170,8 +170,8 @@ def test_what_cannot_be_trained_is_refused_by_name(options, error, said):
 @pytest.mark.parametrize(
     ("relevance", "given", "said"),
     [
-        ([1, 0], {}, "pass one of them"),
-        ([1, 0], {"qid": [1, 1], "offsets": [0, 2]}, "pass one of them"),
+        ([1, 0], {}, "pass either qid="),
+        ([1, 0], {"qid": [1, 1], "offsets": [0, 2]}, "pass either qid="),
         ([1, 0], {"qid": [1]}, "qid has 1 entries"),
         ([1, np.nan], {"qid": [1, 1]}, r"relevance\[1\] is nan"),
         ([1, -1], {"qid": [1, 1]}, r"relevance\[1\] is -1"),

@@ -342,7 +342,7 @@ def test_an_engine_that_loses_a_shard_is_found_out():
             return []
 
     X, y, qid = made()
-    with pytest.raises(EngineError, match="0 answers for 1 shards"):
+    with pytest.raises(EngineError, match="0 results for 1 shards"):
         LargeMarginRanker(engine=Lossy()).fit(X, y, qid=qid)
 
 

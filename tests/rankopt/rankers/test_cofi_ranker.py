@@ -705,7 +705,7 @@ def test_free_factors_make_room_where_a_table_has_no_more():
 def test_what_does_not_go_together_is_blamed_on_what_is_wrong():
     with pytest.raises(OptionError, match=r"^bound 'convexx' is unknown"):
         CofiRanker("nDCG@5", bound="convexx").fit(tastes())
-    with pytest.raises(OptionError, match=r"^decay 'foo' is none of"):
+    with pytest.raises(OptionError, match=r"^position_weights = 'foo' is none of"):
         CofiRanker("nDCG@5", position_weights="foo").fit(tastes())
     with pytest.raises(OptionError, match=r"lam = 1e\+300 is no λ; give a number of 1e-100 to 1e\+100"):
         CofiRanker(lam=1e300).fit(tastes())

@@ -319,7 +319,7 @@ def test_what_no_run_leaves_is_no_place_to_go_on_from():
     assert again.moves == path.moves
     search = LineSearch.from_measure("nDCG@5", Queries.from_arrays(X, Y, qid=QID))
     assert false_claim([again], search) is None
-    assert "says that the measure is" in false_claim([replace(again, value=again.value + 1e-6)], search)
+    assert "claims that the measure is" in false_claim([replace(again, value=again.value + 1e-6)], search)
     damages = {
         "w": np.zeros(3), "begun": np.full(4, np.nan), "advance": [0.0] * 4, "chosen": np.zeros((2, 2)), "place": -1,
         "lines": 1.5, "round": True, "number": 1, "value": np.nan, "rating": "high", "moved": 1,
@@ -409,8 +409,8 @@ def test_a_line_is_drawn_as_it_is(direction):
         ({"lam": "scale"}, "0 or more"),
         ({"tol": np.nan}, "is no number"),
         ({"max_iter": 0}, "1 or more"),
-        ({"directions": "coordinates"}, "give a sequence of"),
-        ({"directions": ("diagonals",)}, "give a sequence of"),
+        ({"directions": "coordinates"}, "pass a sequence of"),
+        ({"directions": ("diagonals",)}, "pass a sequence of"),
         ({"directions": ("powell",)}, "never begins"),
         ({"random_state": -1}, "is no seed"),
         ({"callbacks": [3]}, "sequence of functions"),
@@ -427,9 +427,9 @@ def test_data_that_cannot_be_climbed_are_refused():
         direct(init="zeros").fit(X, 0 * Y, qid=QID)
     with pytest.raises(DataError, match="1 sample"):
         direct().fit(X[:1], Y[:1], qid=QID[:1])
-    with pytest.raises(OptionError, match="no whole number of 1 or more"):
+    with pytest.raises(OptionError, match="an integer of 1 or more"):
         RandomDirections(0)
-    with pytest.raises(ValueError, match="named twice"):
+    with pytest.raises(ValueError, match="must be distinct"):
         DirectionCertificate(0.5, 0.0, np.array([1, 1]), np.zeros((0, 3)), Stop.DIRECTIONS)
 
 

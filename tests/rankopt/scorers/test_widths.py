@@ -59,9 +59,9 @@ def test_slopes_have_an_entry_a_document(features):
 @pytest.mark.parametrize("features", TABLES)
 def test_parts_lie_within_the_documents(features, parts):
     parts = np.array(parts, dtype=np.int64)
-    with pytest.raises(DataError, match="do not rise within 9"):
+    with pytest.raises(DataError, match="increase within 9"):
         row_sums(features, ROWS, np.ones(N), parts)
-    with pytest.raises(DataError, match="do not rise within 9"):
+    with pytest.raises(DataError, match="increase within 9"):
         pair_sums(features, ROWS, np.ones(N), np.ones(N), parts)
 
 

@@ -136,8 +136,8 @@ def test_batches_with_nothing_to_order_lose_nothing():
         (lambda: {"relevance": -torch.ones(2, 3)}, DataError, "pass mask=relevance >= 0"),
         (lambda: {"mask": torch.ones(2, 2, dtype=torch.bool)}, DataError, "mask is bool of shape"),
         (lambda: {"mask": torch.ones(2, 3)}, DataError, "mask is float32"),
-        (lambda: {"offsets": [0, 3, 6]}, DataError, "offsets cut flat scores"),
-        (lambda: {"scores": torch.full((2, 3), torch.nan)}, DataError, "nan, which no loss"),
+        (lambda: {"offsets": [0, 3, 6]}, DataError, "offsets apply to flat scores"),
+        (lambda: {"scores": torch.full((2, 3), torch.nan)}, DataError, "nan; scores must be finite"),
         (lambda: {"scores": torch.zeros(1, 2, 3), "relevance": torch.zeros(1, 2, 3)}, DataError, "are no queries"),
     ],
 )
@@ -153,7 +153,7 @@ def test_options_and_offsets_are_checked():
             MarginLoss(**options)
     with pytest.raises(DataError, match="do not cut"):
         MarginLoss()(torch.zeros(4), torch.zeros(4), offsets=[0, 3])
-    with pytest.raises(DataError, match="move the offsets"):
+    with pytest.raises(DataError, match="cannot be combined with offsets"):
         MarginLoss()(torch.zeros(4), torch.zeros(4), torch.tensor([True, True, True, False]), [0, 2, 4])
 
 
