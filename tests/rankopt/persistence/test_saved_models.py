@@ -100,7 +100,7 @@ class OfTheUser(RegressionRanker):
 @pytest.mark.parametrize(
     ("ranker", "change", "says"),
     [
-        (OfTheUser(), {}, "OfTheUser cannot be saved because it is none of .*RegressionRanker"),
+        (OfTheUser(), {}, "OfTheUser cannot be saved because its class is not one of .*RegressionRanker"),
         (RegressionRanker(), {"alpha": object()}, "the parameter alpha of RegressionRanker cannot be saved"),
         (RegressionRanker(), {"alpha": [0, (1, np.random.default_rng(0))]}, r"alpha of RegressionRanker\[1\]\[1\]"),
         (RegressionRanker(), {"alpha": np.array([None])}, "an array of object"),
