@@ -121,7 +121,7 @@ def test_a_pair_of_both_files_is_refused(tmp_path):
 def test_options_that_would_be_left_aside_in_silence_are_refused(tmp_path):
     one = written(tmp_path, Ratings.from_arrays([1, 2], [1, 2], [3, 4]), "x")
     for words, said in (
-        (["--test", one], "goes with the file TRAIN"), (["--items", one], "goes with the file TRAIN"),
+        (["--test", one], "needs the file TRAIN"), (["--items", one], "needs the file TRAIN"),
         ([one, "--quota-attribute", "genre"], "--quota-attribute needs --report FILE"),
     ):  # fmt: skip
         done = run(*words)

@@ -218,7 +218,7 @@ def test_a_foreign_folder_writes_beside_itself(begun, tmp_path):
     tampered(folder, model=str(victim))
     done = invoked("resume", folder, "--max-iter", 3)
     assert done.exit_code == 0, done.output
-    assert "is not beside" in done.output
+    assert "is not in the folder of" in done.output
     assert victim.read_text() == "precious"
     assert load_model(folder.parent / "victim").n_iter_ == 3
     tampered(folder, model=str(victim))

@@ -336,4 +336,4 @@ def test_refuted_sets_and_fractional_optima_get_advice_and_soft_ones_say_what_br
     assert "Violated at the optimum, at a penalty: a by 1" in text
     file.write_text(head + pairs.replace("at_most", "penalty = 0.5\nat_most"), encoding="utf-8")
     text = CliRunner().invoke(rankopt, ["verify", str(file)]).stdout
-    assert "Advice speaks of hard constraints only" in text
+    assert "Advice is for hard constraints only" in text
