@@ -175,7 +175,7 @@ def _say(
     table(
         [
             "users", "items", "factors", "λ / λ_max", "rounds", "seconds", "users' gap", "items' gap",
-            "gap of the whole",
+            "global gap",
         ],
         [
             [

@@ -107,7 +107,7 @@ def test_the_sample_and_its_page(tmp_path, monkeypatch):
     assert done.exit_code == 0, done.output
     assert "weak generalisation, n = 10, 128 users, seed 0; rated items only; ties averaged" in done.output
     text = page.read_text()
-    for word in ("What a quota costs", "no quota", "popularity", "gaps of both blocks", "slowest"):
+    for word in ("Cost of a quota", "no quota", "popularity", "gaps of both blocks", "slowest"):
         assert word in text
 
 
