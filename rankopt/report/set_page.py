@@ -74,9 +74,8 @@ def _is_prefix(found: Proof | Witness | Undecided) -> bool:
 def _finding(found: Proof | Witness | Undecided, gap: IntegralityGap | None, advised: Sequence[str]) -> str:
     """The verdict, its meaning for this objective, and advice."""
     if _is_prefix(found):
-        verdict = (
-            "Proved: the linear program has an integral optimum for its objective; its matrix may be of any kind. "
-        )
+        verdict = "Proved: the linear program has an integral optimum for its objective. "
+        verdict += "Its matrix need not be totally unimodular. "
         return verdict + "Rank by 'exact', or any solver of flows: another optimal vertex may be fractional."
     if isinstance(found, Proof):
         verdict = "Proved: every vertex of the linear program is a ranking, for every objective. "
