@@ -60,20 +60,20 @@ def tapes_at(files: Sequence[str], argmax: str | None, master: str | None) -> li
     """The problems of the files. Raises a usage error for solvers of a part that is missing, or without any solver."""
     from rankopt.experiments.traces import tapes_of
 
-    tapes = tapes_of(list(files))
-    kinds = dict.fromkeys(tape.kind for tape in tapes)
+    traces = tapes_of(list(files))
+    kinds = dict.fromkeys(trace.kind for trace in traces)
     named_solvers = {"argmax": argmax, "master": master}
     for kind, names in named_solvers.items():
         other = "master" if kind == "argmax" else "argmax"
         if names not in (None, "none") and kind not in kinds:
             have = "has" if len(files) == 1 else "have"
             raise click.UsageError(
-                f"{', '.join(files)} {have} no {PARTS[kind]}, which --{kind} is for; use --{other}: {_fitting(tapes)}"
+                f"{', '.join(files)} {have} no {PARTS[kind]}, which --{kind} is for; use --{other}: {_fitting(traces)}"
             )
     if all(named_solvers[kind] == "none" for kind in kinds):
         named = " and ".join(f"--{kind} none" for kind in sorted(kinds))
-        raise click.UsageError(f"{named} leaves nothing to swap; name solvers: {_fitting(tapes)}")
-    return tapes
+        raise click.UsageError(f"{named} excludes all solvers; name solvers: {_fitting(traces)}")
+    return traces
 
 
 def forms_of(tapes: Iterable[ProblemTrace], kind: str) -> set[Any]:

@@ -312,7 +312,7 @@ class SolverSwap:
             raise OptionError("there is nothing to swap; name argmax solvers, masters or methods")
 
     def run(self, output: str | PathLike[str] | None = None, *, resume: bool = False) -> list[BenchmarkRow]:
-        """All rows. output: a file of JSON lines that they are written to at once, with the traces in a folder next to it.
+        """All rows. output: a file of JSON lines, written row by row, with the traces in a folder next to it.
         resume: continue that file; its rows are not recomputed."""
         return list(self.rows(output, resume=resume))
 
@@ -337,10 +337,10 @@ class SolverSwap:
     def _rows(self, file: RowFile, folder: Path) -> Iterator[BenchmarkRow]:
         queries, held_out = self._data()
         if queries is None:
-            for tape in tapes_of(self.data):
-                path = folder / f"{re.sub(r'[^A-Za-z0-9]+', '-', tape.name)}.npz"
-                tape.save(path)
-                yield from self._replayed(file, tape, path, self._entrants(tape))
+            for trace in tapes_of(self.data):
+                path = folder / f"{re.sub(r'[^A-Za-z0-9]+', '-', trace.name)}.npz"
+                trace.save(path)
+                yield from self._replayed(file, trace, path, self._entrants(trace))
             return
         ranker = self._ranker()
         run = RecordedRun(ranker, queries, folder, self.problems, 4.0 * self.limits.training_time, self.seed)
@@ -348,8 +348,8 @@ class SolverSwap:
             yield from self._replayed(file, run.argmax_tape(), run.path("argmax"), self.argmax)
         for method in self.methods if self.masters else ():
             name = _label(method, "method")
-            tape = run.master_tape(method, name)
-            yield from self._replayed(file, tape, run.path(f"master:{name}"), self.masters)
+            trace = run.master_tape(method, name)
+            yield from self._replayed(file, trace, run.path(f"master:{name}"), self.masters)
         if self.train:
             yield from self._trained(file, run, held_out)
 
@@ -365,15 +365,15 @@ class SolverSwap:
             return self.data, self.test
         return None, None
 
-    def _entrants(self, tape: ProblemTrace) -> Sequence[Entrant]:
+    def _entrants(self, trace: ProblemTrace) -> Sequence[Entrant]:
         """The entrants; of the default ones those that accept such problems."""
-        if tape.kind == "master":
+        if trace.kind == "master":
             chosen, usual = self.masters, MASTERS
         else:
             chosen, usual = self.argmax, ARGMAX
         if chosen is not usual:
             return chosen
-        return [one for one in usual if any(solves(spec_of(one), taped.form) for taped in tape.problems)]
+        return [one for one in usual if any(solves(spec_of(one), taped.form) for taped in trace.problems)]
 
     def _ranker(self) -> Any:
         from rankopt.rankers.large_margin import LargeMarginRanker
@@ -381,11 +381,11 @@ class SolverSwap:
         return LargeMarginRanker() if self.ranker is None else clone(self.ranker)
 
     def _replayed(
-        self, file: RowFile, tape: ProblemTrace, path: Path, entrants: Sequence[Entrant]
+        self, file: RowFile, trace: ProblemTrace, path: Path, entrants: Sequence[Entrant]
     ) -> Iterator[BenchmarkRow]:
         """Replay the trace with every entrant."""
         for entrant in entrants:
-            blanks = blank_rows(tape, spec_of(entrant), self.tolerance, self.seed, versions())
+            blanks = blank_rows(trace, spec_of(entrant), self.tolerance, self.seed, versions())
             job = Replay(str(path), entrant, blanks, self.repeats, self.limits.problem)
             yield from grown(file, job, blanks, self.limits, self.limits.problem, self.limits.tape)
 

@@ -104,7 +104,7 @@ def test_experiments_that_ask_nothing_are_slips():
     for wrong, said in (
         ({"repeats": "a"}, "repeats = 'a' is no whole number"),
         ({"tolerance": -1.0}, "is no finite number"),
-        ({"limits": 3}, "limits = 3 are none of a run"),
+        ({"limits": 3}, "limits must be a Limits instance; got 3"),
         ({"argmax": "highs"}, r"give a tuple: argmax=\('highs',\)"),
     ):
         with pytest.raises(OptionError, match=said):
