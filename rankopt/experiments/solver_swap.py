@@ -215,12 +215,16 @@ class RecordedRun:
         return str(target)
 
     def argmax_tape(self) -> ProblemTrace:
-        return self._recorded("argmax", lambda log: argmax_tape(log, self.problems, self.seed), argmax=ArgmaxRecorder)
+        return self._recorded(
+            "argmax", lambda log: argmax_tape(log, self.problems, self.seed), argmax_solver=ArgmaxRecorder
+        )
 
     def master_tape(self, method: Any, name: str) -> ProblemTrace:
         """The master programs of a run with this method."""
         count, label = max(1, self.problems // 2), f"master:{name}"
-        return self._recorded(label, lambda log: master_tape(log, count, label), master=MasterRecorder, method=method)
+        return self._recorded(
+            label, lambda log: master_tape(log, count, label), master_solver=MasterRecorder, method=method
+        )
 
     def path(self, label: str) -> Path:
         """The file of the trace with this label."""
