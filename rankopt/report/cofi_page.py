@@ -55,7 +55,7 @@ def page_of_cofi(
 
 def no_factors(dimensions: int) -> str:
     """The sentence for a model whose factors are all 0."""
-    return f"0 of {dimensions} factors are used: scores are item offsets alone, and all users have the same ranking."
+    return f"0 of {dimensions} factors are used: scores are offsets alone, and all users have the same ranking."
 
 
 def _short(protocol: str) -> str:
