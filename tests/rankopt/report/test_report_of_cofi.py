@@ -17,7 +17,7 @@ from rankopt.report.cofi_page import page_of_cofi
 
 @cache
 def fitted(**options):
-    return CofiRanker(**{"factors": 3, "strength": 0.5} | options).fit(load_ratings_sample())
+    return CofiRanker(**{"factors": 3, "reg": 0.5} | options).fit(load_ratings_sample())
 
 
 def pages(ranker, prices=None):
