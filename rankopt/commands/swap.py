@@ -212,7 +212,9 @@ def _factor(_: click.Context, parameter: click.Parameter, value: float) -> float
     "--repeats", type=click.IntRange(1), default=3, show_default=True,
     help="Timed runs of a problem; the median is reported.",
 )  # fmt: skip
-@click.option("--train/--no-train", "live", default=True, show_default=True, help="Also swap solvers in live training.")
+@click.option(
+    "--train/--no-train", "train", default=True, show_default=True, help="Also swap solvers in live training."
+)
 @click.option(
     "--time-limit", type=float, callback=_positive,
     help="Seconds of a solver for a trace [3] and for a problem [10]; two thirds of it for a live run, which is killed "
