@@ -1,4 +1,4 @@
-"""`rankopt cofi`: learn from ratings, judge by held-out ones beside the baselines, say what a quota costs."""
+"""`rankopt cofi`: train on ratings, compare with baselines on held-out ratings, report the cost of a quota."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rankopt.ratings.splits import Split
 
 USERS = 25
-"""Users for whom the price of a quota is found, spread over all."""
+"""Number of users, evenly spaced, for whom the cost of a quota is computed."""
 
 
 @click.command(cls=EstimatorCommand, estimator="CofiRanker", without=("checkpoint", "every"))
@@ -28,12 +28,12 @@ USERS = 25
 @click.option("--test", "test_file", type=click.Path(exists=True), help="Test ratings.")
 @click.option(
     "--hold-out", type=click.IntRange(1), metavar="N",
-    help="In place of --test: N ratings of every user to train, the others to test (weak generalisation), drawn by "
+    help="Instead of --test: N ratings of every user to train, the others to test (weak generalisation), drawn by "
     "--random-state.",
 )  # fmt: skip
 @click.option("--items", "items_file", type=click.Path(exists=True), help="Titles and genres: u.item, movies.dat.")
-@click.option("--model", type=OutputPath(), help="Where the model is written.")
-@click.option("--quota-attribute", "by", help="The attribute of items whose quota is priced in the report [genre].")
+@click.option("--model", type=OutputPath(), help="File of the model.")
+@click.option("--quota-attribute", "by", help="Item attribute for the cost of a quota in the report [genre].")
 @report_option
 @json_option
 def cofi(
@@ -51,15 +51,15 @@ def cofi(
     MovieLens), by default from a bundled synthetic sample.
 
     With --test or --hold-out every measure is printed next to item means and popularity, among the rated items and
-    among all items: methods that are good at the one are often bad at the other.
+    among all items: a method that is good on one is often bad on the other.
     """
     if test_file is not None and hold_out is not None:
-        raise click.UsageError("--test and --hold-out both name a test; give one of them")
+        raise click.UsageError("--test and --hold-out exclude each other; give one of them")
     for option, value in (("--test", test_file), ("--items", items_file)):
         if train_file is None and value is not None:
-            raise click.UsageError(f"{option} goes with the file TRAIN, not with the sample; name TRAIN too")
+            raise click.UsageError(f"{option} needs the file TRAIN and cannot be used with the sample; give TRAIN too")
     if by is not None and report is None:
-        raise click.UsageError("--quota-attribute needs --report FILE, which shows its prices")
+        raise click.UsageError("--quota-attribute needs --report FILE, which shows the cost")
     from rankopt.rankers import CofiRanker
     from rankopt.ratings import given_split, load_ratings_sample, read_ratings, weak_split
 
@@ -97,23 +97,23 @@ def cofi(
 
 
 def _fitted(ranker: CofiRanker, ratings: Ratings) -> CofiRanker:
-    """The fitted ranker; what its training warns of is told on standard error, each warning once."""
+    """The fitted ranker. Prints each convergence warning once on standard error."""
     import warnings
 
     from sklearn.exceptions import ConvergenceWarning
 
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", ConvergenceWarning)
         try:
             return ranker.fit(ratings)
         finally:
-            for text in dict.fromkeys(str(one.message) for one in told):
+            for text in dict.fromkeys(str(one.message) for one in caught):
                 click.echo(text, err=True)
 
 
 def _parted(ratings: Ratings, split: Split) -> str:
-    """Which of the ratings, some of them held out, all that is told is of."""
+    """A sentence on how many ratings train, test and are left out."""
     train, test = split.train.n_ratings, split.test.n_ratings
     left = ratings.n_ratings - train - test
     aside = f", {left} of users with too few are left out" if left else ""
@@ -124,7 +124,7 @@ def _parted(ratings: Ratings, split: Split) -> str:
 
 
 def _accuracy(ranker: CofiRanker, split: Split, measure: str) -> list[tuple[str, list[RatingsEvaluation]]]:
-    """Ranker and baselines, among rated items and among all."""
+    """Accuracy of the ranker and the baselines, among rated items and among all items."""
     from rankopt.ratings import ItemMeanBaseline, PopularityBaseline, evaluate_ratings
 
     rows = [
@@ -140,7 +140,7 @@ def _accuracy(ranker: CofiRanker, split: Split, measure: str) -> list[tuple[str,
 
 
 def _price_of_quota(ranker: CofiRanker, by: str) -> SensitivityCurve | None:
-    """The curve of a quota on this attribute; None where items do not have it."""
+    """The sensitivity curve of a quota on this attribute; None if items do not have it."""
     from rankopt.collaborative.recommendation import price_of_quota
 
     users = ranker.user_ids_.tolist()
@@ -175,7 +175,7 @@ def _say(
     table(
         [
             "users", "items", "factors", "λ / λ_max", "rounds", "seconds", "users' gap", "items' gap",
-            "gap of the whole",
+            "global gap",
         ],
         [
             [

@@ -12,7 +12,7 @@ from rankopt.commands.input_output import as_json, json_option, waiting
 @click.command("compile")
 @json_option
 def compile_kernels(json_: bool) -> None:
-    """Compile all kernels and keep them, as when an image is built. What is small compiles nothing anyway."""
+    """Compile all kernels and print the cache directory. Small problems run without compiled kernels."""
     from formulations.compiled import folder, kernels_of
 
     began = perf_counter()
@@ -20,14 +20,14 @@ def compile_kernels(json_: bool) -> None:
         kernels = kernels_of("formulations", "rankopt")
         for kernel in kernels:
             kernel.ready()
-    kept, seconds = folder(), perf_counter() - began
+    cache, seconds = folder(), perf_counter() - began
     if json_:
-        as_json({"kernels": len(kernels), "folder": None if kept is None else str(kept), "seconds": seconds})
-    elif kept is None:
+        as_json({"kernels": len(kernels), "folder": None if cache is None else str(cache), "seconds": seconds})
+    elif cache is None:
         click.echo(
             f"{len(kernels)} kernels compiled in {seconds:.0f} s, but no folder can be written to: set NUMBA_CACHE_DIR"
         )
     else:
-        click.echo(f"{len(kernels)} kernels are ready in {kept} ({seconds:.0f} s).")
-    if kept is None:
+        click.echo(f"{len(kernels)} kernels are ready in {cache} ({seconds:.0f} s).")
+    if cache is None:
         raise click.exceptions.Exit(1)

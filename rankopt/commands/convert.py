@@ -1,4 +1,4 @@
-"""`rankopt convert`: files of any size, once read, as a folder that later commands map into memory."""
+"""`rankopt convert`: store files of any size as a folder that later commands map into memory."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(exists=True))
 @click.option("--output", type=OutputPath(folder=True), help="The folder to write; it must not exist yet.")
-@click.option("--float32", is_flag=True, help="Keep features in single precision: half the size, sums stay double.")
-@click.option("--sparse", is_flag=True, help="Keep only the features that are written.")
-@click.option("--features", type=click.IntRange(1), help="How many features there are [those of the first block].")
+@click.option("--float32", is_flag=True, help="Store features in single precision: half the size, sums stay double.")
+@click.option("--sparse", is_flag=True, help="Store features as a sparse matrix: only the values in the files.")
+@click.option("--features", type=click.IntRange(1), help="Number of features [that of the first block].")
 @unjudged_option
-@click.option("--verify", is_flag=True, help="Write nothing: compare folders, given as FILEs, with their checksums.")
+@click.option("--verify", is_flag=True, help="Write nothing: compare the stored folders FILE with their checksums.")
 @json_option
 def convert(
     files: tuple[str, ...],
@@ -38,15 +38,15 @@ def convert(
     Files are read block by block, so they may be larger than memory; `train`, `predict`, `rank` and `evaluate` take the
     folder where they take a file, and map its features into memory instead of reading them.
 
-    With --verify FILEs are such folders, and every byte of theirs is compared with the digests that were written along.
-    Whoever opens a folder compares them too, but for features of more than 64 MiB.
+    With --verify, FILEs are such folders, and every byte is compared with the stored digests. Opening a folder compares
+    them too, except for features of more than 64 MiB.
     """
     if verify:
         others = {"--output": output, "--features": features, "--unjudged-grade": unjudged}
-        given = [name for name, value in others.items() if value is not None]
-        given += ["--float32"] * float32 + ["--sparse"] * sparse
-        if given:
-            raise click.UsageError(f"--verify writes nothing; leave out {', '.join(given)}")
+        excluded = [name for name, value in others.items() if value is not None]
+        excluded += ["--float32"] * float32 + ["--sparse"] * sparse
+        if excluded:
+            raise click.UsageError(f"--verify writes nothing; leave out {', '.join(excluded)}")
         _verify(files, json_)
         return
     if output is None:
@@ -80,7 +80,7 @@ def convert(
 
 
 def _table(queries: Queries, float32: bool, sparse: bool) -> Queries:
-    """Of a table, with features of that type."""
+    """The queries of a table, with features of that type."""
     from scipy.sparse import csr_array
 
     features = queries.features.astype("float32") if float32 else queries.features

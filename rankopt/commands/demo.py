@@ -1,4 +1,4 @@
-"""`rankopt demo`: the whole of it on a real sample that comes along."""
+"""`rankopt demo`: training, comparison and solver swap on a bundled dataset."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ MASTERS = ("active_set", "qpsolvers:piqp", "cvxpy:CLARABEL")
 @click.command()
 @click.option(
     "--output", default="rankopt-demo", show_default=True, type=OutputPath(folder=True, made=True),
-    help="The folder that the results go to.",
+    help="Folder of the results.",
 )  # fmt: skip
 @report_option
 @json_option
 def demo(output: str, report: str | None, json_: bool) -> None:
-    """Train on the sample `les-miserables`, show the gap closing, compare rankers, and swap solvers."""
+    """Train on the bundled dataset `les-miserables`, show the gap closing, compare rankers, and swap solvers."""
     from rankopt.data import load_sample
 
     began = perf_counter()
@@ -86,8 +86,10 @@ def _silent(text: str, head: bool = True) -> None:
 
 
 def _compared(train: Queries, test: Queries, say: Any) -> tuple[dict[str, Any], dict[str, Any], str]:
-    """Ours with two bounds beside the two baselines, each as it comes; their means, and what was found. The counts of
-    the novel have another scale for each character, so features are normalised within the query."""
+    """Two large-margin rankers and two baselines with default parameters, their means, and the finding.
+
+    Counts have another scale for each character, so features are normalised within the query.
+    """
     from rankopt.measures import evaluate
     from rankopt.rankers import LargeMarginRanker, PairwiseRanker, RegressionRanker
     from rankopt.report.demo_page import MEASURE, finding_of_demo
@@ -121,7 +123,7 @@ def _proved(ranker: Any) -> list[str]:
 
 
 def _gap(ranker: LargeMarginRanker, say: Any) -> None:
-    """The best objective and the proven bound, closing."""
+    """Print the best objective and the proven bound by step."""
     history = ranker.history_
     say("The gap closing (convex bound): the optimum is proven to lie between the two")
     if say is not _say:
@@ -136,7 +138,7 @@ def _gap(ranker: LargeMarginRanker, say: Any) -> None:
 
 
 def _swapped(train: Queries, say: Any) -> dict[tuple[str, str], LargeMarginRanker]:
-    """One training problem through every pair of argmax and master solver: one objective."""
+    """Train with every pair of argmax and master solver; all must reach the same objective."""
     from rankopt.rankers import LargeMarginRanker
 
     few = train.select(range(8))

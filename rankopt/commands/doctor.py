@@ -1,4 +1,4 @@
-"""`rankopt doctor`: what is installed, and whether it works together."""
+"""`rankopt doctor`: installed versions, and whether the solvers work together."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PACKAGES = (
 @click.command()
 @json_option
 def doctor(json_: bool) -> None:
-    """Show versions, and solve one small problem with every installed solver in this one process."""
+    """Show versions, and solve small problems with every installed solver in one process."""
     from formulations.solvers import installed_version
 
     versions = {"python": sys.version.split()[0]} | {name: installed_version(name) for name in PACKAGES}
@@ -31,7 +31,7 @@ def doctor(json_: bool) -> None:
         table(["package", "version"], [[name, version or "missing"] for name, version in versions.items()])
         click.echo()
         table(
-            ["solver", "problem", "works", "gap", "ms", "says"],
+            ["solver", "problem", "works", "gap", "ms", "message"],
             [
                 [
                     row["solver"], row["problem"], "yes" if row["works"] else "NO",
@@ -46,7 +46,7 @@ def doctor(json_: bool) -> None:
 
 
 def _tried() -> list[dict[str, Any]]:
-    """One row a solver and problem: an assignment and a margin dual with known optima."""
+    """One row per solver and problem: an assignment and a margin dual with known optima."""
     from formulations.gallery.masters import margin_dual
     from formulations.gallery.rankings import ranking
     from formulations.solvers import compatible_solvers
@@ -64,7 +64,7 @@ def _tried() -> list[dict[str, Any]]:
                 solution = solve(problem, spec)
                 works = abs(solution.value - optimum) <= 1e-3
                 row = {"works": works, "gap": solution.gap, "says": solution.message}
-            except Exception as error:  # whatever breaks is what the doctor is asked for
+            except Exception as error:  # any failure is a row of the result
                 row = {"works": False, "gap": None, "says": f"{type(error).__name__}: {error}"}
             rows.append({"solver": spec, "problem": name, **row, "seconds": perf_counter() - began})
     return rows

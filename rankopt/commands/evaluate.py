@@ -1,7 +1,4 @@
-"""`rankopt evaluate`: measures of rankings, and paired comparisons.
-
-Runs in TREC's format held against qrels: what `rankopt evaluate --qrels` prints.
-"""
+"""`rankopt evaluate`: measures of rankings and paired comparisons; with `--qrels`, of runs in TREC's format."""
 
 from __future__ import annotations
 
@@ -40,7 +37,7 @@ def evaluate_runs(
     interval: str,
     json_: bool,
 ) -> None:
-    """Measure the runs of these files, compare each with the first, and say what they lack."""
+    """Measure the runs of these files, compare each with the first, and print the coverage of each."""
     from rankopt.evaluation.runs import compare_runs
     from rankopt.evaluation.trec import read_qrels, read_run
     from rankopt.measures import evaluate, join
@@ -59,18 +56,18 @@ def evaluate_runs(
         as_json({"qrels": qrels, "missing": missing, **compared.as_dict(), "coverage": coverage, "tied": ties})
         return
     click.echo(str(compared))
-    for line in _told(lacks, len(known.query_ids), missing):
+    for line in _coverage_lines(lacks, len(known.query_ids), missing):
         click.echo(line)
 
 
 def _names(paths: Sequence[str]) -> list[str]:
-    """What a run is called: its file without folder, or all of its path where two would be the same."""
+    """Names of the runs: file names without folder, or full paths if two names would be equal."""
     short = [Path(path).name for path in paths]
     return short if len(set(short)) == len(short) else list(paths)
 
 
 def _lacks(qrels: Qrels, runs: Mapping[str, Run]) -> dict[str, dict[str, int]]:
-    """How many judged queries a run lacks, how many of its own have no judgments, how many documents of the others."""
+    """Counts for each run: missing judged queries, queries without judgments, unjudged documents."""
     judged = _documents(qrels)
     known: dict[str, dict[str, int]] = {}
     for name, run in runs.items():
@@ -88,17 +85,17 @@ def _lacks(qrels: Qrels, runs: Mapping[str, Run]) -> dict[str, dict[str, int]]:
 
 def _documents(file: Any) -> dict[str, set[str]]:
     """query -> its documents; of qrels those that have a grade."""
-    kept = getattr(file, "judged", None)
+    judged = getattr(file, "judged", None)
     return {
-        query: {file.document_ids[row] for row in range(start, stop) if kept is None or kept[row]}
+        query: {file.document_ids[row] for row in range(start, stop) if judged is None or judged[row]}
         for query, start, stop in zip(
             file.query_ids, file.offsets[:-1].tolist(), file.offsets[1:].tolist(), strict=True
         )
     }
 
 
-def _told(lacks: Mapping[str, Mapping[str, int]], queries: int, missing: str) -> list[str]:
-    """A line for each run on what it lacks, and what is made of that."""
+def _coverage_lines(lacks: Mapping[str, Mapping[str, int]], queries: int, missing: str) -> list[str]:
+    """A line for each run: its unjudged documents and missing queries, and how these count."""
     lines = []
     for name, own in lacks.items():
         share = own["unjudged_documents"] / max(own["documents"], 1)
@@ -154,10 +151,10 @@ MEASURES_EVALUATE = ("nDCG@1", "nDCG@3", "nDCG@5", "nDCG@10", "AP")
     type=click.Choice(["t", "bootstrap"]),
     default="t",
     show_default=True,
-    help="How intervals of runs are made.",
+    help="Method of the confidence intervals of runs.",
 )
 @click.option(
-    "--unjudged-grade", "unjudged", type=float, help="The grade that negative labels stand for.  [of qrels: none]"
+    "--unjudged-grade", "unjudged", type=float, help="The grade of documents with a negative label.  [of qrels: none]"
 )
 @json_option
 def evaluate(
@@ -173,24 +170,24 @@ def evaluate(
     unjudged: float | None,
     json_: bool,
 ) -> None:
-    """Measure the rankings of DATA that score files or models make; or, with --qrels, RUNs in TREC's format.
+    """Measure the rankings of DATA by score files or models; with --qrels, measure RUNs in TREC's format.
 
-    With several, each is compared with the first by a paired test over queries; of runs p is raised by Holm.
+    With several, each is compared with the first by a paired test over queries; p of runs is corrected by Holm.
     """
     from rankopt.measures import parse
     from rankopt.measures.convention import convention_named
 
     if qrels is not None:
         if scores or model:
-            raise click.UsageError("--qrels is for runs, which bring their scores: leave --scores and --model out")
+            raise click.UsageError("--qrels is for runs, which have their own scores: leave --scores and --model out")
         if len(set(files)) < len(files):
-            raise click.UsageError("a run is given twice")
-        asked, rules = (
+            raise click.UsageError("a run occurs twice; name each file once")
+        parsed, rules = (
             [parse(text) for text in measure or MEASURES],
             convention_named("trec" if convention is None else convention),
         )
         evaluate_runs(
-            qrels, files, asked, rules,
+            qrels, files, parsed, rules,
             missing=missing, negative=unjudged, test=test, interval=interval, json_=json_,
         )  # fmt: skip
         return
@@ -199,7 +196,7 @@ def evaluate(
     if not scores and not model:
         raise click.UsageError("nothing to evaluate: give --scores FILE or --model FILE")
     if len({*scores, *model}) < len(scores) + len(model):
-        raise click.UsageError("a file of --scores or --model is given twice")
+        raise click.UsageError("a file of --scores or --model occurs twice; name each file once")
     from rankopt.measures import compare
     from rankopt.measures import evaluate as measured
 

@@ -1,4 +1,4 @@
-"""`rankopt explain`: why a model ranks as it does, and how tight the bound is that it was trained by."""
+"""`rankopt explain`: the effect of features on scores, and the tightness of the bound used in training."""
 
 from __future__ import annotations
 
@@ -69,10 +69,10 @@ def explain(
     try:
         found = ranker.bound_tightness(queries, measure=measure)
     except OptionError as error:
-        told, other = str(error), "give --measure nDCG@10"
+        message, other = str(error), "give --measure nDCG@10"
         for cure in ("pass measure='nDCG@10'", "train another measure and evaluate with it"):
-            told = told.replace(cure, other)
-        raise OptionError(told) from error
+            message = message.replace(cure, other)
+        raise OptionError(message) from error
     weights = _weights(ranker, normalised(ranker, queries))
     if report is not None:
         from rankopt.report.explain_page import page_of_explanations
@@ -86,14 +86,18 @@ def explain(
 
 
 def _weights(ranker: Any, queries: Queries) -> list[tuple[str, Weights]]:
-    """The weights of each score: one, or one a slot; none where scores are no sums over features."""
+    """The weights of each score: one, or one per slot; none if scores are not linear in the features."""
     if not hasattr(ranker, "coef_"):
         return []
     from rankopt.explanations.contributions import Weights, deviations_within
 
     deviation = deviations_within(queries.features, queries.offsets)
-    given = getattr(ranker, "feature_names_in_", queries.feature_names)
-    names = [f"feature {j + 1}" for j in range(queries.n_features)] if given is None else [str(name) for name in given]
+    feature_names = getattr(ranker, "feature_names_in_", queries.feature_names)
+    names = (
+        [f"feature {j + 1}" for j in range(queries.n_features)]
+        if feature_names is None
+        else [str(name) for name in feature_names]
+    )
     if ranker.coef_.ndim == 1:
         return [("scores", Weights.from_coefficients(names, ranker.coef_, deviation))]
     return [
@@ -116,7 +120,7 @@ def _printed(found: Tightness, weights: Sequence[tuple[str, Weights]], count: in
 
 
 def _record(found: Tightness, weights: Sequence[tuple[str, Weights]], count: int) -> dict[str, Any]:
-    """What the JSON says."""
+    """The JSON record."""
     columns = found.columns()
     return {
         "finding": found.finding,

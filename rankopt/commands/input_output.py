@@ -1,8 +1,6 @@
-"""What commands print: a table to read, or one JSON object; and the page that they write.
+"""Input and output of the commands: text tables, JSON, HTML reports, data files and output paths.
 
-What a command reads: a LETOR / SVMlight file, a table, or a folder of stored queries.
-
-Where a command writes: looked at before the work begins, so that no run ends at a path that cannot be written.
+Output paths are checked before the work begins, so that no run ends at a path that cannot be written.
 """
 
 from __future__ import annotations
@@ -41,16 +39,18 @@ def queries_at(path: str, unjudged: float | None = None, n_features: int | None 
 
 
 def _as_wide(queries: Queries, path: str, n_features: int | None) -> Queries:
-    """The queries, which must have as many features as are wanted."""
+    """The queries. Raises DataError unless they have `n_features` features."""
     if n_features is not None and queries.n_features != n_features:
-        raise DataError(f"{path} has {queries.n_features} features but {n_features} are wanted; store it with those.")
+        raise DataError(
+            f"{path} has {queries.n_features} features but {n_features} are needed; store it with {n_features}."
+        )
     return queries
 
 
 class OutputPath(click.Path):
-    """A file (or a folder) to be written; what cannot be is wrong usage, with the cure.
+    """A parameter type: a file (or folder) that can be written; else a usage error.
 
-    made: whether folders above it are made where they are missing. dash: whether "-", standard output, is taken.
+    made: whether missing parent folders are created. dash: whether "-", standard output, is allowed.
     """
 
     def __init__(self, *, folder: bool = False, made: bool = False, dash: bool = False) -> None:
@@ -69,42 +69,40 @@ class OutputPath(click.Path):
         return path
 
     def _refused(self, path: str) -> str | None:
-        """Why nothing can be written here, and the cure; OSError for names that the system refuses."""
+        """The reason why the path cannot be written; None if it can. OSError for names that the system refuses."""
         if not path:
             return "the name is empty; give a path"
-        place = Path(path)
-        if not _present(place):
-            place = place.parent
-            while not _present(place) and self.made:
-                place = place.parent
-            if not _present(place):
-                return f"{path!r}: there is no folder '{place}'; make it first, or choose another"
-            if not place.is_dir():
-                return f"{path!r}: '{place}' is a file, not a folder; choose another path"
-        if not os.access(place, os.W_OK):
-            return f"{path!r}: '{place}' cannot be written to; choose another path"
+        target = Path(path)
+        if not _present(target):
+            target = target.parent
+            while not _present(target) and self.made:
+                target = target.parent
+            if not _present(target):
+                return f"{path!r}: there is no folder '{target}'; make it first, or choose another"
+            if not target.is_dir():
+                return f"{path!r}: '{target}' is a file, not a folder; choose another path"
+        if not os.access(target, os.W_OK):
+            return f"{path!r}: '{target}' cannot be written to; choose another path"
         return None
 
 
-def _present(place: Path) -> bool:
+def _present(target: Path) -> bool:
     try:
-        place.stat()
+        target.stat()
     except (FileNotFoundError, NotADirectoryError):
         return False
     return True
 
 
 def write_output(path: str, content: bytes) -> None:
-    """Replace a file as a whole; "-", a device or a pipe can only be written to."""
+    """Write a file atomically; write directly to "-" (standard output), a device or a pipe."""
     replaced = path != "-" and (Path(path).is_file() or not Path(path).exists())
     with click.open_file(path, "wb", atomic=replaced) as file:
         file.write(content)
 
 
 json_option = click.option("--json", "json_", is_flag=True, help="Print one JSON object instead of text.")
-report_option = click.option(
-    "--report", metavar="FILE", type=OutputPath(made=True), help="Write the result as one HTML page, too."
-)
+report_option = click.option("--report", metavar="FILE", type=OutputPath(made=True), help="Also write an HTML report.")
 
 
 unjudged_option = click.option(
@@ -113,7 +111,7 @@ unjudged_option = click.option(
 
 
 def as_json(record: dict[str, Any]) -> None:
-    """Print one JSON object; numbers that JSON does not know become null."""
+    """Print one JSON object; numbers that are not finite become null."""
 
     def plain(value: Any) -> Any:
         if isinstance(value, dict):
@@ -128,7 +126,7 @@ def as_json(record: dict[str, Any]) -> None:
 
 
 def as_given() -> str:
-    """The command that runs, with the arguments that it was given."""
+    """The command line of this call."""
     context = click.get_current_context()
     words = ["rankopt", str(context.command.name)]
     for part in context.command.get_params(context):
@@ -145,7 +143,7 @@ def as_given() -> str:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Print aligned columns, text to the left and all else to the right; bold head on a terminal."""
+    """Print aligned columns: text to the left, numbers to the right, a bold head on a terminal."""
     cells = [[str(cell) for cell in row] for row in rows]
     widths = [max(len(name), *(len(row[i]) for row in cells), 0) for i, name in enumerate(head)]
     left = [all(isinstance(row[i], str) and not _number(row[i]) for row in rows) for i in range(len(head))]
@@ -162,7 +160,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
 
 
 def write_report(path: str, page: str) -> None:
-    """Write a page and say so on standard error."""
+    """Write a page and print its path on standard error."""
     from rankopt.report import save
 
     click.echo(f"wrote {save(page, path)}", err=True)
@@ -170,7 +168,7 @@ def write_report(path: str, page: str) -> None:
 
 @contextmanager
 def waiting(text: str) -> Iterator[None]:
-    """Show on a terminal that work is going on; show nothing in a pipe."""
+    """Show a status line on a terminal; nothing in a pipe."""
     from rich.console import Console
 
     console = Console(stderr=True)

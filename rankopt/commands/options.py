@@ -137,10 +137,10 @@ def parameter_help(estimator: str) -> dict[str, str]:
         else:
             text = []
     found = {name: _first_sentence(" ".join(lines)) for name, lines in texts.items()}
-    for name, said in found.items():
-        other = re.match(r"As in `(\w+)`", said)
+    for name, sentence in found.items():
+        other = re.match(r"As in `(\w+)`", sentence)
         if other is not None and other[1] != estimator:
-            found[name] = parameter_help(other[1]).get(name, said)
+            found[name] = parameter_help(other[1]).get(name, sentence)
     return found
 
 
@@ -206,7 +206,7 @@ def chosen_ranker(context: click.Context) -> str:
 
 
 def given_options(context: click.Context, estimator: str) -> dict[str, Any]:
-    """The options of the estimator on the command line, lists in place of tuples; its defaults are not among them."""
+    """The estimator's options on the command line, tuples as lists; without default values."""
     return {
         name: list(value) if isinstance(value, tuple) else value
         for name, value in context.params.items()

@@ -22,10 +22,10 @@ QUOTA = re.compile(r"(?P<count>\d+):(?P<attribute>[^=@:]+)(?:=(?P<value>[^@]*))?
 @click.command()
 @click.argument("model", type=click.Path(exists=True, dir_okay=False))
 @click.argument("data", type=click.Path(exists=True))
-@click.option("--k", type=click.IntRange(1), help="How many documents a query; needed for quotas [all].")
+@click.option("--k", type=click.IntRange(1), help="Number of documents per query; required with quotas [all].")
 @click.option("--attributes", type=click.Path(exists=True, dir_okay=False), help="CSV: qid, docid and one column each.")
 @click.option(
-    "--at-most", multiple=True, metavar="N:ATTR", help="1:site: one a site. 2:kind=ad@5: 2 ads in the first 5 (of k)."
+    "--at-most", multiple=True, metavar="N:ATTR", help="1:site: one per site. 2:kind=ad@5: 2 ads in the first 5 (of k)."
 )
 @click.option("--at-least", multiple=True, metavar="N:ATTR", help="3:gender=f: three documents with this value.")
 @click.option("--exactly", multiple=True, metavar="N:ATTR", help="1:kind=ad@1: the first one is an ad.")
@@ -37,13 +37,13 @@ QUOTA = re.compile(r"(?P<count>\d+):(?P<attribute>[^=@:]+)(?:=(?P<value>[^@]*))?
     type=click.Choice(["tab", "trec"]),
     default="tab",
     show_default=True,
-    help="Columns by tabs, or a TREC run: query Q0 document rank score tag.",
+    help="Tab-separated columns, or a TREC run: query Q0 document rank score tag.",
 )
 @click.option("--tag", help="The name of a TREC run.  [default: rankopt]")
 @click.option(
     "--scores",
     type=click.Choice(["rank", "model"]),
-    help="Of a TREC run: numbers that give back its order, or the model's scores.  [default: rank]",
+    help="Scores of a TREC run: decreasing numbers that reproduce the order, or the model's.  [default: rank]",
 )
 @click.option("--output", default="-", show_default=True, type=OutputPath(dash=True))
 @json_option
@@ -62,17 +62,17 @@ def rank(
     output: str,
     json_: bool,
 ) -> None:
-    """The best ranking of each query of DATA by MODEL that the quotas admit: query, rank, document, score, tab by tab.
+    """Rank each query of DATA by MODEL, optimally under quotas. Columns: query, rank, document, score.
 
-    Without quotas the model's own constraints hold, if it was trained under any.
+    Without quotas, the constraints that the model was trained under apply.
     """
     quotas = {"at_most": at_most, "at_least": at_least, "exactly": exactly}
     if any(quotas.values()) and k is None:
-        raise click.UsageError("quotas need --k: how many documents are shown")
+        raise click.UsageError("quotas need --k, the number of documents per query; add --k K")
     if format_ == "tab" and not (tag is None and scores is None):
-        raise click.UsageError("--tag and --scores are of a TREC run: give --format trec")
+        raise click.UsageError("--tag and --scores are options of a TREC run; add --format trec")
     if format_ == "trec" and json_:
-        raise click.UsageError("--format trec and --json are two formats; give one of them")
+        raise click.UsageError("--format trec and --json exclude each other; give one of them")
     from rankopt.data import read_attributes
     from rankopt.errors import DataError
     from rankopt.rankers import load_model
@@ -98,9 +98,9 @@ def rank(
         write_output(output, gzip.compress(content, mtime=0) if output.endswith(".gz") else content)
         return
     lines = [
-        {"qid": query, "rank": place, "document": _document(queries, row), "score": float(predicted[row])}
+        {"qid": query, "rank": position, "document": _document(queries, row), "score": float(predicted[row])}
         for query, rows in orders.items()
-        for place, row in enumerate(rows.tolist(), 1)
+        for position, row in enumerate(rows.tolist(), 1)
     ]
     if json_:
         as_json({"model": model, "constraints": None if admissible is None else repr(admissible), "ranking": lines})
@@ -110,7 +110,7 @@ def rank(
 
 
 def _run(data: str, queries: Queries, orders: Any, predicted: Any, tag: str | None, scores: str | None) -> str:
-    """The rankings, of rows as in the file, as a TREC run."""
+    """The rankings as a TREC run."""
     from rankopt.data.tables import USUAL, is_table
     from rankopt.errors import DataError
     from rankopt.evaluation.trec import run_text
@@ -123,7 +123,7 @@ def _run(data: str, queries: Queries, orders: Any, predicted: Any, tag: str | No
         elif Path(data).is_dir():
             cure = f"{cure} of the file, or give the table a column ({usual}), and store it again"
         raise DataError(f"a TREC run names documents, but these have no ids: {cure}")
-    name = {row: queries.document_ids[place] for place, row in enumerate(queries.input_order.tolist())}
+    name = {row: queries.document_ids[index] for index, row in enumerate(queries.input_order.tolist())}
     shown = {query: [name[row] for row in rows.tolist()] for query, rows in orders.items()}
     wanted: Any = scores or "rank"
     try:
@@ -133,7 +133,7 @@ def _run(data: str, queries: Queries, orders: Any, predicted: Any, tag: str | No
 
 
 def _by_row(queries: Queries) -> Queries:
-    """The same queries, their documents named by the row in the file."""
+    """The same queries without document ids: documents are rows of the file."""
     return queries.replace(document_ids=None)
 
 
@@ -155,21 +155,21 @@ def _admissible(
             if found is None:
                 raise click.UsageError(f"{option} {text!r}: write N:ATTRIBUTE or N:ATTRIBUTE=VALUE, @P for the first P")
             name, value, first = found["attribute"], found["value"], found["first"]
-            given: dict[str, Any] = (
+            selection: dict[str, Any] = (
                 {"by": name} if value is None else {"documents": {name: _typed(queries, name, value)}}
             )
             if first is not None:
                 if not 1 <= int(first) <= k:
                     raise click.UsageError(f"{option} {text!r}: @{first} is beyond --k {k}")
-                given["positions"] = range(int(first))
-            admissible = admissible.add(kind, int(found["count"]), **given)
+                selection["positions"] = range(int(first))
+            admissible = admissible.add(kind, int(found["count"]), **selection)
     return admissible
 
 
 def _typed(queries: Queries, name: str, value: str) -> Any:
-    """The value as the attribute holds it: a number if it holds numbers."""
+    """The value with the attribute's type."""
     kind = queries.attributes[name].dtype.kind if name in queries.attributes else "U"
     try:
         return int(value) if kind in "iu" else float(value) if kind == "f" else value
     except ValueError:
-        raise click.UsageError(f"the attribute {name!r} holds numbers, and {value!r} is none") from None
+        raise click.UsageError(f"the attribute {name!r} holds numbers; got {value!r}; give a number") from None

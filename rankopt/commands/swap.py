@@ -1,10 +1,8 @@
-"""`rankopt swap`: every solver on the same work, live training with each of them, a table and a report.
+"""`rankopt swap`: compare solvers on recorded problems and in live training.
 
-`rankopt swap --baseline rows.jsonl`: the same traces by the installed versions, and what changed.
-
-What `rankopt swap a.mps b.lp set.toml tape.npz` replays: the problems of all files, and who may take part.
-
-What `rankopt swap` prints: a table a tape, a line a solver; and one for each part that was swapped live.
+`rankopt swap --baseline rows.jsonl` replays earlier traces with the installed versions and reports changes.
+`rankopt swap a.mps b.lp set.toml trace.npz` replays the problems of these files.
+Output: one table per trace and per swapped part, with one line per solver.
 """
 
 from __future__ import annotations
@@ -42,57 +40,56 @@ if TYPE_CHECKING:
     from rankopt.rankers.options import BoundName, MapName
 
 PARTS = {"argmax": "rankings or linear programs", "master": "quadratic programs"}
-"""What is solved by which part."""
+"""The problems that each part solves."""
 
 
 def are_problems(files: Sequence[str]) -> bool:
-    """Whether the files are of problems. Raises a usage error for several files of which one is not."""
+    """Whether the files contain problems. Raises a usage error if only some of several files do."""
     from rankopt.experiments.traces import ENDINGS
 
     others = [file for file in files if not file.endswith(ENDINGS)]
     if others and len(files) > 1:
         raise click.UsageError(
-            f"{others[0]} is one of {len(files)} files and no problem; give files that end with one of "
+            f"{others[0]} is one of {len(files)} files and not a problem; give files that end with one of "
             f"{', '.join(ENDINGS)}, or queries alone, in one file"
         )
     return bool(files) and not others
 
 
 def tapes_at(files: Sequence[str], argmax: str | None, master: str | None) -> list[ProblemTrace]:
-    """The problems of the files. Raises a usage error for solvers of a part that none of them has, and where no solver
-    is left."""
+    """The problems of the files. Raises a usage error for solvers of a part that is missing, or without any solver."""
     from rankopt.experiments.traces import tapes_of
 
-    tapes = tapes_of(list(files))
-    kinds = dict.fromkeys(tape.kind for tape in tapes)
-    given = {"argmax": argmax, "master": master}
-    for kind, names in given.items():
+    traces = tapes_of(list(files))
+    kinds = dict.fromkeys(trace.kind for trace in traces)
+    named_solvers = {"argmax": argmax, "master": master}
+    for kind, names in named_solvers.items():
         other = "master" if kind == "argmax" else "argmax"
         if names not in (None, "none") and kind not in kinds:
             have = "has" if len(files) == 1 else "have"
             raise click.UsageError(
-                f"{', '.join(files)} {have} no {PARTS[kind]}, which --{kind} is for; use --{other}: {_fitting(tapes)}"
+                f"{', '.join(files)} {have} no {PARTS[kind]}, which --{kind} is for; use --{other}: {_fitting(traces)}"
             )
-    if all(given[kind] == "none" for kind in kinds):
+    if all(named_solvers[kind] == "none" for kind in kinds):
         named = " and ".join(f"--{kind} none" for kind in sorted(kinds))
-        raise click.UsageError(f"{named} leaves nothing to swap; name solvers: {_fitting(tapes)}")
-    return tapes
+        raise click.UsageError(f"{named} excludes all solvers; name solvers: {_fitting(traces)}")
+    return traces
 
 
 def forms_of(tapes: Iterable[ProblemTrace], kind: str) -> set[Any]:
-    """The forms of the problems that are solved by this part."""
-    return {type(taped.form) for tape in tapes if tape.kind == kind for taped in tape.problems}
+    """The forms of the problems that this part solves."""
+    return {type(recorded.form) for trace in tapes if trace.kind == kind for recorded in trace.problems}
 
 
 def all_of(forms: Iterable[Any]) -> list[str]:
-    """All installed solvers of any of these forms."""
+    """All installed solvers for any of these forms."""
     from formulations.solvers import compatible_solvers
 
     return list(dict.fromkeys(solver for form in forms for solver in compatible_solvers(form)))
 
 
-def _fitting(tapes: Iterable[ProblemTrace]) -> str:
-    return f"{', '.join(all_of(taped.form for tape in tapes for taped in tape.problems))} fit"
+def _fitting(traces: Iterable[ProblemTrace]) -> str:
+    return f"{', '.join(all_of(recorded.form for trace in traces for recorded in trace.problems))} fit"
 
 
 SHOWN = ("nDCG@1", "nDCG@5", "nDCG@10")
@@ -100,20 +97,22 @@ SHOWN = ("nDCG@1", "nDCG@5", "nDCG@10")
 
 
 def summary(rows: list[BenchmarkRow]) -> list[dict[str, Any]]:
-    """One line a tape and solver, and a live run. seconds: the shifted geometric mean over all problems, None where it
-    solved none of them; of a live run what it took."""
+    """One line per trace and solver, and per live run.
+
+    seconds: the shifted geometric mean over all problems, None without a solved one; for a live run its time.
+    """
     from rankopt.experiments.rows import Outcome
     from rankopt.experiments.summaries import shifted_geometric_means
 
     lines: list[dict[str, Any]] = []
-    for tape, role in dict.fromkeys((row.tape, row.role) for row in rows):
-        here = [row for row in rows if row.tape == tape and row.role == role]
+    for trace, role in dict.fromkeys((row.tape, row.role) for row in rows):
+        here = [row for row in rows if row.tape == trace and row.role == role]
         for solver, mean in shifted_geometric_means(here).items():
             own = [row for row in here if row.solver == solver]
             time = None if isnan(mean) else mean
             gaps = [row.gap for row in own if row.gap is not None]
             lines.append({
-                "tape": tape, "role": role, "solver": solver, "problems": len(own),
+                "tape": trace, "role": role, "solver": solver, "problems": len(own),
                 "solved": sum(row.solved for row in own),
                 "otherwise": sorted({row.status.name for row in own if row.status is not Outcome.SOLVED}),
                 "largest_gap": max(gaps, default=None), "seconds": own[0].seconds if role else time,
@@ -125,18 +124,18 @@ def summary(rows: list[BenchmarkRow]) -> list[dict[str, Any]]:
 def show(rows: list[BenchmarkRow]) -> None:
     """Print the summary."""
     lines = summary(rows)
-    for tape, role in dict.fromkeys((line["tape"], line["role"]) for line in lines):
-        here = [line for line in lines if line["tape"] == tape and line["role"] == role]
-        click.secho(f"live training, {role} swapped" if role else tape, bold=True)
+    for trace, role in dict.fromkeys((line["tape"], line["role"]) for line in lines):
+        here = [line for line in lines if line["tape"] == trace and line["role"] == role]
+        click.secho(f"live training, {role} swapped" if role else trace, bold=True)
         measures = [name for name in SHOWN if any(name in line["measures"] for line in here)]
         head = ["solver", "solved", "otherwise", "largest gap", "seconds" if role else "ms (mean)", *measures]
         table(head, [_line(line, measures, 1.0 if role else 1e3) for line in here])
         click.echo()
     click.echo(
-        "gap: proven, relative to the scale of the problem. ms: shifted geometric mean over all problems of the tape;"
+        "gap: proven, relative to the scale of the problem. ms: shifted geometric mean over all problems of the trace;"
     )
     click.echo(
-        "a problem that was not solved counts ten times the longest time of any solver; who solved none has none."
+        "an unsolved problem counts ten times the longest time of any solver; a solver that solved none has no mean."
     )
 
 
@@ -153,14 +152,14 @@ def _line(line: dict[str, Any], measures: list[str], unit: float) -> list[str]:
 
 
 def watched(rows: Any) -> list[BenchmarkRow]:
-    """The rows, the latest of them shown on a terminal while work goes on."""
+    """The rows; a terminal shows the latest one during the run."""
     from rich.console import Console
 
     console = Console(stderr=True)
     if not console.is_terminal:
         return list(rows)
     found: list[BenchmarkRow] = []
-    with console.status("recording tapes ...") as status:
+    with console.status("recording traces ...") as status:
         for row in rows:
             found.append(row)
             status.update(f"{len(found)} rows; {row.kind} {row.role} {row.solver}: {row.problem} {row.status.name}")
@@ -169,7 +168,7 @@ def watched(rows: Any) -> list[BenchmarkRow]:
 
 def _positive(_: click.Context, parameter: click.Parameter, value: float | None) -> float | None:
     if value is not None and not (math.isfinite(value) and value > 0):
-        raise click.BadParameter(f"{value:g} is no limit; give a positive finite number", param=parameter)
+        raise click.BadParameter(f"{value:g} is not a limit; give a positive finite number", param=parameter)
     return value
 
 
@@ -190,40 +189,48 @@ def _factor(_: click.Context, parameter: click.Parameter, value: float) -> float
     help="With --baseline: the factor up to which seconds count as the same.",
 )  # fmt: skip
 @click.option("--test", "test_file", type=click.Path(exists=True), help="Queries on which learnt rankers are measured.")
-@click.option("--argmax", help="Solvers of the ranking, comma between them; 'all' that are installed, 'none'.")
-@click.option("--master", help="Solvers of the master program; likewise. module:attribute names one of your own.")
-@click.option("--method", help="Ways to minimise; likewise.")
+@click.option(
+    "--argmax", help="Solvers of the ranking problem, separated by commas; 'all' for all installed ones, or 'none'."
+)
+@click.option("--master", help="Solvers of the master program, likewise; module:attribute names a custom solver.")
+@click.option("--method", help="Optimization methods, likewise.")
 @click.option("--measure", default="nDCG@10", show_default=True, help="The measure that is optimized.")
 @click.option(
     "--feature-map", "map_", type=click.Choice([*FEATURE_MAPS]), default="positional", show_default=True,
-    help="The feature map: what an order makes of the scores.",
+    help="Feature map of a ranking.",
 )  # fmt: skip
 @click.option(
     "--bound", type=click.Choice([*BOUNDS]), default="nonconvex", show_default=True,
-    help="Which upper bound of the measure's regret.",
+    help="Upper bound of the measure's regret.",
 )  # fmt: skip
 @click.option("--lam", type=float, default=0.1, show_default=True, help="Weight of the regulariser.")
 @click.option(
     "--problems", type=click.IntRange(1), default=24, show_default=True,
-    help="About how many problems an argmax tape holds.",
+    help="Approximate number of problems in an argmax trace.",
 )  # fmt: skip
 @click.option(
     "--repeats", type=click.IntRange(1), default=3, show_default=True,
-    help="Timed runs of a problem; their median counts.",
+    help="Timed runs of a problem; the median is reported.",
 )  # fmt: skip
-@click.option("--train/--no-train", "live", default=True, show_default=True, help="Swap inside live training too.")
+@click.option(
+    "--train/--no-train", "train", default=True, show_default=True, help="Also swap solvers in live training."
+)
 @click.option(
     "--time-limit", type=float, callback=_positive,
-    help="Seconds of a solver for a tape [3] and for a problem [10]; two thirds of it for a live run, which is killed "
+    help="Seconds of a solver for a trace [3] and for a problem [10]; two thirds of it for a live run, which is killed "
     "five seconds after twice that.",
 )  # fmt: skip
 @click.option(
     "--memory-limit", type=float, callback=_positive, default=4.0, show_default=True,
-    help="Gigabytes that a solver may take.",
+    help="Memory limit of a solver in gigabytes.",
 )  # fmt: skip
 @unjudged_option
-@click.option("--output", type=OutputPath(), help="Where rows are written, one JSON object a line.")
-@click.option("--resume", is_flag=True, help="Go on with --output; its rows stay, also those of limits.")
+@click.option("--output", type=OutputPath(), help="File of the rows, one JSON object per line.")
+@click.option(
+    "--resume",
+    is_flag=True,
+    help="Continue the file of --output; its rows are not recomputed, also those that reached a limit.",
+)
 @report_option
 @json_option
 def swap(
@@ -247,12 +254,12 @@ def swap(
     json_: bool,
     **options: Any,
 ) -> None:
-    """Swap solvers on the queries of DATA, by default on a sample that comes along; or on the problems in DATA, one
-    file or several that end with .mps, .lp, .toml or .npz (a tape), without any learning.
+    """Compare solvers on the queries of DATA (default: a bundled dataset), or on problems without learning: one or more
+    files in DATA that end with .mps, .lp, .toml or .npz (a trace).
 
-    The problems that a training run meets are recorded and replayed through every solver; then training itself runs
-    with one argmax, master or method in the place of the usual one. Each solver works in a process of its own: crashes,
-    hangs and wrong answers are rows of the result. Exit code 1 says that an answer was refuted.
+    The problems of a training run are recorded and replayed with every solver. Then training runs with one argmax,
+    master or method replaced. Each solver has its own process: crashes, hangs and wrong answers are rows of the result.
+    Exit code 1: an answer was refuted.
     """
     from formulations.problems.ranking import RankTwoAssignment
     from formulations.problems.relevance_ranking import RelevanceRanking
@@ -270,10 +277,10 @@ def swap(
     from rankopt.rankers import LargeMarginRanker
 
     if resume and output is None:
-        raise click.UsageError("--resume goes on with the file that --output names; give it")
+        raise click.UsageError("--resume continues the file of --output; add --output FILE")
     if output is not None and Path(output).exists() and not resume:
-        raise click.UsageError(f"{output} exists; remove it, choose another file, or add --resume to go on with it")
-    sys.path.append(os.getcwd())  # where a solver of the caller's own may stand
+        raise click.UsageError(f"{output} exists; remove it, choose another file, or add --resume to continue it")
+    sys.path.append(os.getcwd())  # a custom solver may be there
     seconds = 3.0 if time_limit is None else time_limit
     limits = Limits(
         problem=time_limit or 10.0, tape=seconds, training_time=seconds * 2 / 3, memory=int(memory_limit * 2**30)
@@ -320,7 +327,7 @@ def swap(
         **options,
     )
     rows = watched(experiment.rows(output, resume=resume))
-    if output is not None:  # with what was there before
+    if output is not None:  # with the earlier rows
         from rankopt.experiments.rows import read_rows
 
         rows = read_rows(output)
@@ -345,31 +352,31 @@ def swap(
         raise click.exceptions.Exit(1)
 
 
-def _chosen(given: str | None, usual: Any, every: Any) -> tuple[Any, ...]:
-    """The names given, the usual ones where none are, all that are installed for "all", none for "none"."""
-    if given is None:
-        return usual if isinstance(usual, tuple) else tuple(usual)  # of a table `SolverSwap` knows that it is that
-    if given == "none":
+def _chosen(names: str | None, usual: Any, every: Any) -> tuple[Any, ...]:
+    """The named ones; by default the usual ones, for "all" all installed ones, for "none" none."""
+    if names is None:
+        return usual if isinstance(usual, tuple) else tuple(usual)  # `SolverSwap` compares a table by identity
+    if names == "none":
         return ()
-    return tuple(every()) if given == "all" else tuple(listed(given))
+    return tuple(every()) if names == "all" else tuple(listed(names))
 
 
 def changes_summary(found: Sequence[Changed]) -> list[dict[str, Any]]:
-    """One line a trace and solver: versions, the mean factor of time, and how many problems became what."""
+    """One line per trace and solver: versions, the mean factor of time, and counts of the changes."""
     from rankopt.experiments.regression import by_solver, mean_factor
 
     return [
         {
-            "tape": tape, "solver": solver, "before": _versions(one.before for one in own),
+            "tape": trace, "solver": solver, "before": _versions(one.before for one in own),
             "after": _versions(one.after for one in own), "problems": len(own), "factor": mean_factor(own),
             "became": dict(Counter(one.kind.words for one in own)),
         }
-        for (tape, solver), own in by_solver(found).items()
+        for (trace, solver), own in by_solver(found).items()
     ]  # fmt: skip
 
 
 def changes_named(found: Sequence[Changed]) -> list[dict[str, str]]:
-    """Each problem with another outcome."""
+    """The problems whose outcome changed."""
     from rankopt.experiments.regression import Kind
 
     return [

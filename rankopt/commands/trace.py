@@ -1,4 +1,4 @@
-"""`rankopt trace inspect`: what a trace of problems holds, read as data; with --solve what its claims are worth."""
+"""`rankopt trace inspect`: show the problems of a trace; with --solve, check its recorded values and bounds."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ SHOWN = 40
 @click.command()
 @click.argument("action", metavar="inspect")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False))
-@click.option("--solve", is_flag=True, help="Solve each problem here, and hold what the tape says of it against that.")
+@click.option("--solve", is_flag=True, help="Solve each problem, and check the recorded values and bounds.")
 @json_option
 def trace(action: str, file: str, solve: bool, json_: bool) -> None:
-    """Show the trace FILE (.npz), without trust: nothing of it is executed.
+    """Show the problems of the trace FILE (.npz). Nothing in it is executed.
 
-    A trace holds problems, and of each a value that is attained and a bound that is proven, by the word of who recorded
-    it. Exit code 1: --solve found one of these claims false.
+    A trace holds problems, each with a claimed attained value and a claimed bound. Exit code 1: --solve refuted a
+    claim.
     """
     from rankopt.experiments.traces import ProblemTrace
 
@@ -33,47 +33,47 @@ def trace(action: str, file: str, solve: bool, json_: bool) -> None:
         raise click.UsageError(
             f"the action must be inspect; got {action[:40]!r}; write rankopt trace inspect {file[:80]}"
         )
-    kept = ProblemTrace.load(file)
-    false = _false_claims(kept) if solve else {}
+    recorded = ProblemTrace.load(file)
+    false = _false_claims(recorded) if solve else {}
     if json_:
-        problems = [_record(taped, false) for taped in kept.problems]
-        as_json({"file": file, "tape": kept.name, "kind": kept.kind, "problems": problems, "solved": solve,
+        problems = [_record(problem, false) for problem in recorded.problems]
+        as_json({"file": file, "tape": recorded.name, "kind": recorded.kind, "problems": problems, "solved": solve,
                  "false": false})  # fmt: skip
     else:
-        click.secho(f"{kept.name}: {len(kept.problems)} problems, kind {kept.kind}", bold=True)
-        lines = [_line(_record(taped, false)) for taped in kept.problems[:SHOWN]]
+        click.secho(f"{recorded.name}: {len(recorded.problems)} problems, kind {recorded.kind}", bold=True)
+        lines = [_line(_record(problem, false)) for problem in recorded.problems[:SHOWN]]
         table(["problem", "form", "shape_text", "value", "gap known", "claim"], lines)
-        if len(kept.problems) > SHOWN:
-            click.echo(f"the first {SHOWN} of {len(kept.problems)}; --json has all")
+        if len(recorded.problems) > SHOWN:
+            click.echo(f"the first {SHOWN} of {len(recorded.problems)}; --json has all")
         click.echo(f"{len(false)} claims are false" if solve else "claims are the recorder's; --solve checks them")
     if false:
         raise click.exceptions.Exit(1)
 
 
-def _false_claims(kept: ProblemTrace) -> dict[str, str]:
-    """Problem → why what the tape says of it cannot be."""
+def _false_claims(recorded: ProblemTrace) -> dict[str, str]:
+    """Problem → why its recorded value or bound is false."""
     false: dict[str, str] = {}
-    for taped, again in zip(kept.problems, kept.reevaluate().problems, strict=True):
-        if taped.known is None or again.known is None:
+    for problem, again in zip(recorded.problems, recorded.reevaluate().problems, strict=True):
+        if problem.known is None or again.known is None:
             continue
-        sign = 1.0 if taped.form.is_maximization else -1.0
-        slack = 1e-9 * (taped.form.scale or 1.0)
-        value, bound = (sign * part for part in taped.known)
+        sign = 1.0 if problem.form.is_maximization else -1.0
+        slack = 1e-9 * (problem.form.scale or 1.0)
+        value, bound = (sign * part for part in problem.known)
         proven = [sign * part for part in again.known]
         if value > proven[1] + slack:
-            false[taped.name] = f"{taped.known[0]:.9g} is not attained: nothing is beyond {again.known[1]:.9g}"
+            false[problem.name] = f"{problem.known[0]:.9g} is not attained: nothing is beyond {again.known[1]:.9g}"
         elif bound < proven[0] - slack:
-            false[taped.name] = f"{taped.known[1]:.9g} is no bound: {again.known[0]:.9g} is attained"
+            false[problem.name] = f"{problem.known[1]:.9g} is no bound: {again.known[0]:.9g} is attained"
     return false
 
 
-def _record(taped: RecordedProblem, false: dict[str, str]) -> dict[str, Any]:
-    value, bound = taped.known or (None, None)
-    gap = None if value is None or bound is None else abs(bound - value) / (taped.form.scale or 1.0)
+def _record(problem: RecordedProblem, false: dict[str, str]) -> dict[str, Any]:
+    value, bound = problem.known or (None, None)
+    gap = None if value is None or bound is None else abs(bound - value) / (problem.form.scale or 1.0)
     return {
-        "problem": taped.name, "step": taped.step, "form": type(taped.form).__name__,
-        "shape_text": taped.form.shape_text,
-        "value": value, "bound": bound, "gap": gap, "claim": false.get(taped.name, ""),
+        "problem": problem.name, "step": problem.step, "form": type(problem.form).__name__,
+        "shape_text": problem.form.shape_text,
+        "value": value, "bound": bound, "gap": gap, "claim": false.get(problem.name, ""),
     }  # fmt: skip
 
 

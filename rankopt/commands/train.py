@@ -24,7 +24,7 @@ from rankopt.commands.training_run import Training, destination
 
 @click.command(cls=EstimatorCommand)
 @click.argument("train_file", metavar="TRAIN", type=click.Path(exists=True))
-@click.option("--model", required=True, type=OutputPath(), help="Where the model is written.")
+@click.option("--model", required=True, type=OutputPath(), help="File of the model.")
 @click.option(
     "--ranker", type=click.Choice([*RANKERS]), default="margin", show_default=True,
     help="What is trained: a bound of the regret of the measure, a loss of scores, pairs, the smoothed measure, the "
@@ -46,10 +46,10 @@ def train(
 ) -> None:
     """Train on the LETOR / SVMlight file TRAIN, or a folder that `rankopt convert` wrote, and save the model.
 
-    Each value of --lam and of --position-weights is fitted by itself, so that each can be interrupted and resumed; in
+    Each value of --lam and of --position-weights is a separate fit, so that each can be interrupted and resumed; in
     Python, `path` of a ranker is several times as fast. The best on --validate is saved.
 
-    The report has one line a fit: what the certificate of the ranker proves, the seconds, the measure on --validate.
+    The report has one line per fit: the certificate of the ranker, the seconds, the measure on --validate.
     Ctrl-C ends training and saves the best weights so far; with --checkpoint, `rankopt resume` continues a training
     that was interrupted or killed and ends at the same weights.
     """
@@ -88,7 +88,9 @@ def train(
 
 @click.command()
 @click.argument("folder", metavar="DIR", type=click.Path(exists=True, file_okay=False))
-@click.option("--model", type=OutputPath(), help="Where the model is written [as begun, if that is beside DIR].")
+@click.option(
+    "--model", type=OutputPath(), help="File of the model [that of the training, if it is in the parent folder of DIR]."
+)
 @click.option("--max-iter", type=int, help="Another limit of steps; steps before the interruption count.")
 @click.option("--time-limit", type=float, help="Another limit of seconds for each fit; earlier seconds count.")
 @click.option("--engine", help="Another engine.")

@@ -1,4 +1,4 @@
-"""A training run as plain data, stored beside its checkpoints, so that `rankopt resume` can continue it."""
+"""A training run as plain data, stored next to its checkpoints, so that `rankopt resume` can continue it."""
 
 from __future__ import annotations
 
@@ -24,34 +24,35 @@ if TYPE_CHECKING:
     from rankopt.data.queries import Queries
 
 NOTES = "models.sha256"
-"""A file beside `training.json`: the digests of files that this training may replace by its model."""
+"""File next to `training.json`: the digests of files that this training may replace by its model."""
 
 
 def destination(folder: Path, begun: str, given: str | None, yes: bool) -> str:
-    """Where a training that is resumed from `folder` writes its model: where it is `given`, else where it was begun if
-    that is beside the folder, else beside it under the same name.
+    """The path of the model of a training that is resumed from `folder`: `given`, or a file in the parent of `folder`.
 
-    Asks before it replaces what the training neither wrote nor was begun with; a usage error where nobody can answer.
+    Asks before it replaces a file that the training neither wrote nor found at its start. Raises OptionError without a
+    terminal.
     """
-    beside = Path(os.path.abspath(folder)).parent
-    chosen = Path(os.path.abspath(given)) if given is not None else beside / Path(begun).name
+    parent = Path(os.path.abspath(folder)).parent
+    chosen = Path(os.path.abspath(given)) if given is not None else parent / Path(begun).name
     if given is None and chosen != Path(begun):
         click.echo(
-            f"the model is written to {chosen}: {begun} is not beside {folder}, and --model names no file", err=True
+            f"the model is written to {chosen}: {begun} is not in the folder of {folder}, and --model names no file",
+            err=True,
         )
     if yes or not os.path.lexists(chosen) or known(folder, chosen):
         return str(chosen)
     what = f"{chosen} (a link to {os.path.realpath(chosen)})" if chosen.is_symlink() else str(chosen)
-    question = f"{what} is there, and this training did not write it. Replace it?"
+    question = f"{what} exists, and this training did not write it. Replace it?"
     try:
         click.confirm(question, abort=True, err=True)
     except click.Abort:
-        raise OptionError(f"{what} is there, and this training did not write it; say --model FILE, or --yes") from None
+        raise OptionError(f"{what} exists, and this training did not write it; give --model FILE, or --yes") from None
     return str(chosen)
 
 
 def note(folder: Path, model: Path) -> None:
-    """Write down that the training of this folder may replace the file that is the model now, if there is one."""
+    """Record that the training of this folder may replace the current model file, if there is one."""
     from rankopt.persistence.archive import write_whole
 
     digest = _digest(model)
@@ -64,7 +65,7 @@ def note(folder: Path, model: Path) -> None:
 
 
 def known(folder: Path, model: Path) -> bool:
-    """Whether a file is one that the training of this folder may replace; a link never is."""
+    """Whether the training of this folder may replace a file; False for a link."""
     return not model.is_symlink() and _digest(model) in _noted(folder)
 
 
@@ -123,7 +124,7 @@ def results_of(ranker: Any) -> dict[str, Any]:
 def report_table(
     rows: Sequence[dict[str, Any]], chosen: dict[str, Any], measure: str
 ) -> tuple[list[str], list[list[str]]]:
-    """Head and lines of a table with one line a fit."""
+    """Head and lines of a table with one line per fit."""
     formats = {name: form for name, (_, form) in RESULTS.items()}
     formats |= {"lam": "g", "measure": ".4f", "seconds": ".1f"}
     columns = (*TRIED, "features", *RESULTS, "measure", "kind", "models", "trees", *SIZES, "seconds")
@@ -141,38 +142,41 @@ def report_table(
 
 
 def advice_on(chosen: dict[str, Any], margin: bool) -> list[str]:
-    """What may be done about the chosen fit. margin: whether a bound of the regret was trained."""
+    """Advice on the chosen fit. margin: whether a bound of the regret was trained."""
     from rankopt.optimize.certificate import Stop
 
-    said, stop = [], chosen.get("stop")
+    advice, stop = [], chosen.get("stop")
     if chosen["below_start"]:
-        said.append(
+        advice.append(
             "The start --init ranks the training queries better: try a larger --lam"
             + (", or another --bound or --position-weights" if margin else "")
             + "; --validate may choose the start itself."
         )
     if chosen.get("at_start") and stop == Stop.GAP:
-        said.append(
+        advice.append(
             "Nothing better than the start was found: try a smaller --lam"
             + (", --bound nonconvex, or --position-weights cut at the k of the measure." if margin else ".")
         )
     if stop not in (None, Stop.GAP, Stop.ANNEALED, Stop.DIRECTIONS):
-        said.append(f"Training ended because {stop}.")
-    return said
+        advice.append(f"Training ended because {stop}.")
+    return advice
 
 
 MANIFEST = "training.json"
 OF_THE_RUN = ("max_iter", "time_limit", "engine", "n_jobs")
-"""Options that may be others when a training goes on."""
+"""Options that may change when a training is resumed."""
 
 LIMIT = 1 << 20
-"""Bytes that the file of a training may have."""
+"""Largest size of the training file in bytes."""
 
 
 @dataclass(frozen=True)
 class Training:
-    """Files, ranker (a key of `RANKERS`), the values of λ and of the position weights to choose from (none: those of
-    the options, or the default of the ranker), and other options of the ranker. every: seconds between checkpoints."""
+    """A training run: files, ranker (a key of `RANKERS`), and the options of the ranker.
+
+    lam, position_weights: the values to choose from; if empty, the option or the default of the ranker is used.
+    every: seconds between checkpoints.
+    """
 
     train_file: str
     model: str
@@ -186,13 +190,13 @@ class Training:
 
     @classmethod
     def kept(cls, folder: Path) -> Training:
-        """The training that keeps its checkpoints in this folder."""
+        """The training whose checkpoints are in this folder."""
         try:
             with open(folder / MANIFEST, "rb") as file:
                 content = file.read(LIMIT + 1)
         except FileNotFoundError:
-            told = f"{folder} holds no training; begin one by `rankopt train --checkpoint {folder}`"
-            raise OptionError(told) from None
+            message = f"{folder} holds no training; begin one by `rankopt train --checkpoint {folder}`"
+            raise OptionError(message) from None
         except OSError as error:
             raise OptionError(f"{folder / MANIFEST} cannot be read ({error})") from error
         try:
@@ -204,12 +208,12 @@ class Training:
             )
             training._check()
         except (ValueError, TypeError, KeyError, RecursionError) as error:
-            told = f"{folder / MANIFEST} is not what `rankopt train` writes ({error}); begin anew in another folder"
-            raise OptionError(told) from error
+            message = f"{folder / MANIFEST} is not a file of `rankopt train` ({error}); begin anew in another folder"
+            raise OptionError(message) from error
         return training
 
     def _check(self) -> None:
-        """Raise ValueError where a value is none that a training has."""
+        """Raise ValueError for an invalid value."""
         for file in (self.train_file, self.model, self.train_file if self.validate is None else self.validate):
             if not isinstance(file, str) or "\0" in file or Path(file).name in ("", ".."):
                 raise ValueError(f"{str(file)[:80]!r} is no file")
@@ -237,15 +241,14 @@ class Training:
                 raise ValueError(f"{name[:80]!r} = {str(value)[:80]!r} is no option of it")
 
     def with_options(self, **options: Any) -> Training:
-        """The same with other options, where they are given."""
-        given = {name: value for name, value in options.items() if value is not None}
-        return replace(self, options={**self.options, **given})
+        """The same training with the options that are not None replaced."""
+        changed = {name: value for name, value in options.items() if value is not None}
+        return replace(self, options={**self.options, **changed})
 
     def run(self, json_: bool, checkpoint: Path | None, page: str | None = None) -> None:
-        """Fit a ranker for each λ, each by itself and with a checkpoint of its own, save the best and report; page: the
-        HTML file of the report.
+        """Fit a ranker for each λ with its own checkpoint, save the best and report. page: the HTML file of the report.
 
-        Raises OptionError where another process has the checkpoint's folder now.
+        Raises OptionError where another process has locked the checkpoint's folder.
         """
         folder = Path(self.model).parent
         if not (folder.is_dir() and os.access(folder, os.W_OK)):
@@ -267,12 +270,12 @@ class Training:
             validation = queries_at(self.validate, unjudged=self.unjudged, n_features=queries.n_features)
         rows, best, interrupted = [], None, False
         for number, (decay, value) in enumerate(product(self.position_weights or (None,), self.lam or (None,))):
-            kept = None if checkpoint is None else checkpoint / f"lam{number}"
-            if kept is not None and kept.is_symlink():
-                raise OptionError(f"{kept} is a link; a training keeps its checkpoints in folders of its own")
+            subfolder = None if checkpoint is None else checkpoint / f"lam{number}"
+            if subfolder is not None and subfolder.is_symlink():
+                raise OptionError(f"{subfolder} is a link; a training stores its checkpoints in its own folders")
             try:
-                ranker, row, interrupted = self._fitted(queries, validation, value, decay, not json_, kept)
-            except KeyboardInterrupt:  # before this λ had a step: those before it are kept
+                ranker, row, interrupted = self._fitted(queries, validation, value, decay, not json_, subfolder)
+            except KeyboardInterrupt:  # before the first step of this λ: earlier fits are saved
                 if best is None:
                     raise
                 interrupted = True
@@ -305,14 +308,14 @@ class Training:
             raise KeyboardInterrupt
 
     def _keep(self, folder: Path) -> None:
-        """Write down what this training is; OptionError where the folder is of another."""
+        """Store this training; OptionError where the folder belongs to another one."""
         from rankopt.persistence.archive import write_whole
 
         begun = any(folder.glob("lam*/standing*.zip"))
         if begun and Training.kept(folder)._problem() != self._problem():
             raise OptionError(
-                f"--checkpoint {folder} is of another training: `rankopt resume {folder}` goes on with that, or choose "
-                "another folder"
+                f"--checkpoint {folder} is of another training: `rankopt resume {folder}` continues that one; or choose"
+                " another folder"
             )
         note(folder, Path(self.model))
         try:
@@ -321,9 +324,8 @@ class Training:
             raise OptionError(f"--checkpoint {folder} cannot be written to ({error}); give another folder") from error
 
     def _problem(self) -> dict[str, Any]:
-        """What leads to the model: all but limits and who computes."""
-        given = {name: value for name, value in self.options.items() if value is not None}
-        options = {name: value for name, value in given.items() if name not in OF_THE_RUN}
+        """The settings that determine the model: all except limits and engine."""
+        options = {name: value for name, value in self.options.items() if value is not None and name not in OF_THE_RUN}
         return {**asdict(self), "options": options, "model": None, "every": None}
 
     def _made(self, **more: Any) -> Any:

@@ -1,6 +1,6 @@
-"""`rankopt verify`: is the linear program of a set of rankings whole, and why?
+"""`rankopt verify`: prove or refute that the linear program of a set of rankings is integral.
 
-`--sensitivity NAME=LOW:HIGH` of `rankopt verify`: which limits of which constraint are asked what they cost.
+`--sensitivity NAME=LOW:HIGH` computes the cost of each limit of a constraint.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ WRITTEN = re.compile(
     r"(?P<name>.+)=(?P<low>\d{1,15}):(?P<high>\d{1,15})(?::(?P<step>[1-9]\d{0,14}))?"
     r"(?::(?P<side>at_most|at_least|exactly))?"
 )
-"""The name is that of a constraint, or of one of its rows; the side as statement files write it."""
+"""The name of a constraint or of one of its rows; the side as in TOML files."""
 
 
 @dataclass(frozen=True)
 class SweepOption:
-    """One such option."""
+    """One value of `--sensitivity`."""
 
     text: str
     name: str
@@ -40,7 +40,7 @@ class SweepOption:
 
     @classmethod
     def read(cls, text: str) -> SweepOption:
-        """Raises a usage error for what is none."""
+        """Raises a usage error for invalid text."""
         found = WRITTEN.fullmatch(text)
         if found is None or int(found["low"]) > int(found["high"]):
             raise click.UsageError(f"--sensitivity {text!r}: write {FORM}, such as site=1:4 or site=0:90:10:at_least")
@@ -50,7 +50,7 @@ class SweepOption:
 
 
 def swept_by(problem: Any, sweeps: tuple[str, ...], profit: Any = None) -> list[SensitivityCurve]:
-    """The curve of each constraint. Raises a usage error for what cannot be swept,
+    """The sensitivity curve of each constraint. Raises a usage error for an unknown constraint or invalid limits, and
     `InfeasibleError` for a set that is empty at all limits."""
     from formulations.constraints.constrained_ranking import ConstrainedRanking
     from formulations.errors import InvalidProblemError
@@ -58,7 +58,7 @@ def swept_by(problem: Any, sweeps: tuple[str, ...], profit: Any = None) -> list[
 
     read = [SweepOption.read(text) for text in sweeps]
     if read and profit is None and not isinstance(problem, ConstrainedRanking):
-        raise click.UsageError("--sensitivity asks what limits cost: FILE needs a profit, or weights and scores")
+        raise click.UsageError("--sensitivity computes the cost of limits: FILE needs a profit, or weights and scores")
     swept = []
     for one in read:
         try:
@@ -69,25 +69,25 @@ def swept_by(problem: Any, sweeps: tuple[str, ...], profit: Any = None) -> list[
 
 
 def _as_written(error: Exception) -> str:
-    """What is wrong, its cure in the words of the command."""
-    told = str(error)
+    """The error message with the cure as a command-line option."""
+    message = str(error)
     for python, written in (
         ("say side='at most' or side='at least'", "end with :at_most or :at_least"),
         ("range(0, 1000, 10)", "NAME=0:1000:10"),
     ):
-        told = told.replace(python, written)
-    return told
+        message = message.replace(python, written)
+    return message
 
 
 ADVISED, LOOKED = 4, 10.0
-"""Pieces of advice on a set that are printed, and the seconds for which they are looked for."""
+"""Number of suggested changes that are printed, and the time limit of the search in seconds."""
 
 
 @click.command()
 @click.argument("file", type=click.Path(exists=True, dir_okay=False))
 @click.option(
     "--max-effort", "effort", default=1, show_default=True, type=click.IntRange(1),
-    help="How long to look for a witness.",
+    help="Effort of the search for a witness.",
 )  # fmt: skip
 @click.option(
     "--random-state", "seed", default=0, show_default=True, type=click.IntRange(0), help="Seed of that search."
@@ -97,17 +97,17 @@ ADVISED, LOOKED = 4, 10.0
     "sweeps",
     multiple=True,
     metavar=FORM,
-    help="What each limit of a constraint costs. SIDE: at_most, at_least or exactly, where it has limits on both.",
+    help="Cost of each limit of a constraint. SIDE: at_most, at_least or exactly, if it has both limits.",
 )
 @report_option
 @json_option
 def verify(file: str, effort: int, seed: int, sweeps: tuple[str, ...], report: str | None, json_: bool) -> None:
-    """Prove or refute that the linear program of the set in FILE (TOML) is whole.
+    """Prove or refute that the linear program of the set in FILE (TOML) is integral.
 
-    The answer is checked by a function that trusts nothing of the one that found it. Where FILE has a profit, this one
-    optimum is asked about too: of the solver that FILE names, else of highs. Exit code 0: proved; 1: refuted or
-    undecided; 2: a sweep of no constraint, or of limits that it cannot have; 3: the set is empty (the least broken
-    ranking is told, and what other limits cost), or a limit in FILE is not whole.
+    The answer is checked by an independent function. If FILE has a profit, its optimum is computed too, by the solver
+    that FILE names, else by highs. Exit code 0: proved; 1: refuted or undecided; 2: --sensitivity names no constraint
+    or invalid limits; 3: the set is empty (prints the ranking with the least violation and the cost of other limits),
+    or a limit in FILE is not an integer.
 
     \b
     documents = 4
@@ -149,17 +149,17 @@ def verify(file: str, effort: int, seed: int, sweeps: tuple[str, ...], report: s
     gap = integrality_gap(problem, solver or "highs") if isinstance(problem, ConstrainedRanking) else None
     if not json_:
         _say(stated, found, gap)
-    told = _advised(admissible, found)
+    advice = _advised(admissible, found)
     broken = solve(problem, solver or "auto").broken if isinstance(problem, PenalizedRanking) else None
     verdict = type(found).__name__.lower()
     if report is not None:
         from rankopt.report.set_page import page_of_set
 
-        write_report(report, page_of_set(Path(file).name, problem, stated, found, gap, as_given(), swept, told))
+        write_report(report, page_of_set(Path(file).name, problem, stated, found, gap, as_given(), swept, advice))
     if json_:
         record: dict[str, Any] = {"file": file, "rows": rows, "columns": columns, "verdict": verdict, **_details(found)}
-        if told:
-            record["advice"] = told
+        if advice:
+            record["advice"] = advice
         if gap is not None:
             record["optimum"] = {
                 "integral": gap.integral,
@@ -173,17 +173,17 @@ def verify(file: str, effort: int, seed: int, sweeps: tuple[str, ...], report: s
             record["sweep"] = [_columns(one) for one in swept]
         as_json(record)
     else:
-        for line in [*told, *swept]:
+        for line in [*advice, *swept]:
             click.echo(str(line))
         if broken is not None:
-            said = ", ".join(f"{name} by {amount:g}" for name, amount in broken.items())
-            click.echo(f"Violated at the optimum, at a penalty: {said or 'nothing'}")
+            violated = ", ".join(f"{name} by {amount:g}" for name, amount in broken.items())
+            click.echo(f"Violated at the optimum, at a penalty: {violated or 'nothing'}")
     if verdict != "proof":
         raise click.exceptions.Exit(1)
 
 
 def _say(stated: str, found: Proof | Witness | Undecided, gap: Any) -> None:
-    """Print the verdict, before advice is looked for."""
+    """Print the verdict before the search for advice."""
     click.echo(stated)
     click.echo(str(found))
     if type(found).__name__ != "Undecided":
@@ -194,7 +194,7 @@ def _say(stated: str, found: Proof | Witness | Undecided, gap: Any) -> None:
 
 
 def _say_empty(file: str, sweeps: tuple[str, ...], json_: bool) -> None:
-    """Of an empty set what other limits cost, where asked and where one of them holds, and the least broken ranking."""
+    """Print, for an empty set, the requested sensitivity curves and the ranking with the least violation."""
     from formulations.errors import FormulationError, InfeasibleError
     from formulations.io.toml_file import read_set
 
@@ -205,15 +205,15 @@ def _say_empty(file: str, sweeps: tuple[str, ...], json_: bool) -> None:
     least: Any = None
     try:
         least = admissible.repair()
-        told = f"The least broken ranking: {least}"
-    except FormulationError as error:  # the conflict is told all the same
-        told = f"The least broken ranking is not known: {error}"
+        nearest = f"The least broken ranking: {least}"
+    except FormulationError as error:  # the conflict is reported in any case
+        nearest = f"The least broken ranking is not known: {error}"
     if json_:
         record: dict[str, Any] = {"file": file, "verdict": "empty", "sweep": [_columns(one) for one in swept]}
         broken = least and {"order": least.order.tolist(), "broken": least.broken, "cost": least.cost}
         as_json({**record, "least_broken": broken})
         return
-    for line in [str(admissible), *swept, told]:
+    for line in [str(admissible), *swept, nearest]:
         click.echo(str(line))
 
 
@@ -232,16 +232,16 @@ def _advised(admissible: Any, found: Any) -> list[str]:
     if not isinstance(found, Witness) or not isinstance(admissible, RankingSet):
         return []
     began = perf_counter()
-    told = [f"Advice: {one}" for one in suggest_changes(admissible, found, seconds=LOOKED)[:ADVISED]]
+    advice = [f"Advice: {one}" for one in suggest_changes(admissible, found, seconds=LOOKED)[:ADVISED]]
     if perf_counter() - began > LOOKED:
-        told.append(f"Advice was looked for during {LOOKED:g} s; formulations.suggest_changes looks to the end")
-    if admissible.soft_constraints and not told:
-        told = ["Advice speaks of hard constraints only, and finds nothing to change in them"]
-    return told
+        advice.append(f"The search for advice stopped after {LOOKED:g} s; formulations.suggest_changes has no limit")
+    if admissible.soft_constraints and not advice:
+        advice = ["Advice is for hard constraints only; no change of them was found"]
+    return advice
 
 
 def _details(found: Proof | Witness | Undecided) -> dict[str, Any]:
-    """What the JSON says of the evidence."""
+    """The evidence as JSON."""
     from formulations.integrality import Proof, Witness
 
     if isinstance(found, Proof):

@@ -1,4 +1,4 @@
-"""Experiments: solvers swapped on the same work, integrality studied as sets grow, and the page that shows it."""
+"""Experiments: comparison of solvers on the same problems, and integrality of growing ranking sets."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from formulations.registry import member
 
-if TYPE_CHECKING:  # the table is text: this tells a type checker what the names are
+if TYPE_CHECKING:  # for type checkers: the table below has only strings
     from rankopt.experiments.integrality import IntegralityStudy as IntegralityStudy
     from rankopt.experiments.isolation import Limits as Limits
     from rankopt.experiments.regression import Changed as Changed
@@ -28,7 +28,7 @@ PARTS = {
     "changes": "rankopt.experiments.regression:changes",
     "read_rows": "rankopt.experiments.rows:read_rows",
 }
-"""Everything here, `name: "module:object"`."""
+"""The public names, `name: "module:object"`."""
 
 __all__ = [*PARTS]
 

@@ -2,14 +2,13 @@
 
 Statements grow in n documents, k positions and the number of blocks.
 
-Two questions are kept apart. Whether the linear program is whole for every objective is a property of the statement:
-proved, refuted by a witness, or undecided. How often it is not whole, and by how much then, is a property of statement
-and objective: profits of rank one (decay × score), of rank two (less discount × gain, the loss-augmented argmax), of
-full rank, and of few values (many ties) are drawn with the seed, and each is solved with and without integers.
+Two questions are separate. Whether the linear program is integral for every objective is a property of the statement:
+proved, refuted by a witness, or undecided. The rate and size of fractional optima depend on the objective too. Profits
+of rank one (decay × score), of rank two (minus discount × gain, the loss-augmented argmax), of full rank, and of few
+values (many ties) are drawn with the seed; each is solved with and without integrality constraints.
 
-Statements of sets of rankings whose integrality is studied, each a function of n documents, k positions and blocks.
-
-A statement returns None where it makes no sense at a size (fewer blocks than positions, say).
+A statement is a function of n documents, k positions and blocks. It returns None for invalid sizes (such as fewer
+blocks than positions).
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ def blocks_once(n: int, k: int, blocks: int) -> RankingSet | None:
 
 
 def nested_quotas(n: int, k: int, blocks: int) -> RankingSet | None:
-    """Sites within topics, over all positions: at most one document a site, two a topic of two sites."""
+    """Sites within topics, over all positions: at most one document per site, two per topic of two sites."""
     sites = _labels(n, 2 * blocks)
     if 2 * blocks > n or 2 * blocks < k:
         return None
@@ -53,8 +52,7 @@ def nested_quotas(n: int, k: int, blocks: int) -> RankingSet | None:
 
 
 def prefix_quotas(n: int, k: int, blocks: int) -> RankingSet | None:
-    """Disjoint groups with quotas on prefixes: of each at least one fewer than its even share, and at most one more, in
-    the first p positions, for all p from 2 to k - 1."""
+    """Disjoint groups with quotas on prefixes: even share ± 1 of each group in the first p positions, 2 <= p < k."""
     if k < 3:
         return None
     groups, stated = _labels(n, blocks), RankingSet(n, k)
@@ -67,7 +65,7 @@ def prefix_quotas(n: int, k: int, blocks: int) -> RankingSet | None:
 
 
 def overlapping_groups(n: int, k: int, blocks: int) -> RankingSet | None:
-    """Groups in a ring, each sharing documents with the next: at most one document of each."""
+    """Overlapping groups in a ring: at most one document of each."""
     if blocks < 3 or n < 2 * blocks:
         return None
     stated, ring = RankingSet(n, k), np.arange(n) % (2 * blocks)
@@ -78,18 +76,20 @@ def overlapping_groups(n: int, k: int, blocks: int) -> RankingSet | None:
 
 
 def scattered_quotas(n: int, k: int, blocks: int) -> RankingSet | None:
-    """Disjoint groups, each at most once in every second position: position sets that are no prefixes."""
+    """Disjoint groups with quotas on every second position: position sets that are not prefixes."""
     if k < 4:
         return None
     stated, groups = RankingSet(n, k), _labels(n, blocks)
     for first in range(2):
-        places = range(first, k, 2)
-        stated = stated.at_most(-(-len(places) // blocks), by=groups, positions=places, name=f"every other {first}")
+        every_other = range(first, k, 2)
+        stated = stated.at_most(
+            -(-len(every_other) // blocks), by=groups, positions=every_other, name=f"every other {first}"
+        )
     return stated
 
 
 def precedence(n: int, k: int, blocks: int) -> RankingSet | None:
-    """Chains of documents: wherever the second of a block stands, its first stands earlier."""
+    """Chains of documents: the second of a block is preceded by the first."""
     if n < 2 * blocks:
         return None
     stated = RankingSet(n, k)
@@ -99,8 +99,8 @@ def precedence(n: int, k: int, blocks: int) -> RankingSet | None:
 
 
 def exposure(n: int, k: int, blocks: int) -> LinearProgram | None:
-    """The mean exposure of each block within two fifths of the even share: rows that are meant for a lottery (Singh and
-    Joachims, 2018), asked of one ranking."""
+    """The mean exposure of each block within two fifths of the even share (Singh and Joachims, 2018), for one ranking
+    instead of a lottery."""
     if blocks < 2 or k < 2:
         return None
     even = float((1.0 / np.log2(np.arange(2.0, k + 2))).sum()) / n
@@ -109,7 +109,7 @@ def exposure(n: int, k: int, blocks: int) -> LinearProgram | None:
 
 
 def _labels(n: int, blocks: int) -> NDArray[np.int64]:
-    """Documents dealt out to blocks in turn."""
+    """Block of each document, round robin."""
     return np.arange(n) % blocks
 
 
@@ -122,7 +122,7 @@ STATEMENTS: dict[str, Statement] = {
     "precedence": precedence,
     "exposure": exposure,
 }
-"""Every statement that the study grows."""
+"""The default statements of the study."""
 
 
 Floats = NDArray[np.float64]
@@ -157,11 +157,11 @@ OBJECTIVES: dict[str, Callable[[int, int, np.random.Generator], Floats]] = {
 
 @dataclass(frozen=True, eq=False)
 class IntegralityStudy:
-    """Every statement at every size, each in a process of its own with a limit of time.
+    """Integrality of every statement at every size, in separate processes with a time limit.
 
-    statements: name → function of (n, k, blocks), a set of rankings or a linear program over its cells (None where it
-        makes no sense); functions of your own must be importable.
-    objectives: how many are drawn of each kind.
+    statements: name → function of (n, k, blocks) that returns a set of rankings, a linear program over its cells, or
+        None for invalid sizes. Custom functions must be importable.
+    objectives: number of random objectives of each kind.
     """
 
     statements: Mapping[str, Statement] = field(default_factory=lambda: dict(STATEMENTS))
@@ -173,11 +173,11 @@ class IntegralityStudy:
     seed: int = 0
 
     def run(self, output: str | PathLike[str] | None = None, *, resume: bool = False) -> list[BenchmarkRow]:
-        """All rows, also written line by line to `output`; `resume` goes on with that file."""
+        """All rows, also written line by line to `output`; `resume` continues that file."""
         return list(self.rows(output, resume=resume))
 
     def rows(self, output: str | PathLike[str] | None = None, *, resume: bool = False) -> Iterator[BenchmarkRow]:
-        """The rows as they are found, statement after statement, small sizes first."""
+        """The rows as they are computed, by statement, small sizes first."""
         file = RowFile(output, resume)
         for name, statement in self.statements.items():
             sizes = [(n, k, b) for n in self.documents for k in self.positions for b in self.blocks if b <= n and k < n]
@@ -209,7 +209,7 @@ class Study:
         return iter(())
 
     def warm(self) -> None:
-        """Nothing is asked first: all of it is ours."""
+        """Nothing to load or compile."""
 
     def row(self, item: int, partial: Callable[[dict[str, Any]], None]) -> BenchmarkRow:
         start_peak()
@@ -246,7 +246,7 @@ class Study:
         return replace(row, facts=facts, memory=memory_peak())
 
     def _sampled(self, program: LinearProgram, n: int, k: int) -> dict[str, Any]:
-        """How often and how far the relaxation overestimates, over all objectives and for each kind."""
+        """Rate and size of the relaxation's overestimates, over all objectives and for each kind."""
         rng = np.random.default_rng(self.seed)
         kinds = {
             name: [self._overestimate(program, draw(k, n, rng)) for _ in range(self.objectives)]
@@ -256,7 +256,7 @@ class Study:
         return {**_summary(every), "kinds": {name: _summary(shares) for name, shares in kinds.items()}}
 
     def _overestimate(self, program: LinearProgram, profit: Floats) -> float | None:
-        """(relaxation - best whole point) / best whole point; None where no point is whole."""
+        """(relaxation - integer optimum) / integer optimum; None without an integral point."""
         objective = np.zeros(program.objective.size)
         cells = program.variables[0]
         objective[: cells.size] = _on_cells(profit, cells)

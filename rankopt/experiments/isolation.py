@@ -1,17 +1,15 @@
-"""Limits of a run, and how a process holds itself to them and measures itself.
+"""Worker processes: limits of time and memory, names of solvers, and the protocol with the supervisor.
 
-What is handed to a worker: a solver or method by name, by place or as an object that another process can have.
+A worker reads a job from standard input and writes messages, one JSON object per line:
 
-The process that solves: takes a job from its standard input, and tells what it finds line by line.
-
-    {"ready": true}            it has come up, and its limit of memory holds
-    {"warm": true}             it got through what is loaded and compiled on first use
-    {"begin": 3}               it is at problem 3
-    {"partial": {...}}         what is known so far of problem 3: fields of its row
+    {"ready": true}            the process has started, and its memory limit is set
+    {"warm": true}             modules are loaded and kernels compiled
+    {"begin": 3}               problem 3 begins
+    {"partial": {...}}         known fields of the row of problem 3
     {"row": {...}}             the row of problem 3
-    {"missing": "..."}         the solver's package is not there
+    {"missing": "..."}         the solver's package is not installed
 
-Lines go to the standard output that it was born with; what solvers print goes to standard error.
+Messages go to the original standard output; output of solvers goes to standard error.
 """
 
 from __future__ import annotations
@@ -39,15 +37,15 @@ from rankopt.optimize import METHODS, get_method
 
 @dataclass(frozen=True)
 class Limits:
-    """Hard limits; a process that passes one is killed, and its row says so.
+    """Hard limits. A process that exceeds one is killed, and its row reports it.
 
-    problem: seconds for a problem with all its repeats and its judging.
-    tape: seconds of one solver for a tape; when they are used up its other problems are given up.
-    training_time: seconds of a live run, which it is asked to keep; it is killed at twice that and 5 more.
-    start: seconds in which a process must come up and, once on a machine, compile what its solver needs.
-    memory: bytes that a solver may take beyond what its process holds when it begins; the system sees to it where it
-        can (data on Linux, the address space elsewhere; nothing on Windows).
-    max_crashes: crashes and the like in a row after which a solver is given up.
+    problem: seconds for a problem with all its repeats and its verification.
+    tape: seconds of one solver for a trace; after that its other problems are given up.
+    training_time: time limit of a live run in seconds; the run is killed at twice that plus 5.
+    start: seconds for a process to start and, once per machine, compile the solver's kernels.
+    memory: bytes that a solver may allocate beyond those of its process at the start. The system enforces it (data on
+        Linux, the address space elsewhere; not on Windows).
+    max_crashes: number of consecutive crashes or timeouts after which a solver is given up.
     """
 
     problem: float = 10.0
@@ -60,19 +58,23 @@ class Limits:
     def __post_init__(self) -> None:
         for name in ("problem", "tape", "training_time", "start", "max_crashes"):
             if not getattr(self, name) > 0:
-                raise OptionError(f"the limit {name} = {getattr(self, name)} leaves nothing; give a positive number")
+                raise OptionError(
+                    f"the limit {name} must be positive; got {getattr(self, name)}; give a positive number"
+                )
         if self.memory is not None and self.memory <= 0:
-            raise OptionError(f"the limit memory = {self.memory} leaves nothing; give bytes, or None for no limit")
+            raise OptionError(f"the limit memory must be positive; got {self.memory}; give bytes, or None for no limit")
 
 
 def check_limits(limits: Any) -> None:
-    """Raise OptionError for what are no limits."""
+    """Raise OptionError unless `limits` is a Limits instance."""
     if not isinstance(limits, Limits):
-        raise OptionError(f"limits = {limits!r} are none of a run; give Limits(problem=10.0, tape=60.0), in seconds")
+        raise OptionError(
+            f"limits must be a Limits instance; got {limits!r}; give Limits(problem=10.0, tape=60.0), in seconds"
+        )
 
 
 def hold_memory(more: int) -> None:
-    """From now on this process may take `more` bytes beyond what it holds, where the system can see to that."""
+    """Limit this process to `more` bytes beyond its current size, where the system can enforce it."""
     try:
         import resource
     except ImportError:  # Windows has no such limits
@@ -84,7 +86,7 @@ def hold_memory(more: int) -> None:
 
 
 def start_peak() -> None:
-    """Measure the peak from here on, where the system can (Linux)."""
+    """Reset the memory peak (Linux only)."""
     try:
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
     except OSError:
@@ -92,7 +94,7 @@ def start_peak() -> None:
 
 
 def memory_peak() -> int | None:
-    """The most bytes that this process had resident, since `start_peak` or its birth."""
+    """Peak resident bytes of this process since `start_peak` or its start."""
     known = _status("VmHWM")
     if known is not None:
         return known
@@ -105,12 +107,12 @@ def memory_peak() -> int | None:
 
 
 def memory_now() -> int | None:
-    """The bytes that this process has resident, where that can be read."""
+    """Resident bytes of this process, None if unknown."""
     return _status("VmRSS")
 
 
 def _status(name: str) -> int | None:
-    """A figure of this process in bytes, from Linux's own record."""
+    """An entry of /proc/self/status in bytes; None if unavailable."""
     try:
         text = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
     except OSError:
@@ -124,18 +126,16 @@ Entrant = str | Solver
 
 
 def check_entrants(**entrants: Any) -> None:
-    """Raise OptionError for a role whose entrants are no list: of a name alone each letter would be one."""
-    for role, given in entrants.items():
-        if isinstance(given, str) or not isinstance(given, Sequence):
-            raise OptionError(
-                f"{role} = {given!r} is no list of those who take part; give a tuple: {role}=({given!r},)"
-            )
+    """Raise OptionError for a role whose entrants are not a sequence: each letter of a string would be one."""
+    for role, value in entrants.items():
+        if isinstance(value, str) or not isinstance(value, Sequence):
+            raise OptionError(f"{role} must be a sequence of solvers; got {value!r}; give a tuple: {role}=({value!r},)")
 
 
 def spec_of(entrant: Any) -> str:
-    """What rows call an entrant: its name, and options that are not the usual ones, as in "highs(method='ipm')".
+    """The name of an entrant in rows: its name and non-default options, as in "highs(method='ipm')".
 
-    Raises UnknownSolverError for a name that is none, so that a slip is no row, and for what is no solver.
+    Raises UnknownSolverError for an unknown name and for an object that is not a solver.
     """
     if not isinstance(entrant, str):
         if not isinstance(entrant, Solver):
@@ -150,13 +150,13 @@ def spec_of(entrant: Any) -> str:
         return entrant
     if ":" in entrant:
         return resolved(entrant).spec
-    get_solver(entrant)  # raises, with what is near
+    get_solver(entrant)  # raises, with similar names
     return entrant
 
 
 def method_spec(entrant: Any) -> str:
-    """What rows call a method: its name, and options that are not the usual ones, as in "bundle(groups=1)"."""
-    method: Any = get_method(entrant)  # raises for what is none
+    """The name of a method in rows: its name and non-default options, as in "bundle(groups=1)"."""
+    method: Any = get_method(entrant)  # raises for an unknown method
     for name in METHODS:
         usual: Any = get_method(name)
         if type(usual) is type(method):
@@ -168,19 +168,19 @@ def _own_spec(solver: Any) -> str:
     spec: str = solver.spec
     try:
         usual: Any = get_solver(spec)
-    except UnknownSolverError:  # a solver of the caller's own, or one that is not installed
+    except UnknownSolverError:  # a custom solver, or one that is not installed
         return spec
     return spec + _options(solver, usual)
 
 
 def _has_options(entrant: str) -> bool:
-    """Whether a name is one of the table with options, as in "highs(presolve='off')"."""
+    """Whether a name is in the table and has options, as in "highs(presolve='off')"."""
     head, bracket, _ = entrant.partition("(")
     return bool(bracket) and head.partition(":")[0] in SOLVERS
 
 
 def _options(part: Any, usual: Any) -> str:
-    """The options of a part that differ from those that its name stands for."""
+    """The options of a part that differ from the defaults."""
     if type(usual) is not type(part) or not is_dataclass(usual):
         return ""
     pairs = [(entry.name, getattr(part, entry.name)) for entry in fields(usual)]
@@ -189,7 +189,7 @@ def _options(part: Any, usual: Any) -> str:
 
 
 def resolved(entrant: Entrant) -> Solver:
-    """The solver itself. Raises UnknownSolverError where there is none, or its package is missing."""
+    """The solver object. Raises UnknownSolverError for an unknown solver or a missing package."""
     if not isinstance(entrant, str):
         return entrant
     if not _has_options(entrant) and entrant.partition(":")[0] not in SOLVERS and ":" in entrant:
@@ -201,17 +201,17 @@ def resolved(entrant: Entrant) -> Solver:
 
 
 def parcel(job: Any, what: str) -> bytes:
-    """The job as bytes for a process of our own. Objects travel by the place where they can be imported.
+    """The job pickled for a worker process. Classes and functions are pickled by their import path.
 
-    Raises OptionError for what is defined in a script, a notebook or a function: no other process can have that.
+    Raises OptionError for objects defined in a script, a notebook or a function: a worker cannot import them.
     """
-    cure = "define it at the top of a module that can be imported, and give it from there or as 'module:attribute'"
+    cure = "define it at the top level of an importable module, and pass it from there or as 'module:attribute'"
     try:
         packed = pickle.dumps(job, protocol=5)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
-        raise OptionError(f"{what} cannot be handed to a process of its own: {error}; {cure}") from error
+        raise OptionError(f"{what} cannot be sent to a worker process: {error}; {cure}") from error
     if b"__main__" in packed:
-        raise OptionError(f"{what} cannot be handed to a process of its own: it is defined in __main__; {cure}")
+        raise OptionError(f"{what} cannot be sent to a worker process: it is defined in __main__; {cure}")
     return packed
 
 
@@ -219,23 +219,23 @@ Tell = Callable[[dict[str, Any]], None]
 
 
 class Job(Protocol):
-    """What is to be done, in items that stand alone; pickled, so each of its parts can be imported."""
+    """Work in independent items. It is pickled, so its parts must be importable."""
 
     def open(self) -> Iterator[str]:
-        """Load what is needed; yields, before anything is done, why it cannot be (the package is missing)."""
+        """Load the data and the solver; yields a reason if that is impossible (a missing package)."""
         ...
 
     def warm(self) -> None:
-        """Let what is loaded or compiled on first use be loaded now: it is asked something tiny."""
+        """Load modules and compile kernels by solving a tiny problem."""
         ...
 
     def row(self, item: int, partial: Callable[[dict[str, Any]], None]) -> BenchmarkRow:
-        """The row of one item. partial: told fields of the row that are known already."""
+        """The row of one item. partial: a function that takes the fields of the row that are known so far."""
         ...
 
 
 def main() -> None:
-    """Do the job on standard input: its length and the limit of memory in one line, the bytes, the items in a line."""
+    """Run the job from standard input: a line with length, memory limit and items, then the pickled job."""
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     sys.stdout = sys.stderr
@@ -243,7 +243,7 @@ def main() -> None:
     job: Job = pickle.loads(sys.stdin.buffer.read(head["length"]))
     threading.Thread(target=_die_with_parent, daemon=True).start()
     _work(job, head["items"], head["memory"], out)
-    os._exit(0)  # some solvers hang or crash when their process ends in good order
+    os._exit(0)  # some solvers hang or crash at a normal exit
 
 
 def _work(job: Job, items: list[int], memory: int | None, out: TextIO) -> None:
@@ -259,7 +259,7 @@ def _work(job: Job, items: list[int], memory: int | None, out: TextIO) -> None:
         hold_memory(memory)
     tell({"ready": True})
     job.warm()
-    if memory is not None:  # what is loaded on first use does not count
+    if memory is not None:  # modules loaded on first use do not count
         hold_memory(memory)
     tell({"warm": True})
     for item in items:
@@ -270,7 +270,7 @@ def _work(job: Job, items: list[int], memory: int | None, out: TextIO) -> None:
 
 
 def _die_with_parent() -> None:
-    """Standard input stays open while the parent lives; a worker without a parent would never be stopped."""
+    """Exit when standard input closes, which means that the parent has ended."""
     sys.stdin.buffer.read()
     os._exit(1)
 

@@ -1,4 +1,4 @@
-"""Recording: solvers that answer as the usual ones do, and keep what they were asked."""
+"""Recorders: solvers that record the problems of a training run and solve them as the default solvers do."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ from rankopt.experiments.traces import ProblemTrace, RecordedProblem
 
 @dataclass
 class Log:
-    """What was asked, by step: of a long run about `most` steps, evenly spaced, and always the latest."""
+    """The recorded problems by step: about `most` evenly spaced steps of a run, and always the latest."""
 
     most: int = 32
     step: int = 0
     stride: int = 1
     heard: dict[int, list[Any]] = field(default_factory=dict)
 
-    def keep(self, asked: Any) -> None:
+    def keep(self, problem: Any) -> None:
         if self.step not in self.heard:
-            self.heard = {step: kept for step, kept in self.heard.items() if step % self.stride == 0}
+            self.heard = {step: heard for step, heard in self.heard.items() if step % self.stride == 0}
             if len(self.heard) >= self.most:
                 self.stride *= 2
-                self.heard = {step: kept for step, kept in self.heard.items() if step % self.stride == 0}
-        self.heard.setdefault(self.step, []).append(asked)
+                self.heard = {step: heard for step, heard in self.heard.items() if step % self.stride == 0}
+        self.heard.setdefault(self.step, []).append(problem)
 
     def stepped(self, *_: Any) -> None:
-        """A callback of training: one step is done."""
+        """Training callback: count a step."""
         self.step += 1
 
 
 @dataclass(frozen=True)
 class ArgmaxRecorder:
-    """Keeps every batch of rankings, and under constraints every ranking, that training asks for."""
+    """Records every batch of ranking problems of a training run; under constraints every single problem."""
 
     log: Log
 
@@ -76,7 +76,7 @@ class ArgmaxRecorder:
 
 @dataclass(frozen=True)
 class MasterRecorder:
-    """Keeps every master program that training asks for."""
+    """Records every master program of a training run."""
 
     log: Log
 
@@ -94,21 +94,21 @@ class MasterRecorder:
 
 
 def argmax_tape(log: Log, count: int, seed: int, label: str = "argmax") -> ProblemTrace:
-    """About `count` rankings: the same queries, small to large, at the start, in the middle and at the end of the run.
+    """About `count` ranking problems: the same queries at the start, in the middle and at the end of the run.
 
-    They are replayed query by query in an order drawn with the seed, so that a slow solver meets all sizes and stages.
+    Sizes are evenly spaced. The order of queries is drawn with the seed, so that a slow solver meets all sizes.
     """
     steps = sorted(log.heard)
     stages = sorted({steps[0], steps[len(steps) // 2], steps[-1]})
-    asked = {step: [problem for batch in log.heard[step] for problem in _queries(batch)] for step in stages}
-    queries = min(map(len, asked.values()))  # under constraints the first step asks for references too, before all else
-    asked = {step: problems[-queries:] for step, problems in asked.items()}
-    sizes = np.array([query.size for query in asked[stages[-1]]])
+    recorded = {step: [problem for batch in log.heard[step] for problem in _queries(batch)] for step in stages}
+    queries = min(map(len, recorded.values()))  # under constraints the first step begins with the reference rankings
+    recorded = {step: problems[-queries:] for step, problems in recorded.items()}
+    sizes = np.array([query.size for query in recorded[stages[-1]]])
     wanted = min(max(1, count // len(stages)), sizes.size)
     spread = np.linspace(0, sizes.size - 1, wanted).round().astype(int)
     chosen = np.random.default_rng(seed).permutation(np.argsort(sizes, kind="stable")[spread])
     problems = [
-        RecordedProblem.judged(f"step {step:04d} query {query:05d}", asked[step][query].form, step)
+        RecordedProblem.judged(f"step {step:04d} query {query:05d}", recorded[step][query].form, step)
         for query in chosen.tolist()
         for step in stages
     ]
@@ -116,7 +116,7 @@ def argmax_tape(log: Log, count: int, seed: int, label: str = "argmax") -> Probl
 
 
 def master_tape(log: Log, count: int, label: str = "master") -> ProblemTrace:
-    """About `count` masters, evenly spaced over the run, from few planes to many."""
+    """About `count` master programs, evenly spaced over the run, from few planes to many."""
     steps = sorted(log.heard)
     spread = np.unique(np.linspace(0, len(steps) - 1, min(count, len(steps))).round().astype(int))
     return ProblemTrace(
@@ -126,7 +126,7 @@ def master_tape(log: Log, count: int, label: str = "master") -> ProblemTrace:
 
 @dataclass(frozen=True)
 class _Query:
-    """A query of a batch, stated as a problem only where it is chosen."""
+    """A query of a batch; its problem is built on demand."""
 
     batch: RankTwoBatch | RelevanceBatch | Sequence[Problem]
     index: int

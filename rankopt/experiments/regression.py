@@ -37,7 +37,7 @@ def read_baseline(path: str | PathLike[str]) -> tuple[list[BenchmarkRow], list[P
     if not rows:
         raise DataError(f"{path} has no rows of recorded problems; {cure}")
     folder = Path(path).with_suffix(".tapes")
-    found = {tape.name: tape for tape in map(ProblemTrace.load, sorted(folder.glob("*.npz")))}
+    found = {trace.name: trace for trace in map(ProblemTrace.load, sorted(folder.glob("*.npz")))}
     names = list(dict.fromkeys(row.tape for row in rows))
     missing = [name for name in names if name not in found]
     if missing:
@@ -56,7 +56,7 @@ def baseline_solvers(rows: Iterable[BenchmarkRow], kind: str) -> list[str]:
 
 
 class Kind(Enum):
-    """What became of a problem."""
+    """The change of a problem's result."""
 
     WRONG = "refuted now, or its value lies beyond a bound that the other run proved"
     LOST = "solved before, not now; or a worse value where no value is proved best"
@@ -114,7 +114,7 @@ def _changed(before: BenchmarkRow, after: BenchmarkRow, tolerance: float) -> Cha
 
 
 def _outcome(before: BenchmarkRow, after: BenchmarkRow) -> tuple[Kind, str] | None:
-    """What became of the answer, and why; None where it is the same, so that seconds can be compared."""
+    """The change of the answer and its reason; None if it is the same, so that times can be compared."""
     if before.status is after.status is Outcome.NO_OPTIMUM:
         return None
     once, now = (row.status is Outcome.SOLVED for row in (before, after))
@@ -134,7 +134,7 @@ def _outcome(before: BenchmarkRow, after: BenchmarkRow) -> tuple[Kind, str] | No
 
 
 def _beyond(before: BenchmarkRow, after: BenchmarkRow) -> str:
-    """Why both cannot be right: what one attains is beyond what the other proves."""
+    """The contradiction between both runs, if the value of one is beyond the bound of the other; else ""."""
     for one, other, word in ((after, before, "before"), (before, after, "now")):
         if one.value is None or other.bound is None or not (one.answered and other.answered):
             continue

@@ -1,8 +1,7 @@
-"""Replaying a tape: one problem after the other through one solver, each answer judged from the data alone.
+"""Replay of a trace: solve its problems with one solver, and verify each answer from the data alone.
 
-What a solver claims beside its point, held against what is proven: never needed, but a false claim is told.
-
-Ties: how many pairs of documents could change places in an answer for nothing.
+Values and bounds that a solver reports are compared with proven ones; a false claim makes the row WRONG. Ties are pairs
+of documents whose exchange leaves the value unchanged.
 """
 
 from __future__ import annotations
@@ -45,48 +44,48 @@ from rankopt.experiments.rows import BenchmarkRow, Outcome
 from rankopt.experiments.traces import ProblemTrace, RecordedProblem
 
 LOOSE = 1e-6
-"""By how much of the scale a claim may be off: solvers round, and their tolerances are their own."""
+"""Tolerance of a claim relative to the scale: solvers round and have their own tolerances."""
 
 
 def refuted_claim(taped: RecordedProblem, solution: Solution) -> str | None:
-    """Which claim in `details` is false: told_value, told_bound, or a told_status of "OPTIMAL".
+    """The false claim in `details`: told_value, told_bound, or a told_status of "OPTIMAL"; None without one.
 
-    What the tape says is attained counts up to the bound that is proven of this answer: tapes may be another's.
+    A recorded value is capped at the bound proven for this answer, because the trace is not trusted.
     """
-    form, told = taped.form, solution.details
+    form, reported = taped.form, solution.details
     sign, slack = (1.0 if form.is_maximization else -1.0), LOOSE * (form.scale or 1.0)
     attained = max(sign * solution.value, *(min(sign * value, sign * solution.bound) for value in _attained(taped)))
-    value, bound = (_number(told.get(name)) for name in ("told_value", "told_bound"))
+    value, bound = (_number(reported.get(name)) for name in ("told_value", "told_bound"))
     if value is not None and not abs(value - solution.value) <= slack:
-        return f"it says that the value is {value:.9g}, and it is {solution.value:.9g}"
+        return f"it reports the value {value:.9g}, and the value is {solution.value:.9g}"
     if bound is not None and sign * bound < attained - slack:
-        return f"it says that nothing beats {bound:.9g}, but {sign * attained:.9g} is attained"
-    if told.get("told_status") == "OPTIMAL" and sign * solution.value < attained - slack:
+        return f"it reports the bound {bound:.9g}, but {sign * attained:.9g} is attained"
+    if reported.get("told_status") == "OPTIMAL" and sign * solution.value < attained - slack:
         return f"it calls {solution.value:.9g} optimal, but {sign * attained:.9g} is attained"
     return None
 
 
 def unbeaten(taped: RecordedProblem, solution: Solution, tolerance: float) -> bool:
-    """Whether an answer in whole numbers with a gap is the best that is known: our own best proof leaves a gap too, and
-    no point of ours is better. What the solver's search claims to be the bound, where it tells one, is its value."""
+    """Whether an integral answer with a gap is the best known one: our best proof has a gap too, and we know no better
+    point. A bound that the solver reports must equal its value."""
     form = taped.form
     if isinstance(form, GroupedSimplexQP | QuadraticProgram):
         return False
-    whole = form.program.integer
-    if whole is None or not whole.any():
+    integer = form.program.integer
+    if integer is None or not integer.any():
         return False
     sign, slack = (1.0 if form.is_maximization else -1.0), tolerance * (form.scale or 1.0)
-    told = _number(solution.details.get("told_bound"))
-    if told is not None and not abs(told - solution.value) <= slack:
+    reported = _number(solution.details.get("told_bound"))
+    if reported is not None and not abs(reported - solution.value) <= slack:
         return False
     if taped.known is None:
-        return told is not None
+        return reported is not None
     value, bound = taped.known
     return sign * (bound - value) > slack and sign * solution.value >= sign * value - slack
 
 
 def batch_claim(taped: RecordedProblem, solver: Solver) -> str | None:
-    """Which claim is false of a solver that takes whole batches."""
+    """The false claim of a solver of batches; None without one."""
     form = taped.form
     if not isinstance(solver, BatchSolver) or type(form) not in solver.accepts:
         return None
@@ -105,18 +104,18 @@ def batch_claim(taped: RecordedProblem, solver: Solver) -> str | None:
         return None
     order = answer.order[: form.positions]
     if not np.isfinite(form.violation(order)):
-        return f"asked for a batch, it returns {order}, which is no ranking"
+        return f"solving a batch, it returns {order}, which is not a ranking"
     value, slack = form.value(order), LOOSE * (form.scale or 1.0)
     attained = max((value, *_attained(taped)))
     if not abs(float(answer.value[0]) - value) <= slack:
-        return f"asked for a batch, it says that the value is {answer.value[0]:.9g}, and it is {value:.9g}"
+        return f"solving a batch, it reports the value {answer.value[0]:.9g}, and the value is {value:.9g}"
     if not float(answer.bound[0]) >= attained - slack:
-        return f"asked for a batch, it says that nothing beats {answer.bound[0]:.9g}, but {attained:.9g} is attained"
+        return f"solving a batch, it reports the bound {answer.bound[0]:.9g}, but {attained:.9g} is attained"
     return None
 
 
-def _number(told: object) -> float | None:
-    return float(told) if isinstance(told, float | int) else None
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, float | int) else None
 
 
 def _attained(taped: RecordedProblem) -> tuple[float, ...]:
@@ -124,14 +123,14 @@ def _attained(taped: RecordedProblem) -> tuple[float, ...]:
 
 
 CHECKED = 200
-"""Pairs whose exchange is tried, of a ranking under constraints against the set, of a pattern against its value; beyond
-that the count is a sample's."""
+"""Largest number of exchanges that are checked (feasibility under constraints, value of a pattern); above it the count
+is estimated from a sample."""
 
 
 def tied_pairs(problem: Problem, order: NDArray[Any]) -> int | None:
-    """The pairs {x, y} of documents, x placed, whose exchange leaves the value as it is, to rounding, and is allowed.
+    """Number of pairs {x, y} of documents, x ranked, whose exchange is feasible and leaves the value unchanged.
 
-    0 says that no single exchange ties; another order far from this one might. None where no documents are placed.
+    0 means that no single exchange ties; other rankings may still tie. None for problems that rank no documents.
     """
     if isinstance(problem, RelevanceRanking):
         return _tied_in_pattern(problem, np.asarray(order, dtype=np.int64))
@@ -149,7 +148,7 @@ def tied_pairs(problem: Problem, order: NDArray[Any]) -> int | None:
     if allowed is not None:
         profit = np.where(allowed, profit, -np.inf)
     here = profit[np.arange(k), x]
-    among = profit[:, x]  # what position i would earn with the document of position j
+    among = profit[:, x]  # profit of the document of position j at position i
     gained = among + among.T - here[:, None] - here
     left = np.setdiff1d(np.arange(n), x)
     freed = profit[:, left] - here[:, None]
@@ -165,7 +164,7 @@ def tied_pairs(problem: Problem, order: NDArray[Any]) -> int | None:
 
 
 def _as_good(problem: ConstrainedRanking, order: NDArray[np.int64], other: NDArray[np.int64]) -> bool:
-    """Whether the set admits the other order, and what it breaks of soft constraints costs no other sum."""
+    """Whether the other order is feasible and has the same value, soft constraints included."""
     admissible = problem.admissible
     if not admissible.soft_constraints or not admissible.is_feasible(other):
         return admissible.is_feasible(other)
@@ -173,7 +172,7 @@ def _as_good(problem: ConstrainedRanking, order: NDArray[np.int64], other: NDArr
 
 
 def _exchanged(order: NDArray[np.int64], position: int, document: int) -> NDArray[np.int64]:
-    """The order with this document at this position, and the one that stood there where the document stood."""
+    """The order with this document and the document at this position exchanged."""
     fresh = order.copy()
     fresh[order == document] = order[position]
     fresh[position] = document
@@ -181,7 +180,7 @@ def _exchanged(order: NDArray[np.int64], position: int, document: int) -> NDArra
 
 
 def _tied_in_pattern(problem: RelevanceRanking, order: NDArray[np.int64]) -> int:
-    """What exchanges leave is worked out by the definition."""
+    """Values of exchanged orders are computed by definition."""
     first, second = np.triu_indices(order.size, 1)
     if not first.size:
         return 0
@@ -194,14 +193,14 @@ def _tied_in_pattern(problem: RelevanceRanking, order: NDArray[np.int64]) -> int
     return round(held * first.size / sample.size)
 
 
-WHOLE = 1e-6
-"""How far from whole numbers a point may lie and be called whole."""
+INTEGRALITY_TOLERANCE = 1e-6
+"""Largest distance to integers at which a point is integral."""
 
 
 def blank_rows(
     tape: ProblemTrace, solver: str, tolerance: float, seed: int, versions: dict[str, str]
 ) -> list[BenchmarkRow]:
-    """A row a problem, without its outcome."""
+    """One row per problem, without its outcome."""
     return [
         BenchmarkRow(
             kind=tape.kind, solver=solver, status=Outcome.GIVEN_UP, problem=taped.name, tape=tape.name,
@@ -224,7 +223,7 @@ def _sizes(form: Problem) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class TimedSolver:
-    """A solver whose own answer is kept: what `solve` returns has been rounded and repaired."""
+    """A solver that stores its own answer: the result of `solve` is rounded and repaired."""
 
     solver: Solver
     said: list[SolverResult] = field(default_factory=list)
@@ -252,8 +251,10 @@ class TimedSolver:
 
 @dataclass(eq=False)
 class Replay:
-    """The job of a worker: the tape at `path` through one solver. seconds: the limit of a problem; repeats end before
-    they would reach it."""
+    """The job of a worker: solve the problems of the trace at `path` with one solver.
+
+    seconds: the time limit of a problem; repeats end before they would exceed it.
+    """
 
     path: str
     entrant: Entrant
@@ -262,7 +263,7 @@ class Replay:
     seconds: float
 
     def open(self) -> Iterator[str]:
-        self.tape = ProblemTrace.load(self.path)
+        self.trace = ProblemTrace.load(self.path)
         try:
             self.solver: Solver | None = None if self.entrant == "auto" else resolved(self.entrant)
         except UnknownSolverError as error:
@@ -270,11 +271,11 @@ class Replay:
             return
 
     def warm(self) -> None:
-        for form in dict.fromkeys(type(taped.form) for taped in self.tape.problems):
+        for form in dict.fromkeys(type(taped.form) for taped in self.trace.problems):
             warm(self.solver, form)
 
     def row(self, item: int, partial: Callable[[dict[str, Any]], None]) -> BenchmarkRow:
-        taped, blank = self.tape.problems[item], self.blanks[item]
+        taped, blank = self.trace.problems[item], self.blanks[item]
         start_peak()
         began = perf_counter()
         try:
@@ -293,25 +294,25 @@ class Replay:
         return replace(row, memory=memory_peak())
 
     def _judged(self, blank: BenchmarkRow, taped: RecordedProblem, began: float) -> BenchmarkRow:
-        """Solve, repeat, certify; then hold the solver's claims against what is known."""
+        """Solve, repeat, certify; then check the solver's claims."""
         form = taped.form
         watched: Any = None if self.solver is None else TimedSolver(self.solver)
-        own, whole = [], []
+        own, total = [], []
         while True:
-            asked = perf_counter()
+            started = perf_counter()
             solution = solve(form, "auto" if watched is None else watched)
-            whole.append(perf_counter() - asked)
+            total.append(perf_counter() - started)
             own.append(solution.seconds)
-            if len(own) >= self.repeats or perf_counter() - began + 2 * whole[-1] > self.seconds / 2:
+            if len(own) >= self.repeats or perf_counter() - began + 2 * total[-1] > self.seconds / 2:
                 break
         answer = watched.said[0] if watched is not None and watched.said else None
         row = replace(
-            blank, value=solution.value, bound=solution.bound, seconds=median(own), seconds_whole=median(whole),
+            blank, value=solution.value, bound=solution.bound, seconds=median(own), seconds_whole=median(total),
             repeats=len(own), times=tuple(own), version=solution.version, message=solution.message[:300],
-            iterations=solution.details.get("iterations"), integral=_is_whole(form, answer),
+            iterations=solution.details.get("iterations"), integral=_is_integral(form, answer),
         )  # fmt: skip
         if solution.status is Status.INACCURATE:
-            why = f"its point breaks a constraint by {solution.violation:g}"
+            why = f"its point violates a constraint by {solution.violation:g}"
             return replace(row, status=Outcome.WRONG, certified=False, message=why)
         certify(form, solution)
         wrong = refuted_claim(taped, solution) or (None if self.solver is None else batch_claim(taped, self.solver))
@@ -326,22 +327,22 @@ class Replay:
 
 
 def warm(solver: Solver | None, form: type[Problem]) -> None:
-    """Let what is loaded or compiled on first use be loaded now, by a problem of this form but tiny."""
+    """Load modules and compile kernels by solving a tiny problem of this form."""
     from formulations.compiled import kernels_of
     from formulations.testing.instances import instances
 
-    if solver is None or solver.package == "rankopt":  # which of its ways are taken depends on the problem
+    if solver is None or solver.package == "rankopt":  # its algorithm depends on the problem
         masters = issubclass(form, GroupedSimplexQP | QuadraticProgram)
-        rooms = ("formulations.active_set",) if masters else ("formulations.argmax", "formulations.problems")
-        for kernel in kernels_of(*rooms):
+        folders = ("formulations.active_set",) if masters else ("formulations.argmax", "formulations.problems")
+        for kernel in kernels_of(*folders):
             kernel.ready()
-    with suppress(FormulationError):  # it will fail again, where it counts
+    with suppress(FormulationError):  # the error will recur when it is recorded
         for _, problem, _ in islice(instances(form), 1):
             solve(problem, "auto" if solver is None else solver)
 
 
 def fault(error: Exception) -> dict[str, Any]:
-    """What an error of `solve`, or of training, says of the solver."""
+    """The fields of a row that follow from an error of `solve` or of training."""
     if isinstance(error, UnsupportedProblemError):
         return {"status": Outcome.UNSUPPORTED}
     if isinstance(error, FractionalSolutionError):
@@ -362,8 +363,8 @@ def fault(error: Exception) -> dict[str, Any]:
     return {"status": Outcome.CRASHED}
 
 
-def _is_whole(form: Problem, answer: SolverResult | None) -> bool | None:
-    """Whether the solver's own point was whole, where the problem asks for whole ones."""
+def _is_integral(form: Problem, answer: SolverResult | None) -> bool | None:
+    """Whether the solver's own point was integral; None for problems without integrality constraints."""
     if answer is None or isinstance(form, GroupedSimplexQP | QuadraticProgram) or not form.always_feasible:
         return None
-    return bool((np.abs(answer.x - np.round(answer.x)) <= WHOLE).all())
+    return bool((np.abs(answer.x - np.round(answer.x)) <= INTEGRALITY_TOLERANCE).all())

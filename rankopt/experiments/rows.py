@@ -1,10 +1,10 @@
-"""What an experiment found, row by row: one JSON object a line.
+"""Result rows of experiments, stored as one JSON object per line.
 
 kinds of rows
-    argmax        a problem of an argmax tape, solved by one solver
-    master        a master program of a plane tape, solved by one solver
-    training      a run of training with one argmax, master or method put in the place of the usual one
-    integrality   a statement of a set of rankings at one size: proved whole, refuted, and how fractional it is
+    argmax        a problem of an argmax trace, solved by one solver
+    master        a master program of a master trace, solved by one solver
+    training      a training run with one argmax, master or method replaced
+    integrality   a statement of a set of rankings at one size: proved integral or refuted, and its fractional optima
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ KINDS = ("argmax", "master", "training", "integrality")
 
 
 class Outcome(Enum):
-    """How a run ended, judged by us and never by the solver's word."""
+    """How a run ended, verified independently of the solver's report."""
 
     SOLVED = "certified, and the gap is within the tolerance"
-    UNBEATEN = "certified and whole; no better point is known, but the relaxation proves no more than a larger bound"
-    NO_OPTIMUM = "the solver says that no point is feasible, or that they have no best, and none that is known objects"
+    UNBEATEN = "certified and integral; no better point is known, but the relaxation proves only a larger bound"
+    NO_OPTIMUM = "the solver reports an infeasible or unbounded problem, and no known point contradicts it"
     INEXACT = "certified and feasible, but the proven gap is above the tolerance"
-    WRONG = "refuted: no feasible point, or its value, bound or optimality is not what the solver says"
-    FAILED = "the solver gave up and said so"
-    CRASHED = "the solver raised what it should not, or took its process down"
-    TIMED_OUT = "killed at the limit of time"
-    OUT_OF_MEMORY = "stopped at the limit of memory"
+    WRONG = "refuted: no feasible point, or a false value, bound or optimality claim"
+    FAILED = "the solver reported failure"
+    CRASHED = "the solver raised an unexpected exception, or its process died"
+    TIMED_OUT = "killed at the time limit"
+    OUT_OF_MEMORY = "stopped at the memory limit"
     UNSUPPORTED = "the solver does not take such problems"
     MISSING = "the solver's package is not installed"
-    GIVEN_UP = "not tried: the solver used up its time for the tape, or broke down too often in a row"
-    PROVED = "integrality: the linear program is proved whole, for every objective"
+    GIVEN_UP = "not tried: the solver used up its time for the trace, or failed too often in a row"
+    PROVED = "integrality: the linear program is proved integral, for every objective"
     REFUTED = "integrality: a witness shows that the program is not totally unimodular"
     UNDECIDED = "integrality: neither proved nor refuted"
 
@@ -54,25 +54,25 @@ class Outcome(Enum):
 
 @dataclass(frozen=True)
 class BenchmarkRow(CompactReprMixin):
-    """One solver on one problem, or one run, or one statement.
+    """The result of one solver on one problem, of one training run, or of one statement.
 
-    None stands for what is not known or makes no sense. Seconds and bytes are of this machine; all else is the same
-    whenever the same tape is replayed by the same versions.
+    None means unknown or not applicable. Seconds and bytes depend on the machine; all other fields are reproducible
+    with the same trace and versions.
     """
 
     kind: str
     """One of KINDS."""
     solver: str
-    """The name of what was tried: solver, or method; for integrality "verify_integrality"."""
+    """The name of the solver or method; for integrality "verify_integrality"."""
     status: Outcome
     problem: str = ""
-    """The problem's name: unique within its tape, the same for all solvers. For training what was trained."""
+    """The problem's name: unique within its trace, the same for all solvers. For training the ranker and settings."""
     tape: str = ""
-    """The tape's name and fingerprint, as in "argmax:1f0c9a27"; for training that of the data and settings."""
+    """The trace's name and fingerprint, as in "argmax:1f0c9a27"; for training that of the data and settings."""
     role: str = ""
     """Training: which part was swapped, "argmax", "master" or "method"."""
     shape_text: str = ""
-    """How large the problem is, in words."""
+    """The size of the problem, in words."""
     sizes: Mapping[str, int] = field(default_factory=dict)
     """The same in numbers: positions, documents; planes, features, groups; queries, documents; n, k, blocks."""
     step: int | None = None
@@ -82,47 +82,47 @@ class BenchmarkRow(CompactReprMixin):
     value: float | None = None
     """The objective of the answer, recomputed; for training the best proven objective."""
     bound: float | None = None
-    """The bound on the optimum that we proved."""
+    """The proven bound on the optimum."""
     scale: float | None = None
-    """The magnitude that the tolerance is relative to."""
+    """The magnitude to which the tolerance is relative."""
     tolerance: float | None = None
     """The gap, relative to scale, up to which an answer counts as SOLVED."""
     certified: bool | None = None
     """Whether value, feasibility and bound hold when recomputed from the data alone."""
     integral: bool | None = None
-    """Whether the solver's own point was whole before anything was rounded; None where the problem asks for none."""
+    """Whether the solver's own point was integral before rounding; None without integrality constraints."""
     ties: int | None = None
-    """Argmax: pairs of documents that could change places in the answer for nothing."""
+    """Argmax: pairs of documents whose exchange leaves the value unchanged."""
     iterations: int | None = None
-    """The solver's own count, where it tells one; for training the steps."""
+    """The iterations that the solver reports; for training the steps."""
     seconds: float | None = None
-    """Median over `repeats` of the solver's own time, restating and judging left out; for training all of fit."""
+    """Median over `repeats` of the solver's own time, without conversion and verification; for training that of fit."""
     seconds_whole: float | None = None
-    """The same with restating, carrying back and judging."""
+    """The same with conversion and verification."""
     repeats: int = 0
-    """How many timed runs the median is of."""
+    """Number of timed runs."""
     times: Sequence[float] = ()
-    """The seconds of each of them, in their order."""
+    """The seconds of each timed run, in order."""
     memory: int | None = None
-    """Peak resident bytes of the solver's process while it was at this problem, its packages included."""
+    """Peak resident bytes of the solver's process during this problem, its packages included."""
     version: str = ""
     """Of the solver's package."""
     versions: Mapping[str, str] = field(default_factory=dict)
     """Of python, rankopt, numpy and the platform."""
     seed: int | None = None
     message: str = ""
-    """The solver's own words, or why the row is what it is."""
+    """The solver's message, or the reason of the outcome."""
     history: Mapping[str, Sequence[float | None]] = field(default_factory=dict)
     """Training: columns step, round, seconds, primal, bound, of one length; the last known ones if it was killed."""
     measures: Mapping[str, float | None] = field(default_factory=dict)
     """Training: what the learnt ranker reaches on held-out queries, such as {"nDCG@10": 0.51}."""
     facts: Mapping[str, Any] = field(default_factory=dict)
-    """What only some rows have; for integrality proof, witness, objectives, fractional, overestimate_mean,
-    overestimate_max (shares of the whole optimum)."""
+    """Further results; for integrality proof, witness, objectives, fractional, overestimate_mean, overestimate_max
+    (shares of the integer optimum)."""
 
     @property
     def gap(self) -> float | None:
-        """Distance from value to bound, relative to scale; not below 0, None where one of them is not known."""
+        """Distance from value to bound, relative to scale, at least 0; None if one of them is unknown."""
         if self.value is None or self.bound is None:
             return None
         return max(self.bound - self.value if self.is_maximization else self.value - self.bound, 0.0) / (
@@ -131,27 +131,27 @@ class BenchmarkRow(CompactReprMixin):
 
     @property
     def key(self) -> tuple[str, str, str, str, str]:
-        """What the row is about: no two rows of a file share it."""
+        """The identifier of the row, unique in a file."""
         return self.kind, self.tape, self.problem, self.role, self.solver
 
     @property
     def answered(self) -> bool:
-        """Whether the solver gave a feasible answer that holds, exact or not."""
+        """Whether the solver returned a verified feasible answer, exact or not."""
         return self.status in (Outcome.SOLVED, Outcome.UNBEATEN, Outcome.INEXACT)
 
     @property
     def solved(self) -> bool:
-        """Whether the solver did what can be asked: proved, unbeaten in whole numbers, or a verdict that stands."""
+        """Whether the solver succeeded: a proven optimum, an unbeaten integral answer, or a valid verdict."""
         return self.status in (Outcome.SOLVED, Outcome.UNBEATEN, Outcome.NO_OPTIMUM)
 
     def as_line(self) -> str:
-        """The row as one line of JSON; numbers that JSON does not know become null, fields at their default go."""
+        """The row as one line of JSON; non-finite numbers become null, default values are omitted."""
         record = {name: _plain(value) for name, value in asdict(self).items() if value != _DEFAULTS.get(name, ...)}
         return json.dumps(record, ensure_ascii=False)
 
     @classmethod
     def from_line(cls, line: str) -> BenchmarkRow:
-        """The row of one line; raises ValueError where it is none."""
+        """The row of one line; raises ValueError for an invalid one."""
         record = json.loads(line)
         if not isinstance(record, dict):
             raise ValueError("a row is a JSON object")
@@ -165,7 +165,7 @@ class BenchmarkRow(CompactReprMixin):
 
 
 def _check_numbers(known: Mapping[str, Any]) -> None:
-    """Rows may come from elsewhere: what is compared must be a number, and what was measured or is a size above 0."""
+    """Validate the numbers of a row from a file: finite, times positive."""
     for name in ("value", "bound", "scale", "tolerance", "seconds", "seconds_whole"):
         one = known.get(name)
         if one is not None and (isinstance(one, bool) or not isinstance(one, int | float) or not math.isfinite(one)):
@@ -196,13 +196,13 @@ def _plain(value: Any) -> Any:
 
 
 def read_rows(path: str | PathLike[str]) -> list[BenchmarkRow]:
-    """The rows of a file. A last line without an end was cut off when its run was killed: it is no row."""
+    """The rows of a file. A last line without a line break was truncated and is ignored."""
     try:
         lines = Path(path).read_text(encoding="utf-8").split("\n")
     except UnicodeDecodeError as error:
-        place = error.object.count(b"\n", 0, error.start) + 1
+        line_number = error.object.count(b"\n", 0, error.start) + 1
         raise DataError(
-            f"{path}, line {place} is no text of an experiment: {error.reason}; save the file as UTF-8"
+            f"{path}, line {line_number} is not valid text: {error.reason}; save the file as UTF-8"
         ) from None
     rows = []
     for number, line in enumerate(lines[:-1], 1):
@@ -211,7 +211,7 @@ def read_rows(path: str | PathLike[str]) -> list[BenchmarkRow]:
         try:
             rows.append(BenchmarkRow.from_line(line))
         except ValueError as error:
-            raise DataError(f"{path}, line {number} is no row of an experiment: {error}; remove the line") from error
+            raise DataError(f"{path}, line {number} is not a valid row: {error}; remove the line") from error
     return rows
 
 
@@ -221,6 +221,6 @@ def written(rows: Iterable[BenchmarkRow]) -> str:
 
 
 def versions() -> dict[str, str]:
-    """What rows of this process are found with."""
+    """Versions of Python, rankopt and numpy, and the platform."""
     packages = {name: installed_version(name) for name in ("rankopt", "numpy")}
     return {"python": platform.python_version(), **packages, "platform": f"{sys.platform}-{platform.machine()}"}

@@ -1,8 +1,6 @@
-"""The solver swap: one sequence of problems, every solver; one training problem, every argmax, master and method.
+"""The solver swap: replay recorded problems with every solver, and train with one argmax, master or method replaced.
 
-Live runs: training with one argmax, master or method in the place of the usual one, judged by the usual ones.
-
-A data set as an experiment uses it: stored once for all workers, and the tapes of the training runs on it.
+Live runs are verified with the default solvers. Data are stored once for all workers.
 """
 
 from __future__ import annotations
@@ -54,17 +52,17 @@ from rankopt.optimize.bundle import Bundle
 from rankopt.optimize.certificate import Step
 from rankopt.optimize.method import check_number, check_whole
 
-TOLD = 0.2
-"""Seconds between two partial rows: what is known of a run that is killed is no older."""
+INTERVAL = 0.2
+"""Seconds between two partial rows, which are the result of a run that is killed."""
 
 POINTS = 200
-"""Steps of a history that a row keeps, evenly spaced, first and last among them."""
+"""Largest number of history steps in a row, evenly spaced, including the first and the last."""
 
 FORMS: dict[str, type[Problem]] = {"argmax": RankTwoAssignment, "master": GroupedSimplexQP}
 
 PARAMETERS = {"argmax": "argmax_solver", "master": "master_solver", "method": "method"}
 """The parameter of the ranker that each role swaps."""
-"""What is asked in the place of each part that is a solver."""
+"""The problem form of each part that is a solver."""
 
 
 @dataclass(eq=False)
@@ -96,7 +94,7 @@ class LiveRun:
         self.swapped = clone(self.ranker).set_params(**{PARAMETERS[self.role]: swapped, "time_limit": self.seconds})
 
     def warm(self) -> None:
-        """Load and compile what training uses on first use, which is no matter of the solver: seconds are of a run."""
+        """Load modules and compile kernels, so that the seconds of a run exclude it."""
         swapped = self.swapped.get_params()[PARAMETERS[self.role]]
         if self.role in FORMS and swapped != "auto":
             warm(swapped, FORMS[self.role])
@@ -120,7 +118,7 @@ class LiveRun:
         return replace(row, memory=memory_peak())
 
     def _judged(self, row: BenchmarkRow) -> BenchmarkRow:
-        """The run's claims recomputed: J at its w with the usual argmax and proven bounds, and no bound above a J."""
+        """Verify the run: recompute J at its w with the default argmax, and compare its bound with attained values."""
         proved = self.swapped.certificate_
         row = replace(
             row, value=proved.primal, bound=proved.bound, scale=abs(proved.primal) or 1.0,
@@ -131,11 +129,11 @@ class LiveRun:
         true = usual.upper(w, usual.risk.at(w, prove=True))
         slack = 1e-6 * max(abs(true), abs(proved.primal))
         if proved.primal < true - slack:
-            why = f"it says that J = {proved.primal:.9g}, and J = {true:.9g} there"
+            why = f"it reports J = {proved.primal:.9g}, and J = {true:.9g} at its w"
             return replace(row, status=Outcome.WRONG, certified=False, message=why)
         attained = true if self.value_lower_bound is None else min(true, self.value_lower_bound)
         if proved.kind == "global" and proved.bound > attained + slack:
-            why = f"it says that nothing is below {proved.bound:.9g}, but {attained:.9g} is attained"
+            why = f"it reports the lower bound {proved.bound:.9g}, but {attained:.9g} is attained"
             return replace(row, status=Outcome.WRONG, certified=False, message=why)
         closed = proved.relative_gap <= (row.tolerance or 0.0)
         return replace(row, status=Outcome.SOLVED if closed else Outcome.INEXACT, certified=True)
@@ -149,16 +147,16 @@ class LiveRun:
 
 
 class ReferenceSolution:
-    """A callback of training that keeps its history, and tells it now and then."""
+    """A training callback that stores the history and reports it every `INTERVAL` seconds."""
 
     def __init__(self, partial: Callable[[dict[str, Any]], None]) -> None:
         self.steps: list[Step] = []
-        self.partial, self.told = partial, -np.inf
+        self.partial, self.reported = partial, -np.inf
 
     def __call__(self, step: Step, state: Any) -> None:
         self.steps.append(step)
-        if step.seconds - self.told >= TOLD:
-            self.told = step.seconds
+        if step.seconds - self.reported >= INTERVAL:
+            self.reported = step.seconds
             self.partial(self.fields())
 
     def fields(self) -> dict[str, Any]:
@@ -167,9 +165,9 @@ class ReferenceSolution:
             return {}
         last = self.steps[-1]
         spread = np.unique(np.linspace(0, len(self.steps) - 1, min(POINTS, len(self.steps))).round().astype(int))
-        kept = [self.steps[index] for index in spread.tolist()]
+        shown = [self.steps[index] for index in spread.tolist()]
         names = ("step", "round", "seconds", "primal", "bound")
-        history = {name: [_finite(getattr(step, name)) for step in kept] for name in names}
+        history = {name: [_finite(getattr(step, name)) for step in shown] for name in names}
         return {
             "history": history, "iterations": last.step, "value": _finite(last.primal), "bound": _finite(last.bound),
             "scale": abs(last.primal) or 1.0,
@@ -182,9 +180,9 @@ def _finite(value: float) -> float | None:
 
 @dataclass(frozen=True, eq=False)
 class RecordedRun:
-    """Training of `ranker` on queries, in `folder`: data and tapes are written there once and found again.
+    """Recorded training of `ranker` on queries. Data and traces are cached in `folder`.
 
-    problems: about how many a tape holds. seconds: the limit of a recorded run.
+    problems: approximate number of problems of a trace. seconds: the time limit of a recorded run.
     """
 
     ranker: Any
@@ -196,38 +194,44 @@ class RecordedRun:
 
     @cached_property
     def digest(self) -> str:
-        """A fingerprint of the data and of how it is trained on."""
+        """A fingerprint of the data and of the training settings."""
         known = hashlib.sha256()
         features = self.queries.features
         parts = [features] if isinstance(features, np.ndarray) else [features.data, features.indices, features.indptr]
         for part in (*parts, self.queries.offsets, self.queries.relevance):
             known.update(np.ascontiguousarray(part).tobytes())
-        beside = ("callbacks", "engine", "n_jobs", "verbose", "time_limit")
-        settings = sorted((name, repr(value)) for name, value in self.ranker.get_params().items() if name not in beside)
+        ignored = ("callbacks", "engine", "n_jobs", "verbose", "time_limit")
+        settings = sorted(
+            (name, repr(value)) for name, value in self.ranker.get_params().items() if name not in ignored
+        )
         known.update(repr(settings).encode())
         return known.hexdigest()[:8]
 
     def stored(self, queries: Queries, name: str) -> str:
-        """Where queries are stored for the workers."""
+        """The folder of stored queries for the workers; created on first use."""
         target = self.folder / f"{name}-{self.digest}"
         if not target.exists():
             save_queries(queries, target)
         return str(target)
 
     def argmax_tape(self) -> ProblemTrace:
-        return self._kept("argmax", lambda log: argmax_tape(log, self.problems, self.seed), argmax=ArgmaxRecorder)
+        return self._recorded(
+            "argmax", lambda log: argmax_tape(log, self.problems, self.seed), argmax_solver=ArgmaxRecorder
+        )
 
     def master_tape(self, method: Any, name: str) -> ProblemTrace:
-        """The masters of a run by this method."""
+        """The master programs of a run with this method."""
         count, label = max(1, self.problems // 2), f"master:{name}"
-        return self._kept(label, lambda log: master_tape(log, count, label), master=MasterRecorder, method=method)
+        return self._recorded(
+            label, lambda log: master_tape(log, count, label), master_solver=MasterRecorder, method=method
+        )
 
     def path(self, label: str) -> Path:
-        """Where the tape with this label is kept."""
+        """The file of the trace with this label."""
         return self.folder / f"{label.replace(':', '-')}-{self.digest}-{self.problems}-{self.seed}.npz"
 
-    def _kept(self, label: str, made: Any, **parts: Any) -> ProblemTrace:
-        """The tape with this label: read if it was kept, else recorded now."""
+    def _recorded(self, label: str, made: Any, **parts: Any) -> ProblemTrace:
+        """The trace with this label: loaded if it exists, else recorded now."""
         if self.path(label).exists():
             return ProblemTrace.load(self.path(label))
         log = Log()
@@ -235,15 +239,15 @@ class RecordedRun:
         usual = {"engine": "serial", "time_limit": self.seconds, "callbacks": (log.stepped,), "verbose": 0}
         ranker = clone(self.ranker).set_params(**usual, **recorders)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the tape of a run that was cut off is a tape
+            warnings.simplefilter("ignore")  # the trace of an interrupted run is valid
             try:
                 ranker.fit(self.queries)
             except FormulationError:
                 if not log.heard:
                     raise
-        tape: ProblemTrace = made(log)
-        tape.save(self.path(label))
-        return tape
+        trace: ProblemTrace = made(log)
+        trace.save(self.path(label))
+        return trace
 
 
 ARGMAX: tuple[Entrant, ...] = ("exact", "scipy", "ortools", "highs", "cvxpy:CLARABEL")
@@ -251,30 +255,30 @@ MASTERS: tuple[Entrant, ...] = (
     "active_set", "qpsolvers:piqp", "cvxpy:CLARABEL",
 )  # fmt: skip
 METHODS: tuple[Any, ...] = ("bundle", Bundle(groups=1))
-"""One slack or several make other masters, and a solver of one's own may take those of one slack alone."""
+"""One slack and several slacks give different master programs; some solvers take only one slack."""
 MEASURES = tuple(f"nDCG@{k}" for k in range(1, 11))
 
 
 @dataclass(frozen=True, eq=False)
 class SolverSwap:
-    """Every solver on the same work, each in a process of its own with hard limits; what goes wrong is a row.
+    """Every solver on the same problems, each in its own process with hard limits; failures are rows.
 
     Args:
-        data: `Queries` or a `Sample`: training runs are recorded and their tapes replayed, then solvers are swapped
-            inside live training. Or what `problems` takes.
+        data: `Queries` or a `Sample`: training runs are recorded and their traces replayed, then solvers are swapped
+            in live training. Or problems, as in `problems`.
         argmax, masters: names of solvers, also with options ("highs(presolve='off')", or what
         `formulations.solver_grid`
-            gives), places "module:attribute", or objects such as `formulations.function_solver(...)` makes.
-        methods: names of methods, or methods with settings of their own.
-        ranker: what is trained, `LargeMarginRanker()` by default; its own argmax, master and method are the usual ones
-            that others replace one at a time.
-        test: other queries, on which learnt rankers are measured by `measures`; a `Sample` brings its own.
-        problems: about how many an argmax tape holds; a plane tape holds half as many. Or problems of your own, of
-            any form or as files (.mps, .lp, .toml, tapes): these are replayed only, and nothing is learnt. Of them
-            quadratic programs go to `masters`, all else to `argmax`.
-        repeats: timed runs of a problem, the median of which counts.
+            returns), import paths "module:attribute", or objects such as `formulations.function_solver(...)`.
+        methods: names of methods, or method objects.
+        ranker: the trained ranker, by default `LargeMarginRanker()`; its argmax, master and method are the defaults,
+            which are replaced one at a time.
+        test: held-out queries for `measures`; a `Sample` has its own.
+        problems: approximate number of problems of an argmax trace; a master trace has half as many. Or custom
+            problems, of any form or as files (.mps, .lp, .toml, traces), which are replayed without training:
+            quadratic programs with `masters`, all others with `argmax`.
+        repeats: timed runs of a problem; the median is reported.
         tolerance: the gap, relative to the problem's scale, up to which an answer counts as solved.
-        train: whether solvers are swapped inside training too.
+        train: whether solvers are also swapped in live training.
     """
 
     data: Any = None
@@ -294,12 +298,14 @@ class SolverSwap:
     def __post_init__(self) -> None:
         if self.data is None and (self.problems is None or isinstance(self.problems, Real)):
             raise OptionError(
-                f"problems = {self.problems!r} come from no data; give Queries or a Sample, SolverSwap(queries), or "
-                "problems of your own, SolverSwap(problems=['mine.mps'])"
+                f"problems = {self.problems!r} needs data; give Queries or a Sample, SolverSwap(queries), or custom "
+                "problems, SolverSwap(problems=['mine.mps'])"
             )
         if not isinstance(self.problems, Real):
             if self.data is not None:
-                raise OptionError("problems of your own stand alone; leave the data out, or give a number of problems")
+                raise OptionError(
+                    "custom problems and data exclude each other; leave the data out, or give a number of problems"
+                )
             object.__setattr__(self, "what", _several(self.problems))
             object.__setattr__(self, "problems", 1)
         check_whole(1, problems=self.problems, repeats=self.repeats)
@@ -310,33 +316,35 @@ class SolverSwap:
             raise OptionError("there is nothing to swap; name argmax solvers, masters or methods")
 
     def run(self, output: str | PathLike[str] | None = None, *, resume: bool = False) -> list[BenchmarkRow]:
-        """All rows. output: a file of JSON lines that they are written to at once, with tapes in a folder beside it.
-        resume: go on with that file; rows that are there already are not run again."""
+        """All rows. output: a file of JSON lines, written row by row, with the traces in a folder next to it.
+        resume: continue that file; its rows are not recomputed."""
         return list(self.rows(output, resume=resume))
 
     def rows(self, output: str | PathLike[str] | None = None, *, resume: bool = False) -> Iterator[BenchmarkRow]:
-        """The rows as they are found."""
+        """The rows as they are computed."""
         for role, entrants in self._roles().items():
-            labels = [first_name(_label(entrant, role)) for entrant in entrants]  # a slip is an error now, and no row
+            labels = [first_name(_label(entrant, role)) for entrant in entrants]  # unknown names are errors here
             twice = {label for label in labels if labels.count(label) > 1}
             if twice:
-                raise OptionError(f"{', '.join(sorted(twice))} takes part twice; give each a name of its own, once")
+                raise OptionError(
+                    f"{', '.join(sorted(twice))} occurs twice; list each solver once, with distinct names"
+                )
         file = RowFile(output, resume)
         if output is None:
             with tempfile.TemporaryDirectory(prefix="rankopt-swap-", ignore_cleanup_errors=True) as folder:
                 yield from self._rows(file, Path(folder))
             return
-        folder_beside = Path(output).with_suffix(".tapes")
-        folder_beside.mkdir(parents=True, exist_ok=True)
-        yield from self._rows(file, folder_beside)
+        trace_folder = Path(output).with_suffix(".tapes")
+        trace_folder.mkdir(parents=True, exist_ok=True)
+        yield from self._rows(file, trace_folder)
 
     def _rows(self, file: RowFile, folder: Path) -> Iterator[BenchmarkRow]:
         queries, held_out = self._data()
         if queries is None:
-            for tape in tapes_of(self.data):
-                path = folder / f"{re.sub(r'[^A-Za-z0-9]+', '-', tape.name)}.npz"
-                tape.save(path)
-                yield from self._replayed(file, tape, path, self._entrants(tape))
+            for trace in tapes_of(self.data):
+                path = folder / f"{re.sub(r'[^A-Za-z0-9]+', '-', trace.name)}.npz"
+                trace.save(path)
+                yield from self._replayed(file, trace, path, self._entrants(trace))
             return
         ranker = self._ranker()
         run = RecordedRun(ranker, queries, folder, self.problems, 4.0 * self.limits.training_time, self.seed)
@@ -344,32 +352,32 @@ class SolverSwap:
             yield from self._replayed(file, run.argmax_tape(), run.path("argmax"), self.argmax)
         for method in self.methods if self.masters else ():
             name = _label(method, "method")
-            tape = run.master_tape(method, name)
-            yield from self._replayed(file, tape, run.path(f"master:{name}"), self.masters)
+            trace = run.master_tape(method, name)
+            yield from self._replayed(file, trace, run.path(f"master:{name}"), self.masters)
         if self.train:
             yield from self._trained(file, run, held_out)
 
     def _roles(self) -> dict[str, Sequence[Any]]:
-        """Who takes part in the place of which part."""
+        """Entrants by the part that they replace."""
         return {"argmax": self.argmax, "master": self.masters, "method": self.methods}
 
     def _data(self) -> tuple[Queries | None, Queries | None]:
-        """The queries that are trained on and those that are measured on; none where problems were given."""
+        """The training and test queries; None for custom problems."""
         if isinstance(self.data, Sample):
             return self.data.train, self.test or self.data.test
         if isinstance(self.data, Queries):
             return self.data, self.test
         return None, None
 
-    def _entrants(self, tape: ProblemTrace) -> Sequence[Entrant]:
-        """Who takes part; of the usual ones those that take such problems."""
-        if tape.kind == "master":
+    def _entrants(self, trace: ProblemTrace) -> Sequence[Entrant]:
+        """The entrants; of the default ones those that accept such problems."""
+        if trace.kind == "master":
             chosen, usual = self.masters, MASTERS
         else:
             chosen, usual = self.argmax, ARGMAX
         if chosen is not usual:
             return chosen
-        return [one for one in usual if any(solves(spec_of(one), taped.form) for taped in tape.problems)]
+        return [one for one in usual if any(solves(spec_of(one), taped.form) for taped in trace.problems)]
 
     def _ranker(self) -> Any:
         from rankopt.rankers.large_margin import LargeMarginRanker
@@ -377,16 +385,16 @@ class SolverSwap:
         return LargeMarginRanker() if self.ranker is None else clone(self.ranker)
 
     def _replayed(
-        self, file: RowFile, tape: ProblemTrace, path: Path, entrants: Sequence[Entrant]
+        self, file: RowFile, trace: ProblemTrace, path: Path, entrants: Sequence[Entrant]
     ) -> Iterator[BenchmarkRow]:
-        """The tape through every entrant."""
+        """Replay the trace with every entrant."""
         for entrant in entrants:
-            blanks = blank_rows(tape, spec_of(entrant), self.tolerance, self.seed, versions())
+            blanks = blank_rows(trace, spec_of(entrant), self.tolerance, self.seed, versions())
             job = Replay(str(path), entrant, blanks, self.repeats, self.limits.problem)
             yield from grown(file, job, blanks, self.limits, self.limits.problem, self.limits.tape)
 
     def _trained(self, file: RowFile, run: RecordedRun, test: Queries | None) -> Iterator[BenchmarkRow]:
-        """Live runs. The usual parts make one run, whose row stands in every role."""
+        """Live runs. The default parts are one run, whose row is repeated in every role."""
         params = run.ranker.get_params()
         usual = {role: params[name] for role, name in PARAMETERS.items() if name in params}
         train_path = run.stored(run.queries, "train")
@@ -431,16 +439,16 @@ class SolverSwap:
 
 
 def _label(part: Any, role: str) -> str:
-    """What rows call a solver or a method."""
+    """The name of a solver or a method in rows."""
     return method_spec(part) if role == "method" else spec_of(part)
 
 
 def first_name(label: str) -> str:
-    """The first of several names that the table of solvers has for one."""
-    place = SOLVERS.get(label)
-    return label if place is None else next(name for name, listed in SOLVERS.items() if listed == place)
+    """The first of several names of one solver in the table."""
+    path = SOLVERS.get(label)
+    return label if path is None else next(name for name, listed in SOLVERS.items() if listed == path)
 
 
-def _several(given: Any) -> list[Any]:
-    """What `problems=` was given, as a list."""
-    return list(given) if isinstance(given, list | tuple) else [given]
+def _several(problems: Any) -> list[Any]:
+    """The value of `problems` as a list."""
+    return list(problems) if isinstance(problems, list | tuple) else [problems]

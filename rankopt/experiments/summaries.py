@@ -1,4 +1,4 @@
-"""What rows say together: who agrees with whom, who is fast, who wins.
+"""Summaries of rows: agreement of solvers, times, performance profiles, pairwise wins.
 
 Every summary takes rows of one kind, such as `of_kind(rows, "argmax")`; solvers are compared problem by problem.
 """
@@ -28,9 +28,11 @@ def solvers_of(rows: Iterable[BenchmarkRow]) -> list[str]:
 
 @dataclass(frozen=True, eq=False)
 class Agreement:
-    """shares[a, b]: of the problems that a and b answered, those where their values are one, within the larger of their
-    tolerances; NaN where there are none. compared[a, b]: how many they answered. differing: both rows of each problem
-    where their values are not one, a before b."""
+    """Pairwise agreement of solvers.
+
+    shares[a, b]: share of equal values, within the larger tolerance, among the problems that a and b answered; NaN
+    without any. compared[a, b]: number of these problems. differing: both rows of each other problem, a before b.
+    """
 
     solvers: tuple[str, ...]
     shares: Floats
@@ -39,8 +41,7 @@ class Agreement:
 
 
 def agreement(rows: Sequence[BenchmarkRow]) -> Agreement:
-    """Who agrees with whom. Answers that were refuted do not count as answers, but are in no agreement either: a WRONG
-    row differs from every answer."""
+    """The pairwise agreement of solvers. A refuted (WRONG) row differs from every answer."""
     solvers, table = solvers_of(rows), _by_problem(rows)
     count = len(solvers)
     same, both = np.zeros((count, count), dtype=np.int64), np.zeros((count, count), dtype=np.int64)
@@ -51,7 +52,7 @@ def agreement(rows: Sequence[BenchmarkRow]) -> Agreement:
                 if not (one in answers and other in answers):
                     continue
                 x, y = answers[one], answers[other]
-                if not (_said(x) and _said(y) and (x.answered or y.answered or a == b)):
+                if not (_has_verdict(x) and _has_verdict(y) and (x.answered or y.answered or a == b)):
                     continue
                 both[a, b] += 1
                 if _one_value(x, y) or a == b:
@@ -62,7 +63,7 @@ def agreement(rows: Sequence[BenchmarkRow]) -> Agreement:
         return Agreement(tuple(solvers), same / both, both, tuple(differing))
 
 
-def _said(row: BenchmarkRow) -> bool:
+def _has_verdict(row: BenchmarkRow) -> bool:
     return row.answered or row.status is Outcome.WRONG
 
 
@@ -75,7 +76,7 @@ def _one_value(x: BenchmarkRow, y: BenchmarkRow) -> bool:
 
 
 def shifted_geometric_mean(seconds: Iterable[float], shift: float) -> float:
-    """exp(mean(log(t + shift))) - shift: a mean of ratios, in which times far below the shift hardly count."""
+    """exp(mean(log(t + shift))) - shift; the shift damps the influence of very short times."""
     times = np.array(list(seconds), dtype=np.float64)
     return float(np.exp(np.log(times + shift).mean()) - shift) if times.size else float("nan")
 
@@ -83,9 +84,11 @@ def shifted_geometric_mean(seconds: Iterable[float], shift: float) -> float:
 def shifted_geometric_means(
     rows: Sequence[BenchmarkRow], shift: float = 1e-3, penalty: float | None = None
 ) -> dict[str, float]:
-    """Seconds of each solver over all problems of the rows. What it did not solve counts as `penalty` seconds, by
-    default ten times the longest time of any solver, so that giving up never pays. A solver that solved none has no
-    time: NaN."""
+    """Mean seconds of each solver over all problems of the rows.
+
+    An unsolved problem counts `penalty` seconds, by default ten times the longest time of any solver. The mean is NaN
+    for a solver that solved none.
+    """
     table = _by_problem(rows)
     longest = max((row.seconds or 0.0 for row in rows), default=0.0)
     missed = 10.0 * longest if penalty is None else penalty
@@ -100,7 +103,7 @@ def shifted_geometric_means(
 
 def performance_profile(rows: Sequence[BenchmarkRow]) -> dict[str, tuple[Floats, Floats]]:
     """For each solver factors t >= 1 in rising order, and the share of all problems that it solved within t times the
-    seconds of the fastest that solved it [Dolan and Moré, Math. Program. 91, 2002]. Problems that nobody solved count.
+    seconds of the fastest solver [Dolan and Moré, Math. Program. 91, 2002]. Problems without any solution count too.
     """
     table = _by_problem(rows)
     fastest = [min(_time(row, np.inf) for row in answers.values()) for answers in table.values()]
@@ -115,7 +118,7 @@ def performance_profile(rows: Sequence[BenchmarkRow]) -> dict[str, tuple[Floats,
 
 
 def pairwise_wins(rows: Sequence[BenchmarkRow]) -> tuple[list[str], NDArray[np.int64]]:
-    """wins[a, b]: problems that a solved and b did not, or later. Equal times are nobody's win."""
+    """wins[a, b]: number of problems that a solved faster than b, or that b did not solve. Equal times do not count."""
     solvers, table = solvers_of(rows), _by_problem(rows)
     times = np.array(
         [[_time(answers.get(solver), np.inf) for answers in table.values()] for solver in solvers], dtype=np.float64
@@ -137,7 +140,7 @@ def gap_against_time(rows: Sequence[BenchmarkRow]) -> dict[str, tuple[Floats, Fl
 
 
 def relative_gaps(primal: Floats, bound: Floats) -> Floats:
-    """The gap at each step, relative to the best objective there; NaN where one of them is not known."""
+    """The gap at each step, relative to the best objective; NaN where one of them is unknown."""
     return np.asarray(np.maximum(primal - bound, 0.0) / np.maximum(np.abs(primal), 1e-300))
 
 

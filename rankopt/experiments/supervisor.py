@@ -1,6 +1,6 @@
-"""The process that watches: starts workers, kills those that pass a limit, and turns every end into a row.
+"""The supervisor: starts workers, kills those that exceed a limit, and records every result or failure as a row.
 
-A file of rows that grows while an experiment runs, and from which a run that was cut off goes on.
+Rows are appended to a file during the run; an interrupted run resumes from it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ BOOT = (
 )
 
 STARVED = ("MemoryError", "bad_alloc", "Cannot allocate memory", "out of memory", "Out of memory")
-"""What a process says on standard error when it dies for want of memory."""
+"""Messages on standard error of a process that ran out of memory."""
 
 
 def supervised(
@@ -43,16 +43,16 @@ def supervised(
     seconds: float,
     budget: float = math.inf,
 ) -> Iterator[BenchmarkRow]:
-    """The rows of these items of a job; rows[item] says what an item is and has everything but the outcome.
+    """The rows of these items of a job; rows[item] has all fields of an item except the outcome.
 
-    A worker solves item after item. When it crashes, hangs or starves, that item's row says so, and another worker goes
-    on with the rest. seconds: the limit of an item. budget: seconds after which the remaining items are given up.
+    A worker solves item after item. If it crashes, hangs or runs out of memory, the item's row reports it, and another
+    worker continues. seconds: the limit of an item. budget: seconds after which the remaining items are given up.
     """
     left, broken, used = list(items), 0, 0.0
     packed = parcel(job, rows[0].solver if rows else "nothing")
     while left:
         if broken >= limits.max_crashes:
-            yield from _given_up(rows, left, f"it broke down {broken} times in a row")
+            yield from _given_up(rows, left, f"it failed {broken} times in a row")
             return
         if used >= budget:
             done = len(items) - len(left)
@@ -69,7 +69,7 @@ def supervised(
                 left.pop(0)
                 broken = broken + 1 if worker.ended else 0
                 yield found
-                if worker.ended and not worker.warm:  # another one would come as far
+                if worker.ended and not worker.warm:  # another worker would fail too
                     yield from _given_up(rows, left, "its worker ended before the first problem")
                     return
                 if worker.ended or used >= budget:
@@ -81,7 +81,7 @@ def _given_up(rows: Sequence[BenchmarkRow], left: list[int], why: str) -> Iterat
 
 
 class _Worker:
-    """One process, its messages in a queue, its last words in a file."""
+    """One process, with its messages in a queue and its standard error in a file."""
 
     def __init__(self, packed: bytes, items: list[int], limits: Limits) -> None:
         self.words: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  (closed in __exit__)
@@ -94,7 +94,7 @@ class _Worker:
         self.seconds_starting = 0.0
         threading.Thread(target=self._listen, daemon=True).start()
         head = {"length": len(packed), "memory": limits.memory, "items": items}
-        with suppress(OSError):  # it may be dead already, which its silence will tell
+        with suppress(OSError):  # the process may be dead already, which is detected later
             assert self.process.stdin is not None
             self.process.stdin.write(json.dumps(head).encode() + b"\n" + packed)
             self.process.stdin.flush()
@@ -112,7 +112,7 @@ class _Worker:
         self.words.close()
 
     def next_row(self, blank: BenchmarkRow, seconds: float, start: float) -> BenchmarkRow:
-        """The row of the item that the worker is at or comes to, however it ends."""
+        """The row of the current or next item, also if the worker fails."""
         self.seconds_starting = 0.0
         partial: dict[str, Any] = {}
         began = monotonic()
@@ -143,18 +143,18 @@ class _Worker:
                 return BenchmarkRow.from_line(json.dumps(message["row"]))
 
     def _late(self) -> str:
-        return "a tiny first problem was not solved in" if self.ready else "it did not come up in"
+        return "a tiny first problem was not solved in" if self.ready else "it did not start in"
 
     def _listen(self) -> None:
-        """Pass on what the worker says; None when it says no more."""
+        """Queue the worker's messages; None at their end."""
         assert self.process.stdout is not None
-        with suppress(ValueError, OSError):  # the pipe was closed while we read
+        with suppress(ValueError, OSError):  # the pipe was closed during reading
             for line in self.process.stdout:
                 self.messages.put(json.loads(line))
         self.messages.put(None)
 
     def _kill(self) -> None:
-        """The process and whatever it has started; once, since its number may be another's later."""
+        """Kill the process and its children; only once, because its id may be reused."""
         if self.dead:
             return
         self.dead = True
@@ -166,27 +166,27 @@ class _Worker:
         self.process.wait()
 
     def _autopsy(self) -> tuple[Outcome, str]:
-        """Why the process is dead."""
+        """The outcome and message of a dead process."""
         code = self.process.wait()
         self.words.seek(0, os.SEEK_END)
         self.words.seek(max(0, self.words.tell() - 2000))
-        said = self.words.read().decode(errors="replace").strip()
-        last = said.splitlines()[-1][:200] if said else ""
-        if any(word in said for word in STARVED):
+        stderr = self.words.read().decode(errors="replace").strip()
+        last = stderr.splitlines()[-1][:200] if stderr else ""
+        if any(word in stderr for word in STARVED):
             return Outcome.OUT_OF_MEMORY, last
-        if code == -signal.SIGKILL:  # not by us: the system does that to who takes too much
-            return Outcome.OUT_OF_MEMORY, "killed by the system, as it does for want of memory"
+        if code == -signal.SIGKILL:  # not by us: the system kills processes that take too much memory
+            return Outcome.OUT_OF_MEMORY, "killed by the system, probably out of memory"
         how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
         return Outcome.CRASHED, f"the process ended by {how}" + (f": {last}" if last else "")
 
 
 def _known(row: BenchmarkRow, partial: dict[str, Any]) -> BenchmarkRow:
-    """The row with what was known when its worker ended."""
+    """The row with the fields that were known when its worker ended."""
     return replace(row, **partial)
 
 
 class RowFile:
-    """Rows by key, each written to the file at once; without a path they are only kept."""
+    """Rows by key, each written to the file at once; without a path only in memory."""
 
     def __init__(self, path: str | PathLike[str] | None = None, resume: bool = False) -> None:
         self.path = None if path is None else Path(path)
@@ -194,15 +194,15 @@ class RowFile:
         if self.path is None:
             return
         if self.path.exists() and not resume:
-            raise OptionError(f"{self.path} exists; remove it, choose another file, or resume=True to go on with it")
+            raise OptionError(f"{self.path} exists; remove it, choose another file, or resume=True to continue it")
         if self.path.exists():
             for row in read_rows(self.path):
                 self.rows[row.key] = row
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.path.write_text(written(self.rows.values()), encoding="utf-8")  # a last line that was cut off goes
+        self.path.write_text(written(self.rows.values()), encoding="utf-8")  # drops a truncated last line
 
     def known(self, row: BenchmarkRow) -> BenchmarkRow | None:
-        """The row with this one's key that is there already."""
+        """The stored row with the same key; None without one."""
         return self.rows.get(row.key)
 
     def add(self, row: BenchmarkRow) -> None:
@@ -215,7 +215,7 @@ class RowFile:
 def grown(
     file: RowFile, job: Job, blanks: Sequence[BenchmarkRow], limits: Limits, seconds: float, budget: float = math.inf
 ) -> Iterator[BenchmarkRow]:
-    """The rows of a job that the file does not hold yet, each added to it as it is found; see `supervised`."""
+    """The rows of a job that the file does not have yet, each added to it; see `supervised`."""
     items = [item for item, blank in enumerate(blanks) if file.known(blank) is None]
     for row in supervised(job, blanks, items, limits, seconds, budget) if items else ():
         file.add(row)

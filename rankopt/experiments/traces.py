@@ -1,19 +1,12 @@
-"""Tapes: the real sequence of problems that a training run met, kept to be replayed through any solver.
+"""Traces: the problems of a training run, recorded for replay with any solver.
 
-The file of a tape, read without trust: an .npz of plain arrays, each held to the size that its header says.
+A trace file is an .npz of plain arrays. It is validated when loaded: nothing is unpickled or evaluated, sizes are
+bounded, and anything that `ProblemTrace.save` does not write raises a DataError that names the file.
 
-Nothing is unpickled, nothing is larger than the limits below, and whatever is not as `ProblemTrace.save` writes it is a
-DataError that names the file.
+Problems are stored as arrays and JSON records of a closed list of classes. Records refer to each other by number, so
+shared parts (a set of rankings) are stored once. Invariants that the classes do not check themselves are checked here.
 
-Problems as plain arrays and JSON, to be kept in a file of data only.
-
-Records refer to each other by number, so what many problems share (a set of rankings) is stored once. The classes are a
-closed list; nothing is read by evaluating it.
-
-What the classes of a tape promise each other and do not check themselves, since their makers keep it: checked where
-a file of others makes them. Raises TypeError or ValueError that says what does not fit.
-
-Problems of the user's own as tapes: forms, files of programs and statements, tapes; nothing is learnt.
+`tapes_of` makes traces of custom problems: forms, files of programs and statements, traces.
 """
 
 from __future__ import annotations
@@ -52,7 +45,7 @@ from rankopt.errors import DataError, OptionError
 FORMAT = "rankopt tape 1"
 
 BYTES, TEXT, PROBLEMS, WORD = 1 << 31, 1 << 27, 1 << 18, 400
-"""What a tape may have: bytes unpacked, bytes of its JSON, problems and records, letters of a name."""
+"""Limits of a trace: bytes unpacked, bytes of its JSON, problems and records, characters of a name."""
 
 _UNREADABLE = (
     zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, ValueError, KeyError, EOFError, RuntimeError, TypeError,
@@ -61,13 +54,14 @@ _UNREADABLE = (
 
 
 def members(path: str | PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """The JSON of a tape and its arrays by name. OSError where the file cannot be opened."""
+    """The JSON of a trace file and its arrays by name. OSError where the file cannot be opened."""
     try:
         with zipfile.ZipFile(path) as file:
             listed = file.infolist()
             if sum(one.file_size for one in listed) > BYTES or len({one.filename for one in listed}) != len(listed):
                 raise DataError(
-                    f"{fspath(path)} is no tape: it unpacks to more than {BYTES} bytes, or names a part twice"
+                    f"{fspath(path)} is not a trace file: it unpacks to more than {BYTES} bytes or has duplicate parts;"
+                    " record it again"
                 )
             arrays = {one.filename.removesuffix(".npy"): _array(file, one) for one in listed}
         meta = arrays.pop("meta")
@@ -76,11 +70,11 @@ def members(path: str | PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArra
         return json.loads(meta.tobytes().decode()), arrays
     except _UNREADABLE as error:
         why = f"{type(error).__name__} {error}"[:200].strip()
-        raise DataError(f"{fspath(path)} is no tape, or a damaged one: {why}; record it again") from error
+        raise DataError(f"{fspath(path)} is not a trace file, or is damaged: {why}; record it again") from error
 
 
 def _array(file: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
-    """One array; its header is read before any room is taken."""
+    """One array; its header is checked before memory is allocated."""
     content = io.BytesIO(file.read(member))
     version = npy.read_magic(content)
     read = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
@@ -92,17 +86,16 @@ def _array(file: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
 
 
 def checked_meta(path: str | PathLike[str], meta: Any) -> tuple[str, list[tuple[str, int | None, int]]]:
-    """The label, and name, step and number of each problem. Raises DataError for what `ProblemTrace.save` does not
-    write."""
+    """The label, and name, step and number of each problem. Raises DataError for invalid data."""
     file = fspath(path)
-    told = meta.get("format") if isinstance(meta, dict) else None
-    if told != FORMAT:
-        raise DataError(f"{file} has the format {str(told)[:40]!r}, not {FORMAT!r}; record it again")
+    found = meta.get("format") if isinstance(meta, dict) else None
+    if found != FORMAT:
+        raise DataError(f"{file} has the format {str(found)[:40]!r}, not {FORMAT!r}; record it again")
     label, problems, records = (meta.get(name) for name in ("label", "problems", "records"))
     if not (_is_word(label) and isinstance(problems, list) and isinstance(records, list)):
-        raise DataError(f"{file} is damaged: a tape needs a label, problems and records; record it again")
+        raise DataError(f"{file} is damaged: a trace needs a label, problems and records; record it again")
     if not 0 < len(problems) <= PROBLEMS or len(records) > PROBLEMS:
-        raise DataError(f"{file} has {len(problems)} problems, {len(records)} records; a tape has 1 to {PROBLEMS}")
+        raise DataError(f"{file} has {len(problems)} problems, {len(records)} records; a trace has 1 to {PROBLEMS}")
     for problem in problems:
         fits = isinstance(problem, list) and len(problem) == 3 and _is_word(problem[0])
         if not fits or not (problem[1] is None or _is_count(problem[1])) or not _is_count(problem[2]):
@@ -121,13 +114,13 @@ def _is_count(value: Any) -> bool:
 
 
 def check_parts(kind: type, parts: dict[str, Any]) -> None:
-    """Check the parts from which an object of this class is about to be made."""
+    """Check the parts of an object of this class before it is built."""
     check = CHECKS.get(kind.__name__)
     if check is not None:
         check(parts)
     for part in parts.values():
         if isinstance(part, str) and not part.isprintable():
-            raise ValueError("its words hold what cannot be printed")
+            raise ValueError("its text has characters that cannot be printed")
 
 
 def _block(parts: dict[str, Any]) -> None:
@@ -148,8 +141,8 @@ def _constraint(parts: dict[str, Any]) -> None:
     for limit in (lower, upper):
         fits = isinstance(limit, np.ndarray) and limit.dtype == np.float64 and limit.shape == matrix.shape[:1]
         _hold(fits and not np.isnan(limit).any(), "a constraint has one limit a row")
-    told = isinstance(says, str) or (isinstance(says, tuple) and len(says) == lower.size)
-    _hold(isinstance(parts["name"], str) and told, "a constraint has a name and what it says")
+    described = isinstance(says, str) or (isinstance(says, tuple) and len(says) == lower.size)
+    _hold(isinstance(parts["name"], str) and described, "a constraint has a name and a description")
     _hold(labels is None or (isinstance(labels, tuple) and len(labels) == lower.size), "a label a row")
     if forbids is not None:
         fits = isinstance(forbids, np.ndarray) and forbids.dtype == np.bool_ and forbids.size == matrix.shape[1]
@@ -212,7 +205,7 @@ CHECKS = {
     "MinCostFlow": _min_cost_flow,
     "RankingSet": _ranking_set,
 }
-"""By class; the others check themselves."""
+"""Checks by class; the other classes check themselves."""
 
 
 FORMS = {
@@ -234,11 +227,11 @@ FORMS = {
     "SoftConstraint": "formulations.constraints.rows:SoftConstraint",
     "PenalizedRanking": "formulations.constraints.constrained_ranking:PenalizedRanking",
 }
-"""What can be stored, `name: "module:class"`."""
+"""The classes that can be stored, `name: "module:class"`."""
 
 
 LARGEST = range(1 << 31)
-"""Rows or columns that a matrix may have."""
+"""Valid numbers of rows or columns of a matrix."""
 
 
 _DAMAGE = (
@@ -255,18 +248,18 @@ class Packed:
         self._known: dict[int, tuple[int, Any]] = {}
 
     def add(self, record: Any) -> int:
-        """The number that the record has among all."""
+        """The index of the record."""
         if id(record) in self._known:
             return self._known[id(record)][0]
         name = type(record).__name__
         if name not in FORMS or load(FORMS[name]) is not type(record):
             raise OptionError(
-                f"a {name} cannot be put on a tape; restate the problem as one of {', '.join(sorted(FORMS))}"
+                f"a {name} cannot be stored in a trace; restate the problem as one of {', '.join(sorted(FORMS))}"
             )
         parts = {part.name: self._plain(getattr(record, part.name)) for part in fields(record) if part.init}
         self.records.append({"class": name, "fields": parts})
         number = len(self.records) - 1
-        self._known[id(record)] = number, record  # held, so that its id stays its own
+        self._known[id(record)] = number, record  # a reference, so that its id is not reused
         return number
 
     def _plain(self, value: Any) -> Any:
@@ -276,7 +269,7 @@ class Packed:
             return value
         if isinstance(value, np.ndarray):
             if value.dtype.kind not in "biuf":
-                raise OptionError(f"an array of {value.dtype} cannot be put on a tape; give numbers")
+                raise OptionError(f"an array of {value.dtype} cannot be stored in a trace; give numbers")
             self.arrays.append(value)
             return {"array": len(self.arrays) - 1}
         if isinstance(value, csr_array):
@@ -286,31 +279,31 @@ class Packed:
             return {"tuple": [self._plain(item) for item in value]}
         if is_dataclass(value):
             return {"record": self.add(value)}
-        raise OptionError(f"a {type(value).__name__} cannot be put on a tape; use numbers and words as labels")
+        raise OptionError(f"a {type(value).__name__} cannot be stored in a trace; use numbers and strings as labels")
 
 
 def unpacked(records: list[dict[str, Any]], arrays: list[NDArray[Any]], wanted: list[int]) -> list[Problem]:
-    """The problems with these numbers. Raises DataError for what `Packed` does not write."""
+    """The problems with these indices. Raises DataError for invalid records."""
     made: list[Any] = []
 
-    def whole(value: Any) -> Any:
+    def restored(value: Any) -> Any:
         if not isinstance(value, Mapping):
             return value
         if "array" in value:
-            return arrays[_place(value["array"], arrays)]
+            return arrays[_index(value["array"], arrays)]
         if "csr" in value:
-            return _matrix([whole(part) for part in value["csr"]], value["shape"])
+            return _matrix([restored(part) for part in value["csr"]], value["shape"])
         if "record" in value:
-            return made[_place(value["record"], made)]
-        return tuple(whole(item) for item in value["tuple"])
+            return made[_index(value["record"], made)]
+        return tuple(restored(item) for item in value["tuple"])
 
     try:
         for record in records:
-            parts = {name: whole(value) for name, value in record["fields"].items()}
+            parts = {name: restored(value) for name, value in record["fields"].items()}
             kind = load(FORMS[record["class"]])
             check_parts(kind, parts)
             made.append(kind(**parts))
-        forms = [made[_place(number, made)] for number in wanted]
+        forms = [made[_index(number, made)] for number in wanted]
         for form in forms:
             if not isinstance(form, Problem):
                 raise TypeError(f"a {type(form).__name__} is no problem")
@@ -328,21 +321,21 @@ def unpacked(records: list[dict[str, Any]], arrays: list[NDArray[Any]], wanted: 
         if isinstance(error, DataError):
             raise
         why = f"{type(error).__name__} {error}"[:200]
-        raise DataError(f"the tape is damaged, or not written by this version: {why}; record it again") from error
+        raise DataError(f"the trace is damaged, or not written by this version: {why}; record it again") from error
     return forms
 
 
-def _place(number: Any, among: Sequence[Any]) -> int:
-    """A number of a list, none counted from its end."""
+def _index(number: Any, among: Sequence[Any]) -> int:
+    """A nonnegative index into a sequence. Raises IndexError for an invalid one."""
     if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < len(among):
-        raise IndexError(f"{str(number)[:40]} is none of {len(among)}")
+        raise IndexError(f"{str(number)[:40]} is not an index below {len(among)}")
     return number
 
 
 def _matrix(parts: list[Any], shape: Any) -> csr_array:
-    """A sparse matrix whose indices stay inside it."""
+    """A sparse matrix with checked indices."""
     data, indices, starts = parts
-    rows, columns = (_place(side, LARGEST) for side in shape)
+    rows, columns = (_index(side, LARGEST) for side in shape)
     if data.ndim != 1 or data.dtype.kind != "f" or indices.dtype.kind != "i" or starts.dtype.kind != "i":
         raise TypeError("a sparse matrix has entries, columns and starts")
     if indices.shape != data.shape or starts.shape != (rows + 1,) or starts[0] != 0 or starts[-1] != data.size:
@@ -354,8 +347,8 @@ def _matrix(parts: list[Any], shape: Any) -> csr_array:
 
 @dataclass(frozen=True, eq=False)
 class RecordedProblem(CompactReprMixin):
-    """A problem on a tape. step: when the recorded run met it. known: a value that is attained and a bound that is
-    proven, by our own solvers; what any other solver claims is held against them."""
+    """A problem of a trace. step: the step of the recorded run. known: an attained value and a proven bound from our
+    own solvers, against which the claims of other solvers are checked."""
 
     name: str
     form: Problem
@@ -364,7 +357,7 @@ class RecordedProblem(CompactReprMixin):
 
     @classmethod
     def judged(cls, name: str, form: Problem, step: int | None = None) -> RecordedProblem:
-        """The problem with what the automatic solvers prove of it."""
+        """The problem with the value and bound that the automatic solvers prove."""
         try:
             solution = solve(form)
         except FormulationError:
@@ -374,24 +367,24 @@ class RecordedProblem(CompactReprMixin):
 
 @dataclass(frozen=True, eq=False)
 class ProblemTrace(CompactReprMixin):
-    """Problems in the order in which they are replayed; `label` says what they are."""
+    """Problems in the order of replay; `label` names their kind."""
 
     label: str
     problems: tuple[RecordedProblem, ...]
 
     @classmethod
     def from_problems(cls, forms: Problem | Iterable[Problem], label: str | None = None) -> ProblemTrace:
-        """A tape of problems given by hand."""
-        given = [forms] if isinstance(forms, Problem) else list(forms)
-        if not given:
-            raise DataError("a tape without problems measures nothing; give one problem at least")
-        problems = tuple(RecordedProblem.judged(f"problem {number:03d}", form) for number, form in enumerate(given))
-        masters = isinstance(given[0], GroupedSimplexQP | QuadraticProgram)
+        """A trace of these problems."""
+        several = [forms] if isinstance(forms, Problem) else list(forms)
+        if not several:
+            raise DataError("a trace needs at least one problem; got none; give one or more problems")
+        problems = tuple(RecordedProblem.judged(f"problem {number:03d}", form) for number, form in enumerate(several))
+        masters = isinstance(several[0], GroupedSimplexQP | QuadraticProgram)
         return cls(label or ("master" if masters else "argmax"), problems)
 
     @property
     def kind(self) -> str:
-        """The kind of its rows: "master" for a tape of planes, else "argmax"."""
+        """The kind of its rows: "master" for master programs, else "argmax"."""
         return "master" if self.label.partition(":")[0] == "master" else "argmax"
 
     @cached_property
@@ -407,7 +400,7 @@ class ProblemTrace(CompactReprMixin):
         return _fingerprint(self.label, *self._packed)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the tape to an .npz file, which holds arrays only."""
+        """Write the trace to an .npz file of plain arrays."""
         meta, arrays = self._packed
         known = np.array([taped.known or (np.nan, np.nan) for taped in self.problems])
         with Path(path).open("wb") as file:
@@ -415,10 +408,9 @@ class ProblemTrace(CompactReprMixin):
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> ProblemTrace:
-        """The tape that `save` wrote, its fingerprint that of the file. Raises DataError where it did not.
+        """The trace that `save` wrote, with the fingerprint of the file. Raises DataError for any other file.
 
-        Files of others are read without trust: see `tape_file`; what is known of a problem is a claim, which
-        `reevaluate` works out anew.
+        Files are validated. The known values of problems are claims; `reevaluate` recomputes them.
         """
         meta, arrays = members(path)
         label, listed = checked_meta(path, meta)
@@ -428,13 +420,13 @@ class ProblemTrace(CompactReprMixin):
             raise DataError(f"{path} is damaged: it lacks arrays, or has others; record it again")
         forms = unpacked(meta["records"], [arrays[name] for name in names], [number for _, _, number in listed])
         pairs = [None if np.isnan(pair).any() else (float(pair[0]), float(pair[1])) for pair in known]
-        told = zip(listed, forms, pairs, strict=True)
-        tape = cls(label, tuple(RecordedProblem(name, form, step, pair) for (name, step, _), form, pair in told))
-        tape.__dict__["name"] = _fingerprint(label, _as_text(meta), {name: arrays[name] for name in names})
-        return tape
+        parts = zip(listed, forms, pairs, strict=True)
+        trace = cls(label, tuple(RecordedProblem(name, form, step, pair) for (name, step, _), form, pair in parts))
+        trace.__dict__["name"] = _fingerprint(label, _as_text(meta), {name: arrays[name] for name in names})
+        return trace
 
     def reevaluate(self) -> ProblemTrace:
-        """The tape with what the automatic solvers of this version prove."""
+        """The trace with values and bounds recomputed by the automatic solvers of this version."""
         return replace(
             self, problems=tuple(RecordedProblem.judged(one.name, one.form, one.step) for one in self.problems)
         )
@@ -453,25 +445,25 @@ def _fingerprint(label: str, meta: bytes, arrays: dict[str, NDArray[Any]]) -> st
 
 
 ENDINGS = (".mps", ".lp", ".mps.gz", ".lp.gz", ".toml", ".npz")
-"""How files of problems end."""
+"""Endings of the names of problem files."""
 
 
 def tapes_of(given: Any) -> list[ProblemTrace]:
-    """One tape of what is solved as rankings and linear programs are, one of quadratic programs, each tape as it is.
+    """One trace of ranking problems and linear programs, one of quadratic programs, and each given trace unchanged.
 
-    given: a form, a path, a `ProblemTrace`, or several of these. Problems are called after their files, else by number.
+    given: a form, a path, a `ProblemTrace`, or several of these. Problems are named after their files, else by number.
     """
     several = [given] if isinstance(given, Problem | ProblemTrace | str | PathLike) else given
     if not isinstance(several, Iterable):
         raise _no_problem(given)
-    tapes: list[ProblemTrace] = []
+    traces: list[ProblemTrace] = []
     problems: dict[str, list[RecordedProblem]] = {"argmax": [], "master": []}
     for number, one in enumerate(several):
         if isinstance(one, str | PathLike) and fspath(one).endswith(".npz"):
-            tapes.append(ProblemTrace.load(one))
+            traces.append(ProblemTrace.load(one))
             continue
         if isinstance(one, ProblemTrace):
-            tapes.append(one)
+            traces.append(one)
             continue
         form = one if isinstance(one, Problem) else _read(one)
         kind = "master" if isinstance(form, GroupedSimplexQP | QuadraticProgram) else "argmax"
@@ -479,9 +471,9 @@ def tapes_of(given: Any) -> list[ProblemTrace]:
         taken = {taped.name for taped in problems[kind]}
         problems[kind].append(RecordedProblem.judged(name if name not in taken else f"{name} {number:03d}", form))
     made = [ProblemTrace(kind, tuple(taped)) for kind, taped in problems.items() if taped]
-    if not made and not tapes:
-        raise DataError("a swap without problems measures nothing; give one problem at least")
-    return [*made, *tapes]
+    if not made and not traces:
+        raise DataError("a swap needs at least one problem; got none; give one or more problems")
+    return [*made, *traces]
 
 
 def _read(path: Any) -> Problem:
@@ -490,17 +482,19 @@ def _read(path: Any) -> Problem:
         raise _no_problem(path)
     file = fspath(path)
     if not file.endswith(ENDINGS):
-        raise OptionError(f"{file!r} is no file of a problem; its name ends with one of {', '.join(ENDINGS)}")
+        raise OptionError(
+            f"{file!r} is not a problem file; give a file whose name ends with one of {', '.join(ENDINGS)}"
+        )
     if not file.endswith(".toml"):
         return read_program(file)
     stated = read_ranking_set(file)
     if isinstance(stated, np.ndarray) or not isinstance(stated, Problem):
-        raise OptionError(f"{file} states no profit, and a set alone has nothing to solve; add profit = [...]")
+        raise OptionError(f"{file} has no profit, so there is no objective to solve for; add profit = [...]")
     return stated
 
 
-def _no_problem(given: Any) -> OptionError:
+def _no_problem(value: Any) -> OptionError:
     return OptionError(
-        f"a {type(given).__name__} has no solvers to swap; give Queries, a Sample, a problem of formulations, a file "
-        f"({', '.join(ENDINGS)}), several of them, or a Tape"
+        f"a {type(value).__name__} is not a problem; give Queries, a Sample, a problem of formulations, a file "
+        f"({', '.join(ENDINGS)}), several of them, or a ProblemTrace"
     )

@@ -1,1 +1,1 @@
-"""Models and checkpoints as files of data only: nothing in them is ever run."""
+"""Models and checkpoints as files of data only. Loading one never executes code."""

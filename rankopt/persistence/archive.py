@@ -1,12 +1,10 @@
-"""A file of named, hashed members: a zip that is written whole or not at all, and read without trust.
+"""Archives of named, hashed members: zip files that are written atomically and validated when read.
 
-The only zip that is read is the kind that is written: members stored without compression (so none can grow while it is
-read, and equal content gives equal bytes), a fixed time stamp, and a member `SHA256SUMS` with the digest of each other
+Only the kind of zip that `write_archive` writes is read. Members are stored without compression, so that sizes are
+bounded and equal content gives equal bytes. Time stamps are fixed. The member `SHA256SUMS` has the digest of each other
 member in the format of `sha256sum`.
 
-Arrays of numbers as npy files of version 1.0, read without trust.
-
-The JSON of a file of ours, read without trust: bounded before it is parsed, and every name once.
+Arrays are npy files of version 1.0. The JSON manifest is bounded before it is parsed; duplicate names are refused.
 """
 
 from __future__ import annotations
@@ -31,14 +29,14 @@ from numpy.typing import NDArray
 from rankopt.errors import ModelError
 
 LIMIT = 1 << 30
-"""Bytes that a file may have, written or read."""
+"""Largest size of a file in bytes, written or read."""
 
 DIRECTORY_LIMIT = 1 << 20
-"""Bytes that the zip's table of contents may have: some thousand members."""
+"""Largest size of the zip's central directory in bytes: some thousand members."""
 
 SUMS = "SHA256SUMS"
 NAME = re.compile(r"[A-Za-z0-9_]+(/[A-Za-z0-9_]+)*\.(json|npy)")
-"""What a member may be called: nothing absolute, nothing with `..`, nothing hidden."""
+"""Valid member names: no absolute paths, no `..`, no hidden files."""
 
 _STAMP = (1980, 1, 1, 0, 0, 0)
 _END = struct.Struct("<4s4H2LH")  # the record that ends a zip without comment
@@ -49,7 +47,7 @@ _UNREADABLE = (
 
 
 def write_archive(path: str | PathLike[str], members: Mapping[str, bytes], links: bool = True) -> None:
-    """Write the members to `path`, replacing a file there in one step: after any failure the old file is whole.
+    """Write the members to `path`. An existing file is replaced atomically: after any failure the old file is intact.
 
     links: as in `write_whole`.
 
@@ -70,12 +68,12 @@ def write_archive(path: str | PathLike[str], members: Mapping[str, bytes], links
 
 
 def write_whole(path: str | PathLike[str], content: bytes, links: bool = True) -> None:
-    """Write a file in one step: after any failure, of the machine too, it is the old one or the new one.
+    """Write a file atomically: after any failure, also of the machine, it has the old or the new content.
 
-    links: where `path` is a link the file that it names is replaced, else the link itself.
+    links: whether a symbolic link `path` is followed; else the link itself is replaced.
     """
     target = Path(os.path.realpath(path)) if links else Path(path)
-    if target.exists() and not (target.is_file() or target.is_symlink()):  # a device or a pipe stays what it is
+    if target.exists() and not (target.is_file() or target.is_symlink()):  # a device or a pipe is not replaced
         target.write_bytes(content)
         return
     part = target.with_name(f".{target.name[:100]}.{secrets.token_hex(4)}.part")
@@ -99,11 +97,11 @@ def write_whole(path: str | PathLike[str], content: bytes, links: bool = True) -
 def read_archive(path: str | PathLike[str]) -> dict[str, bytes]:
     """The members of a file of `write_archive`, each checked against its digest.
 
-    Raises ModelError for everything else: no zip, cut off, changed, compressed, encrypted, names that lead elsewhere,
-    declared sizes that the file does not have. OSError when the file cannot be opened.
+    Raises ModelError for any other file: no zip, truncated, changed, compressed, encrypted, unsafe names, false sizes.
+    Raises OSError when the file cannot be opened.
     """
     with open(path, "rb") as file:
-        content = file.read(min(os.fstat(file.fileno()).st_size, LIMIT) + 1)  # so much room is taken at once
+        content = file.read(min(os.fstat(file.fileno()).st_size, LIMIT) + 1)  # this much memory is allocated at once
     if len(content) > LIMIT:
         raise ModelError(f"{path} cannot be loaded because it has more than {LIMIT} bytes; no saved model has.")
     _check_end(path, content)
@@ -125,14 +123,14 @@ def _damaged(path: str | PathLike[str], why: str) -> ModelError:
 
 
 def _check_end(path: str | PathLike[str], content: bytes) -> None:
-    """Bound the table of contents before zipfile reads it: a false size there costs memory, not only an error."""
+    """Bound the central directory before zipfile reads it: a false size there would exhaust memory."""
     if len(content) < _END.size:
         raise _damaged(path, f"{len(content)} bytes")
     signature, _, _, _, _, size, start, comment = _END.unpack(content[-_END.size :])
     if signature != b"PK\5\6" or comment or content[-_END.size - 20 : -_END.size - 16] == b"PK\6\7":
         raise _damaged(path, "no end of a plain zip file")
     if size > DIRECTORY_LIMIT or start + size + _END.size != len(content):
-        raise _damaged(path, "its table of contents is not where the file says")
+        raise _damaged(path, "its central directory is not at the offset in the file")
 
 
 def _check_contents(path: str | PathLike[str], archive: zipfile.ZipFile, size: int) -> None:
@@ -168,14 +166,14 @@ def _check_sums(path: str | PathLike[str], members: Mapping[str, bytes]) -> None
 
 
 KINDS = "biuf"
-"""Kinds of numbers: booleans, integers of both sorts, floats."""
+"""NumPy kinds of numbers: booleans, signed and unsigned integers, floats."""
 
 HEADER = 4096
-"""Bytes that the header of an array may have."""
+"""Largest size of an array's header in bytes."""
 
 
 def npy_of(array: NDArray[Any]) -> bytes:
-    """The npy file of an array of numbers: little endian, rows one after the other, the same bytes everywhere."""
+    """The npy file of an array of numbers: little endian, C order, the same bytes on every platform."""
     buffer = io.BytesIO()
     plain = np.array(array, dtype=array.dtype.newbyteorder("<"), order="C")
     np.lib.format.write_array(buffer, plain, version=(1, 0), allow_pickle=False)
@@ -183,7 +181,7 @@ def npy_of(array: NDArray[Any]) -> bytes:
 
 
 def array_of(content: bytes) -> NDArray[Any]:
-    """The array of such a file, immutable. ModelError unless it holds exactly as many numbers as its header says."""
+    """The read-only array of an npy file. Raises ModelError unless content and header agree in size."""
     try:
         file = io.BytesIO(content)
         if np.lib.format.read_magic(file) != (1, 0):
@@ -197,20 +195,20 @@ def array_of(content: bytes) -> NDArray[Any]:
         if math.prod(shape) * dtype.itemsize != len(content) - start:
             raise ValueError(f"shape {shape} does not fill {len(content) - start} bytes")
         array = np.frombuffer(content, dtype=dtype, offset=start).reshape(shape).astype(dtype.newbyteorder("="))
-    except Exception as error:  # whatever a hostile header does to its parser
+    except Exception as error:  # a malformed header may raise anything in the parser
         raise ModelError(f"an array is not a plain npy file ({error}).") from error
     array.setflags(write=False)
     return array
 
 
 LIMIT_MANIFEST = 1 << 24
-"""Bytes that the JSON of a model or a checkpoint may have; all numbers of weight are in arrays beside it."""
+"""Largest size of the JSON manifest in bytes; large arrays are members of their own."""
 
 
 def manifest_of(content: bytes, name: str, form: str, limit: int = LIMIT_MANIFEST) -> dict[str, Any]:
-    """The JSON object in a file that says of itself to be of this format.
+    """The JSON object in a file whose entry "format" is `form`.
 
-    Raises ModelError for another one, and for what is no JSON, too long, or nested beyond what Python reads.
+    Raises ModelError for another format, invalid JSON, a file that is too long, or nesting beyond Python's limit.
     """
     if len(content) > limit:
         raise ModelError(f"{name} has {len(content)} bytes, and no {form} more than {limit}.")

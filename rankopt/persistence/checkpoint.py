@@ -1,21 +1,15 @@
-"""Checkpoints: where training stands, kept in a folder while it runs, so that a run that died goes on to the same bits.
+"""Checkpoints: the training state in a folder, written during training, so that a run resumes with identical results.
 
-    standing0.zip, standing1.zip     written in turn, each whole or not at all; one that is damaged leaves the other
+    standing0.zip, standing1.zip     written alternately, each atomically; if one is damaged the other is used
 
-Each is an archive as saved models are: `checkpoint.json` with plain arrays beside it, and their digests. It names the
-problem (every parameter, the data) by digests, so that a run never goes on from another one's standing. One that has
-the right digests and holds what no run ever does (NaN, planes of no group) is damaged all the same, and what it says of
-J and of planes is recomputed at its w.
+Each file is an archive as saved models are: `checkpoint.json`, plain arrays and their digests. Digests identify the
+problem (parameters, data, starting point), so that a run never resumes from the state of another problem. Equal digests
+give bit-identical results, unless the master solver differs. One process at a time writes to a folder.
 
-A folder that one process writes to at a time.
+A state is validated before training resumes:
 
-What a run is of, as digests by name: its parameters, its data, its start. Equal digests lead to equal bits, but for
-another solver of the master programs.
-
-Whether a standing that was kept can be gone on from: what can be looked at or recomputed is not believed.
-
-flaw           of its form: arrays of the right types and shapes, all finite, groups that exist
-false_claim    about its own w, by one pass over the data: what J is there, and that no plane lies above the risk
+flaw           checks its form: types, shapes, finite values, groups that exist
+false_claim    recomputes J at its w in one pass over the data, and checks that no plane lies above the risk
 """
 
 from __future__ import annotations
@@ -52,24 +46,24 @@ from rankopt.ratings.table import Ratings
 Floats = NDArray[np.float64]
 
 ROUNDING = 1e-9
-"""What sums may differ by on another machine, relative to what is summed."""
+"""Relative difference of sums on another machine that is tolerated."""
 
 OPEN = ("primal", "latest", "precision", "radius", "least")
-"""Numbers that are infinite as long as nothing is known. None is ever NaN."""
+"""Numbers that are infinite until they are known. They are never NaN."""
 
 PARTS = ("state", "planes", "passed", "stop", "generator")
-"""What is no number and no array of numbers."""
+"""Fields that are neither numbers nor arrays of numbers."""
 
 
 def flaw(standing: TrainingState, steps: Sequence[Step]) -> str | None:
-    """What is wrong with the form of a standing after these steps; None if nothing is."""
+    """What is wrong with the form of a training state after these steps; None if it is valid."""
     held: list[tuple[object, Any]] = [
         (standing, TrainingState), (standing.state, State), (standing.state.planes, PlaneSet),
         (standing.stop, Stop | None),
     ]  # fmt: skip
     for part, kind in held:
         if not isinstance(part, kind):
-            return f"a {type(part).__name__} stands where something else should"
+            return f"a part has the type {type(part).__name__}, not {getattr(kind, '__name__', kind)}"
     return next(chain(_flaws(standing), _flaws_of_steps(standing, steps)), None)
 
 
@@ -95,7 +89,7 @@ def _flaws(standing: TrainingState) -> Iterator[str]:
             yield f"a point that it passed has J = {point.primal}, bound {point.bound}"
     if (planes.group >= len(planes.references)).any():
         yield "a plane belongs to a group that is not there"
-    permuted(1, getattr(state, "generator", None) or generator_of(0))  # raises for what is no generator's state
+    permuted(1, getattr(state, "generator", None) or generator_of(0))  # raises for an invalid generator state
 
 
 def _flaws_of_steps(standing: TrainingState, steps: Sequence[Step]) -> Iterator[str]:
@@ -118,16 +112,16 @@ def _flaws_of(name: str, array: NDArray[Any], shape: tuple[int, ...]) -> Iterato
 
 
 def false_claim(standing: TrainingState, objective: Objective) -> str | None:
-    """What a standing without flaw says of its own w that is not so; None if all is."""
+    """A false claim of a valid training state about its own w; None if all claims are true."""
     state, planes = standing.state, standing.state.planes
     if state.w.shape != objective.w0.shape or not 1 <= len(planes.references) <= objective.risk.weights.size:
         return f"it has {state.w.size} weights and {len(planes.references)} groups of queries"
     if not np.isfinite(state.primal):
-        return None  # before its first step it claims nothing
+        return None  # no claims before the first step
     here = at_groups(objective.risk, state.w, len(planes.references))
     primal = objective.upper(state.w, here)
     if abs(primal - state.primal) > ROUNDING * abs(primal):
-        return f"J at its w is {primal:.10g}, and it says {state.primal:.10g}"
+        return f"J at its w is {primal:.10g}, and the stored value is {state.primal:.10g}"
     if state.bound > primal + ROUNDING * abs(primal):
         return f"its bound {state.bound:.10g} is above J at its w, {primal:.10g}"
     risk = here.heights + (here.slopes - here.references) @ state.w + (here.bound - here.value)
@@ -140,10 +134,10 @@ def false_claim(standing: TrainingState, objective: Objective) -> str | None:
 
 @contextmanager
 def claimed(folder: str | os.PathLike[str]) -> Iterator[None]:
-    """Within this block the folder is this one's, and nobody else in this process or another may claim it.
+    """Within this block the folder is locked for this run.
 
-    The claim is a lock of the folder itself, which leaves no file and goes with its process, however that ends. Where a
-    file system knows no such locks, nothing is claimed. Raises OptionError where the folder is somebody else's.
+    The lock is on the folder itself: it leaves no file and ends with its process. A file system without such locks is
+    not locked. Raises OptionError where another run holds the lock.
     """
     try:
         import fcntl
@@ -153,8 +147,8 @@ def claimed(folder: str | os.PathLike[str]) -> Iterator[None]:
     try:
         opened = os.open(folder, os.O_RDONLY)
     except OSError as error:
-        told = f"checkpoint = {os.fspath(folder)} cannot be opened ({error}); give another folder"
-        raise OptionError(told) from error
+        message = f"checkpoint = {os.fspath(folder)} cannot be opened ({error}); give another folder"
+        raise OptionError(message) from error
     try:
         try:
             fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -171,11 +165,11 @@ def claimed(folder: str | os.PathLike[str]) -> Iterator[None]:
 
 
 LIMITS = ("max_iter", "time_limit")
-"""Parameters that may change from one part of a run to the next: they say when it ends, not where it leads."""
+"""Parameters that may change when a run resumes: they decide when it ends, not its iterates."""
 
 REPLACEABLE = ("master_solver",)
-"""Parts that are kept but may change too: where a solver of the master program fails, another goes on. Planes, points
-and what is proven of them hold for any; the steps that follow are others."""
+"""Parameters that are stored and may change too: if a master solver fails, another may continue. Planes, points and
+bounds remain valid; the following steps differ."""
 
 
 def identity(
@@ -187,9 +181,11 @@ def identity(
     start: NDArray[np.float64],
     judged: bool,
 ) -> dict[str, str]:
-    """Digests of the class, of each parameter that matters to the result, of the queries with the attributes that
-    constraints speak of and their weights (m,) as they are ordered, of the point that training starts from, and whether
-    the result is chosen on an eval_set: then all points that the run passes through are kept, else the last alone."""
+    """Digests of the class, of each parameter that affects the result, of the data and of the starting point.
+
+    The data are the queries, in order, the attributes that constraints use, and the weights (m,). "eval_set" is whether
+    the result is chosen on an eval_set: then the points of all iterations are stored, else only the last.
+    """
     known = (fingerprints(queries.features), queries.offsets, queries.relevance, weights)
     columns = [repr(queries.attributes[name].tolist()).encode() for name in attributes]
     data = _digest([*(np.ascontiguousarray(array).tobytes() for array in known), *columns])
@@ -205,7 +201,7 @@ def identity(
 def identity_of_ratings(
     kind: str, params: Mapping[str, Any], ratings: Ratings, weights: NDArray[np.float64] | None, judged: Ratings | None
 ) -> dict[str, str]:
-    """The same of ratings, their weights (n_ratings,), and the ratings that the result is chosen on."""
+    """The same for ratings, their weights (n_ratings,), and the ratings on which the result is chosen."""
     return {
         "class": kind,
         **{name: _of_value(value, name) for name, value in sorted(params.items()) if name not in LIMITS},
@@ -224,7 +220,7 @@ def _of_value(value: Any, name: str) -> str:
         text = text if "<" in named else f"{value.__module__}.{named}"  # a class or function of a module
         if re.search(r"\b0x[0-9a-f]+", text):
             raise OptionError(
-                f"checkpoint cannot tell {name} = {text[:80]} from others of its kind when the run goes on; "
+                f"checkpoint cannot identify {name} = {text[:80]} when the run resumes; "
                 "make it a dataclass, a function or class of a module, or give it a repr that shows its content"
             ) from None
     return _digest([text.encode(), *encoder.members.values()])
@@ -238,18 +234,18 @@ def _digest(parts: Iterable[bytes]) -> str:
     return hashed.hexdigest()[:32]
 
 
-Kept = TypeVar("Kept")
+Found = TypeVar("Found")
 
 FORMAT, VERSION = "rankopt checkpoint", 1
 MANIFEST = "checkpoint.json"
 SLOTS = ("standing0.zip", "standing1.zip")
 COST = 20
-"""At least so many times as long as a checkpoint takes to be written lies between two."""
+"""Smallest time between two checkpoints, in multiples of the time that writing one takes."""
 
 
 @dataclass
 class Checkpoint:
-    """Keeps a run in `folder`, at most every `every` seconds; 0 keeps every step, whatever it costs."""
+    """Stores the training state in `folder`, at most every `every` seconds; 0 stores it after every step."""
 
     folder: str | os.PathLike[str]
     every: float = 10.0
@@ -266,25 +262,24 @@ class Checkpoint:
 
     @contextmanager
     def claimed(self) -> Iterator[None]:
-        """Within this block the folder is this run's; OptionError where another run has it now."""
+        """Within this block the folder is locked; OptionError where another run holds the lock."""
         with claimed(self._made()):
             yield
 
     def opened(
         self, problem: Mapping[str, str], defaults: Container[str] = ()
     ) -> tuple[TrainingState | None, list[Step]]:
-        """Where a run of this problem stands, and its steps so far; None and no steps where there is none yet. See
-        `found`."""
+        """The stored state of a run of this problem and its steps; None and no steps without one. See `found`."""
         return self.found(problem, _sound, defaults) or (None, [])
 
     def found(
-        self, problem: Mapping[str, str], read: Callable[[Any], Kept | None], defaults: Container[str] = ()
-    ) -> Kept | None:
-        """What the newest file that is whole says of a run of this problem; None where there is none yet.
+        self, problem: Mapping[str, str], read: Callable[[Any], Found | None], defaults: Container[str] = ()
+    ) -> Found | None:
+        """The content of the newest intact file of a run of this problem; None without one.
 
-        problem: a digest for each of its parts, by name. read: from what was written to what a run goes on from, None
-        where it is nothing that a run leaves. defaults: parts that are what they are for anyone who says nothing of
-        them. Raises OptionError where the folder holds another problem's run, naming the parts that differ.
+        problem: a digest for each of its parts, by name. read: converts stored data to a state; None for invalid data.
+        defaults: parts that have their default value. Raises OptionError where the folder holds a run of another
+        problem, and names the parts that differ.
         """
         folder = self._made()
         with suppress(OSError):
@@ -296,26 +291,24 @@ class Checkpoint:
         for manifest, decoder in sorted(found, key=lambda held: held[0]["serial"], reverse=True):
             self._check_problem(manifest["problem"], problem, defaults)
             try:
-                kept = read(decoder.decode(manifest["run"]))
+                state = read(decoder.decode(manifest["run"]))
             except ModelError as error:
                 raise OptionError(f"checkpoint = {self.folder} is of another version ({error}); remove it") from error
-            except (AttributeError, LookupError, TypeError, ValueError):  # whatever stands where a number should
+            except (AttributeError, LookupError, TypeError, ValueError):  # data of the wrong type or shape
                 continue
-            if kept is not None:
+            if state is not None:
                 self._serial = manifest["serial"]
-                return kept
+                return state
         return None
 
     def check(self, begun: TrainingState, objective: Objective) -> None:
-        """Raise OptionError where a standing says of its own w what is not so."""
+        """Raise OptionError where a state makes a false claim about its own w."""
         false = false_claim(begun, objective)
         if false is not None:
-            raise OptionError(
-                f"checkpoint = {self.folder} cannot be gone on from because {false}; remove it and fit anew"
-            )
+            raise OptionError(f"checkpoint = {self.folder} cannot be resumed because {false}; remove it and fit anew")
 
     def _made(self) -> Path:
-        """The folder, made where there is none."""
+        """The folder, created if missing."""
         folder = Path(self.folder)
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -326,11 +319,11 @@ class Checkpoint:
         return folder
 
     def _check_problem(self, known: Mapping[str, str], problem: Mapping[str, str], defaults: Container[str]) -> None:
-        """OptionError where the folder's run is of another problem."""
-        # An older version does not know a parameter that has come since: it had the default, then as now.
-        asked = {key: value for key, value in problem.items() if key in known or key not in defaults}
-        compared = {**known, **asked}.keys() - set(REPLACEABLE)
-        differing = sorted(key for key in compared if known.get(key) != asked.get(key))
+        """Raise OptionError where the folder's run is of another problem."""
+        # Parameters that an older version did not have are not compared: they had their default value.
+        expected = {key: value for key, value in problem.items() if key in known or key not in defaults}
+        compared = {**known, **expected}.keys() - set(REPLACEABLE)
+        differing = sorted(key for key in compared if known.get(key) != expected.get(key))
         if differing:
             raise OptionError(
                 f"checkpoint = {self.folder} holds another run: {', '.join(differing)} differ; "
@@ -338,12 +331,11 @@ class Checkpoint:
             )
 
     def keep(self, now: TrainingState, steps: Sequence[Step]) -> None:
-        """Write where the run stands, if it is time; always when it is over. A folder that cannot be written to is
-        warned of, and training goes on."""
+        """Write the state if it is due; always at the end. If writing fails, warn and continue training."""
         self.write(lambda: _plain(now, steps), now.stop is not None)
 
     def write(self, told: Callable[[], Any], over: bool) -> None:
-        """Write what is `told`, plain data, if it is time, or the run is over."""
+        """Write the plain data that `told` returns, if it is due or the run is over."""
         began = perf_counter()
         if began < self._next and not over:
             return
@@ -352,7 +344,7 @@ class Checkpoint:
         try:
             run = encoder.encode(told(), "the standing")
         except ModelError as error:
-            raise OptionError(f"checkpoint cannot keep the state of this method: {error} Leave it out.") from error
+            raise OptionError(f"checkpoint cannot store the state of this method: {error} Leave it out.") from error
         manifest = {"format": FORMAT, "version": VERSION, "serial": self._serial, "problem": self._problem, "run": run}
         text = json.dumps(manifest, sort_keys=True, allow_nan=False).encode("ascii")
         try:
@@ -365,7 +357,7 @@ class Checkpoint:
 
 
 def _read(path: Path) -> tuple[dict[str, Any], Decoder] | None:
-    """What one file holds; None where it is missing or damaged."""
+    """The content of one file; None where it is missing or damaged."""
     try:
         members = read_archive(path)
         manifest = manifest_of(members.pop(MANIFEST, b""), MANIFEST, FORMAT)
@@ -380,7 +372,7 @@ def _read(path: Path) -> tuple[dict[str, Any], Decoder] | None:
 
 
 def _plain(now: TrainingState, steps: Sequence[Step]) -> dict[str, Any]:
-    """The standing with its many small parts as columns."""
+    """The state with its many small parts as columns."""
     columns = {
         "w": np.array([point.w for point in now.passed]),
         "primal": np.array([point.primal for point in now.passed]),
@@ -390,7 +382,7 @@ def _plain(now: TrainingState, steps: Sequence[Step]) -> dict[str, Any]:
 
 
 def _sound(run: Mapping[str, Any]) -> tuple[TrainingState, list[Step]] | None:
-    """A standing and its steps, if it is without flaw."""
+    """The state and its steps, if valid."""
     standing, steps = _standing(run)
     return (standing, steps) if flaw(standing, steps) is None else None
 

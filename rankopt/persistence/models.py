@@ -1,13 +1,13 @@
-"""Saved models: data only. A zip of one JSON member and plain arrays; reading one runs nothing that stands in it.
+"""Saved models: a zip of one JSON member and plain arrays. Reading one never executes its content.
 
     model.json       {"format", "version", "class", "params", "fitted"}, values as `persistence.values` writes them
     arrays/0.npy     the arrays that it names
     SHA256SUMS       the digest of each member
 
-The classes that can be saved are those of `rankopt.rankers.MODEL_CLASSES`; what each keeps beyond its parameters it
-says in `_saved`. The same model gives the same bytes.
+The classes that can be saved are those of `rankopt.rankers.MODEL_CLASSES`; `_saved` lists the fitted attributes that
+each stores. The same model gives the same bytes.
 
-Values as data: what a saved model may hold, as JSON and plain arrays, and back.
+Values that can be stored, and their JSON:
 
     None, bool, int, float, str, list        themselves (not finite: {"float": "inf"})
     tuple, mapping                           {"tuple": [...]}, {"dict": [[key, value], ...]}
@@ -17,7 +17,7 @@ Values as data: what a saved model may hold, as JSON and plain arrays, and back.
     dataclass of `records`                   {"record": "solver:highs", "fields": {...}}
     enumeration of `records`                 {"member": "record:Stop", "name": "GAP"}
 
-Nothing else can be stored, and nothing is read by evaluating it.
+Nothing else can be stored, and nothing is evaluated when read.
 """
 
 import json
@@ -39,10 +39,10 @@ from rankopt.persistence.archive import LIMIT_MANIFEST as LIMIT
 from rankopt.persistence.records import build, fields_of, member, name_of
 
 DEPTH = 32
-"""How deep values may be nested."""
+"""Largest depth of nested values."""
 
 VALUES = 1 << 20
-"""How many values may stand in one file; an array counts as one."""
+"""Largest number of values in one file; an array counts as one."""
 
 NOTATION = 1000
 """Characters that the notation of a measure may have."""
@@ -182,11 +182,11 @@ VERSION = 1
 MANIFEST = "model.json"
 
 MODEL_CLASSES = "rankopt.rankers:MODEL_CLASSES"
-"""The closed list of what a file may be, loaded on use."""
+"""The classes that can be saved, loaded on use."""
 
 
 def save_model(model: Any, path: str | PathLike[str]) -> None:
-    """Write a fitted ranker of `rankopt.rankers` to `path`; a file there is replaced in one step or stays whole.
+    """Write a fitted ranker of `rankopt.rankers` to `path`. An existing file is replaced atomically.
 
     Raises ModelError when the model, a parameter or a fitted attribute is not data (callbacks, random generators,
     pipelines) and when fitted attributes do not fit together, `sklearn.exceptions.NotFittedError` before fit, OSError
@@ -235,10 +235,10 @@ def load_model(path: str | PathLike[str]) -> Any:
 
 def _class_name(model: Any) -> str:
     kind = type(model)
-    place = f"{kind.__module__}:{kind.__qualname__}"
+    qualified = f"{kind.__module__}:{kind.__qualname__}"
     rankers: dict[str, str] = load(MODEL_CLASSES)
     for name, listed in rankers.items():
-        if listed == place:
+        if listed == qualified:
             return name
     if hasattr(model, "steps"):
         others = ", ".join(type(step).__name__ for _, step in model.steps[:-1])
@@ -248,7 +248,8 @@ def _class_name(model: Any) -> str:
         )
     if hasattr(model, "best_estimator_"):
         raise ModelError(f"A {kind.__name__} cannot be saved because it is a search; save its `best_estimator_`.")
-    raise ModelError(f"A {kind.__name__} cannot be saved because it is none of {', '.join(load(MODEL_CLASSES))}.")
+    listed_names = ", ".join(rankers)
+    raise ModelError(f"A {kind.__name__} cannot be saved because its class is not one of {listed_names}.")
 
 
 def _manifest(content: bytes) -> dict[str, Any]:
@@ -266,7 +267,7 @@ def _manifest(content: bytes) -> dict[str, Any]:
 def _model(manifest: dict[str, Any], decoder: Decoder) -> Any:
     name = manifest.get("class")
     if not isinstance(name, str) or name not in load(MODEL_CLASSES):
-        raise ModelError(f"its class {str(name)[:80]!r} is none of {', '.join(load(MODEL_CLASSES))}.")
+        raise ModelError(f"its class {str(name)[:80]!r} is not one of {', '.join(load(MODEL_CLASSES))}.")
     kind = load(load(MODEL_CLASSES)[name])
     _known(manifest["params"], set(kind._get_param_names()) - set(kind._of_the_run), f"parameter of {name}")
     _known(manifest["fitted"], set(kind._saved), f"fitted attribute of {name}")
@@ -277,7 +278,7 @@ def _model(manifest: dict[str, Any], decoder: Decoder) -> Any:
     return model
 
 
-def _known(given: dict[str, Any], known: set[str], what: str) -> None:
-    unknown = given.keys() - known
+def _known(names: dict[str, Any], known: set[str], what: str) -> None:
+    unknown = names.keys() - known
     if unknown:
         raise ModelError(f"{min(unknown)[:80]!r} is no {what}.")

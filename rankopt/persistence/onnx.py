@@ -1,4 +1,4 @@
-"""A ranker's scores as an ONNX graph, in double precision, for servers that know no Python.
+"""Export a ranker's scores as an ONNX graph in double precision, for serving without Python.
 
     scores = X w                             linear rankers
     scores = factor * sum of leaves of x     boosted trees
@@ -25,10 +25,10 @@ from rankopt.errors import OptionError
 Floats = NDArray[np.float64]
 
 OPSET, TREES = 18, 5
-"""Versions of ONNX's operators, and of those for trees: the first that keep double precision."""
+"""Versions of ONNX's operators and of its tree operators: the first with double precision."""
 
 WITHIN = ("zscore", "minmax", "sum")
-"""Normalisations within a query that a graph computes."""
+"""Values of `normalize` that a graph can compute."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,8 +44,10 @@ class Linear:
 
 @dataclass(frozen=True, eq=False)
 class Nodes:
-    """Node i is a split, feature_i >= 0: x[feature_i] <= number_i goes on to left_i, others to right_i; or a leaf,
-    feature_i = -1, worth number_i. roots: the first node of each tree."""
+    """Trees as arrays. Node i is a split if feature_i >= 0: left_i where x[feature_i] <= number_i, else right_i.
+
+    Otherwise feature_i = -1, and node i is a leaf of value number_i. roots: the first node of each tree.
+    """
 
     feature: NDArray[np.int64]
     number: Floats
@@ -56,14 +58,12 @@ class Nodes:
 
 
 def to_onnx(ranker: Any) -> Any:
-    """The `onnx.ModelProto` whose input "documents" (n, d), float64, is answered by "scores" (n,), float64.
+    """The `onnx.ModelProto` with input "documents" (n, d), float64, and output "scores" (n,), float64.
 
-    Of a ranker with `normalize` one call takes the documents of one query, all of them: they are normalised in the
-    graph, among themselves, by "zscore", "minmax" or "sum".
+    With `normalize` ("zscore", "minmax" or "sum") one call takes all documents of one query; the graph normalises them.
 
-    Raises OptionError for a ranker that is neither linear nor of boosted trees, for one of slots, for "rank" and for
-    trees with `normalize` (a rounding could take another branch), and where the package onnx is missing;
-    NotFittedError.
+    Raises OptionError for a ranker that is neither linear nor of boosted trees, for slot rankers, for "rank", for trees
+    with `normalize` (rounding could change a branch), and where the package onnx is missing. Raises NotFittedError.
     """
     from sklearn.utils.validation import check_is_fitted
 
@@ -89,7 +89,7 @@ def to_onnx(ranker: Any) -> Any:
 
 
 def save_onnx(ranker: Any, path: str | Path) -> None:
-    """Write what `to_onnx` makes to this file."""
+    """Write the result of `to_onnx` to this file."""
     Path(path).write_bytes(to_onnx(ranker).SerializeToString())
 
 
@@ -101,7 +101,7 @@ def _package() -> Any:
 
 
 class _Graph:
-    """Nodes of a graph as they are added; the last one's output is what goes on."""
+    """Builder of an ONNX graph: nodes and constants in the order in which they are added."""
 
     def __init__(self, features: int) -> None:
         self.onnx, self.features = _package(), features
@@ -139,7 +139,7 @@ class _Graph:
         return self.add("MatMul", [documents, self.constant(coef[:, None])])
 
     def within(self, documents: str, method: str) -> str:
-        """(documents - shift) / scale, the scale of a feature of one value infinite."""
+        """(documents - shift) / scale; the scale of a constant feature is infinite."""
         down = self.constant(np.array([0]))
         low, high = (self.add(kind, [documents, down]) for kind in ("ReduceMin", "ReduceMax"))
         if method == "sum":
@@ -155,20 +155,20 @@ class _Graph:
         return self.add("Div", [shifted, self.add("Where", [self.add("Equal", [low, high]), endless, scale])])
 
     def trees(self, documents: str, trees: Nodes) -> str:
-        """One node for all trees. Splits and leaves are counted apart; a tree of one leaf is a split to it twice."""
+        """One node for all trees. Splits and leaves are numbered separately; a single leaf is a split to it twice."""
         split = trees.feature >= 0
-        place = np.where(split, np.cumsum(split) - 1, np.cumsum(~split) - 1)
+        index = np.where(split, np.cumsum(split) - 1, np.cumsum(~split) - 1)
         feature, number = trees.feature[split].tolist(), trees.number[split].tolist()
         sides = [
-            (place[child].tolist(), (~split[child]).astype(int).tolist())
+            (index[child].tolist(), (~split[child]).astype(int).tolist())
             for child in (trees.left[split], trees.right[split])
         ]
         roots = []
         for root in trees.roots.tolist():
             if not split[root]:
                 feature, number = [*feature, 0], [*number, 0.0]
-                sides = [([*to, int(place[root])], [*ends, 1]) for to, ends in sides]
-            roots.append(int(place[root]) if split[root] else len(feature) - 1)
+                sides = [([*to, int(index[root])], [*ends, 1]) for to, ends in sides]
+            roots.append(int(index[root]) if split[root] else len(feature) - 1)
         leaves = trees.number[~split]
         tensor = self.onnx.numpy_helper.from_array
         return self.add(

@@ -1,8 +1,7 @@
-"""The closed list of dataclasses, enumerations and rankers that a saved model or a checkpoint may hold,
-by name.
+"""The dataclasses, enumerations and rankers that a saved model or a checkpoint may hold, by name.
 
-A name is `table:entry`, such as `solver:highs` or `record:Certificate`. What stands in a file is looked up here and
-built from its fields; nothing else can be named.
+A name is `table:entry`, such as `solver:highs` or `record:Certificate`. Names in a file are looked up here, and the
+objects are built from their fields; no other class can be named.
 """
 
 import dataclasses
@@ -49,17 +48,17 @@ TABLES = {
 
 
 def name_of(kind: type) -> str | None:
-    """The name of a class; None where it is not listed."""
-    place = f"{kind.__module__}:{kind.__qualname__}"
+    """The name of a class; None if it is not listed."""
+    path = f"{kind.__module__}:{kind.__qualname__}"
     for table in TABLES:
         for entry, listed in _table(table).items():
-            if listed == place:
+            if listed == path:
                 return f"{table}:{entry}"
     return None
 
 
 def fields_of(record: Any) -> dict[str, Any]:
-    """What a dataclass is built from; of an estimator the options that are not its defaults."""
+    """The init fields of a dataclass; the non-default parameters of an estimator."""
     if not dataclasses.is_dataclass(record):
         defaults = type(record)().get_params(deep=False)
         return {
@@ -69,8 +68,7 @@ def fields_of(record: Any) -> dict[str, Any]:
 
 
 def build(name: str, fields: Mapping[str, Any]) -> Any:
-    """The dataclass, or the estimator, of that name with these fields. ModelError where there is none, or it refuses
-    them."""
+    """The dataclass or estimator of that name with these fields. ModelError for an unknown name or invalid fields."""
     kind = _listed(name)
     if not isinstance(kind, type) or not (dataclasses.is_dataclass(kind) or hasattr(kind, "_get_param_names")):
         raise ModelError(f"{name!r} is no record.")
@@ -79,7 +77,7 @@ def build(name: str, fields: Mapping[str, Any]) -> Any:
         raise ModelError(f"{name!r} has no field {min(unknown)[:80]!r}.")
     try:
         return kind(**fields)
-    except Exception as error:  # whatever its class says about hostile fields
+    except Exception as error:  # invalid fields may raise anything in the class
         raise ModelError(f"{name!r} cannot be built from its fields ({error}).") from error
 
 
@@ -90,14 +88,14 @@ def _same(value: Any, default: Any) -> bool:
 
 
 def _fields(kind: Any) -> set[str]:
-    """What a dataclass, or an estimator, takes."""
+    """Names of the fields of a dataclass, or of the parameters of an estimator."""
     if dataclasses.is_dataclass(kind):
         return {field.name for field in dataclasses.fields(kind) if field.init}
     return set(kind._get_param_names())
 
 
 def member(name: str, label: str) -> Enum:
-    """The member of the enumeration of that name. ModelError where there is none."""
+    """The member of the enumeration of that name. ModelError for an unknown one."""
     kind = _listed(name)
     if not (isinstance(kind, type) and issubclass(kind, Enum) and label in kind.__members__):
         raise ModelError(f"{name!r} has no member {label[:80]!r}.")
@@ -106,10 +104,10 @@ def member(name: str, label: str) -> Enum:
 
 def _listed(name: str) -> Any:
     table, _, entry = name.partition(":")
-    place = _table(table).get(entry) if table in TABLES else None
-    if place is None:
+    path = _table(table).get(entry) if table in TABLES else None
+    if path is None:
         raise ModelError(f"{name[:80]!r} is not one of the records that a model may hold.")
-    module, attribute = place.split(":")
+    module, attribute = path.split(":")
     return getattr(import_module(module), attribute)
 
 

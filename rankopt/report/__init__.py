@@ -1,4 +1,4 @@
-"""The page of an experiment: `write(rows, path)` makes one file that needs nothing else."""
+"""HTML reports: `write(rows, path)` writes the report of an experiment as one self-contained file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["save", "write"]
 
 
 def write(rows: Sequence[BenchmarkRow], path: str | PathLike[str], made_by: str = "") -> Path:
-    """Write what the rows say to `path`, an HTML file, and return the path.
+    """Write the report of the rows to `path`, an HTML file, and return the path.
 
     made_by: the command, printed at the foot of the page.
     """
@@ -24,8 +24,8 @@ def write(rows: Sequence[BenchmarkRow], path: str | PathLike[str], made_by: str 
 
 
 def save(page: str, path: str | PathLike[str]) -> Path:
-    """Write a page; its folder is made where it is missing."""
+    """Write a page; a missing folder is created."""
     file = Path(path)
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(page, encoding="utf-8", errors="replace")  # names of files may hold what is no text
+    file.write_text(page, encoding="utf-8", errors="replace")  # file names may contain invalid text
     return file

@@ -23,20 +23,20 @@ Columns = Mapping[str, Sequence[float | None]]
 AXES = {"step": "steps", "seconds": "seconds"}
 
 INSTANT = 1e-6
-"""The shortest time that is drawn: a clock may report 0, which a logarithmic axis cannot show."""
+"""The shortest time drawn: a clock may report 0, which a logarithmic axis cannot show."""
 
 FILLED = 3
-"""Most runs whose gaps are filled; more overlap into one grey."""
+"""Largest number of runs whose gaps are filled; more would overlap."""
 
 POINTS = 300
-"""Most points of a line, so that pages of long runs stay small."""
+"""Largest number of points of a line, which bounds the size of a page."""
 
 
 def convergence(runs: Mapping[str, Columns], about: str) -> list[Drawing]:
     """Three drawings of the runs: objective and bound against steps and against seconds, and the gap against seconds.
 
-    A gap is relative to the best objective of its run. Each round of the concave-convex procedure has a problem, a
-    bound and a gap of its own; several rounds are drawn as one line each, at the bound that was proven at their end.
+    A gap is relative to the best objective of its run. Each round of the concave-convex procedure has its own problem,
+    bound and gap; each of several rounds is a line at the bound that was proven at its end.
     """
     table = {name: _numbers(run) for name, run in runs.items() if len(run.get("step", ()))}
     if not table:
@@ -49,11 +49,11 @@ def convergence(runs: Mapping[str, Columns], about: str) -> list[Drawing]:
 
 
 def _objective_and_bound(runs: Mapping[str, dict[str, Floats]], against: str, about: str) -> Drawing:
-    says = f"{about}: best objective (upper line) and proven lower bound (below it)."
+    caption = f"{about}: best objective (upper line) and proven lower bound (below it)."
     title = f"objective and bound against {AXES[against]}"
-    with (drawing := Drawing(title, says, AXES[against], "objective")) as axes:
-        for place, (name, run) in enumerate(runs.items()):
-            style, x, ends = line_style(place), run[against], _round_ends(run)
+    with (drawing := Drawing(title, caption, AXES[against], "objective")) as axes:
+        for index, (name, run) in enumerate(runs.items()):
+            style, x, ends = line_style(index), run[against], _round_ends(run)
             rows = _thinned(np.arange(x.size))
             axes.plot(x[rows], run["primal"][rows], label=name, marker=_marker(rows), **style)
             if ends.size == 1:
@@ -77,15 +77,15 @@ def _objective_and_bound(runs: Mapping[str, dict[str, Floats]], against: str, ab
 
 
 def _gaps(runs: Mapping[str, dict[str, Floats]], about: str) -> Drawing:
-    says = f"{about}: (best objective - bound) / best objective."
-    with (drawing := Drawing("gap against seconds", says, "seconds", "relative gap")) as axes:
-        for place, (name, run) in enumerate(runs.items()):
+    caption = f"{about}: (best objective - bound) / best objective."
+    with (drawing := Drawing("gap against seconds", caption, "seconds", "relative gap")) as axes:
+        for index, (name, run) in enumerate(runs.items()):
             ends = _round_ends(run)
             rows = _thinned(np.arange(run["step"].size)) if ends.size == 1 else ends
             gap = relative_gaps(run["primal"][rows], run["bound"][rows])
             gap[~(gap > 0)] = np.nan  # a logarithmic axis cannot show 0
             mark = _marker(rows) if ends.size == 1 else "."
-            axes.plot(run["seconds"][rows], gap, label=name, marker=mark, **line_style(place))
+            axes.plot(run["seconds"][rows], gap, label=name, marker=mark, **line_style(index))
         log_scale(axes, "x")
         if any(np.isfinite(np.asarray(line.get_ydata())).any() for line in axes.get_lines()):
             log_scale(axes, "y")
@@ -122,7 +122,7 @@ def _marker(rows: NDArray[np.int64]) -> str:
 
 
 def _visible_range(runs: Mapping[str, dict[str, Floats]]) -> tuple[float, float]:
-    """The range of objectives, without the first steps and the bounds of the first rounds, which may lie far away."""
+    """The range of objectives, without the first steps and the bounds of the first rounds (outliers)."""
     low, high = np.inf, -np.inf
     for run in runs.values():
         ends = _round_ends(run)
@@ -148,10 +148,10 @@ def measure_curves(means: Mapping[str, Mapping[str, float | None]], about: str) 
             continue
         drawing = Drawing(f"{measure}@k", f"{about}: mean {measure}@k against k.", "k", f"{measure}@k")
         with drawing as axes:
-            for place, (ranker, at) in enumerate(rankers.items()):
+            for index, (ranker, at) in enumerate(rankers.items()):
                 cutoffs = sorted(at)
                 axes.plot(
-                    cutoffs, [at[k] for k in cutoffs], marker="o", markersize=4, label=ranker, **line_style(place)
+                    cutoffs, [at[k] for k in cutoffs], marker="o", markersize=4, label=ranker, **line_style(index)
                 )
             axes.set_xticks(sorted({k for at in rankers.values() for k in at}))
         drawings.append(drawing)
@@ -159,14 +159,17 @@ def measure_curves(means: Mapping[str, Mapping[str, float | None]], about: str) 
 
 
 LIMITS = (0.25, 0.75, 1.0)
-"""Shares below the first have the lightest shade, those from the last on the darkest."""
+"""Thresholds between the shades, from the lightest to the darkest."""
 
 WRITTEN = 9
-"""Most columns for which a square is large enough to show its number."""
+"""Largest number of columns for which squares show their numbers."""
 
 
 def heat_map(names: Sequence[str], shares: Floats, title: str, says: str) -> Drawing:
-    """Shares (r, r) in [0, 1] as squares; NaN where there is nothing to compare. A share below 1 has a red frame."""
+    """Shares (r, r) in [0, 1] as squares; NaN where no problem was answered by both. Shares below 1 have a red frame.
+
+    says: the caption.
+    """
     from matplotlib.patches import Rectangle
 
     r = len(names)
@@ -194,21 +197,23 @@ def heat_map(names: Sequence[str], shares: Floats, title: str, says: str) -> Dra
 
 def profile_drawing(curves: Mapping[str, tuple[Floats, Floats]], about: str) -> Drawing:
     """curves[solver]: factors t >= 1 in rising order, and the share of problems solved within each."""
-    says = f"{about}: share of the problems solved within t times the seconds of the fastest solver [Dolan and Moré]."
-    with (drawing := Drawing("performance profile", says, "t", "share solved")) as axes:
+    caption = (
+        f"{about}: share of the problems solved within t times the seconds of the fastest solver [Dolan and Moré]."
+    )
+    with (drawing := Drawing("performance profile", caption, "t", "share solved")) as axes:
         most = max((factors[-1] for factors, _ in curves.values() if len(factors)), default=1.0)
-        for place, (solver, (factors, shares)) in enumerate(curves.items()):
+        for index, (solver, (factors, shares)) in enumerate(curves.items()):
             t = np.concatenate([[1.0], factors, [1.3 * most]])
             share = np.concatenate([[0.0], shares, shares[-1:] if len(shares) else [0.0]])
-            axes.step(t, share, where="post", label=solver, **line_style(place))
+            axes.step(t, share, where="post", label=solver, **line_style(index))
         axes.set_ylim(-0.02, 1.02)
         log_scale(axes, "x")
     return drawing
 
 
 def limit_curve(curve: SensitivityCurve) -> Drawing:
-    """What a limit costs, against the limit."""
-    says = f"What a limit costs, against the limit: {curve.name}."
-    with (drawing := Drawing(curve.name, says)) as axes:
+    """The sensitivity curve: optimal value against the limit."""
+    caption = f"What a limit costs, against the limit: {curve.name}."
+    with (drawing := Drawing(curve.name, caption)) as axes:
         curve.plot(axes).legend_ = None  # lines are named below the axes
     return drawing

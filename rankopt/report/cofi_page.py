@@ -1,4 +1,4 @@
-"""The page of `rankopt cofi`: objective and bounds, accuracy next to the baselines, what a quota costs."""
+"""The page of `rankopt cofi`: objective and bounds, accuracy next to the baselines, cost of a quota."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rankopt.ratings.evaluation import RatingsEvaluation
 
 ROUNDING = 1e-10
-"""Gaps and differences of the objective that are a smaller share of it are rounding, and are not drawn."""
+"""Relative gaps and differences of the objective below this are rounding errors and are not drawn."""
 
 
 def page_of_cofi(
@@ -29,7 +29,7 @@ def page_of_cofi(
     """The page of a fitted ranker.
 
     accuracy: names and evaluations of the ranker and the baselines, each list by the same protocols; empty without a
-    test. prices: None where items have no labels `by`.
+    test. prices: the sensitivity curve of the quota; None if items have no attribute `by`.
     """
     drawings, omitted = _training(ranker)
     judged = accuracy[0][1] if accuracy else []
@@ -43,9 +43,9 @@ def page_of_cofi(
         drawings=drawings,
         measures=[f"{one.measure!r}, {_short(one.protocol)}" for one in judged],
         protocols=[f"{_short(one.protocol)}: {one.protocol}." for one in judged],
-        accuracy=[[who, *(FormattedCell(one.mean, one.estimate) for one in found)] for who, found in accuracy],
+        accuracy=[[label, *(FormattedCell(one.mean, one.estimate) for one in found)] for label, found in accuracy],
         by=by,
-        prices=[] if prices is None else _prices(prices),
+        prices=[] if prices is None else _quota_rows(prices),
         users=0 if prices is None else prices.shared,
         price_drawing=[] if prices is None else [limit_curve(prices)],
         finding=_finding(ranker, accuracy),
@@ -54,11 +54,8 @@ def page_of_cofi(
 
 
 def no_factors(dimensions: int) -> str:
-    """What it means that all factors are 0."""
-    return (
-        f"0 of {dimensions} factors are used: scores are offsets alone, and all users have one order of the items, so "
-        "who the user is does not count."
-    )
+    """The sentence for a model whose factors are all 0."""
+    return f"0 of {dimensions} factors are used: scores are offsets alone, and all users have the same ranking."
 
 
 def _short(protocol: str) -> str:
@@ -66,7 +63,7 @@ def _short(protocol: str) -> str:
 
 
 def _finding(ranker: Any, accuracy: Sequence[tuple[str, Sequence[RatingsEvaluation]]]) -> str:
-    """Which ranker is best among which items; without a test the proven gap, and that a test is needed."""
+    """The best ranker among rated and among all items; without a test the proven gap and advice to add a test."""
     if not accuracy:
         proved = ranker.certificate_
         gap = max(proved.users_gap, proved.items_gap)
@@ -74,22 +71,22 @@ def _finding(ranker: Any, accuracy: Sequence[tuple[str, Sequence[RatingsEvaluati
             f"until both blocks' proven gaps were {100 * gap:.2g}% or less" if np.isfinite(gap) else "to no known gap"
         )
         return (
-            f"Trained {reached}; how well it ranks is not known, for no test ratings were given. Before you use it, "
-            "judge it beside item means and popularity: give --hold-out 10, or --test FILE."
+            f"Trained {reached}; there are no test ratings, so its accuracy is unknown. Before you use it, "
+            "compare it with item means and popularity: give --hold-out 10, or --test FILE."
         )
     sentences, best = [], {}
     for column, one in enumerate(accuracy[0][1]):
-        who, found = max(accuracy, key=lambda row: row[1][column].mean)
-        sentences.append(f"Among {_short(one.protocol)}, {who} is ahead with {found[column].mean:.4f}.")
-        best[_short(one.protocol)] = who
+        leader, found = max(accuracy, key=lambda row: row[1][column].mean)
+        sentences.append(f"Among {_short(one.protocol)}, {leader} is ahead with {found[column].mean:.4f}.")
+        best[_short(one.protocol)] = leader
     if len(set(best.values())) == 1:
-        return " ".join([*sentences, f"Use {who}."])
+        return " ".join([*sentences, f"Use {leader}."])
     aims = {"rated items": "To order items that a user has chosen", "all items": "To recommend among all"}
-    return " ".join([*sentences, *(f"{aims[items]} use: {who}." for items, who in best.items())])
+    return " ".join([*sentences, *(f"{aims[items]} use: {leader}." for items, leader in best.items())])
 
 
 def _training(ranker: Any) -> tuple[list[Drawing], str]:
-    """The figures of the training that show something, and a sentence why others are omitted."""
+    """The figures of the training, and a sentence on why some are omitted."""
     history, (low, high) = ranker.history_, _visible_range(ranker)
     gaps = {
         name: (history.primal - bound) / np.maximum(np.abs(history.primal), 1e-300)
@@ -107,7 +104,7 @@ def _training(ranker: Any) -> tuple[list[Drawing], str]:
 
 
 def _visible_range(ranker: Any) -> tuple[float, float]:
-    """The range of the objective without its first quarter, which may lie far above, down to the last bounds."""
+    """The range from the last bounds up to the objective after its first quarter."""
     history, bound = ranker.history_, ranker.certificate_.bound
     bounds = [history.users[-1], history.items[-1], *([bound] if np.isfinite(bound) else [])]
     late = history.primal[len(history) // 4 :]
@@ -120,12 +117,12 @@ def _visible_range(ranker: Any) -> tuple[float, float]:
 def _objective(ranker: Any, low: float, high: float) -> Drawing:
     history, bound = ranker.history_, ranker.certificate_.bound
     lines = {"objective": history.primal, "users' bound": history.users, "items' bound": history.items}
-    says = "J after each round, and what it cannot fall below."
-    with (drawing := Drawing("objective and bounds of both blocks", says, "rounds", "objective")) as axes:
-        for place, (label, column) in enumerate(lines.items()):
-            axes.plot(history.step, column, label=label, **line_style(place))
+    caption = "J after each round, and its lower bounds."
+    with (drawing := Drawing("objective and bounds of both blocks", caption, "rounds", "objective")) as axes:
+        for index, (label, column) in enumerate(lines.items()):
+            axes.plot(history.step, column, label=label, **line_style(index))
         if np.isfinite(bound):
-            axes.axhline(bound, label="bound of the whole", **line_style(3))
+            axes.axhline(bound, label="global bound", **line_style(3))
         margin = 0.1 * (high - low)
         axes.set_ylim(low - margin, high + margin)
         axes.locator_params("x", integer=True)
@@ -135,13 +132,13 @@ def _objective(ranker: Any, low: float, high: float) -> Drawing:
 
 def _gaps(ranker: Any, gaps: dict[str, Any], closed: Sequence[str]) -> Drawing:
     """gaps: of the blocks that are drawn; closed: the others."""
-    title, says = "gaps of both blocks", "How far J may lie above the best of each block, as a part of J."
+    title, caption = "gaps of both blocks", "J minus the lower bound of each block, relative to J."
     if closed:
         title = f"gap of the {next(iter(gaps))}"
-        says += f" That of the {closed[0]} was closed from the start and is not drawn."
+        caption += f" That of the {closed[0]} was closed from the start and is not drawn."
     elif any((gap <= ROUNDING).any() for gap in gaps.values()):
-        says += " What is closed is not drawn."
-    with (drawing := Drawing(title, says, "rounds", "relative gap")) as axes:
+        caption += " Closed gaps are not drawn."
+    with (drawing := Drawing(title, caption, "rounds", "relative gap")) as axes:
         for name, gap in gaps.items():
             seen = gap > ROUNDING
             mark = "" if seen.all() else "."  # a line of one point is invisible without one
@@ -152,10 +149,10 @@ def _gaps(ranker: Any, gaps: dict[str, Any], closed: Sequence[str]) -> Drawing:
     return drawing
 
 
-def _prices(prices: SensitivityCurve) -> list[list[object]]:
-    """What the lists lose at each limit against the loosest one."""
-    lost, spread = prices.lost
+def _quota_rows(curve: SensitivityCurve) -> list[list[object]]:
+    """The loss of the lists at each limit, relative to the loosest one."""
+    lost, spread = curve.lost
     return [
         [f"{limit:g}", *(FormattedCell(cell, f"{cell:.4f}") for cell in cells)]
-        for limit, *cells in zip(prices.limits, prices.mean, lost, spread, strict=True)
+        for limit, *cells in zip(curve.limits, curve.mean, lost, spread, strict=True)
     ]

@@ -1,4 +1,4 @@
-"""The page of `rankopt explain`: how tight the bounds are, the worst queries, and what moves the scores."""
+"""The page of `rankopt explain`: tightness of the bounds, the worst queries, and the weights of the features."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from rankopt.explanations.tightness import Tightness
 
 LISTED = 30
-"""Features that a table lists."""
+"""Number of features in a table."""
 
 MOST_POINTS = 2000
-"""Points of the scatter plot; of more queries, evenly by looseness."""
+"""Largest number of points of the scatter plot, evenly spaced by looseness."""
 
 STEPS = 300
-"""Steps of a distribution."""
+"""Number of steps of a distribution."""
 
 MOST_BARS = 15
-"""Features that are drawn."""
+"""Number of features drawn."""
 
 
 def page_of_explanations(
@@ -75,28 +75,28 @@ def _three(value: float) -> FormattedCell:
 
 
 def _shown(value: Any) -> object:
-    """A cell of a table: ids as text, integers as they are, other numbers with three digits."""
+    """A cell of a table: ids as text, integers unchanged, other numbers with three digits."""
     if isinstance(value, int | np.integer) and not isinstance(value, bool):
         return int(value)
     return _three(float(value)) if isinstance(value, float | np.floating) else str(value)
 
 
 def _scatter(found: Tightness) -> Drawing:
-    """Regret against the trained bound, a point a query."""
+    """Regret against the trained bound, one point per query."""
     rows = np.argsort(found.looseness, kind="stable")
-    says = f"Each query's regret and {found.trained} bound; no point lies below the line, where they are equal."
+    caption = f"Each query's regret and {found.trained} bound; no point lies below the line, where they are equal."
     if rows.size > MOST_POINTS:
         rows = rows[np.linspace(0, rows.size - 1, MOST_POINTS).round().astype(np.int64)]
-        says += f" {MOST_POINTS} of {len(found)} queries."
+        caption += f" {MOST_POINTS} of {len(found)} queries."
     regret, bound, silent = found.regret[rows], found.bound[rows], found.silent[rows]
     axis_labels = f"regret, {found.measure}", f"{found.trained} bound"
-    with (drawing := Drawing("regret against bound", says, *axis_labels)) as axes:
+    with (drawing := Drawing("regret against bound", caption, *axis_labels)) as axes:
         top = float(max(bound.max(initial=0.0), regret.max(initial=0.0))) or 1.0
         far = float(max(regret.max(initial=0.0), found.most.max(initial=0.0))) or 1.0
         axes.plot([0.0, min(far, top)], [0.0, min(far, top)], color=LIGHT["soft"], linewidth=1.0)
-        for place, (mask, label) in enumerate(((~silent, "says something"), (silent, "loose: says nothing"))):
+        for index, (mask, label) in enumerate(((~silent, "informative"), (silent, "loose: not informative"))):
             if mask.any():
-                colour = line_style(place)["color"]
+                colour = line_style(index)["color"]
                 axes.scatter(regret[mask], bound[mask], s=16, color=colour, alpha=0.7, linewidths=0, label=label)
         axes.set_xlim(-0.02 * far, 1.04 * far)
         axes.set_ylim(-0.02 * top, 1.06 * top)
@@ -105,14 +105,14 @@ def _scatter(found: Tightness) -> Drawing:
 
 def _distributions(found: Tightness) -> Drawing:
     """The distribution functions of the regret and of all bounds."""
-    says = "The share of queries whose regret, or bound, is at most so much, up to what the worst ranking would lose."
-    with (drawing := Drawing("share of queries", says, f"lost, {found.measure}", "share of queries")) as axes:
+    caption = "Share of queries whose regret, or bound, is at most the value, up to the regret of the worst ranking."
+    with (drawing := Drawing("share of queries", caption, f"lost, {found.measure}", "share of queries")) as axes:
         far = float(found.most.max(initial=0.0)) or 1.0
         rows = np.unique(np.linspace(0, len(found) - 1, STEPS).round().astype(np.int64))
         share = np.concatenate([[0.0], (rows + 1) / len(found), [1.0]])
-        for place, (name, values) in enumerate({"regret": found.regret, **found.bounds}.items()):
+        for index, (name, values) in enumerate({"regret": found.regret, **found.bounds}.items()):
             ends = np.concatenate([[0.0], np.sort(values)[rows], [max(far, values.max())]])
-            axes.step(ends, share, where="post", label=name, **line_style(place))
+            axes.step(ends, share, where="post", label=name, **line_style(index))
         axes.set_xlim(0.0, 1.02 * far)
         axes.set_ylim(-0.02, 1.02)
     return drawing
@@ -121,9 +121,9 @@ def _distributions(found: Tightness) -> Drawing:
 def weights_drawing(weights: Weights, about: str) -> Drawing:
     """The features of the largest effect: weight × deviation within queries, up or down."""
     count = min(MOST_BARS, len(weights))
-    says = f"What one deviation of a feature moves the {about} by"
-    says += f", the largest {count} of {len(weights)} features." if count < len(weights) else "."
-    with (drawing := Drawing("weight × deviation", says, height=1.0 + 0.22 * count)) as axes:
+    caption = f"Change of the {about} for one standard deviation of a feature"
+    caption += f", the largest {count} of {len(weights)} features." if count < len(weights) else "."
+    with (drawing := Drawing("weight × deviation", caption, height=1.0 + 0.22 * count)) as axes:
         effect = weights.effect[:count]
         colours = [line_style(0 if value >= 0 else 1)["color"] for value in effect]
         axes.barh(np.arange(count), effect, color=colours, height=0.7)

@@ -118,7 +118,7 @@ STYLE = {
 class Drawing:
     """A figure in the style of the page: draw within `with Drawing(...) as axes`; afterwards `svg` holds it.
 
-    title is printed above, says is the caption and the label for screen readers, x and y name the axes. Two or more
+    title: above the figure. says: the caption and the label for screen readers. x, y: labels of the axes. Two or more
     labelled lines get a legend below the axes, in two columns.
     """
 
@@ -162,7 +162,7 @@ def log_scale(axes: Axes, which: str) -> None:
     axis = axes.xaxis if which == "x" else axes.yaxis
     low, high = axes.get_xlim() if which == "x" else axes.get_ylim()
     axis.set_major_locator(LogLocator(subs=(1.0,) if high > 100.0 * low else (1.0, 2.0, 5.0), numticks=7))
-    axis.set_major_formatter(FuncFormatter(lambda value, place: f"{value:g}"))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_minor_formatter(NullFormatter())
 
 
@@ -172,11 +172,11 @@ def line_style(place: int) -> dict[str, Any]:
 
 
 def shortened(name: str, most: int = 24) -> str:
-    """A name of at most so many characters; tables show the whole name."""
+    """The name, cut to `most` characters; tables show the full name."""
     return name if len(name) <= most else name[: most - 1] + "…"
 
 
-def _svg(figure: Figure, says: str) -> Markup:
+def _svg(figure: Figure, caption: str) -> Markup:
     """The figure as an <svg> element that fills its container; its ids differ from those of all other figures."""
     text = StringIO()
     figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
@@ -191,5 +191,5 @@ def _svg(figure: Figure, says: str) -> Markup:
     # The page chooses the size; the view box keeps the proportions.
     head, tag, rest = drawn.partition(">")
     head = re.sub(r' (width|height)="[^"]*"', "", head.replace("\n", " ")).removeprefix("<svg")
-    label = Markup('<svg role="img" aria-label="{}"').format(says)
+    label = Markup('<svg role="img" aria-label="{}"').format(caption)
     return label + Markup(_COLOUR.sub(lambda match: f"var(--{_NAMES[match[0]]})", head + tag + rest))

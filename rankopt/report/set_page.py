@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from formulations.solving.sensitivity import SensitivityCurve
 
 MOST_ENTRIES = 4000
-"""Entries up to which a matrix is drawn: each is a shape on the page."""
+"""Largest number of entries of a matrix that is drawn: each is a shape on the page."""
 
 NAMED = 6
-"""Most rows of a witness that the first sentence names."""
+"""Largest number of rows of a witness that the first sentence names."""
 
 MORE = 3
 """The effort of a second attempt."""
@@ -39,11 +39,11 @@ def page_of_set(
 ) -> str:
     """The page.
 
-    name: of the set; says: what is in it, as text; problem: what was verified; made_by: the command.
+    name: of the set; says: the set as text; problem: the verified problem; made_by: the command.
     found: the answer of `verify_integrality`, confirmed by `check_evidence`.
     gap: the answer of `integrality_gap` where the problem has an objective.
     swept: curves of `sensitivity`.
-    told: what would make the set or its optimum integral, a line each, as the command prints it.
+    told: lines of advice on making the set or its optimum integral.
     """
     matrix = stated(problem).matrix
     part = (found.rows, found.columns) if isinstance(found, Witness) else ((), ())
@@ -58,7 +58,7 @@ def page_of_set(
         checked="" if isinstance(found, Undecided) else "set and objective" if _is_prefix(found) else "the matrix",
         witness=_submatrix(found) if isinstance(found, Witness) and len(found.rows) <= WRITTEN_OUT else {},
         gap=gap,
-        optima=[] if gap is None else [_optimum("real", gap.relaxed), _optimum("whole", gap.whole)],
+        optima=[] if gap is None else [_optimum("real", gap.relaxed), _optimum("integer", gap.whole)],
         fractional=[] if gap is None else _fractional(gap),
         advice=told,
         swept=[_curve(one) for one in swept],
@@ -72,14 +72,18 @@ def _is_prefix(found: Proof | Witness | Undecided) -> bool:
 
 
 def _finding(found: Proof | Witness | Undecided, gap: IntegralityGap | None, advised: Sequence[str]) -> str:
-    """The verdict, what it means for this objective, and what to do."""
+    """The verdict, its meaning for this objective, and advice."""
     if _is_prefix(found):
-        verdict = "Proved: this linear program has a whole optimum for its objective; of its matrix nothing is said. "
+        verdict = "Proved: the linear program has an integral optimum for its objective. "
+        verdict += "Its matrix need not be totally unimodular. "
         return verdict + "Rank by 'exact', or any solver of flows: another optimal vertex may be fractional."
     if isinstance(found, Proof):
         verdict = "Proved: every vertex of the linear program is a ranking, for every objective. "
         return verdict + "Rank and train under this set with any solver of linear programs; nothing has to be rounded."
-    verdict, cure = "Undecided: neither a proof nor a witness was found. ", "Solve in whole numbers ('highs', 'cp_sat')"
+    verdict, cure = (
+        "Undecided: neither a proof nor a witness was found. ",
+        "Solve as an integer program ('highs', 'cp_sat')",
+    )
     if isinstance(found, Witness):
         rows = ", ".join(found.row_names) if len(found.rows) <= NAMED else f"{len(found.rows)} rows"
         verdict = (
@@ -97,12 +101,12 @@ def matrix_picture(matrix: csr_array, rows: Sequence[int] = (), columns: Sequenc
     high, wide = matrix.shape
     i, j = matrix.tocoo().coords
     inside = np.isin(i, rows) & np.isin(j, columns)
-    says = "A square is an entry that is not 0: rows are constraints, columns variables."
+    caption = "A square is a nonzero entry: rows are constraints, columns variables."
     if len(rows):
-        says += " Red: the entries of the witness."
+        caption += " Red: the entries of the witness."
     height = float(np.clip(5.2 * high / wide, 1.6, 4.0))
     side = 220.0 / max(wide, 2.0 * high)  # points; the axes are about 340 points wide
-    with (drawing := Drawing("the matrix", says, f"{wide} variables", f"{high} rows", height)) as axes:
+    with (drawing := Drawing("the matrix", caption, f"{wide} variables", f"{high} rows", height)) as axes:
         for chosen, colour in ((~inside, LIGHT["s1"]), (inside, LIGHT["s8"])):
             if chosen.any():
                 axes.scatter(j[chosen], i[chosen], s=side**2, marker="s", color=colour, linewidth=0)
@@ -131,11 +135,11 @@ def _fractional(gap: IntegralityGap) -> list[list[object]]:
 
 
 def _curve(curve: SensitivityCurve) -> dict[str, Any]:
-    """A figure and a table of what each limit costs."""
+    """A figure and a table of the cost of each limit."""
     rows: list[list[object]] = []
     numbers = np.column_stack([curve.limits, curve.value, curve.bound, curve.relaxed, curve.price + 0.0])
-    for (limit, *held), empty, whole in zip(numbers.tolist(), curve.empty, curve.whole, strict=True):
-        rows.append([limit, "no ranking", "", "", "", ""] if empty else [limit, *held, "yes" if whole else "no"])
-    head = ["limit", "value", "proven bound", "linear program", "price of a unit", "whole"]
-    caption = f"What each limit costs: {curve.name}"
+    for (limit, *values), empty, integral in zip(numbers.tolist(), curve.empty, curve.whole, strict=True):
+        rows.append([limit, "no ranking", "", "", "", ""] if empty else [limit, *values, "yes" if integral else "no"])
+    head = ["limit", "value", "proven bound", "linear program", "dual value", "integral"]
+    caption = f"Cost of each limit: {curve.name}"
     return {"drawings": [limit_curve(curve)], "head": head, "rows": rows, "caption": caption}

@@ -1,4 +1,4 @@
-"""The page of `rankopt swap`: solvers on each tape, training runs with one part swapped, integrality studies."""
+"""The page of `rankopt swap`: solvers on each trace, training runs with one part swapped, integrality studies."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from rankopt.report.charts import convergence, heat_map, measure_curves, profile
 from rankopt.report.page import Drawing, FormattedCell, brief, line_style, render
 
 MOST_LINES = 200
-"""Rows of a table of single problems; the caption counts those that are left out."""
+"""Largest number of rows of a table of problems; the caption has the full number."""
 
 MOST_CURVES = 12
-"""Curves of a figure: the fastest solvers."""
+"""Largest number of curves of a figure: those of the fastest solvers."""
 
 NOT_TRIED = (Outcome.UNSUPPORTED, Outcome.MISSING, Outcome.GIVEN_UP)
 ROLES = ("argmax", "master", "method")
 FACTS = ("objectives", "fractional", "overestimate_mean", "overestimate_max")
 SHARES = {
     "fractional": "share of the random objectives whose relaxation has a fractional optimum",
-    "overestimate_max": "largest overestimate of the whole optimum by the relaxation, as a share of it",
+    "overestimate_max": "largest overestimate of the integer optimum by the relaxation, as a share of it",
 }
 
 
@@ -42,7 +42,7 @@ def page_of_swap(rows: Sequence[BenchmarkRow], made_by: str = "") -> str:
         title="Integrality as sets grow" if {row.kind for row in rows} == {"integrality"} else "Solvers swapped",
         run=_run(rows),
         versions=_versions(rows),
-        tapes=[_tape(kind, name, own) for (kind, name), own in replayed.items()],
+        traces=[_trace(kind, name, own) for (kind, name), own in replayed.items()],
         trained=[_training(own) for own in _grouped(of_kind(rows, "training"), "tape", "problem").values()],
         integrality=_integrality(of_kind(rows, "integrality")),
         most_lines=MOST_LINES,
@@ -60,11 +60,11 @@ def _grouped(rows: Iterable[BenchmarkRow], first: str, second: str) -> dict[tupl
 
 
 def _run(rows: Sequence[BenchmarkRow]) -> list[list[object]]:
-    """What was run: kind, tape, problems, solvers, rows, seeds."""
+    """The table of runs: kind, trace, problems, solvers, rows, seeds."""
     lines: list[list[object]] = []
-    for (kind, tape), own in _grouped(rows, "kind", "tape").items():
+    for (kind, trace), own in _grouped(rows, "kind", "tape").items():
         seeds = ", ".join(sorted({str(row.seed) for row in own if row.seed is not None}))
-        lines.append([kind, tape, len({row.problem for row in own}), len(solvers_of(own)), len(own), seeds])
+        lines.append([kind, trace, len({row.problem for row in own}), len(solvers_of(own)), len(own), seeds])
     return lines
 
 
@@ -74,8 +74,8 @@ def _versions(rows: Sequence[BenchmarkRow]) -> list[list[object]]:
     return [[name, version, count] for (name, version), count in sorted(counts.items())]
 
 
-def _tape(kind: str, name: str, rows: Sequence[BenchmarkRow]) -> dict[str, Any]:
-    """A tape replayed through solvers: who solved what, how fast, who agrees, and what went wrong."""
+def _trace(kind: str, name: str, rows: Sequence[BenchmarkRow]) -> dict[str, Any]:
+    """A trace replayed with solvers: problems solved, times, agreement and failures."""
     mean = shifted_geometric_means(rows)
     about = f"{kind}, {len({row.problem for row in rows})} problems"
     solvers, wins = pairwise_wins([row for row in rows if row.status not in NOT_TRIED])
@@ -131,12 +131,12 @@ def _profile(rows: Sequence[BenchmarkRow], mean: dict[str, float], about: str) -
 
 def _agreement(rows: Sequence[BenchmarkRow], about: str) -> list[Drawing]:
     found = agreement(rows)
-    answered = [place for place in range(len(found.solvers)) if found.compared[place].any()]
+    answered = [index for index in range(len(found.solvers)) if found.compared[index].any()]
     if not answered:
         return []
-    names = [found.solvers[place] for place in answered]
-    says = f"{about}: percentage, of the problems that both answered, on which their values are one; ringed below 100."
-    return [heat_map(names, found.shares[answered][:, answered], "agreement", says)]
+    names = [found.solvers[index] for index in answered]
+    caption = f"{about}: percentage of equal values among the problems that both answered; framed in red below 100."
+    return [heat_map(names, found.shares[answered][:, answered], "agreement", caption)]
 
 
 def _differing(rows: Sequence[BenchmarkRow]) -> list[list[object]]:
@@ -151,7 +151,7 @@ def _differing(rows: Sequence[BenchmarkRow]) -> list[list[object]]:
 
 
 def _training(rows: Sequence[BenchmarkRow]) -> dict[str, Any]:
-    """Runs that train one thing with one part swapped: what was reached, and how objective and bound converged."""
+    """Runs of one training problem with one part swapped: results and convergence of objective and bound."""
     names = sorted({name for row in rows for name in row.measures}, key=_by_cutoff)
     names = [name for name in names if _by_cutoff(name)[1] in (0, 1, 5, 10)]
     lines = [
@@ -189,7 +189,7 @@ def _by_cutoff(name: str) -> tuple[str, int]:
 
 
 def _integrality(rows: Sequence[BenchmarkRow]) -> dict[str, Any]:
-    """What is proved of each statement, and how often and how far its relaxation is off; empty without such rows."""
+    """The verdict on each statement, and the rate and size of overestimates; empty without such rows."""
     if not rows:
         return {}
     sizes = list(dict.fromkeys(name for row in rows for name in row.sizes))
@@ -204,18 +204,18 @@ def _integrality(rows: Sequence[BenchmarkRow]) -> dict[str, Any]:
     return {"sizes": sizes, "lines": lines, "drawings": [_fact(rows, *item) for item in SHARES.items()]}
 
 
-def _fact(rows: Sequence[BenchmarkRow], fact: str, says: str) -> Drawing:
+def _fact(rows: Sequence[BenchmarkRow], fact: str, caption: str) -> Drawing:
     """A fact against the number of documents, the largest over all other sizes."""
-    says += "; against documents, the largest over all other sizes."
-    with (drawing := Drawing(fact.replace("_max", " at most"), says, "n, documents")) as axes:
-        for place, statement in enumerate(dict.fromkeys(map(_statement, rows))):
+    caption += "; against documents, the largest over all other sizes."
+    with (drawing := Drawing(fact.replace("_max", " at most"), caption, "n, documents")) as axes:
+        for index, statement in enumerate(dict.fromkeys(map(_statement, rows))):
             largest: dict[int, float] = {}
             for row in rows:
                 value, n = row.facts.get(fact), row.sizes.get("n")
                 if _statement(row) == statement and value is not None and n is not None:
                     largest[n] = max(value, largest.get(n, 0.0))
             x = sorted(largest)
-            axes.plot(x, [largest[n] for n in x], marker="o", markersize=4, label=statement, **line_style(place))
+            axes.plot(x, [largest[n] for n in x], marker="o", markersize=4, label=statement, **line_style(index))
         axes.set_ylim(bottom=-0.02)
     return drawing
 
@@ -225,48 +225,48 @@ def _statement(row: BenchmarkRow) -> str:
 
 
 KINDS = {"argmax": "ranking", "master": "the master program"}
-"""What the solvers of a tape do, as a reader has it."""
+"""The task of the solvers of each kind of trace, in words."""
 
 NAMED = 4
-"""Solvers that are named; of more their number is told."""
+"""Largest number of solvers that are listed by name."""
 
 
 def swap_finding(rows: Sequence[BenchmarkRow]) -> str:
-    """What was found, and what to do; nothing of no rows."""
-    told = [_fastest(of_kind(rows, kind), does) for kind, does in KINDS.items()]
-    told += [_refuted(rows), _trained(of_kind(rows, "training")), _sets(of_kind(rows, "integrality"))]
-    return " ".join(filter(None, told))
+    """The finding and advice; "" without rows."""
+    sentences = [_fastest(of_kind(rows, kind), does) for kind, does in KINDS.items()]
+    sentences += [_refuted(rows), _trained(of_kind(rows, "training")), _sets(of_kind(rows, "integrality"))]
+    return " ".join(filter(None, sentences))
 
 
 def _fastest(rows: Sequence[BenchmarkRow], does: str) -> str:
-    """Who solved all problems in the least time (shifted geometric mean), and how far the next is."""
+    """The fastest solver that solved all problems (shifted geometric mean), and the next one."""
     if not rows:
         return ""
     problems = len({(row.tape, row.problem) for row in rows})
     solved = {solver: sum(row.solver == solver and row.solved for row in rows) for solver in solvers_of(rows)}
-    whole = [solver for solver, count in solved.items() if count == problems]
-    if not whole:
+    complete = [solver for solver, count in solved.items() if count == problems]
+    if not complete:
         best = max(solved, key=lambda solver: solved[solver])
         return f"For {does} no solver solved all {problems} problems; {best} solved most, {solved[best]}."
     means = shifted_geometric_means(rows)
-    first, *others = sorted(whole, key=lambda solver: means[solver])
-    told = f"For {does} use {first}: of {len(solved)} solvers {len(whole)} solved all {problems} problems"
+    first, *others = sorted(complete, key=lambda solver: means[solver])
+    sentence = f"For {does} use {first}: of {len(solved)} solvers {len(complete)} solved all {problems} problems"
     if not others:
-        return f"{told.replace(f' {len(whole)} solved', ' it alone solved')}."
-    return f"{told}, and it took {1e3 * means[first]:.3g} ms, the next, {others[0]}, {1e3 * means[others[0]]:.3g}."
+        return f"{sentence.replace(f' {len(complete)} solved', ' it alone solved')}."
+    return f"{sentence}, and it took {1e3 * means[first]:.3g} ms, the next, {others[0]}, {1e3 * means[others[0]]:.3g}."
 
 
 def _refuted(rows: Sequence[BenchmarkRow]) -> str:
     wrong = [row.solver for row in rows if row.status is Outcome.WRONG]
     if not wrong:
         return ""
-    who = list(dict.fromkeys(wrong))
-    named = ", ".join(who) if len(who) <= NAMED else f"{len(who)} solvers"
+    refuted = list(dict.fromkeys(wrong))
+    named = ", ".join(refuted) if len(refuted) <= NAMED else f"{len(refuted)} solvers"
     return f"Do not use {named}: {len(wrong)} {'answer was' if len(wrong) == 1 else 'answers were'} refuted."
 
 
 def _trained(rows: Sequence[BenchmarkRow]) -> str:
-    """Whether runs that train one thing end at one objective, as far as their proven gaps tell: value <= best + gap."""
+    """Whether the runs of one training problem agree within their proven gaps: value <= best + gap."""
     ended = [row for row in rows if row.value is not None and row.bound is not None]
     if not ended:
         return ""
@@ -284,14 +284,15 @@ def _trained(rows: Sequence[BenchmarkRow]) -> str:
 
 
 def _sets(rows: Sequence[BenchmarkRow]) -> str:
-    """How many statements are whole, and what to do with the others."""
+    """The number of integral statements, and advice for the others."""
     if not rows:
         return ""
     count = {status: sum(row.status is status for row in rows) for status in Outcome}
-    told = f"Of {len(rows)} statements {count[Outcome.PROVED]} are proved whole"
+    proved = f"Of {len(rows)} statements {count[Outcome.PROVED]} are proved integral"
     if count[Outcome.PROVED] == len(rows):
-        return f"{told}: any solver of linear programs gives rankings."
+        return f"{proved}: any solver of linear programs gives rankings."
+    undecided = len(rows) - count[Outcome.PROVED] - count[Outcome.REFUTED]
     return (
-        f"{told}, {count[Outcome.REFUTED]} refuted, {len(rows) - count[Outcome.PROVED] - count[Outcome.REFUTED]} open: "
-        "solve the others in whole numbers ('highs', 'cp_sat')."
+        f"{proved}, {count[Outcome.REFUTED]} refuted, {undecided} open: "
+        "solve the others as integer programs ('highs', 'cp_sat')."
     )

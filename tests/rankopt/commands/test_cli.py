@@ -256,7 +256,7 @@ def test_a_stored_folder_of_another_width_is_refused(tmp_path, command, width):
     save_queries(drawn(width), names["data"])
     run = CliRunner().invoke(rankopt, [word.format(**names) for word in command])
     assert isinstance(run.exception, DataError)
-    assert f"{names['data']} has {width} features but 5 are wanted" in str(run.exception)
+    assert f"{names['data']} has {width} features but 5 are needed" in str(run.exception)
     assert not (tmp_path / "scores").exists()
 
 
@@ -416,7 +416,7 @@ def test_hostile_runs_are_refused_by_name(folder, tmp_path, name):
 def test_usage_is_explained(folder, runs):
     for arguments, message in (
         (["--qrels", folder / "qrels", *runs, "--model", folder / "m.rankopt"], "leave --scores and --model out"),
-        (["--qrels", folder / "qrels", runs[0], runs[0]], "given twice"),
+        (["--qrels", folder / "qrels", runs[0], runs[0]], "occurs twice"),
         ([folder / "data.txt", runs[0], "--model", folder / "m.rankopt"], "need --qrels"),
         ([folder / "data.txt", "--model", folder / "m.rankopt", "--missing", "zero"], "give --qrels"),
     ):

@@ -107,7 +107,7 @@ def test_the_sample_and_its_page(tmp_path, monkeypatch):
     assert done.exit_code == 0, done.output
     assert "weak generalisation, n = 10, 128 users, seed 0; rated items only; ties averaged" in done.output
     text = page.read_text()
-    for word in ("What a quota costs", "no quota", "popularity", "gaps of both blocks", "slowest"):
+    for word in ("Cost of a quota", "no quota", "popularity", "gaps of both blocks", "slowest"):
         assert word in text
 
 
@@ -121,7 +121,7 @@ def test_a_pair_of_both_files_is_refused(tmp_path):
 def test_options_that_would_be_left_aside_in_silence_are_refused(tmp_path):
     one = written(tmp_path, Ratings.from_arrays([1, 2], [1, 2], [3, 4]), "x")
     for words, said in (
-        (["--test", one], "goes with the file TRAIN"), (["--items", one], "goes with the file TRAIN"),
+        (["--test", one], "needs the file TRAIN"), (["--items", one], "needs the file TRAIN"),
         ([one, "--quota-attribute", "genre"], "--quota-attribute needs --report FILE"),
     ):  # fmt: skip
         done = run(*words)

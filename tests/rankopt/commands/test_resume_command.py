@@ -218,7 +218,7 @@ def test_a_foreign_folder_writes_beside_itself(begun, tmp_path):
     tampered(folder, model=str(victim))
     done = invoked("resume", folder, "--max-iter", 3)
     assert done.exit_code == 0, done.output
-    assert "is not beside" in done.output
+    assert "is not in the folder of" in done.output
     assert victim.read_text() == "precious"
     assert load_model(folder.parent / "victim").n_iter_ == 3
     tampered(folder, model=str(victim))
@@ -242,7 +242,7 @@ def test_what_it_did_not_write_is_replaced_only_by_consent(kind, where, begun, t
     for answer in (None, "n\n"):
         done = invoked(*words, input=answer)
         assert isinstance(done.exception, OptionError)
-        assert "did not write it; say --model FILE, or --yes" in str(done.exception)
+        assert "did not write it; give --model FILE, or --yes" in str(done.exception)
         assert victim.read_text() == "precious"
         assert not (tmp_path / "nothing").exists()
         assert kind != "file" or there.read_text() == "precious"
@@ -300,7 +300,7 @@ def test_a_training_that_we_would_not_write_is_refused(changes, words, begun):
     folder, model = begun
     before = model.read_bytes()
     tampered(folder, **changes)
-    with pytest.raises(OptionError, match=r"training\.json is not what `rankopt train` writes .*begin anew") as refused:
+    with pytest.raises(OptionError, match=r"training\.json is not a file of `rankopt train` .*begin anew") as refused:
         Training.kept(folder)
     assert words in str(refused.value)
     assert isinstance(invoked("resume", folder).exception, OptionError)
@@ -314,7 +314,7 @@ def test_a_training_that_we_would_not_write_is_refused(changes, words, begun):
 def test_a_training_that_is_not_its_json_is_refused(text, begun):
     folder, _ = begun
     (folder / MANIFEST).write_bytes(text.encode("latin-1"))
-    with pytest.raises(OptionError, match="is not what `rankopt train` writes"):
+    with pytest.raises(OptionError, match="is not a file of `rankopt train`"):
         Training.kept(folder)
 
 

@@ -69,9 +69,9 @@ def test_numbers_that_are_no_limits_are_usage_errors(words):
     ("squares", "words", "cure"),
     [
         ("", ["--master", "cvxpy:CLARABEL"], "which --master is for; use --argmax: highs"),
-        ("", ["--argmax", "none"], "nothing to swap; name solvers: highs"),
+        ("", ["--argmax", "none"], "excludes all solvers; name solvers: highs"),
         (" + [ x ^ 2 ] / 2", ["--argmax", "highs"], "which --argmax is for; use --master: cvxpy:CLARABEL"),
-        (" + [ x ^ 2 ] / 2", ["--master", "none"], "nothing to swap; name solvers: cvxpy:CLARABEL"),
+        (" + [ x ^ 2 ] / 2", ["--master", "none"], "excludes all solvers; name solvers: cvxpy:CLARABEL"),
     ],
 )
 def test_solvers_of_a_part_that_a_problem_lacks_are_a_usage_error(squares, words, cure, tmp_path):
@@ -166,7 +166,7 @@ def test_of_several_files_each_part_takes_its_own(folder):
     [
         (
             ("small.lp", "rows.jsonl"),
-            "rows.jsonl is one of 2 files and no problem; give files that end with one of .mps",
+            "rows.jsonl is one of 2 files and not a problem; give files that end with one of .mps",
         ),
         (("rows.jsonl", "rows.jsonl"), "or queries alone, in one file"),
         (("small.lp", "nowhere.mps"), "'nowhere.mps' does not exist"),

@@ -244,7 +244,7 @@ def test_sweep_prints_curves_and_draws_them(tmp_path):
     text = CliRunner().invoke(rankopt, [*arguments, "--report", str(page)]).stdout
     assert "old at most  value  price  whole" in text
     assert "new at least  value  price  whole" in text
-    assert "What the limits cost" in page.read_text(encoding="utf-8")
+    assert "Cost of the limits" in page.read_text(encoding="utf-8")
     told = json.loads(CliRunner().invoke(rankopt, [*arguments, "--json"]).stdout)["sweep"]
     orders = [np.array(order) for order in permutations(range(5), 3)]
     profit = np.outer([3, 2, 1], [5, 4, 3, 2, 1])
@@ -329,11 +329,11 @@ def test_refuted_sets_and_fractional_optima_get_advice_and_soft_ones_say_what_br
     advice = [line for line in text.splitlines() if line.startswith("Advice: ")]
     assert advice
     assert all(f"<li>{line}</li>" in shown for line in advice)
-    assert f"Solve in whole numbers ('highs', 'cp_sat'). {advice[0]}." in shown
+    assert f"Solve as an integer program ('highs', 'cp_sat'). {advice[0]}." in shown
     assert f"rankopt verify {file} --sensitivity a=0:2 --sensitivity b=0:2 --report {page}" in shown
     file.write_text(head + pairs.split("[[constraint]]")[1].join(["[[constraint]]", "price = 0.5\n"]), encoding="utf-8")
     text = CliRunner().invoke(rankopt, ["verify", str(file)]).stdout
     assert "Violated at the optimum, at a penalty: a by 1" in text
     file.write_text(head + pairs.replace("at_most", "penalty = 0.5\nat_most"), encoding="utf-8")
     text = CliRunner().invoke(rankopt, ["verify", str(file)]).stdout
-    assert "Advice speaks of hard constraints only" in text
+    assert "Advice is for hard constraints only" in text

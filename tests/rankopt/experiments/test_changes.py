@@ -81,7 +81,7 @@ def test_options_stand_beside_the_usual_ones_and_strangers_are_left_out():
 def test_forged_rows_are_refused(forged, tmp_path):
     file = tmp_path / "rows.jsonl"
     file.write_text(json.dumps(json.loads(ROW.as_line()) | forged) + "\n")
-    with pytest.raises(DataError, match="line 1 is no row of an experiment"):
+    with pytest.raises(DataError, match="line 1 is not a valid row"):
         read_rows(file)
 
 
@@ -156,7 +156,7 @@ def test_tapes_given_as_files_are_replayed_as_they_are(recorded, tmp_path):
     tape = next(recorded.with_suffix(".tapes").glob("*.npz"))
     rows = SolverSwap(problems=[tape], argmax=("scipy",), repeats=1).run()
     assert {row.tape for row in rows} == {ProblemTrace.load(tape).name}
-    with pytest.raises(OptionError, match="stand alone"):
+    with pytest.raises(OptionError, match="exclude each other"):
         SolverSwap(ProblemTrace.load(tape), problems=[tape])
     for odd in ([3], [], "p.txt", [object()]):
         with pytest.raises((OptionError, DataError)):

@@ -39,7 +39,7 @@ def test_live_runs_swap_each_part_and_are_held_against_each_other(train, masters
     # Training proves every ranking when it ends: a lying argmax leaves its gap open, and no false certificate.
     assert (liar.status, liar.certified) == (Outcome.INEXACT, True)
     assert (boaster.status, boaster.certified) == (Outcome.WRONG, False)
-    assert "nothing is below" in boaster.message
+    assert "reports the lower bound" in boaster.message
     base = live["argmax", "exact"]
     for row in live.values():
         assert row.status is Outcome.SOLVED, row

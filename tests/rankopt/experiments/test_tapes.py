@@ -42,7 +42,7 @@ def test_every_stored_class_is_what_the_table_says_and_sets_are_stored_once():
     back = unpacked(packed.records, packed.arrays, numbers)
     assert back[0].admissible is back[2].admissible
     assert {record["class"] for record in packed.records} <= set(STORED)
-    with pytest.raises(OptionError, match="cannot be put on a tape"):
+    with pytest.raises(OptionError, match="cannot be stored in a trace"):
         packed.add(object())
 
 

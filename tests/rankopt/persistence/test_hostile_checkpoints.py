@@ -83,7 +83,7 @@ DAMAGE = {
 @pytest.mark.parametrize("damage", DAMAGE)
 @pytest.mark.parametrize("which", ["newest", "both"])
 def test_what_no_run_holds_is_damage_whatever_its_digest(damage, which, tmp_path):
-    """The older file is gone on from, or the run begins anew: to the same bits."""
+    """The run resumes from the older file or begins anew, with identical results."""
     ranker = begun(tmp_path)
     files = sorted(tmp_path.iterdir(), key=lambda file: file.stat().st_mtime_ns)
     assert len(files) == len(SLOTS)
@@ -120,7 +120,7 @@ def test_what_it_says_of_its_own_w_is_recomputed(claim, bound, tmp_path):
     none = {"passed": {"w": np.zeros((0, 3)), "primal": np.zeros(0), "bound": np.zeros(0)}}
     for file in tmp_path.iterdir():
         changed(file, CLAIMS[claim], none if "weights" in claim else None)
-    with pytest.raises(OptionError, match=f"cannot be gone on from because .*{claim}.*; remove it and fit anew"):
+    with pytest.raises(OptionError, match=f"cannot be resumed because .*{claim}.*; remove it and fit anew"):
         clone(ranker).fit(X, Y, qid=QID)
 
 

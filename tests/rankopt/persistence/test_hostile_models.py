@@ -87,7 +87,7 @@ def test_a_compressed_bomb_is_refused_unopened(saved):
 
 def test_sizes_that_the_file_does_not_have_are_refused(saved):
     content = bytearray(saved.read_bytes())
-    start = content.rindex(b"PK\1\2")  # the entry of SHA256SUMS in the table of contents
+    start = content.rindex(b"PK\1\2")  # the entry of SHA256SUMS in the central directory
     content[start + 20 : start + 28] = (2**31).to_bytes(4, "little") * 2
     saved.write_bytes(content)
     with pytest.raises(ModelError, match="its members claim"):
@@ -103,7 +103,7 @@ def test_two_members_of_one_name_are_refused(saved):
 
 def test_a_table_of_contents_that_is_too_long_is_refused(saved):
     write(saved, {f"arrays/{i}.npy": b"" for i in range(20_000)})
-    with pytest.raises(ModelError, match="table of contents"):
+    with pytest.raises(ModelError, match="central directory"):
         load_model(saved)
 
 
@@ -148,7 +148,7 @@ def nested(depth):
         (changed(version=True), "its version is 'True'"),
         (changed(format="pickle"), "not a rankopt model"),
         (changed(params=[]), "lacks params"),
-        (changed(**{"class": "os.system"}), "its class 'os.system' is none of"),
+        (changed(**{"class": "os.system"}), "its class 'os.system' is not one of"),
         (changed(**{"class": ["RegressionRanker"]}), "its class"),
         (params(callbacks=1), "'callbacks' is no parameter of RegressionRanker"),
         (fitted(predict=1), "'predict' is no fitted attribute"),

@@ -59,7 +59,7 @@ def test_solvers_and_methods_with_options_come_back(queries, tmp_path):
     ranker = LargeMarginRanker(lam=1.0, argmax_solver=ExactArgmax(room=1000), method=Bundle(keep_idle=7)).fit(queries)
     ranker.save(tmp_path / "model")
     loaded = load_model(tmp_path / "model")
-    assert loaded.argmax == ExactArgmax(room=1000)
+    assert loaded.argmax_solver == ExactArgmax(room=1000)
     assert loaded.method == Bundle(keep_idle=7)
 
 
@@ -100,7 +100,7 @@ class OfTheUser(RegressionRanker):
 @pytest.mark.parametrize(
     ("ranker", "change", "says"),
     [
-        (OfTheUser(), {}, "OfTheUser cannot be saved because it is none of .*RegressionRanker"),
+        (OfTheUser(), {}, "OfTheUser cannot be saved because its class is not one of .*RegressionRanker"),
         (RegressionRanker(), {"alpha": object()}, "the parameter alpha of RegressionRanker cannot be saved"),
         (RegressionRanker(), {"alpha": [0, (1, np.random.default_rng(0))]}, r"alpha of RegressionRanker\[1\]\[1\]"),
         (RegressionRanker(), {"alpha": np.array([None])}, "an array of object"),

@@ -170,7 +170,7 @@ def test_a_loss_of_ours_with_other_costs_has_a_bound_of_the_whole():
 def test_costs_of_ones_own_are_a_function_and_never_below_0(tmp_path):
     steep = CofiRanker(partial(OrdinalHinge, cost=lambda low, high: (high - low) ** 2), **QUICK)
     assert steep.fit(few()).certificate_.kind == "global"
-    with pytest.raises(OptionError, match="checkpoint cannot tell loss"):
+    with pytest.raises(OptionError, match="checkpoint cannot identify loss"):
         steep.set_params(checkpoint=tmp_path / "run").fit(few())
     with pytest.raises(OptionError, match="it must be 0 or more"):
         CofiRanker(partial(OrdinalHinge, cost=lambda low, high: low - high), **QUICK).fit(few())

@@ -272,9 +272,10 @@ def test_a_saved_ranker_keeps_its_constraints(data, tmp_path):
         ({}, {"site": np.zeros((96, 2))}, DataError, "a document has one value"),
         ({"constraints": {"site": 1}}, {}, OptionError, r"cannot be a dict; state them as Admissible\(k\)"),
         ({"constraints": Admissible(8).at_most(1, by="site")}, "own", DataError, r"query \d+ .* no admissible .*site"),
-        ({"bound": "convex", "reference": "first"}, "own", OptionError, "must be 'average'"),
-        ({"constraints": QUOTA, "argmax": "scipy"}, "own", OptionError, "Use one of auto, .*highs"),
-        ({"argmax": "active_set"}, "own", OptionError, "'active_set' cannot rank under constraints; use one of auto"),
+        ({"bound": "convex", "target_ranking": "first"}, "own", OptionError, "must be 'average'"),
+        ({"constraints": QUOTA, "argmax_solver": "scipy"}, "own", OptionError, "Use one of auto, .*highs"),
+        ({"argmax_solver": "active_set"}, "own", OptionError,
+         "'active_set' cannot rank under constraints; use one of auto"),
     ],
 )  # fmt: skip
 def test_fit_says_what_is_wrong_with_constraints_and_attributes(options, given, error, says, data):

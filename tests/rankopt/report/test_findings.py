@@ -57,7 +57,7 @@ def test_runs_that_end_further_apart_than_their_gaps_are_told():
 
 
 def test_statements_are_counted():
-    assert "3 are proved whole, 3 refuted, 3 open" in swap_finding(of("integrality"))
+    assert "3 are proved integral, 3 refuted, 3 open" in swap_finding(of("integrality"))
     assert "any solver of linear programs gives rankings" in swap_finding(of("integrality", status=Outcome.PROVED))
 
 

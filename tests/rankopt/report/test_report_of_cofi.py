@@ -43,7 +43,7 @@ def test_a_gap_that_was_closed_from_the_start_has_no_name_below_the_axes():
     ranker = fitted()
     text, drawn = pages(ranker)
     assert {"users", "items"} <= set(drawn["gaps of both blocks"])  # of the items one point, the start
-    assert "What is closed is not drawn." in text
+    assert "Closed gaps are not drawn." in text
     history = ranker.history_
     late = CofiRanker(factors=3, reg=0.5).fit(load_ratings_sample())
     late.history_ = type(history)(**{name: getattr(history, name)[1:] for name in vars(history)})
@@ -71,7 +71,7 @@ def test_the_price_of_a_quota_is_the_score_that_its_lists_lose():
         assert curve.value[row, 1] == pytest.approx(np.average(two, weights=weights[: two.size]))
     assert (np.diff(curve.mean) >= 0.0).all()
     text, _ = pages(ranker, curve)
-    assert "What a quota costs" in text
+    assert "Cost of a quota" in text
     assert f"the mean over {curve.shared} users" in text
     assert f">{curve.lost[0][0]:.4f}<" in text
     with pytest.raises(DataError, match="at least one user"):

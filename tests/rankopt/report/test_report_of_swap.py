@@ -50,20 +50,20 @@ def test_every_solver_tape_and_outcome_is_on_the_page():
 
 @pytest.mark.study
 def test_solved_problems_are_counted():
-    solved = {row[0]: row[2] for row in cells(the_page(), "Tape argmax")}
+    solved = {row[0]: row[2] for row in cells(the_page(), "Trace argmax")}
     for solver in solved:
         own = [row for row in ROWS if row.kind == "argmax" and row.solver == solver]
         assert solved[solver] == f"{sum(row.status is Outcome.SOLVED for row in own)} of 12"
 
 
 def test_the_fastest_solver_stands_first_and_untried_ones_last():
-    order = [row[0] for row in cells(the_page(), "Tape argmax")]
+    order = [row[0] for row in cells(the_page(), "Trace argmax")]
     assert order[0] == "exact"
     assert order[-1] == "cvxpy:MOSEK"
 
 
 def test_a_solver_that_solved_nothing_has_no_time():
-    seconds = {row[0]: row[4] for row in cells(the_page(), "Tape argmax")}
+    seconds = {row[0]: row[4] for row in cells(the_page(), "Trace argmax")}
     assert seconds["cvxpy:MOSEK"] == seconds["own:faulty"] == "-"
     assert "-" not in (seconds["exact"], seconds["scipy"])
     lines = {line["solver"]: line for line in summary([row for row in ROWS if row.kind == "argmax"])}
@@ -127,7 +127,7 @@ def test_verify_writes_its_evidence(tmp_path):
     submatrix = cells(written, "The witness: determinant")
     assert len(submatrix) == 3
     assert sum(cell == "1" for row in submatrix for cell in row) == 6
-    assert {row[0]: row[1] for row in cells(written, "with and without integers")} == {"real": "4.35", "whole": "3"}
+    assert {row[0]: row[1] for row in cells(written, "with and without integers")} == {"real": "4.35", "integer": "3"}
     assert "topic['<b>']" in text(written)
 
 
