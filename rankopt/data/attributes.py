@@ -54,8 +54,8 @@ def read_attributes(path: str | PathLike[str], queries: Queries, *, columns: lis
     for number, key, values in lines:
         if seen.setdefault(key, number) != number:
             raise DataError(
-                f"{file}, line {number}: query {key[0]!r}, document {key[1]!r} stands in line {seen[key]} already; "
-                "keep one of the two."
+                f"{file}, line {number}: query {key[0]!r}, document {key[1]!r} repeats line {seen[key]}; "
+                "remove one of the two."
             )
         if key in rows:
             found[rows[key]] = values
@@ -92,7 +92,8 @@ def _lines(file: str, reader: Any, header: list[str], names: list[str]) -> Itera
     while fields := _next(file, reader):
         if len(fields) != len(header):
             raise DataError(
-                f"{file}, line {reader.line_num}: {len(fields)} fields but the header has {len(header)}; mend the line."
+                f"{file}, line {reader.line_num}: {len(fields)} fields but the header has {len(header)}; correct "
+                "the line."
             )
         yield reader.line_num, (fields[qid].strip(), fields[document].strip()), [fields[place] for place in places]
 
@@ -111,7 +112,7 @@ def _next(file: str, reader: Any) -> list[str]:
     try:
         return next((fields for fields in reader if fields), [])
     except csv.Error as error:
-        raise DataError(f"{file}, line {reader.line_num}: this is no CSV: {error}; mend the line.") from None
+        raise DataError(f"{file}, line {reader.line_num}: invalid CSV: {error}; correct the line.") from None
 
 
 def _rows_by_key(queries: Queries) -> dict[Key, int]:
@@ -124,8 +125,8 @@ def _rows_by_key(queries: Queries) -> dict[Key, int]:
             raise DataError(f"Query {query!r} has a document without id, which no key can name; give it an id.")
         if rows.setdefault((str(query), str(document)), row) != row:
             raise DataError(
-                f"Document {document!r} stands twice in query {query!r}, so a key does not name one row; "
-                "pass arrays to with_(attributes=) instead."
+                f"Document {document!r} occurs twice in query {query!r}, so a key does not identify one row; "
+                "pass arrays to replace(attributes=) instead."
             )
     return rows
 

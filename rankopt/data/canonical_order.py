@@ -64,7 +64,7 @@ class Arrangement(CompactReprMixin):
     def graded(self) -> Floats:
         """(N,) the grades; DataError where there are none."""
         if self.relevance is None:
-            raise DataError("training cannot learn an order because the queries carry no relevance; give y")
+            raise DataError("training needs relevance labels, and the queries have none; pass y")
         return self.relevance
 
     def learnable(self, useful: NDArray[np.bool_], trait: str) -> Arrangement:
@@ -82,7 +82,7 @@ class Arrangement(CompactReprMixin):
     def _lacking(self) -> str:
         grades, starts = self.graded, self.offsets[:-1]
         if not (np.maximum.reduceat(grades, starts) > np.minimum.reduceat(grades, starts))[self.weights > 0].any():
-            return "give queries with at least two different grades"
+            return "pass queries with at least two different grades"
         return f"their grades, from {grades.min():g} to {grades.max():g}, differ, but it takes others, or other options"
 
     def query_of(self, document: int) -> int:

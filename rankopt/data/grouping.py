@@ -68,13 +68,13 @@ def codes_of_sizes(group: Any, n: int) -> tuple[Ints, tuple[Hashable, ...]]:
     """Codes (n,) and ids 0, 1, ... of consecutive queries of the given sizes. Raises DataError for a misfit."""
     sizes = np.asarray(as_array(group))
     if sizes.ndim != 1 or sizes.size == 0 or sizes.dtype.kind not in "iuf" or (sizes != np.floor(sizes)).any():
-        raise DataError(
-            "group cannot be read because it lists the sizes of the queries; pass a vector of whole numbers."
-        )
+        raise DataError("group must be a vector of integers, the sizes of the queries.")
     sizes = sizes.astype(np.int64)
     if (sizes < 1).any():
         q = int(np.flatnonzero(sizes < 1)[0])
-        raise DataError(f"group[{q}] is {sizes[q]} but every query has a document at least; leave out empty queries.")
+        raise DataError(
+            f"group[{q}] is {sizes[q]} but every query needs at least one document; leave out empty queries."
+        )
     if int(sizes.sum()) != n:
         raise DataError(
             f"group sums to {int(sizes.sum())} but there are {n} rows; pass the size of each query in turn."

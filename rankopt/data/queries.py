@@ -181,7 +181,7 @@ class Queries(CompactReprMixin):
         unjudged: what a negative grade means: a grade >= 0, or "drop" to leave the document out.
         """
         if (qid is None) == (group is None):
-            raise DataError("Queries are given by qid= (an id a row) or group= (sizes): pass exactly one of them.")
+            raise DataError("Queries are defined by qid= (one id per row) or group= (sizes): pass exactly one of them.")
         if feature_names is None and hasattr(features, "columns"):
             feature_names = [str(column) for column in features.columns]
         table = as_features(features)
@@ -282,7 +282,9 @@ class Queries(CompactReprMixin):
         except IndexError as error:
             raise DataError(f"select cannot pick from {len(self)} queries: {error}.") from None
         if chosen.ndim != 1 or chosen.size == 0 or np.unique(chosen).size != chosen.size:
-            raise DataError("select cannot pick no query, or one twice; pass distinct positions of queries.")
+            raise DataError(
+                "select needs one or more distinct queries; got none, or one twice. Pass distinct positions."
+            )
         sizes = np.diff(self.offsets)[chosen]
         offsets = np.concatenate([[0], np.cumsum(sizes)])
         return self._of(np.arange(offsets[-1]) + np.repeat(self.offsets[chosen] - offsets[:-1], sizes), offsets, chosen)
@@ -335,7 +337,7 @@ def concatenate(parts: Sequence[Queries]) -> Queries:
     """
     parts = list(parts)
     if not parts:
-        raise DataError("concatenate cannot join no part at all; pass one Queries at least.")
+        raise DataError("concatenate needs at least one Queries; got an empty sequence.")
     _check_alike(parts)
     shifts = np.cumsum([0, *(part.n_documents for part in parts)])
     graded = [part.relevance for part in parts if part.relevance is not None]
@@ -365,7 +367,7 @@ def _check_alike(parts: list[Queries]) -> None:
             )
         names = names if part.feature_names is None else names or part.feature_names
         if part.feature_names not in (None, names):
-            raise DataError(f"Part {p} names its features differently; bring them into one order and one naming.")
+            raise DataError(f"Part {p} names its features differently; use the same names in the same order.")
         if (part.relevance is None) != (first.relevance is None):
             raise DataError(f"Part {p} and part 0 differ in having grades; grade both or neither.")
         if set(part.attributes) != set(first.attributes):

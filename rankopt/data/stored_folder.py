@@ -108,7 +108,9 @@ class StoreWriter:
             if query in self.queries:
                 raise DataError(f"Query {query!r} is in two parts; rename one, or bring its documents together.")
             if not isinstance(query, str | int):
-                raise DataError(f"Query id {query!r} cannot be stored because it is no number or word; rename it.")
+                raise DataError(
+                    f"Query id {query!r} cannot be stored because it is neither a number nor a string; rename it."
+                )
             self.queries[query] = None
         if is_sparse(part.features):
             self._append("features.npy", part.features.data)
@@ -130,10 +132,12 @@ class StoreWriter:
     def finish(self) -> None:
         """Write attributes, headers and the manifest."""
         if self.first is None:
-            raise DataError("There are no queries to store; give one part at least.")
+            raise DataError("There are no queries to store; pass at least one part.")
         wrong = next((name for name in self.ids if self.named and not isinstance(name, str | int | None)), None)
         if wrong is not None:
-            raise DataError(f"Document id {wrong!r} cannot be stored because it is no number or word; rename it.")
+            raise DataError(
+                f"Document id {wrong!r} cannot be stored because it is neither a number nor a string; rename it."
+            )
         manifest = {
             "format": FORMAT,
             "version": VERSION,
@@ -169,7 +173,9 @@ class StoreWriter:
         listed = [list(v) if isinstance(v, tuple | list | set | frozenset) else v for v in values.tolist()]
         wrong = next((entry for entry in _flat(listed) if not isinstance(entry, PLAIN)), None)
         if wrong is not None:
-            raise DataError(f"Attribute {name!r} holds {wrong!r}, which is no number or word; it cannot be stored.")
+            raise DataError(
+                f"Attribute {name!r} holds {wrong!r}, which is neither a number nor a string; it cannot be stored."
+            )
         return listed
 
 
@@ -189,7 +195,7 @@ def _check_alike(part: Queries, first: Queries) -> None:
         if own != other:
             raise DataError(f"A part differs from the first in {what} ({own}, not {other}); make them alike.")
     if part.feature_names is not None and part.feature_names != first.feature_names:
-        raise DataError("A part names its features differently from the first; bring them into one naming.")
+        raise DataError("A part names its features differently from the first; use the same names in the same order.")
 
 
 def save_queries(parts: Queries | Iterable[Queries], folder: str | PathLike[str]) -> None:
@@ -212,7 +218,7 @@ def save_queries(parts: Queries | Iterable[Queries], folder: str | PathLike[str]
             writer.finish()
         os.rename(unfinished, target)
     except OSError as error:
-        raise DataError(f"{target} cannot be written: {error}; choose another folder, or make room.") from error
+        raise DataError(f"{target} cannot be written: {error}; choose another folder, or free disk space.") from error
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
 

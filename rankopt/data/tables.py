@@ -67,7 +67,9 @@ def read_table(
     if isinstance(source, str | PathLike):
         frame, place = table_at(fspath(source)), fspath(source)
     if not hasattr(frame, "columns") or not hasattr(frame, "shape"):
-        raise DataError(f"a {type(frame).__name__} is no table; give a file, or a frame of pandas, polars or pyarrow")
+        raise DataError(
+            f"a {type(frame).__name__} is not a table; pass a file, or a frame of pandas, polars or pyarrow"
+        )
     names = [str(name) for name in getattr(frame, "column_names", frame.columns)]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
@@ -93,12 +95,12 @@ def read_table(
     if unknown is not None:
         raise DataError(f"{place} has no column {unknown!r}; it has {_shown(names)}")
     if not kept:
-        raise DataError(f"{place} has no column of numbers beside grades and ids; name the features: features=[...]")
+        raise DataError(f"{place} has no numeric column besides grades and ids; name the features: features=[...]")
     no_feature = next((name for name in kept if _holds(values[name]) != "numbers"), None)
     if no_feature is not None:
         raise DataError(
-            f"column {no_feature!r} of {place} holds {_holds(values[no_feature])} and is no feature; leave it out, or "
-            "encode it first"
+            f"column {no_feature!r} of {place} holds {_holds(values[no_feature])} and is not a feature; leave it out, "
+            "or encode it as numbers first"
         )
     grades, ids = (values.get(told[role] or "") for role in ("relevance", "document"))
     return Queries.from_arrays(
@@ -116,7 +118,7 @@ def table_at(path: str) -> Any:
     """The file as a table of pyarrow. OptionError where that is missing."""
     ending = next((one for one in sorted(ENDINGS, key=len, reverse=True) if path.lower().endswith(one)), None)
     if ending is None:
-        raise DataError(f"{path} is of no kind that is known; read_table reads {', '.join(ENDINGS)}")
+        raise DataError(f"{path} has an unknown file type; read_table reads {', '.join(ENDINGS)}")
     module, reader = ENDINGS[ending]
     try:
         read = getattr(import_module(module), reader)
@@ -127,7 +129,7 @@ def table_at(path: str) -> Any:
     except FileNotFoundError:
         raise
     except (OSError, ValueError) as error:  # pyarrow's errors are kinds of these
-        raise DataError(f"{path} is no {ending[1:]} file that can be read: {error}") from error
+        raise DataError(f"{path} is not a readable {ending[1:]} file: {error}") from error
 
 
 def _named(role: str, given: str | None, names: list[str], place: str) -> str | None:
@@ -138,7 +140,7 @@ def _named(role: str, given: str | None, names: list[str], place: str) -> str | 
         return given
     found = [name for name in names if name.lower() in USUAL[role]]
     if len(found) > 1:
-        raise DataError(f"{place} has the columns {_shown(found)}; say which one is meant: {role}='{found[0]}'")
+        raise DataError(f"{place} has the columns {_shown(found)}; choose one: {role}='{found[0]}'")
     return found[0] if found else None
 
 

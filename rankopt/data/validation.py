@@ -23,7 +23,7 @@ COMPRESSED = {"csr": ("row", "column", 0), "csc": ("column", "row", 1), "bsr": (
 LARGEST = 2**31 - 1
 """The most columns that features have, as in files: there is one weight for each."""
 
-CURE = "build the matrix anew (`scipy.sparse.csr_array(...)`), or mend its indices."
+CURE = "build the matrix anew (`scipy.sparse.csr_array(...)`), or correct its indices."
 
 
 def check_entries(table: Any) -> None:
@@ -119,7 +119,7 @@ def check_unmasked(values: Any, name: str) -> None:
     """Raise DataError for a masked array in which something is masked: the number below a mask is none."""
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         row = int(np.argwhere(np.ma.getmaskarray(values))[0][0])
-        raise DataError(f"{name} of row {row} is masked, so nothing is known of it; fill it in, or drop the row.")
+        raise DataError(f"{name} of row {row} is masked, so its value is unknown; fill it in, or drop the row.")
 
 
 def as_array(values: Any) -> Any:
@@ -265,12 +265,12 @@ def judged(relevance: Floats, unjudged: Unjudged) -> tuple[Floats, NDArray[np.bo
     unjudged: None refuses negative grades, a grade >= 0 replaces them, "drop" leaves the rows out. Raises DataError.
     """
     if unjudged is not None and unjudged != "drop" and not (np.isreal(unjudged) and 0 <= float(unjudged) < np.inf):
-        raise DataError(f"unjudged = {unjudged!r} is no meaning of a negative grade; pass a grade >= 0 or 'drop'.")
+        raise DataError(f"unjudged = {unjudged!r} is not valid for negative grades; pass a grade >= 0 or 'drop'.")
     negative = relevance < 0
     if unjudged is None or not negative.any():
         return relevance, None
     if unjudged != "drop":
         return np.where(negative, float(unjudged), relevance), None
     if negative.all():
-        raise DataError("All grades are negative, so unjudged='drop' leaves no document; judge some of them.")
+        raise DataError("All grades are negative, so unjudged='drop' leaves no document; add grades >= 0 of them.")
     return relevance, ~negative

@@ -252,7 +252,7 @@ def _paired(
         )
     summed = list(measure) if isinstance(measure, Sequence) and not isinstance(measure, str) else [measure]
     if not summed:
-        raise DataError("No measures cannot be compared; name one or several.")
+        raise DataError("measure is an empty list; name one or several measures.")
     rows = [row_b[query] for query in run_a.query_ids]
     a = np.sum([run_a.per_query(one) for one in summed], axis=0)
     b = np.sum([run_b.per_query(one)[rows] for one in summed], axis=0)

@@ -190,7 +190,7 @@ class Evaluation(CompactReprMixin):
         names = ", ".join(map(repr, self.measures))
         if measure is None:
             if len(self.measures) != 1:
-                raise MeasureError(f"Say which measure is meant; there are {names}.")
+                raise MeasureError(f"Several measures were evaluated; name one of {names}.")
             return 0
         wanted = parse(measure)
         if wanted not in self.measures:

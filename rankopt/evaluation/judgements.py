@@ -82,7 +82,7 @@ class JudgedQueries(CompactReprMixin):
             raise DataError(f"There are {len(values)} scores for {len(self.relevance)} documents; give one a document.")
         if np.any(np.isnan(values)):
             row = int(np.argmax(np.isnan(values)))
-            raise DataError(f"scores[{row}] cannot be NaN because it has no place in an order; mend the ranker.")
+            raise DataError(f"scores[{row}] is NaN, which cannot be ordered; correct the ranker.")
         return values
 
     def descending_ids(self) -> NDArray[np.int64]:

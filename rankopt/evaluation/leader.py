@@ -88,7 +88,7 @@ def leader(found: Mapping[str, Evaluation], measure: str | Measure | None = None
     Raises DataError where there is nothing to compare, or the queries differ.
     """
     if not found:
-        raise DataError("no leader can be named because there are no evaluations; pass one at least.")
+        raise DataError("no leader can be determined without evaluations; pass at least one.")
     means = {name: one.mean(measure) for name, one in found.items()}
     order = sorted(means, key=lambda name: -means[name])
     best, others = found[order[0]], order[1:]

@@ -154,7 +154,7 @@ def compare_runs(
     Raises DataError where there are none, conventions differ, or two runs have fewer than two queries in common.
     """
     if not runs:
-        raise DataError("No runs cannot be compared; pass evaluations by name.")
+        raise DataError("There are no runs to compare; pass evaluations by name.")
     first, *others = runs
     asked = [measures] if isinstance(measures, str | Measure) else list(measures or runs[first].measures)
     wanted = [parse(measure) for measure in asked]

@@ -107,20 +107,20 @@ def _fields(path: str | PathLike[str], columns: str, value: int) -> Iterator[tup
 def _score(where: str, word: bytes) -> float:
     if NUMBER.fullmatch(word) or INFINITE.fullmatch(word):
         return float(word)
-    raise DataError(f"{where}: {clipped(word)!r} is not a number; mend the line.")
+    raise DataError(f"{where}: {clipped(word)!r} is not a number; correct the line.")
 
 
 def _grade(where: str, key: Key, word: bytes, negative: float | Literal["unjudged"] | None) -> float:
     """The grade of a line; NaN for one that is not judged."""
     grade = float(word) if WHOLE.fullmatch(word) else np.nan
     if not np.isfinite(grade):
-        raise DataError(f"{where}: {clipped(word)!r} is not a whole number; mend the line.")
+        raise DataError(f"{where}: {clipped(word)!r} is not an integer; correct the line.")
     if grade >= 0:
         return grade
     if negative is None:
         raise DataError(
-            f"{where}: document {key[1]!r} has the grade {grade:g}; say what negative grades count, as in negative=0, "
-            "or negative='unjudged', as in trec_eval."
+            f"{where}: document {key[1]!r} has the grade {grade:g}; pass the grade that negative ones count as, "
+            "such as negative=0, or negative='unjudged' (as in trec_eval)."
         )
     return np.nan if negative == "unjudged" else float(negative)
 
@@ -132,7 +132,7 @@ def _grouped(rows: Iterator[tuple[str, Key, float]]) -> tuple[tuple[str, ...], t
         documents = queries.setdefault(query, {})
         if document in documents:
             raise DataError(
-                f"{where}: document {clipped(document.encode())!r} stands twice in query {clipped(query.encode())!r}; "
+                f"{where}: document {clipped(document.encode())!r} occurs twice in query {clipped(query.encode())!r}; "
                 "remove one."
             )
         documents[document] = value
@@ -233,7 +233,7 @@ def write_qrels(path: str | PathLike[str], queries: Grouped) -> None:
     grades = vector("relevance", queries.relevance)
     if np.any(grades != np.floor(grades)):
         wrong = grades[grades != np.floor(grades)][0]
-        raise DataError(f"Qrels cannot hold the grade {wrong:g} because they are whole numbers; round the grades.")
+        raise DataError(f"Qrels cannot hold the grade {wrong:g} because its grades are integers; round the grades.")
     rows = zip(query_of_row(offsets), documents, grades, strict=True)
     _write(path, "".join(f"{names[query]} 0 {document} {grade:.0f}\n" for query, document, grade in rows))
 
@@ -256,7 +256,9 @@ def _ids(queries: Any) -> tuple[list[str], list[str], Ints]:
 def _word(what: str, name: Hashable) -> str:
     text = "" if name is None else str(name)
     if len(text.split()) != 1 or text.split()[0] != text:
-        raise DataError(f"The {what} {name!r} cannot stand in a TREC file because blanks separate columns; rename it.")
+        raise DataError(
+            f"The {what} {name!r} cannot be written to a TREC file because blanks separate columns; rename it."
+        )
     return text
 
 

@@ -88,7 +88,7 @@ class Precision(Binary, PositionalMeasure):
 
     def discount(self, n: int) -> Floats:
         if self.cutoff is None:
-            raise MeasureError("P cannot tell orders apart because all documents are counted; write P@k, such as P@10.")
+            raise MeasureError("P needs a cutoff: without one every order has the same value; write P@k, such as P@10.")
         return np.where(np.arange(n) < self.cutoff, 1 / self.cutoff, 0.0)
 
     def gain(self, relevance: Floats, offsets: Ints) -> Floats:
@@ -109,7 +109,9 @@ class Recall(Binary, PositionalMeasure):
 
     def discount(self, n: int) -> Floats:
         if self.cutoff is None:
-            raise MeasureError("R cannot tell orders apart because all documents are counted; write R@k, as in R@100.")
+            raise MeasureError(
+                "R needs a cutoff: without one every order has the same value; write R@k, such as R@100."
+            )
         return np.where(np.arange(n) < self.cutoff, 1.0, 0.0)
 
     def gain(self, relevance: Floats, offsets: Ints) -> Floats:

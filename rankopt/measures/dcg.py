@@ -109,7 +109,7 @@ def gain_of(form: str | tuple[float, ...] | Callable[[Floats], Floats], relevanc
     if np.any(relevance < 0):
         raise MeasureError(
             f"DCG cannot use the grade {relevance.min():g} because gains are not negative; "
-            "say what unjudged documents count when reading the data."
+            "pass unjudged= (the grade of unjudged documents) when reading the data."
         )
     if form == "linear":
         return relevance

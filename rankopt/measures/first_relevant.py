@@ -130,7 +130,9 @@ class SuccessAtCutoff(FirstRelevant):
     @property
     def _first(self) -> int:
         if self.cutoff is None:
-            raise MeasureError("Success cannot tell orders apart without a cutoff; write Success@k, as in Success@5.")
+            raise MeasureError(
+                "Success needs a cutoff: without one every order has the same value; write Success@k, such as Success@5."
+            )
         return self.cutoff
 
     def optimal_rankings(self, relevance: Floats, offsets: Ints) -> tuple[Floats, Floats]:

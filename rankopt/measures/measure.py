@@ -59,9 +59,11 @@ class Measure:
     def __matmul__(self, cutoff: Whole) -> Self:
         """The measure on the first `cutoff` positions."""
         if not self.takes_cutoff:
-            raise MeasureError(f"{self.name} takes no cutoff because it speaks of all positions; write {self.name}.")
+            raise MeasureError(
+                f"{self.name} takes no cutoff because it is defined on all positions; write {self.name}."
+            )
         if isinstance(cutoff, bool) or not isinstance(cutoff, int | np.integer) or cutoff < 1:
-            raise MeasureError(f"A cutoff cannot be {cutoff!r}; write {self.name}@k with a whole number k >= 1.")
+            raise MeasureError(f"A cutoff cannot be {cutoff!r}; write {self.name}@k with an integer k >= 1.")
         return replace(self, cutoff=int(cutoff))
 
     def __repr__(self) -> str:
@@ -91,7 +93,7 @@ class Measure:
         MeasureError for a measure that does not say so: it cannot be trained on.
         """
         raise MeasureError(
-            f"{self} cannot be trained on because it does not say which orders are best; evaluate with it."
+            f"{self} cannot be trained on because it does not define its optimal rankings; use it for evaluation."
         )
 
     def gain_table(self, classes: Floats, relevance: Floats, offsets: Ints) -> GainTable:

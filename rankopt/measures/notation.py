@@ -101,7 +101,7 @@ def _table(name: str, gains: Mapping[Any, Any]) -> tuple[float, ...]:
     """Gains of grades 0, 1, ..., of which those that are not listed count themselves."""
     whole = [grade for grade in gains if isinstance(grade, int) and 0 <= grade < 1000]
     if len(whole) < len(gains) or not whole:
-        raise MeasureError(f"{name} cannot have gains={dict(gains)!r}; list whole grades from 0 to 999.")
+        raise MeasureError(f"{name} cannot have gains={dict(gains)!r}; use integer grades from 0 to 999.")
     return tuple(float(gains.get(grade, grade)) for grade in range(max(whole) + 1))
 
 
@@ -335,7 +335,7 @@ class MeasureMix(Measure):
         return replace(self, slack=options["slack"])
 
     def __matmul__(self, cutoff: Whole) -> Self:
-        raise MeasureError(f"({self.name}) takes no cutoff as a whole; write one behind each part.")
+        raise MeasureError(f"({self.name}) takes no cutoff for the sum; write one after each part.")
 
     def __repr__(self) -> str:
         if self.slack != "separate":
@@ -400,7 +400,7 @@ def _parts_in(text: str) -> tuple[WeightedMeasure, ...] | None:
             )
         if _SLACK.fullmatch(term.strip()):
             raise MeasureError(
-                f"{term.strip()} cannot be a summand because its slack is that of the whole; write (...)"
+                f"{term.strip()} cannot be a summand because its slack is shared by the full sum; write (...)"
                 "(slack='shared') around all summands."
             )
     found = [(term, _parts_in_term(term, text)) for term in terms]
@@ -479,7 +479,7 @@ def _parts_of(term: Any, weight: Any, slack: str) -> tuple[WeightedMeasure, ...]
     if isinstance(term, MeasureMix):
         if term.slack == "shared" and slack != "shared":
             raise MeasureError(
-                f"{term} cannot be a part of a mix because a shared slack is that of the whole; give its parts, and "
+                f"{term} cannot be a part of a mix because a shared slack applies to the full sum; pass its parts, and "
                 "slack='shared' to the mix of all."
             )
         return tuple(_times(part, weight) for part in term.parts)

@@ -50,7 +50,7 @@ class ItemMeanBaseline:
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.shrinkage) and self.shrinkage >= 0 and np.isfinite(self.popularity)):
-            raise OptionError(f"{self} has no meaning; shrinkage is a number from 0, popularity a number.")
+            raise OptionError(f"shrinkage must be a number >= 0 and popularity a finite number; got {self}.")
 
     def fit(self, ratings: Ratings) -> ItemScores:
         """The scores of these ratings. Raises DataError where there are none."""
@@ -73,5 +73,5 @@ class PopularityBaseline:
 
 def _mean(ratings: Ratings) -> float:
     if not ratings.n_ratings:
-        raise DataError("a baseline cannot be fitted because there are no ratings; give it some.")
+        raise DataError("a baseline needs at least one rating; got none.")
     return float(ratings.values.mean())

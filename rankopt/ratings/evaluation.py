@@ -164,7 +164,7 @@ def evaluate_ratings(
     if candidates not in ("rated", "all"):
         raise OptionError(f"candidates cannot be {candidates!r}; they are 'rated' or 'all'.")
     if not split.test.n_ratings:
-        raise DataError("the split has no test ratings to judge by.")
+        raise DataError("the split has no test ratings; pass a split with some.")
     if candidates == "rated":
         check_judges(wanted, split.test.bounds, split.test.values)
     if hasattr(predict, "predict") and split.known is not None and hasattr(predict, "fold_in"):
@@ -194,14 +194,14 @@ def _check_asked(split: Any, predict: Any) -> None:
     """DataError for what is no split, and for what was not fitted or is a function."""
     if not isinstance(split, Split):
         raise DataError(
-            f"split cannot be a {type(split).__name__} because training and test must be told apart; give a split, "
-            "such as weak_split(ratings), strong_split(ratings) or given_split(train, test), and fit to its `train`."
+            f"split cannot be a {type(split).__name__} because training and test ratings must be separate; pass a "
+            "split, such as weak_split(ratings), strong_split(ratings) or given_split(train, test), and fit to its `train`."
         )
     scores_nothing = not hasattr(predict, "predict") and (callable(predict) or hasattr(predict, "fit"))
     if scores_nothing or isinstance(predict, type):
         what = getattr(predict, "__name__", type(predict).__name__)
         raise DataError(
-            f"predict cannot be {what} because it has no scores to give; pass a ranker that was fitted to "
+            f"predict cannot be {what} because it returns no scores; pass a ranker that was fitted to "
             "split.train, or anything with `predict(Ratings)`, or the scores themselves."
         )
 
@@ -258,5 +258,5 @@ def _checked(scores: Any, shape: tuple[int, ...]) -> Floats:
     if found.shape != shape:
         raise DataError(f"scores have shape {found.shape}, but the pairs of the test are {shape}; give one a pair.")
     if np.isnan(found).any():
-        raise DataError("a score is NaN, which has no place in an order; mend the ranker.")
+        raise DataError("a score is NaN, which cannot be ordered; correct the ranker.")
     return found

@@ -344,7 +344,7 @@ def _column(names: list[Any], given: str | None, usual: tuple[str, ...], what: s
     found = [name for name in names if plain_name(name) in usual]
     if len(found) != 1:
         why = f"{', '.join(map(repr, found))} would all do" if found else "none has a usual name"
-        raise DataError(f"The frame has no clear column of the {what} ({why} among {listed}); say {what}='...'.")
+        raise DataError(f"The frame has no unique column of the {what} ({why} among {listed}); pass {what}='...'.")
     return found[0]
 
 

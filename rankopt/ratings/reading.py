@@ -110,7 +110,7 @@ def layout_of(line: bytes, where: str, columns: Sequence[str | None]) -> Layout:
         for given, usual, what in zip(columns, (USER, ITEM, RATING), ("user", "item", "rating"), strict=True)
     ]
     if len(set(places)) < 3:
-        raise DataError(f"{where}: user, item and rating cannot stand in one column; say three of the header's.")
+        raise DataError(f"{where}: user, item and rating need three different columns; name three of the header's.")
     return Layout(separator, len(fields), places[0], places[1], places[2], True)
 
 
@@ -122,8 +122,8 @@ def _place(names: list[str], given: str | None, usual: tuple[str, ...], what: st
     wanted = f"{what}={given!r}" if given is not None else f"the {what}"
     count = "several columns" if found else "no column"
     raise DataError(
-        f"{where}: the rating {clipped(names[2].encode())!r} is no number, and as a header the line has {count} for "
-        f"{wanted} ({listed}); mend the line, or say user=, item= and rating=."
+        f"{where}: the rating {clipped(names[2].encode())!r} is not a number, and as a header the line has {count} for "
+        f"{wanted} ({listed}); correct the line, or pass user=, item= and rating=."
     )
 
 
@@ -186,7 +186,7 @@ def read_items(path: str | PathLike[str]) -> dict[str, dict[Any, Any]]:
     try:
         header = [plain_name(name) for name in next(csv.reader([first]))]
     except csv.Error as error:
-        raise DataError(f"{file}, line {number}: this is no CSV: {error}; mend the line.") from None
+        raise DataError(f"{file}, line {number}: invalid CSV: {error}; correct the line.") from None
     places = [[i for i, name in enumerate(header) if name in usual] for usual in (ITEM, TITLE, GENRES)]
     if any(len(place) != 1 for place in places):
         raise DataError(
@@ -204,11 +204,11 @@ def _read(file: str, lines: Iterator[tuple[int, str, str, list[str]]]) -> dict[s
     seen: dict[Any, int] = {}
     for number, word, title, labels in lines:
         if not word:
-            raise DataError(f"{file}, line {number}: the item is empty; mend the line or leave it out.")
+            raise DataError(f"{file}, line {number}: the item is empty; correct the line or leave it out.")
         one = query_name(word.encode())
         if seen.setdefault(one, number) != number:
             raise DataError(
-                f"{file}, line {number}: item {clipped(word.encode())!r} stands in line {seen[one]} already; keep one "
+                f"{file}, line {number}: item {clipped(word.encode())!r} repeats line {seen[one]}; remove one "
                 "of the two."
             )
         titles[one] = title
@@ -243,9 +243,9 @@ def _fields(
         try:
             fields = next(csv.reader([line], strict=True)) if separator == "," else line.split(separator)
         except csv.Error as error:
-            raise DataError(f"{file}, line {n}: this is no CSV: {error}; mend the line.") from None
+            raise DataError(f"{file}, line {n}: invalid CSV: {error}; correct the line.") from None
         if len(fields) != count:
-            raise DataError(f"{file}, line {n}: {len(fields)} fields, but an item has {count}; mend the line.")
+            raise DataError(f"{file}, line {n}: {len(fields)} fields, but an item has {count}; correct the line.")
         yield n, [field.strip() for field in fields]
 
 
@@ -262,7 +262,9 @@ def _genres(file: Path) -> list[str]:
         beside = file.with_name(f"u.genre{end}")
         if beside.is_file():
             return [line.split("|")[0].strip() for _, line in _lines(fspath(beside))]
-    raise DataError(f"{file} has flags for genres, whose names u.genre has; put that file beside it.")
+    raise DataError(
+        f"{file} has genre flags, and the file u.genre with their names is missing; put it in the same folder."
+    )
 
 
 WHOLE = compile(rb"0|-?[1-9][0-9]{0,17}")
@@ -416,7 +418,7 @@ class _Reading:
             try:
                 fields = layout.cut(line)
             except csv.Error as error:
-                raise DataError(f"{self.file}, line {number}: this is no CSV: {error}; mend the line.") from None
+                raise DataError(f"{self.file}, line {number}: invalid CSV: {error}; correct the line.") from None
             if len(fields) != layout.fields:
                 raise DataError(
                     f"{self.file}, line {number}: {len(fields)} fields, but the first line has {layout.fields}; mend "
@@ -430,7 +432,9 @@ class _Reading:
                 )
             for what, place in (("user", layout.user), ("item", layout.item)):
                 if not fields[place]:
-                    raise DataError(f"{self.file}, line {number}: the {what} is empty; mend the line or leave it out.")
+                    raise DataError(
+                        f"{self.file}, line {number}: the {what} is empty; correct the line or leave it out."
+                    )
             self._follow(number)
             self.rows.append(user.code(fields[layout.user]))
             self.places.append(item.code(fields[layout.item]))
@@ -458,7 +462,7 @@ class _Reading:
     def _twice(self, user: Any, item: Any, first: int, second: int) -> DataError:
         return DataError(
             f"{self.file}, line {self._line(second)}: user {_told(user)} rates item {_told(item)}, as in line "
-            f"{self._line(first)}; keep one of the two."
+            f"{self._line(first)}; remove one of the two."
         )
 
     def _line(self, row: int) -> int:

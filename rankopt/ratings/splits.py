@@ -125,7 +125,7 @@ def given_split(train: Ratings | Any, test: Ratings | Any) -> Split:
     shared = both.multiply(other).tocoo()
     if shared.nnz:
         user, item = first.users.item(shared.row[0]), first.items.item(shared.col[0])
-        raise DataError(f"user {user!r} rates item {item!r} in training and in the test; keep one of the two.")
+        raise DataError(f"user {user!r} rates item {item!r} in training and in the test; remove one of the two.")
     known = _attributes(train, test)
     first, second = (one.with_attributes(known) if known else one for one in (first, second))
     unknown = f", {strangers} of them not known" if strangers else ""
@@ -171,4 +171,4 @@ def _drawn(ratings: Ratings, n: int, random: np.random.Generator) -> NDArray[np.
 def _check(**numbers: int) -> None:
     for name, value in numbers.items():
         if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < (name != "seed"):
-            raise OptionError(f"{name} cannot be {value!r}; it is a whole number from {int(name != 'seed')}.")
+            raise OptionError(f"{name} cannot be {value!r}; it must be an integer from {int(name != 'seed')}.")

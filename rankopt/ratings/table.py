@@ -173,7 +173,7 @@ def attributes_of_items(
             found[name] = sealed(_typed(aligned))
         elif given is None:
             raise DataError(
-                f"attribute {name!r} has no items to belong to; pass a mapping from item to value, or items= beside it."
+                f"attribute {name!r} needs the ids of its items; pass a mapping from item to value, or items= too."
             )
         else:
             where = placed(items, plain_ids(given, "item"))
@@ -358,7 +358,9 @@ class Ratings(CompactReprMixin):
         if bounds.shape != (users.size + 1,) or bounds[0] != 0 or bounds[-1] != n or (bounds[1:] < bounds[:-1]).any():
             raise DataError(f"bounds do not cut {n} ratings into those of {users.size} users; they rise from 0 to {n}.")
         if columns.shape != (n,) or (n and (columns.min() < 0 or columns.max() >= items.size)):
-            raise DataError(f"columns are places in items, one for each of {n} ratings, from 0 to {items.size - 1}.")
+            raise DataError(
+                f"columns must be indices into items, one for each of {n} ratings, from 0 to {items.size - 1}."
+            )
         falling = not_rising(bounds, columns)
         if falling.any():
             raise DataError(
@@ -493,7 +495,7 @@ class Ratings(CompactReprMixin):
 
 
 def _twice(user: Any, item: Any, first: int, second: int) -> DataError:
-    return DataError(f"User {user!r} rates item {item!r} twice, in rows {first} and {second}; keep one of the two.")
+    return DataError(f"User {user!r} rates item {item!r} twice, in rows {first} and {second}; remove one of the two.")
 
 
 def _check_finite(values: Floats, place: Any) -> None:

@@ -141,7 +141,7 @@ class SvmlightParser:
         self.header = Header(self.file)
         width = LARGEST_INDEX if n_features is None else n_features
         if not (isinstance(width, int | np.integer) and 1 <= width <= LARGEST_INDEX):
-            raise OptionError(f"n_features cannot be {n_features!r}; it is a whole number from 1 to {LARGEST_INDEX}.")
+            raise OptionError(f"n_features cannot be {n_features!r}; it must be an integer from 1 to {LARGEST_INDEX}.")
         self.rules = Rules(self.file, missing, unjudged is not None, _limit(dtype), width, "n_features")
         if missing is not None and not (np.isreal(missing) and abs(missing) < self.rules.limit):
             raise OptionError(f"missing = {missing} is not finite, and rankings need finite features; pass a number.")
@@ -225,8 +225,8 @@ def features_of(parsed: Parsed, d: int, dtype: np.dtype[Any], sparse: bool | str
     size = n * d * dtype.itemsize
     if where is not None and size > max(SMALL, LARGER * parsed.size):
         raise DataError(
-            f"{where} makes an array of {n} documents × {d} features, {size / 2**30:.1f} GiB from {parsed.size} bytes "
-            f"of text; read with sparse=True, or say n_features={d} if it is meant."
+            f"{where} requires an array of {n} documents × {d} features, {size / 2**30:.1f} GiB from {parsed.size} "
+            f"bytes of text; read with sparse=True, or pass n_features={d} if it is intended."
         )
     table = np.zeros((n, d), dtype=dtype)
     table[np.repeat(np.arange(n), np.diff(parsed.bounds)), parsed.columns] = values
@@ -260,7 +260,9 @@ def read_svmlight(
     names = reading.header.names(n_features or greatest, n_features)
     d = n_features or (len(names) if names else greatest)
     if unjudged == "drop" and parsed.grades.max() < 0:
-        raise DataError(f"{reading.file}: all grades are negative and unjudged='drop' leaves no document; judge some.")
+        raise DataError(
+            f"{reading.file}: all grades are negative and unjudged='drop' leaves no document; add grades >= 0."
+        )
     return queries_of(parsed, reading, d, names, unjudged, dtype, sparse)
 
 
@@ -326,14 +328,16 @@ def _blocks(reading: SvmlightParser, unjudged: Unjudged, dtype: Any, sparse: boo
             d = reading.n_features or (len(names) if names else greatest)
         if greatest > d:
             raise DataError(
-                f"{reading.file}, line {line}: feature {greatest} but the first block has {d}; say "
+                f"{reading.file}, line {line}: feature {greatest} but the first block has {d}; pass "
                 f"n_features={greatest} or more."
             )
         if unjudged != "drop" or parsed.grades.max() >= 0:
             yield queries_of(parsed, reading, d, names, unjudged, dtype, sparse)
             empty = False
     if empty:
-        raise DataError(f"{reading.file}: all grades are negative and unjudged='drop' leaves no document; judge some.")
+        raise DataError(
+            f"{reading.file}: all grades are negative and unjudged='drop' leaves no document; add grades >= 0."
+        )
 
 
 def _whole_queries(reading: SvmlightParser, block: int) -> Iterator[Parsed]:
@@ -366,7 +370,7 @@ def write_svmlight(queries: Queries, path: str | PathLike[str]) -> None:
     file = fspath(path)
     if queries.relevance is None:
         raise DataError(
-            f"{file} cannot be written because these queries have no grades; add them by with_(relevance=)."
+            f"{file} cannot be written because these queries have no grades; add them by replace(relevance=)."
         )
     queries.check_features()
     text = "".join(_lines(queries, queries.relevance)).encode()

@@ -397,7 +397,7 @@ HOSTILE = {
     "empty.run": (b"", "is empty; a line is 'query Q0 document rank score tag'"),
     "short.run": (b"0 Q0 d1 1 5\n", "line 1: 5 columns"),
     "text.run": (b"0 Q0 d1 1 high t\n", "line 1: 'high' is not a number"),
-    "twice.run": (b"0 Q0 d1 1 5 t\n0 Q0 d1 2 4 t\n", "line 2: document 'd1' stands twice"),
+    "twice.run": (b"0 Q0 d1 1 5 t\n0 Q0 d1 2 4 t\n", "line 2: document 'd1' occurs twice"),
     "bytes.run": (bytes(range(128, 256)), "line 1"),
     "others.run": (b"x Q0 d1 1 5 t\n", "no query of the qrels"),
 }

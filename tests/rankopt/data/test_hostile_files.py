@@ -139,7 +139,7 @@ def test_features_that_a_small_file_only_counts_up_to_make_no_array(tmp_path, wa
     path.write_bytes(b"1 qid:1 1:1\n\n1 qid:1 2147483647:1\n")
     for action in (lambda: read_svmlight(path, sparse=False), lambda: list(read_svmlight_blocks(path))):
         with pytest.raises(
-            DataError, match=r"x\.txt, line 3: feature 2147483647 makes .* sparse=True, or say n_features="
+            DataError, match=r"x\.txt, line 3: feature 2147483647 requires .* sparse=True, or pass n_features="
         ):
             action()
     for queries in (read_svmlight(path), *read_svmlight_blocks(path, sparse=True)):

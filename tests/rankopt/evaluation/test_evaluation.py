@@ -203,7 +203,7 @@ def test_an_evaluation_prints_a_table_and_is_plain_data():
     assert found["map"].tolist()[0] == 0.5
     with pytest.raises(MeasureError, match="was not evaluated"):
         found["P@1"]
-    with pytest.raises(MeasureError, match="Say which measure"):
+    with pytest.raises(MeasureError, match="Several measures were evaluated"):
         found.mean()
     with pytest.raises(ValueError, match="read-only"):
         found.values[0, 0] = 1

@@ -183,7 +183,7 @@ def test_frames_are_read_by_the_usual_names():
         frame = pandas.DataFrame({names[0]: user, names[1]: item, "rating": rating, "timestamp": 0})
         assert Ratings.from_frame(frame) == expected
     frame = pandas.DataFrame({"who": user, "item": item, "movie": item, "rating": rating})
-    with pytest.raises(DataError, match=r"no clear column of the user \(none has a usual name"):
+    with pytest.raises(DataError, match=r"no unique column of the user \(none has a usual name"):
         Ratings.from_frame(frame)
     with pytest.raises(DataError, match="'item', 'movie' would all do"):
         Ratings.from_frame(frame, user="who")
