@@ -145,7 +145,7 @@ class Queries(CompactReprMixin):
     >>> queries = Queries.from_arrays([[0.5, 1], [2, 0], [3, 1]], [0, 2, 1], qid=["b", "a", "b"])
     >>> queries
     Queries(2 queries, 3 documents (1 to 2 a query), 2 features float64, grades 0: 1, 1: 1, 2: 1)
-    >>> queries.row_order, queries.to_input_order(queries.relevance)
+    >>> queries.input_order, queries.to_input_order(queries.relevance)
     (array([0, 2, 1]), array([0., 2., 1.]))
     """
 

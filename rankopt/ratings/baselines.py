@@ -1,7 +1,7 @@
 """What a collaborative ranker must beat: one number an item, the same for every user.
 
 >>> from rankopt.ratings import Ratings
->>> ratings = Ratings.of(["ann", "bob", "ann"], ["Alien", "Alien", "Brazil"], [5, 4, 3])
+>>> ratings = Ratings.from_arrays(["ann", "bob", "ann"], ["Alien", "Alien", "Brazil"], [5, 4, 3])
 >>> ItemMeanBaseline(shrinkage=1).fit(ratings).scores.round(2)
 array([4.33, 3.5 ])
 >>> PopularityBaseline().fit(ratings).predict(ratings)

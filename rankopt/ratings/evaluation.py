@@ -195,7 +195,7 @@ def _check_asked(split: Any, predict: Any) -> None:
     if not isinstance(split, Split):
         raise DataError(
             f"split cannot be a {type(split).__name__} because training and test ratings must be separate; pass a "
-            "split, such as weak_split(ratings), strong_split(ratings) or given_split(train, test), and fit to its `train`."
+            "split, such as weak_split(ratings), strong_split(ratings) or given_split(train, test); fit to its train."
         )
     scores_nothing = not hasattr(predict, "predict") and (callable(predict) or hasattr(predict, "fit"))
     if scores_nothing or isinstance(predict, type):

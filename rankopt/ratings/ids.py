@@ -320,7 +320,9 @@ def triplets_of_csr(table: Any, users: Any, items: Any) -> tuple[Any, Any, Any, 
 def triplets_of_frame(frame: Any, user: str | None, item: str | None, rating: str | None) -> tuple[Any, Any, Any]:
     """The three columns of a data frame."""
     if not hasattr(frame, "columns"):
-        raise DataError(f"from_frame cannot read a {type(frame).__name__}; pass a data frame, or use Ratings.of.")
+        raise DataError(
+            f"from_frame cannot read a {type(frame).__name__}; pass a data frame, or use Ratings.from_arrays."
+        )
     if hasattr(frame, "collect"):
         raise DataError("from_frame reads rows, and a lazy frame has none yet; pass frame.collect().")
     chosen = chosen_columns(list(frame.columns), user, item, rating)

@@ -291,7 +291,7 @@ def read_ratings(
     try:
         file = fspath(path)
     except TypeError:
-        cure = "Ratings.from_frame(frame)" if hasattr(path, "columns") else "Ratings.of(user, item, rating)"
+        cure = "Ratings.from_frame(frame)" if hasattr(path, "columns") else "Ratings.from_arrays(user, item, rating)"
         raise DataError(f"read_ratings cannot read a {type(path).__name__} because it is no file; use {cure}") from None
     if Path(file).is_dir():
         file, beside = _in_folder(Path(file))

@@ -143,8 +143,8 @@ def _read(given: Any, asked: str) -> Ratings:
     if hasattr(given, "columns"):
         return Ratings.from_frame(given)
     raise DataError(
-        f"{asked} cannot hold out ratings of a {type(given).__name__}; pass Ratings, as Ratings.of(user, item, rating) "
-        "gives, or a data frame with these columns"
+        f"{asked} cannot hold out ratings of a {type(given).__name__}; pass Ratings, as "
+        "Ratings.from_arrays(user, item, rating) returns, or a data frame with these columns"
     )
 
 

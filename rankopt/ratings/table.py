@@ -245,7 +245,7 @@ class Ratings(CompactReprMixin):
     `fingerprint`. 12 bytes a rating. Raises DataError for parts that do not fit together, for values that are not
     finite, and for two ratings of one pair.
 
-    >>> ratings = Ratings.of(["ann", "bob", "ann"], ["Alien", "Alien", "Brazil"], [4, 2, 5])
+    >>> ratings = Ratings.from_arrays(["ann", "bob", "ann"], ["Alien", "Alien", "Brazil"], [4, 2, 5])
     >>> ratings.users, ratings.bounds, ratings.values
     (array(['ann', 'bob'], dtype=object), array([0, 2, 3]), array([4., 5., 2.]))
     >>> ratings.item_index(["Brazil", "Cube"])
@@ -350,7 +350,7 @@ class Ratings(CompactReprMixin):
         for given, what in ((users, "user"), (items, "item")):
             known = distinct_ids(given, what)
             if known.dtype != given.dtype or not np.array_equal(known, given):
-                raise DataError(f"{what}s are not in the order of their ids; make the table by Ratings.of.")
+                raise DataError(f"{what}s are not in the order of their ids; make the table by Ratings.from_arrays.")
         values = column(self.values, len(self.values), "values", np.float64)
         columns = np.ascontiguousarray(self.columns, dtype=np.int32)
         bounds = np.ascontiguousarray(self.bounds, dtype=np.int64)
@@ -364,7 +364,7 @@ class Ratings(CompactReprMixin):
         falling = not_rising(bounds, columns)
         if falling.any():
             raise DataError(
-                f"columns do not rise inside a user at rating {falling.argmax() + 1}; make the table by Ratings.of."
+                f"columns do not rise inside a user at rating {falling.argmax() + 1}; use Ratings.from_arrays."
             )
         _check_finite(values, lambda row: f"Rating {row}")
         attributes = {name: labels_of_items(v, items.size, name) for name, v in self.attributes.items()}
@@ -462,7 +462,7 @@ class Ratings(CompactReprMixin):
         try:
             chosen[index] = True
         except IndexError as error:
-            raise DataError(f"only_users cannot pick from {self.n_users} users: {error}.") from None
+            raise DataError(f"select_users cannot index {self.n_users} users: {error}.") from None
         return self.keep(np.repeat(chosen, np.diff(self.bounds)), drop=drop)
 
     def with_attributes(self, attributes: Mapping[str, Any]) -> "Ratings":

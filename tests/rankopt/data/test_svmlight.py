@@ -169,7 +169,7 @@ def test_negative_grades_mean_what_the_caller_says(read):
     dropped = read(text, unjudged="drop")
     assert dropped.query_ids == (1, "1b")
     assert_array_equal(dropped.input_order, [0, 3])
-    with pytest.raises(DataError, match="no meaning"):
+    with pytest.raises(DataError, match="not valid for negative grades"):
         read(text, unjudged="keep")
 
 

@@ -122,7 +122,7 @@ def test_what_is_no_table_of_queries(tmp_path):
         (frame[["query_id", "Label"]], {}, "no numeric column"),
         (pandas.concat([frame, frame[["x1"]]], axis=1), {}, "two columns 'x1'"),
         (3, {}, "is not a table"),
-        (tmp_path / "bad.parquet", {}, "no parquet file"),
+        (tmp_path / "bad.parquet", {}, "not a readable parquet file"),
         (tmp_path / "t.xlsx", {}, "has an unknown file type"),
     ):
         with pytest.raises(RankoptError, match=says):

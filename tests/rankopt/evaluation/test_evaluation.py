@@ -221,7 +221,7 @@ def test_means_may_be_weighted():
     ("arguments", "message"),
     [
         (([1.0, 0], [1.0]), "1 scores for 2 documents"),
-        (([1.0, 0], [1.0, np.nan]), r"scores\[1\] cannot be NaN"),
+        (([1.0, 0], [1.0, np.nan]), r"scores\[1\] is NaN"),
         (([1.0, np.inf], [1.0, 2]), r"relevance\[1\] cannot be inf"),
         (([[1.0, 0]], [1.0, 2]), "one number a document"),
         ((["good", "bad"], [1.0, 2]), "cannot be read as numbers"),
@@ -252,7 +252,13 @@ def test_conventions_are_data():
     assert conventions["trec"].name == "trec"
     assert evaluate(*FIXTURE, nDCG, convention="trec", document_ids="abcd").convention.name == "trec"
     assert Convention(no_relevant=1.0).name.startswith("Convention(gain=None")
-    for field, value in (("gain", "cube"), ("empty", "none"), ("ties", "best"), ("short", "half"), ("discount", 2)):
+    for field, value in (
+        ("gain", "cube"),
+        ("no_relevant", "none"),
+        ("ties", "best"),
+        ("fewer_than_k", "half"),
+        ("discount", 2),
+    ):
         with pytest.raises(MeasureError, match=f"cannot have {field}="):
             Convention(**{field: value})
     with pytest.raises(MeasureError, match="There is no convention 'letor5'; choose one of default, letor2"):

@@ -75,7 +75,7 @@ def test_ids_are_whole_numbers_where_all_are_and_else_strings(read):
         (DATA + "\t8\t3\t1\n", 4, "the user is empty"),
         (DATA + "1\t\t3\t1\n", 4, "the item is empty"),
         (DATA + "\n\n2\t10\t1\t1\n", 6, "user 2 rates item 10, as in line 2; remove one"),
-        ("\n" + DATA + "x\t9\t1\t1\n1\t9\t1\t1\nx\t9\t1\t1\n", 6, "user '1' rates item 9, as in line 4; keep"),
+        ("\n" + DATA + "x\t9\t1\t1\n1\t9\t1\t1\nx\t9\t1\t1\n", 6, "user '1' rates item 9, as in line 4; remove"),
         (DATA.encode() + b"1\t8\x00\t3\t1\n", 4, "byte 0x00 in column 4 is not text"),
         (DATA.encode() + b"\xff\t8\t3\t1\n", 4, "byte 0xff in column 1 is not text"),
         ('a,"b",3\na,"c,3\n', 2, "invalid CSV"),
@@ -236,5 +236,5 @@ def test_what_is_no_file_is_told_where_it_is_read():
     frame = type("DataFrame", (), {"columns": ["user", "item", "rating"]})()
     with pytest.raises(DataError, match=r"a DataFrame because it is no file; use Ratings.from_frame\(frame\)"):
         read_ratings(frame)
-    with pytest.raises(DataError, match=r"a list because it is no file; use Ratings.of\(user, item, rating\)"):
+    with pytest.raises(DataError, match=r"a list because it is no file; use Ratings.from_arrays\(user, item, rating\)"):
         read_ratings([1, 2])
