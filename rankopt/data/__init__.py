@@ -1,4 +1,4 @@
-"""Data: queries with their documents, features and grades; files, samples, normalisation.
+"""Queries with documents, features and grades; files, samples, normalisation.
 
 Names are loaded on first use.
 """

@@ -233,7 +233,7 @@ def _paired(
     if not (isinstance(run_a, Evaluation) and isinstance(run_b, Evaluation)):
         if isinstance(run_a, Evaluation) or isinstance(run_b, Evaluation):
             raise DataError(
-                "An evaluation cannot be compared with an array because arrays have no query ids; pass two alike."
+                "An evaluation cannot be compared with an array because arrays have no ids; pass two of one kind."
             )
         a, b = vector("run_a", run_a), vector("run_b", run_b)
         if len(a) != len(b):

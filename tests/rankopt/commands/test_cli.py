@@ -266,7 +266,7 @@ def test_a_file_with_more_features_than_the_model_is_refused(tmp_path):
     write_svmlight(drawn(7), data)
     run = CliRunner().invoke(rankopt, ["predict", model, data, "--output", str(tmp_path / "scores")])
     assert isinstance(run.exception, DataError)
-    assert "feature 6 but n_features says there are 5" in str(run.exception)
+    assert "feature 6 but n_features gives 5 features" in str(run.exception)
 
 
 @pytest.fixture(scope="module")

@@ -75,9 +75,9 @@ def test_numbers_are_features_whatever_holds_them(kept):
 )
 def test_what_is_neither_a_number_nor_a_label_has_to_be_said(column, says):
     frame = pandas.DataFrame(COLUMNS).assign(odd=column)
-    with pytest.raises(DataError, match=rf"'odd' of table holds ({says}), which .* encode .* attributes="):
+    with pytest.raises(DataError, match=rf"'odd' of table has ({says}), which .* encode .* attributes="):
         read_table(frame)
-    with pytest.raises(DataError, match=rf"'odd' of table holds ({says}) and is not a feature"):
+    with pytest.raises(DataError, match=rf"'odd' of table has ({says}) and is not a feature"):
         read_table(frame, features=["x1", "odd"], attributes=["site"])
     same(read_table(frame, attributes=["site"]))
     assert list(read_table(frame, attributes=["odd"]).attributes) == ["odd"]

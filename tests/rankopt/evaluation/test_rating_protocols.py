@@ -224,7 +224,7 @@ def test_a_measure_to_which_all_stars_are_relevant_is_refused_with_its_cure(meas
     """It would be 1 for whoever orders them."""
     split = weak_split(made(), seed=1)
     known = ItemMeanBaseline().fit(split.train)
-    with pytest.raises(MeasureError, match="all orders of them are worth the same to it; all are ") as caught:
+    with pytest.raises(MeasureError, match="all orders have the same value; all are ") as caught:
         evaluate_ratings(split, known, measure)
     assert str(caught.value).endswith(f"count as relevant, so say from which one on one does: {asked}")
     assert 0 < evaluate_ratings(split, known, asked).mean < 1
