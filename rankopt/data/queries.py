@@ -36,9 +36,9 @@ def first_wrong_value(
 ) -> tuple[int, str] | None:
     """The row of the first value that cannot be, and what is wrong with it; None where all can. No features: they are
     known to be finite."""
-    place = None if features is None else first_not_finite(features)
-    if features is not None and place is not None:
-        row, j = place
+    entry = None if features is None else first_not_finite(features)
+    if features is not None and entry is not None:
+        row, j = entry
         named = "" if names is None else f" ({names[j]!r})"
         return row, (
             f"feature column {j}{named} is {features[row, j]}. Rankings need finite features: impute it, or leave the "

@@ -87,7 +87,7 @@ def read_table(
     odd = next((name for name in words if attributes is None and holds[name] != "text"), None)
     if odd is not None:
         raise DataError(
-            f"column {odd!r} of {where} has {holds[odd]}, which is neither a feature nor a label; encode it as "
+            f"column {odd!r} of {where} contains {holds[odd]}, which is neither a feature nor a label; encode it as "
             "numbers, leave it out, or name the columns that are attributes: attributes=[...]"
         )
     unknown = next((name for name in (*numeric, *words) if name not in values), None)
@@ -98,7 +98,7 @@ def read_table(
     no_feature = next((name for name in numeric if _holds(values[name]) != "numbers"), None)
     if no_feature is not None:
         raise DataError(
-            f"column {no_feature!r} of {where} has {_holds(values[no_feature])} and is not a feature; leave it out, "
+            f"column {no_feature!r} of {where} contains {_holds(values[no_feature])} and is not a feature; leave it out, "
             "or encode it as numbers first"
         )
     grades, ids = (values.get(roles[role] or "") for role in ("relevance", "document"))

@@ -34,7 +34,7 @@ from rankopt.measures.tied_ranking import Pool
 RUN, QRELS = "query Q0 document rank score tag", "query 0 document grade"
 """The columns of a line."""
 INFINITE = re.compile(rb"[+-]?(?i:inf|infinity)")
-WHOLE = re.compile(rb"[+-]?[0-9]++")
+INTEGER = re.compile(rb"[+-]?[0-9]++")
 
 Key = tuple[str, str]
 """Query and document."""
@@ -107,7 +107,7 @@ def _score(where: str, word: bytes) -> float:
 
 def _grade(where: str, key: Key, word: bytes, negative: float | Literal["unjudged"] | None) -> float:
     """The grade of a line; NaN if unjudged."""
-    grade = float(word) if WHOLE.fullmatch(word) else np.nan
+    grade = float(word) if INTEGER.fullmatch(word) else np.nan
     if not np.isfinite(grade):
         raise DataError(f"{where}: {clipped(word)!r} is not an integer; correct the line.")
     if grade >= 0:

@@ -91,9 +91,9 @@ class AveragePrecision(Binary):
 
     def optimal_rankings(self, relevance: Floats, offsets: Ints) -> tuple[Floats, Floats]:
         """Relevant documents first, within the cutoff."""
-        place = position_in_query(offsets)
+        index = position_in_query(offsets)
         reach = np.minimum(np.diff(offsets), self.cutoff or np.inf)
-        return self.relevant(relevance), np.maximum(np.repeat(reach, np.diff(offsets)) - place, 0.0)
+        return self.relevant(relevance), np.maximum(np.repeat(reach, np.diff(offsets)) - index, 0.0)
 
     def gain_table(self, classes: Floats, relevance: Floats, offsets: Ints) -> GainTable:
         from formulations.problems.relevance_losses import ap_gains
@@ -109,8 +109,8 @@ class AveragePrecision(Binary):
         )
         earlier = position_in_query(ranking.groups) * (hits - 1) / np.maximum(size - 1, 1)
         precision = hits / size * (before + 1 + earlier) / ranking.position
-        kept = (hits > 0) & (ranking.position <= (self.cutoff or np.inf)) & ranking.retrieved
-        found = totals(np.where(kept, precision, 0.0), ranking.offsets)
+        counts = (hits > 0) & (ranking.position <= (self.cutoff or np.inf)) & ranking.retrieved
+        found = totals(np.where(counts, precision, 0.0), ranking.offsets)
         return np.asarray(found / np.maximum(totals(relevant, ranking.offsets), 1))
 
 

@@ -99,11 +99,11 @@ class ReciprocalRank(FirstRelevant):
         decisive = decisive[first]  # the first tie group of its query with a relevant document
 
         bounds = np.concatenate([[0], np.cumsum(ranking.size[decisive])])
-        place, inside = position_in_query(bounds), query_of_row(bounds)
-        left = ranking.size[decisive][inside] - place
+        index, inside = position_in_query(bounds), query_of_row(bounds)
+        left = ranking.size[decisive][inside] - index
         chance = hits[decisive][inside] / left
-        missed = np.where(place > 0, np.roll(np.maximum(1 - chance, 0.0), 1), 1.0)
-        position = ranking.position[ranking.groups[decisive]][inside] + place
+        missed = np.where(index > 0, np.roll(np.maximum(1 - chance, 0.0), 1), 1.0)
+        position = ranking.position[ranking.groups[decisive]][inside] + index
         counted = position <= (self.cutoff or np.inf)
         if ranking.pool is not None:
             counted &= ranking.pool.retrieved[ranking.groups[decisive]][inside]
@@ -150,8 +150,8 @@ class SuccessAtCutoff(FirstRelevant):
         missed = np.ones(len(size))
         missed[(hits > 0) & (inside > 0)] = 0.0
         for group in np.flatnonzero((hits > 0) & (inside > 0) & (inside + hits <= size)):
-            places = np.arange(inside[group])
-            missed[group] = np.prod((size[group] - hits[group] - places) / (size[group] - places))
+            indices = np.arange(inside[group])
+            missed[group] = np.prod((size[group] - hits[group] - indices) / (size[group] - indices))
         all_missed = np.ones(len(ranking.offsets) - 1)
         np.multiply.at(all_missed, query_of_row(ranking.offsets)[rows], missed)
         return np.asarray(1.0 - all_missed)

@@ -49,11 +49,11 @@ class Measure:
     def __call__(self, **options: Any) -> Self:
         """The measure with these options. MeasureError for unknown options."""
         names = {f.metadata["option"]: f.name for f in fields(self) if "option" in f.metadata}
-        for given in options:
-            if given not in names:
+        for option in options:
+            if option not in names:
                 known = f"its options are {', '.join(names)}" if names else "it has none"
-                raise MeasureError(f"{self.name} has no option {given!r}; {known}.")
-        return replace(self, **{names[given]: value for given, value in options.items()})
+                raise MeasureError(f"{self.name} has no option {option!r}; {known}.")
+        return replace(self, **{names[option]: value for option, value in options.items()})
 
     def __matmul__(self, cutoff: Whole) -> Self:
         """The measure on the first `cutoff` positions."""

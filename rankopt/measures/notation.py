@@ -49,7 +49,7 @@ from rankopt.measures.measure import Measure
 from rankopt.measures.segments import Floats, Ints, query_of_row
 from rankopt.measures.tied_ranking import Ranking
 
-WHOLE = {"map": "AP", "ndcg": "nDCG", "recip_rank": "RR", "rprec": "Rprec", "bpref": "Bpref", "infap": "infAP"}
+UNCUT = {"map": "AP", "ndcg": "nDCG", "recip_rank": "RR", "rprec": "Rprec", "bpref": "Bpref", "infap": "infAP"}
 CUT = {"map_cut": "AP", "ndcg_cut": "nDCG", "p": "P", "recall": "R", "success": "Success"}
 """Names of trec_eval in lower case: without a cutoff, and with one after "_" or "."."""
 
@@ -62,8 +62,8 @@ DCG = {"log2": "linear", "exp-log2": "exp2"}
 def trec_name(text: str) -> tuple[str, int | None] | None:
     """Our name and the cutoff of a trec_eval measure; None for other text."""
     word = text.strip()
-    if word.lower() in WHOLE:
-        return WHOLE[word.lower()], None
+    if word.lower() in UNCUT:
+        return UNCUT[word.lower()], None
     found = _CUT.fullmatch(word)
     if found is None or found["name"].lower() not in CUT:
         return None

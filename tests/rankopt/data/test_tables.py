@@ -75,9 +75,9 @@ def test_numbers_are_features_whatever_holds_them(kept):
 )
 def test_what_is_neither_a_number_nor_a_label_has_to_be_said(column, says):
     frame = pandas.DataFrame(COLUMNS).assign(odd=column)
-    with pytest.raises(DataError, match=rf"'odd' of table has ({says}), which .* encode .* attributes="):
+    with pytest.raises(DataError, match=rf"'odd' of table contains ({says}), which .* encode .* attributes="):
         read_table(frame)
-    with pytest.raises(DataError, match=rf"'odd' of table has ({says}) and is not a feature"):
+    with pytest.raises(DataError, match=rf"'odd' of table contains ({says}) and is not a feature"):
         read_table(frame, features=["x1", "odd"], attributes=["site"])
     same(read_table(frame, attributes=["site"]))
     assert list(read_table(frame, attributes=["odd"]).attributes) == ["odd"]
@@ -118,7 +118,7 @@ def test_what_is_no_table_of_queries(tmp_path):
         (frame.assign(qid=1), {}, "choose one: qid="),
         (frame, {"relevance": "clicks"}, "no column 'clicks'"),
         (frame, {"features": ["x3"]}, "no column 'x3'"),
-        (frame, {"features": ["site"]}, "holds text and is not a feature"),
+        (frame, {"features": ["site"]}, "contains text and is not a feature"),
         (frame[["query_id", "Label"]], {}, "no numeric column"),
         (pandas.concat([frame, frame[["x1"]]], axis=1), {}, "two columns 'x1'"),
         (3, {}, "is not a table"),
@@ -226,7 +226,7 @@ def test_a_column_is_what_all_its_words_are(read, words, kind):
         ([*LINES, "8,b,z.org,1,1", "8,b,z.org,1,1"], "line 6: query '8'"),
         (["docid,site", "a,b"], "line 1: the column 'qid' is needed once; the columns are 'docid', 'site'"),
         (["qid,docid,qid", "a,b,c"], "'qid' is needed once"),
-        (["qid,docid,site,site", *LINES[1:]], "a column has no name, or that of another"),
+        (["qid,docid,site,site", *LINES[1:]], "a column has no name or a repeated one"),
         (["qid,docid,", "7,a,x"], "a column has no name"),
         ([LINES[0], "7,b,x.org"], r"line 2: 3 fields but the header has 5"),
         ([LINES[0], '7,b,"x.org,1,1'], "line 2: invalid CSV"),

@@ -226,7 +226,7 @@ def test_a_measure_to_which_all_stars_are_relevant_is_refused_with_its_cure(meas
     known = ItemMeanBaseline().fit(split.train)
     with pytest.raises(MeasureError, match="all orders have the same value; all are ") as caught:
         evaluate_ratings(split, known, measure)
-    assert str(caught.value).endswith(f"count as relevant, so say from which one on one does: {asked}")
+    assert str(caught.value).endswith(f"count as relevant; set the smallest relevant one: {asked}")
     assert 0 < evaluate_ratings(split, known, asked).mean < 1
     assert 0 < evaluate_ratings(split, known, measure, "all").mean < 3
     user, item = split.test.user_of(), split.test.columns
