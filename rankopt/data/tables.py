@@ -98,8 +98,8 @@ def read_table(
     no_feature = next((name for name in numeric if _holds(values[name]) != "numbers"), None)
     if no_feature is not None:
         raise DataError(
-            f"column {no_feature!r} of {where} contains {_holds(values[no_feature])} and is not a feature; leave it out, "
-            "or encode it as numbers first"
+            f"column {no_feature!r} of {where} contains {_holds(values[no_feature])} and is not a feature; leave it "
+            "out, or encode it as numbers first"
         )
     grades, ids = (values.get(roles[role] or "") for role in ("relevance", "document"))
     return Queries.from_arrays(
