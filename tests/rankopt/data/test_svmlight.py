@@ -204,7 +204,7 @@ def test_names_of_features_in_the_header(read, header, names):
 def test_headers_that_contradict_the_data(read):
     with pytest.raises(DataError, match="names two features 'a'"):
         read("# 1: a\n# 2: a\n0 qid:1 1:1 2:2\n")
-    with pytest.raises(DataError, match="feature 2 but the header says"):
+    with pytest.raises(DataError, match="feature 2 but the header gives"):
         read("# feature names: a\n0 qid:1 1:1 2:2\n")
     with pytest.raises(DataError, match="header names 2 features but n_features is 3"):
         read("# feature names: a b\n0 qid:1 1:1\n", n_features=3)
