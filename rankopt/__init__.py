@@ -1,18 +1,18 @@
 """Learning to rank as optimization: exact argmax, certified bounds, any solver.
 
     data         queries with their documents: files, samples, normalisation
-    measures     nDCG@10 and its kin as values; conventions
+    measures     nDCG@10 and other measures as values; conventions
     losses       upper bounds of the regret and other losses, as functions of the scores
-    evaluation   how good rankings are; paired comparison
-    constraints  sets of admissible rankings, stated over attributes of documents
+    evaluation   evaluation of rankings; paired comparison
+    constraints  sets of admissible rankings, defined over attributes of documents
     ratings      ratings of items by users: files, splits, evaluation
     sweeps       a measure as a step function along a line
-    optimize     the loop that minimises a loss to a proven gap
-    ascent       a measure itself, climbed direction by direction
-    collaborative  users and items as factors, block by block, with bounds of both and of the whole
-    explanations  terms of a score difference, tightness of the bounds
+    optimize     solvers that minimise a loss to a proven gap
+    ascent       coordinate ascent on the measure
+    collaborative  factors of users and items by block descent, with block bounds and a global bound
+    explanations  score differences by feature, tightness of the bounds
     rankers      scikit-learn estimators: large margin, any loss, slots, RankSVM, least squares
-    experimental algorithms of the papers that were measured not to help
+    experimental algorithms of the papers without a measured benefit
 
 >>> from rankopt import LargeMarginRanker, load_sample
 >>> ranker = LargeMarginRanker("nDCG@10", bound="convex", lam=1.0).fit(load_sample("les-miserables").train)
@@ -45,8 +45,7 @@ ROOMS = (
     "optimize", "ascent", "collaborative", "persistence", "explanations", "rankers", "boosting", "torch",
     "experiments", "report", "experimental", "commands",
 )  # fmt: skip
-"""The folders, each after all that it may import; below them are `errors` and `fitting`, above
-them `testing` and `cli`."""
+"""The subpackages in import order: each imports only earlier ones, `errors` and `fitting`."""
 
 FRONT = {
     "Admissible": "rankopt.constraints:Admissible",
@@ -62,7 +61,7 @@ FRONT = {
     "load_sample": "rankopt.data:load_sample",
     "read_svmlight": "rankopt.data:read_svmlight",
 }
-"""What most programs need, `name: "module:object"`, loaded on first use."""
+"""Public names, `name: "module:object"`, loaded on first use."""
 
 __all__ = [*FRONT]
 

@@ -1,4 +1,4 @@
-"""`python -m rankopt` is the command `rankopt`."""
+"""`python -m rankopt` runs the command `rankopt`."""
 
 from rankopt.cli import main
 

@@ -1,4 +1,4 @@
-"""The command `rankopt`: a table of commands, each in a file of `rankopt.commands`, loaded on use."""
+"""The command line `rankopt`: a table of commands in `rankopt.commands`, loaded on use."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ COMMANDS = {
     "compile": ("rankopt.commands.compile:compile_kernels", "Compile all kernels and print the cache directory."),
     "doctor": ("rankopt.commands.doctor:doctor", "Show versions, and whether every solver loads and solves."),
 }
-"""Every command: where it lives, and what `rankopt --help` says of it."""
+"""Command -> ("module:function", help text)."""
 
 
 class Table(click.Group):
-    """Commands of the table; none is loaded before it runs or is asked for its own help."""
+    """A click group that loads a command when it runs or shows its help."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -67,7 +67,7 @@ def rankopt() -> None:
 
 
 def main() -> None:
-    """Run the command line; errors of ours become one line on standard error and an exit code."""
+    """Run the command line; errors of rankopt become one line on standard error and an exit code."""
     from formulations.errors import (
         FormulationError,
         InfeasibleError,
@@ -85,7 +85,7 @@ def main() -> None:
     except click.ClickException as error:
         error.show()
         code = error.exit_code
-    except BrokenPipeError:  # the reader of our output has gone, as `| head` does
+    except BrokenPipeError:  # the reader closed the pipe, as `| head` does
         sys.stderr.close()
         code = 0
     except (RankoptError, FormulationError, OSError) as error:

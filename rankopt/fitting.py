@@ -1,7 +1,7 @@
-"""A fit takes place wholly or not at all.
+"""Atomic `fit`: it completes, or it leaves the estimator unchanged.
 
-scikit-learn lets `fit` set attributes one by one, so one that fails halfway leaves the width of the new data beside the
-weights of the old. Here every `fit` works on a copy of the estimator, whose state is taken over in one step at its end.
+An ordinary scikit-learn `fit` sets attributes one by one, so a failure can leave the width of the new data with the
+weights of the old. Here `fit` works on a copy of the estimator, whose state is adopted in one step at the end.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from rankopt.errors import TrainingInterrupted, UnexpectedArgumentError
 
 
 class AtomicFitMixin:
-    """An estimator that a failed `fit` leaves as it was, fitted or not, whatever was raised and wherever.
+    """An estimator that a failed `fit` leaves unchanged.
 
-    It stands before `BaseEstimator` among the bases; each `fit` that a class defines is taken care of, in subclasses
-    too. A fit that raises `TrainingInterrupted` says that it is whole all the same: its state is taken over.
+    List it before `BaseEstimator` among the bases; it wraps each `fit` that a class or subclass defines. A fit that
+    raises `TrainingInterrupted` is complete, so its state is adopted.
     """
 
     _refused: ClassVar[Mapping[str, str]] = {}
-    """Options that `fit` does not take though others do, and what to do. They stand in no signature: scikit-learn would
-    read them as supported there."""
+    """Options of other libraries that `fit` rejects -> the message. They are not in the signature, where scikit-learn
+    would treat them as supported."""
 
     _misnamed: ClassVar[Mapping[str, str]] = {}
-    """What others call a parameter, and what to write here."""
+    """Parameter names of other libraries -> the message."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -63,7 +63,7 @@ def _wholly(fit: Callable[..., Any]) -> Callable[..., Any]:
         except TrainingInterrupted:
             self.__dict__ = vars(trial)
             raise
-        self.__dict__ = vars(trial)  # one step: not even an interruption comes in between
+        self.__dict__ = vars(trial)  # one step: an interruption cannot separate it
         return self if found is trial else found
 
     return fitted

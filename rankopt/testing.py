@@ -1,6 +1,6 @@
-"""Conformance checks for a measure, a loss, a bound, a feature map or a method of your own: the ones that ours pass.
+"""Conformance checks for your own measure, loss, bound, feature map or method.
 
-Each takes the thing to be checked and raises `AssertionError` with what is wrong; all are seeded.
+Each takes the object to check and raises `AssertionError` with the reason; all are seeded.
 
 >>> from rankopt.measures import parse
 >>> check_measure(parse("nDCG@3"))
@@ -42,7 +42,7 @@ Ints = NDArray[np.int64]
 
 
 def small_queries(seed: int = 0, batches: int = 20, largest: int = 6) -> Iterator[tuple[Floats, Ints]]:
-    """Grades and offsets of a few small queries; ties, single documents and queries of one grade are among them."""
+    """Grades and offsets of small queries, including ties, single documents and queries of one grade."""
     rng = np.random.default_rng(seed)
     for _ in range(batches):
         sizes = rng.integers(1, largest + 1, 4)
@@ -53,7 +53,7 @@ def small_queries(seed: int = 0, batches: int = 20, largest: int = 6) -> Iterato
 def check_measure(measure: PositionalMeasure, grades: Callable[[Floats], Floats] = lambda grades: grades) -> None:
     """A positional measure is an inner product whose best order sorts by grade.
 
-    grades: turns grades 0, 1, 2 into ones that the measure takes.
+    grades: maps grades 0, 1, 2 to grades that the measure accepts.
     """
     for n in (1, 2, 7, 40):
         discount = measure.discount(n)
@@ -79,10 +79,10 @@ def check_measure(measure: PositionalMeasure, grades: Callable[[Floats], Floats]
 
 
 def check_line_search(measure: Measure, grades: Callable[[Floats], Floats] = lambda grades: grades) -> None:
-    """The measure along lines, as it is swept, against all crossings: enumerated, and valued by the measure itself.
+    """The sweep of a measure along lines equals the measure evaluated between all enumerated crossings.
 
-    Lines are drawn at random, of whole numbers, all through one point, of all zeros, with ties in scores and in slopes,
-    and on scales from 1e-9 to 1e9. grades: turns grades 0, 1, 2 into ones that the measure takes.
+    Lines are random, integer, concurrent, all zero, tied in scores and in slopes, and on scales from 1e-9 to 1e9.
+    grades: maps grades 0, 1, 2 to grades that the measure accepts.
     """
     rng = np.random.default_rng(5)
     for turn, (relevance, offsets) in enumerate(small_queries(seed=5, batches=36, largest=8)):
@@ -92,11 +92,11 @@ def check_line_search(measure: Measure, grades: Callable[[Floats], Floats] = lam
 
 
 def check_loss(build: Callable[[Floats, Ints], Any]) -> None:
-    """A loss of the scores: `build(relevance, offsets)` makes it for queries that all have something to order.
+    """Check a loss of the scores; `build(relevance, offsets)` constructs it for queries with at least two grades.
 
-    Its planes touch it and lie below its majorant; the majorant is convex, above the loss and touches it; bounds are
-    not below values; neither the order of documents, at ties either, nor other queries matter, to values or to slopes.
-    A loss that says a gradient has that of its values, by differences of these, and nothing else matters to it either.
+    Its planes touch it and lie below its majorant. The majorant is convex, above the loss and touches it. Bounds are
+    not below values. Values and slopes depend neither on the order of documents nor on other queries. For a loss with a
+    gradient, the gradient matches finite differences of its values.
     """
     if says(build(np.array([0.0, 2.0]), np.array([0, 2]))) == "gradient":
         _check_gradient(build)
@@ -105,7 +105,7 @@ def check_loss(build: Callable[[Floats, Ints], Any]) -> None:
 
 
 def _check_planes(build: Callable[[Floats, Ints], Loss]) -> None:
-    """`check_loss` of a loss that says planes."""
+    """`check_loss` for a loss with planes."""
     rng = np.random.default_rng(1)
     for relevance, offsets in small_queries(seed=1):
         relevance, offsets = _orderable(relevance, offsets)
@@ -135,7 +135,7 @@ def _check_planes(build: Callable[[Floats, Ints], Loss]) -> None:
 
 
 def _check_gradient(build: Callable[[Floats, Ints], GradientLoss], step: float = 1e-6) -> None:
-    """`check_loss` of a loss that says a gradient."""
+    """`check_loss` for a loss with a gradient."""
     rng = np.random.default_rng(1)
     for relevance, offsets in small_queries(seed=1):
         relevance, offsets = _orderable(relevance, offsets)
@@ -195,26 +195,26 @@ def check_map(
     measure: str | Measure,
     bounds: Iterable[AnyBound] = ("convex", "tie-aware", "nonconvex"),
 ) -> None:
-    """A feature map, for a measure that it takes: under each of the bounds its loss passes `check_loss`, is nowhere
-    below the regret of an order that the scores allow, and `LargeMarginRanker` trains it until its gap closes.
+    """Check a feature map for a measure that it accepts. Under each bound its loss passes `check_loss` and is not below
+    the regret of any order that the scores allow, and `LargeMarginRanker` closes its gap.
 
-    Of the convex, the tie-aware and the nonconvex bound none is below the next.
+    The convex bound is not below the tie-aware one, which is not below the nonconvex one.
     """
-    asked, decay, rng = parse(measure), parse_position_weights("power(0.5)"), np.random.default_rng(5)
-    assert feature_map.takes(asked), f"the map must take {asked}"
+    parsed, decay, rng = parse(measure), parse_position_weights("power(0.5)"), np.random.default_rng(5)
+    assert feature_map.takes(parsed), f"the map must accept {parsed}"
 
     def build(bound: str | Bound, relevance: Floats, offsets: Ints) -> MarginLoss:
         n, m = relevance.size, offsets.size - 1
         ones, ids = np.full(m, 1.0 / m), tuple(range(m))
         queries = Arrangement(np.zeros((n, 0)), np.arange(n), offsets, ones, relevance, ids, {})
-        return MarginLoss.build(feature_map.from_queries(queries, asked, decay, get_solver("exact")), get_bound(bound))
+        return MarginLoss.build(feature_map.from_queries(queries, parsed, decay, get_solver("exact")), get_bound(bound))
 
     known = [*bounds]
     for bound in known:
         check_loss(lambda relevance, offsets, bound=bound: build(bound, relevance, offsets))  # type: ignore[misc]
     for relevance, offsets in small_queries(seed=5, largest=5):
         relevance, offsets = _orderable(relevance, offsets)
-        criterion = Criterion.from_measure(asked, relevance, offsets)
+        criterion = Criterion.from_measure(parsed, relevance, offsets)
         scores = rng.integers(-1, 2, relevance.size).astype(float)
         regret = criterion.best - criterion.worst_and_mean(scores)[0]
         values = [build(bound, relevance, offsets).at(scores).value for bound in known]
@@ -222,11 +222,11 @@ def check_map(
             assert (value >= regret - 1e-12).all(), f"the {bound} bound must not be below the regret"
         for above, below in pairwise(values if known == ["convex", "tie-aware", "nonconvex"] else []):
             assert (above >= below - 1e-12).all(), "a tighter bound must not be above a looser one"
-    _train_map(feature_map, asked, known)
+    _train_map(feature_map, parsed, known)
 
 
 def _train_map(feature_map: JointFeatureMap, measure: Measure, bounds: list[AnyBound]) -> None:
-    """The gap of a ranker closes under this map."""
+    """A ranker with this map closes its gap."""
     from rankopt.rankers.large_margin import LargeMarginRanker
 
     rng = np.random.default_rng(6)
@@ -235,13 +235,13 @@ def _train_map(feature_map: JointFeatureMap, measure: Measure, bounds: list[AnyB
     queries = Queries.from_arrays(features, grades, qid=np.arange(48) // 8)
     for bound in bounds:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that the optimum is at w0 is no fault of a map
+            warnings.simplefilter("ignore")  # an optimum at w0 is no fault of a map
             ranker = LargeMarginRanker(measure, feature_map=feature_map, bound=bound, lam=0.1).fit(queries)
         assert ranker.certificate_.relative_gap <= ranker.tol, "the gap must close"
 
 
 def _train(bound: Bound) -> None:
-    """Rankers of every feature map reach their gap with this bound."""
+    """Rankers of every feature map close their gap with this bound."""
     from rankopt.constraints.admissible import Admissible
     from rankopt.rankers.large_margin import LargeMarginRanker
     from rankopt.rankers.matching import MatchingRanker
@@ -258,16 +258,14 @@ def _train(bound: Bound) -> None:
     )
     for ranker in rankers:
         with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore"
-            )  # that the optimum is at w0 is for the user to know, and no fault of a bound
+            warnings.simplefilter("ignore")  # an optimum at w0 is no fault of a bound
             proved = ranker.fit(queries).certificate_
         assert proved.relative_gap <= ranker.tol, "the gap must close"
-        assert (proved.kind == "global") == bound.convex, "what is proved must be said"
+        assert (proved.kind == "global") == bound.convex, "the certificate must state what is proved"
 
 
 def check_method(method: Method, tol: float = 1e-4, max_iter: int = 5000) -> None:
-    """A method reaches the optimum of a convex problem, with bounds that are true and never recede."""
+    """A method reaches the optimum of a convex problem with valid, monotone bounds."""
     from rankopt.rankers.pairwise import PairwiseRanker
 
     rng = np.random.default_rng(2)
@@ -281,7 +279,7 @@ def check_method(method: Method, tol: float = 1e-4, max_iter: int = 5000) -> Non
         assert found.relative_gap <= tol, "the gap must close"
         assert abs(found.primal - best.primal) <= found.gap + best.gap, "the objective must be the optimum's"
         assert found.bound <= best.primal, "a bound must be below every objective"
-        assert (np.diff(history.bound) >= 0).all(), "bounds must not recede"
+        assert (np.diff(history.bound) >= 0).all(), "bounds must not decrease"
         assert (np.diff(history.primal) <= 0).all(), "the best objective must not rise"
 
 

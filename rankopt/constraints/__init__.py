@@ -1,4 +1,4 @@
-"""Sets of admissible rankings for a whole data set: stated over attributes of documents, applied query by query."""
+"""Sets of admissible rankings for a data set, defined over attributes of documents and applied to each query."""
 
 from rankopt.constraints.admissible import Admissible
 

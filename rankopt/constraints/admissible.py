@@ -1,4 +1,4 @@
-"""Sets of admissible rankings over attributes of documents, stated once for all queries.
+"""Sets of admissible rankings over attributes of documents, defined once for all queries.
 
 >>> admissible = Admissible(k=3).at_most(1, by="site").at_least(1, documents="new", positions=range(2))
 >>> admissible
@@ -124,15 +124,15 @@ class Admissible(ConstraintMethods[Selector, str]):
 
     def validate(self, attributes: Mapping[str, Any] | Frame, cure: str = ADD_ATTRIBUTES) -> None:
         """Raise DataError for a missing attribute, and for an object without attributes. cure: how to add one."""
-        given: Any = attributes
-        if self.attributes and not (isinstance(given, Mapping) or hasattr(given, "columns")):
+        table: Any = attributes
+        if self.attributes and not (isinstance(table, Mapping) or hasattr(table, "columns")):
             raise DataError(
                 f"attributes must be a mapping {{{self.attributes[0]!r}: [...]}} with one value per document, or a "
-                f"data frame; got a {type(given).__name__}."
+                f"data frame; got a {type(table).__name__}."
             )
         for name in self.attributes:
-            if name not in given:
-                has = ", ".join(map(repr, given)) or "none"
+            if name not in table:
+                has = ", ".join(map(repr, table)) or "none"
                 raise DataError(
                     f"The constraints need the attribute {name!r}, which is missing (there is {has}); {cure}."
                 )
@@ -182,22 +182,22 @@ class Admissible(ConstraintMethods[Selector, str]):
         name holds for all constraints of that name; "site_2" is the second of them alone, and takes precedence.
         """
         found, n = self._read(attributes, n)
-        whole, k = RankingSet(n, min(self.k, n)), min(self.k, n)
+        rankings, k = RankingSet(n, min(self.k, n)), min(self.k, n)
         named = penalties if isinstance(penalties, Mapping) else {}
         spread: dict[str, float] = {}
         used: set[str] = set()
         for spec in self.specs:
-            before = constraint_names(whole)
-            whole = apply_spec(spec, whole, found, k)
+            before = constraint_names(rankings)
+            rankings = apply_spec(spec, rankings, found, k)
             name = label(spec)
             if name is not None and name in named:
-                spread |= dict.fromkeys(constraint_names(whole) - before, named[name])
+                spread |= dict.fromkeys(constraint_names(rankings) - before, named[name])
                 used.add(name)
         if not isinstance(penalties, Mapping):
-            return whole.repair(penalties)
-        absent = used - constraint_names(whole)  # names of constraints that this query does not have
+            return rankings.repair(penalties)
+        absent = used - constraint_names(rankings)  # names of constraints that this query does not have
         own = {name: penalty for name, penalty in named.items() if name not in absent}
-        return whole.repair({**spread, **own})
+        return rankings.repair({**spread, **own})
 
     def sensitivity(
         self,
@@ -239,14 +239,14 @@ class Admissible(ConstraintMethods[Selector, str]):
     def _read(self, attributes: Mapping[str, Any] | Frame, n: int) -> tuple[Attributes, int]:
         """The attributes that the constraints use as arrays, and n as an integer."""
         self.validate(attributes)
-        given: Any = attributes
+        table: Any = attributes
         try:
             n = whole_number("n", n)
         except InvalidProblemError as error:
             raise OptionError(str(error)) from None
         found: dict[str, NDArray[Any]] = {}
         for name in self.attributes:
-            values = np.asarray(given[name])
+            values = np.asarray(table[name])
             if values.shape != (n,):
                 raise DataError(f"Attribute {name!r} needs one value per document; got shape {values.shape} for {n}.")
             found[name] = values
@@ -260,7 +260,7 @@ class Admissible(ConstraintMethods[Selector, str]):
 def infeasible_error(
     admissible: Admissible, query: Hashable, error: InfeasibleError, who: str = "query", what: str = "document"
 ) -> DataError:
-    """The error for a query that has no admissible ranking of documents, or a user who has none of items."""
+    """The error for a query without an admissible ranking of documents, or a user without one of items."""
     cure = ""
     if admissible.on_infeasible == "error" and "admits at most" in str(error):
         cure = ". Or shorten its ranking: on_infeasible='truncate'"

@@ -1,4 +1,4 @@
-"""Sensitivity over a data set: in every query the best admissible value against the limit of one rule."""
+"""Sensitivity over a data set: the best admissible value of each query as a function of the limit of a constraint."""
 
 from __future__ import annotations
 
@@ -39,16 +39,14 @@ def price_of_rule(
 ) -> SensitivityCurve:
     """The curve of Σ_i c_i s_π(i) for each query, scores (N,) in the order of the rows of `queries`, c = weights(k, n).
 
-    A query is asked for no more documents than the rule has positions in it; under on_infeasible="truncate" its
-    list is as long as the rules allow under their own limits. A query that has none of a rule's documents has the same
-    value at all limits; one that has no admissible ranking at any limit is empty at all.
+    Limits are capped at the number of positions of the constraint in a query. Under on_infeasible="truncate" the
+    length of a list is that under the original limits. A query without documents of the constraint has the same value
+    at all limits; a query without an admissible ranking at any limit is empty.
     """
     specs = tuple(part for spec in admissible.specs for part in _one_sided(spec))
     rule = _chosen(specs, constraint, side)
     if scores.shape != (queries.offsets[-1],) or not np.isfinite(scores).all():
-        raise DataError(
-            f"scores of shape {scores.shape} are no finite numbers, one for each of {queries.offsets[-1]} rows"
-        )
+        raise DataError(f"scores must be {queries.offsets[-1]} finite numbers, one per row; got shape {scores.shape}.")
     if not rule.args or rule.kind not in SIDES:
         raise OptionError(
             f"A sweep needs a constraint with one limit, at_most(), at_least(), exactly() or between() of a count; got "
@@ -57,20 +55,22 @@ def price_of_rule(
         )
     admissible.validate(queries.attributes)
     try:
-        asked = read_limits(limits)
+        values = read_limits(limits)
     except InvalidProblemError as error:
         raise OptionError(str(error)) from None
     others = [one for one in specs if one is not rule]
-    first = replace(admissible, specs=(rule, *others))  # so that no rule of the same name has its name
+    first = replace(
+        admissible, specs=(rule, *others)
+    )  # first, so that it gets the plain name among constraints of one name
     found = [
         _curve(
             first, rule, constraint, {name: queries.attributes[name][start:stop] for name in admissible.attributes},
-            scores[start:stop], weights, asked, side, solver,
+            scores[start:stop], weights, values, side, solver,
         )
         for start, stop in pairwise(queries.offsets.tolist())
     ]  # fmt: skip
     name = next((curve.name for curve in found if curve is not None and curve.name != constraint), constraint)
-    return SensitivityCurve.from_curves(name, asked, found)
+    return SensitivityCurve.from_curves(name, values, found)
 
 
 SIDES = {"at_most": "at most", "at_least": "at least", "exactly": "exactly"}
@@ -86,7 +86,7 @@ def _one_sided(spec: ConstraintSpec) -> tuple[ConstraintSpec, ...]:
 
 
 def _chosen(specs: tuple[ConstraintSpec, ...], constraint: str, side: Side | None) -> ConstraintSpec:
-    """The constraint of this name; of several the one of this side. OptionError if there is none, or not one alone."""
+    """The constraint of this name, and of this side if there are several. OptionError if it is not unique."""
     named = [spec for spec in specs if label(spec) == constraint]
     if not named:
         known = ", ".join(dict.fromkeys(repr(label(spec)) for spec in specs)) or "none"
@@ -110,11 +110,11 @@ def _curve(
     attributes: Mapping[str, Any],
     scores: Floats,
     weights: Callable[[int, int], Floats],
-    asked: Floats,
+    limits: Floats,
     side: Side | None,
     solver: Any,
 ) -> SensitivityCurve | None:
-    """The curve of one query; None where it has no ranking at any limit."""
+    """The curve of one query; None if it has no ranking at any limit."""
     n = scores.size
     try:
         one: RankingSet = (
@@ -126,14 +126,14 @@ def _curve(
         every = _every(one)
         if held is not None and any(part.name == held and part.rows for part in every):
             reach = one.positions if rule.positions is None else sum(at < one.positions for at in rule.positions)
-            found = sensitivity(one, held, np.minimum(asked, reach), profit=profit, side=side, solver=solver)
-            return replace(found, limits=asked, name=constraint + found.name.removeprefix(held))
+            found = sensitivity(one, held, np.minimum(limits, reach), profit=profit, side=side, solver=solver)
+            return replace(found, limits=limits, name=constraint + found.name.removeprefix(held))
         solution = solve(constrained_ranking(profit, one), solver)
     except InfeasibleError:
         return None
-    best, bound = np.full(asked.size, solution.value), np.full(asked.size, solution.bound)
+    best, bound = np.full(limits.size, solution.value), np.full(limits.size, solution.bound)
     return SensitivityCurve(
-        constraint, asked, best, bound, bound, np.zeros(asked.size), np.ones(asked.size, dtype=bool)
+        constraint, limits, best, bound, bound, np.zeros(limits.size), np.ones(limits.size, dtype=bool)
     )
 
 

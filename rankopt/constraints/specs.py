@@ -29,7 +29,7 @@ def resolve(specs: Iterable[ConstraintSpec], attributes: Attributes, n: int, k: 
 
 
 def label(spec: ConstraintSpec) -> str | None:
-    """The name of a constraint: as given, else its attribute, or its attributes."""
+    """The name of a constraint: its `name`, else its attribute or attributes."""
     if spec.name is not None or spec.by is not None:
         return str(spec.name or spec.by)
     parts = [_text(selector) for selector in selectors(spec)]
@@ -117,17 +117,17 @@ def _text(selector: Any) -> str:
 def call_text(spec: ConstraintSpec) -> str:
     """The call that adds a constraint."""
 
-    def given(value: Any) -> str:
+    def written(value: Any) -> str:
         pairs = isinstance(value, tuple) and value and all(isinstance(part, tuple) for part in value)
         return repr(dict(value)) if pairs else repr(value)
 
-    args = [given(arg) for arg in spec.args]
+    args = [written(arg) for arg in spec.args]
     if spec.kind == "precedence_chain":
         args = [f"[{', '.join(args)}]"]
     where = spec.where
     if spec.positions and spec.positions == tuple(range(len(spec.positions))):
         where["positions"] = range(len(spec.positions))
-    args += [f"{key}={given(value)}".replace("=range(0, ", "=range(") for key, value in where.items()]
+    args += [f"{key}={written(value)}".replace("=range(0, ", "=range(") for key, value in where.items()]
     soft = "" if spec.penalty is None else f".penalized({label(spec)!r}, penalty={spec.penalty!r})"
     return f".{spec.kind}({', '.join(args)}){soft}"
 
@@ -155,14 +155,14 @@ def validated(spec: ConstraintSpec, k: int) -> ConstraintSpec:
         args = tuple(map(as_python, args))
     documents = None if spec.documents is None else _selector(kind, spec.documents)
     positions = (
-        None if spec.positions is None else tuple(sorted({_whole("a position", p) for p in _each(spec.positions)}))
+        None if spec.positions is None else tuple(sorted({_natural("a position", p) for p in _each(spec.positions)}))
     )
     if "share" in options:
         options["share"] = _pairs("share", options["share"], spec.by, as_python)
     if "prefixes" in options:
-        options["prefixes"] = tuple(sorted({_whole("a prefix", p) for p in _each(options["prefixes"])}))
+        options["prefixes"] = tuple(sorted({_natural("a prefix", p) for p in _each(options["prefixes"])}))
     if "position" in options:
-        options["position"] = _whole("position", options["position"])
+        options["position"] = _natural("position", options["position"])
     if not isinstance(options.get("require_all_positions", True), bool):
         raise OptionError(f"require_all_positions must be a bool; got {options['require_all_positions']!r}.")
     if not options.get("require_all_positions", True):
@@ -194,30 +194,30 @@ def validated(spec: ConstraintSpec, k: int) -> ConstraintSpec:
         raise OptionError(
             f"{kind}() got invalid arguments ({error}); labels are numbers, strings or tuples of them."
         ) from None
-    _check_room(found, k)
+    _check_counts_fit(found, k)
     return found
 
 
-def _check_room(spec: ConstraintSpec, k: int) -> None:
+def _check_counts_fit(spec: ConstraintSpec, k: int) -> None:
     """Raise OptionError for a count that no k positions can hold."""
     if spec.kind in ("at_least", "exactly", "between") and spec.args:
         counts = [c for _, c in spec.args[0]] if isinstance(spec.args[0], tuple) else [spec.args[0]]
-        places = k if spec.positions is None else len(spec.positions)
-        if max(counts, default=0) > places:
-            raise OptionError(f"{spec.kind}() needs a count of at most {places}, its positions; got {max(counts)}.")
+        available = k if spec.positions is None else len(spec.positions)
+        if max(counts, default=0) > available:
+            raise OptionError(f"{spec.kind}() needs a count of at most {available}, its positions; got {max(counts)}.")
 
 
-def _selector(kind: str, given: Any) -> Any:
-    if isinstance(given, str):
-        return given
-    pairs = tuple(given.items()) if isinstance(given, Mapping) else given
+def _selector(kind: str, selector: Any) -> Any:
+    if isinstance(selector, str):
+        return selector
+    pairs = tuple(selector.items()) if isinstance(selector, Mapping) else selector
     if (
         not isinstance(pairs, tuple)
         or not pairs
         or not all(isinstance(p, tuple) and len(p) == 2 and isinstance(p[0], str) for p in pairs)
     ):
         raise OptionError(
-            f"{kind}() selects documents by an attribute of booleans, or by {{attribute: value}}; got {given!r}."
+            f"{kind}() selects documents by an attribute of booleans, or by {{attribute: value}}; got {selector!r}."
         )
     for name, value in pairs:
         if unlabelled(value):
@@ -225,30 +225,30 @@ def _selector(kind: str, given: Any) -> Any:
     return tuple(sorted(((name, as_python(value)) for name, value in pairs), key=repr))
 
 
-def _count(given: Any, by: str | None) -> Any:
-    return _pairs("count", given, by, lambda value: _whole("count", value))
+def _count(count: Any, by: str | None) -> Any:
+    return _pairs("count", count, by, lambda value: _natural("count", value))
 
 
-def _pairs(name: str, given: Any, by: str | None, read: Callable[[Any], Any]) -> Any:
+def _pairs(name: str, argument: Any, by: str | None, read: Callable[[Any], Any]) -> Any:
     """One value, or pairs (label, value) in a fixed order."""
-    if isinstance(given, Mapping):
-        given = tuple(given.items())
-    if not isinstance(given, tuple):
-        return read(given)
-    if by is None or not all(isinstance(pair, tuple) and len(pair) == 2 for pair in given):
-        raise OptionError(f"A {name} per label needs labels; got {name}={given!r} and by={by!r}. Give by=.")
-    return tuple(sorted(((as_python(one), read(value)) for one, value in given), key=repr))
+    if isinstance(argument, Mapping):
+        argument = tuple(argument.items())
+    if not isinstance(argument, tuple):
+        return read(argument)
+    if by is None or not all(isinstance(pair, tuple) and len(pair) == 2 for pair in argument):
+        raise OptionError(f"A {name} per label needs labels; got {name}={argument!r} and by={by!r}. Give by=.")
+    return tuple(sorted(((as_python(one), read(value)) for one, value in argument), key=repr))
 
 
-def _whole(name: str, value: Any) -> int:
+def _natural(name: str, value: Any) -> int:
     value = as_python(value)
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise OptionError(f"{name} must be an integer, 0 or more; got {value!r}.")
     return value
 
 
-def _each(given: Any) -> Iterable[Any]:
-    return given if isinstance(given, Iterable) and not isinstance(given, str) else (given,)
+def _each(value: Any) -> Iterable[Any]:
+    return value if isinstance(value, Iterable) and not isinstance(value, str) else (value,)
 
 
 def as_python(value: Any) -> Any:
@@ -312,7 +312,7 @@ class GroupCapacities:
         return cls(k, tuple(limit for _, limit in found), tuple(map(tuple, of_document)))
 
     def order(self, scores: NDArray[np.float64]) -> NDArray[np.int64]:
-        """The documents of the ranking, best first, ties as given; fewer than k if the limits allow no more."""
+        """The documents of the ranking, best first, ties in input order; fewer than k if the limits allow no more."""
         left = list(self.limits)
         placed: list[int] = []
         for document in np.argsort(-scores, kind="stable").tolist():

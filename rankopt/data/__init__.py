@@ -1,13 +1,13 @@
-"""Data: queries with their documents, features and grades; files, samples, normalisation.
+"""Queries with documents, features and grades; files, samples, normalisation.
 
-The table is text: a part, and what it needs, loads when its name is first used.
+Names are loaded on first use.
 """
 
 from typing import TYPE_CHECKING
 
 from formulations.registry import member
 
-if TYPE_CHECKING:  # the table is text: this tells a type checker what the names are
+if TYPE_CHECKING:  # names for type checkers; the table below is text
     from rankopt.data.attributes import read_attributes as read_attributes
     from rankopt.data.normalisation import QueryNormalizer as QueryNormalizer
     from rankopt.data.normalisation import normalise as normalise
@@ -41,7 +41,7 @@ PARTS = {
     "verify_queries": "rankopt.data.stored_folder:verify_queries",
     "write_svmlight": "rankopt.data.svmlight.reader:write_svmlight",
 }
-"""Everything here, `name: "module:object"`."""
+"""Public names, `name: "module:object"`."""
 
 __all__ = [*PARTS]
 

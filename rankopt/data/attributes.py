@@ -22,30 +22,30 @@ from rankopt.data.text import check_text, is_text, text_blocks
 from rankopt.errors import DataError
 
 QID, DOCUMENT = "qid", "docid"
-"""The columns that say which document a line is about."""
+"""The columns that identify the document of a line."""
 
-WHOLE = re.compile("-?(?:0|[1-9][0-9]{0,17})")  # '007' is a name
+INTEGER = re.compile("-?(?:0|[1-9][0-9]{0,17})")  # '007' is a string
 NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 
 WIDEST = 100
-"""How many times the letters of its words an array of strings may have; else they stay objects."""
+"""Maximum ratio of the size of a fixed-width string array to the total length of its strings; else objects."""
 
 Key = tuple[str, str]
 
 
 def read_attributes(path: str | PathLike[str], queries: Queries, *, columns: list[str] | None = None) -> Queries:
-    """The same queries with attributes of their documents, added to those they have.
+    """Add attributes of documents from a CSV file (UTF-8, with a header) to queries.
 
-    The file is CSV in UTF-8 with a header; its columns `qid` and `docid` name the document, as text. columns: which of
-    the others to read, by default all. A column of whole numbers becomes int64, one of finite numbers float64, any
-    other strings. Lines about other documents are left aside. Raises DataError naming file and line for a key that
-    comes twice, a missing or unknown column, a line of another length, and for a document that the file lacks.
+    The columns `qid` and `docid` identify the document, as text. columns: the other columns to read, by default all. A
+    column of integers becomes int64, of finite numbers float64, else strings. Lines of other documents are ignored.
+    Raises DataError naming file and line for a repeated key, a missing or unknown column, a line of another length, and
+    for a document that the file lacks.
     """
     file = fspath(path)
     if queries.document_ids is None:
         raise DataError(
-            f"{file} cannot be joined because these queries have no document ids; write '#docid = NAME' behind each "
-            "line of theirs, or give their table a column docid."
+            f"{file} cannot be joined because these queries have no document ids; write '#docid = NAME' after each "
+            "line of their file, or add a column docid to their table."
         )
     names, lines = _table(file, columns)
     rows = _rows_by_key(queries)
@@ -54,8 +54,8 @@ def read_attributes(path: str | PathLike[str], queries: Queries, *, columns: lis
     for number, key, values in lines:
         if seen.setdefault(key, number) != number:
             raise DataError(
-                f"{file}, line {number}: query {key[0]!r}, document {key[1]!r} stands in line {seen[key]} already; "
-                "keep one of the two."
+                f"{file}, line {number}: query {key[0]!r}, document {key[1]!r} repeats line {seen[key]}; "
+                "remove one of the two."
             )
         if key in rows:
             found[rows[key]] = values
@@ -81,24 +81,25 @@ def _table(file: str, columns: list[str] | None) -> tuple[list[str], Iterator[tu
             raise DataError(f"{file}, line 1: the column {name!r} is needed once; the columns are {known}.")
     names = [name for name in header if name not in (QID, DOCUMENT)] if columns is None else list(columns)
     if len(set(names)) < len(names) or not all(names):
-        raise DataError(f"{file}, line 1: a column has no name, or that of another; name each column.")
+        raise DataError(f"{file}, line 1: a column has no name or a repeated one; give each column its own name.")
     return names, _lines(file, reader, header, names)
 
 
 def _lines(file: str, reader: Any, header: list[str], names: list[str]) -> Iterator[tuple[int, Key, list[str]]]:
-    place_of = {name: place for place, name in enumerate(header)}
-    qid, document = place_of[QID], place_of[DOCUMENT]
-    places = [place_of[name] for name in names]
+    index_of = {name: index for index, name in enumerate(header)}
+    qid, document = index_of[QID], index_of[DOCUMENT]
+    indices = [index_of[name] for name in names]
     while fields := _next(file, reader):
         if len(fields) != len(header):
             raise DataError(
-                f"{file}, line {reader.line_num}: {len(fields)} fields but the header has {len(header)}; mend the line."
+                f"{file}, line {reader.line_num}: {len(fields)} fields but the header has {len(header)}; correct "
+                "the line."
             )
-        yield reader.line_num, (fields[qid].strip(), fields[document].strip()), [fields[place] for place in places]
+        yield reader.line_num, (fields[qid].strip(), fields[document].strip()), [fields[index] for index in indices]
 
 
 def _rows(file: str) -> Iterator[str]:
-    """The lines of the file with their ends, as `csv` wants them."""
+    """The lines of the file with their line ends, as `csv` expects them."""
     for first, text in text_blocks(file):
         if not is_text(text.replace(b"\r", b"")):
             for number, line in enumerate(text.split(b"\n"), start=first):
@@ -107,11 +108,11 @@ def _rows(file: str) -> Iterator[str]:
 
 
 def _next(file: str, reader: Any) -> list[str]:
-    """The next line that is not blank; empty at the end."""
+    """The next non-blank line; empty at the end."""
     try:
         return next((fields for fields in reader if fields), [])
     except csv.Error as error:
-        raise DataError(f"{file}, line {reader.line_num}: this is no CSV: {error}; mend the line.") from None
+        raise DataError(f"{file}, line {reader.line_num}: invalid CSV: {error}; correct the line.") from None
 
 
 def _rows_by_key(queries: Queries) -> dict[Key, int]:
@@ -121,23 +122,23 @@ def _rows_by_key(queries: Queries) -> dict[Key, int]:
     for row, (q, document) in enumerate(zip(queries_of_rows, documents, strict=True)):
         query = queries.query_ids[q]
         if document is None:
-            raise DataError(f"Query {query!r} has a document without id, which no key can name; give it an id.")
+            raise DataError(f"Query {query!r} has a document without id, so no key identifies it; give it an id.")
         if rows.setdefault((str(query), str(document)), row) != row:
             raise DataError(
-                f"Document {document!r} stands twice in query {query!r}, so a key does not name one row; "
-                "pass arrays to with_(attributes=) instead."
+                f"Document {document!r} occurs twice in query {query!r}, so a key does not identify one row; "
+                "pass arrays to replace(attributes=) instead."
             )
     return rows
 
 
 def _typed(words: list[str]) -> NDArray[Any]:
-    """Whole numbers, finite numbers or strings: the first that all words are. An empty field among strings is None."""
-    if all(map(WHOLE.fullmatch, words)):
+    """Integers, finite numbers or strings: the first type that all words have. An empty string field is None."""
+    if all(map(INTEGER.fullmatch, words)):
         return np.array([int(word) for word in words], dtype=np.int64)
     if all(map(NUMBER.fullmatch, words)) and np.isfinite(values := np.array([float(word) for word in words])).all():
         return values
     if not all(words):
         return np.array([word or None for word in words], dtype=object)
-    # An array of strings is as wide as its longest: one long word among many short would make it out of proportion.
+    # A string array is as wide as its longest entry; one long entry among many short ones would waste memory.
     wide = len(words) * max(map(len, words)) > WIDEST * sum(map(len, words))
     return np.array(words, dtype=object if wide else np.str_)

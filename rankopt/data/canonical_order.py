@@ -1,16 +1,12 @@
-"""One order of the data, whatever order it came in.
+"""Canonical order of queries and documents, so that training does not depend on the input order.
 
-Rounding depends on the order of sums, and a nonconvex objective turns the last bit into another stationary point. So
-training first puts the documents of a query, and the queries, into an order that depends on their content alone:
-features, grade and the attributes in use of a document, documents and weight of a query. Names and places in the input
-play no part, so shuffled, relabelled or split data gives the same model bit for bit.
+Rounding depends on the order of sums, and with a nonconvex objective the last bit can change the stationary point.
+Training therefore sorts documents and queries by 64-bit hashes of their content: features, grade and used attributes of
+a document, documents and weight of a query. Shuffled, relabelled or split data give bit-identical models. Features are
+not copied.
 
-Queries in an order of their own: documents are named by their rows, the features stay where they are.
-
-Sixty-four bits for the content of a row of features, compiled: one pass, no copy.
-
-Entry x at column j adds mixed(bits of x) × an odd number of its own; 0 adds nothing, whatever its sign, so dense and
-sparse rows of equal content agree. float32 counts as the float64 of the same value.
+The hash of a row of features sums mixed(bits of x) × an odd constant of the column over its entries x. Zeros add
+nothing, so dense and sparse rows of equal content agree. float32 is hashed as float64.
 """
 
 from __future__ import annotations
@@ -38,11 +34,10 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Arrangement(CompactReprMixin):
-    """Some queries of a data set and their documents, in this order. Document j has the features `features[rows[j]]`.
+    """A reordered subset of queries as a view: document j has the features `features[rows[j]]`, which are not copied.
 
-    Training wants another order of the data, and fewer queries, than the caller has; moving the features would cost as
-    much memory again. The fields are those of `Queries`: `offsets` (m + 1,) cuts the documents into queries,
-    `relevance` (N,) and the columns of `attributes` are in the order of the documents. `weights` (m,), one a query.
+    The fields are those of `Queries`: `offsets` (m + 1,) delimits the documents of queries, `relevance` (N,) and the
+    columns of `attributes` are in document order. `weights` (m,): one per query.
     """
 
     features: Features
@@ -62,31 +57,33 @@ class Arrangement(CompactReprMixin):
 
     @property
     def graded(self) -> Floats:
-        """(N,) the grades; DataError where there are none."""
+        """(N,) the grades; DataError if there are none."""
         if self.relevance is None:
-            raise DataError("training cannot learn an order because the queries carry no relevance; give y")
+            raise DataError("training needs relevance labels, and the queries have none; pass y")
         return self.relevance
 
     def learnable(self, useful: NDArray[np.bool_], trait: str) -> Arrangement:
-        """The queries that are useful (m,) and have a weight, their weights scaled to sum to 1; DataError where none
-        is, saying that no query has documents that `trait`, and what its grades lack."""
-        kept = np.flatnonzero(useful & (self.weights > 0))
-        if not kept.size:
+        """The useful queries (m,) of positive weight, with weights scaled to sum to 1.
+
+        Raises DataError if there is none: no query has documents that `trait`.
+        """
+        selected = np.flatnonzero(useful & (self.weights > 0))
+        if not selected.size:
             raise DataError(
                 f"these queries have no order to learn or to judge because none has documents that {trait}; "
                 f"{self._lacking()}"
             )
-        chosen = self if kept.size == len(self) else self.select(kept)
+        chosen = self if selected.size == len(self) else self.select(selected)
         return replace(chosen, weights=chosen.weights / chosen.weights.sum())
 
     def _lacking(self) -> str:
         grades, starts = self.graded, self.offsets[:-1]
         if not (np.maximum.reduceat(grades, starts) > np.minimum.reduceat(grades, starts))[self.weights > 0].any():
-            return "give queries with at least two different grades"
+            return "pass queries with at least two different grades"
         return f"their grades, from {grades.min():g} to {grades.max():g}, differ, but it takes others, or other options"
 
     def query_of(self, document: int) -> int:
-        """Which query holds a document."""
+        """The query of a document."""
         return int(np.searchsorted(self.offsets, document, side="right")) - 1
 
     def select(self, chosen: Ints) -> Arrangement:
@@ -113,7 +110,7 @@ def rows_of(offsets: Ints, chosen: Ints) -> Ints:
 Hashes = NDArray[np.uint64]
 
 PART = 1 << 14
-"""Rows that one thread takes at a time."""
+"""Rows per task of a thread."""
 
 HASHES = nb.types.Array(nb.uint64, 1, "C")
 SALT = nb.types.Array(nb.uint64, 1, "C", readonly=True)
@@ -125,7 +122,7 @@ PARTS = [
 
 
 def mixed(bits: Hashes) -> Hashes:
-    """Each bit spread over all others (the finaliser of MurmurHash3); 0 stays 0."""
+    """The finaliser of MurmurHash3, which maps 0 to 0."""
     bits = (bits ^ (bits >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
     bits = (bits ^ (bits >> np.uint64(33))) * np.uint64(0xC4CEB9FE1A85EC53)
     return bits ^ (bits >> np.uint64(33))
@@ -173,13 +170,13 @@ def _values_in_numpy(values: NDArray[np.float64]) -> Hashes:
 def _entries_in_numpy(
     data: NDArray[np.float64], columns: NDArray[np.int64], starts: NDArray[np.int64], salt: Hashes
 ) -> Hashes:
-    """`_of_entries` of all rows: differences of sums, which are right whatever overflows."""
+    """`_of_entries` of all rows: differences of cumulative sums, exact modulo 2^64."""
     sums = np.append(np.uint64(0), np.cumsum(_values_in_numpy(data) * salt[columns], dtype=np.uint64))
     return np.asarray(sums[starts[1:]] - sums[starts[:-1]])
 
 
 def fingerprints(features: Features) -> Hashes:
-    """(N,) 64 bits a row; rows of equal content, and hardly others, have equal ones."""
+    """(N,) 64-bit hashes of rows; equal content gives equal hashes."""
     rows, columns = features.shape
     salt = mixed(np.arange(1, columns + 1, dtype=np.uint64)) | np.uint64(1)
     found = np.empty(rows, dtype=np.uint64)
@@ -200,10 +197,10 @@ def fingerprints(features: Features) -> Hashes:
 def canonical(
     queries: Queries, weights: Floats, keep_documents: bool = False, attributes: Sequence[str] = ()
 ) -> Arrangement:
-    """The same queries in canonical order, and their weights (m,) with them. Features are read once, not moved.
+    """Queries and their weights (m,) in canonical order. Features are read once, not copied.
 
-    keep_documents: leave the documents of each query in the order of the input, where that order has a meaning.
-    attributes: those that count as content; only they are carried along.
+    keep_documents: do not reorder documents within queries, if their order has a meaning.
+    attributes: attributes that count as content; only these are included.
     """
     document = _fingerprints(queries)
     for number, name in enumerate(attributes):
@@ -211,10 +208,10 @@ def canonical(
     order = np.arange(document.size)
     if not keep_documents:
         order = np.lexsort((document, np.repeat(np.arange(len(queries)), np.diff(queries.offsets))))
-    place = np.arange(order.size, dtype=np.uint64) - np.repeat(queries.offsets[:-1], np.diff(queries.offsets)).astype(
-        np.uint64
-    )
-    content = mixed(document[order] + place * np.uint64(0x9E3779B97F4A7C15))
+    position = np.arange(order.size, dtype=np.uint64) - np.repeat(
+        queries.offsets[:-1], np.diff(queries.offsets)
+    ).astype(np.uint64)
+    content = mixed(document[order] + position * np.uint64(0x9E3779B97F4A7C15))
     by_content = np.lexsort((weights, np.add.reduceat(content, queries.offsets[:-1])))
     rows = order[rows_of(queries.offsets, by_content)]
     return Arrangement(
@@ -223,13 +220,13 @@ def canonical(
         offsets=np.concatenate([[0], np.cumsum(np.diff(queries.offsets)[by_content])]),
         weights=weights[by_content],
         relevance=None if queries.relevance is None else queries.relevance[rows],
-        query_ids=tuple(queries.query_ids[q] for q in by_content.tolist()),  # for messages; they order nothing
+        query_ids=tuple(queries.query_ids[q] for q in by_content.tolist()),  # for messages only
         attributes={name: queries.attributes[name][rows] for name in attributes},
     )
 
 
 def _fingerprints(queries: Queries) -> Hashes:
-    """(N,) 64 bits for each document; documents of equal features and grade, and hardly others, have equal ones."""
+    """(N,) 64-bit hashes of the features and grades of documents."""
     content = fingerprints(queries.features)
     if queries.relevance is not None:
         content = content + mixed((queries.relevance + 0.0).view(np.uint64)) * np.uint64(0xD1342543DE82EF95)
@@ -237,7 +234,7 @@ def _fingerprints(queries: Queries) -> Hashes:
 
 
 def _labels(values: NDArray[Any]) -> Hashes:
-    """(N,) 64 bits for each label, or several: the same in every process, whatever the order of several."""
+    """(N,) 64-bit hashes of labels or sets of labels: the same in every process and for every order of a set."""
     entries = values.tolist()
     several = (tuple, list, set, frozenset)
     texts = [repr(sorted(map(repr, entry)) if isinstance(entry, several) else entry) for entry in entries]

@@ -1,4 +1,4 @@
-"""From the query of each row, in any order, to rows grouped by query."""
+"""Grouping of rows by query, from query ids in any order or from group sizes."""
 
 from collections.abc import Hashable, Iterable
 from typing import Any
@@ -15,13 +15,13 @@ Ints = NDArray[np.int64]
 def codes_of_ids(qid: Any, n: int) -> tuple[Ints, tuple[Hashable, ...]]:
     """Number the queries 0, 1, ... by first appearance: codes (n,) and the id of each code.
 
-    qid: n hashables. Ids of numpy arrays come back as Python's own numbers and strings. Raises DataError for a wrong
+    qid: n hashables. Ids of numpy arrays are returned as Python numbers and strings. Raises DataError for a wrong
     number of ids, and for an id that is not hashable, None or NaN.
     """
     values = as_array(qid)
     if isinstance(values, np.ndarray) and (values.ndim != 1 or values.dtype != object):
         if values.ndim != 1:
-            raise DataError(f"qid has shape {values.shape} but names one query a row; pass a vector of {n} ids.")
+            raise DataError(f"qid has shape {values.shape} but needs one id per row; pass a vector of {n} ids.")
         starts = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]])) if values.size else np.arange(0)
         heads = values[starts].tolist() if values.dtype.kind not in "mM" else list(values[starts])
         length = values.size
@@ -53,31 +53,31 @@ def _is_missing(name: Hashable) -> bool:
         return True
     try:
         return bool(name != name)
-    except TypeError:  # pandas.NA knows neither yes nor no
+    except TypeError:  # pandas.NA has no truth value
         return True
 
 
 def _items(values: Any) -> Iterable[Hashable]:
     if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
-        raise DataError(f"qid cannot be {values!r} because it names one query a row; pass a sequence of ids.")
+        raise DataError(f"qid cannot be {values!r} because it needs one id per row; pass a sequence of ids.")
     items: Iterable[Hashable] = values
     return items
 
 
 def codes_of_sizes(group: Any, n: int) -> tuple[Ints, tuple[Hashable, ...]]:
-    """Codes (n,) and ids 0, 1, ... of consecutive queries of the given sizes. Raises DataError for a misfit."""
+    """Codes (n,) and ids 0, 1, ... of consecutive queries of these sizes. Raises DataError for invalid sizes."""
     sizes = np.asarray(as_array(group))
     if sizes.ndim != 1 or sizes.size == 0 or sizes.dtype.kind not in "iuf" or (sizes != np.floor(sizes)).any():
-        raise DataError(
-            "group cannot be read because it lists the sizes of the queries; pass a vector of whole numbers."
-        )
+        raise DataError("group must be a vector of integers, the sizes of the queries.")
     sizes = sizes.astype(np.int64)
     if (sizes < 1).any():
         q = int(np.flatnonzero(sizes < 1)[0])
-        raise DataError(f"group[{q}] is {sizes[q]} but every query has a document at least; leave out empty queries.")
+        raise DataError(
+            f"group[{q}] is {sizes[q]} but every query needs at least one document; leave out empty queries."
+        )
     if int(sizes.sum()) != n:
         raise DataError(
-            f"group sums to {int(sizes.sum())} but there are {n} rows; pass the size of each query in turn."
+            f"group sums to {int(sizes.sum())} but there are {n} rows; pass the size of each query in order."
         )
     return np.repeat(np.arange(sizes.size), sizes), tuple(range(sizes.size))
 
@@ -85,7 +85,7 @@ def codes_of_sizes(group: Any, n: int) -> tuple[Ints, tuple[Hashable, ...]]:
 def grouped(codes: Ints) -> tuple[Ints, Ints, Ints]:
     """Row order (n,), offsets (m + 1,) and the code of each query (m,), for codes that may have gaps.
 
-    Queries come in the order of first appearance, rows of a query in the order given.
+    Queries are in order of first appearance, rows of a query in input order.
     """
     order = np.arange(codes.size, dtype=np.int64)
     if (codes[1:] < codes[:-1]).any():

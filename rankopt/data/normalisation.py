@@ -1,6 +1,4 @@
-"""Normalisation within queries as a step of a scikit-learn Pipeline.
-
-Features made comparable between queries.
+"""Normalisation of features within queries, also as a step of a scikit-learn Pipeline.
 
 For each query and each feature, with x the values over the n documents of the query:
 
@@ -11,8 +9,8 @@ For each query and each feature, with x the values over the n documents of the q
                                                 mean 0, deviation √((1 - 1/n²) / 3) without ties; equal values share
                                                 one rank, the mean of theirs. No rising change of the feature alters it
 
-A feature that is constant in a query says nothing about its documents: it becomes 0 there, by any method. A query of
-one document is all 0. Sums run over sorted values, so no bit of the result follows the order of the documents.
+A feature that is constant in a query becomes 0 there under every method; so does a query of one document. Sums run over
+sorted values, so the result does not depend on the order of the documents.
 """
 
 # mypy: allow-subclassing-any
@@ -36,12 +34,12 @@ Ints = NDArray[np.int64]
 
 
 def normalise(queries: Queries, method: str = "zscore") -> Queries:
-    """The same queries with features normalised within each. Raises as `normalised_rows` does."""
+    """Normalise features within queries. Raises as `normalised_rows` does."""
     return queries.replace(features=normalised_rows(queries.features, queries.offsets, method))
 
 
 def normalised_rows(features: Features, offsets: Ints, method: str) -> Features:
-    """Features (N, d), grouped by query as `offsets` (m + 1,) says, normalised within each query; a new table.
+    """Features (N, d), grouped by query as in `offsets` (m + 1,), normalised within each query; a new table.
 
     float32 stays float32, computed in float64. CSR allows "sum" only. Raises as `shift_and_scale` does.
     """
@@ -67,17 +65,17 @@ def check_method(features: Features, method: str) -> None:
 
 
 def ranked_rows(features: Features, offsets: Ints) -> Features:
-    """The method "rank": (N, d) of the dtype of the features, one division of whole numbers each. O(N d log n)."""
+    """The method "rank": (N, d) of the dtype of the features, one division of integers each. O(N d log n)."""
     made = np.empty(features.shape, dtype=features.dtype)
     for start, stop in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
         table, n = features[start:stop], stop - start
         order = np.argsort(table, axis=0)
         ordered = np.take_along_axis(table, order, axis=0)
-        place = np.arange(n)[:, None]
+        position = np.arange(n)[:, None]
         new = np.concatenate([np.ones_like(ordered[:1], dtype=bool), ordered[1:] > ordered[:-1]])
-        below = np.maximum.accumulate(np.where(new, place, 0), axis=0)
+        below = np.maximum.accumulate(np.where(new, position, 0), axis=0)
         last = np.concatenate([new[1:], new[:1]])  # of the documents of one value: the next value is another
-        above = n - 1 - np.minimum.accumulate(np.where(last, place, n)[::-1], axis=0)[::-1]
+        above = n - 1 - np.minimum.accumulate(np.where(last, position, n)[::-1], axis=0)[::-1]
         np.put_along_axis(made[start:stop], order, ((below - above) / n).astype(made.dtype), axis=0)
     return made
 
@@ -85,7 +83,7 @@ def ranked_rows(features: Features, offsets: Ints) -> Features:
 def shift_and_scale(features: Features, offsets: Ints, method: str) -> tuple[Floats, Floats]:
     """Shift and scale (m, d) of each query and feature: the normalised value is (x - shift) / scale.
 
-    The scale of a constant feature is infinite, which makes it 0. features: (N, d), grouped as `offsets` (m + 1,) says.
+    The scale of a constant feature is infinite, which makes it 0. features: (N, d), grouped as in `offsets` (m + 1,).
     Raises OptionError for an unknown method, DataError for numbers too large to be added up, and for CSR with a method
     that would fill it.
     """
@@ -149,7 +147,7 @@ def _sparse_shares(features: Features, offsets: Ints) -> Features:
 
 
 # mypy: allow-subclassing-any
-# (scikit-learn carries no types: its base classes are `Any` to a type checker)
+# (scikit-learn has no types: its base classes are `Any`)
 
 
 class QueryNormalizer(OneToOneFeatureMixin, TransformerMixin, AtomicFitMixin, BaseEstimator):
@@ -158,15 +156,15 @@ class QueryNormalizer(OneToOneFeatureMixin, TransformerMixin, AtomicFitMixin, Ba
     method: "sum", "zscore", "minmax" or "rank"; sparse X allows "sum" only.
 
     With `qid` (N hashables, rows in any order) nothing is learned: every query is normalised by its own documents, in
-    `fit` data and new data alike. Without `qid` all rows are one query, that of `fit`: new rows are more documents of
-    it and are normalised by what `fit` saw. A fit on several queries therefore needs `qid` in `transform` too.
+    `fit` and in `transform`. Without `qid` all rows are one query: new rows are further documents of it and are
+    normalised by the statistics of `fit`. A fit on several queries therefore needs `qid` in `transform`.
 
-    `qid` is requested from metadata routing by the class; `sklearn.set_config(enable_metadata_routing=True)` is all
-    that a Pipeline needs. `Pipeline(..., transform_input=["eval_X"])` calls `transform` with the queries of the data
-    that are chosen on: there `eval_qid` names the rows of X, and `qid`, that of the training rows, is not looked at.
+    `qid` is requested from metadata routing; a Pipeline needs `sklearn.set_config(enable_metadata_routing=True)`.
+    `Pipeline(..., transform_input=["eval_X"])` calls `transform` on the evaluation data with `eval_qid`, which then
+    takes precedence over `qid`.
 
-    Fitted: `n_queries_`, `n_features_in_`; of the one query, None after several: `shift_` and `scale_` (d,), or, by
-    "rank", `sorted_` (n, d), each column sorted by itself.
+    Fitted: `n_queries_`, `n_features_in_`; for one query (else None) `shift_` and `scale_` (d,), or, for "rank",
+    `sorted_` (n, d) with sorted columns.
     """
 
     __metadata_request__fit: ClassVar = {"qid": True}
@@ -181,7 +179,7 @@ class QueryNormalizer(OneToOneFeatureMixin, TransformerMixin, AtomicFitMixin, Ba
         self.method = method
 
     def fit(self, X: Any, y: Any = None, *, qid: Any = None) -> Self:
-        """Check X (N, d) and qid (N,); note the number of queries. Raises DataError for data that cannot be used."""
+        """Check X (N, d) and qid (N,); learn the statistics of a single query. Raises DataError for invalid data."""
         table = self._read(X, reset=True)
         ids = () if qid is None else codes_of_ids(qid, table.shape[0])[1]
         self.n_queries_ = max(len(ids), 1)

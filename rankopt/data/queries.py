@@ -36,9 +36,9 @@ def first_wrong_value(
 ) -> tuple[int, str] | None:
     """The row of the first value that cannot be, and what is wrong with it; None where all can. No features: they are
     known to be finite."""
-    place = None if features is None else first_not_finite(features)
-    if features is not None and place is not None:
-        row, j = place
+    entry = None if features is None else first_not_finite(features)
+    if features is not None and entry is not None:
+        row, j = entry
         named = "" if names is None else f" ({names[j]!r})"
         return row, (
             f"feature column {j}{named} is {features[row, j]}. Rankings need finite features: impute it, or leave the "
@@ -72,7 +72,7 @@ def first_not_finite(features: Features) -> tuple[int, int] | None:
 
 
 SHOWN = 6
-"""Distinct grades that are counted one by one, and attributes that are named; more are given by range and number."""
+"""Maximum number of distinct grades counted, and of attributes named."""
 
 
 def summary(
@@ -127,25 +127,24 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Queries(CompactReprMixin):
-    """m queries with N documents of d features, immutable; the documents of query q are rows offsets[q]:offsets[q+1].
+    """Immutable m queries with N documents of d features; the documents of query q are rows offsets[q]:offsets[q+1].
 
     * `features` (N, d): float64 or float32, a C-contiguous array or scipy CSR
-    * `offsets` (m + 1,) int64, rising strictly from 0 to N
+    * `offsets` (m + 1,) int64, strictly increasing from 0 to N
     * `relevance` (N,) float64 grades >= 0, or None
     * `query_ids`: m distinct hashables, in order of first appearance
     * `document_ids`: N hashables, or None
-    * `attributes`: name -> (N,) array, one value a document (site, author, genre, group)
+    * `attributes`: name -> (N,) array, one value per document (site, author, genre, group)
     * `feature_names`: d strings, or None
-    * `input_order` (N,) int64: the row that each document was in the caller's data (as they stand, if not given)
+    * `input_order` (N,) int64: the row of each document in the caller's data (by default the same)
 
-    `Queries.from_arrays` groups rows that come in any order. Here everything is grouped already. Raises DataError for
-    parts that do not fit together, for values that are not finite and for negative grades. lazy: features are not
-    read now, but by `check_features` when a ranker first wants them.
+    The constructor takes grouped rows; `Queries.from_arrays` groups rows in any order. Raises DataError for
+    inconsistent parts, non-finite values and negative grades. lazy: features are validated later, by `check_features`.
 
     >>> queries = Queries.from_arrays([[0.5, 1], [2, 0], [3, 1]], [0, 2, 1], qid=["b", "a", "b"])
     >>> queries
     Queries(2 queries, 3 documents (1 to 2 a query), 2 features float64, grades 0: 1, 1: 1, 2: 1)
-    >>> queries.row_order, queries.to_input_order(queries.relevance)
+    >>> queries.input_order, queries.to_input_order(queries.relevance)
     (array([0, 2, 1]), array([0., 2., 1.]))
     """
 
@@ -173,28 +172,28 @@ class Queries(CompactReprMixin):
         feature_names: Sequence[str] | None = None,
         unjudged: Unjudged = None,
     ) -> "Queries":
-        """Group N rows by query. All arguments are in the caller's order of rows.
+        """Group N rows by query. All arguments are in the same row order.
 
         features: (N, d) array, scipy sparse matrix or data frame (whose columns name the features).
         qid: (N,) hashables in any order, or else group: the sizes of consecutive queries, which get the ids 0, 1, ...
         documents: N document ids. attributes: name -> N values.
-        unjudged: what a negative grade means: a grade >= 0, or "drop" to leave the document out.
+        unjudged: the meaning of negative grades: a grade >= 0, or "drop" to drop the document.
         """
         if (qid is None) == (group is None):
-            raise DataError("Queries are given by qid= (an id a row) or group= (sizes): pass exactly one of them.")
+            raise DataError("Queries are defined by qid= (one id per row) or group= (sizes): pass exactly one of them.")
         if feature_names is None and hasattr(features, "columns"):
             feature_names = [str(column) for column in features.columns]
         table = as_features(features)
         n = table.shape[0]
         codes, ids = codes_of_ids(qid, n) if qid is not None else codes_of_sizes(group, n)
-        kept: NDArray[Any] = np.arange(n, dtype=np.int64)
+        selected: NDArray[Any] = np.arange(n, dtype=np.int64)
         if relevance is not None:
             relevance, keep = judged(column(relevance, n, "relevance", np.float64), unjudged)
-            kept = kept if keep is None else np.flatnonzero(keep)
-        order, offsets, present = grouped(codes[kept])
-        rows = kept[order]
+            selected = selected if keep is None else np.flatnonzero(keep)
+        order, offsets, present = grouped(codes[selected])
+        rows = selected[order]
         if documents is not None and len(documents) != n:
-            raise DataError(f"documents has {len(documents)} entries but there are {n} rows; pass one id a row.")
+            raise DataError(f"documents has {len(documents)} entries but there are {n} rows; pass one id per row.")
         moved = rows.size != n or (rows[1:] < rows[:-1]).any()
         return cls(
             features=taken(table, rows) if moved else table,
@@ -214,19 +213,27 @@ class Queries(CompactReprMixin):
             raise DataError(f"features have shape {features.shape} but rankings need documents and features.")
         offsets = np.ascontiguousarray(self.offsets, dtype=np.int64)
         if offsets.ndim != 1 or offsets.size < 2 or offsets[0] != 0 or offsets[-1] != n or (np.diff(offsets) < 1).any():
-            raise DataError(f"offsets {offsets} do not cut {n} rows into queries; they rise strictly from 0 to {n}.")
+            raise DataError(
+                f"offsets {offsets} do not split {n} rows into queries; they must increase strictly from 0 to {n}."
+            )
         m = offsets.size - 1
         ids = tuple(self.query_ids) or tuple(range(m))
         if len(ids) != m or len(set(ids)) != m:
-            raise DataError(f"query_ids has {len(set(ids))} distinct ids but there are {m} queries; give each its own.")
+            raise DataError(
+                f"query_ids has {len(set(ids))} distinct ids but there are {m} queries; pass one distinct id per query."
+            )
         rows = self.input_order if len(self.input_order) else np.arange(n)
         rows = np.ascontiguousarray(column(rows, n, "input_order"), dtype=np.int64)
         names = None if self.feature_names is None else tuple(map(str, self.feature_names))
         if names is not None and len(names) != d:
-            raise DataError(f"feature_names has {len(names)} names but there are {d} features; name each one.")
+            raise DataError(
+                f"feature_names has {len(names)} names but there are {d} features; pass one name per feature."
+            )
         documents = None if self.document_ids is None else tuple(self.document_ids)
         if documents is not None and len(documents) != n:
-            raise DataError(f"document_ids has {len(documents)} ids but there are {n} documents; give each its own.")
+            raise DataError(
+                f"document_ids has {len(documents)} ids but there are {n} documents; pass one id per document."
+            )
         settled = {
             "features": frozen_features(features),
             "offsets": frozen(offsets),
@@ -258,37 +265,39 @@ class Queries(CompactReprMixin):
         return int(self.features.shape[1])
 
     def check_features(self) -> None:
-        """Raise DataError for the first feature that is not finite, if nobody has looked yet. Most have been looked at
-        when the queries were made; those of a large stored folder are when they are first used."""
+        """Raise DataError for the first non-finite feature, unless already checked. Only large stored folders are not
+        checked at construction."""
         if self._unread:
             self._check_values(self.features)
             object.__setattr__(self, "_unread", False)
 
     def query_of(self, row: int) -> int:
-        """Which query holds a (grouped) row."""
+        """The query of a (grouped) row."""
         return int(np.searchsorted(self.offsets, row, side="right")) - 1
 
     def to_input_order(self, values: Any) -> NDArray[Any]:
-        """Values (N, ...) of the grouped rows, in the order of the caller's rows (those that were not dropped)."""
+        """Reorder values (N, ...) of the grouped rows to the caller's row order, without dropped rows."""
         array = np.asarray(values)
         if array.shape[:1] != (self.n_documents,):
             raise DataError(f"values have shape {array.shape} but there are {self.n_documents} documents.")
         return array[np.argsort(self.input_order, kind="stable")]
 
     def select(self, indices: Any) -> "Queries":
-        """The queries of these positions, in this order: distinct integers, a mask (m,) or a slice."""
+        """The queries at these indices, in this order: distinct integers, a mask (m,) or a slice."""
         try:
             chosen = np.atleast_1d(np.arange(len(self))[indices])
         except IndexError as error:
             raise DataError(f"select cannot pick from {len(self)} queries: {error}.") from None
         if chosen.ndim != 1 or chosen.size == 0 or np.unique(chosen).size != chosen.size:
-            raise DataError("select cannot pick no query, or one twice; pass distinct positions of queries.")
+            raise DataError(
+                "select needs one or more distinct queries; got none, or one twice. Pass distinct positions."
+            )
         sizes = np.diff(self.offsets)[chosen]
         offsets = np.concatenate([[0], np.cumsum(sizes)])
         return self._of(np.arange(offsets[-1]) + np.repeat(self.offsets[chosen] - offsets[:-1], sizes), offsets, chosen)
 
     def _of(self, rows: Ints, offsets: Ints, chosen: Ints) -> "Queries":
-        """These rows, cut by these offsets into queries that have the names of those chosen."""
+        """These rows, split by these offsets into the chosen queries."""
         return Queries(
             features=taken(self.features, rows),
             offsets=offsets,
@@ -301,10 +310,10 @@ class Queries(CompactReprMixin):
         )
 
     def replace(self, **changes: Any) -> "Queries":
-        """The same queries with some fields replaced; arrays are in the grouped order, as the fields are."""
-        kept = "features" not in changes  # what has been looked at is not looked at again
-        made = replace(self, **changes, lazy=kept)
-        object.__setattr__(made, "_unread", kept and self._unread)
+        """Replace fields; arrays are in the grouped order, as the fields are."""
+        unchanged = "features" not in changes  # checked features are not checked again
+        made = replace(self, **changes, lazy=unchanged)
+        object.__setattr__(made, "_unread", unchanged and self._unread)
         return made
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -319,23 +328,23 @@ class Queries(CompactReprMixin):
     def _check_values(self, features: Features | None) -> None:
         wrong = first_wrong_value(features, self.relevance, self.feature_names)
         if wrong is not None:
-            raise DataError(f"{self._place(wrong[0])}: {wrong[1]}")
+            raise DataError(f"{self._describe_row(wrong[0])}: {wrong[1]}")
 
-    def _place(self, row: int) -> str:
-        """Where a (grouped) row comes from: the caller's row, its query and document."""
+    def _describe_row(self, row: int) -> str:
+        """The caller's row, query and document of a (grouped) row."""
         document = "" if self.document_ids is None else f", document {self.document_ids[row]!r}"
         return f"Row {self.input_order[row]}, query {self.query_ids[self.query_of(row)]!r}{document}"
 
 
 def concatenate(parts: Sequence[Queries]) -> Queries:
-    """The queries of all parts, part after part: rows of the caller are those of the first part, of the second, ...
+    """Concatenate queries; input rows are numbered part after part.
 
-    Features are CSR if those of a part are, float64 unless all are float32. Raises DataError where a query is in two
-    parts, where widths, names of features or attributes differ, and where only some parts have grades.
+    Features are CSR if those of a part are, float64 unless all are float32. Raises DataError if a query is in two
+    parts, if feature counts, names or attributes differ, or if only some parts have grades.
     """
     parts = list(parts)
     if not parts:
-        raise DataError("concatenate cannot join no part at all; pass one Queries at least.")
+        raise DataError("concatenate needs at least one Queries; got an empty sequence.")
     _check_alike(parts)
     shifts = np.cumsum([0, *(part.n_documents for part in parts)])
     graded = [part.relevance for part in parts if part.relevance is not None]
@@ -365,7 +374,7 @@ def _check_alike(parts: list[Queries]) -> None:
             )
         names = names if part.feature_names is None else names or part.feature_names
         if part.feature_names not in (None, names):
-            raise DataError(f"Part {p} names its features differently; bring them into one order and one naming.")
+            raise DataError(f"Part {p} names its features differently; use the same names in the same order.")
         if (part.relevance is None) != (first.relevance is None):
             raise DataError(f"Part {p} and part 0 differ in having grades; grade both or neither.")
         if set(part.attributes) != set(first.attributes):

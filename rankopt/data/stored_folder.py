@@ -1,11 +1,11 @@
-"""Queries stored as a folder of `.npy` arrays and one manifest, mapped into memory when opened: for data of any size.
+"""Queries stored as a folder of `.npy` arrays and a manifest, memory-mapped when opened.
 
 manifest.json   its own checksum, format, version, ids, names, attributes of mixed types, checksums of the arrays
-features.npy    (N, d); of sparse data the written values (nnz,), with columns.npy (nnz,) and bounds.npy (N + 1,)
+features.npy    (N, d); for sparse data the stored values (nnz,), with columns.npy (nnz,) and bounds.npy (N + 1,)
 offsets.npy, row_order.npy, relevance.npy, attribute0.npy, ...
 
 Opening checks sizes, types, shapes, index ranges, and the checksum of everything except features of more than 64 MiB.
-`verify_queries` (`rankopt convert --verify`) compares these too. Do not write into a folder that is in use.
+`verify_queries` (`rankopt convert --verify`) checks those too. Do not write into a folder that is in use.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from rankopt.errors import DataError
 FORMAT, VERSION = "rankopt queries", 2
 MANIFEST = "manifest.json"
 CHECKSUM = re.compile(rb'\{"checksum": "([0-9a-f]{128})", ')
-"""How a manifest begins: BLAKE2b of the bytes after it."""
+"""The beginning of a manifest: BLAKE2b of the following bytes."""
 
 CHEAP = 1 << 26
-"""Bytes of features whose checksum is compared on opening."""
+"""Maximum bytes of features whose checksum is compared on opening."""
 LARGEST_MANIFEST = 1 << 32
 MOST_FEATURES = 1 << 31
 LAST_CHARACTER = 0x10FFFF
 WORDS = "biufcSUmM"
-"""Kinds of attributes that are stored as an array: numbers, words and times. Others are listed in the manifest."""
+"""Dtype kinds of attributes stored as arrays: numbers, strings and times. Others are listed in the manifest."""
 PLAIN = (str, int, float, bool, NoneType)
 """Types of the entries of a listed attribute."""
 
@@ -58,7 +58,7 @@ def _finish(digest: blake2b, dtype: np.dtype[Any], shape: tuple[int, ...]) -> st
 
 
 class GrowingArray:
-    """An `.npy` file written part by part. Its header is written again, at the same length, when the rows are known."""
+    """An `.npy` file written in parts. Its header, of constant length, is rewritten with the number of rows."""
 
     def __init__(self, path: Path, dtype: np.dtype[Any], row: tuple[int, ...]) -> None:
         self.dtype, self.row, self.rows, self.digest = dtype, row, 0, blake2b()
@@ -72,7 +72,7 @@ class GrowingArray:
         self.rows += len(values)
 
     def finish(self) -> str:
-        """Write the final header; the checksum."""
+        """Write the final header and return the checksum."""
         self.file.seek(0)
         self._write_header()
         return _finish(self.digest, self.dtype, (self.rows, *self.row))
@@ -83,7 +83,7 @@ class GrowingArray:
 
 
 class StoreWriter:
-    """The files of a folder while queries are added: arrays are written at once, ids and attributes at the end."""
+    """Writer of a folder: arrays are written as queries are added, ids and attributes at the end."""
 
     def __init__(self, folder: Path, files: ExitStack) -> None:
         self.folder, self.files = folder, files
@@ -108,7 +108,9 @@ class StoreWriter:
             if query in self.queries:
                 raise DataError(f"Query {query!r} is in two parts; rename one, or bring its documents together.")
             if not isinstance(query, str | int):
-                raise DataError(f"Query id {query!r} cannot be stored because it is no number or word; rename it.")
+                raise DataError(
+                    f"Query id {query!r} cannot be stored because it is neither a number nor a string; rename it."
+                )
             self.queries[query] = None
         if is_sparse(part.features):
             self._append("features.npy", part.features.data)
@@ -130,10 +132,12 @@ class StoreWriter:
     def finish(self) -> None:
         """Write attributes, headers and the manifest."""
         if self.first is None:
-            raise DataError("There are no queries to store; give one part at least.")
+            raise DataError("There are no queries to store; pass at least one part.")
         wrong = next((name for name in self.ids if self.named and not isinstance(name, str | int | None)), None)
         if wrong is not None:
-            raise DataError(f"Document id {wrong!r} cannot be stored because it is no number or word; rename it.")
+            raise DataError(
+                f"Document id {wrong!r} cannot be stored because it is neither a number nor a string; rename it."
+            )
         manifest = {
             "format": FORMAT,
             "version": VERSION,
@@ -159,17 +163,19 @@ class StoreWriter:
         self.arrays[name].append(values)
 
     def _attribute(self, number: int, name: str) -> list[Any] | None:
-        """Write an attribute to an array, or return it as a list where it is of mixed types."""
+        """Write an attribute to an array, or return it as a list if it has mixed types."""
         values = np.concatenate(self.attributes[name])
         if values.dtype.kind in WORDS and values.dtype.itemsize:
             self._append(f"attribute{number}.npy", values.astype(values.dtype.newbyteorder("=")))
             return None
         if values.dtype != object:
-            raise DataError(f"Attribute {name!r} is of {values.dtype}, no numbers or words; it cannot be stored.")
+            raise DataError(
+                f"Attribute {name!r} has type {values.dtype}, which cannot be stored; use numbers or strings."
+            )
         listed = [list(v) if isinstance(v, tuple | list | set | frozenset) else v for v in values.tolist()]
         wrong = next((entry for entry in _flat(listed) if not isinstance(entry, PLAIN)), None)
         if wrong is not None:
-            raise DataError(f"Attribute {name!r} holds {wrong!r}, which is no number or word; it cannot be stored.")
+            raise DataError(f"Attribute {name!r} holds {wrong!r}, which cannot be stored; use numbers or strings.")
         return listed
 
 
@@ -178,7 +184,7 @@ def _flat(listed: list[Any]) -> Iterable[Any]:
 
 
 def _check_alike(part: Queries, first: Queries) -> None:
-    """Raise DataError where a part does not go with the first."""
+    """Raise DataError if a part is inconsistent with the first."""
     for what, own, other in (
         ("features", part.n_features, first.n_features),
         ("the type of its features", part.features.dtype, first.features.dtype),
@@ -187,17 +193,16 @@ def _check_alike(part: Queries, first: Queries) -> None:
         ("names of attributes", sorted(part.attributes), sorted(first.attributes)),
     ):
         if own != other:
-            raise DataError(f"A part differs from the first in {what} ({own}, not {other}); make them alike.")
+            raise DataError(f"A part differs from the first in {what} ({own}, not {other}); make them equal.")
     if part.feature_names is not None and part.feature_names != first.feature_names:
-        raise DataError("A part names its features differently from the first; bring them into one naming.")
+        raise DataError("A part names its features differently from the first; use the same names in the same order.")
 
 
 def save_queries(parts: Queries | Iterable[Queries], folder: str | PathLike[str]) -> None:
-    """Write queries to a new folder, part after part, so that no more than one part is in memory at a time.
+    """Write queries to a new folder, one part in memory at a time.
 
-    All parts have the same features, of one type, and either all have grades or none. Raises DataError where they do
-    not, where a query is in two parts, and for ids and attributes that are no numbers or words. The folder appears when
-    everything is written.
+    All parts need the same features of one type, and grades in all or none. Raises DataError otherwise, for a query in
+    two parts, and for ids and attributes that are neither numbers nor strings. The folder appears when it is complete.
     """
     target = Path(folder)
     if target.exists():
@@ -212,24 +217,24 @@ def save_queries(parts: Queries | Iterable[Queries], folder: str | PathLike[str]
             writer.finish()
         os.rename(unfinished, target)
     except OSError as error:
-        raise DataError(f"{target} cannot be written: {error}; choose another folder, or make room.") from error
+        raise DataError(f"{target} cannot be written: {error}; choose another folder, or free disk space.") from error
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
 
 
 def open_queries(folder: str | PathLike[str]) -> Queries:
-    """The queries that `save_queries` wrote. Features stay in their file and are mapped into memory, read-only; of
-    sparse ones the values do, and their columns are kept as numbers of 32 bits where they fit.
+    """Open queries written by `save_queries`. Features are memory-mapped read-only; for sparse features the values are,
+    and their columns are read as 32-bit integers if these suffice.
 
-    Raises DataError, which names the file, where the folder is not what `save_queries` writes.
+    Raises DataError naming the file if the folder is not valid.
     """
     return StoredFolder(Path(folder)).queries(CHEAP)
 
 
 def verify_queries(folder: str | PathLike[str]) -> tuple[str, ...]:
-    """Open the folder and compare all files with their checksums; which files these are.
+    """Open the folder, compare all files with their checksums, and return their names.
 
-    Raises DataError, which names the file, where one differs or the folder cannot be opened.
+    Raises DataError naming the file if one differs or the folder cannot be opened.
     """
     stored = StoredFolder(Path(folder))
     stored.queries(np.inf)
@@ -237,7 +242,7 @@ def verify_queries(folder: str | PathLike[str]) -> tuple[str, ...]:
 
 
 class StoredFolder:
-    """A folder that is read. Every method raises DataError that names the file."""
+    """Reader of a stored folder. Every method raises DataError naming the file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -245,9 +250,9 @@ class StoredFolder:
         self.checksums: dict[str, str] = self.manifest["checksums"]
 
     def queries(self, cheap: float) -> Queries:
-        """What is stored; features of up to `cheap` bytes are compared with their checksums and read."""
-        said = self.manifest
-        offsets = self._small("offsets.npy", np.int64, len(said["query_ids"]) + 1)
+        """The stored queries; features of up to `cheap` bytes are checked against their checksums."""
+        manifest = self.manifest
+        offsets = self._small("offsets.npy", np.int64, len(manifest["query_ids"]) + 1)
         if offsets[0] != 0 or (offsets[1:] <= offsets[:-1]).any():
             raise self._damaged("offsets.npy", "its entries do not rise from 0")
         n = int(offsets[-1])
@@ -260,26 +265,26 @@ class StoredFolder:
             self._compare(name, array)
         attributes = {
             name: self._small(f"attribute{number}.npy", None, n) if listed is None else _to_column(listed)
-            for number, (name, listed) in enumerate(said["attributes"])
+            for number, (name, listed) in enumerate(manifest["attributes"])
         }
-        relevance = self._small("relevance.npy", np.float64, n) if said["graded"] else None
+        relevance = self._small("relevance.npy", np.float64, n) if manifest["graded"] else None
         try:
             return Queries(
                 features=table,
                 offsets=offsets,
                 relevance=relevance,
-                query_ids=tuple(said["query_ids"]),
-                document_ids=said["document_ids"],
+                query_ids=tuple(manifest["query_ids"]),
+                document_ids=manifest["document_ids"],
                 attributes=attributes,
-                feature_names=said["feature_names"],
+                feature_names=manifest["feature_names"],
                 input_order=rows,
                 lazy=not is_cheap,
             )
         except DataError as error:
-            raise self._damaged("", f"of what it holds: {str(error).rstrip('.')}") from error
+            raise self._damaged("", f"of its content: {str(error).rstrip('.')}") from error
 
     def _features(self, n: int) -> tuple[dict[str, NDArray[Any]], Any]:
-        """The mapped arrays by name, and the table that they make."""
+        """The mapped arrays by name, and the feature table."""
         d, values = self.manifest["features"], self._mapped("features.npy")
         if values.dtype not in (np.float32, np.float64):
             raise self._damaged("features.npy", f"its entries are {values.dtype}, not float64 or float32")
@@ -302,19 +307,19 @@ class StoredFolder:
         return {"features.npy": values, "columns.npy": columns, "bounds.npy": bounds}, table
 
     def _small(self, name: str, dtype: type[np.generic] | None, n: int) -> NDArray[Any]:
-        """A vector (n,), compared with its checksum and read; dtype None: of any kind that attributes have."""
+        """Read a vector (n,) and compare its checksum; dtype None: any kind of an attribute."""
         mapped = self._mapped(name, dtype)
         if dtype is None and not (mapped.dtype.kind in WORDS and mapped.dtype.itemsize and mapped.dtype.isnative):
-            raise self._damaged(name, f"its entries are {mapped.dtype}, not numbers, words or times")
+            raise self._damaged(name, f"its entries are {mapped.dtype}, not numbers, strings or times")
         self._check_shape(name, mapped, (n,))
         self._compare(name, mapped)
         array = np.array(mapped, subok=False)
         if array.dtype.kind == "U" and array.view(np.uint32).max() > LAST_CHARACTER:
-            raise self._damaged(name, "it holds what is no character")
+            raise self._damaged(name, "it contains an invalid character")
         return array
 
     def _mapped(self, name: str, dtype: type[np.generic] | None = None) -> np.memmap[Any, Any]:
-        """An `.npy` file, mapped into memory and not read."""
+        """Memory-map an `.npy` file."""
         file = self._regular(name)
         try:
             array = open_memmap(file, mode="r")
@@ -332,7 +337,7 @@ class StoredFolder:
 
     def _compare(self, name: str, array: NDArray[Any]) -> None:
         if self.checksums.get(name) != checksum(array):
-            raise self._damaged(name, f"its checksum is not that in {MANIFEST}")
+            raise self._damaged(name, f"its checksum differs from {MANIFEST}")
 
     def _regular(self, name: str) -> Path:
         file = self.path / name
@@ -359,17 +364,17 @@ class StoredFolder:
             content = file.read_bytes()
             begin = CHECKSUM.match(content)
             if begin is None or blake2b(content[begin.end() :]).hexdigest() != begin[1].decode():
-                raise ValueError("its content is not that of its checksum")
-            said = json.loads(content)
-            _check_manifest(said)
+                raise ValueError("its content does not match its checksum")
+            manifest = json.loads(content)
+            _check_manifest(manifest)
         except (OSError, ValueError, RecursionError, MemoryError) as error:
             raise self._damaged(MANIFEST, str(error)[:300] or "it is too deep") from error
-        return dict(said)
+        return dict(manifest)
 
 
-def _check_manifest(said: dict[str, Any]) -> None:
+def _check_manifest(manifest: dict[str, Any]) -> None:
     """Raise ValueError for fields that are missing or of other types than `save_queries` writes."""
-    known = said.get("format"), said.get("version")
+    known = manifest.get("format"), manifest.get("version")
     if known != (FORMAT, VERSION):
         raise ValueError(f"it is of format and version {known!r:.80}, and this rankopt reads {(FORMAT, VERSION)}")
     checks: dict[str, Callable[[Any], bool]] = {
@@ -383,8 +388,8 @@ def _check_manifest(said: dict[str, Any]) -> None:
         "checksums": lambda v: isinstance(v, dict),
     }
     for name, is_valid in checks.items():
-        if name not in said or not is_valid(said[name]):
-            raise ValueError(f"its field {name!r} is missing or cannot be {said.get(name)!r:.80}")
+        if name not in manifest or not is_valid(manifest[name]):
+            raise ValueError(f"its field {name!r} is missing or cannot be {manifest.get(name)!r:.80}")
 
 
 def _is_list(values: Any, kinds: tuple[type, ...]) -> bool:

@@ -1,9 +1,9 @@
 """Queries from tables: parquet, CSV and Feather files, and frames of pandas, polars and pyarrow.
 
-    qid, relevance, docid, x1, x2, site          one row a document, in any order
+    qid, relevance, docid, x1, x2, site          one row per document, in any order
 
-Columns are told by name; of the others those of numbers are features and those of text are attributes. What is neither
-(dates, numbers among text) has to be said.
+Query, grade and document columns are found by name. Other numeric columns are features and text columns attributes;
+columns of other types (dates, mixed) must be named explicitly.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ USUAL = {
     "relevance": ("relevance", "label", "grade", "rel"),
     "document": ("docid", "docno", "doc_id", "document", "document_id"),
 }
-"""Names by which a column is known, in any case."""
+"""Usual column names, case-insensitive."""
 
 ENDINGS = {
     ".parquet": ("pyarrow.parquet", "read_table"),
@@ -35,11 +35,11 @@ ENDINGS = {
     ".csv": ("pyarrow.csv", "read_csv"),
     ".csv.gz": ("pyarrow.csv", "read_csv"),
 }
-"""Files that are read, and by what of pyarrow."""
+"""File endings and their pyarrow readers."""
 
 
 def is_table(path: str | PathLike[str]) -> bool:
-    """Whether a file is one of those, by its ending."""
+    """Whether the file has such an ending."""
     return fspath(path).lower().endswith(tuple(ENDINGS))
 
 
@@ -55,68 +55,69 @@ def read_table(
 ) -> Queries:
     """The queries of a file (parquet, CSV, Feather; extra `tables`) or of a data frame.
 
-    qid, relevance, document: columns, by default those of the usual names (qid, query_id, ...; relevance, label, ...;
-    docid, docno, ...); without a column of grades the queries have none. features: the columns in their order, by
-    default all other columns of numbers. attributes: by default all other columns of text. unjudged: see `Queries`.
-    Numbers are what the values are, whatever holds them: a column of Python objects that are all numbers is a feature.
+    qid, relevance, document: columns, by default those with usual names (qid, query_id, ...; relevance, label, ...;
+    docid, docno, ...); grades are optional. features: the columns in their order, by default all other numeric columns,
+    including object columns of numbers. attributes: by default all other text columns. unjudged: see `Queries`.
 
-    Raises DataError for a column that is missing, that two names would do for, that holds no value somewhere, or that
-    is neither numbers nor text and is not named, and OptionError where pyarrow is missing.
+    Raises DataError for a missing or ambiguous column, a missing value, or an unnamed column that is neither numeric
+    nor text, and OptionError if pyarrow is missing.
     """
-    frame, place = source, "table"
+    frame, where = source, "table"
     if isinstance(source, str | PathLike):
-        frame, place = table_at(fspath(source)), fspath(source)
+        frame, where = table_at(fspath(source)), fspath(source)
     if not hasattr(frame, "columns") or not hasattr(frame, "shape"):
-        raise DataError(f"a {type(frame).__name__} is no table; give a file, or a frame of pandas, polars or pyarrow")
+        raise DataError(
+            f"a {type(frame).__name__} is not a table; pass a file, or a frame of pandas, polars or pyarrow"
+        )
     names = [str(name) for name in getattr(frame, "column_names", frame.columns)]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise DataError(f"{place} has two columns {twice!r}; rename one")
-    told = {role: _named(role, given, names, place) for role, given in
+        raise DataError(f"{where} has two columns {twice!r}; rename one")
+    roles = {role: _named(role, name, names, where) for role, name in
             {"qid": qid, "relevance": relevance, "document": document}.items()}  # fmt: skip
-    of_query = told["qid"]
+    of_query = roles["qid"]
     if of_query is None:
-        raise DataError(f"{place} has no column of queries among {_shown(names)}; name it: qid='...'")
-    values = {name: column_of(frame, name, place) for name in names}
-    left = [name for name in names if name not in told.values()]
+        raise DataError(f"{where} has no column of queries among {_shown(names)}; name it: qid='...'")
+    values = {name: column_of(frame, name, where) for name in names}
+    left = [name for name in names if name not in roles.values()]
     holds = {name: _holds(values[name]) for name in left}
-    kept = [name for name in left if holds[name] == "numbers"] if features is None else [*features]
-    words = [name for name in left if holds[name] != "numbers" and name not in kept]
+    numeric = [name for name in left if holds[name] == "numbers"] if features is None else [*features]
+    words = [name for name in left if holds[name] != "numbers" and name not in numeric]
     words = words if attributes is None else [*attributes]
     odd = next((name for name in words if attributes is None and holds[name] != "text"), None)
     if odd is not None:
         raise DataError(
-            f"column {odd!r} of {place} holds {holds[odd]}, which is neither a feature nor a label; encode it as "
+            f"column {odd!r} of {where} contains {holds[odd]}, which is neither a feature nor a label; encode it as "
             "numbers, leave it out, or name the columns that are attributes: attributes=[...]"
         )
-    unknown = next((name for name in (*kept, *words) if name not in values), None)
+    unknown = next((name for name in (*numeric, *words) if name not in values), None)
     if unknown is not None:
-        raise DataError(f"{place} has no column {unknown!r}; it has {_shown(names)}")
-    if not kept:
-        raise DataError(f"{place} has no column of numbers beside grades and ids; name the features: features=[...]")
-    no_feature = next((name for name in kept if _holds(values[name]) != "numbers"), None)
+        raise DataError(f"{where} has no column {unknown!r}; it has {_shown(names)}")
+    if not numeric:
+        raise DataError(f"{where} has no numeric column besides grades and ids; name the features: features=[...]")
+    no_feature = next((name for name in numeric if _holds(values[name]) != "numbers"), None)
     if no_feature is not None:
         raise DataError(
-            f"column {no_feature!r} of {place} holds {_holds(values[no_feature])} and is no feature; leave it out, or "
-            "encode it first"
+            f"column {no_feature!r} of {where} contains {_holds(values[no_feature])} and is not a feature; leave it "
+            "out, or encode it as numbers first"
         )
-    grades, ids = (values.get(told[role] or "") for role in ("relevance", "document"))
+    grades, ids = (values.get(roles[role] or "") for role in ("relevance", "document"))
     return Queries.from_arrays(
-        np.column_stack([values[name].astype(np.float64) for name in kept]),
+        np.column_stack([values[name].astype(np.float64) for name in numeric]),
         grades,
         qid=values[of_query],
         documents=None if ids is None else ids.tolist(),
         attributes={name: values[name] for name in words},
-        feature_names=kept,
+        feature_names=numeric,
         unjudged=unjudged,
     )
 
 
 def table_at(path: str) -> Any:
-    """The file as a table of pyarrow. OptionError where that is missing."""
+    """Read the file as a pyarrow table. OptionError if pyarrow is missing."""
     ending = next((one for one in sorted(ENDINGS, key=len, reverse=True) if path.lower().endswith(one)), None)
     if ending is None:
-        raise DataError(f"{path} is of no kind that is known; read_table reads {', '.join(ENDINGS)}")
+        raise DataError(f"{path} has an unknown file type; read_table reads {', '.join(ENDINGS)}")
     module, reader = ENDINGS[ending]
     try:
         read = getattr(import_module(module), reader)
@@ -126,19 +127,19 @@ def table_at(path: str) -> Any:
         return read(path)
     except FileNotFoundError:
         raise
-    except (OSError, ValueError) as error:  # pyarrow's errors are kinds of these
-        raise DataError(f"{path} is no {ending[1:]} file that can be read: {error}") from error
+    except (OSError, ValueError) as error:  # base classes of pyarrow's errors
+        raise DataError(f"{path} is not a readable {ending[1:]} file: {error}") from error
 
 
-def _named(role: str, given: str | None, names: list[str], place: str) -> str | None:
-    """The column of a role: the one that is given, else the one of a usual name, None where there is none."""
-    if given is not None:
-        if given not in names:
-            raise DataError(f"{place} has no column {given!r}; it has {_shown(names)}")
-        return given
+def _named(role: str, wanted: str | None, names: list[str], where: str) -> str | None:
+    """The column of a role: the wanted one, else the one with a usual name, else None."""
+    if wanted is not None:
+        if wanted not in names:
+            raise DataError(f"{where} has no column {wanted!r}; it has {_shown(names)}")
+        return wanted
     found = [name for name in names if name.lower() in USUAL[role]]
     if len(found) > 1:
-        raise DataError(f"{place} has the columns {_shown(found)}; say which one is meant: {role}='{found[0]}'")
+        raise DataError(f"{where} has the columns {_shown(found)}; choose one: {role}='{found[0]}'")
     return found[0] if found else None
 
 
@@ -167,7 +168,7 @@ def _missing(value: Any) -> bool:
 
 
 def _holds(values: NDArray[Any]) -> str:
-    """What a column holds: numbers, text (labels, or several of them), or what keeps it from being either."""
+    """The content of a column: "numbers", "text" (labels or collections of labels), or another type in words."""
     if values.dtype.kind in "biuf":
         return "numbers"
     if values.dtype.kind in "mM":

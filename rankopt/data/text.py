@@ -1,7 +1,7 @@
-"""Text files, plain or gzip, in blocks of whole lines: memory follows the block, whatever the file unpacks to.
+"""Text files, plain or gzip, in blocks of complete lines; memory is proportional to the block size.
 
-UTF-8, with or without a byte order mark; lines end in LF or CR LF. Where a gzip is damaged, the whole lines before the
-damage come first, the same however long the blocks are.
+UTF-8, with or without a byte order mark; lines end in LF or CR LF. For a damaged gzip file the complete lines before
+the damage are yielded first, independently of the block size.
 """
 
 import codecs
@@ -15,17 +15,17 @@ from typing import cast
 from rankopt.errors import DataError
 
 BLOCK = 1 << 20
-"""Bytes that are read at a time."""
+"""Bytes per read."""
 
 LONGEST_LINE = 1 << 26
-"""Bytes of a line; more is no table of documents, and a kilobyte of gzip can hold a line of a megabyte."""
+"""Maximum bytes of a line, a guard against decompression bombs."""
 
 ALLOWED = bytes({*range(32, 256), 9, 10, 13} - {127})
 SHOWN = 60
 
 
 def text_blocks(path: str | PathLike[str], size: int = BLOCK) -> Iterator[tuple[int, bytes]]:
-    """Whole lines of about `size` bytes together, with the number of the first. Raises DataError for a damaged gzip."""
+    """Blocks of complete lines of about `size` bytes, with their first line number. DataError for damaged gzip."""
     file = fspath(path)
     number, length = 1, 0
     ready: list[bytes] = []
@@ -54,7 +54,7 @@ def text_blocks(path: str | PathLike[str], size: int = BLOCK) -> Iterator[tuple[
             yield number, _unmarked(block, number)
             number += block.count(b"\n")
         raise DataError(
-            f"{file} cannot be unpacked beyond line {number}: {damage}; it is damaged or cut short, get it again."
+            f"{file} cannot be unpacked beyond line {number}: {damage}; it is damaged or truncated; fetch it again."
         ) from None
     last = _unmarked(b"".join([*ready, *rest]), number)
     if last:
@@ -62,7 +62,7 @@ def text_blocks(path: str | PathLike[str], size: int = BLOCK) -> Iterator[tuple[
 
 
 def text_lines(path: str | PathLike[str]) -> Iterator[tuple[int, bytes]]:
-    """The lines with their numbers, without their ends. Raises DataError naming the line of a byte that is not text."""
+    """Numbered lines without line ends. Raises DataError naming the line of a byte that is not text."""
     for first, text in text_blocks(path):
         clean = is_text(text)
         for number, line in enumerate(text.removesuffix(b"\n").split(b"\n"), start=first):
@@ -73,7 +73,7 @@ def text_lines(path: str | PathLike[str]) -> Iterator[tuple[int, bytes]]:
 
 
 def is_text(text: bytes) -> bool:
-    """Whether whole lines are UTF-8 without control characters."""
+    """Whether complete lines are UTF-8 without control characters."""
     if text.translate(None, ALLOWED) or text.removesuffix(b"\r").count(b"\r") > text.count(b"\r\n"):
         return False
     if not text.isascii():
@@ -85,17 +85,17 @@ def is_text(text: bytes) -> bool:
 
 
 def check_text(line: bytes, where: str) -> None:
-    """Raise DataError for the first byte of a line (without its end) that is not text."""
+    """Raise DataError for the first byte of a line (without line end) that is not text."""
     if b"\r" not in line and is_text(line):
         return
     wrong = line.translate(None, bytes(set(ALLOWED) - {10, 13}))[:1]
-    place = line.index(wrong) if wrong else len(line)
+    index = line.index(wrong) if wrong else len(line)
     try:
         line.decode()
     except UnicodeDecodeError as error:
-        place = min(place, error.start)
+        index = min(index, error.start)
     raise DataError(
-        f"{where}: byte 0x{line[place]:02x} in column {place + 1} is not text; save the file as plain UTF-8."
+        f"{where}: byte 0x{line[index]:02x} in column {index + 1} is not text; save the file as plain UTF-8."
     )
 
 
@@ -128,7 +128,7 @@ def _chunks(file: str) -> Iterator[bytes]:
 
 
 def _cut(text: bytes, size: int) -> Iterator[bytes]:
-    """The text in pieces of whole lines, each the shortest of `size` bytes or more."""
+    """Split the text into minimal blocks of complete lines of at least `size` bytes."""
     begin = 0
     while begin < len(text):
         end = text.find(b"\n", begin + size - 1) + 1 or len(text)

@@ -1,4 +1,4 @@
-"""What a caller may give as data, as types: rows of features, grades, ids of queries, attributes."""
+"""Types of data arguments: rows of features, grades, ids of queries, attributes."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ Rows: TypeAlias = PlainRows | SupportsArray | Frame
 """Features (N, d)."""
 
 Values: TypeAlias = SupportsArray | Sequence[float]
-"""A number a row (N,)."""
+"""One number per row (N,)."""
 
 Ids: TypeAlias = SupportsArray | NonTextSequence[Hashable]
-"""An id a row (N,), which no text is."""
+"""One id per row (N,); not a string."""
 
 Pairs: TypeAlias = SupportsArray | Frame | NonTextSequence[NonTextSequence[Hashable]]
 """Rows (user, item): an (n, 2) array, a data frame, or a list of pairs."""
 
 Sizes: TypeAlias = SupportsArray | Sequence[int]
-"""How many rows each query has, one query after the other."""
+"""The number of rows of each query, in order."""
 
 Attributes: TypeAlias = Frame | NDArray[Any] | Mapping[str, Any]
-"""One value a row by name: a data frame, a structured array, or a mapping from name to values."""
+"""One value per row by name: a data frame, a structured array, or a mapping from name to values."""
 
 Unjudged: TypeAlias = float | Literal["drop"] | None
-"""What a negative grade means: a grade >= 0, that the document is left out, or a mistake."""
+"""The meaning of negative grades: a grade >= 0, "drop" the document, or None for an error."""

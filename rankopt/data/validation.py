@@ -1,9 +1,7 @@
-"""Features and grades as rankings need them: of one type, finite, judged, read-only.
+"""Validation of features and grades: one type, finite, judged, read-only.
 
-The entries of a sparse table, checked before compiled code reads them: an index out of range is a read elsewhere.
-
-scipy looks at no index when a matrix is made, nor when it turns one format into another, sorts one or cuts rows out; it
-reads and writes where the indices say. So they are looked at first, in one pass.
+scipy does not check the indices of a sparse matrix in construction, conversion, sorting or slicing, and an index out of
+range reads or writes other memory. All indices are therefore checked first, in one pass.
 """
 
 from __future__ import annotations
@@ -18,18 +16,18 @@ from rankopt.data.typing import Unjudged
 from rankopt.errors import DataError
 
 COMPRESSED = {"csr": ("row", "column", 0), "csc": ("column", "row", 1), "bsr": ("row of blocks", "column of blocks", 0)}
-"""What lies in a row, what its indices name, and along which axis it goes."""
+"""Format -> (major name, minor name, major axis)."""
 
 LARGEST = 2**31 - 1
-"""The most columns that features have, as in files: there is one weight for each."""
+"""Maximum number of feature columns."""
 
-CURE = "build the matrix anew (`scipy.sparse.csr_array(...)`), or mend its indices."
+CURE = "build the matrix anew (`scipy.sparse.csr_array(...)`), or correct its indices."
 
 
 def check_entries(table: Any) -> None:
     """Raise DataError unless all indices of a scipy sparse matrix or array lie within its shape. One pass, no copy.
 
-    Other formats than CSR, CSC, BSR and COO hold no indices that are read without a check.
+    Formats other than CSR, CSC, BSR and COO have no unchecked indices.
     """
     kind = getattr(table, "format", None)
     if table.ndim != 2:
@@ -56,20 +54,20 @@ def _check_compressed(table: Any, major: str, minor: str, axis: int) -> None:
     if bounds.size != rows + 1 or bounds[0] != 0 or bounds[-1] > values or (bounds[1:] < bounds[:-1]).any():
         raise DataError(
             f"Sparse features have bounds that do not cut {values} entries into {rows} {major}s (there are "
-            f"{bounds.size}, which must rise from 0 to {values} at the most); {CURE}"
+            f"{bounds.size}, which must rise from 0 to at most {values}); {CURE}"
         )
     _check_counts(values, indices.size, f"{minor}s")
     wrong = _check_indices(indices, columns, f"{minor}s", raises=False)
     if wrong is not None:
-        place = int(np.searchsorted(bounds, wrong, side="right")) - 1
+        row = int(np.searchsorted(bounds, wrong, side="right")) - 1
         raise DataError(
-            f"Sparse features name {minor} {indices[wrong]} in {major} {place}, but there are {columns} {minor}s, "
+            f"Sparse features name {minor} {indices[wrong]} in {major} {row}, but there are {columns} {minor}s, "
             f"counted from 0; {CURE}"
         )
 
 
 def _check_indices(indices: NDArray[Any], size: int, what: str, raises: bool = True) -> int | None:
-    """Which index is the first that is none; None where all are within 0 ... size - 1."""
+    """The position of the first invalid index; None if all are within 0 ... size - 1."""
     _check_kind(indices, what)
     if not indices.size or (indices.min() >= 0 and indices.max() < size):
         return None
@@ -97,7 +95,7 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 
 
 def frozen(array: NDArray[Scalar]) -> NDArray[Scalar]:
-    """The array itself where nobody can write to it or to what it is a view of, else a read-only copy."""
+    """The array if it and its bases are read-only, else a read-only copy."""
     owner: Any = array
     while isinstance(owner, np.ndarray):
         if owner.flags.writeable:
@@ -107,7 +105,7 @@ def frozen(array: NDArray[Scalar]) -> NDArray[Scalar]:
 
 
 def sealed(array: NDArray[Scalar]) -> NDArray[Scalar]:
-    """The array, read-only from now on, with all that it is a view of: for arrays that nobody else holds."""
+    """Make the array and its bases read-only; for arrays that are not shared."""
     owner: Any = array
     while isinstance(owner, np.ndarray):
         owner.setflags(write=False)
@@ -116,25 +114,25 @@ def sealed(array: NDArray[Scalar]) -> NDArray[Scalar]:
 
 
 def check_unmasked(values: Any, name: str) -> None:
-    """Raise DataError for a masked array in which something is masked: the number below a mask is none."""
+    """Raise DataError for an array with masked entries."""
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         row = int(np.argwhere(np.ma.getmaskarray(values))[0][0])
-        raise DataError(f"{name} of row {row} is masked, so nothing is known of it; fill it in, or drop the row.")
+        raise DataError(f"{name} of row {row} is masked, so its value is unknown; fill it in, or drop the row.")
 
 
 def as_array(values: Any) -> Any:
-    """What a column of a table knows to be as NumPy's array; anything else as it is."""
+    """The column of a data frame as a NumPy array; anything else unchanged."""
     if not hasattr(values, "to_numpy"):
         return values
     try:
         return values.to_numpy()
-    except ValueError:  # pyarrow copies words only if it may
+    except ValueError:  # pyarrow copies strings only if allowed
         return values.to_numpy(zero_copy_only=False)
 
 
 def column(values: Any, n: int, name: str, dtype: type[np.float64] | None = None) -> NDArray[Any]:
-    """One value a document, (n,). Raises DataError for another shape, for words, dates and complex numbers where real
-    numbers are wanted, and for what is masked."""
+    """One value per document, (n,). Raises DataError for another shape, for masked entries, and, with a dtype, for
+    strings, dates and complex numbers."""
     values = as_array(values)
     check_unmasked(values, name)
     try:
@@ -143,14 +141,14 @@ def column(values: Any, n: int, name: str, dtype: type[np.float64] | None = None
             _check_real(array, name)
             array = np.asarray(array, dtype=dtype)
     except (TypeError, ValueError, OverflowError) as error:
-        raise DataError(f"{name} cannot be read: {error}; pass one value a row.") from None
+        raise DataError(f"{name} cannot be read: {error}; pass one value per row.") from None
     if array.shape != (n,):
-        raise DataError(f"{name} has shape {array.shape} but there are {n} rows; pass one value a row.")
+        raise DataError(f"{name} has shape {array.shape} but there are {n} rows; pass one value per row.")
     return array
 
 
 def _check_real(array: NDArray[Any], name: str) -> None:
-    """Raise DataError for what NumPy would make real numbers of that say something else."""
+    """Raise DataError for complex numbers, dates and durations, which NumPy would convert silently."""
     kinds = {array.dtype.kind} if array.dtype != object else {_kind(one) for one in array.ravel().tolist()}
     if "c" in kinds:
         raise DataError(f"{name} cannot be complex numbers because these have no order; pass their real parts (.real).")
@@ -171,15 +169,15 @@ def picked(items: Sequence[Hashable], rows: NDArray[np.int64]) -> tuple[Hashable
 
 
 def is_sparse(features: Features) -> bool:
-    """Whether the features are a scipy sparse matrix or array; scipy is not loaded for the question."""
+    """Whether the features are a scipy sparse matrix or array, without importing scipy."""
     return hasattr(features, "tocsr")
 
 
 def as_features(features: Any) -> Features:
-    """Features as a C-contiguous array or canonical CSR; float32 and float64 are kept, whole numbers become float64.
+    """Features as a C-contiguous array or canonical CSR; float32 and float64 are preserved, integers become float64.
 
-    The result may share memory with the argument. Raises DataError for anything that is no table of real numbers, and
-    for a sparse matrix whose indices are not within its shape.
+    The result may share memory with the argument. Raises DataError unless it is a table of real numbers with valid
+    sparse indices.
     """
     if is_sparse(features):
         return _canonical(as_csr(features))
@@ -190,10 +188,10 @@ def as_features(features: Any) -> Features:
     if table.ndim != 2:
         raise DataError(f"features have shape {table.shape} but are a table of documents × features; reshape them.")
     try:
-        kept = table.dtype in (np.float32, np.float64)
-        return np.ascontiguousarray(table, dtype=table.dtype if kept else _real(table.dtype))
+        is_float = table.dtype in (np.float32, np.float64)
+        return np.ascontiguousarray(table, dtype=table.dtype if is_float else _real(table.dtype))
     except (TypeError, ValueError, OverflowError) as error:
-        raise DataError(f"features cannot be read as numbers: {error}; encode words as numbers first.") from None
+        raise DataError(f"features cannot be read as numbers: {error}; encode strings as numbers first.") from None
 
 
 def as_csr(features: Features) -> Features:
@@ -210,12 +208,12 @@ def as_csr(features: Features) -> Features:
 
 
 def _canonical(table: Features) -> Features:
-    """CSR of real numbers, columns rising in each row."""
+    """CSR of real numbers with sorted, distinct columns in each row."""
     if table.dtype not in (np.float32, np.float64):
         try:
             table = table.astype(_real(table.dtype))
         except (TypeError, ValueError, OverflowError) as error:
-            raise DataError(f"features cannot be read as numbers: {error}; encode words as numbers first.") from None
+            raise DataError(f"features cannot be read as numbers: {error}; encode strings as numbers first.") from None
     if not table.has_canonical_format:
         table = table.copy()
         table.sum_duplicates()
@@ -229,7 +227,7 @@ def _real(dtype: Any) -> type[np.float64]:
 
 
 def frozen_features(features: Features) -> Features:
-    """Features (of `as_features`) that nobody can write to; copied where the caller could."""
+    """Read-only features (of `as_features`), copied if the caller could write to them."""
     if not is_sparse(features):
         return frozen(features)
     parts = (frozen(features.data), frozen(features.indices), frozen(features.indptr))
@@ -239,7 +237,7 @@ def frozen_features(features: Features) -> Features:
 
 
 def lent(features: Features) -> Features:
-    """The same features, not copied, as ones that nobody can write to: for a caller who promises not to meanwhile."""
+    """Read-only views of the features, without a copy; the caller must not write to them meanwhile."""
     if is_sparse(features):
         parts = (_lent(features.data), _lent(features.indices), _lent(features.indptr))
         return type(features)(parts, shape=features.shape, copy=False)
@@ -247,7 +245,7 @@ def lent(features: Features) -> Features:
 
 
 def _lent(array: NDArray[Scalar]) -> NDArray[Scalar]:
-    """A read-only view that does not show what it is a view of."""
+    """A read-only view without a writable base."""
     return np.asarray(array.data.toreadonly()) if array.size else array
 
 
@@ -260,17 +258,17 @@ def taken(features: Features, rows: NDArray[np.int64]) -> Features:
 
 
 def judged(relevance: Floats, unjudged: Unjudged) -> tuple[Floats, NDArray[np.bool_] | None]:
-    """Grades (N,) with negative ones given the meaning `unjudged`, and which rows to keep (None: all).
+    """Grades (N,) with negative ones replaced according to `unjudged`, and the mask of rows to keep (None: all).
 
-    unjudged: None refuses negative grades, a grade >= 0 replaces them, "drop" leaves the rows out. Raises DataError.
+    unjudged: None raises DataError later, a grade >= 0 replaces negative grades, "drop" drops their rows.
     """
     if unjudged is not None and unjudged != "drop" and not (np.isreal(unjudged) and 0 <= float(unjudged) < np.inf):
-        raise DataError(f"unjudged = {unjudged!r} is no meaning of a negative grade; pass a grade >= 0 or 'drop'.")
+        raise DataError(f"unjudged = {unjudged!r} is not valid for negative grades; pass a grade >= 0 or 'drop'.")
     negative = relevance < 0
     if unjudged is None or not negative.any():
         return relevance, None
     if unjudged != "drop":
         return np.where(negative, float(unjudged), relevance), None
     if negative.all():
-        raise DataError("All grades are negative, so unjudged='drop' leaves no document; judge some of them.")
+        raise DataError("All grades are negative, so unjudged='drop' leaves no document; add grades >= 0 of them.")
     return relevance, ~negative

@@ -1,13 +1,13 @@
-"""How good rankings are: measures over queries, paired comparisons, TREC's files.
+"""Evaluation of rankings: measures over queries, paired comparisons, TREC files.
 
-The table is text: a part, and what it needs, loads when its name is first used.
+Names are loaded on first use.
 """
 
 from typing import TYPE_CHECKING, Any
 
 from formulations.registry import member
 
-if TYPE_CHECKING:  # the table is text: this tells a type checker what the names are
+if TYPE_CHECKING:  # names for type checkers; the table below is text
     from rankopt.evaluation.comparison import compare as compare
     from rankopt.evaluation.evaluation import evaluate as evaluate
     from rankopt.evaluation.runs import compare_runs as compare_runs
@@ -17,7 +17,7 @@ PARTS = {
     "compare_runs": "rankopt.evaluation.runs:compare_runs",
     "evaluate": "rankopt.evaluation.evaluation:evaluate",
 }
-"""Everything here that is asked for by name, `name: "module:object"`."""
+"""Public names, `name: "module:object"`."""
 
 __all__ = [*PARTS]
 

@@ -1,21 +1,21 @@
-"""Is one ranker better than another? Paired tests over queries.
+"""Paired significance tests of two rankers over queries.
 
 With d_q = a_q - b_q on n queries:
 
-    randomisation   p = share of sign vectors ε in {-1, 1}^n with |Σ ε_q d_q| >= |Σ d_q|: were they alike, a and b
-                    could be swapped on any query. All vectors where there are few, else a sample and the identity
+    randomisation   p = share of sign vectors ε in {-1, 1}^n with |Σ ε_q d_q| >= |Σ d_q|: under the null hypothesis a
+                    and b are exchangeable on each query. All vectors if they are few, else a sample and the identity
     t               d̄ / (s / √n) against Student's t with n - 1 degrees of freedom; the interval is d̄ ± t s / √n
     wilcoxon        signed ranks of d_q, see `signed_ranks`; intervals by the bootstrap, see `intervals`
 
 Source: Smucker, Allan and Carterette, A comparison of statistical significance tests for information retrieval
 evaluation, 2007.
 
-Wilcoxon's signed-rank test: are differences as often, and as far, above zero as below?
+Wilcoxon's signed-rank test of whether the differences are symmetric around zero:
 
-    W = Σ_q [d_q > 0] rank |d_q|          queries with d_q = 0 left out, ranks of equal |d_q| their mean
+    W = Σ_q [d_q > 0] rank |d_q|          queries with d_q = 0 excluded, equal |d_q| share their mean rank
 
-Were both rankers alike, each sign would fall by a coin. The distribution of W over all signs is counted up to 200
-queries, ties of ranks included; beyond it is normal, mean Σ rank / 2, variance Σ rank² / 4. p is twice the lesser tail.
+Under the null hypothesis all signs are equally likely. Up to 200 queries the distribution of W is exact, with ties;
+beyond that it is normal with mean Σ rank / 2 and variance Σ rank² / 4. p is twice the smaller tail.
 
 Source: Wilcoxon, Individual comparisons by ranking methods, 1945; [ORM, section 6.1] on sums of nDCG@1 to 10.
 """
@@ -44,12 +44,12 @@ COUNTED = 200
 
 
 def signed_rank_p(differences: Floats) -> float:
-    """The two-sided p of differences (n,); 1 where all are zero."""
+    """Two-sided Wilcoxon p value of differences (n,); 1 if all are zero."""
     d = differences[differences != 0]
     if len(d) == 0:
         return 1.0
-    _, place, counts = np.unique(np.abs(d), return_inverse=True, return_counts=True)
-    doubled = (2 * np.cumsum(counts) - counts + 1)[place]  # twice the mean rank, a whole number
+    _, group, counts = np.unique(np.abs(d), return_inverse=True, return_counts=True)
+    doubled = (2 * np.cumsum(counts) - counts + 1)[group]  # twice the mean rank, an integer
     w, total = int(doubled[d > 0].sum()), int(doubled.sum())
     if len(d) > COUNTED:
         from scipy.special import ndtr
@@ -67,20 +67,20 @@ def signed_rank_p(differences: Floats) -> float:
 
 Test = Literal["randomization", "t", "wilcoxon"]
 Measured = str | Measure | Sequence[str | Measure]
-"""A measure, or several, whose values are added up query by query."""
+"""A measure, or several whose values are added query by query."""
 
-TOLD = {"randomization": "randomisation", "t": "the t test", "wilcoxon": "Wilcoxon's signed ranks"}
+TEST_NAMES = {"randomization": "randomisation", "t": "the t test", "wilcoxon": "Wilcoxon's signed ranks"}
 
 
 @dataclass(frozen=True)
 class Comparison(CompactReprMixin):
-    """Two rankers on the same queries by one measure.
+    """Comparison of two rankers on the same queries by one measure.
 
-    difference      mean_a - mean_b, with its `interval` at the `confidence`, which is by "t" or by "bootstrap"
-    p_randomization, p_t, p_wilcoxon   two-sided; `n_permutations` sign vectors were tried, all of them where `exact`
-    p               that of the `test` that was asked for
+    difference      mean_a - mean_b, with its `interval` at level `confidence`, by "t" or "bootstrap"
+    p_randomization, p_t, p_wilcoxon   two-sided p values; from `n_permutations` sign vectors, all of them if `exact`
+    p               p value of the selected `test`
     wins, ties, losses     queries on which a is better, equal to 1e-12, worse
-    differences     (n,) query by query
+    differences     (n,) per query
     """
 
     measure: str
@@ -104,11 +104,11 @@ class Comparison(CompactReprMixin):
 
     @property
     def p(self) -> float:
-        """Of the test that was asked for."""
+        """The p value of the selected test."""
         return float(getattr(self, f"p_{self.test}"))
 
     def as_dict(self) -> dict[str, Any]:
-        """All but the differences, as plain data."""
+        """All fields except the differences, as plain data."""
         return {one.name: getattr(self, one.name) for one in fields(self) if one.name != "differences"} | {"p": self.p}
 
     def to_frame(self) -> Any:
@@ -132,11 +132,11 @@ class Comparison(CompactReprMixin):
             self.measure, f"{self.mean_a:.{digits}f}", f"{self.mean_b:.{digits}f}", f"{self.difference:+.{digits}f}",
             f"[{low:+.{digits}f}, {high:+.{digits}f}]", f"{self.p:.{digits}f}",
         ]  # fmt: skip
-        note = f"{self.queries} queries; {self.confidence:.0%} interval by {self._by}, p by {TOLD[self.test]}"
+        note = f"{self.queries} queries; {self.confidence:.0%} interval by {self._by}, p by {TEST_NAMES[self.test]}"
         return latex_table(head, [row], note)
 
     def plot(self, axes: Axes | None = None) -> Axes:
-        """The differences of all queries, the largest first, and the interval of their mean."""
+        """Plot the differences of all queries, the largest first, and the interval of their mean."""
         return bars_of_differences(self.differences, self.difference, self.interval, self.measure, axes)
 
     @property
@@ -169,11 +169,11 @@ def compare(
 ) -> Comparison:
     """Compare two evaluations, or two arrays (m,) of values in the same order of queries.
 
-    measure: which one, where the evaluations hold several; a list of them is added up query by query, as in
-    compare(a, b, measure=[f"nDCG@{k}" for k in range(1, 11)], test="wilcoxon"), as in [ORM, section 6.1].
-    test: whose p is `p`, "randomization", "t" or "wilcoxon". interval: "t" or "bootstrap", paired, of `resamples`.
-    Queries that both leave out of the mean are left out here.
-    Raises DataError where the queries or the conventions differ, or fewer than two queries count.
+    measure: the measure, if the evaluations have several; the values of a list are added query by query, as in
+    compare(a, b, measure=[f"nDCG@{k}" for k in range(1, 11)], test="wilcoxon") of [ORM, section 6.1].
+    test: the test of `p`, "randomization", "t" or "wilcoxon". interval: "t", or paired "bootstrap" of `resamples`.
+    Queries that neither mean counts are excluded.
+    Raises DataError if queries or conventions differ, or if fewer than two queries count.
     """
     check_interval(interval, confidence, resamples)
     if test not in get_args(Test):
@@ -214,9 +214,9 @@ def compare(
 
 
 def holm(p_values: Sequence[float]) -> Floats:
-    """The p values (c,) of c comparisons made at once, raised so that each may be read alone.
+    """Holm-adjusted p values (c,) of c comparisons.
 
-    Holm's step-down: the i-th smallest times (c + 1 - i), never below a smaller one, at most 1.
+    Step-down: the i-th smallest times (c + 1 - i), never below a smaller one, at most 1.
     """
     p = vector("p_values", p_values)
     order = np.argsort(p, kind="stable")
@@ -229,11 +229,11 @@ def holm(p_values: Sequence[float]) -> Floats:
 def _paired(
     run_a: Evaluation | ArrayLike, run_b: Evaluation | ArrayLike, measure: Measured | None
 ) -> tuple[Floats, Floats, str]:
-    """Values of both runs, query by query in the order of the first, and the name of the measure."""
+    """Values of both runs in the query order of the first, and the name of the measure."""
     if not (isinstance(run_a, Evaluation) and isinstance(run_b, Evaluation)):
         if isinstance(run_a, Evaluation) or isinstance(run_b, Evaluation):
             raise DataError(
-                "An evaluation cannot be compared with an array because it names no queries; pass two of one kind."
+                "An evaluation cannot be compared with an array because arrays have no ids; pass two of one kind."
             )
         a, b = vector("run_a", run_a), vector("run_b", run_b)
         if len(a) != len(b):
@@ -252,7 +252,7 @@ def _paired(
         )
     summed = list(measure) if isinstance(measure, Sequence) and not isinstance(measure, str) else [measure]
     if not summed:
-        raise DataError("No measures cannot be compared; name one or several.")
+        raise DataError("measure is an empty list; name one or several measures.")
     rows = [row_b[query] for query in run_a.query_ids]
     a = np.sum([run_a.per_query(one) for one in summed], axis=0)
     b = np.sum([run_b.per_query(one)[rows] for one in summed], axis=0)
@@ -270,7 +270,7 @@ def _student(d: Floats) -> float:
 
 
 def _randomization(d: Floats, resamples: int, random: np.random.Generator) -> tuple[float, int, bool]:
-    """p over sign vectors, how many there were, and whether they were all. Zeros do not matter."""
+    """p over sign vectors, their number, and whether it is exhaustive. Zero differences have no effect."""
     d = d[d != 0]
     n = len(d)
     reach = abs(d.sum()) - 1e-12 * np.abs(d).sum()

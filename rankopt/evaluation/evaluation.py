@@ -1,12 +1,10 @@
-"""Intervals of a mean over queries, by Student's t or by the bootstrap.
+"""Evaluation of one ranker on all queries; intervals of a mean by Student's t or by the bootstrap.
 
     t          v̄ ± t s / √n, t the quantile of Student's distribution with n - 1 degrees of freedom
-    bootstrap  quantiles of the means of n queries drawn again, with replacement. Of differences of two rankers it is
-               paired: a query that is drawn is drawn for both
+    bootstrap  quantiles of the means of n queries resampled with replacement; for differences of two rankers the
+               resampling is paired
 
-Source of the latter: Sakai, Evaluating evaluation metrics based on the bootstrap, 2006.
-
-The measures of one ranker on all queries at once.
+Source of the bootstrap: Sakai, Evaluating evaluation metrics based on the bootstrap, 2006.
 """
 
 from __future__ import annotations
@@ -37,7 +35,7 @@ IntervalBy = Literal["t", "bootstrap"]
 
 
 def check_interval(by: str, confidence: float, resamples: int) -> None:
-    """OptionError for what makes no interval."""
+    """Raise OptionError for invalid interval options."""
     if by not in get_args(IntervalBy):
         raise OptionError(f"interval cannot be {by!r}; write 't' or 'bootstrap'.")
     if resamples < 1 or not 0 < confidence < 1:
@@ -51,7 +49,7 @@ def interval_of(
     resamples: int = 10_000,
     random_state: int | np.random.Generator | None = 0,
 ) -> tuple[float, float]:
-    """The interval of the mean of values (n,), none NaN; NaN where n < 2."""
+    """Interval of the mean of values (n,) without NaN; NaN if n < 2."""
     if len(values) < 2:
         return (np.nan, np.nan)
     if by == "bootstrap":
@@ -75,13 +73,13 @@ def _bootstrap(values: Floats, confidence: float, resamples: int, random: np.ran
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Evaluation(CompactReprMixin):
-    """What `evaluate` found: M measures of m queries, under one convention.
+    """Result of `evaluate`: M measures of m queries under one convention.
 
-    values      (M, m); NaN where the query is left out of the mean
+    values      (M, m); NaN if the query is excluded from the mean
     tied        (M,) number of queries whose value depends on the order of documents of equal score
     query_ids   m ids
 
-    `evaluation[measure]` gives the values (m,) of one measure, the value itself prints as a table.
+    `evaluation[measure]` returns the values (m,) of one measure; printing shows a table.
     """
 
     measures: tuple[Measure, ...]
@@ -94,18 +92,18 @@ class Evaluation(CompactReprMixin):
         return self.per_query(measure)
 
     def per_query(self, measure: str | Measure | None = None) -> Floats:
-        """The values (m,) of one measure, which may be left out when there is only one."""
+        """The values (m,) of one measure; the argument is optional if there is only one."""
         return np.asarray(self.values[self._row(measure)])
 
     def get_name(self, measure: str | Measure | None = None) -> str:
-        """That measure as text."""
+        """The notation of the measure."""
         return repr(self.measures[self._row(measure)])
 
     def __len__(self) -> int:
         return len(self.query_ids)
 
     def mean(self, measure: str | Measure | None = None, weights: ArrayLike | None = None) -> float:
-        """The mean over the queries that count, weighted by weights (m,) where given."""
+        """The mean over the queries that count, weighted by optional weights (m,)."""
         values = self.per_query(measure)
         counted = ~np.isnan(values)
         shares = np.ones(len(values)) if weights is None else np.asarray(weights, dtype=np.float64)
@@ -121,14 +119,14 @@ class Evaluation(CompactReprMixin):
         self, measure: str | Measure | None = None, *, by: IntervalBy = "t", confidence: float = 0.95,
         resamples: int = 10_000, random_state: int | np.random.Generator | None = 0,
     ) -> tuple[float, float]:  # fmt: skip
-        """Of the mean, over draws of such queries: by Student's t or by the "bootstrap". NaN of fewer than two."""
+        """Interval of the mean by Student's "t" or "bootstrap"; NaN for fewer than two queries."""
         check_interval(by, confidence, resamples)
         values = self.per_query(measure)
         return interval_of(values[~np.isnan(values)], by, confidence, resamples, random_state)
 
     def for_queries(self, query_ids: Iterable[Hashable]) -> Evaluation:
-        """The same of some of its queries, in this order. `tied` is not known of a part: -1."""
-        row = {query: place for place, query in enumerate(self.query_ids)}
+        """Restrict to these queries, in this order. `tied` is then unknown: -1."""
+        row = {query: index for index, query in enumerate(self.query_ids)}
         chosen = tuple(query_ids)
         missing = [query for query in chosen if query not in row]
         if missing:
@@ -138,14 +136,14 @@ class Evaluation(CompactReprMixin):
         return replace(self, values=values, tied=np.full(len(self.measures), -1), query_ids=chosen)
 
     def only(self, measures: Iterable[str | Measure]) -> Evaluation:
-        """The same of some of its measures, in this order."""
+        """Restrict to these measures, in this order."""
         rows = [self._row(measure) for measure in measures]
         values = self.values[rows]
         values.setflags(write=False)
         return replace(self, measures=tuple(self.measures[row] for row in rows), values=values, tied=self.tied[rows])
 
     def to_frame(self) -> Any:
-        """The values as a pandas data frame: a row a query, a column a measure; NaN where it does not count."""
+        """The values as a pandas data frame, one row per query and one column per measure; NaN if not counted."""
         columns = {repr(measure): self.values[row] for row, measure in enumerate(self.measures)}
         records = [{name: values[q] for name, values in columns.items()} for q in range(len(self))]
         return frame(records, list(self.query_ids))
@@ -155,13 +153,13 @@ class Evaluation(CompactReprMixin):
         rows = []
         for measure in self.measures:
             low, high = self.interval(measure)
-            told = f"[{low:.{digits}f}, {high:.{digits}f}]" if low == low else "-"
-            rows.append([repr(measure), f"{self.mean(measure):.{digits}f}", told, str(self.n_evaluated(measure))])
+            spread = f"[{low:.{digits}f}, {high:.{digits}f}]" if low == low else "-"
+            rows.append([repr(measure), f"{self.mean(measure):.{digits}f}", spread, str(self.n_evaluated(measure))])
         head = ["measure", "mean", "interval", "queries"]
         return latex_table(head, rows, f"convention {self.convention.name}; 95% intervals of the mean by t")
 
     def plot(self, axes: Axes | None = None) -> Axes:
-        """The means with their 95% t intervals."""
+        """Plot the means with their 95% t intervals."""
         means = np.array([self.mean(measure) for measure in self.measures])
         reach = np.array([self.interval(measure) for measure in self.measures]).reshape(-1, 2)
         names = [repr(measure) for measure in self.measures]
@@ -190,7 +188,7 @@ class Evaluation(CompactReprMixin):
         names = ", ".join(map(repr, self.measures))
         if measure is None:
             if len(self.measures) != 1:
-                raise MeasureError(f"Say which measure is meant; there are {names}.")
+                raise MeasureError(f"Several measures were evaluated; name one of {names}.")
             return 0
         wanted = parse(measure)
         if wanted not in self.measures:
@@ -208,27 +206,27 @@ def evaluate(
     query_ids: Sequence[Hashable] | None = None,
     document_ids: Sequence[Hashable] | None = None,
 ) -> Evaluation:
-    """The measures of the rankings that the scores (N,) make, best score first.
+    """Evaluate the rankings by decreasing scores (N,).
 
     judged: a `Queries` (anything with relevance, offsets, query_ids, document_ids), or the grades (N,) of documents
     grouped by query, with `offsets` (m + 1,) and ids as keywords; without offsets all rows are one query.
     measures: one measure or several, as text or values. convention: a name in `conventions`, or a `Convention`.
 
-    Raises DataError for arrays that do not fit, MeasureError where a measure has no value on any query.
+    Raises DataError for inconsistent arrays, MeasureError if a measure is undefined on all queries.
     """
     rules = convention_named(convention)
     documents = JudgedQueries.read(judged, offsets, query_ids, document_ids)
     values = documents.check_scores(scores)
     wanted = tuple(measures) if isinstance(measures, Iterable) and not isinstance(measures, str) else (measures,)
-    asked = tuple(parse(measure) for measure in wanted)
+    parsed = tuple(parse(measure) for measure in wanted)
     ranking = _ranking(documents, values, rules)
-    rows = [_values(measure.with_convention(rules), ranking, rules) for measure in asked]
+    rows = [_values(measure.with_convention(rules), ranking, rules) for measure in parsed]
     by_score = ranking if rules.ties == "average" else _ranking(documents, values, replace(rules, ties="average"))
-    tied = _tied(asked, by_score, rules)
-    table = np.array(rows).reshape(len(asked), len(documents.query_ids))
+    tied = _tied(parsed, by_score, rules)
+    table = np.array(rows).reshape(len(parsed), len(documents.query_ids))
     for array in (table, tied):
         array.setflags(write=False)
-    return Evaluation(asked, table, tied, documents.query_ids, rules)
+    return Evaluation(parsed, table, tied, documents.query_ids, rules)
 
 
 def _ranking(documents: JudgedQueries, scores: Floats, rules: Convention) -> Ranking:
@@ -247,13 +245,13 @@ def _ranked(documents: JudgedQueries, scores: Floats, key: Ints | None = None) -
 
 
 def _values(measure: Measure, ranking: Ranking, rules: Convention) -> Floats:
-    """The value (m,) of each query, with what the convention says of undefined and of short ones."""
+    """The value (m,) of each query; the convention sets undefined and short ones."""
     values = measure.values(ranking)
     defined = measure.defined(ranking.relevance, ranking.offsets)
     if rules.no_relevant == "skip" and not np.any(defined):
         raise MeasureError(
             f"{measure} has no value on any of the {len(defined)} queries because none has what it needs (relevant "
-            "documents; for AUC others too); check the grades, or let such queries count: Convention(empty=0.0)."
+            "documents; for AUC others too); check the grades, or count such queries as 0: Convention(no_relevant=0.0)."
         )
     values = np.where(defined, values, np.nan if rules.no_relevant == "skip" else rules.no_relevant)
     if measure.cutoff is not None and rules.fewer_than_k in measure.zero_if_short:
@@ -262,7 +260,7 @@ def _values(measure: Measure, ranking: Ranking, rules: Convention) -> Floats:
 
 
 def _tied(measures: tuple[Measure, ...], ranking: Ranking, rules: Convention) -> Ints:
-    """How many queries have another value when all ties fall for the best than when they fall for the worst."""
+    """The number of queries whose value differs between best and worst tie breaking."""
     if not ranking.mixed:
         return np.zeros(len(measures), dtype=np.int64)
     counts = []

@@ -1,7 +1,4 @@
-"""Pictures of evaluations: means with their intervals, differences query by query.
-
-Results as tables elsewhere: a pandas data frame, LaTeX with booktabs.
-"""
+"""Plots, pandas data frames and LaTeX tables (booktabs) of evaluations."""
 
 from __future__ import annotations
 
@@ -19,23 +16,23 @@ if TYPE_CHECKING:
 
 
 def dots_of_means(
-    measures: Sequence[str], runs: Mapping[str, tuple[Floats, Floats]], told: str, axes: Axes | None = None
+    measures: Sequence[str], runs: Mapping[str, tuple[Floats, Floats]], xlabel: str, axes: Axes | None = None
 ) -> Axes:
-    """A dot a mean and a bar its interval: measures down, runs side by side.
+    """Plot means as dots and intervals as bars, measures down and runs side by side.
 
-    runs: name -> means (M,), intervals (M, 2). told: what the axis says.
+    runs: name -> means (M,), intervals (M, 2).
     """
     import matplotlib.pyplot as plt
 
     axes = plt.subplots(layout="constrained")[1] if axes is None else axes
-    places = np.arange(len(measures), dtype=np.float64)
+    rows = np.arange(len(measures), dtype=np.float64)
     for number, (name, (means, intervals)) in enumerate(runs.items()):
-        y = places + (number - (len(runs) - 1) / 2) * 0.6 / max(len(runs), 1)
+        y = rows + (number - (len(runs) - 1) / 2) * 0.6 / max(len(runs), 1)
         reach = np.abs(intervals.T - means)
         axes.errorbar(means, y, xerr=np.nan_to_num(reach), fmt="o", markersize=4, capsize=2, label=name)
-    axes.set(yticks=places, yticklabels=list(measures), xlabel=told)
+    axes.set(yticks=rows, yticklabels=list(measures), xlabel=xlabel)
     axes.invert_yaxis()
-    if len(runs) > 1:  # above: inside it would lie on some interval
+    if len(runs) > 1:  # above the axes, where it hides no interval
         axes.legend(frameon=False, ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1.0))
     return axes
 
@@ -43,7 +40,7 @@ def dots_of_means(
 def bars_of_differences(
     differences: Floats, mean: float, interval: tuple[float, float], measure: str, axes: Axes | None = None
 ) -> Axes:
-    """Sorted differences as bars, their mean as a line with its interval as a band."""
+    """Plot sorted differences as bars, their mean as a line and its interval as a band."""
     import matplotlib.pyplot as plt
 
     axes = plt.subplots(layout="constrained")[1] if axes is None else axes
@@ -64,7 +61,7 @@ SPECIAL = {
 
 @dataclass(frozen=True)
 class Column:
-    """The head of a column; what stands below is mathematics (signed numbers), or LaTeX already."""
+    """The head of a column. math: its cells are set in math mode. raw: its cells are LaTeX."""
 
     text: str
     math: bool = False
@@ -72,7 +69,7 @@ class Column:
 
 
 def frame(records: Sequence[Mapping[str, Any]], index: Sequence[Any] | None = None) -> Any:
-    """A pandas data frame, a row a record. RankoptError where pandas is missing."""
+    """A pandas data frame, one row per record. RankoptError if pandas is missing."""
     try:
         import pandas
     except ImportError as error:
@@ -81,9 +78,9 @@ def frame(records: Sequence[Mapping[str, Any]], index: Sequence[Any] | None = No
 
 
 def latex_table(head: Sequence[str | Column], rows: Sequence[Sequence[str]], note: str) -> str:
-    """A `tabular` with the first column to the left and the others to the right; the note stands in a comment above.
+    """A `tabular` with a left-aligned first column and right-aligned others, the note as a comment above.
 
-    It needs \\usepackage{booktabs}.
+    Requires \\usepackage{booktabs}.
     """
     columns = [one if isinstance(one, Column) else Column(one) for one in head]
 
@@ -101,5 +98,5 @@ def latex_table(head: Sequence[str | Column], rows: Sequence[Sequence[str]], not
 
 
 def latex_text(text: str) -> str:
-    """The text with what LaTeX would read as commands written out."""
+    """Escape LaTeX special characters."""
     return "".join(SPECIAL.get(sign, sign) for sign in text)

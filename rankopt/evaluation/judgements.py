@@ -1,7 +1,4 @@
-"""What is evaluated, checked once: the grades of documents, grouped by query.
-
-Documents grouped by query, as far as evaluations and files of runs read them: a `Queries`, or one's own.
-"""
+"""Validated grades of documents grouped by query, and the protocols of what evaluations accept."""
 
 from __future__ import annotations
 
@@ -20,9 +17,9 @@ from rankopt.measures.tied_ranking import Pool
 
 @dataclass(frozen=True, eq=False)
 class JudgedQueries(CompactReprMixin):
-    """Grades (N,), query boundaries (m + 1,), query ids (m) and document ids (N), where known.
+    """Grades (N,), query boundaries (m + 1,), query ids (m) and optional document ids (N).
 
-    pool: who is judged and retrieved, of a run held against qrels.
+    pool: judged and retrieved documents of a run with qrels.
     """
 
     relevance: Floats
@@ -39,14 +36,14 @@ class JudgedQueries(CompactReprMixin):
         query_ids: Sequence[Hashable] | None = None,
         document_ids: Sequence[Hashable] | None = None,
     ) -> JudgedQueries:
-        """From anything with these four attributes (a `Queries`), or from grades and keywords.
+        """Read an object with these four attributes (a `Queries`), or grades and keywords.
 
         Without offsets all rows are one query. Raises DataError for shapes that disagree and for infinite grades.
         """
         pool = getattr(judged, "pool", None)
         if hasattr(judged, "relevance") and hasattr(judged, "offsets"):
             if not (offsets is None and query_ids is None and document_ids is None):
-                raise DataError(f"A {type(judged).__name__} brings its own offsets and ids; leave the keywords out.")
+                raise DataError(f"A {type(judged).__name__} has its own offsets and ids; omit the keywords.")
             if judged.relevance is None:
                 raise DataError(
                     f"This {type(judged).__name__} cannot be evaluated because it has no relevance; add it."
@@ -70,36 +67,36 @@ class JudgedQueries(CompactReprMixin):
             raise DataError(f"offsets must rise from 0 to the number of documents, {len(grades)}; they are {bounds}.")
         names = tuple(range(len(bounds) - 1)) if query_ids is None else tuple(query_ids)
         documents = None if document_ids is None else tuple(document_ids)
-        for what, given, wanted in (("query_ids", names, len(bounds) - 1), ("document_ids", documents, len(grades))):
-            if given is not None and len(given) != wanted:
-                raise DataError(f"{what} has {len(given)} entries, but there are {wanted}; give one each.")
+        for what, ids, wanted in (("query_ids", names, len(bounds) - 1), ("document_ids", documents, len(grades))):
+            if ids is not None and len(ids) != wanted:
+                raise DataError(f"{what} has {len(ids)} entries, but there are {wanted}; pass one each.")
         return cls(grades, bounds.astype(np.int64), names, documents, pool)
 
     def check_scores(self, scores: ArrayLike) -> Floats:
-        """The scores (N,) as floats. DataError for another length or NaN."""
+        """The scores (N,) as floats. DataError for a wrong length or NaN."""
         values = vector("scores", scores)
         if len(values) != len(self.relevance):
             raise DataError(f"There are {len(values)} scores for {len(self.relevance)} documents; give one a document.")
         if np.any(np.isnan(values)):
             row = int(np.argmax(np.isnan(values)))
-            raise DataError(f"scores[{row}] cannot be NaN because it has no place in an order; mend the ranker.")
+            raise DataError(f"scores[{row}] is NaN, which cannot be ordered; correct the ranker.")
         return values
 
     def descending_ids(self) -> NDArray[np.int64]:
-        """The key (N,) that sorts by document id, as text, last first."""
+        """The key (N,) that sorts by document id as text, descending."""
         if self.document_ids is None:
             raise DataError("Ties cannot be broken by document id because there are none; pass document_ids=.")
         return descending_text([str(name) for name in self.document_ids])
 
 
 def descending_text(words: Sequence[str]) -> NDArray[np.int64]:
-    """A key (N,) that is smaller the later the word stands in the alphabet (of code points, as in C)."""
-    _, place = np.unique(np.array(words, dtype=np.str_), return_inverse=True)
-    return -place.astype(np.int64)
+    """A key (N,) that sorts words in descending order of code points (as in C)."""
+    _, rank = np.unique(np.array(words, dtype=np.str_), return_inverse=True)
+    return -rank.astype(np.int64)
 
 
 def vector(what: str, values: ArrayLike) -> Floats:
-    """The values as a vector of floats. DataError for other shapes and what is not a number."""
+    """The values as a vector of floats. DataError for other shapes and non-numbers."""
     try:
         result = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:

@@ -1,8 +1,8 @@
-"""Which of several rankers is best on the same queries, and which cannot be told apart from it?
+"""The best of several rankers on the same queries, and the rankers that do not differ significantly from it.
 
-The leader has the largest mean. Each other is compared with it by the paired randomisation test of `comparison`; p
-values of all of them are raised by Holm's step-down, and p >= 0.05 is no difference to speak of. (The leader was found
-on the same queries, so that p flatters it: what is called a tie here is one all the more.)
+The leader has the largest mean. Each other ranker is compared with it by the paired randomisation test of `comparison`.
+The p values are adjusted by Holm's method; p >= 0.05 counts as a tie. The leader is selected on the same queries, so p
+is biased in its favour, and ties are reported conservatively.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from rankopt.evaluation.evaluation import Evaluation
 from rankopt.measures.measure import Measure
 
 LEVEL = 0.05
-"""Below this p a difference is told as one."""
+"""Significance level."""
 
 
 @dataclass(frozen=True)
 class Leader(CompactReprMixin):
-    """The ranker with the largest mean of `measure` on `queries` queries, and how the others stand to it.
+    """The ranker with the largest mean of `measure` on `queries` queries, and tests of the others against it.
 
-    means: of all, the largest first, of equals the first given. p: of each other against the leader, in that order, as
-    adjusted; 1 where nothing can be tested.
+    means: means of all rankers, descending, ties in input order. p: adjusted p value of each other ranker against the
+    leader, in that order; 1 if no test is possible.
     """
 
     measure: str
@@ -35,21 +35,21 @@ class Leader(CompactReprMixin):
 
     @property
     def name(self) -> str:
-        """Of the leader."""
+        """The name of the leader."""
         return next(iter(self.means))
 
     @property
     def ties(self) -> tuple[str, ...]:
-        """Those that cannot be told apart from the leader."""
+        """Rankers that do not differ significantly from the leader."""
         return tuple(name for name, p in self.p.items() if p >= LEVEL)
 
     @property
     def behind(self) -> tuple[str, ...]:
-        """Those that rank worse than the leader."""
+        """Rankers significantly worse than the leader."""
         return tuple(name for name, p in self.p.items() if p < LEVEL)
 
     def __str__(self) -> str:
-        """What was found and what to do."""
+        """The finding and a recommendation."""
         top = f"{self.name} ranks best here, {self.measure} {_short(self.means[self.name])} on {self.queries} queries"
         if not self.p:
             return f"{top}."
@@ -57,20 +57,20 @@ class Leader(CompactReprMixin):
             return (
                 f"{top}, ahead of {self._listed(self.behind)} by a paired test ({self._at(self.behind, '<=')}): use it."
             )
-        told = f"{top}, but {self._listed(self.ties)} cannot be told apart from it by a paired test "
-        told += f"({self._at(self.ties, '>=')}): choose among them by what they cost, or test on more queries."
+        text = f"{top}, but {self._listed(self.ties)} cannot be distinguished from it by a paired test "
+        text += f"({self._at(self.ties, '>=')}): choose among them by what they cost, or test on more queries."
         if self.behind:
             verb = "ranks" if len(self.behind) == 1 else "rank"
-            told += f" {self._listed(self.behind)} {verb} worse ({self._at(self.behind, '<=')})."
-        return told
+            text += f" {self._listed(self.behind)} {verb} worse ({self._at(self.behind, '<=')})."
+        return text
 
     def _listed(self, names: Sequence[str]) -> str:
         """Names with their means: a .81, b .80 and c .79."""
-        told = [f"{name} ({_short(self.means[name])})" for name in names]
-        return " and ".join(filter(None, [", ".join(told[:-1]), told[-1]]))
+        parts = [f"{name} ({_short(self.means[name])})" for name in names]
+        return " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]]))
 
     def _at(self, names: Sequence[str], sign: str) -> str:
-        """p = .031, or p <= .031 of several."""
+        """For example p = .031, or p <= .031 for several."""
         p = (max if sign == "<=" else min)(self.p[name] for name in names)
         if p < 0.001:
             return "p < .001"
@@ -83,12 +83,12 @@ def _short(share: float) -> str:
 
 
 def leader(found: Mapping[str, Evaluation], measure: str | Measure | None = None) -> Leader:
-    """The leader among evaluations of the same queries by `measure`, which may be left out where they hold only one.
+    """Find the leader among evaluations of the same queries by `measure`, optional if there is only one.
 
-    Raises DataError where there is nothing to compare, or the queries differ.
+    Raises DataError if there are no evaluations, or if the queries differ.
     """
     if not found:
-        raise DataError("no leader can be named because there are no evaluations; pass one at least.")
+        raise DataError("no leader can be determined without evaluations; pass at least one.")
     means = {name: one.mean(measure) for name, one in found.items()}
     order = sorted(means, key=lambda name: -means[name])
     best, others = found[order[0]], order[1:]

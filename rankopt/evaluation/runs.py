@@ -1,8 +1,7 @@
-"""Several runs on the same queries beside each other: means with intervals, and paired tests against the first.
+"""Comparison of several runs on the same queries: means with intervals, and paired tests against the first.
 
-Each of the others is compared with the first by every measure; the p of all these tests are raised together by Holm's
-step-down, so that each may be read alone. Where runs lack queries, a mean is over those that its run has, and a test
-over those that both have.
+Each other run is compared with the first by every measure; the p values of all tests are adjusted together by Holm's
+method. If runs lack queries, a mean covers the queries of its run, and a test those that both have.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import numpy as np
 
 from formulations.display import CompactReprMixin
 from rankopt.errors import DataError
-from rankopt.evaluation.comparison import TOLD, Comparison, Test, compare, holm
+from rankopt.evaluation.comparison import TEST_NAMES, Comparison, Test, compare, holm
 from rankopt.evaluation.evaluation import Evaluation, IntervalBy
 from rankopt.evaluation.export import Column, dots_of_means, frame, latex_table, latex_text
 from rankopt.measures.measure import Measure
@@ -25,16 +24,16 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 LEVEL = 0.05
-"""Below this p a difference is marked."""
+"""Differences with a smaller p are marked."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RunComparison(CompactReprMixin):
-    """Runs by name, the first of which is the baseline, and how the others stand to it.
+    """Runs by name and their comparisons with the first, the baseline.
 
-    runs          name -> `Evaluation`, of the measures that are compared
-    intervals     (name, measure) -> the interval of the mean at the `confidence`, by "t" or by "bootstrap"
-    comparisons   (name, measure) -> `Comparison` with the baseline; p_holm: its p, raised for all of them
+    runs          name -> `Evaluation`, of the compared measures
+    intervals     (name, measure) -> interval of the mean at level `confidence`, by "t" or "bootstrap"
+    comparisons   (name, measure) -> `Comparison` with the baseline; p_holm: its adjusted p
     """
 
     runs: Mapping[str, Evaluation]
@@ -55,18 +54,18 @@ class RunComparison(CompactReprMixin):
 
     @property
     def note(self) -> str:
-        """How the numbers were made."""
+        """Convention, intervals and tests, in words."""
         by = "the bootstrap" if self.interval_method == "bootstrap" else "Student's t"
-        said = f"convention {self.runs[self.baseline].convention.name}; {self.confidence:.0%} intervals by {by}"
+        text = f"convention {self.runs[self.baseline].convention.name}; {self.confidence:.0%} intervals by {by}"
         if not self.comparisons:
-            return said
+            return text
         return (
-            f"{said}, of differences paired; p against {self.baseline} by {TOLD[self.test]}, two-sided, raised by Holm "
-            f"for {len(self.comparisons)} test{'s' if len(self.comparisons) > 1 else ''}"
+            f"{text}, of differences paired; p against {self.baseline} by {TEST_NAMES[self.test]}, two-sided, "
+            f"raised by Holm for {len(self.comparisons)} test{'s' if len(self.comparisons) > 1 else ''}"
         )
 
     def rows(self) -> list[dict[str, Any]]:
-        """A record for every measure and run; what a baseline does not have is None."""
+        """One record per measure and run; entries that the baseline lacks are None."""
         found = []
         for measure in self.measures:
             for name, run in self.runs.items():
@@ -83,7 +82,7 @@ class RunComparison(CompactReprMixin):
         return found
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it as plain data."""
+        """The comparison as plain data."""
         return {
             "baseline": self.baseline, "convention": self.runs[self.baseline].convention.name, "test": self.test,
             "interval": self.interval_method, "confidence": self.confidence, "tests": len(self.comparisons),
@@ -91,12 +90,12 @@ class RunComparison(CompactReprMixin):
         }  # fmt: skip
 
     def to_frame(self) -> Any:
-        """A pandas data frame, a row for every measure and run."""
+        """A pandas data frame, one row per measure and run."""
         return frame(self.rows())
 
     def to_latex(self, digits: int = 4) -> str:
-        """A LaTeX table (booktabs), runs down and measures across: the best mean of a measure in bold, a dagger where
-        the raised p against the baseline is below 0.05."""
+        """A LaTeX table (booktabs), runs down and measures across: the best mean of a measure in bold, a dagger if
+        the adjusted p against the baseline is below 0.05."""
         best = {one: max(round(run.mean(one), digits) for run in self.runs.values()) for one in self.measures}
         rows = []
         for name, run in self.runs.items():
@@ -110,7 +109,7 @@ class RunComparison(CompactReprMixin):
         return latex_table(head, rows, f"{self.note}; dagger: p < {LEVEL:g}")
 
     def plot(self, axes: Axes | None = None) -> Axes:
-        """The means with their intervals, runs side by side."""
+        """Plot the means with their intervals, runs side by side."""
         drawn = {}
         for name, run in self.runs.items():
             means = np.array([run.mean(measure) for measure in self.measures])
@@ -149,15 +148,15 @@ def compare_runs(
     resamples: int = 10_000,
     random_state: int = 0,
 ) -> RunComparison:
-    """Evaluations by name, the first of which the others are compared with; measures: those to compare [all].
+    """Compare evaluations by name with the first of them; measures: those to compare, by default all.
 
-    Raises DataError where there are none, conventions differ, or two runs have fewer than two queries in common.
+    Raises DataError if there are none, conventions differ, or two runs share fewer than two queries.
     """
     if not runs:
-        raise DataError("No runs cannot be compared; pass evaluations by name.")
+        raise DataError("There are no runs to compare; pass evaluations by name.")
     first, *others = runs
-    asked = [measures] if isinstance(measures, str | Measure) else list(measures or runs[first].measures)
-    wanted = [parse(measure) for measure in asked]
+    listed = [measures] if isinstance(measures, str | Measure) else list(measures or runs[first].measures)
+    wanted = [parse(measure) for measure in listed]
     intervals = {
         (name, repr(m)): run.interval(
             m, by=interval, confidence=confidence, resamples=resamples, random_state=random_state
@@ -180,7 +179,7 @@ def compare_runs(
                 random_state=random_state,
             )  # fmt: skip
     raised = holm([one.p for one in comparisons.values()]).tolist() if comparisons else []
-    kept = {name: run.only(wanted) for name, run in runs.items()}
+    restricted = {name: run.only(wanted) for name, run in runs.items()}
     return RunComparison(
-        kept, intervals, comparisons, dict(zip(comparisons, raised, strict=True)), test, interval, confidence
+        restricted, intervals, comparisons, dict(zip(comparisons, raised, strict=True)), test, interval, confidence
     )

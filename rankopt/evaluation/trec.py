@@ -1,20 +1,13 @@
-"""A run held against qrels: the documents, grades and scores that `evaluate` takes.
+"""Run and qrels files of TREC, plain or gzip (`.gz`), read, joined for `evaluate`, and written.
 
-Run and qrels files of TREC, read plain or gzip (`.gz`).
+    run     query Q0 document rank score tag        one ranked document per line
+    qrels   query 0 document grade                  one judged document per line
 
-    run     query Q0 document rank score tag        one ranked document a line
-    qrels   query 0 document grade                  one judged document a line
+Reading sorts by scores, as trec_eval does, and ignores the rank column. `write_run` fills the score column with
 
-Reading goes by scores, as trec_eval does, and ignores the rank column. `trec_writing` writes.
-
-Run and qrels files of TREC, written plain or gzip (`.gz`).
-
-The score column of a run holds, by `column`,
-
-    "rank"   n, n - 1, ..., 1 for the n documents of a query: whoever sorts by it gets the ranking back, also one under
-             constraints, and trec_eval too, which compares in single precision, where whole numbers up to 2^24 differ
-    "model"  the scores themselves. Readers sort by them; documents that are equal in single precision trec_eval orders
-             by their ids
+    "rank"   n, n - 1, ..., 1 for the n documents of a query. Sorting by it recovers the ranking, also under constraints
+             and in single precision (trec_eval), where integers up to 2^24 are distinct
+    "model"  the scores of the model. trec_eval orders documents of equal single-precision scores by id
 """
 
 import gzip
@@ -41,7 +34,7 @@ from rankopt.measures.tied_ranking import Pool
 RUN, QRELS = "query Q0 document rank score tag", "query 0 document grade"
 """The columns of a line."""
 INFINITE = re.compile(rb"[+-]?(?i:inf|infinity)")
-WHOLE = re.compile(rb"[+-]?[0-9]++")
+INTEGER = re.compile(rb"[+-]?[0-9]++")
 
 Key = tuple[str, str]
 """Query and document."""
@@ -61,7 +54,7 @@ class Run(CompactReprMixin):
 class Qrels(CompactReprMixin):
     """Grades (N,) of documents, grouped by query; queries and documents in the order of the file.
 
-    judged: (N,) which of them have a grade; the others are in the pool, unjudged, and stand with the grade 0.
+    judged: (N,) which documents have a grade; the others are unjudged documents of the pool, with grade 0.
     """
 
     query_ids: tuple[str, ...]
@@ -72,13 +65,15 @@ class Qrels(CompactReprMixin):
 
 
 def read_run(path: str | PathLike[str]) -> Run:
-    """Read a run. DataError naming file and line for what is not one."""
+    """Read a run. Raises DataError naming file and line for invalid lines."""
     return Run(*_grouped((where, key, _score(where, word)) for where, key, word in _fields(path, RUN, value=4)))
 
 
 def read_qrels(path: str | PathLike[str], *, negative: float | Literal["unjudged"] | None = None) -> Qrels:
-    """Read qrels. Some collections mark junk by negative grades, others documents of the pool that nobody judged:
-    `negative` is the grade that these count, "unjudged" that they have none (as in trec_eval), None refuses them."""
+    """Read qrels. Negative grades mark junk in some collections, unjudged documents of the pool in others.
+
+    negative: the grade that replaces them, "unjudged" for no grade (as in trec_eval), None to raise DataError.
+    """
     if negative not in (None, "unjudged") and not 0 <= float(negative) < np.inf:
         raise OptionError(f"negative cannot be {negative!r}; write 'unjudged' or the grade >= 0 that it counts.")
     fields = _fields(path, QRELS, value=3)
@@ -90,7 +85,7 @@ def read_qrels(path: str | PathLike[str], *, negative: float | Literal["unjudged
 
 
 def _fields(path: str | PathLike[str], columns: str, value: int) -> Iterator[tuple[str, Key, bytes]]:
-    """Where it stands, query and document, and the word of column `value`, for every line that is not blank."""
+    """File and line, query and document, and column `value` of every non-blank line."""
     wanted, empty = len(columns.split()), True
     for number, line in text_lines(path):
         found = line.split()
@@ -107,20 +102,20 @@ def _fields(path: str | PathLike[str], columns: str, value: int) -> Iterator[tup
 def _score(where: str, word: bytes) -> float:
     if NUMBER.fullmatch(word) or INFINITE.fullmatch(word):
         return float(word)
-    raise DataError(f"{where}: {clipped(word)!r} is not a number; mend the line.")
+    raise DataError(f"{where}: {clipped(word)!r} is not a number; correct the line.")
 
 
 def _grade(where: str, key: Key, word: bytes, negative: float | Literal["unjudged"] | None) -> float:
-    """The grade of a line; NaN for one that is not judged."""
-    grade = float(word) if WHOLE.fullmatch(word) else np.nan
+    """The grade of a line; NaN if unjudged."""
+    grade = float(word) if INTEGER.fullmatch(word) else np.nan
     if not np.isfinite(grade):
-        raise DataError(f"{where}: {clipped(word)!r} is not a whole number; mend the line.")
+        raise DataError(f"{where}: {clipped(word)!r} is not an integer; correct the line.")
     if grade >= 0:
         return grade
     if negative is None:
         raise DataError(
-            f"{where}: document {key[1]!r} has the grade {grade:g}; say what negative grades count, as in negative=0, "
-            "or negative='unjudged', as in trec_eval."
+            f"{where}: document {key[1]!r} has the grade {grade:g}; pass the grade that negative ones count as, "
+            "such as negative=0, or negative='unjudged' (as in trec_eval)."
         )
     return np.nan if negative == "unjudged" else float(negative)
 
@@ -132,7 +127,7 @@ def _grouped(rows: Iterator[tuple[str, Key, float]]) -> tuple[tuple[str, ...], t
         documents = queries.setdefault(query, {})
         if document in documents:
             raise DataError(
-                f"{where}: document {clipped(document.encode())!r} stands twice in query {clipped(query.encode())!r}; "
+                f"{where}: document {clipped(document.encode())!r} occurs twice in query {clipped(query.encode())!r}; "
                 "remove one."
             )
         documents[document] = value
@@ -145,7 +140,7 @@ def _grouped(rows: Iterator[tuple[str, Key, float]]) -> tuple[tuple[str, ...], t
 ScoreColumn = Literal["rank", "model"]
 
 Orders = Mapping[Hashable, Sequence[Hashable]] | Sequence[Hashable] | NDArray[Any]
-"""The documents that are shown, best first, as `rank` gives them: by query, or those of the only one."""
+"""Documents best first, as returned by `rank`: by query, or a sequence for a single query."""
 
 
 def write_run(
@@ -159,14 +154,14 @@ def write_run(
     scores: ScoreColumn = "rank",
     orders: Orders | None = None,
 ) -> None:
-    """Write the ranking that the `given` scores (N,) make, the first `depth` documents of each query.
+    """Write the ranking by decreasing `given` scores (N,), the first `depth` documents of each query.
 
-    queries: a `Queries`, or anything with offsets, query_ids and document_ids. Equal scores stand by document id,
-    descending, as in trec_eval. orders: the rankings to write instead, as `ranker.rank(queries, constraints=...)` gives
-    them. scores: what stands in the score column, "rank" or the "model"'s scores.
+    queries: a `Queries`, or anything with offsets, query_ids and document_ids. Equal scores are ordered by document id,
+    descending, as in trec_eval. orders: rankings to write instead, as returned by
+    `ranker.rank(queries, constraints=...)`. scores: the content of the score column, "rank" or "model".
 
-    Raises DataError for missing, repeated or blank ids, NaN scores, orders of other documents, and scores="model" where
-    orders are not those of the scores: readers would sort them otherwise.
+    Raises DataError for missing, repeated or blank ids, NaN scores, orders of other documents, and for scores="model"
+    if orders are not sorted by the scores, because readers would reorder them.
     """
     _write(path, run_text(queries, given, tag=tag, depth=depth, scores=scores, orders=orders))
 
@@ -181,7 +176,7 @@ def run_text(
     scores: ScoreColumn = "rank",
     orders: Orders | None = None,
 ) -> str:
-    """What `write_run` writes."""
+    """The text that `write_run` writes."""
     if not isinstance(scores, str) or scores not in get_args(ScoreColumn):
         raise OptionError(f"scores cannot be {scores!r}; write 'rank' or 'model', and the scores before it.")
     names, documents, offsets = _ids(queries)
@@ -191,55 +186,57 @@ def run_text(
     word, lines = _word("tag", tag), []
     for name, rows in zip(names, _rows(queries, documents, offsets, values, orders), strict=True):
         shown = rows[:depth]
-        told: list[Any] = values[shown].tolist() if scores == "model" else list(range(len(shown), 0, -1))
-        if any(later > earlier for earlier, later in pairwise(told)):
+        column: list[Any] = values[shown].tolist() if scores == "model" else list(range(len(shown), 0, -1))
+        if any(later > earlier for earlier, later in pairwise(column)):
             raise DataError(
                 f"The ranking of query {name!r} is not that of its scores, which readers of a run sort by; "
                 "write scores='rank'."
             )
         lines += [
-            f"{name} Q0 {documents[row]} {place} {score!r} {word}\n"
-            for place, (row, score) in enumerate(zip(shown, told, strict=True), 1)
+            f"{name} Q0 {documents[row]} {rank} {score!r} {word}\n"
+            for rank, (row, score) in enumerate(zip(shown, column, strict=True), 1)
         ]
     return "".join(lines)
 
 
 def _rows(queries: Any, documents: list[str], offsets: Ints, values: Floats, orders: Orders | None) -> list[list[int]]:
-    """The rows of each query as they are shown, best first."""
+    """The rows of each query in output order, best first."""
     bounds = list(zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True))
     if orders is None:
         order = np.lexsort((descending_text(documents), -values, query_of_row(offsets)))
         return [order[start:stop].tolist() for start, stop in bounds]
-    given = orders if isinstance(orders, Mapping) else {queries.query_ids[0]: orders}
-    if set(given) != set(queries.query_ids):
+    by_query = orders if isinstance(orders, Mapping) else {queries.query_ids[0]: orders}
+    if set(by_query) != set(queries.query_ids):
         raise DataError(
-            f"orders has {len(given)} queries, but not these {len(bounds)}; pass what `rank` gives of them."
+            f"orders has {len(by_query)} queries, not these {len(bounds)}; pass what `rank` returns for them."
         )
     found = []
     for query, (start, stop) in zip(queries.query_ids, bounds, strict=True):
-        row = {documents[place]: place for place in range(start, stop)}
-        wanted = [str(name) for name in given[query]]
+        row = {documents[index]: index for index in range(start, stop)}
+        wanted = [str(name) for name in by_query[query]]
         if len(set(wanted)) < len(wanted) or not set(wanted) <= set(row):
-            raise DataError(f"orders of query {query!r} hold what is no document of it, or one twice; rank it again.")
+            raise DataError(
+                f"orders of query {query!r} repeat a document or contain another query's; pass what `rank` returns."
+            )
         found.append([row[name] for name in wanted])
     return found
 
 
 def write_qrels(path: str | PathLike[str], queries: Grouped) -> None:
-    """Write the grades of a `Queries`. Raises DataError for grades that are not whole, which the format cannot hold."""
+    """Write the grades of a `Queries`. Raises DataError for grades that are not integers."""
     names, documents, offsets = _ids(queries)
     if queries.relevance is None:
         raise DataError("Qrels cannot be written because these queries have no relevance; add it.")
     grades = vector("relevance", queries.relevance)
     if np.any(grades != np.floor(grades)):
         wrong = grades[grades != np.floor(grades)][0]
-        raise DataError(f"Qrels cannot hold the grade {wrong:g} because they are whole numbers; round the grades.")
+        raise DataError(f"Qrels cannot hold the grade {wrong:g} because its grades are integers; round the grades.")
     rows = zip(query_of_row(offsets), documents, grades, strict=True)
     _write(path, "".join(f"{names[query]} 0 {document} {grade:.0f}\n" for query, document, grade in rows))
 
 
 def _ids(queries: Any) -> tuple[list[str], list[str], Ints]:
-    """Query and document ids as words, and the offsets."""
+    """Query and document ids as text, and the offsets."""
     if queries.document_ids is None:
         raise DataError("TREC files name documents, but these have no ids; set document_ids.")
     names = [_word("query id", name) for name in queries.query_ids]
@@ -256,7 +253,9 @@ def _ids(queries: Any) -> tuple[list[str], list[str], Ints]:
 def _word(what: str, name: Hashable) -> str:
     text = "" if name is None else str(name)
     if len(text.split()) != 1 or text.split()[0] != text:
-        raise DataError(f"The {what} {name!r} cannot stand in a TREC file because blanks separate columns; rename it.")
+        raise DataError(
+            f"The {what} {name!r} cannot be written to a TREC file because blanks separate columns; rename it."
+        )
     return text
 
 
@@ -269,12 +268,12 @@ Missing = Literal["error", "skip", "zero"]
 
 
 def join(qrels: Qrels, run: Run, *, missing: Missing = "error") -> tuple[JudgedQueries, Floats]:
-    """The judged documents and their scores, query by query: `evaluate(*judge(qrels, run), measures)`.
+    """The judged documents and their scores by query: `evaluate(*join(qrels, run), measures)`.
 
-    A retrieved document without a judgment has the grade 0. A judged document that was not retrieved has no position:
-    it adds nothing, and counts among the relevant documents that there are, as in trec_eval. Its score is -inf. Queries
-    without judgments are left out. Judged queries without a run are an error, left out with missing="skip" (as
-    trec_eval does), or count as runs that retrieved nothing with missing="zero" (trec_eval -c).
+    A retrieved document without a judgment has grade 0. A judged document that was not retrieved has no position and
+    score -inf; it counts among the relevant documents, as in trec_eval. Queries without judgments are skipped. Judged
+    queries without a run raise DataError, are skipped with missing="skip" (as in trec_eval), or count as empty runs
+    with missing="zero" (trec_eval -c).
     """
     if missing not in get_args(Missing):
         raise OptionError(f"missing cannot be {missing!r}; write 'error', 'skip' or 'zero'.")

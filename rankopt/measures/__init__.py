@@ -12,14 +12,14 @@ True
 measure     mean  queries  tied    (convention default)
 nDCG@4    0.6313        1     0
 
-A new family of measures is one file here and one line in `MEASURES`.
+A new measure needs a class in one of these files and an entry in `MEASURES`.
 """
 
 from typing import TYPE_CHECKING, Any
 
 from formulations.registry import member
 
-if TYPE_CHECKING:  # the tables are text: this tells a type checker what the names are
+if TYPE_CHECKING:  # names for type checkers; the tables below are text
     from rankopt.evaluation.comparison import Comparison as Comparison
     from rankopt.evaluation.comparison import compare as compare
     from rankopt.evaluation.comparison import holm as holm
@@ -73,7 +73,7 @@ MEASURES = {
     "RBP": "rankopt.measures.user_models:RBP",
     "Success": "rankopt.measures.first_relevant:Success",
 }
-"""Every measure: its name in the notation, and where it lives."""
+"""Every measure: name in the notation -> "module:object"."""
 
 PARTS = {
     "Convention": "rankopt.measures.convention:Convention",
@@ -95,7 +95,7 @@ PARTS = {
     "write_qrels": "rankopt.evaluation.trec:write_qrels",
     "write_run": "rankopt.evaluation.trec:write_run",
 }
-"""Everything else of this package."""
+"""The other public names, `name: "module:object"`."""
 
 __all__ = [*MEASURES, *PARTS]
 

@@ -2,17 +2,17 @@
 
     AUC = Σ_j (n - π(j)) y_j / (n₊ n₋) - (n₊ - 1)/(2 n₋)          a_i = n - i
 
-since a relevant document at position i stands before n - i documents, and the relevant ones among themselves make
-n₊(n₊ - 1)/2 such pairs in any order.
+A relevant document at position i precedes n - i documents. Pairs of relevant documents contribute n₊(n₊ - 1)/2 in any
+order.
 
 Average precision: the mean, over all relevant documents, of the precision at their position.
 
     AP@k = (1/n₊) Σ_j [y_j = 1, π(j) <= k] (number of relevant documents at positions <= π(j)) / π(j)
 
-No inner product, but a function of the pattern of relevance: it is trained by `rankopt.losses.FEATURE_MAPS`. In a tie
-group of t documents, r of them relevant, with s positions and R relevant documents before it, place i is relevant with
-chance r/t, and then (i - 1)(r - 1)/(t - 1) of the places before it are on average: the expectation is
-Σ_i (r/t) (R + 1 + (i - 1)(r - 1)/(t - 1)) / (s + i).
+AP is not an inner product of discount and gain; it is trained with a map of `rankopt.losses.FEATURE_MAPS`. Consider a
+tie group of t documents, r of them relevant, after s positions with R relevant documents. Its position i is relevant
+with probability r/t, and then (i - 1)(r - 1)/(t - 1) earlier positions of the group are relevant on average. The
+expectation is Σ_i (r/t) (R + 1 + (i - 1)(r - 1)/(t - 1)) / (s + i).
 
 Source of the closed form: McSherry and Najork, Computing information retrieval performance measures efficiently in the
 presence of tied scores, 2008.
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class AreaUnderCurve(Binary, PositionalMeasure):
-    """Pairs in the right order; not defined on a query whose documents are all relevant or all not."""
+    """Share of correctly ordered pairs; undefined if all or no documents of a query are relevant."""
 
     name: ClassVar[str] = "AUC"
     takes_cutoff: ClassVar[bool] = False
@@ -62,7 +62,7 @@ class AreaUnderCurve(Binary, PositionalMeasure):
         return np.asarray(positive * negative > 0)
 
     def values(self, ranking: Ranking) -> Floats:
-        """Of a run, what is not retrieved stands behind all that is, in any order."""
+        """Documents that a run did not retrieve are tied after all retrieved ones."""
         return super().values(replace(ranking, pool=None))
 
     def gain_table(self, classes: Floats, relevance: Floats, offsets: Ints) -> GainTable:
@@ -80,7 +80,7 @@ AUC = AreaUnderCurve()
 
 @dataclass(frozen=True, repr=False)
 class AveragePrecision(Binary):
-    """Mean precision at the relevant documents; not defined where there is none."""
+    """Mean precision at the relevant documents; undefined without relevant documents."""
 
     name: ClassVar[str] = "AP"
     has_gain_table: ClassVar[bool] = True
@@ -90,10 +90,10 @@ class AveragePrecision(Binary):
         return self.any_relevant(relevance, offsets)
 
     def optimal_rankings(self, relevance: Floats, offsets: Ints) -> tuple[Floats, Floats]:
-        """Relevant documents stand first, within the cutoff."""
-        place = position_in_query(offsets)
+        """Relevant documents first, within the cutoff."""
+        index = position_in_query(offsets)
         reach = np.minimum(np.diff(offsets), self.cutoff or np.inf)
-        return self.relevant(relevance), np.maximum(np.repeat(reach, np.diff(offsets)) - place, 0.0)
+        return self.relevant(relevance), np.maximum(np.repeat(reach, np.diff(offsets)) - index, 0.0)
 
     def gain_table(self, classes: Floats, relevance: Floats, offsets: Ints) -> GainTable:
         from formulations.problems.relevance_losses import ap_gains
@@ -102,15 +102,15 @@ class AveragePrecision(Binary):
 
     def values(self, ranking: Ranking) -> Floats:
         relevant = self.relevant(ranking.relevance)
-        counted = np.concatenate([[0.0], np.cumsum(relevant)])  # whole numbers: exact
+        counted = np.concatenate([[0.0], np.cumsum(relevant)])  # integers: exact
         hits, size = np.diff(counted[ranking.groups])[ranking.group], ranking.size[ranking.group]
         before = counted[ranking.groups[ranking.group]] - np.repeat(
             counted[ranking.offsets[:-1]], np.diff(ranking.offsets)
         )
         earlier = position_in_query(ranking.groups) * (hits - 1) / np.maximum(size - 1, 1)
         precision = hits / size * (before + 1 + earlier) / ranking.position
-        kept = (hits > 0) & (ranking.position <= (self.cutoff or np.inf)) & ranking.retrieved
-        found = totals(np.where(kept, precision, 0.0), ranking.offsets)
+        counts = (hits > 0) & (ranking.position <= (self.cutoff or np.inf)) & ranking.retrieved
+        found = totals(np.where(counts, precision, 0.0), ranking.offsets)
         return np.asarray(found / np.maximum(totals(relevant, ranking.offsets), 1))
 
 

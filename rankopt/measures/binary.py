@@ -1,25 +1,25 @@
-"""Measures that only ask whether a document is relevant: y_j in {0, 1}.
+"""Measures of binary relevance, y_j in {0, 1}.
 
-Option `rel`: the least grade that counts as relevant. Left out, every grade above 0 does.
+Option `rel`: the smallest grade that counts as relevant; by default every grade above 0 does.
 
 Precision at k: the share of relevant documents among the first k positions.
 
     P@k = (1/k) Σ_j [π(j) <= k] y_j          a_i = 1/k for i <= k, else 0;  b(y) in {0, 1}
 
-A query of fewer than k documents still divides by k. Source: [ORM, section 2.3].
+The divisor is k also for queries with fewer than k documents. Source: [ORM, section 2.3].
 
-Recall at k: the share of the relevant documents that stand among the first k positions.
+Recall at k: the share of the relevant documents that are among the first k positions.
 
     R@k = (1/n₊) Σ_j [π(j) <= k] y_j          a_i = 1 for i <= k, else 0;  b(y) = y/n₊, y in {0, 1}
 
-n₊ counts all relevant documents of the query: where a run is held against qrels, also those that were not retrieved.
-(Where "recall at k" asks whether any relevant document stands there, it is `Success`.)
+n₊ counts all relevant documents of the query, including those that a run did not retrieve. (Where "recall at k" means
+whether any relevant document is among the first k, use `Success`.)
 
 R-precision: the share of relevant documents among as many first positions as there are relevant documents.
 
     Rprec = (1/n₊) Σ_j [π(j) <= n₊] y_j
 
-Where the list ends depends on the grades of the query, so it is for evaluation only.
+Its cutoff depends on the grades of the query, so it is for evaluation only.
 
 Source: Buckley and Voorhees, Retrieval system evaluation, 2005.
 
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class Binary(Measure):
-    """A measure of relevant and other documents."""
+    """A measure of binary relevance."""
 
     rel: float | None = field(default=None, metadata={"option": "rel"})
 
@@ -81,14 +81,14 @@ class Binary(Measure):
 
 @dataclass(frozen=True, repr=False)
 class Precision(Binary, PositionalMeasure):
-    """Relevant documents among the first k, over k. Without a cutoff every order has the same: MeasureError."""
+    """Relevant documents among the first k, over k. Raises MeasureError without a cutoff."""
 
     name: ClassVar[str] = "P"
     zero_if_short: ClassVar[tuple[str, ...]] = ("zero",)
 
     def discount(self, n: int) -> Floats:
         if self.cutoff is None:
-            raise MeasureError("P cannot tell orders apart because all documents are counted; write P@k, such as P@10.")
+            raise MeasureError("P needs a cutoff: without one every order has the same value; write P@k, such as P@10.")
         return np.where(np.arange(n) < self.cutoff, 1 / self.cutoff, 0.0)
 
     def gain(self, relevance: Floats, offsets: Ints) -> Floats:
@@ -100,16 +100,18 @@ P = Precision()
 
 @dataclass(frozen=True, repr=False)
 class Recall(Binary, PositionalMeasure):
-    """Relevant documents among the first k, over all of them; not defined where there is none.
+    """Relevant documents among the first k, over all relevant documents; undefined without relevant documents.
 
-    Without a cutoff every order has the same: MeasureError.
+    Raises MeasureError without a cutoff.
     """
 
     name: ClassVar[str] = "R"
 
     def discount(self, n: int) -> Floats:
         if self.cutoff is None:
-            raise MeasureError("R cannot tell orders apart because all documents are counted; write R@k, as in R@100.")
+            raise MeasureError(
+                "R needs a cutoff: without one every order has the same value; write R@k, such as R@100."
+            )
         return np.where(np.arange(n) < self.cutoff, 1.0, 0.0)
 
     def gain(self, relevance: Floats, offsets: Ints) -> Floats:
@@ -125,7 +127,7 @@ R = Recall()
 
 @dataclass(frozen=True, repr=False)
 class RPrecision(Binary):
-    """Precision, and recall, at the number of relevant documents; not defined where there is none."""
+    """Precision at the number of relevant documents, equal to recall there; undefined without relevant documents."""
 
     name: ClassVar[str] = "Rprec"
     takes_cutoff: ClassVar[bool] = False

@@ -1,8 +1,7 @@
-"""What evaluators disagree about, as data.
+"""Evaluation conventions: the choices on which evaluation tools differ.
 
-A measure's formula leaves things open: which gain, which discount, what a query without relevant documents counts, what
-NDCG@10 of a list of 7 is, and in which order documents of equal score stand. Each published number was computed under
-some answer to these, so the answer is an argument and is printed with every result.
+The formula of a measure leaves choices open: gain, discount, the value of a query without relevant documents, nDCG@10
+of a list of 7, and the order of ties. The convention is an argument and is printed with every result.
 """
 
 from dataclasses import dataclass
@@ -19,18 +18,17 @@ Ties = Literal["average", "input", "worst", "id"]
 
 @dataclass(frozen=True)
 class Convention:
-    """How the open points are settled.
+    """The choices of an evaluation that the formula of a measure leaves open.
 
-    gain      of DCG and nDCG that name none: "exp2" 2^y - 1, "linear" y, None the measure's own default
-    discount  likewise: "log2" 1/log2(i + 1), or LETOR's "letor" 1, 1, 1/log2(i) from i = 3
-    empty     what a query counts on which the measure is not defined (no relevant document for nDCG, NERU, AP, RR; one
-              class only for AUC): 0, 1, or "skip" to leave it out of the mean. Sums such as DCG, P and ERR are
-              defined there, as 0
-    short     value at a cutoff k of a query with fewer than k documents: "own" that of the whole list, "zero" 0 for
-              nDCG and P, "zero-ndcg" 0 for nDCG only
-    ties      documents of equal score: "average" the exact mean over all their orders, "input" as they are given,
-              "worst" worst first, "id" by document id, descending
-    float32   scores are rounded to single precision first, which makes ties (trec_eval does so)
+    gain          default gain of DCG and nDCG: "exp2" 2^y - 1, "linear" y, None the measure's own default
+    discount      default discount: "log2" 1/log2(i + 1), or LETOR's "letor" 1, 1, 1/log2(i) from i = 3
+    no_relevant   value of a query on which the measure is undefined (no relevant document for nDCG, NERU, AP, RR; one
+                  class only for AUC): 0, 1, or "skip" to exclude it from the mean. DCG, P and ERR are 0 there
+    fewer_than_k  value at cutoff k of a query with fewer than k documents: "own" that of the full list, "zero" 0 for
+                  nDCG and P, "zero-ndcg" 0 for nDCG only
+    ties          documents of equal score: "average" the exact mean over all their orders, "input" the input order,
+                  "worst" worst first, "id" by document id, descending
+    float32       round scores to single precision first, which creates ties (as trec_eval does)
     """
 
     gain: Gain | None = None
@@ -72,8 +70,7 @@ conventions: dict[str, Convention] = {
 }
 """Named conventions.
 
-default   ties averaged, undefined queries left out of the mean: neither the order of the file nor a query on which
-          every order is as good as any other says anything about a ranker
+default   ties averaged, undefined queries excluded from the mean
 letor2    the evaluation script of LETOR 2.0, whose successor `letor3` computes the same
 letor4    the script of LETOR 4.0: P@k of a short list divides by k
 trec      trec_eval
@@ -83,7 +80,7 @@ burges    RankNet's formula: exponential gain, logarithmic discount from the fir
 
 
 def convention_named(convention: str | Convention) -> Convention:
-    """The convention of that name; a convention is returned as it is. MeasureError for unknown names."""
+    """Look up a convention by name; a Convention is returned unchanged. MeasureError for unknown names."""
     if isinstance(convention, Convention):
         return convention
     if convention not in conventions:

@@ -1,9 +1,9 @@
-"""A measure of one's own: Custom(discount=a, gain=b) is Σ_j a[π(j)] b(y_j).
+"""A user-defined measure: Custom(discount=a, gain=b) is Σ_j a[π(j)] b(y_j).
 
 a  numbers (a_1, a_2, ...), continued by 0, or a function n -> (n,); never increasing
 b  numbers (b(0), b(1), ...), one a grade, or a function of an array of grades; never decreasing
 
-For the same over its best, write nDCG(discount=a, gain=b). Measures made of functions print but do not parse.
+The normalized version is nDCG(discount=a, gain=b). Measures with functions print but do not parse.
 
 >>> from rankopt.measures import Custom, evaluate
 >>> Custom(discount=[3, 2, 1], gain=[0, 1, 10])
@@ -23,7 +23,7 @@ from rankopt.measures.segments import Floats, Ints
 
 @dataclass(frozen=True, repr=False)
 class CustomMeasure(DiscountedGain):
-    """A discount and a gain given by the user; no convention changes them."""
+    """A discount and a gain defined by the user; conventions do not change them."""
 
     name: ClassVar[str] = "Custom"
 

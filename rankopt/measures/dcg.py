@@ -3,8 +3,8 @@
     DCG@k  = Σ_j a[π(j)] b(y_j)          a_i = 1/log2(i + 1) for i <= k, else 0;  b(y) = 2^y - 1
     nDCG@k = DCG@k / max over orders of DCG@k
 
-Options `discount` and `gain`: see `rankopt.measures.dcg`. Left open, they are settled by the convention
-of an evaluation; training takes the formula above.
+Options `discount` and `gain`: see below. Their defaults come from the convention of an evaluation; training uses the
+formula above.
 
 Source: Järvelin and Kekäläinen 2002; exponential gain of Burges et al. 2005; [ORM, section 2.3].
 
@@ -20,7 +20,7 @@ Discounts and gains of DCG by name, by table and by function.
     gain       "exp2" 2^y - 1          "linear" y                 an array (b(0), b(1), ...)  a function (N,) -> (N,)
                "binary" 1 where y > 0, else 0
 
-An array of discounts is continued by 0. An array of gains is indexed by whole grades.
+An array of discounts is continued by 0. An array of gains is indexed by integer grades.
 """
 
 from collections.abc import Callable, Sequence
@@ -41,16 +41,16 @@ DiscountName = Literal["log2", "letor"]
 GainName = Literal["exp2", "linear", "binary"]
 Discount: TypeAlias = DiscountName | Sequence[float] | NDArray[Any] | Callable[[int], ArrayLike]
 Gain: TypeAlias = GainName | Sequence[float] | NDArray[Any] | Callable[[NDArray[Any]], ArrayLike]
-"""What a user may give as one."""
+"""Accepted forms of a discount and of a gain."""
 
 
 def discount_form(form: Any) -> Any:
-    """The form as a measure keeps it: None, name, tuple of floats or function."""
+    """The normalized form: None, name, tuple of floats or function."""
     return _form("discount", form, get_args(DiscountName), falling=True)
 
 
 def gain_form(form: Any) -> Any:
-    """The form as a measure keeps it: None, name, tuple of floats or function."""
+    """The normalized form: None, name, tuple of floats or function."""
     return _form("gain", form, get_args(GainName), falling=False)
 
 
@@ -103,13 +103,13 @@ def gain_of(form: str | tuple[float, ...] | Callable[[Floats], Floats], relevanc
         same = np.diff(relevance[order]) == 0
         if np.any(equal_or_more < 0) or np.any(equal_or_more[same] != 0):
             raise MeasureError(
-                "The gain function must give equal grades equal gains and higher grades no less; mend it."
+                "The gain function must give equal grades equal gains and higher grades no smaller ones; correct it."
             )
         return gain
     if np.any(relevance < 0):
         raise MeasureError(
             f"DCG cannot use the grade {relevance.min():g} because gains are not negative; "
-            "say what unjudged documents count when reading the data."
+            "pass unjudged= (the grade of unjudged documents) when reading the data."
         )
     if form == "linear":
         return relevance
@@ -174,7 +174,7 @@ class DiscountedGain(PositionalMeasure):
 
 @dataclass(frozen=True, repr=False)
 class NormalizedDiscountedGain(DiscountedGain):
-    """Discounted cumulative gain over its best; not defined on a query whose best is 0."""
+    """DCG divided by the best DCG of the query; undefined if that is 0."""
 
     name: ClassVar[str] = "nDCG"
     zero_if_short: ClassVar[tuple[str, ...]] = ("zero", "zero-ndcg")
@@ -192,7 +192,7 @@ nDCG = NormalizedDiscountedGain()
 
 @dataclass(frozen=True, repr=False)
 class MeanNormalizedDiscountedGain(Measure):
-    """nDCG averaged over its cutoffs; not defined on a query whose best DCG is 0."""
+    """nDCG averaged over all cutoffs; undefined on a query whose best DCG is 0."""
 
     name: ClassVar[str] = "MeanNDCG"
     takes_cutoff: ClassVar[bool] = False

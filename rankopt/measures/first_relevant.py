@@ -1,25 +1,25 @@
-"""Measures of the position where the first relevant document stands.
+"""Measures of the position of the first relevant document.
 
-With one relevant document such a measure is an inner product, a[π]ᵀy, and is trained as one. With several it is none,
-whatever its gains: the second of them adds nothing.
+With one relevant document such a measure is an inner product a[π]ᵀy and is trained as one. With several it is not: the
+second relevant document adds nothing.
 
 Reciprocal rank of the first relevant document.
 
-    RR@k = 1 / min {π(j) : y_j = 1}, or 0 where that is beyond k
+    RR@k = 1 / min {π(j) : y_j = 1}, or 0 if that is beyond k
 
-With one relevant document this is Σ_j a[π(j)] y_j with a_i = 1/i. With several it is no inner product; it is trained by
-the pattern of relevance (`rankopt.losses.FEATURE_MAPS`). In a tie group of t documents, r of them relevant, the chance
-that the first relevant one stands at place i (from 1) is r/(t - i + 1) Π_{l < i} (t - l + 1 - r)/(t - l + 1).
+With one relevant document this is Σ_j a[π(j)] y_j with a_i = 1/i. With several it is not an inner product; it is
+trained with a map of `rankopt.losses.FEATURE_MAPS`. In a tie group of t documents, r of them relevant, the probability
+that the first relevant one is at position i (from 1) is r/(t - i + 1) Π_{l < i} (t - l + 1 - r)/(t - l + 1).
 
 Source: [ORM, section 2.3].
 
-Success at k: does a relevant document stand among the first k positions?
+Success at k: is a relevant document among the first k positions?
 
     Success@k = [min {π(j) : y_j = 1} <= k]
 
 With one relevant document this is Σ_j [π(j) <= k] y_j, a_i = 1 for i <= k, and is trained as such. With several it is
-no inner product, nor are its best orders those of one: it is evaluated, and climbed along lines. In a tie group of t
-documents, r of them relevant, none stands on its first i places with chance C(t - r, i) / C(t, i).
+not an inner product; it can be evaluated, and maximized by coordinate ascent. In a tie group of t
+documents, r of them relevant, none is among its first i positions with probability C(t - r, i) / C(t, i).
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class FirstRelevant(Binary, PositionalMeasure):
-    """A function of min {π(j) : y_j = 1}, at best 1; not defined where nothing is relevant.
+    """A function of min {π(j) : y_j = 1}, at best 1; undefined without relevant documents.
 
-    with_gains: measures to take instead where gains are needed, for the message.
+    with_gains: for the error message, measures that have gains.
     """
 
     with_gains: ClassVar[str]
@@ -72,7 +72,7 @@ class FirstRelevant(Binary, PositionalMeasure):
 
 @dataclass(frozen=True, repr=False)
 class ReciprocalRank(FirstRelevant):
-    """One over the position of the first relevant document; not defined where there is none."""
+    """1 / position of the first relevant document; undefined without relevant documents."""
 
     name: ClassVar[str] = "RR"
     with_gains: ClassVar[str] = "nDCG@k or P@k"
@@ -99,16 +99,16 @@ class ReciprocalRank(FirstRelevant):
         decisive = decisive[first]  # the first tie group of its query with a relevant document
 
         bounds = np.concatenate([[0], np.cumsum(ranking.size[decisive])])
-        place, inside = position_in_query(bounds), query_of_row(bounds)
-        left = ranking.size[decisive][inside] - place
+        index, inside = position_in_query(bounds), query_of_row(bounds)
+        left = ranking.size[decisive][inside] - index
         chance = hits[decisive][inside] / left
-        missed = np.where(place > 0, np.roll(np.maximum(1 - chance, 0.0), 1), 1.0)
-        position = ranking.position[ranking.groups[decisive]][inside] + place
+        missed = np.where(index > 0, np.roll(np.maximum(1 - chance, 0.0), 1), 1.0)
+        position = ranking.position[ranking.groups[decisive]][inside] + index
         counted = position <= (self.cutoff or np.inf)
         if ranking.pool is not None:
             counted &= ranking.pool.retrieved[ranking.groups[decisive]][inside]
         reciprocal = np.where(counted, 1 / position, 0.0)
-        # beyond the last place that the first relevant document can take, `missed` is 0 and stays so
+        # beyond the last possible position of the first relevant document, `missed` is 0 and stays so
         result[queries] = totals(running(np.multiply, missed, bounds) * np.minimum(chance, 1.0) * reciprocal, bounds)
         return result
 
@@ -118,7 +118,7 @@ RR = ReciprocalRank()
 
 @dataclass(frozen=True, repr=False)
 class SuccessAtCutoff(FirstRelevant):
-    """1 where a relevant document is among the first k, else 0; not defined where there is none."""
+    """1 if a relevant document is among the first k, else 0; undefined without relevant documents."""
 
     name: ClassVar[str] = "Success"
     with_gains: ClassVar[str] = "R@k or P@k"
@@ -130,7 +130,9 @@ class SuccessAtCutoff(FirstRelevant):
     @property
     def _first(self) -> int:
         if self.cutoff is None:
-            raise MeasureError("Success cannot tell orders apart without a cutoff; write Success@k, as in Success@5.")
+            raise MeasureError(
+                "Success needs a cutoff: without one every order has the same value; write Success@k, as in Success@5."
+            )
         return self.cutoff
 
     def optimal_rankings(self, relevance: Floats, offsets: Ints) -> tuple[Floats, Floats]:
@@ -138,18 +140,18 @@ class SuccessAtCutoff(FirstRelevant):
         return self.relevant(relevance), self.discounts(offsets)
 
     def values(self, ranking: Ranking) -> Floats:
-        """One less the chance that every group leaves its relevant documents behind position k."""
+        """1 minus the probability that no relevant document is among the first k positions."""
         hits, size = totals(self.relevant(ranking.relevance), ranking.groups), ranking.size
         rows = np.minimum(ranking.groups[:-1], max(len(ranking.relevance) - 1, 0))
         begin = ranking.position[rows] if len(rows) else np.zeros(0, np.int64)
-        inside = np.clip(self._first - begin + 1, 0, size)  # places of the group that count
+        inside = np.clip(self._first - begin + 1, 0, size)  # positions of the group within the cutoff
         if ranking.pool is not None and len(rows):
             inside = np.where(ranking.pool.retrieved[rows], inside, 0)
         missed = np.ones(len(size))
         missed[(hits > 0) & (inside > 0)] = 0.0
         for group in np.flatnonzero((hits > 0) & (inside > 0) & (inside + hits <= size)):
-            places = np.arange(inside[group])
-            missed[group] = np.prod((size[group] - hits[group] - places) / (size[group] - places))
+            indices = np.arange(inside[group])
+            missed[group] = np.prod((size[group] - hits[group] - indices) / (size[group] - indices))
         all_missed = np.ones(len(ranking.offsets) - 1)
         np.multiply.at(all_missed, query_of_row(ranking.offsets)[rows], missed)
         return np.asarray(1.0 - all_missed)

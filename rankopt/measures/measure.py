@@ -1,4 +1,4 @@
-"""What every measure is: a frozen value with a name, options and a cutoff."""
+"""Base class of measures: a frozen value with a name, options and a cutoff."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class Measure:
-    """A measure as it is written: `name(options)@cutoff`.
+    """A measure, written `name(options)@cutoff`.
 
-    Calling a measure sets options, `@` the cutoff; both give a new value. An option is a field with the metadata
-    {"option": its name in the notation}, and {"shown": True} where it is printed even at its default.
+    Calling a measure sets options, `@` sets the cutoff; both return a new value. An option is a field with the metadata
+    {"option": its name in the notation}, and {"shown": True} if it is printed even at its default.
 
     >>> from rankopt.measures import nDCG
     >>> nDCG(gain="linear") @ 10
@@ -34,34 +34,35 @@ class Measure:
     trainable: ClassVar[bool] = False
     """Whether it is an inner product of a discount and a gain, the form that training needs."""
     has_gain_table: ClassVar[bool] = False
-    """Whether `gain_table` is there, so that the pairwise and first-relevant feature maps can train it."""
+    """Whether `gain_table` is implemented, as the pairwise and first-relevant feature maps require."""
     graded: ClassVar[bool] = False
-    """Whether its gain table reads the grades themselves."""
+    """Whether its gain table depends on the grades, not only on their order."""
     takes_cutoff: ClassVar[bool] = True
     sweep_kind: ClassVar[str] = "crossings"
-    """What it is as scores move along a line, for `rankopt.line`: "places" a discount and a gain, "precision" that of
-    `AP` by `relevant`, "cascade" that of `ERR` by `stopping`, "first relevant" that of `RR` by `relevant`, "sum"
-    that of its `summands`, "crossings" anything else, which is valued between all crossings."""
+    """The sweep algorithm: "places" for a discount and a gain, "precision" for `AP`, "cascade" for `ERR`,
+    "first relevant" for `RR`, "sum" for `summands`, else "crossings"."""
     zero_if_short: ClassVar[tuple[str, ...]] = ()
-    """The settings of `Convention.short` under which a query with fewer documents than the cutoff has the value 0."""
+    """Settings of `Convention.fewer_than_k` under which a query with fewer documents than the cutoff has value 0."""
 
     cutoff: int | None = field(default=None, kw_only=True)
 
     def __call__(self, **options: Any) -> Self:
-        """The measure with these options set. MeasureError for options it does not have."""
+        """The measure with these options. MeasureError for unknown options."""
         names = {f.metadata["option"]: f.name for f in fields(self) if "option" in f.metadata}
-        for given in options:
-            if given not in names:
+        for option in options:
+            if option not in names:
                 known = f"its options are {', '.join(names)}" if names else "it has none"
-                raise MeasureError(f"{self.name} has no option {given!r}; {known}.")
-        return replace(self, **{names[given]: value for given, value in options.items()})
+                raise MeasureError(f"{self.name} has no option {option!r}; {known}.")
+        return replace(self, **{names[option]: value for option, value in options.items()})
 
     def __matmul__(self, cutoff: Whole) -> Self:
         """The measure on the first `cutoff` positions."""
         if not self.takes_cutoff:
-            raise MeasureError(f"{self.name} takes no cutoff because it speaks of all positions; write {self.name}.")
+            raise MeasureError(
+                f"{self.name} takes no cutoff because it is defined on all positions; write {self.name}."
+            )
         if isinstance(cutoff, bool) or not isinstance(cutoff, int | np.integer) or cutoff < 1:
-            raise MeasureError(f"A cutoff cannot be {cutoff!r}; write {self.name}@k with a whole number k >= 1.")
+            raise MeasureError(f"A cutoff cannot be {cutoff!r}; write {self.name}@k with an integer k >= 1.")
         return replace(self, cutoff=int(cutoff))
 
     def __repr__(self) -> str:
@@ -73,11 +74,11 @@ class Measure:
         return self.name + (f"({options})" if options else "") + ("" if self.cutoff is None else f"@{self.cutoff}")
 
     def with_convention(self, convention: Convention) -> Self:
-        """The measure with what it leaves open settled by the convention; stated options stay."""
+        """The measure with unset options taken from the convention."""
         return self
 
     def defined(self, relevance: Floats, offsets: Ints) -> NDArray[np.bool_]:
-        """For which queries (m,) the measure has a value; the convention says what the others count."""
+        """Which queries (m,) the measure is defined on; the convention sets the value of the others."""
         return np.ones(len(offsets) - 1, dtype=np.bool_)
 
     def inner_product(self, relevance: Floats, offsets: Ints) -> bool:
@@ -85,29 +86,27 @@ class Measure:
         return False
 
     def optimal_rankings(self, relevance: Floats, offsets: Ints) -> tuple[Floats, Floats]:
-        """b (N,) of the documents and a (N,) of the places, which never increases in a query: the orders that are best
-        for the measure are those that maximise a[π]ᵀb, whether or not this is its value.
-
-        MeasureError for a measure that does not say so: it cannot be trained on.
+        """b (N,) of documents and non-increasing a (N,) of positions whose a[π]ᵀb is maximal exactly for the
+        optimal rankings of the measure. Raises MeasureError for a measure without them, which cannot be trained on.
         """
         raise MeasureError(
-            f"{self} cannot be trained on because it does not say which orders are best; evaluate with it."
+            f"{self} cannot be trained on because it does not define its optimal rankings; use it for evaluation."
         )
 
     def gain_table(self, classes: Floats, relevance: Floats, offsets: Ints) -> GainTable:
-        """What documents earn at each position, a function of the relevance vector; see `has_gain_table`.
+        """The gain of documents at each position, a function of the relevance vector; see `has_gain_table`.
 
-        classes: (N,) the grades as the measure distinguishes them: 0 and 1 for binary measures, else counted from 0.
+        classes: (N,) grade classes that the measure distinguishes: 0 and 1 for binary measures, else counted from 0.
         """
         raise NotImplementedError(f"{type(self).__name__} has no gain table; evaluate with it.")
 
     def values(self, ranking: Ranking) -> Floats:
-        """The value (m,) of each query, the mean over the orders inside tie groups; 0 where it is not defined."""
+        """The value (m,) of each query, averaged over the orders of tie groups; 0 where undefined."""
         raise NotImplementedError(f"{type(self).__name__} has no `values`; write it.")
 
 
 def _written(value: Any) -> str:
-    """Numbers as short as they parse, functions by their name."""
+    """Shortest form of numbers that parses back; functions by name."""
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return getattr(value, "__qualname__", None) or repr(value)

@@ -2,30 +2,28 @@
 
     nDCG@10    nDCG(gain='linear')@10    ERU(alpha=5, d=3)    P(rel=2)@5    ndcg@10    MAP    2 AP + RR[pairwise]
 
-Names are read in any case; values are Python literals. Words of trec_eval (ndcg_cut_10, map, recip_rank, P_5, bpref)
-and measures of ir_measures, as text or as they are, mean the same here. A measure that we do not have (Bpref, infAP,
-Judged@10) is computed by ir-measures, on runs held against qrels.
+Names are case-insensitive; values are Python literals. Names of trec_eval (ndcg_cut_10, map, recip_rank, P_5, bpref)
+and measures of ir_measures, as text or objects, are accepted. Measures that are not implemented here (Bpref, infAP,
+Judged@10) are computed by ir-measures from a run and qrels.
 
 A sum of measures: several criteria in one model [paper 4, SVMcombo].
 
     mix = Σ_l C_l measure_l                "AP + nDCG@10 + 2 RR"
 
-Trained with a slack for each part, the loss of a query is Σ_l C_l loss_l; with one shared slack it is the largest,
-max_l C_l loss_l. Parts may have feature maps of their own, "AP[pairwise] + RR[first-relevant]". Brackets share
-a weight or a map out, "2 (AP + RR)"; "1 AP" is the mix of one part, "AP" the measure.
+With one slack per part, the loss of a query is Σ_l C_l loss_l; with one shared slack it is max_l C_l loss_l. Parts may
+have their own feature maps: "AP[pairwise] + RR[first-relevant]". Weights and maps distribute over brackets:
+"2 (AP + RR)". "1 AP" is a mix of one part, "AP" the measure.
 
 >>> MeasureMix({"AP": 1, "nDCG@10": 2}, slack="shared")
 (AP + 2 nDCG@10)(slack='shared')
 
-One measure as text: `name`, `name@k`, `name(option=value, ...)@k`, or a word of trec_eval, `ndcg_cut_10`.
-
-Measures as other programs name them: trec_eval's words, and the objects of ir_measures.
+Names of other programs:
 
     trec_eval    map  map_cut_10  ndcg  ndcg_cut.10  P_5  recall_100  recip_rank  Rprec  bpref  infAP  success_5
     ir_measures  nDCG@10  nDCG(dcg='exp-log2')@10  AP(rel=2)@100  RBP(p=0.8,rel=1)  Bpref  Judged@10   text or object
 
-Formulas are taken over, conventions are not: what nDCG counts for a grade is the convention's to say unless the name
-does, and "trec" is that of both programs.
+Formulas are adopted, conventions are not: the gain of nDCG comes from the convention unless the name sets it. "trec" is
+the convention of both programs.
 """
 
 from __future__ import annotations
@@ -51,21 +49,21 @@ from rankopt.measures.measure import Measure
 from rankopt.measures.segments import Floats, Ints, query_of_row
 from rankopt.measures.tied_ranking import Ranking
 
-WHOLE = {"map": "AP", "ndcg": "nDCG", "recip_rank": "RR", "rprec": "Rprec", "bpref": "Bpref", "infap": "infAP"}
+UNCUT = {"map": "AP", "ndcg": "nDCG", "recip_rank": "RR", "rprec": "Rprec", "bpref": "Bpref", "infap": "infAP"}
 CUT = {"map_cut": "AP", "ndcg_cut": "nDCG", "p": "P", "recall": "R", "success": "Success"}
-"""Names of trec_eval in lower case: alone, and with a cutoff behind "_" or "."."""
+"""Names of trec_eval in lower case: without a cutoff, and with one after "_" or "."."""
 
 _CUT = re.compile(r"(?P<name>[A-Za-z_]+)[_.](?P<cutoff>[0-9]{1,18})")
 
 DCG = {"log2": "linear", "exp-log2": "exp2"}
-"""What ir_measures calls a formula of DCG, and its gain."""
+"""DCG formulas of ir_measures and their gains."""
 
 
 def trec_name(text: str) -> tuple[str, int | None] | None:
-    """The measure's own name and its cutoff, where the text is a word of trec_eval."""
+    """Our name and the cutoff of a trec_eval measure; None for other text."""
     word = text.strip()
-    if word.lower() in WHOLE:
-        return WHOLE[word.lower()], None
+    if word.lower() in UNCUT:
+        return UNCUT[word.lower()], None
     found = _CUT.fullmatch(word)
     if found is None or found["name"].lower() not in CUT:
         return None
@@ -73,7 +71,7 @@ def trec_name(text: str) -> tuple[str, int | None] | None:
 
 
 def is_foreign(measure: Any) -> bool:
-    """Whether it is a measure of ir_measures: it has a NAME and `params`."""
+    """Whether it is a measure of ir_measures, with NAME and `params`."""
     return isinstance(getattr(measure, "NAME", None), str) and isinstance(getattr(measure, "params", None), Mapping)
 
 
@@ -84,7 +82,7 @@ def words_of(measure: Any) -> tuple[str, dict[str, Any], Any]:
 
 
 def options_of(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of ir_measures in our words. MeasureError for what is not computed here."""
+    """Options of ir_measures under our names. MeasureError for unsupported ones."""
     found = dict(options)
     found.pop("judged_only", None)
     if "dcg" in found and name.lower() in ("ndcg", "dcg"):
@@ -98,11 +96,11 @@ def options_of(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _table(name: str, gains: Mapping[Any, Any]) -> tuple[float, ...]:
-    """Gains of grades 0, 1, ..., of which those that are not listed count themselves."""
-    whole = [grade for grade in gains if isinstance(grade, int) and 0 <= grade < 1000]
-    if len(whole) < len(gains) or not whole:
-        raise MeasureError(f"{name} cannot have gains={dict(gains)!r}; list whole grades from 0 to 999.")
-    return tuple(float(gains.get(grade, grade)) for grade in range(max(whole) + 1))
+    """Gains of grades 0, 1, ...; a grade that is not listed is its own gain."""
+    grades = [grade for grade in gains if isinstance(grade, int) and 0 <= grade < 1000]
+    if len(grades) < len(gains) or not grades:
+        raise MeasureError(f"{name} cannot have gains={dict(gains)!r}; use integer grades from 0 to 999.")
+    return tuple(float(gains.get(grade, grade)) for grade in range(max(grades) + 1))
 
 
 ALIASES = {
@@ -111,11 +109,11 @@ ALIASES = {
 """Names of other programs, in lower case."""
 
 NAMES = {name.lower(): name for name in MEASURES} | ALIASES
-"""The measure that a name in lower case means."""
+"""Measure name by lower-case alias."""
 
 
 def measure_of(text: str) -> Measure:
-    """The measure that the text says; MeasureError for anything else."""
+    """Parse one measure. MeasureError for other text."""
     theirs = trec_name(text)
     if theirs is not None:
         return measure_with(theirs[0], {}, theirs[1])
@@ -138,7 +136,7 @@ def measure_of(text: str) -> Measure:
 
 
 def measure_with(name: str, options: Mapping[str, Any], cutoff: Any) -> Measure:
-    """The measure of that name with these options, ours or those of ir_measures, and this cutoff, None for none."""
+    """The measure of this name, options (ours or those of ir_measures) and cutoff or None."""
     if options.get("judged_only") or NAMES.get(name.lower()) is None:
         return _external(name, options, cutoff)
     measure = named(name)
@@ -149,7 +147,7 @@ def measure_with(name: str, options: Mapping[str, Any], cutoff: Any) -> Measure:
 
 
 def named(name: str) -> Measure:
-    """The measure of that name in the table, with its default options."""
+    """The measure of this name in `MEASURES`, with default options."""
     known = NAMES.get(name.lower())
     if known is None:
         close = get_close_matches(name.lower(), NAMES, n=1, cutoff=0.7)
@@ -164,7 +162,7 @@ def named(name: str) -> Measure:
 
 @dataclass(frozen=True, repr=False)
 class ExternalMeasure(Measure):
-    """A measure that ir-measures computes, of runs held against qrels. It cannot be trained."""
+    """A measure computed by ir-measures from a run and qrels. It cannot be trained."""
 
     computed: Any = None
 
@@ -184,7 +182,7 @@ class ExternalMeasure(Measure):
         pool, grades = ranking.pool, ranking.relevance
         if pool is None:
             raise MeasureError(
-                f"{self} needs the judgments of a run; evaluate(*judge(read_qrels(...), read_run(...)), ...), or "
+                f"{self} needs the judgments of a run; evaluate(*join(read_qrels(...), read_run(...)), ...), or "
                 "`rankopt evaluate --qrels QRELS RUN`."
             )
         if np.any(np.diff(ranking.group[pool.retrieved]) == 0):
@@ -206,7 +204,7 @@ class ExternalMeasure(Measure):
 
 
 def _external(name: str, options: Mapping[str, Any], cutoff: Any) -> ExternalMeasure:
-    """The measure of that name in ir-measures. MeasureError where it has none, or is not installed."""
+    """The measure of this name in ir-measures. MeasureError if it is unknown or ir-measures is not installed."""
     registry: dict[str, Any] = {}
     if find_spec("ir_measures"):
         from ir_measures import measures
@@ -238,15 +236,19 @@ def _literal(node: ast.expr, text: str) -> Any:
 
 
 def _unnamed(measure: Measure, text: str, values: list[Any]) -> MeasureError:
-    """For options that are given without their names; the cure says those that are always written, or all."""
+    """The error for positional options; it suggests the options that are always printed, or all."""
     known = [one for one in fields(measure) if "option" in one.metadata]
     shown = [one.metadata["option"] for one in known if one.metadata.get("shown")]
-    told = shown or [one.metadata["option"] for one in known]
-    if len(told) == len(values):
-        said = f"{measure.name}({', '.join(f'{name}={value!r}' for name, value in zip(told, values, strict=True))})"
+    named_options = shown or [one.metadata["option"] for one in known]
+    if len(named_options) == len(values):
+        pairs = zip(named_options, values, strict=True)
+        text_with_names = f"{measure.name}({', '.join(f'{name}={value!r}' for name, value in pairs)})"
     else:
-        said = repr(measure) if shown or not told else f"{measure.name}({', '.join(f'{name}=...' for name in told)})"
-    return MeasureError(f"The measure {text!r} cannot be read because its options have no names; write {said}.")
+        listed = ", ".join(f"{name}=..." for name in named_options)
+        text_with_names = repr(measure) if shown or not named_options else f"{measure.name}({listed})"
+    return MeasureError(
+        f"The measure {text!r} cannot be read because its options have no names; write {text_with_names}."
+    )
 
 
 def _unreadable(text: str) -> MeasureError:
@@ -258,10 +260,10 @@ def _unreadable(text: str) -> MeasureError:
 SLACKS = ("separate", "shared")
 
 PARTS = 100
-"""Parts that a mix may have."""
+"""Maximum number of parts of a mix."""
 
 LEAST, MOST = 1e-100, 1e100
-"""Weights beyond these leave double precision in training, where squares of them count."""
+"""Range of weights: training squares them, which must not leave double precision."""
 
 _TERM = re.compile(
     r"((?P<weight>(\d[\d.]*|\.\d+)([eE][+-]?\d+)?)\s*\*?\s*)?(?P<measure>.*?)(\[(?P<map>[A-Za-z][^\[\]'\"]*)\])?",
@@ -274,7 +276,7 @@ _SLACK = re.compile(
 
 @dataclass(frozen=True)
 class WeightedMeasure:
-    """weight: C_l > 0. feature_map: the feature map that this part is trained with, None for the ranker's."""
+    """A part of a mix. weight: C_l > 0. feature_map: the feature map that trains it, None for the ranker's."""
 
     weight: float
     measure: Measure
@@ -303,10 +305,10 @@ class WeightedMeasure:
 
 @dataclass(frozen=True, repr=False)
 class MeasureMix(Measure):
-    """A weighted sum of measures, not defined where one of them is not.
+    """A weighted sum of measures, undefined where one of them is.
 
-    parts: a mapping from measures, or their notation with or without a map in brackets, to weights; or such measures,
-    each of weight 1. slack: "separate" or "shared", which concerns training alone.
+    parts: a mapping from measures, or their notation with or without a map in brackets, to weights; or a list of
+    measures of weight 1. slack: "separate" or "shared"; it matters only in training.
     """
 
     parts: Any = ()
@@ -314,10 +316,10 @@ class MeasureMix(Measure):
     fewer_than_k: str = "own"
 
     def __post_init__(self) -> None:
-        given = self.parts
-        if isinstance(given, str | Measure) or not isinstance(given, Iterable):
-            raise MeasureError(f"A mix cannot have the parts {given!r}; write a mapping, as in {{'AP': 1, 'RR': 2}}.")
-        terms = given.items() if isinstance(given, Mapping) else [(part, 1.0) for part in given]
+        source = self.parts
+        if isinstance(source, str | Measure) or not isinstance(source, Iterable):
+            raise MeasureError(f"A mix cannot have the parts {source!r}; write a mapping, as in {{'AP': 1, 'RR': 2}}.")
+        terms = source.items() if isinstance(source, Mapping) else [(part, 1.0) for part in source]
         parts = tuple(part for term, weight in terms for part in _parts_of(term, weight, self.slack))
         if not 0 < len(parts) <= PARTS:
             raise MeasureError(f"A mix cannot have {len(parts)} parts; give 1 to {PARTS}.")
@@ -335,13 +337,13 @@ class MeasureMix(Measure):
         return replace(self, slack=options["slack"])
 
     def __matmul__(self, cutoff: Whole) -> Self:
-        raise MeasureError(f"({self.name}) takes no cutoff as a whole; write one behind each part.")
+        raise MeasureError(f"({self.name}) takes no cutoff for the sum; write one after each part.")
 
     def __repr__(self) -> str:
         if self.slack != "separate":
             return f"({self.name})(slack={self.slack!r})"
         alone = len(self.parts) == 1 and self.name == str(self.parts[0].measure)
-        return f"1 {self.name}" if alone else self.name  # the name alone is the measure, which is no mix
+        return f"1 {self.name}" if alone else self.name  # the name alone parses as the measure
 
     def with_convention(self, convention: Convention) -> Self:
         parts = tuple(replace(part, measure=part.measure.with_convention(convention)) for part in self.parts)
@@ -353,11 +355,11 @@ class MeasureMix(Measure):
 
     @property
     def sweep_kind(self) -> str:  # type: ignore[override]
-        """ "sum", or "crossings" where a part says nothing of how it changes."""
+        """ "crossings" if a part requires it, else "sum"."""
         return "crossings" if any(part.measure.sweep_kind == "crossings" for part in self.parts) else "sum"
 
     def summands(self, offsets: Ints) -> list[tuple[Measure, Floats]]:
-        """Each part's measure, and what it weighs in each query (m,)."""
+        """The measure of each part and its weight in each query (m,)."""
         lengths, found = np.diff(offsets), []
         for part in self.parts:
             weights = np.full(lengths.size, part.weight)
@@ -374,8 +376,7 @@ class MeasureMix(Measure):
 
 
 def mix_of(text: str) -> MeasureMix | None:
-    """The mix that a text says; None where it says one measure without weight and map. MeasureError for what says
-    nothing."""
+    """Parse a mix; None for one measure without weight and map. MeasureError for invalid text."""
     shared = _SLACK.fullmatch(text.strip())
     try:
         parts = _parts_in(shared["sum"] if shared else text)
@@ -389,28 +390,28 @@ def mix_of(text: str) -> MeasureMix | None:
 
 
 def _parts_in(text: str) -> tuple[WeightedMeasure, ...] | None:
-    """The parts of a sum; None where it is one measure without weight and map."""
+    """The parts of a sum; None for one measure without weight and map."""
     terms = _terms(text)
     if len(terms) == 1:
         return _parts_in_term(text, text)
-    for place, term in enumerate(terms, 1):
+    for number, term in enumerate(terms, 1):
         if not term.strip():
             raise MeasureError(
-                f"The sum {text.strip()!r} cannot be read because its summand {place} is empty; write a measure there."
+                f"The sum {text.strip()!r} cannot be read because its summand {number} is empty; write a measure there."
             )
         if _SLACK.fullmatch(term.strip()):
             raise MeasureError(
-                f"{term.strip()} cannot be a summand because its slack is that of the whole; write (...)"
+                f"{term.strip()} cannot be a summand because its slack is shared by the full sum; write (...)"
                 "(slack='shared') around all summands."
             )
     found = [(term, _parts_in_term(term, text)) for term in terms]
     return tuple(part for term, some in found for part in some or (WeightedMeasure(1.0, measure_of(term)),))
 
 
-def _parts_in_term(term: str, whole: str) -> tuple[WeightedMeasure, ...] | None:
-    """Of a weight, a measure or a sum in brackets, and a map; None where it is a measure alone."""
+def _parts_in_term(term: str, text: str) -> tuple[WeightedMeasure, ...] | None:
+    """The parts of one term: weight, measure or bracketed sum, and map; None for a measure alone."""
     found = _TERM.fullmatch(term.strip())
-    assert found is not None  # every text is a term, if of nothing
+    assert found is not None  # the pattern matches every text
     written, measure = found["weight"], found["measure"].strip()
     inner = measure[1:-1] if _bracketed(measure) else ""
     if len(_terms(inner)) < 2 and written is None and found["map"] is None:
@@ -421,7 +422,7 @@ def _parts_in_term(term: str, whole: str) -> tuple[WeightedMeasure, ...] | None:
         raise MeasureError(f"{written!r} is no weight of {measure}; write a number.") from None
     if not measure:
         raise MeasureError(
-            f"The sum {whole.strip()!r} cannot be read because {term.strip()!r} names no measure; write weight measure."
+            f"The sum {text.strip()!r} cannot be read because {term.strip()!r} names no measure; write weight measure."
         )
     parts = _parts_in(inner) if len(_terms(inner)) > 1 else None
     parts = (WeightedMeasure(1.0, _weighed(measure, term.strip())),) if parts is None else parts
@@ -429,8 +430,8 @@ def _parts_in_term(term: str, whole: str) -> tuple[WeightedMeasure, ...] | None:
 
 
 def _weighed(measure: str, term: str) -> Measure:
-    """The measure of a term. Where there is none of its name and a weight stands at it with nothing between, the error
-    names the whole word, 11pt_avg."""
+    """The measure of a term. If it is unknown and a weight directly precedes it, the error names the full word
+    (11pt_avg)."""
     try:
         return measure_of(measure)
     except MeasureError:
@@ -439,7 +440,7 @@ def _weighed(measure: str, term: str) -> Measure:
             try:
                 named(word["name"])
             except MeasureError:
-                named(word[0])  # no name begins with a digit: this says what there is
+                named(word[0])  # no name begins with a digit, so this raises
         raise
 
 
@@ -448,38 +449,38 @@ def _bracketed(text: str) -> bool:
     if not (text.startswith("(") and text.endswith(")")):
         return False
     depth = 0
-    for place, sign in enumerate(text):
+    for index, sign in enumerate(text):
         depth += (sign == "(") - (sign == ")")
         if depth == 0:
-            return place == len(text) - 1
+            return index == len(text) - 1
     return False
 
 
 def _terms(text: str) -> list[str]:
-    """The summands of a sum; what stands in brackets or quotes is not looked into."""
+    """The summands of a sum; brackets and quotes are not split."""
     terms, depth, quote, begin = [], 0, "", 0
-    for place, sign in enumerate(text):
+    for index, sign in enumerate(text):
         if quote or sign in "'\"":
             quote = "" if sign == quote else (quote or sign)
         elif sign in "([{":
             depth += 1
         elif sign in ")]}":
             depth -= 1
-        elif sign == "+" and depth == 0 and not re.fullmatch(r"\s*\d[\d.]*[eE]", text[begin:place]):
-            terms.append(text[begin:place])
-            begin = place + 1
+        elif sign == "+" and depth == 0 and not re.fullmatch(r"\s*\d[\d.]*[eE]", text[begin:index]):
+            terms.append(text[begin:index])
+            begin = index + 1
     return [*terms, text[begin:]]
 
 
 def _parts_of(term: Any, weight: Any, slack: str) -> tuple[WeightedMeasure, ...]:
-    """The part that a measure or its notation says; those of another mix, each weighing so much more."""
+    """The parts of a measure, its notation, or another mix, with their weights multiplied by `weight`."""
     if isinstance(term, str):
         mix = mix_of(term)
         term = measure_of(term) if mix is None else mix
     if isinstance(term, MeasureMix):
         if term.slack == "shared" and slack != "shared":
             raise MeasureError(
-                f"{term} cannot be a part of a mix because a shared slack is that of the whole; give its parts, and "
+                f"{term} cannot be a part of a mix because a shared slack applies to the full sum; pass its parts, and "
                 "slack='shared' to the mix of all."
             )
         return tuple(_times(part, weight) for part in term.parts)
@@ -491,12 +492,12 @@ def _parts_of(term: Any, weight: Any, slack: str) -> tuple[WeightedMeasure, ...]
 
 
 def _times(part: WeightedMeasure, weight: Any) -> WeightedMeasure:
-    """The part weighing so much more; what is no weight is refused before it is multiplied."""
+    """The part with its weight multiplied; an invalid weight raises before."""
     return replace(part, weight=WeightedMeasure(weight, part.measure).weight * part.weight)
 
 
 def parse(text: str | Measure | Any) -> Measure:
-    """The measure that the text says; a measure is returned as it is. MeasureError for anything else."""
+    """Parse the notation of a measure; a measure is returned unchanged. MeasureError for anything else."""
     if isinstance(text, Measure):
         return text
     if is_foreign(text):

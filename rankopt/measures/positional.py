@@ -1,7 +1,7 @@
 """Measures that are inner products: value(order) = Σ_j a[π(j)] b(y)_j - constant.
 
-The discount a weighs positions and never increases; the gain b weighs documents and never decreases with the grade. So
-sorting by grade is best, and the regret best - value is never negative.
+The discount a weighs positions and is non-increasing. The gain b weighs documents and is non-decreasing in the grade.
+Sorting by grade is therefore optimal, and the regret best - value is non-negative.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class PositionalMeasure(Measure):
-    """A measure given by `discount` and `gain`, and `constant` where it subtracts one."""
+    """A measure defined by `discount`, `gain` and an optional `constant`."""
 
     trainable: ClassVar[bool] = True
     has_gain_table: ClassVar[bool] = True
@@ -33,15 +33,15 @@ class PositionalMeasure(Measure):
         raise NotImplementedError(f"{type(self).__name__} has no `discount`; write it.")
 
     def gain(self, relevance: Floats, offsets: Ints) -> Floats:
-        """Document weights b (N,) of all queries; all 0 in queries on which the measure is not defined."""
+        """Document weights b (N,) of all queries; all 0 in queries on which the measure is undefined."""
         raise NotImplementedError(f"{type(self).__name__} has no `gain`; write it.")
 
     def constant(self, relevance: Floats, offsets: Ints) -> Floats:
-        """What is subtracted from the inner product of each query (m,)."""
+        """The constant (m,) subtracted from the inner product of each query."""
         return np.zeros(len(offsets) - 1)
 
     def discounts(self, offsets: Ints) -> Floats:
-        """The discount of every place of every query, laid out as rows (N,)."""
+        """The discount (N,) of every position of every query."""
         lengths, which = np.unique(np.diff(offsets), return_inverse=True)
         if len(lengths) == 0:
             return np.zeros(0)

@@ -10,7 +10,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 MANY = 1 << 14
-"""Values that are sorted by compiled code."""
+"""Number of values from which compiled code sorts."""
 
 
 def query_of_row(offsets: Ints) -> Ints:
@@ -19,7 +19,7 @@ def query_of_row(offsets: Ints) -> Ints:
 
 
 def position_in_query(offsets: Ints) -> Ints:
-    """The place of every row (N,) in its query, from 0."""
+    """The position (N,) of every row in its query, from 0."""
     return np.arange(offsets[-1]) - np.repeat(offsets[:-1], np.diff(offsets))
 
 
@@ -41,12 +41,11 @@ def descending(values: Floats, offsets: Ints) -> Floats:
 def running(combine: np.ufunc, values: Floats, offsets: Ints) -> Floats:
     """`combine.accumulate` inside each query: running sums, products or maxima (N,).
 
-    Loops over the places inside a query (as often as the longest query has rows), so that no query's rounding
-    depends on another query.
+    Loops over positions, so that the rounding of a query does not depend on other queries.
     """
     result = np.array(values, dtype=np.float64)
     starts, lengths = offsets[:-1], np.diff(offsets)
-    for place in range(1, int(lengths.max(initial=0))):
-        rows = starts[lengths > place] + place
+    for position in range(1, int(lengths.max(initial=0))):
+        rows = starts[lengths > position] + position
         result[rows] = combine(result[rows - 1], result[rows])
     return result

@@ -1,11 +1,10 @@
 """Ranked lists with ties, for all queries at once.
 
-A ranking of a query is a sequence of tie groups: documents of one group may stand in any order, each equally likely. A
-strict order has groups of one. Measures are written for groups once, and so serve both.
+A ranking of a query is a sequence of tie groups. All orders of the documents of a group are equally likely. A strict
+order has groups of size one, so one implementation of a measure covers both.
 
-What qrels and a run say of documents beside grades and scores: who was judged, who was retrieved.
-
-All measures count only what a run retrieved. Those of ir-measures also read who was judged.
+`Pool` records which documents were judged and which were retrieved. All measures count only retrieved documents;
+those of ir-measures also depend on the judged ones.
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ Marks = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """Of N documents, (N,) each.
+    """Flags (N,) of the documents of a run and qrels.
 
     judged     has a grade
-    pooled     stands in the qrels, with a grade or, as a negative one says, without
-    retrieved  stands in the run; what does not has no position, and counts only among the relevant documents there are
+    pooled     occurs in the qrels, judged or (negative grade) unjudged
+    retrieved  occurs in the run; other documents have no position and only count among the relevant ones
     """
 
     judged: Marks
@@ -37,18 +36,18 @@ class Pool:
     retrieved: Marks
 
     def at(self, rows: NDArray[np.int64]) -> Pool:
-        """The same of these rows, in their order."""
+        """The flags of these rows, in this order."""
         return Pool(self.judged[rows], self.pooled[rows], self.retrieved[rows])
 
 
 @dataclass(frozen=True, eq=False)
 class Ranking(CompactReprMixin):
-    """Grades (N,) as they stand in the ranked lists, best score first, and where queries and tie groups begin.
+    """Grades (N,) in the order of the ranked lists, best score first, with bounds of queries and tie groups.
 
     relevance  (N,) grades; inside a tie group the highest comes first
     offsets    (m + 1,) rows of query q are offsets[q]:offsets[q + 1]
     groups     (G + 1,) rows of tie group g are groups[g]:groups[g + 1]
-    pool       who is judged and who is retrieved, of a run held against qrels; documents that are not stand last
+    pool       flags of judged and retrieved documents of a run; documents that are not retrieved come last
     """
 
     relevance: Floats
@@ -63,7 +62,7 @@ class Ranking(CompactReprMixin):
 
     @cached_property
     def group(self) -> Ints:
-        """The number of its tie group for every row (N,)."""
+        """The index (N,) of the tie group of every row."""
         return query_of_row(self.groups)
 
     @cached_property
@@ -83,11 +82,11 @@ class Ranking(CompactReprMixin):
 
     @property
     def mixed(self) -> bool:
-        """Whether documents are tied that a measure may tell apart: by grade or judgment."""
+        """Whether tied documents differ in grade or judgment."""
         filled = np.flatnonzero(self.size)
         first, last = self.groups[filled], self.groups[filled + 1] - 1
-        told = [self.relevance] if self.pool is None else [self.relevance, self.pool.judged]
-        return any(bool(np.any(values[first] != values[last])) for values in told)
+        keys = [self.relevance] if self.pool is None else [self.relevance, self.pool.judged]
+        return any(bool(np.any(values[first] != values[last])) for values in keys)
 
     def averaged(self, values: Floats) -> Floats:
         """Each value (N,) replaced by the mean of its tie group."""
@@ -96,7 +95,7 @@ class Ranking(CompactReprMixin):
         return np.asarray((np.add.reduceat(values, self.groups[:-1]) / self.size)[self.group])
 
     def broken(self, how: Literal["best", "worst"]) -> Self:
-        """The strict ranking in which every tie falls for the best or for the worst."""
+        """The strict ranking with every tie broken best or worst."""
         rows = np.arange(len(self.relevance))
         strict = replace(self, groups=np.arange(len(rows) + 1))
         if how == "best":
@@ -104,7 +103,7 @@ class Ranking(CompactReprMixin):
         return strict.at(self.groups[:-1][self.group] + self.groups[1:][self.group] - 1 - rows)
 
     def at(self, rows: Ints) -> Self:
-        """With these rows, which stay in their queries and tie groups, in place of its own."""
+        """The ranking with its rows replaced by these, within the same queries and tie groups."""
         return replace(
             self,
             relevance=self.relevance[rows],
@@ -119,8 +118,8 @@ def ranked(
     tie_key: NDArray[np.int64] | None = None,
     pool: Pool | None = None,
 ) -> Ranking:
-    """The ranking by decreasing scores (N,). With a `tie_key` (N,) equal scores stand by increasing key, and only
-    documents of equal score and key are tied. What a `pool` says is not retrieved stands behind all that is.
+    """Rank by decreasing scores (N,). With a `tie_key` (N,) equal scores are ordered by increasing key, and only
+    documents of equal score and key are tied. With a `pool` documents that are not retrieved come last.
     """
     query = query_of_row(offsets)
     keys: tuple[NDArray[Any], ...] = (-scores, query) if pool is None else (-scores, ~pool.retrieved, query)

@@ -1,26 +1,26 @@
-"""Expected reciprocal rank: a user reads down the list and stops at a document with chance p(y).
+"""Expected reciprocal rank: a user reads down the list and stops at a document with probability p(y).
 
     ERR@k = Σ_{i <= k} (1/i) p_i Π_{l < i} (1 - p_l)          p(y) = (2^y - 1) / 2^max_grade
 
-No inner product, but a function of the pattern of grades: it is trained by `rankopt.losses.FEATURE_MAPS`. Option
-`max_grade`: the highest grade of the scale (not of the data), 4 as in the program of the TREC Web track unless stated.
+ERR is not an inner product of discount and gain; it is trained with a map of `rankopt.losses.FEATURE_MAPS`. Option
+`max_grade`: the highest grade of the scale (not of the data), by default 4 as in the TREC Web track.
 
-In a tie group with factors q = 1 - p the chance to pass its first i places is the mean A_i of Π q over all subsets of i
-documents, so that place i adds (A_{i-1} - A_i) / position. These means grow by one document of factor q at a time:
-A_i <- ((m + 1 - i) A_i + i q A_{i-1}) / (m + 1), convex combinations, exact to rounding.
+In a tie group with factors q = 1 - p, the probability to pass its first i positions is the mean A_i of Π q over all
+subsets of i documents, so position i adds (A_{i-1} - A_i) / position. Adding a document with factor q updates
+A_i <- ((m + 1 - i) A_i + i q A_{i-1}) / (m + 1): convex combinations, exact to rounding.
 
 Source: Chapelle, Metzler, Zhang and Grinspan, Expected reciprocal rank for graded relevance, 2009.
 
-Rank-biased precision: a user looks at the next document with chance p.
+Rank-biased precision: a user proceeds to the next document with probability p.
 
     RBP@k = (1 - p) Σ_j [π(j) <= k] p^(π(j) - 1) y_j          a_i = (1 - p) p^(i - 1);  b(y) in {0, 1}
 
-Options: `p` in (0, 1), the user's persistence; `rel`, the least grade that counts as relevant. A list of n documents
-reaches 1 - p^n at most: what stands behind it adds p^n more at most, the residual of the source.
+Options: `p` in (0, 1), the user's persistence; `rel`, the smallest grade that counts as relevant. A list of n documents
+reaches at most 1 - p^n; the rest, at most p^n, is the residual of the source.
 
 Source: Moffat and Zobel, Rank-biased precision for measurement of retrieval effectiveness, 2008.
 
-Expected rank utility: the chance of looking at a position halves every α - 1 positions.
+Expected rank utility: the probability of viewing a position halves every α - 1 positions.
 
     ERU  = Σ_j 2^((1 - π(j)) / (α - 1)) max(y_j - d, 0)          NERU = ERU / its best
 
@@ -71,7 +71,7 @@ class ExpectedReciprocalRank(Measure):
         object.__setattr__(self, "max_grade", top)
 
     def stopping(self, relevance: Floats) -> Floats:
-        """p(y) (N,), the chance to stop at each document. MeasureError for grades outside the scale."""
+        """p(y) (N,), the probability to stop at each document. MeasureError for grades outside the scale."""
         outside = (relevance < 0) | (relevance > self.max_grade)
         if np.any(outside):
             raise MeasureError(
@@ -142,8 +142,8 @@ class RankBiasedPrecision(Binary, PositionalMeasure):
         object.__setattr__(self, "p", p)
 
     def discount(self, n: int) -> Floats:
-        places = np.arange(n)
-        return np.where(places < (self.cutoff or n), (1 - self.p) * self.p**places, 0.0)
+        positions = np.arange(n)
+        return np.where(positions < (self.cutoff or n), (1 - self.p) * self.p**positions, 0.0)
 
     def gain(self, relevance: Floats, offsets: Ints) -> Floats:
         return self.relevant(relevance)
@@ -177,8 +177,8 @@ class ExpectedUtility(PositionalMeasure):
         object.__setattr__(self, "d", d)
 
     def discount(self, n: int) -> Floats:
-        places = np.arange(n)
-        return np.where(places < (self.cutoff or n), np.exp2(-places / (self.alpha - 1)), 0.0)
+        positions = np.arange(n)
+        return np.where(positions < (self.cutoff or n), np.exp2(-positions / (self.alpha - 1)), 0.0)
 
     def gain(self, relevance: Floats, offsets: Ints) -> Floats:
         return np.maximum(relevance - self.d, 0.0)
@@ -186,7 +186,7 @@ class ExpectedUtility(PositionalMeasure):
 
 @dataclass(frozen=True, repr=False)
 class NormalizedExpectedUtility(ExpectedUtility):
-    """Expected rank utility over its best; not defined on a query without a vote above d."""
+    """Expected rank utility divided by its best; undefined on a query without a vote above d."""
 
     name: ClassVar[str] = "NERU"
 

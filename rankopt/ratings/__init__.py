@@ -1,13 +1,13 @@
 """Ratings of items by users: tables, files, splits, baselines and evaluation.
 
-The table is text: a part, and what it needs, loads when its name is first used.
+Names are loaded on first use.
 """
 
 from typing import TYPE_CHECKING, Any
 
 from formulations.registry import member
 
-if TYPE_CHECKING:  # the table is text: this tells a type checker what the names are
+if TYPE_CHECKING:  # names for type checkers; the table below is text
     from rankopt.ratings.baselines import ItemMeanBaseline as ItemMeanBaseline
     from rankopt.ratings.baselines import PopularityBaseline as PopularityBaseline
     from rankopt.ratings.evaluation import RatingsEvaluation as RatingsEvaluation

@@ -1,7 +1,7 @@
-"""What a collaborative ranker must beat: one number an item, the same for every user.
+"""Baselines for collaborative rankers: one score per item, the same for every user.
 
 >>> from rankopt.ratings import Ratings
->>> ratings = Ratings.of(["ann", "bob", "ann"], ["Alien", "Alien", "Brazil"], [5, 4, 3])
+>>> ratings = Ratings.from_arrays(["ann", "bob", "ann"], ["Alien", "Alien", "Brazil"], [5, 4, 3])
 >>> ItemMeanBaseline(shrinkage=1).fit(ratings).scores.round(2)
 array([4.33, 3.5 ])
 >>> PopularityBaseline().fit(ratings).predict(ratings)
@@ -23,24 +23,24 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class ItemScores(CompactReprMixin):
-    """One score an item, for all users: `scores` (n_items,) of `items`, `unknown` for any other."""
+    """`scores` (n_items,) of `items` for all users; other items have the score `unknown`."""
 
     items: NDArray[np.object_]
     scores: Floats
     unknown: float
 
     def predict(self, ratings: Ratings) -> Floats:
-        """The scores (n_ratings,) of the pairs, in their order; what they were rated plays no part."""
-        place = np.arange(self.items.size)
+        """The scores (n_ratings,) of the pairs, in their order; the ratings are not used."""
+        index = np.arange(self.items.size)
         if ratings.items is not self.items:
             known = {one: i for i, one in enumerate(self.items.tolist())}
-            place = np.array([known.get(one, -1) for one in ratings.items.tolist()], dtype=np.int64)
-        return np.append(self.scores, self.unknown)[place[ratings.columns]]
+            index = np.array([known.get(one, -1) for one in ratings.items.tolist()], dtype=np.int64)
+        return np.append(self.scores, self.unknown)[index[ratings.columns]]
 
 
 @dataclass(frozen=True)
 class ItemMeanBaseline:
-    """b_j = m + c log(1 + n_j) + Σ_u (r_uj - m) / (n_j + κ): the mean of an item, shrunk towards the mean m of all.
+    """b_j = m + c log(1 + n_j) + Σ_u (r_uj - m) / (n_j + κ): item means shrunk towards the mean m of all.
 
     n_j is the number of its ratings, κ `shrinkage` >= 0, c `popularity`. An item without ratings has m.
     """
@@ -50,10 +50,10 @@ class ItemMeanBaseline:
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.shrinkage) and self.shrinkage >= 0 and np.isfinite(self.popularity)):
-            raise OptionError(f"{self} has no meaning; shrinkage is a number from 0, popularity a number.")
+            raise OptionError(f"shrinkage must be a number >= 0 and popularity a finite number; got {self}.")
 
     def fit(self, ratings: Ratings) -> ItemScores:
-        """The scores of these ratings. Raises DataError where there are none."""
+        """Compute the scores. Raises DataError without ratings."""
         mean = _mean(ratings)
         counts = ratings.counts
         above = np.bincount(ratings.columns, ratings.values - mean, ratings.n_items)
@@ -63,15 +63,15 @@ class ItemMeanBaseline:
 
 @dataclass(frozen=True)
 class PopularityBaseline:
-    """The number of ratings of an item, whatever they say."""
+    """The number of ratings of an item."""
 
     def fit(self, ratings: Ratings) -> ItemScores:
-        """The counts of these ratings. Raises DataError where there are none."""
+        """Count the ratings. Raises DataError without ratings."""
         _mean(ratings)
         return ItemScores(ratings.items, sealed(ratings.counts.astype(np.float64)), 0.0)
 
 
 def _mean(ratings: Ratings) -> float:
     if not ratings.n_ratings:
-        raise DataError("a baseline cannot be fitted because there are no ratings; give it some.")
+        raise DataError("a baseline needs at least one rating; got none.")
     return float(ratings.values.mean())

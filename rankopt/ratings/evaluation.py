@@ -1,17 +1,14 @@
-"""How well scores order the items of the users of a split; every number says by which protocol.
+"""Evaluation of scores on the test ratings of a split; results state their protocol.
 
-* candidates "rated": a user's test ratings are ordered among themselves; grades are the ratings
-* candidates "all": all items are ordered, but for those that the user is known to have seen; an item without a test
-  rating has grade 0. Methods that do well on one often do badly on the other: what people rate is no random choice
+* candidates "rated": the test ratings of a user are ranked; grades are the ratings
+* candidates "all": all items are ranked except those that the user has seen; an item without a test rating has grade 0.
+  Methods that do well on one often do badly on the other, because users do not rate at random
 
-So among all items a dislike counts by its number: under nDCG one star is worth more than no rating, under ERU(d=3) what
-is rated 3 or less is worth 0 as what is not rated, and on scales that go below 0 what is not rated is worth more than
-what is disliked.
+Among all items a low rating still counts: under nDCG one star is worth more than no rating. Under ERU(d=3) ratings up
+to 3 are worth 0, as unrated items are. On scales with negative values, unrated items are worth more than disliked ones.
 
-Ties are averaged: the value is the mean over all orders of items of equal score. A user whose candidates are all of one
-grade tells no order from another and is left out of the mean, as in `CofiRanker.score`.
-
-Ratings as lists that a measure judges: which of them tell one order from another, and what it cannot be asked.
+Ties are averaged over all orders of items of equal score. Users whose candidates all have one grade are excluded from
+the mean, as in `CofiRanker.score`.
 """
 
 from __future__ import annotations
@@ -39,7 +36,7 @@ Ints = NDArray[np.int64]
 
 
 def ordered_lists(bounds: Ints, values: Floats) -> NDArray[np.bool_]:
-    """(n,) whether the ratings of list i, bounds[i]:bounds[i + 1], are not all equal: else every order is as good."""
+    """(n,) whether list i, ratings bounds[i]:bounds[i + 1], has at least two different ratings."""
     sizes = np.diff(bounds)
     found, starts = np.zeros(sizes.size, dtype=bool), bounds[:-1][sizes > 0]
     if starts.size:
@@ -48,27 +45,29 @@ def ordered_lists(bounds: Ints, values: Floats) -> NDArray[np.bool_]:
 
 
 def check_judges(measure: str | Measure, bounds: Ints, values: Floats) -> None:
-    """MeasureError, which names the cure, where a measure only asks what is relevant and all ratings of the lists that
-    tell an order are: then every order is worth the same."""
+    """Raise MeasureError for a binary measure under which all ratings of lists with different ratings are relevant, so
+    that every order has the same value."""
     wanted = parse(measure)
     parts = _parts(wanted)
     if not all(isinstance(one, Binary) for one in parts):
         return
-    sizes, told = np.diff(bounds), ordered_lists(bounds, values)
-    judged = values[np.repeat(told, sizes)]
+    sizes, ordered = np.diff(bounds), ordered_lists(bounds, values)
+    judged = values[np.repeat(ordered, sizes)]
     if judged.size and all(isinstance(one, Binary) and one.relevant(judged).all() for one in parts):
-        ends = np.concatenate([[0], np.cumsum(sizes[told])])
+        ends = np.concatenate([[0], np.cumsum(sizes[ordered])])
         cure = from_which_on(wanted, ends, judged, _parted) or "give another measure, such as nDCG@10"
         raise MeasureError(
-            f"measure {wanted!s} cannot judge these ratings because all orders of them are worth the same to it; {cure}"
+            f"measure {wanted!s} cannot judge these ratings because all orders have the same value; {cure}"
         )
 
 
 def from_which_on(
     measure: Any, bounds: Ints, values: Floats, tells: Callable[[Floats, Ints, Any], NDArray[np.bool_]]
 ) -> str:
-    """What to say of a measure that asks what is relevant, of ratings that all are: from which on, where that helps,
-    since a list then tells an order by it; else nothing. tells: from ratings, bounds and measure to which lists do."""
+    """A suggested `rel` for a binary measure under which all ratings are relevant; empty if no `rel` helps.
+
+    tells: (ratings, bounds, measure) -> which lists the measure distinguishes.
+    """
     if not values.size:
         return ""
     high = values[values > np.median(values)]
@@ -78,7 +77,7 @@ def from_which_on(
             better = one(rel=least)
             if tells(values, bounds, better).any():
                 all_are = "above 0" if one.rel is None else f"{one.rel:g} or more"
-                return f"all are {all_are} and count as relevant, so say from which one on one does: {better}"
+                return f"all are {all_are} and count as relevant; set the smallest relevant one: {better}"
     return ""
 
 
@@ -92,7 +91,7 @@ def _parted(values: Floats, bounds: Ints, measure: Binary) -> NDArray[np.bool_]:
 
 @contextmanager
 def measured(measure: Any, values: Floats, name: str = "measure") -> Iterator[None]:
-    """Within this block MeasureError names ratings below 0 and their cure where these are what a measure refuses."""
+    """In this context a MeasureError caused by ratings below 0 names them and the cure."""
     try:
         yield
     except MeasureError as error:
@@ -107,16 +106,16 @@ def measured(measure: Any, values: Floats, name: str = "measure") -> Iterator[No
 
 
 PAIRS = 1 << 20
-"""Pairs of user and item that are scored at a time where all items are candidates."""
+"""Number of (user, item) pairs scored at a time if all items are candidates."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RatingsEvaluation(CompactReprMixin):
     """A measure of the rankings of the users of a split.
 
-    * `users` (m,): ids of those with test ratings; `values` (m,): of each, NaN where the measure is not defined, and
-      for users whose candidates are all of one grade
-    * `tied`: how many have another value when ties fall otherwise
+    * `users` (m,): ids of users with test ratings; `values` (m,): their values, NaN if the measure is undefined or all
+      candidates have one grade
+    * `tied`: number of users whose value depends on the order of ties
     * `protocol`: split, candidates and ties in words
     """
 
@@ -128,18 +127,18 @@ class RatingsEvaluation(CompactReprMixin):
 
     @property
     def mean(self) -> float:
-        """The mean over the users who tell one order from another, and for whom the measure is defined."""
+        """The mean over users with candidates of different grades on which the measure is defined."""
         return float(np.nanmean(self.values))
 
     @property
     def standard_error(self) -> float:
-        """That of the mean: the standard deviation of the users over the root of their number; NaN of one user."""
+        """Standard error of the mean over users; NaN for one user."""
         counted = self.values[~np.isnan(self.values)]
         return float(counted.std(ddof=1) / np.sqrt(counted.size)) if counted.size > 1 else float("nan")
 
     @property
     def estimate(self) -> str:
-        """The mean ± its standard error in four digits; the mean alone where that is not known."""
+        """The mean ± its standard error in four digits; only the mean for one user."""
         error = self.standard_error
         return f"{self.mean:.4f}" if np.isnan(error) else f"{self.mean:.4f} ± {error:.4f}"
 
@@ -151,20 +150,19 @@ class RatingsEvaluation(CompactReprMixin):
 def evaluate_ratings(
     split: Split, predict: Any, measure: str | Measure = "nDCG@10", candidates: str = "rated"
 ) -> RatingsEvaluation:
-    """The measure of each user's ranking of the candidates, "rated" or "all".
+    """Evaluate each user's ranking of the candidates, "rated" or "all".
 
-    predict: anything with `predict(Ratings)` that gives scores of all its pairs, in its order, or the scores
-    themselves: (n_ratings,) of `split.test`, or (n_users, n_items) of all pairs. Of new users (`split.known`), what
-    has a `fold_in(Ratings)` is asked for it first. Users whose candidates are all of one grade do not count. Raises
-    DataError for what is no split, for scores of another shape or NaN, and where no user counts,
-    MeasureError for a measure to which all rated items are relevant, and so all orders of them alike.
+    predict: an object whose `predict(Ratings)` returns the scores of all its pairs, or the scores: (n_ratings,) of
+    `split.test`, or (n_users, n_items) of all pairs. For new users (`split.known`) its `fold_in(Ratings)` is called
+    first, if it has one. Users whose candidates all have one grade do not count. Raises DataError for an invalid split,
+    for scores of another shape or NaN, and if no user counts; MeasureError if all rated items are relevant.
     """
     wanted = parse(measure)
-    _check_asked(split, predict)
+    _check_arguments(split, predict)
     if candidates not in ("rated", "all"):
         raise OptionError(f"candidates cannot be {candidates!r}; they are 'rated' or 'all'.")
     if not split.test.n_ratings:
-        raise DataError("the split has no test ratings to judge by.")
+        raise DataError("the split has no test ratings; pass a split with some.")
     if candidates == "rated":
         check_judges(wanted, split.test.bounds, split.test.values)
     if hasattr(predict, "predict") and split.known is not None and hasattr(predict, "fold_in"):
@@ -190,37 +188,37 @@ def evaluate_ratings(
     )
 
 
-def _check_asked(split: Any, predict: Any) -> None:
-    """DataError for what is no split, and for what was not fitted or is a function."""
+def _check_arguments(split: Any, predict: Any) -> None:
+    """Raise DataError if split is no Split, or predict is not fitted or a function."""
     if not isinstance(split, Split):
         raise DataError(
-            f"split cannot be a {type(split).__name__} because training and test must be told apart; give a split, "
-            "such as weak_split(ratings), strong_split(ratings) or given_split(train, test), and fit to its `train`."
+            f"split cannot be a {type(split).__name__} because training and test ratings must be separate; pass a "
+            "split, such as weak_split(ratings), strong_split(ratings) or given_split(train, test); fit to its train."
         )
     scores_nothing = not hasattr(predict, "predict") and (callable(predict) or hasattr(predict, "fit"))
     if scores_nothing or isinstance(predict, type):
         what = getattr(predict, "__name__", type(predict).__name__)
         raise DataError(
-            f"predict cannot be {what} because it has no scores to give; pass a ranker that was fitted to "
+            f"predict cannot be {what} because it returns no scores; pass a ranker that was fitted to "
             "split.train, or anything with `predict(Ratings)`, or the scores themselves."
         )
 
 
 def _ends(pairs: Ratings) -> NDArray[np.int64]:
-    """The places of `bounds` that cut the pairs into those of users who have some."""
+    """Indices into `bounds` that delimit the pairs of users with at least one."""
     return np.concatenate([[0], 1 + np.flatnonzero(np.diff(pairs.bounds))])
 
 
 def _scored(split: Split, predict: Any, tested: NDArray[np.int64], candidates: str) -> Iterator[tuple[Ratings, Floats]]:
-    """Pairs with their grades, some users at a time, and their scores."""
+    """Pairs with their grades and scores, a block of users at a time."""
     test = split.test
     if candidates == "rated":
         if hasattr(predict, "predict"):
             scores = _checked(predict.predict(test), (test.n_ratings,))
         else:
             everything = np.ndim(predict) == 2
-            given = _checked(predict, (test.n_users, test.n_items) if everything else (test.n_ratings,))
-            scores = given[test.user_of(), test.columns] if everything else given
+            values = _checked(predict, (test.n_users, test.n_items) if everything else (test.n_ratings,))
+            scores = values[test.user_of(), test.columns] if everything else values
         yield test, scores
         return
     table = None
@@ -236,7 +234,7 @@ def _scored(split: Split, predict: Any, tested: NDArray[np.int64], candidates: s
 
 
 def _unseen(split: Split, users: NDArray[np.int64]) -> Ratings:
-    """All pairs of these users and the items that they have not seen; the grade is the test rating, or 0."""
+    """All pairs of these users and their unseen items; the grade is the test rating or 0."""
     test, seen = split.test, split.seen
     grades = test.select_users(users).to_csr()[users].toarray()
     free = np.ones(grades.shape, dtype=bool)
@@ -254,9 +252,9 @@ def _checked(scores: Any, shape: tuple[int, ...]) -> Floats:
     try:
         found = np.asarray(scores, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise DataError(f"scores cannot be read: {error}; give numbers, or what has `predict`.") from None
+        raise DataError(f"scores cannot be read: {error}; pass numbers, or an object with `predict`.") from None
     if found.shape != shape:
         raise DataError(f"scores have shape {found.shape}, but the pairs of the test are {shape}; give one a pair.")
     if np.isnan(found).any():
-        raise DataError("a score is NaN, which has no place in an order; mend the ranker.")
+        raise DataError("a score is NaN, which cannot be ordered; correct the ranker.")
     return found

@@ -1,9 +1,8 @@
-"""Made-up ratings of made-up films, the same in every run: 240 users, 160 films, overlapping genres.
+"""Synthetic ratings of films, the same in every run: 240 users, 160 films, overlapping genres.
 
-Nothing here is anybody's data. A film has a quality, a fame, one to three of seven genres and three hidden traits; a
-user has a level, tastes for traits and sees films of fame more often than others. A rating is 1 to 5: the quality, the
-user's level and the agreement of traits, with some noise. So film means explain much, tastes something, and what is
-rated is no random choice: as with real ratings.
+A film has a quality, a fame, one to three of seven genres and three latent traits. A user has a level and tastes for
+traits, and sees famous films more often. A rating from 1 to 5 is quality + level + agreement of traits + noise. As in
+real data, film means explain much, tastes explain some, and ratings are not missing at random.
 """
 
 from functools import cache
@@ -17,7 +16,7 @@ from rankopt.ratings.table import Ratings
 USERS, FILMS, TRAITS = 240, 160, 3
 GENRES = ("Adventure", "Comedy", "Crime", "Drama", "Horror", "Romance", "War")
 SEEN = 30
-"""Ratings a user has about."""
+"""Approximate number of ratings per user."""
 
 
 RatingsSampleName = Literal["films"]

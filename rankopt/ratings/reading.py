@@ -1,34 +1,30 @@
-"""Files of ratings: those of MovieLens and their like, read strictly, in one pass.
+"""Strict one-pass readers of rating files and item files in the formats of MovieLens.
 
     196 242     3       881250949            u.data
     1::1193::5::978300760          ratings.dat
-    userId,movieId,rating,timestamp        ratings.csv, and any other with such a header
+    userId,movieId,rating,timestamp        ratings.csv, or any file with such a header
 
-Plain or gzip, UTF-8, with or without a byte order mark. Ids are whole numbers where all of a column are written as
-Python writes them and have 18 digits at the most, else strings. Time is linear; memory is 16 bytes a rating and the
-ids, and a block of text. Parquet and Feather files are read by their columns: `rankopt.ratings.reading`.
+Plain or gzip, UTF-8, with or without a byte order mark. Ids are integers if all of a column are written in canonical
+decimal form with at most 18 digits, else strings. Time is linear; memory is 16 bytes per rating plus the ids.
 
-Where a line of a file of ratings has user, item and rating: found out from its first line.
+The first line of a file determines its layout:
 
-    separator   '::', tab, ',', ';', '|' or blank: the first that cuts the first line into three fields or more
-    header      a first line whose rating is no number names the columns
-    else        user, item and rating are the first three fields; what follows (a time) is left aside
+    separator   '::', tab, ',', ';', '|' or blank: the first that splits the line into three fields or more
+    header      a first line whose rating is not a number names the columns
+    else        user, item and rating are the first three fields; others (a time) are ignored
 
-Fields may have blanks around them, and quotes where they stand apart by ',' or ';'.
+Fields may be padded with blanks, and quoted if separated by ',' or ';'.
 
-Ratings out of the columns of a parquet or Feather file.
+Parquet and Feather files (extra `tables`) have columns user, item and rating; others are ignored. Ids are integers or
+text, as stored.
 
-    user, item, rating, ...          one row a rating, in any order; other columns are left aside
+Item files of MovieLens have the title and the genres of each film:
 
-Ids are what the columns hold: whole numbers, or text. Extra `tables`.
-
-Files of items as MovieLens has them: the title and the genres of each film.
-
-    1|Toy Story (1995)|01-Jan-1995||http://...|0|0|0|1|1|1|0|...    u.item: 19 flags, named in u.genre beside it
+    1|Toy Story (1995)|01-Jan-1995||http://...|0|0|0|1|1|1|0|...    u.item: 19 flags, named in u.genre
     1::Toy Story (1995)::Animation|Children's|Comedy                 movies.dat
     movieId,title,genres                                             movies.csv
 
-Plain or gzip; UTF-8, or Latin-1 where they are not (both older sets).
+Plain or gzip; UTF-8, else Latin-1 (both older sets).
 """
 
 import csv
@@ -57,7 +53,7 @@ QUOTED = (b",", b";")
 
 @dataclass(frozen=True)
 class Layout:
-    """Separator, number of fields of a line, and the places of user, item and rating among them."""
+    """Separator, number of fields of a line, and the indices of user, item and rating."""
 
     separator: bytes
     fields: int
@@ -67,14 +63,16 @@ class Layout:
     header: bool
 
     def cut(self, line: bytes) -> list[bytes]:
-        """The fields of a line. Raises csv.Error for quotes that do not end."""
+        """The fields of a line. Raises csv.Error for an unclosed quote."""
         return cut(line, self.separator)
 
     def numbers(self) -> re.Pattern[bytes]:
-        """A line all of whose fields are numbers, the ids whole and short enough to be exact as doubles, with its end.
-        `sub` leaves nothing of a text of such lines: Python 3.11.2 takes other texts for `(line)*+`."""
-        whole, number = rb"(?:0|[1-9][0-9]{0,14}+)", rb"[+-]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?"
-        fields = [whole if place in (self.user, self.item) else number for place in range(self.fields)]
+        """Pattern of a line of numbers with ids that are integers and exact as doubles, including its end.
+
+        Use `sub` to test a text of such lines: Python 3.11.2 matches `(line)*+` wrongly.
+        """
+        integer, number = rb"(?:0|[1-9][0-9]{0,14}+)", rb"[+-]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?"
+        fields = [integer if index in (self.user, self.item) else number for index in range(self.fields)]
         return re.compile(re.escape(self.separator).join(fields) + rb"\r?(?:\n|\Z)")
 
 
@@ -87,8 +85,8 @@ def cut(line: bytes, separator: bytes) -> list[bytes]:
 
 
 def layout_of(line: bytes, where: str, columns: Sequence[str | None]) -> Layout:
-    """The layout that the first line shows. columns: names of the columns of user, item and rating in a header, None
-    for the usual ones; where: file and line, for the DataError of a line that shows none."""
+    """The layout implied by the first line. columns: header names of user, item and rating, None for the usual ones;
+    where: file and line, for the DataError."""
     fields, separator = [], b""
     for separator in SEPARATORS:
         try:
@@ -99,31 +97,31 @@ def layout_of(line: bytes, where: str, columns: Sequence[str | None]) -> Layout:
             break
     else:
         raise DataError(
-            f"{where}: {clipped(line)!r} is no rating; a line has user, item and rating, apart by '::', a tab, ',', "
-            "';', '|' or a blank."
+            f"{where}: {clipped(line)!r} is no rating; a line has user, item and rating, separated by '::', a tab, "
+            "',', ';', '|' or a blank."
         )
     if NUMBER.fullmatch(fields[2]) and not any(columns):
         return Layout(separator, len(fields), 0, 1, 2, False)
     names = [field.decode(errors="replace").strip() for field in fields]
-    places = [
-        _place(names, given, usual, what, where)
-        for given, usual, what in zip(columns, (USER, ITEM, RATING), ("user", "item", "rating"), strict=True)
+    indices = [
+        _field_index(names, name, usual, what, where)
+        for name, usual, what in zip(columns, (USER, ITEM, RATING), ("user", "item", "rating"), strict=True)
     ]
-    if len(set(places)) < 3:
-        raise DataError(f"{where}: user, item and rating cannot stand in one column; say three of the header's.")
-    return Layout(separator, len(fields), places[0], places[1], places[2], True)
+    if len(set(indices)) < 3:
+        raise DataError(f"{where}: user, item and rating need three different columns; name three of the header's.")
+    return Layout(separator, len(fields), indices[0], indices[1], indices[2], True)
 
 
-def _place(names: list[str], given: str | None, usual: tuple[str, ...], what: str, where: str) -> int:
-    found = [i for i, name in enumerate(names) if (name == given if given is not None else plain_name(name) in usual)]
+def _field_index(names: list[str], wanted: str | None, usual: tuple[str, ...], what: str, where: str) -> int:
+    found = [i for i, name in enumerate(names) if (name == wanted if wanted is not None else plain_name(name) in usual)]
     if len(found) == 1:
         return found[0]
     listed = clipped(", ".join(map(repr, names)).encode())
-    wanted = f"{what}={given!r}" if given is not None else f"the {what}"
+    column = f"{what}={wanted!r}" if wanted is not None else f"the {what}"
     count = "several columns" if found else "no column"
     raise DataError(
-        f"{where}: the rating {clipped(names[2].encode())!r} is no number, and as a header the line has {count} for "
-        f"{wanted} ({listed}); mend the line, or say user=, item= and rating=."
+        f"{where}: the rating {clipped(names[2].encode())!r} is not a number, and as a header the line has {count} for "
+        f"{column} ({listed}); correct the line, or pass user=, item= and rating=."
     )
 
 
@@ -131,7 +129,7 @@ KINDS = (".parquet", ".feather")
 
 
 def is_of_columns(file: str) -> bool:
-    """Whether a file is one of those, by its ending."""
+    """Whether the file has such an ending."""
     return file.lower().endswith(KINDS)
 
 
@@ -140,9 +138,9 @@ def ratings_of_columns(
 ) -> Ratings:
     """The ratings of the file.
 
-    columns: of user, item and rating, None for the usual names. attributes: of items, rated or not.
+    columns: of user, item and rating, None for the usual names. attributes: attributes of items.
 
-    Raises DataError, which names the file, for what `Ratings.from_frame` refuses, and for a column that lacks a value.
+    Raises DataError naming the file, as `Ratings.from_frame` does, and for missing values.
     """
     table = table_at(file)
     try:
@@ -150,27 +148,30 @@ def ratings_of_columns(
         user, item, rating = (column_of(table, name, file) for name in names)
         if not attributes:
             return Ratings.from_arrays(user, item, rating)
-        whole = item.dtype.kind in "iu"
+        is_integer = item.dtype.kind in "iu"
         known = {
-            name: {one if whole else str(one): value for one, value in of.items()} for name, of in attributes.items()
+            name: {one if is_integer else str(one): value for one, value in of.items()}
+            for name, of in attributes.items()
         }
         items = list(dict.fromkeys([*item.tolist(), *(one for of in known.values() for one in of)]))
         return Ratings.from_arrays(user, item, rating, items=items).with_attributes(known)
     except DataError as error:
-        told = str(error)
-        raise DataError(told if file in told else f"{file}: {told}") from error
+        message = str(error)
+        raise DataError(message if file in message else f"{file}: {message}") from error
 
 
 FOLDERS = (("u.data", "u.item"), ("ratings.dat", "movies.dat"), ("ratings.csv", "movies.csv"))
-"""Ratings and items of MovieLens' folders, by name."""
+"""File names of ratings and items in MovieLens folders."""
 
 NONE = ("(no genres listed)", "")
 TITLE, GENRES = ("title", "name"), ("genres", "genre", "categories")
 
 
 def read_items(path: str | PathLike[str]) -> dict[str, dict[Any, Any]]:
-    """`title` and `genre`: item id -> its title, and -> the tuple of its genres (None if it has none). Raises DataError
-    naming file and line for a line of another number of fields, and for an item that comes twice."""
+    """`title` and `genre`: item id -> its title, and -> the tuple of its genres or None.
+
+    Raises DataError naming file and line for a wrong number of fields and for a repeated item.
+    """
     file = fspath(path)
     lines = _lines(file)
     number, first = next(lines, (1, ""))
@@ -186,14 +187,14 @@ def read_items(path: str | PathLike[str]) -> dict[str, dict[Any, Any]]:
     try:
         header = [plain_name(name) for name in next(csv.reader([first]))]
     except csv.Error as error:
-        raise DataError(f"{file}, line {number}: this is no CSV: {error}; mend the line.") from None
-    places = [[i for i, name in enumerate(header) if name in usual] for usual in (ITEM, TITLE, GENRES)]
-    if any(len(place) != 1 for place in places):
+        raise DataError(f"{file}, line {number}: invalid CSV: {error}; correct the line.") from None
+    indices = [[i for i, name in enumerate(header) if name in usual] for usual in (ITEM, TITLE, GENRES)]
+    if any(len(found) != 1 for found in indices):
         raise DataError(
             f"{file}, line {number}: a file of items has a header with the columns movieId, title and genres; this is "
             f"{clipped(first.encode())!r}."
         )
-    item, title, genre = (place[0] for place in places)
+    item, title, genre = (index[0] for index in indices)
     found = _fields(file, ",", len(header), number + 1, None, lines)
     return _read(file, ((n, f[item], f[title], f[genre].split("|")) for n, f in found))
 
@@ -204,11 +205,11 @@ def _read(file: str, lines: Iterator[tuple[int, str, str, list[str]]]) -> dict[s
     seen: dict[Any, int] = {}
     for number, word, title, labels in lines:
         if not word:
-            raise DataError(f"{file}, line {number}: the item is empty; mend the line or leave it out.")
+            raise DataError(f"{file}, line {number}: the item is empty; correct the line or remove it.")
         one = query_name(word.encode())
         if seen.setdefault(one, number) != number:
             raise DataError(
-                f"{file}, line {number}: item {clipped(word.encode())!r} stands in line {seen[one]} already; keep one "
+                f"{file}, line {number}: item {clipped(word.encode())!r} repeats line {seen[one]}; remove one "
                 "of the two."
             )
         titles[one] = title
@@ -217,7 +218,7 @@ def _read(file: str, lines: Iterator[tuple[int, str, str, list[str]]]) -> dict[s
 
 
 def _lines(file: str) -> Iterator[tuple[int, str]]:
-    """Lines that are not blank, with their numbers."""
+    """Non-blank lines with their numbers."""
     for first, text in text_blocks(file):
         for number, line in enumerate(text.split(b"\n"), start=first):
             line = line.removesuffix(b"\r")
@@ -243,9 +244,9 @@ def _fields(
         try:
             fields = next(csv.reader([line], strict=True)) if separator == "," else line.split(separator)
         except csv.Error as error:
-            raise DataError(f"{file}, line {n}: this is no CSV: {error}; mend the line.") from None
+            raise DataError(f"{file}, line {n}: invalid CSV: {error}; correct the line.") from None
         if len(fields) != count:
-            raise DataError(f"{file}, line {n}: {len(fields)} fields, but an item has {count}; mend the line.")
+            raise DataError(f"{file}, line {n}: {len(fields)} fields, but an item has {count}; correct the line.")
         yield n, [field.strip() for field in fields]
 
 
@@ -257,15 +258,17 @@ def _flagged(file: str, number: int, flags: list[str], genres: list[str]) -> lis
 
 
 def _genres(file: Path) -> list[str]:
-    """The names of the genres, in the order of the flags, from `u.genre` beside `u.item`."""
+    """The names of the genres, in the order of the flags, from `u.genre` in the folder of `u.item`."""
     for end in ("", ".gz"):
-        beside = file.with_name(f"u.genre{end}")
-        if beside.is_file():
-            return [line.split("|")[0].strip() for _, line in _lines(fspath(beside))]
-    raise DataError(f"{file} has flags for genres, whose names u.genre has; put that file beside it.")
+        genres = file.with_name(f"u.genre{end}")
+        if genres.is_file():
+            return [line.split("|")[0].strip() for _, line in _lines(fspath(genres))]
+    raise DataError(
+        f"{file} has genre flags, and the file u.genre with their names is missing; put it in the same folder."
+    )
 
 
-WHOLE = compile(rb"0|-?[1-9][0-9]{0,17}")
+INTEGER = compile(rb"0|-?[1-9][0-9]{0,17}")
 MANY = 1 << 31
 
 
@@ -277,23 +280,23 @@ def read_ratings(
     item: str | None = None,
     rating: str | None = None,
 ) -> Ratings:
-    """The ratings of a file of text or of columns, or of a folder of MovieLens, whose file of items comes along.
+    """Read ratings from a text, parquet or Feather file, or from a MovieLens folder including its item file.
 
-    items: a file of items (`u.item`, `movies.dat`, `movies.csv`), whose titles and genres become the attributes `title`
-    and `genre` (a tuple of labels); items that nobody rated are in the table too. user, item, rating: columns of the
-    header, by default those of the usual names, see `Ratings.from_frame`, which takes data frames.
+    items: an item file (`u.item`, `movies.dat`, `movies.csv`); its titles and genres become the attributes `title` and
+    `genre` (a tuple of labels), and unrated items are included. user, item, rating: header columns, by default those
+    with usual names; see `Ratings.from_frame`.
 
-    Raises DataError naming file and line for a line of another number of fields, an empty id, a rating that is no
-    finite number, bytes that are no text, and for a pair that is rated twice.
+    Raises DataError naming file and line for a wrong number of fields, an empty id, a rating that is not a finite
+    number, bytes that are not text, and a pair that is rated twice.
     """
     try:
         file = fspath(path)
     except TypeError:
-        cure = "Ratings.from_frame(frame)" if hasattr(path, "columns") else "Ratings.of(user, item, rating)"
+        cure = "Ratings.from_frame(frame)" if hasattr(path, "columns") else "Ratings.from_arrays(user, item, rating)"
         raise DataError(f"read_ratings cannot read a {type(path).__name__} because it is no file; use {cure}") from None
     if Path(file).is_dir():
-        file, beside = _in_folder(Path(file))
-        items = beside if items is None else items
+        file, found = _in_folder(Path(file))
+        items = found if items is None else items
     if is_of_columns(file):
         return ratings_of_columns(file, (user, item, rating), None if items is None else read_items(items))
     reading = _Reading(file, (user, item, rating))
@@ -303,7 +306,7 @@ def read_ratings(
 
 
 def _in_folder(folder: Path) -> tuple[str, Path | None]:
-    """The files of ratings and of items of a folder of MovieLens."""
+    """The files of ratings and items of a MovieLens folder."""
     there = []
     for names in FOLDERS:
         ratings, items = (
@@ -322,18 +325,18 @@ def _in_folder(folder: Path) -> tuple[str, Path | None]:
 
 
 class _Ids:
-    """Ids by first appearance: whole numbers as such, others as strings."""
+    """Ids in order of first appearance, integers or strings."""
 
     def __init__(self) -> None:
         self.codes: dict[int | str, int] = {}
-        self.whole = True
+        self.are_integers = True
 
     def code(self, word: bytes) -> int:
         one: int | str
-        if WHOLE.fullmatch(word):
+        if INTEGER.fullmatch(word):
             one = int(word)
         else:
-            one, self.whole = word.decode(), False
+            one, self.are_integers = word.decode(), False
         return self.codes.setdefault(one, len(self.codes))
 
     def of_numbers(self, numbers: Any) -> Any:
@@ -342,20 +345,20 @@ class _Ids:
         return np.array(codes, dtype=np.int32)[inverse]
 
     def names(self) -> list[Any]:
-        """All whole numbers or all strings; a number and a string never read alike, so none fall together."""
-        return list(self.codes) if self.whole else [str(one) for one in self.codes]
+        """All integers or all strings; the conversion is injective."""
+        return list(self.codes) if self.are_integers else [str(one) for one in self.codes]
 
 
 class _Reading:
-    """What has been read of a file so far."""
+    """State of a reader: ids, codes and ratings so far."""
 
     def __init__(self, file: str, columns: tuple[str | None, str | None, str | None]) -> None:
         self.file, self.columns = file, columns
         self.layout: Layout | None = None
         self.numbers: Pattern[bytes] | None = None
         self.ids = {"user": _Ids(), "item": _Ids()}
-        self.rows, self.places, self.values = array("i"), array("i"), array("d")
-        self.begins = array("q")  # row and line where rows begin to follow each other line by line
+        self.rows, self.columns_of_items, self.values = array("i"), array("i"), array("d")
+        self.begins = array("q")  # row and line where a run of consecutive lines begins
         self.next_line = 0
 
     def take(self, first: int, text: bytes) -> None:
@@ -384,7 +387,7 @@ class _Reading:
         return first, text
 
     def _follow(self, line: int) -> None:
-        """Say that the next row stands in this line."""
+        """Record the line of the next row."""
         if line != self.next_line:
             self.begins.extend((len(self.values), line))
         self.next_line = line + 1
@@ -397,11 +400,11 @@ class _Reading:
             return
         self._follow(first)
         self.next_line = first + len(table)
-        for ids, place, codes in (
+        for ids, index, codes in (
             (self.ids["user"], layout.user, self.rows),
-            (self.ids["item"], layout.item, self.places),
+            (self.ids["item"], layout.item, self.columns_of_items),
         ):
-            codes.frombytes(ids.of_numbers(table[:, place].astype(np.int64)).tobytes())
+            codes.frombytes(ids.of_numbers(table[:, index].astype(np.int64)).tobytes())
         self.values.frombytes(np.ascontiguousarray(table[:, layout.rating]).tobytes())
 
     def _take_lines(self, first: int, text: bytes, layout: Layout) -> None:
@@ -416,34 +419,37 @@ class _Reading:
             try:
                 fields = layout.cut(line)
             except csv.Error as error:
-                raise DataError(f"{self.file}, line {number}: this is no CSV: {error}; mend the line.") from None
+                raise DataError(f"{self.file}, line {number}: invalid CSV: {error}; correct the line.") from None
             if len(fields) != layout.fields:
                 raise DataError(
-                    f"{self.file}, line {number}: {len(fields)} fields, but the first line has {layout.fields}; mend "
-                    "the line."
+                    f"{self.file}, line {number}: {len(fields)} fields, but the first line has {layout.fields}; "
+                    "correct the line."
                 )
             word = fields[layout.rating]
             if not NUMBER.fullmatch(word) or not isfinite(float(word)):
                 raise DataError(
-                    f"{self.file}, line {number}: the rating is {clipped(word)!r}. Ratings are finite numbers: mend "
-                    "the line or leave it out."
+                    f"{self.file}, line {number}: the rating is {clipped(word)!r}. Ratings are finite numbers: "
+                    "correct the line or remove it."
                 )
-            for what, place in (("user", layout.user), ("item", layout.item)):
-                if not fields[place]:
-                    raise DataError(f"{self.file}, line {number}: the {what} is empty; mend the line or leave it out.")
+            for what, index in (("user", layout.user), ("item", layout.item)):
+                if not fields[index]:
+                    raise DataError(f"{self.file}, line {number}: the {what} is empty; correct the line or remove it.")
             self._follow(number)
             self.rows.append(user.code(fields[layout.user]))
-            self.places.append(item.code(fields[layout.item]))
+            self.columns_of_items.append(item.code(fields[layout.item]))
             self.values.append(float(word))
 
     def ratings(self, items: dict[str, dict[Any, Any]] | None) -> Ratings:
         if not self.values:
             raise DataError(f"{self.file} is empty: it has no line of data.")
-        codes = {"user": np.frombuffer(self.rows, dtype=np.int32), "item": np.frombuffer(self.places, dtype=np.int32)}
+        codes = {
+            "user": np.frombuffer(self.rows, dtype=np.int32),
+            "item": np.frombuffer(self.columns_of_items, dtype=np.int32),
+        }
         names = {what: ids.names() for what, ids in self.ids.items()}
         attributes = items or {}
         if attributes:
-            attributes = _of_same_type(attributes, self.ids["item"].whole)
+            attributes = _of_same_type(attributes, self.ids["item"].are_integers)
             names["item"] = list(dict.fromkeys([*names["item"], *(i for of in attributes.values() for i in of)]))
         known = {}
         for what, listed in names.items():
@@ -457,8 +463,8 @@ class _Reading:
 
     def _twice(self, user: Any, item: Any, first: int, second: int) -> DataError:
         return DataError(
-            f"{self.file}, line {self._line(second)}: user {_told(user)} rates item {_told(item)}, as in line "
-            f"{self._line(first)}; keep one of the two."
+            f"{self.file}, line {self._line(second)}: user {_quoted(user)} rates item {_quoted(item)}, as in line "
+            f"{self._line(first)}; remove one of the two."
         )
 
     def _line(self, row: int) -> int:
@@ -467,12 +473,12 @@ class _Reading:
         return int(line + row - begin)
 
 
-def _told(one: Any) -> str:
+def _quoted(one: Any) -> str:
     return repr(one if isinstance(one, int) else clipped(str(one).encode()))
 
 
-def _of_same_type(attributes: dict[str, dict[Any, Any]], whole: bool) -> dict[str, dict[Any, Any]]:
-    """Ids of items as the ratings have them: strings where those are no whole numbers."""
-    if whole:
+def _of_same_type(attributes: dict[str, dict[Any, Any]], are_integers: bool) -> dict[str, dict[Any, Any]]:
+    """Ids of items of the type of the ratings: strings unless those are integers."""
+    if are_integers:
         return attributes
     return {name: {str(one): value for one, value in of.items()} for name, of in attributes.items()}

@@ -1,11 +1,11 @@
-"""How ratings are held out to judge a collaborative ranker: for users that it knows, and for users that it does not.
+"""Train-test splits of ratings for known users (weak generalisation) and new users (strong generalisation).
 
-* weak generalisation: n ratings of every user are for training, all its others for the test
-* strong generalisation: items with few ratings are left out, the users with the most ratings are new. All ratings of
-  the other users are for training; n of each new user are known when it is asked for, its others are for the test
+* weak generalisation: n ratings of every user are for training, all others for the test
+* strong generalisation: items with few ratings are removed, and the users with the most ratings are new. All ratings
+  of the other users are for training; n ratings of each new user are known at prediction, the others for the test
 
 Source: Weimer, Karatzoglou, Le and Smola 2007, section 6 (n = 10, 20, 50; 100 new users, items of 50 ratings or more).
-That users of weak generalisation have n + 10 ratings or more, as is usual since, the paper does not say.
+That users of weak generalisation have at least n + 10 ratings is later practice, not in the paper.
 """
 
 from collections.abc import Hashable
@@ -21,15 +21,15 @@ from rankopt.ratings.ids import check_spelling
 from rankopt.ratings.table import Ratings
 
 TESTED = 10
-"""Ratings that are left for the test of a user at least."""
+"""Minimum number of test ratings per user."""
 
 
 @dataclass(frozen=True, repr=False)
 class Split(CompactReprMixin):
     """Ratings for training and for the test, over the same users and items.
 
-    * `known`: of strong generalisation, the ratings of the new users that are told beside `train`; else None
-    * `protocol`: how they were held out, in words
+    * `known`: for strong generalisation, the known ratings of the new users; else None
+    * `protocol`: description of the split
     """
 
     train: Ratings
@@ -39,18 +39,20 @@ class Split(CompactReprMixin):
 
     @property
     def seen(self) -> Ratings:
-        """What is known of the tested users: the ratings of weak generalisation's `train`, or `known`."""
+        """Known ratings of the tested users: `train` for weak generalisation, else `known`."""
         return self.train if self.known is None else self.known
 
     def __str__(self) -> str:
-        told = "" if self.known is None else f", {self.known.n_ratings} known"
-        return f"Split({self.protocol}: {self.train.n_ratings} ratings train{told}, {self.test.n_ratings} test)"
+        known = "" if self.known is None else f", {self.known.n_ratings} known"
+        return f"Split({self.protocol}: {self.train.n_ratings} ratings train{known}, {self.test.n_ratings} test)"
 
 
 def weak_split(ratings: Ratings | Any, n: int = 10, seed: int = 0) -> Split:
-    """n ratings of every user, drawn evenly, to train, all its others to test; users with fewer than n + 10 ratings are
-    left out of both. ratings: `Ratings`, or a data frame of user, item and rating. Raises DataError where no user is
-    left."""
+    """Split off n random ratings of every user for training, the others for the test.
+
+    Users with fewer than n + 10 ratings are removed. ratings: `Ratings`, or a data frame of user, item and rating.
+    Raises DataError if no user is left.
+    """
     ratings = _read(ratings, "weak_split")
     _check(n=n, seed=seed)
     sizes = np.diff(ratings.bounds)
@@ -70,10 +72,12 @@ def weak_split(ratings: Ratings | Any, n: int = 10, seed: int = 0) -> Split:
 
 
 def strong_split(ratings: Ratings | Any, n: int = 10, users: int = 100, least: int = 50, seed: int = 0) -> Split:
-    """Items with fewer than `least` ratings are left out, with users who rated no others. Of those left, the `users`
-    with the most ratings are new (of equal ones the first by id): n of their ratings, drawn evenly, are known, their
-    others for the test; the ratings of all other users are to train. ratings: as in `weak_split`. Raises DataError
-    where not so many have more than n."""
+    """Split users: the `users` with the most ratings are new, all others are for training.
+
+    Items with fewer than `least` ratings are removed first, and users left without ratings. Ties between users are
+    broken by id. n random ratings of each new user are known, the others are for the test. ratings: as in `weak_split`.
+    Raises DataError if fewer than `users` users have more than n ratings.
+    """
     ratings = _read(ratings, "strong_split")
     _check(n=n, seed=seed, users=users, least=least)
     left = ratings.keep(ratings.counts[ratings.columns] >= least, drop=True)
@@ -98,9 +102,11 @@ def strong_split(ratings: Ratings | Any, n: int = 10, users: int = 100, least: i
 
 
 def given_split(train: Ratings | Any, test: Ratings | Any) -> Split:
-    """Ratings that were held out by others, told over the users and items of both, with the attributes of both, those
-    of `train` where an item has some there. The protocol says how many users of the test are not known. DataError for a
-    pair of both, for ids that are numbers in the one and text in the other, and where no item of the test is known."""
+    """Build a split from given training and test ratings, over the users and items of both.
+
+    Attributes are merged; those of `train` take precedence. The protocol states how many test users are unknown. Raises
+    DataError for a pair in both, for ids that are numbers in one and text in the other, and if no test item is known.
+    """
     train, test = _read(train, "given_split"), _read(test, "given_split")
     users_known, items_known = train.user_index(test.users), train.item_index(test.items)
     check_spelling(train.users, test.users, users_known, "of the test, user")
@@ -110,7 +116,7 @@ def given_split(train: Ratings | Any, test: Ratings | Any) -> Split:
     if test.n_ratings and (items_known < 0)[test.columns].all():
         raise DataError(
             f"no item of the test is one of training ({test.items.item(int(test.columns[0]))!r} is not): nothing can "
-            "be judged; give files of one catalogue"
+            "be evaluated; pass files of one catalogue"
         )
     users = list(dict.fromkeys([*train.users.tolist(), *test.users.tolist()]))
     items = list(dict.fromkeys([*train.items.tolist(), *test.items.tolist()]))
@@ -125,7 +131,7 @@ def given_split(train: Ratings | Any, test: Ratings | Any) -> Split:
     shared = both.multiply(other).tocoo()
     if shared.nnz:
         user, item = first.users.item(shared.row[0]), first.items.item(shared.col[0])
-        raise DataError(f"user {user!r} rates item {item!r} in training and in the test; keep one of the two.")
+        raise DataError(f"user {user!r} rates item {item!r} in training and in the test; remove one of the two.")
     known = _attributes(train, test)
     first, second = (one.with_attributes(known) if known else one for one in (first, second))
     unknown = f", {strangers} of them not known" if strangers else ""
@@ -137,19 +143,19 @@ def number_of_users(count: int) -> str:
     return f"{count} user{'' if count == 1 else 's'}"
 
 
-def _read(given: Any, asked: str) -> Ratings:
-    if isinstance(given, Ratings):
-        return given
-    if hasattr(given, "columns"):
-        return Ratings.from_frame(given)
+def _read(ratings: Any, caller: str) -> Ratings:
+    if isinstance(ratings, Ratings):
+        return ratings
+    if hasattr(ratings, "columns"):
+        return Ratings.from_frame(ratings)
     raise DataError(
-        f"{asked} cannot hold out ratings of a {type(given).__name__}; pass Ratings, as Ratings.of(user, item, rating) "
-        "gives, or a data frame with these columns"
+        f"{caller} cannot split a {type(ratings).__name__}; pass Ratings, as "
+        "Ratings.from_arrays(user, item, rating) returns, or a data frame with these columns"
     )
 
 
 def _attributes(train: Ratings, test: Ratings) -> dict[str, dict[Hashable, Any]]:
-    """What is known of the items of both."""
+    """Merged attributes of the items of both."""
     known: dict[str, dict[Hashable, Any]] = {}
     for one in (test, train):
         for name, values in one.attributes.items():
@@ -160,7 +166,7 @@ def _attributes(train: Ratings, test: Ratings) -> dict[str, dict[Hashable, Any]]
 
 
 def _drawn(ratings: Ratings, n: int, random: np.random.Generator) -> NDArray[np.bool_]:
-    """(n_ratings,) whether each is among n that are drawn evenly of its user."""
+    """(n_ratings,) mask of n random ratings of each user."""
     order = np.lexsort((random.random(ratings.n_ratings), ratings.user_of()))
     rank = np.arange(ratings.n_ratings) - np.repeat(ratings.bounds[:-1], np.diff(ratings.bounds))
     chosen = np.zeros(ratings.n_ratings, dtype=bool)
@@ -171,4 +177,4 @@ def _drawn(ratings: Ratings, n: int, random: np.random.Generator) -> NDArray[np.
 def _check(**numbers: int) -> None:
     for name, value in numbers.items():
         if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < (name != "seed"):
-            raise OptionError(f"{name} cannot be {value!r}; it is a whole number from {int(name != 'seed')}.")
+            raise OptionError(f"{name} cannot be {value!r}; it must be an integer from {int(name != 'seed')}.")

@@ -1,13 +1,4 @@
-"""Ratings: which user gave which item how much.
-
-What a table of ratings holds, in ten lines at the most.
-
-The content of a table of ratings in 32 hexadecimal digits.
-
-Ratings put in order of user and item, in linear time: two stable counting sorts, those of a sparse transposition.
-
-What is known of items: one value each, a tuple of labels where several hold at once (the genres of a film).
-"""
+"""Tables of ratings of items by users, sorted in linear time by two sparse transpositions, with item attributes."""
 
 import hashlib
 from collections.abc import Callable, Hashable, Mapping
@@ -37,10 +28,10 @@ from rankopt.ratings.ids import (
 )
 
 SHOWN = 10
-"""Distinct ratings that are counted one by one; more are given by their range."""
+"""Maximum number of distinct ratings counted individually; more are shown as a range."""
 
 NAMED = 6
-"""Attributes that are named."""
+"""Maximum number of attribute names shown."""
 
 
 def summary(
@@ -81,8 +72,8 @@ def _values(values: NDArray[np.float64]) -> str:
 def fingerprint_of(
     users: NDArray[Any], items: NDArray[Any], attributes: Mapping[str, NDArray[Any]], *arrays: NDArray[Any]
 ) -> str:
-    """SHA-256 of ids, attributes (in the order of their names) and arrays, each with its length before it, cut to 128
-    bits. Ids that are no numbers count by their `repr`."""
+    """SHA-256, truncated to 128 bits, of ids, attributes (sorted by name) and arrays, each prefixed by its length. Ids
+    that are not numbers are hashed by `repr`."""
     named = [part for name in sorted(attributes) for part in (name.encode(), _bytes(attributes[name]))]
     hashed = hashlib.sha256()
     parts: list[Any] = [_bytes(users), _bytes(items), *map(np.ascontiguousarray, arrays), *named]
@@ -94,7 +85,7 @@ def fingerprint_of(
 
 
 def _bytes(values: NDArray[Any]) -> bytes:
-    """Numbers by their bits, others by their words."""
+    """Numbers as bits, others as text."""
     if values.dtype.kind in "iufb":
         return b"numbers" + values.tobytes()
     return b"words" + repr(values.tolist()).encode(errors="surrogatepass")
@@ -104,7 +95,7 @@ Ints = NDArray[np.int64]
 
 
 def by_code(codes: NDArray[np.int32], size: int) -> tuple[Ints, NDArray[Any]]:
-    """Bounds (size + 1,) int64 and the positions (n,) of equal codes, code after code, each in the order given."""
+    """Bounds (size + 1,) int64 and the positions (n,) sorted by code, stable."""
     from scipy.sparse import csr_array
 
     n = codes.size
@@ -115,7 +106,7 @@ def by_code(codes: NDArray[np.int32], size: int) -> tuple[Ints, NDArray[Any]]:
 
 
 def in_order(users: NDArray[np.int32], items: NDArray[np.int32], n_users: int, n_items: int) -> tuple[Ints, Any]:
-    """Bounds (n_users + 1,) of the users, and the order (n,) of the ratings: by user, then by item, then as given."""
+    """Bounds (n_users + 1,) of the users, and the order (n,) of the ratings: by user, item, input row."""
     order = None
     if ((users[1:] < users[:-1]) | ((users[1:] == users[:-1]) & (items[1:] < items[:-1]))).any():
         first = by_code(items, n_items)[1]
@@ -128,7 +119,7 @@ def in_order(users: NDArray[np.int32], items: NDArray[np.int32], n_users: int, n
 
 
 def not_rising(bounds: Ints, columns: NDArray[np.int32], ties_only: bool = False) -> NDArray[np.bool_]:
-    """(n - 1,) where the item of a rating is not below that of the next one of its user (ties_only: is the same)."""
+    """(n - 1,) where the item of a rating is not below (ties_only: equals) that of the next rating of its user."""
     wrong = columns[1:] == columns[:-1] if ties_only else columns[1:] <= columns[:-1]
     inner = bounds[1:-1]
     wrong[inner[(inner > 0) & (inner < columns.size)] - 1] = False
@@ -136,29 +127,31 @@ def not_rising(bounds: Ints, columns: NDArray[np.int32], ties_only: bool = False
 
 
 def first_twice(bounds: Ints, columns: NDArray[np.int32], order: Any) -> tuple[int, int, int] | None:
-    """Of the ratings of one user for one item: where they stand, and the rows of the two, of which the second comes
-    first in the data; None where each pair is rated once. order: the rows of the ratings, None as they stand."""
-    places = np.flatnonzero(not_rising(bounds, columns, ties_only=True))
-    if not places.size:
+    """The first pair that is rated twice: its index and the input rows of both ratings; None if there is none.
+
+    order: the input rows of the sorted ratings, None if they are sorted.
+    """
+    repeated = np.flatnonzero(not_rising(bounds, columns, ties_only=True))
+    if not repeated.size:
         return None
-    second = places + 1 if order is None else order[places + 1]
-    place = int(places[second.argmin()])
-    return place, *((place, place + 1) if order is None else (int(order[place]), int(order[place + 1])))
+    second = repeated + 1 if order is None else order[repeated + 1]
+    index = int(repeated[second.argmin()])
+    return index, *((index, index + 1) if order is None else (int(order[index]), int(order[index + 1])))
 
 
 SEVERAL = (tuple, list, set, frozenset, np.ndarray)
-"""Types of entries that hold several labels."""
+"""Types of entries with several labels."""
 
 
 def attributes_of_items(
     attributes: Mapping[str, Any] | None, items: NDArray[Any], given: Any
 ) -> dict[str, NDArray[Any]]:
     """name -> (n_items,) values in the order of `items`. given: the items as the caller listed them, for attributes
-    that are no mapping from item to value. Raises DataError where those do not fit."""
+    that are sequences. Raises DataError if they do not fit."""
     if attributes is not None and not isinstance(attributes, Mapping):
         raise DataError(
-            f"attributes cannot be a {type(attributes).__name__} because each has a name; pass name -> {{item: value}}"
-            ", such as {'genre': dict(zip(frame['item'], frame['genre']))}"
+            f"attributes cannot be a {type(attributes).__name__} which has no names; pass name -> {{item: value}}, "
+            "such as {'genre': dict(zip(frame['item'], frame['genre']))}"
         )
     found = {}
     for name, values in (attributes or {}).items():
@@ -167,13 +160,13 @@ def attributes_of_items(
             where = placed(items, ids)
             check_spelling(items, ids, where, f"item of attribute {name!r},")
             aligned = np.full(items.size, None, dtype=object)
-            for place, one in zip(where.tolist(), values.values(), strict=True):
-                if place >= 0:
-                    aligned[place] = one
+            for index, one in zip(where.tolist(), values.values(), strict=True):
+                if index >= 0:
+                    aligned[index] = one
             found[name] = sealed(_typed(aligned))
         elif given is None:
             raise DataError(
-                f"attribute {name!r} has no items to belong to; pass a mapping from item to value, or items= beside it."
+                f"attribute {name!r} needs the ids of its items; pass a mapping from item to value, or items= too."
             )
         else:
             where = placed(items, plain_ids(given, "item"))
@@ -195,12 +188,12 @@ def labels_of_items(values: Any, n: int, name: str) -> NDArray[Any]:
         return frozen(array)
     entries = array.tolist()
     settled = [_settled(one) for one in entries]
-    for place, one in enumerate(settled):
+    for index, one in enumerate(settled):
         try:
             hash(one)
         except TypeError as error:
             raise DataError(
-                f"attribute {name!r}, entry {place}: {entries[place]!r} is no label ({error}); give a label, or a "
+                f"attribute {name!r}, entry {index}: {entries[index]!r} is no label ({error}); pass a label, or a "
                 "tuple of labels."
             ) from None
     if all(one is own for one, own in zip(settled, entries, strict=True)):
@@ -217,7 +210,7 @@ def _settled(one: Any) -> Any:
 
 
 def _typed(values: NDArray[Any]) -> NDArray[Any]:
-    """Numbers as numbers; words, tuples and what is missing stay objects."""
+    """Numbers as numeric arrays; strings, tuples and missing values stay objects."""
     kinds = {type(one) for one in values.tolist()}
     if kinds and all(issubclass(kind, int | np.integer) and kind is not bool for kind in kinds):
         return values.astype(np.int64)
@@ -231,21 +224,20 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Ratings(CompactReprMixin):
-    """Explicit ratings r[u, j] of n_users users × n_items items, immutable; user u gave those of bounds[u]:bounds[u+1].
+    """Immutable explicit ratings of users × items in CSR form; user u has the ratings bounds[u]:bounds[u+1].
 
-    * `users` (n_users,), `items` (n_items,): distinct ids, int64 where all are whole numbers, else objects; numbers by
-      value, then strings, then other types. Either may hold ids without a rating
-    * `bounds` (n_users + 1,) int64, from 0 to n_ratings, not falling
-    * `columns` (n_ratings,) int32: the place of the item in `items`, rising inside a user
-    * `values` (n_ratings,) float64, finite; 0 is a rating as any other
+    * `users` (n_users,), `items` (n_items,): distinct ids, int64 if all are integers, else objects; numbers by value,
+      then strings, then other types. Ids may have no ratings
+    * `bounds` (n_users + 1,) int64, non-decreasing from 0 to n_ratings
+    * `columns` (n_ratings,) int32: the index of the item in `items`, increasing for each user
+    * `values` (n_ratings,) float64, finite; 0 is an ordinary rating
     * `attributes`: name -> (n_items,) array; an entry is a label, a tuple of labels (genres) or None; lists and sets
       become tuples
 
-    `Ratings.of` takes triplets in any order; the order plays no part: shuffled ones give the same table and the same
-    `fingerprint`. 12 bytes a rating. Raises DataError for parts that do not fit together, for values that are not
-    finite, and for two ratings of one pair.
+    `Ratings.from_arrays` takes triplets in any order; shuffled triplets give the same table and `fingerprint`. Memory:
+    12 bytes per rating. Raises DataError for inconsistent parts, non-finite values, and two ratings of one pair.
 
-    >>> ratings = Ratings.of(["ann", "bob", "ann"], ["Alien", "Alien", "Brazil"], [4, 2, 5])
+    >>> ratings = Ratings.from_arrays(["ann", "bob", "ann"], ["Alien", "Alien", "Brazil"], [4, 2, 5])
     >>> ratings.users, ratings.bounds, ratings.values
     (array(['ann', 'bob'], dtype=object), array([0, 2, 3]), array([4., 5., 2.]))
     >>> ratings.item_index(["Brazil", "Cube"])
@@ -270,20 +262,19 @@ class Ratings(CompactReprMixin):
         items: Ids | None = None,
         attributes: Mapping[str, Any] | None = None,
     ) -> "Ratings":
-        """The table of n triplets: (n,) hashable ids, (n,) hashable ids, (n,) numbers, in any order.
+        """Build from n triplets: (n,) hashable ids, (n,) hashable ids, (n,) numbers, in any order.
 
-        users, items: distinct ids, which may have no ratings, and must hold those that do; by default those that occur.
-        attributes: name -> {item: value}, or one value for each of `items=` in its order; of items that a mapping lacks
-        None is known.
+        users, items: distinct ids including all that occur, by default these. attributes: name -> {item: value}, or one
+        value for each of `items=` in its order; items missing in a mapping have None.
         """
         known_users, rows = coded(user, "user", users)
         known_items, columns = coded(item, "item", items)
         if rows.size != columns.size:
-            raise DataError(f"user has {rows.size} entries but item has {columns.size}; a rating needs one of each.")
+            raise DataError(f"user has {rows.size} entries but item has {columns.size}; pass one of each per rating.")
         if not rows.size and users is None and items is None:
             raise DataError("there are no ratings; a table without any needs users= and items=.")
-        given = attributes_of_items(attributes, known_items, items)
-        return cls.from_indices(known_users, rows, known_items, columns, rating)._having(given)
+        found = attributes_of_items(attributes, known_items, items)
+        return cls.from_indices(known_users, rows, known_items, columns, rating)._having(found)
 
     @classmethod
     def from_csr(
@@ -294,12 +285,14 @@ class Ratings(CompactReprMixin):
         items: Ids | None = None,
         attributes: Mapping[str, Any] | None = None,
     ) -> "Ratings":
-        """The stored entries of a scipy sparse matrix or array (n_users, n_items), in any format; a stored 0 is a
-        rating. users, items: the ids of its rows and columns, by default 0, 1, ... Raises DataError for an entry that
-        is stored twice, which scipy would add up in silence, and for an index that is not within the shape."""
+        """Build from the stored entries of a scipy sparse matrix or array (n_users, n_items) of any format.
+
+        A stored 0 is a rating. users, items: the ids of its rows and columns, by default 0, 1, ... Raises DataError for
+        duplicate entries, which scipy would add, and for an index outside the shape.
+        """
         known_users, rows, known_items, columns, values = triplets_of_csr(table, users, items)
-        given = np.arange(known_items.size) if items is None else items
-        found = attributes_of_items(attributes, known_items, given)
+        listed = np.arange(known_items.size) if items is None else items
+        found = attributes_of_items(attributes, known_items, listed)
         return cls.from_indices(known_users, rows, known_items, columns, values)._having(found)
 
     @classmethod
@@ -314,9 +307,11 @@ class Ratings(CompactReprMixin):
         items: Ids | None = None,
         attributes: Mapping[str, Any] | None = None,
     ) -> "Ratings":
-        """The rows of a pandas or polars data frame. user, item, rating: its columns, by default those of the usual
-        names (user, userID, user_id, userId; item, movie, ... alike; rating, score, stars); the others are left aside.
-        Raises DataError where a column is missing or two would do."""
+        """Build from the rows of a pandas or polars data frame.
+
+        user, item, rating: its columns, by default those with usual names (user, userID, user_id, userId; item,
+        movie, ... alike; rating, score, stars); others are ignored. Raises DataError for a missing or ambiguous column.
+        """
         found = triplets_of_frame(frame, user, item, rating)
         return cls.from_arrays(*found, users=users, items=items, attributes=attributes)
 
@@ -330,8 +325,7 @@ class Ratings(CompactReprMixin):
         rating: Any,
         twice: Callable[[Any, Any, int, int], DataError] | None = None,
     ) -> "Ratings":
-        """The table of triplets whose ids are places in the two universes. twice: the error for a user and an item that
-        stand in two rows."""
+        """Build from triplets of indices into two universes. twice: the error for a pair in two rows."""
         values = column(rating, rows.size, "rating", np.float64)
         named = users.item, items.item  # Python's own numbers and strings
         _check_finite(values, lambda row: f"Row {row}, user {named[0](rows[row])!r}, item {named[1](columns[row])!r}")
@@ -340,17 +334,17 @@ class Ratings(CompactReprMixin):
             columns, values = columns[order], values[order]
         pair = first_twice(bounds, columns, order)
         if pair is not None:
-            place, first, second = pair
-            user = named[0](int(np.searchsorted(bounds, place, side="right")) - 1)
-            raise (twice or _twice)(user, named[1](columns[place]), first, second)
+            index, first, second = pair
+            user = named[0](int(np.searchsorted(bounds, index, side="right")) - 1)
+            raise (twice or _twice)(user, named[1](columns[index]), first, second)
         return cls(users, items, bounds, sealed(columns.copy() if order is None else columns), sealed(values + 0.0))
 
     def __post_init__(self) -> None:
         users, items = frozen(np.asarray(self.users)), frozen(np.asarray(self.items))
-        for given, what in ((users, "user"), (items, "item")):
-            known = distinct_ids(given, what)
-            if known.dtype != given.dtype or not np.array_equal(known, given):
-                raise DataError(f"{what}s are not in the order of their ids; make the table by Ratings.of.")
+        for ids, what in ((users, "user"), (items, "item")):
+            known = distinct_ids(ids, what)
+            if known.dtype != ids.dtype or not np.array_equal(known, ids):
+                raise DataError(f"{what}s are not in the order of their ids; make the table by Ratings.from_arrays.")
         values = column(self.values, len(self.values), "values", np.float64)
         columns = np.ascontiguousarray(self.columns, dtype=np.int32)
         bounds = np.ascontiguousarray(self.bounds, dtype=np.int64)
@@ -358,11 +352,13 @@ class Ratings(CompactReprMixin):
         if bounds.shape != (users.size + 1,) or bounds[0] != 0 or bounds[-1] != n or (bounds[1:] < bounds[:-1]).any():
             raise DataError(f"bounds do not cut {n} ratings into those of {users.size} users; they rise from 0 to {n}.")
         if columns.shape != (n,) or (n and (columns.min() < 0 or columns.max() >= items.size)):
-            raise DataError(f"columns are places in items, one for each of {n} ratings, from 0 to {items.size - 1}.")
+            raise DataError(
+                f"columns must be indices into items, one for each of {n} ratings, from 0 to {items.size - 1}."
+            )
         falling = not_rising(bounds, columns)
         if falling.any():
             raise DataError(
-                f"columns do not rise inside a user at rating {falling.argmax() + 1}; make the table by Ratings.of."
+                f"columns do not rise inside a user at rating {falling.argmax() + 1}; use Ratings.from_arrays."
             )
         _check_finite(values, lambda row: f"Rating {row}")
         attributes = {name: labels_of_items(v, items.size, name) for name, v in self.attributes.items()}
@@ -379,27 +375,27 @@ class Ratings(CompactReprMixin):
 
     @property
     def n_users(self) -> int:
-        """Users, those without ratings included."""
+        """Number of users, including those without ratings."""
         return self.users.size
 
     @property
     def n_items(self) -> int:
-        """Items, those without ratings included."""
+        """Number of items, including those without ratings."""
         return self.items.size
 
     @property
     def n_ratings(self) -> int:
-        """Ratings."""
+        """Number of ratings."""
         return self.values.size
 
     @cached_property
     def counts(self) -> Ints:
-        """(n_items,) how many ratings each item has."""
+        """(n_items,) number of ratings of each item."""
         return sealed(np.bincount(self.columns, minlength=self.n_items).astype(np.int64, copy=False))
 
     @cached_property
     def fingerprint(self) -> str:
-        """32 hexadecimal digits of the content: equal tables, and no others, have equal ones."""
+        """Hash of the content, 32 hexadecimal digits; equal tables have equal fingerprints."""
         return fingerprint_of(self.users, self.items, self.attributes, self.bounds, self.columns, self.values)
 
     def __eq__(self, other: object) -> bool:
@@ -409,17 +405,16 @@ class Ratings(CompactReprMixin):
         return hash(self.fingerprint)
 
     def user_of(self) -> NDArray[np.int32]:
-        """(n_ratings,) the place in `users` of the one who gave each rating."""
+        """(n_ratings,) the index in `users` of the user of each rating."""
         return np.repeat(np.arange(self.n_users, dtype=np.int32), np.diff(self.bounds))
 
     def to_csc(self) -> tuple[Ints, Ints]:
-        """The same item after item: bounds (n_items + 1,), and the positions (n_ratings,) of the ratings of each, users
-        rising. Made anew in every call."""
+        """Ratings by item: bounds (n_items + 1,) and rating positions (n_ratings,), increasing in the user."""
         bounds, order = by_code(self.columns, self.n_items)
         return bounds, order.astype(np.int64)
 
     def to_csr(self) -> Any:
-        """A scipy CSR array (n_users, n_items) of the ratings, zeros stored; it shares their memory."""
+        """A scipy CSR array (n_users, n_items) of the ratings, with stored zeros; it shares memory."""
         from scipy.sparse import csr_array
 
         kind = np.int32 if self.n_ratings < np.iinfo(np.int32).max else np.int64
@@ -429,21 +424,21 @@ class Ratings(CompactReprMixin):
         return table
 
     def user_index(self, ids: Any) -> Ints:
-        """(n,) the place of each id in `users`, -1 for an unknown one."""
-        return placed(self.users, ids, self._user_places)
+        """(n,) the index of each id in `users`, -1 if unknown."""
+        return placed(self.users, ids, self._user_index)
 
     def item_index(self, ids: Any) -> Ints:
-        """(n,) the place of each id in `items`, -1 for an unknown one."""
-        return placed(self.items, ids, self._item_places)
+        """(n,) the index of each id in `items`, -1 if unknown."""
+        return placed(self.items, ids, self._item_index)
 
     def keep(self, mask: Any, *, drop: bool = False) -> "Ratings":
-        """The ratings where the mask (n_ratings,) holds, over the same users and items; drop: without those that have
-        no rating left."""
-        kept = np.asarray(mask)
-        if kept.dtype != bool or kept.shape != (self.n_ratings,):
-            raise DataError(f"keep takes a mask of {self.n_ratings} booleans, one a rating, not {kept.shape}.")
-        before = np.concatenate([[0], np.cumsum(kept)])
-        bounds, columns = before[self.bounds], self.columns[kept]
+        """The ratings selected by the mask (n_ratings,), over the same users and items. drop: remove users and items
+        without ratings."""
+        selected = np.asarray(mask)
+        if selected.dtype != bool or selected.shape != (self.n_ratings,):
+            raise DataError(f"keep takes a mask of {self.n_ratings} booleans, one per rating; got {selected.shape}.")
+        before = np.concatenate([[0], np.cumsum(selected)])
+        bounds, columns = before[self.bounds], self.columns[selected]
         users, items, attributes = self.users, self.items, self.attributes
         if drop:
             left, seen = np.diff(bounds) > 0, np.zeros(self.n_items, dtype=bool)
@@ -452,34 +447,34 @@ class Ratings(CompactReprMixin):
             columns = (np.cumsum(seen, dtype=np.int32) - 1)[columns]
             users, items = sealed(users[left]), sealed(items[seen])
             attributes = {name: values[seen] for name, values in attributes.items()}
-        return Ratings(users, items, bounds, columns, self.values[kept], attributes)
+        return Ratings(users, items, bounds, columns, self.values[selected], attributes)
 
     def select_users(self, index: Any, *, drop: bool = False) -> "Ratings":
-        """The ratings of the users at these places: integers, a mask (n_users,) or a slice; see `keep`."""
+        """The ratings of the users at these indices: integers, a mask (n_users,) or a slice; see `keep`."""
         chosen = np.zeros(self.n_users, dtype=bool)
         try:
             chosen[index] = True
         except IndexError as error:
-            raise DataError(f"only_users cannot pick from {self.n_users} users: {error}.") from None
+            raise DataError(f"select_users cannot pick from {self.n_users} users: {error}.") from None
         return self.keep(np.repeat(chosen, np.diff(self.bounds)), drop=drop)
 
     def with_attributes(self, attributes: Mapping[str, Any]) -> "Ratings":
-        """The same with these attributes of items beside those it has: name -> {item: value}, or a value an item."""
+        """Add attributes of items: name -> {item: value}, or one value per item."""
         return self._having(attributes_of_items(attributes, self.items, self.items))
 
     def _having(self, attributes: Mapping[str, NDArray[Any]]) -> "Ratings":
-        """The same with these attributes, in the order of the items."""
+        """Add attributes that are in the order of the items."""
         if not attributes:
             return self
         every = {**self.attributes, **attributes}
         return Ratings(self.users, self.items, self.bounds, self.columns, self.values, every)
 
     @cached_property
-    def _user_places(self) -> dict[Hashable, int] | None:
+    def _user_index(self) -> dict[Hashable, int] | None:
         return None if self.users.dtype == np.int64 else places(self.users)
 
     @cached_property
-    def _item_places(self) -> dict[Hashable, int] | None:
+    def _item_index(self) -> dict[Hashable, int] | None:
         return None if self.items.dtype == np.int64 else places(self.items)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -488,16 +483,16 @@ class Ratings(CompactReprMixin):
         return Ratings, tuple(dict(v) if isinstance(v, MappingProxyType) else v for v in values)
 
     def __str__(self) -> str:
-        """Counts and ranges, in ten lines at the most."""
+        """Counts and ranges."""
         return summary(self.bounds, self.counts, self.values, self.attributes)
 
 
 def _twice(user: Any, item: Any, first: int, second: int) -> DataError:
-    return DataError(f"User {user!r} rates item {item!r} twice, in rows {first} and {second}; keep one of the two.")
+    return DataError(f"User {user!r} rates item {item!r} twice, in rows {first} and {second}; remove one of the two.")
 
 
-def _check_finite(values: Floats, place: Any) -> None:
+def _check_finite(values: Floats, describe: Any) -> None:
     wrong = ~np.isfinite(values)
     if wrong.any():
         row = int(wrong.argmax())
-        raise DataError(f"{place(row)}: the rating is {values[row]}. Ratings are finite: leave the row out.")
+        raise DataError(f"{describe(row)}: the rating is {values[row]}. Ratings must be finite: remove the row.")

@@ -1,6 +1,6 @@
 """Small data sets of queries that need no download.
 
-The table is text: a new sample is one file and one line here, and its name among those for type checkers.
+A new sample needs a file, an entry in `SAMPLES` and its name in `SampleName`.
 """
 
 from dataclasses import dataclass
@@ -19,18 +19,18 @@ SAMPLES = {
 """Every sample of queries, `name: "module:function"`."""
 
 SampleName = Literal["digits", "les-miserables"]
-"""Their names as types; a test holds them to the tables."""
+"""Names of samples; a test compares them with `SAMPLES`."""
 
 
-TOLD = 80
-"""Characters of a description that a prompt shows."""
+SHOWN = 80
+"""Characters of a description in the repr."""
 
 
 @dataclass(frozen=True)
 class Sample(CompactReprMixin):
-    """Queries to learn from, other queries to test on, and what they are.
+    """Training queries, test queries and their description.
 
-    No grade of a test query can be read off the training data: `description` says how that is ensured.
+    No grade of a test query can be derived from the training data; `description` explains why.
     """
 
     train: Queries
@@ -38,8 +38,8 @@ class Sample(CompactReprMixin):
     description: str
 
     def __repr__(self) -> str:
-        told = self.description if len(self.description) <= TOLD else f"{self.description[:TOLD]} ..."
-        parts = f"Sample(train={self.train},", f"  test={self.test},", f"  description={told!r})"
+        text = self.description if len(self.description) <= SHOWN else f"{self.description[:SHOWN]} ..."
+        parts = f"Sample(train={self.train},", f"  test={self.test},", f"  description={text!r})"
         return "\n".join(map(wrapped, parts))
 
 
@@ -52,7 +52,7 @@ def load_sample(name: SampleName) -> Sample:
 
 
 @cache
-def _once(place: str) -> Any:
-    """Samples take a second to make and cannot be changed."""
-    module, function = place.split(":")
+def _once(path: str) -> Any:
+    """Load a sample; cached, because samples take a second to build and are immutable."""
+    module, function = path.split(":")
     return getattr(import_module(module), function)()

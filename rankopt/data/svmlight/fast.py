@@ -149,7 +149,7 @@ def _word(text: Bytes, at: int) -> int:
 
 @compiled(nb.int64(TEXT, nb.int64, nb.types.Bytes(nb.uint8, 1, "C"), nb.int64))
 def _after(text: Bytes, at: int, word: bytes, fold: int) -> int:
-    """The place after `word`, or -1 where it does not stand at `at`. fold: 32 for letters of any case, else 0."""
+    """The index after `word`, or -1 if `word` is not at `at`. fold: 32 to ignore case, else 0."""
     for letter in word:
         if text[at] | fold != letter:
             return -1
@@ -198,8 +198,8 @@ def _scan(
             same = queries > 0 and qids[queries - 1, 1] - qids[queries - 1, 0] == at - begin
             if same:
                 shift = qids[queries - 1, 0] - begin
-                for place in range(begin, at):
-                    if text[place] != text[place + shift]:
+                for position in range(begin, at):
+                    if text[position] != text[position + shift]:
                         same = False
                         break
             if not same:

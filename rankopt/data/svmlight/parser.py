@@ -1,10 +1,10 @@
-"""The grammar of LETOR / SVMlight files, the parser that reads line by line, and the error of a line.
+"""The grammar of LETOR / SVMlight files, the line parser and its errors.
 
     line       grade qid:QUERY INDEX:VALUE INDEX:VALUE ... # docid = DOCUMENT ...
     grade      a decimal number; negative ones need a meaning
-    QUERY      one word without '#'; the lines of a query stand together
+    QUERY      one word without '#'; the lines of a query are adjacent
     INDEX      one to ten digits, from 1 to 2^31 - 1, rising strictly in a line; one left out is the value 0
-    VALUE      a decimal number, or `nan` or `NULL` in any case where a value is given for them
+    VALUE      a decimal number, or `nan` or `NULL` in any case if `missing` is set
     DOCUMENT   one word
 
 Words are separated by blanks or tabs. Blank lines and lines of comment only are skipped. No pattern here backtracks, so
@@ -32,7 +32,7 @@ NUMBER = re.compile(_NUMBER)
 LINE = re.compile(rb"[ \t]*+(" + _NUMBER + rb")[ \t]++qid:([^\x00- \x7f#]++)([^#]*+)(#.*+)?")
 """Grade, query, entries, comment."""
 _ENTRIES = re.compile(rb"(?:[ \t]++[0-9]{1,10}:(?:" + _NUMBER + rb"|(?i:nan|null))){1,64}")
-"""Some at a time, because `re` keeps a state for each."""
+"""In groups, because `re` stores a state for each repetition."""
 MISSING = re.compile(rb"(?i:nan|null)")
 """Words for a missing value among entries; LETOR writes NULL."""
 COMMENT = re.compile(rb"[ \t]*+(?:#.*+)?")
@@ -43,10 +43,10 @@ LARGEST_INDEX = 2**31 - 1
 
 @dataclass(frozen=True)
 class Rules:
-    """What a reader was asked for: how words of one file are to be taken.
+    """Reader options for one file.
 
-    missing: the value of missing ones, None to refuse them. negative: whether grades may be. limit: what the magnitude
-    of a value stays below. width, said: the greatest index, and who says so.
+    missing: the value of missing features, None for an error. negative: whether grades may be negative. limit: bound on
+    the magnitude of values. width, said: the greatest index, and the source of this bound.
     """
 
     file: str
@@ -58,7 +58,7 @@ class Rules:
 
 
 def are_entries(text: bytes) -> bool:
-    """Whether what stands between query and comment is INDEX:VALUE and nothing else."""
+    """Whether the text between query and comment consists of INDEX:VALUE entries."""
     at = 0
     while found := _ENTRIES.match(text, at):
         at = found.end()
@@ -66,13 +66,13 @@ def are_entries(text: bytes) -> bool:
 
 
 def query_name(token: bytes) -> Hashable:
-    """A query id: an integer where it is written as Python writes integers, else a string."""
+    """A query id: an integer if written in canonical form, else a string."""
     text = token.decode()
     return int(text) if re.fullmatch("0|-?[1-9][0-9]{0,17}", text) else text
 
 
 def fault(line: bytes, number: int, rules: Rules, seen: dict[bytes, int]) -> DataError:
-    """The error for a line of text; seen: the queries before, the last of which may go on."""
+    """The error for an invalid line; seen: the previous queries, the last of which may continue."""
     tokens = line.partition(b"#")[0].split()
     wrong = _of_grade(tokens[0], rules) or _of_query(tokens, seen) or _of_entries(tokens[2:], rules)
     return DataError(f"{rules.file}, line {number}: {wrong or 'no line reads so; write grade qid:QUERY 1:value ...'}")
@@ -99,8 +99,8 @@ def _of_query(tokens: list[bytes], seen: dict[bytes, int]) -> str | None:
     qid = tokens[1][4:]
     if qid in seen and qid != next(reversed(seen)):
         return (
-            f"query {clipped(qid)!r} comes back, it began in line {seen[qid]} and other queries stand between. The "
-            "lines of a query stand together: sort the file by query, or use Queries.from_arrays."
+            f"query {clipped(qid)!r} reappears; it began in line {seen[qid]} and other queries follow it. The "
+            "lines of a query must be adjacent: sort the file by query, or use Queries.from_arrays."
         )
     return None
 
@@ -110,7 +110,7 @@ def _of_entries(tokens: list[bytes], rules: Rules) -> str | None:
     for token in tokens:
         head, colon, tail = token.partition(b":")
         if not colon or not head.isdigit():
-            return f"{clipped(token)!r} is no entry; entries are 'index:value', a whole number first."
+            return f"{clipped(token)!r} is no entry; entries are 'index:value' with an integer index."
         if len(head) > INDEX_DIGITS or int(head) > LARGEST_INDEX:
             return f"feature index {clipped(head)} is beyond {LARGEST_INDEX}; number the features from 1."
         index = int(head)
@@ -123,12 +123,12 @@ def _of_entries(tokens: list[bytes], rules: Rules) -> str | None:
 
 def _of_index(index: int, last: int, rules: Rules) -> str | None:
     if index == 0:
-        return "feature index 0. Indices count from 1: add 1 to the indices of the whole file."
+        return "feature index 0. Indices count from 1: add 1 to all indices of the file."
     if index <= last:
         what = "comes twice" if index == last else f"comes after feature {last}"
         return f"feature {index} {what}. Indices rise strictly in a line: sort them, each once."
     if index > rules.width:
-        return f"feature {index} but {rules.said} says there are {rules.width}; raise or mend it."
+        return f"feature {index} but {rules.said} gives {rules.width} features; correct one of them."
     return None
 
 
@@ -150,8 +150,8 @@ def _of_value(index: int, tail: bytes, rules: Rules) -> str | None:
 class Parsed:
     """N lines of data: grades (N,), row r holds entries bounds[r]:bounds[r + 1] of columns (from 0) and values (nnz,).
 
-    `lines` (N,): where rows stand in the file. `starts`: the first rows of the queries that begin here, `qids` their
-    names; rows before starts[0] go on with the query before. `documents`: N names or None each. `size`: bytes of text.
+    `lines` (N,): line numbers of rows. `starts`: the first rows of the queries that begin here, `qids` their names;
+    rows before starts[0] continue the previous query. `documents`: N names or None. `size`: bytes of text.
     """
 
     grades: NDArray[np.float64]
@@ -193,7 +193,7 @@ class Parsed:
 
 
 def joined(parts: list[Parsed]) -> Parsed:
-    """One after the other; the list is emptied, so that what is joined can be forgotten."""
+    """Concatenate the parts; the list is emptied to free memory."""
     if len(parts) == 1:
         return parts.pop()
     rows = np.cumsum([0, *(part.grades.size for part in parts)])
@@ -213,16 +213,16 @@ def joined(parts: list[Parsed]) -> Parsed:
 
 
 def _one(arrays: list[NDArray[Any]]) -> NDArray[Any]:
-    whole = np.concatenate(arrays)
+    joined_array = np.concatenate(arrays)
     arrays.clear()
-    return whole
+    return joined_array
 
 
 def parse_lines(text: bytes, first_line: int, rules: Rules, seen: dict[bytes, int]) -> Parsed:
-    """Read every line; raises DataError naming file and line for the first that breaks the format.
+    """Parse all lines; raises DataError naming file and line for the first invalid one.
 
-    first_line: the number in the file of the first line of the text. seen: the queries before, the last of which may go
-    on, with the line that each began in; those of this text are added.
+    first_line: the line number of the start of the text. seen: previous queries and their first lines, the last of
+    which may continue; those of this text are added.
     """
     grades, values = array("d"), array("d")
     columns, bounds, lines, starts = array("i"), array("q", [0]), array("q"), array("q")
@@ -270,7 +270,7 @@ def parse_lines(text: bytes, first_line: int, rules: Rules, seen: dict[bytes, in
 
 
 class _Row:
-    """Columns and values of a line. Most lines name the features of the line before, which are kept."""
+    """Columns and values of a line. Columns are reused from the previous line if equal."""
 
     def __init__(self, rules: Rules) -> None:
         self.rules = rules
@@ -279,7 +279,7 @@ class _Row:
         self.values: list[float] = []
 
     def read(self, entries: bytes) -> bool:
-        """Whether these are entries."""
+        """Parse entries; False if they are invalid."""
         if not are_entries(entries):
             return False
         if b"n" in entries or b"N" in entries:

@@ -1,4 +1,4 @@
-"""LETOR / SVMlight files, read and written: what is written reads back bit for bit.
+"""Reader and writer of LETOR / SVMlight files; the round trip is bit-identical.
 
     # 1: BM25 of the title
     2 qid:q17 1:0.5 2:1e-3 # docid = GX008-86-4444840
@@ -6,9 +6,9 @@
 Plain or gzip (of one or several members), UTF-8, lines ending in LF or CR LF. `parser` states the grammar. Files are
 read block by block: a file larger than memory yields blocks of complete queries, with the same first error.
 
-Names of features stand in comments before the data, as `# 1: BM25 of the title` (a line a feature; also `#1 name`,
-`# feature 1 = name`; this is what is written) or `# feature names: bm25 pagerank`. Numbered comments that do not name
-every feature are comments.
+Feature names are comments before the data: `# 1: BM25 of the title` (one line per feature, as written here; also
+`#1 name`, `# feature 1 = name`) or `# feature names: bm25 pagerank`. Numbered comments that do not name every feature
+are ignored.
 
 Measured on the sample of MSLR (6.3 MB, 5,555 × 136): .05 s by compiled code, .44 s line by line, .42 s by
 `sklearn.datasets.load_svmlight_file`, which accepts nan, split queries and missing query ids.
@@ -41,11 +41,11 @@ NAMES = re.compile(
     rb")([^\n]*+)",
     re.IGNORECASE,
 )
-"""Both begin with the end of the line before, which is found faster than the beginning of a line."""
+"""Both begin with the preceding line end, which is faster to find than a line start."""
 
 
 class Header:
-    """What the comments before the data say; `take` is given the text block by block until it is `done`."""
+    """Feature names in the comments before the data; call `take` with each block of text until `done`."""
 
     def __init__(self, file: str) -> None:
         self.file = file
@@ -54,7 +54,7 @@ class Header:
         self.numbered: dict[int, tuple[str, int]] = {}
 
     def take(self, text: bytes, first_line: int) -> None:
-        """Read on, to the first line of data."""
+        """Read the block up to the first line of data."""
         if not text.strip():
             return
         text = b"\n" + text
@@ -74,10 +74,10 @@ class Header:
         self.done = data is not None or self.listed is not None
 
     def names(self, greatest: int, n_features: int | None) -> list[str] | None:
-        """The names of features 1, ..., d, or None where the header does not name all.
+        """The names of features 1, ..., d, or None if the header does not name all.
 
-        These are all up to `n_features` where that is given, else to the greatest of the data. Raises DataError where a
-        name comes twice, and where there are more, or in one line fewer, than n_features.
+        d is `n_features` if set, else the greatest index of the data. Raises DataError for a repeated name and if the
+        number of names differs from n_features.
         """
         names = self.listed
         if names is None:
@@ -87,14 +87,13 @@ class Header:
             names = _distinct((self.numbered[index] for index in range(1, count + 1)), f"{self.file}, line ")
         if n_features is not None and len(names) != n_features:
             raise DataError(
-                f"{self.file}: the header names {len(names)} features but n_features is {n_features}; leave n_features "
-                "out."
+                f"{self.file}: the header names {len(names)} features but n_features is {n_features}; omit n_features."
             )
         return names
 
 
 def header_lines(names: tuple[str, ...]) -> Iterator[str]:
-    """The lines that `Header` reads back. Raises DataError for a name that a line cannot hold."""
+    """The lines that `Header` reads. Raises DataError for a name that cannot be written."""
     for index, name in enumerate(_distinct(((name, "") for name in names), "The header"), start=1):
         if name != name.strip() or not name or not name.isprintable():
             raise DataError(
@@ -103,23 +102,23 @@ def header_lines(names: tuple[str, ...]) -> Iterator[str]:
         yield f"# {index}: {name}\n"
 
 
-def _distinct(names: Any, place: str) -> list[str]:
+def _distinct(names: Any, where: str) -> list[str]:
     known: dict[str, None] = {}
     for name, number in names:
         if name in known:
-            raise DataError(f"{place}{number} names two features {clipped(name.encode())!r}; give each its own name.")
+            raise DataError(f"{where}{number} names two features {clipped(name.encode())!r}; give each its own name.")
         known[name] = None
     return list(known)
 
 
 COMPILED_FROM = 1 << 23
-"""Bytes of text, unpacked, from which a file is read by compiled code.
+"""Bytes of uncompressed text from which compiled code reads a file.
 
-Measured: 8 MB take half a second line by line; to compile takes three seconds once, to load what is compiled a tenth.
+Measured: 8 MB take half a second line by line; compiling takes three seconds once, loading compiled code a tenth.
 """
 
 AHEAD = COMPILED_FROM
-"""Bytes of text that are unpacked before the first line is believed: small files that are damaged are called so."""
+"""Bytes of text decompressed before parsing, so that damage to a small file is reported first."""
 
 
 class SvmlightParser:
@@ -141,7 +140,7 @@ class SvmlightParser:
         self.header = Header(self.file)
         width = LARGEST_INDEX if n_features is None else n_features
         if not (isinstance(width, int | np.integer) and 1 <= width <= LARGEST_INDEX):
-            raise OptionError(f"n_features cannot be {n_features!r}; it is a whole number from 1 to {LARGEST_INDEX}.")
+            raise OptionError(f"n_features cannot be {n_features!r}; it must be an integer from 1 to {LARGEST_INDEX}.")
         self.rules = Rules(self.file, missing, unjudged is not None, _limit(dtype), width, "n_features")
         if missing is not None and not (np.isreal(missing) and abs(missing) < self.rules.limit):
             raise OptionError(f"missing = {missing} is not finite, and rankings need finite features; pass a number.")
@@ -169,7 +168,7 @@ class SvmlightParser:
             raise DataError(f"{self.file} is empty: it has no line of data.")
 
     def _headed(self, rules: Rules, text: bytes, number: int) -> Rules:
-        """The rules, with what the header says of the number of features."""
+        """The rules with the number of features from the header."""
         self.header.take(text if is_text(text) else _sound(text), number)
         if not self.header.done:
             return rules
@@ -184,7 +183,7 @@ def _sound(text: bytes) -> bytes:
 
 
 def _limit(dtype: Any) -> float:
-    """What the magnitude of a number stays below that does not become infinite in this type."""
+    """The bound on the magnitude of numbers that are finite in this type."""
     try:
         kind = np.dtype(dtype)
     except TypeError:
@@ -195,14 +194,14 @@ def _limit(dtype: Any) -> float:
 
 
 SPARSE_BELOW = 0.1
-"""With sparse="auto": features are CSR where a smaller part of them is written in the file."""
+"""With sparse="auto" features are CSR if a smaller share of them is in the file."""
 
 SMALL, LARGER = 1 << 28, 1000
-"""An array of fewer bytes is always made; a greater one only up to so many times the text that it comes from."""
+"""Dense arrays up to SMALL bytes are always allocated; larger ones up to LARGER times the size of the text."""
 
 
 def check_sparse(sparse: bool | str) -> None:
-    """Raise OptionError for what says neither CSR nor array."""
+    """Raise OptionError for an invalid `sparse`."""
     if sparse not in (True, False, "auto"):
         raise OptionError(f"sparse cannot be {sparse!r}; it is True, False or 'auto'.")
 
@@ -210,7 +209,7 @@ def check_sparse(sparse: bool | str) -> None:
 def features_of(parsed: Parsed, d: int, dtype: np.dtype[Any], sparse: bool | str, where: str | None) -> Features:
     """The table (N, d) of all entries, read-only.
 
-    where: what asks for so many features, for the error about an array out of proportion; None if the caller does.
+    where: the line with the greatest index, for the error about an oversized array; None if the caller set d.
     """
     n = parsed.grades.size
     values = parsed.values.astype(dtype, copy=False)
@@ -220,13 +219,13 @@ def features_of(parsed: Parsed, d: int, dtype: np.dtype[Any], sparse: bool | str
         from scipy.sparse import csr_array
 
         return csr_array((values, parsed.columns, parsed.bounds), shape=(n, d))
-    if values.size == n * d:  # rising indices, so each line has them all
+    if values.size == n * d:  # indices increase, so each line has all features
         return values.reshape(n, d)
     size = n * d * dtype.itemsize
     if where is not None and size > max(SMALL, LARGER * parsed.size):
         raise DataError(
-            f"{where} makes an array of {n} documents × {d} features, {size / 2**30:.1f} GiB from {parsed.size} bytes "
-            f"of text; read with sparse=True, or say n_features={d} if it is meant."
+            f"{where} requires an array of {n} documents × {d} features, {size / 2**30:.1f} GiB from {parsed.size} "
+            f"bytes of text; read with sparse=True, or pass n_features={d} if it is intended."
         )
     table = np.zeros((n, d), dtype=dtype)
     table[np.repeat(np.arange(n), np.diff(parsed.bounds)), parsed.columns] = values
@@ -244,14 +243,13 @@ def read_svmlight(
 ) -> Queries:
     """Read a file of graded documents, strictly.
 
-    missing: the value of features written `nan` or `NULL`; None refuses them.
-    unjudged: what a negative grade means: a grade >= 0, or "drop" to leave the document out; None refuses it.
-    dtype: float64 or float32. sparse: True for CSR, False for an array, "auto" for CSR where under 10% is written.
+    missing: the value of features written `nan` or `NULL`; None raises DataError.
+    unjudged: the meaning of negative grades: a grade >= 0, or "drop" to drop the document; None raises DataError.
+    dtype: float64 or float32. sparse: True for CSR, False for an array, "auto" for CSR if under 10% is written.
     n_features: the number d of features; by default the number of names in the header, else the greatest index.
 
-    Query ids are integers where the file writes integers, else strings; document ids are strings. Raises DataError
-    naming file and line; a missing file is Python's own FileNotFoundError. Memory follows what the file holds, not what
-    it unpacks to or counts up to: an array that is mostly what the file does not say is refused.
+    Query ids are integers if written as integers, else strings; document ids are strings. Raises DataError naming file
+    and line, also for a dense array out of proportion to the file; FileNotFoundError for a missing file.
     """
     check_sparse(sparse)
     reading = SvmlightParser(path, missing, unjudged, dtype, n_features)
@@ -260,7 +258,9 @@ def read_svmlight(
     names = reading.header.names(n_features or greatest, n_features)
     d = n_features or (len(names) if names else greatest)
     if unjudged == "drop" and parsed.grades.max() < 0:
-        raise DataError(f"{reading.file}: all grades are negative and unjudged='drop' leaves no document; judge some.")
+        raise DataError(
+            f"{reading.file}: all grades are negative and unjudged='drop' leaves no document; add grades >= 0."
+        )
     return queries_of(parsed, reading, d, names, unjudged, dtype, sparse)
 
 
@@ -291,7 +291,7 @@ def queries_of(
 
 
 QUERIES_BLOCK = 1 << 26
-"""Bytes of text of a block of queries."""
+"""Bytes of text per block of queries."""
 
 
 def read_svmlight_blocks(
@@ -304,10 +304,10 @@ def read_svmlight_blocks(
     n_features: int | None = None,
     block: int = QUERIES_BLOCK,
 ) -> Iterator[Queries]:
-    """The queries of a file (plain or gzip), some at a time: as `read_svmlight`, of about `block` bytes of text each.
+    """Iterate over blocks of queries of a file, of about `block` bytes of text each; see `read_svmlight`.
 
-    n_features: by default what the header or else the first block has; a greater index later in the file is an error
-    that says so. A query is in one block however long it is, and one that comes back in a later block is an error.
+    n_features: by default that of the header, else of the first block; a greater index later raises DataError. A query
+    is never split between blocks, and one that reappears raises DataError.
     """
     if not (isinstance(block, int | np.integer) and block >= 1):
         raise OptionError(f"block cannot be {block!r}; it is a number of bytes from 1.")
@@ -319,25 +319,27 @@ def read_svmlight_blocks(
 
 def _blocks(reading: SvmlightParser, unjudged: Unjudged, dtype: Any, sparse: bool, block: int) -> Iterator[Queries]:
     d, names, empty = 0, None, True
-    for parsed in _whole_queries(reading, block):
+    for parsed in _complete_queries(reading, block):
         greatest, line = parsed.greatest()
         if d == 0:
             names = reading.header.names(reading.n_features or greatest, reading.n_features)
             d = reading.n_features or (len(names) if names else greatest)
         if greatest > d:
             raise DataError(
-                f"{reading.file}, line {line}: feature {greatest} but the first block has {d}; say "
+                f"{reading.file}, line {line}: feature {greatest} but the first block has {d}; pass "
                 f"n_features={greatest} or more."
             )
         if unjudged != "drop" or parsed.grades.max() >= 0:
             yield queries_of(parsed, reading, d, names, unjudged, dtype, sparse)
             empty = False
     if empty:
-        raise DataError(f"{reading.file}: all grades are negative and unjudged='drop' leaves no document; judge some.")
+        raise DataError(
+            f"{reading.file}: all grades are negative and unjudged='drop' leaves no document; add grades >= 0."
+        )
 
 
-def _whole_queries(reading: SvmlightParser, block: int) -> Iterator[Parsed]:
-    """Parsed lines of whole queries, each line looked at once however many blocks its query is long."""
+def _complete_queries(reading: SvmlightParser, block: int) -> Iterator[Parsed]:
+    """Parsed lines of complete queries, in time linear in the number of lines."""
     held: list[Parsed] = []
     size = 0
     for parsed in reading:
@@ -358,15 +360,14 @@ WORD = re.compile(r"[^\s\x00-\x1f\x7f]+")
 def write_svmlight(queries: Queries, path: str | PathLike[str]) -> None:
     """Write grades, query ids, features, document ids and feature names; gzip where the path ends with `.gz`.
 
-    Numbers are the shortest that read back to the same bits (features of float32: with dtype=np.float32). An array is
-    written whole, CSR as it is stored. Ids are written as text: integers among query ids come back as integers, all
-    others as strings. Attributes have no place in this format. Raises DataError for missing grades, and for ids and
-    names that a line cannot hold.
+    Numbers are the shortest that read back to the same bits (float32 features with dtype=np.float32). Arrays
+    are written with zeros, CSR as stored. Integer query ids are read back as integers, all other ids as strings. The
+    format has no attributes. Raises DataError for missing grades and for ids and names that cannot be written.
     """
     file = fspath(path)
     if queries.relevance is None:
         raise DataError(
-            f"{file} cannot be written because these queries have no grades; add them by with_(relevance=)."
+            f"{file} cannot be written because these queries have no grades; add them by replace(relevance=)."
         )
     queries.check_features()
     text = "".join(_lines(queries, queries.relevance)).encode()
@@ -393,9 +394,9 @@ def _entries(queries: Queries, row: int) -> str:
     start, stop = table.indptr[row], table.indptr[row + 1]
     columns, values = table.indices[start:stop].tolist(), _items(table.data[start:stop])
     entries = "".join(f" {column + 1}:{number(value)}" for column, value in zip(columns, values, strict=True))
-    # A stored zero in the first row tells the reader of features that no row has.
-    untold = row == 0 and queries.feature_names is None and table.indices.max(initial=-1) + 1 < queries.n_features
-    return entries + (f" {queries.n_features}:0" if untold else "")
+    # A stored zero in the first row preserves the number of features.
+    is_padded = row == 0 and queries.feature_names is None and table.indices.max(initial=-1) + 1 < queries.n_features
+    return entries + (f" {queries.n_features}:0" if is_padded else "")
 
 
 def _items(values: Any) -> list[Any]:
@@ -406,7 +407,7 @@ def number(value: Any) -> str:
     """The shortest decimal that reads back to the same double, or the same float32 by way of a double."""
     text = str(value)
     if isinstance(value, np.float32) and np.float32(float(text)) != value:
-        text = repr(float(value))  # the shortest float32 stands too near the middle of two to be rounded twice
+        text = repr(float(value))  # the shortest float32 does not survive double rounding
     return text.removesuffix(".0")
 
 

@@ -234,5 +234,5 @@ def test_too_many_features_are_a_typed_error(folder):
     from rankopt.data import read_svmlight
 
     for count in (0, -1, 10**20):
-        with pytest.raises(OptionError, match=r"n_features cannot be .*; it is a whole number from 1 to"):
+        with pytest.raises(OptionError, match=r"n_features cannot be .*; it must be an integer from 1 to"):
             read_svmlight("t.txt", n_features=count)

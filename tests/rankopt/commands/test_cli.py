@@ -266,7 +266,7 @@ def test_a_file_with_more_features_than_the_model_is_refused(tmp_path):
     write_svmlight(drawn(7), data)
     run = CliRunner().invoke(rankopt, ["predict", model, data, "--output", str(tmp_path / "scores")])
     assert isinstance(run.exception, DataError)
-    assert "feature 6 but n_features says there are 5" in str(run.exception)
+    assert "feature 6 but n_features gives 5 features" in str(run.exception)
 
 
 @pytest.fixture(scope="module")
@@ -397,7 +397,7 @@ HOSTILE = {
     "empty.run": (b"", "is empty; a line is 'query Q0 document rank score tag'"),
     "short.run": (b"0 Q0 d1 1 5\n", "line 1: 5 columns"),
     "text.run": (b"0 Q0 d1 1 high t\n", "line 1: 'high' is not a number"),
-    "twice.run": (b"0 Q0 d1 1 5 t\n0 Q0 d1 2 4 t\n", "line 2: document 'd1' stands twice"),
+    "twice.run": (b"0 Q0 d1 1 5 t\n0 Q0 d1 2 4 t\n", "line 2: document 'd1' occurs twice"),
     "bytes.run": (bytes(range(128, 256)), "line 1"),
     "others.run": (b"x Q0 d1 1 5 t\n", "no query of the qrels"),
 }

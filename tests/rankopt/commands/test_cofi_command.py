@@ -133,8 +133,8 @@ def test_numbers_against_text_are_said(tmp_path):
     train, test = tmp_path / "train.csv", tmp_path / "test.csv"
     train.write_text("user,item,rating\n1,10,3\n1,11,4\n2,10,5\n2,11,1\n")
     for rows, told in (
-        ("1,12,3\nann,10,2\n", "of the test, user '1' is text, but the one that is known is a number, 1"),
-        ("1,11,3\n2,x,2\n", "of the test, item '11' is text, but the one that is known is a number, 11"),
+        ("1,12,3\nann,10,2\n", "of the test, user '1' is text, but the known id is a number, 1"),
+        ("1,11,3\n2,x,2\n", "of the test, item '11' is text, but the known id is a number, 11"),
         ("1,77,3\n2,78,2\n", "no item of the test is one of training .77 is not."),
     ):
         test.write_text(f"user,item,rating\n{rows}")

@@ -96,7 +96,7 @@ def test_what_cannot_be_swept_is_refused_by_name():
         with pytest.raises(OptionError, match=said):
             BY_SITE.sensitivity("site", limits, queries, np.zeros(12))
     for scores in (np.zeros(11), np.full(12, np.nan)):
-        with pytest.raises(DataError, match="no finite numbers"):
+        with pytest.raises(DataError, match="12 finite numbers"):
             BY_SITE.sensitivity("site", [1], queries, scores)
 
 

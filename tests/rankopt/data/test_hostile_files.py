@@ -91,7 +91,7 @@ def test_queries_documents_and_comments_of_five_thousand_digits_are_names(read):
 
 def test_a_query_that_comes_back_names_both_lines_however_far_apart(read):
     text = "1 qid:a 1:1\n" + "".join(f"0 qid:{i} 1:1\n" for i in range(50)) + "1 qid:a 1:1\n"
-    with pytest.raises(DataError, match=r"x\.txt, line 52: query 'a' comes back, it began in line 1 "):
+    with pytest.raises(DataError, match=r"x\.txt, line 52: query 'a' reappears; it began in line 1 "):
         read(text)
 
 
@@ -139,7 +139,7 @@ def test_features_that_a_small_file_only_counts_up_to_make_no_array(tmp_path, wa
     path.write_bytes(b"1 qid:1 1:1\n\n1 qid:1 2147483647:1\n")
     for action in (lambda: read_svmlight(path, sparse=False), lambda: list(read_svmlight_blocks(path))):
         with pytest.raises(
-            DataError, match=r"x\.txt, line 3: feature 2147483647 makes .* sparse=True, or say n_features="
+            DataError, match=r"x\.txt, line 3: feature 2147483647 requires .* sparse=True, or pass n_features="
         ):
             action()
     for queries in (read_svmlight(path), *read_svmlight_blocks(path, sparse=True)):
@@ -178,12 +178,12 @@ def test_a_header_as_long_as_many_blocks_names_the_features(read):
     assert read("# 1: a\n\n# 2: b\n# and so on\n1 qid:1 1:1\n0 qid:2 1:1\n").feature_names == ("a", "b")
     with pytest.raises(DataError, match=r"x\.txt, line 3 names two features 'a'"):
         read("# 1: a\n\n# 2: a\n1 qid:1 2:1\n")
-    with pytest.raises(DataError, match=r"x\.txt, line 3: feature 2 but the header says there are 1"):
+    with pytest.raises(DataError, match=r"x\.txt, line 3: feature 2 but the header gives 1 features"):
         read("# feature names: a\n1 qid:1 1:1\n1 qid:1 2:1\n")
 
 
 def test_too_many_features_are_told_with_their_line_before_what_comes_later(read):
-    with pytest.raises(DataError, match=r"x\.txt, line 2: feature 5 but n_features says there are 4"):
+    with pytest.raises(DataError, match=r"x\.txt, line 2: feature 5 but n_features gives 4 features"):
         read("1 qid:1 4:1\n1 qid:2 5:1\n1 qid:1 1:nan\n", n_features=4)
 
 

@@ -372,7 +372,7 @@ def test_parts_that_do_not_belong_together_are_refused():
     ]:
         with pytest.raises(DataError, match=message):
             concatenate([one, part])
-    with pytest.raises(DataError, match="no part"):
+    with pytest.raises(DataError, match="at least one Queries"):
         concatenate([])
 
 

@@ -96,7 +96,7 @@ def test_what_a_file_may_look_like(read, text):
         ("0 qid: 1:1", "no 'qid:' follows the grade"),
         ("0qid:q-7 1:1", "the grade is '0qid:q-7'"),
         ("0 QID:q-7 1:1", "no 'qid:' follows the grade"),
-        ("0 qid:10 1:1", "query '10' comes back, it began in line 1"),
+        ("0 qid:10 1:1", "query '10' reappears; it began in line 1"),
         ("0 qid:q-7 1:1 1:2", "feature 1 comes twice"),
         ("0 qid:q-7 2:1 1:2", "feature 1 comes after feature 2"),
         ("0 qid:q-7 0:1", "feature index 0. Indices count from 1"),
@@ -169,7 +169,7 @@ def test_negative_grades_mean_what_the_caller_says(read):
     dropped = read(text, unjudged="drop")
     assert dropped.query_ids == (1, "1b")
     assert_array_equal(dropped.input_order, [0, 3])
-    with pytest.raises(DataError, match="no meaning"):
+    with pytest.raises(DataError, match="not valid for negative grades"):
         read(text, unjudged="keep")
 
 
@@ -204,7 +204,7 @@ def test_names_of_features_in_the_header(read, header, names):
 def test_headers_that_contradict_the_data(read):
     with pytest.raises(DataError, match="names two features 'a'"):
         read("# 1: a\n# 2: a\n0 qid:1 1:1 2:2\n")
-    with pytest.raises(DataError, match="feature 2 but the header says"):
+    with pytest.raises(DataError, match="feature 2 but the header gives"):
         read("# feature names: a\n0 qid:1 1:1 2:2\n")
     with pytest.raises(DataError, match="header names 2 features but n_features is 3"):
         read("# feature names: a b\n0 qid:1 1:1\n", n_features=3)
@@ -219,7 +219,7 @@ def test_the_number_of_features_and_the_kind_of_table(read):
     assert read(text, sparse=True, dtype=np.float32).features.dtype == np.float32
     assert read(text, dtype=np.float32).features.dtype == np.float32
     assert read("0 qid:1 2000000000:1\n").n_features == 2_000_000_000
-    with pytest.raises(DataError, match="feature 3 but n_features says there are 2"):
+    with pytest.raises(DataError, match="feature 3 but n_features gives 2 features"):
         read(text, n_features=2)
     for wrong in ({"sparse": "yes"}, {"dtype": np.int64}):
         with pytest.raises(OptionError, match=next(iter(wrong))):

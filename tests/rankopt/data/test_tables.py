@@ -75,9 +75,9 @@ def test_numbers_are_features_whatever_holds_them(kept):
 )
 def test_what_is_neither_a_number_nor_a_label_has_to_be_said(column, says):
     frame = pandas.DataFrame(COLUMNS).assign(odd=column)
-    with pytest.raises(DataError, match=rf"'odd' of table holds ({says}), which .* encode .* attributes="):
+    with pytest.raises(DataError, match=rf"'odd' of table contains ({says}), which .* encode .* attributes="):
         read_table(frame)
-    with pytest.raises(DataError, match=rf"'odd' of table holds ({says}) and is no feature"):
+    with pytest.raises(DataError, match=rf"'odd' of table contains ({says}) and is not a feature"):
         read_table(frame, features=["x1", "odd"], attributes=["site"])
     same(read_table(frame, attributes=["site"]))
     assert list(read_table(frame, attributes=["odd"]).attributes) == ["odd"]
@@ -115,15 +115,15 @@ def test_what_is_no_table_of_queries(tmp_path):
     pytest.importorskip("pyarrow")
     for source, options, says in (
         (frame.drop(columns="query_id"), {}, "no column of queries"),
-        (frame.assign(qid=1), {}, "say which one is meant: qid="),
+        (frame.assign(qid=1), {}, "choose one: qid="),
         (frame, {"relevance": "clicks"}, "no column 'clicks'"),
         (frame, {"features": ["x3"]}, "no column 'x3'"),
-        (frame, {"features": ["site"]}, "holds text and is no feature"),
-        (frame[["query_id", "Label"]], {}, "no column of numbers"),
+        (frame, {"features": ["site"]}, "contains text and is not a feature"),
+        (frame[["query_id", "Label"]], {}, "no numeric column"),
         (pandas.concat([frame, frame[["x1"]]], axis=1), {}, "two columns 'x1'"),
-        (3, {}, "is no table"),
-        (tmp_path / "bad.parquet", {}, "no parquet file"),
-        (tmp_path / "t.xlsx", {}, "of no kind that is known"),
+        (3, {}, "is not a table"),
+        (tmp_path / "bad.parquet", {}, "not a readable parquet file"),
+        (tmp_path / "t.xlsx", {}, "has an unknown file type"),
     ):
         with pytest.raises(RankoptError, match=says):
             read_table(source, **options)
@@ -222,14 +222,14 @@ def test_a_column_is_what_all_its_words_are(read, words, kind):
     ("lines", "message"),
     [
         (LINES[:3], "no line for query '7', document 'a'.*1 lack"),
-        ([*LINES, "7,b,z.org,1,1"], r"x\.csv, line 5: query '7', document 'b' stands in line 3 already"),
+        ([*LINES, "7,b,z.org,1,1"], r"x\.csv, line 5: query '7', document 'b' repeats line 3"),
         ([*LINES, "8,b,z.org,1,1", "8,b,z.org,1,1"], "line 6: query '8'"),
         (["docid,site", "a,b"], "line 1: the column 'qid' is needed once; the columns are 'docid', 'site'"),
         (["qid,docid,qid", "a,b,c"], "'qid' is needed once"),
-        (["qid,docid,site,site", *LINES[1:]], "a column has no name, or that of another"),
+        (["qid,docid,site,site", *LINES[1:]], "a column has no name or a repeated one"),
         (["qid,docid,", "7,a,x"], "a column has no name"),
         ([LINES[0], "7,b,x.org"], r"line 2: 3 fields but the header has 5"),
-        ([LINES[0], '7,b,"x.org,1,1'], "line 2: this is no CSV"),
+        ([LINES[0], '7,b,"x.org,1,1'], "line 2: invalid CSV"),
         ([], "the columns are none"),
         (b"qid,docid\n7,caf\xe9\n", "line 2: byte 0xe9 in column 6 is not text"),
     ],
@@ -249,7 +249,7 @@ def test_documents_without_a_key_cannot_be_joined(read, queries):
         read(LINES, queries.replace(document_ids=None))
     with pytest.raises(DataError, match="Query 7 has a document without id"):
         read(LINES, queries.replace(document_ids=(None, "a", "a")))
-    with pytest.raises(DataError, match="Document 'a' stands twice in query 7"):
+    with pytest.raises(DataError, match="Document 'a' occurs twice in query 7"):
         read(LINES, queries.replace(document_ids=("a", "a", "a")))
 
 

@@ -37,7 +37,7 @@ def test_ties_are_told_as_such_and_p_is_that_of_the_paired_test(runs):
     told = str(found)
     assert told.startswith(f"good ranks best here, nDCG@5 {found.means['good']:.3f}".replace("0.", "."))
     assert "but same (" in told
-    assert "cannot be told apart from it by a paired test (p = 1): choose among them by what they cost" in told
+    assert "cannot be distinguished from it by a paired test (p = 1): choose among them by what they cost" in told
     assert "and bad (" in told
     assert told.count(" rank worse (p < .001)") == 1
 
@@ -46,7 +46,7 @@ def test_a_clear_winner_and_one_alone(runs):
     clear = str(leader({name: runs[name] for name in ("bad", "good", "poor")}))
     assert clear.endswith(" by a paired test (p < .001): use it.")
     assert str(leader({"good": runs["good"]})).endswith(f" on {QUERIES} queries.")
-    with pytest.raises(DataError, match="no evaluations"):
+    with pytest.raises(DataError, match="without evaluations"):
         leader({})
 
 

@@ -106,7 +106,7 @@ def test_a_run_that_lacks_judged_queries_is_refused_or_cut(tmp_path):
     [
         (b"", "is empty; a line is 'query Q0 document rank score tag'"),
         (b"1 Q0 a 1 0.5\n", "line 1: 5 columns"),
-        (b"1 Q0 a 1 0.5 t\n\n1 Q0 a 2 0.4 t\n", "line 3: document 'a' stands twice in query '1'"),
+        (b"1 Q0 a 1 0.5 t\n\n1 Q0 a 2 0.4 t\n", "line 3: document 'a' occurs twice in query '1'"),
         (b"1 Q0 a 1 high t\n", "line 1: 'high' is not a number"),
         (b"1 Q0 a 1 nan t\n", "line 1: 'nan' is not a number"),
         (b"1 Q0 a 1 3 t\n1 Q0 \xff 1 2 t\n", "line 2: byte 0xff in column 6 is not text"),
@@ -138,14 +138,14 @@ def test_what_every_other_file_takes_is_read(tmp_path):
     path.write_text(f"1 0 a {'0' * 5000}2\n1 0 b {'9' * 300}\n")
     assert read_qrels(path).relevance.tolist() == [2, float("9" * 300)]
     path.write_text(f"1 0 a 1\n1 0 b {'9' * 5000}\n")
-    with pytest.raises(DataError, match=r"line 2: '999.* is not a whole number"):
+    with pytest.raises(DataError, match=r"line 2: '999.* is not an integer"):
         read_qrels(path)
 
 
 def test_bad_qrels_are_refused(tmp_path):
     path = tmp_path / "qrels"
     path.write_text("1 0 a 1.5\n")
-    with pytest.raises(DataError, match=r"line 1: '1\.5' is not a whole number"):
+    with pytest.raises(DataError, match=r"line 1: '1\.5' is not an integer"):
         read_qrels(path)
     path.write_text("1 0 a 1\n1 0 b -2\n")
     with pytest.raises(DataError, match=r"line 2: document 'b' has the grade -2.*negative='unjudged'"):
@@ -157,9 +157,9 @@ def test_bad_qrels_are_refused(tmp_path):
     ("change", "message"),
     [
         ({"document_ids": None}, "have no ids"),
-        ({"document_ids": ("a", "b c", "d", "e", "f")}, "'b c' cannot stand in a TREC file"),
-        ({"document_ids": ("a", "", "d", "e", "f")}, "'' cannot stand"),
-        ({"document_ids": ("a", None, "d", "e", "f")}, "None cannot stand"),
+        ({"document_ids": ("a", "b c", "d", "e", "f")}, "'b c' cannot be written to a TREC file"),
+        ({"document_ids": ("a", "", "d", "e", "f")}, "'' cannot be written"),
+        ({"document_ids": ("a", None, "d", "e", "f")}, "None cannot be written"),
         ({"document_ids": (1, "1", "d", "e", "f")}, "an id twice"),
         ({"query_ids": (1, "1")}, "an id twice"),
         ({"relevance": None}, "no relevance"),

@@ -71,7 +71,7 @@ def test_a_mix_of_one_part_is_read_again_as_a_mix(mix):
         ("AP + + RR", r"sum 'AP \+ \+ RR' .* summand 2 is empty"),
         ("AP + 1", r"sum 'AP \+ 1' cannot be read because '1' names no measure"),
         ("(AP + )", "summand 2 is empty"),
-        ("(AP + RR)(slack='shared') + ERR", "slack is that of the whole"),
+        ("(AP + RR)(slack='shared') + ERR", "slack is shared by the full sum"),
         ("(" * 5000 + "AP + RR" + ")" * 5000, "cannot be read"),
         ("1e200 AP + RR", "AP cannot weigh 1e\\+200"),
         ("1e-101 AP + RR", "AP cannot weigh 1e-101"),
@@ -97,14 +97,14 @@ def test_what_cannot_be_a_part_is_refused():
     for parts in ("AP", AP, 3, [], {"AP": -1}, {"AP": "much"}, {3: 1}, {"AP": True}):
         with pytest.raises(MeasureError):
             MeasureMix(parts)
-    with pytest.raises(MeasureError, match="slack is that of the whole"):
+    with pytest.raises(MeasureError, match="shared slack applies to the full sum"):
         MeasureMix(["(AP + RR)(slack='shared')", "ERR"])
     for weight in (True, "much", -1, None):
         with pytest.raises(MeasureError, match="cannot weigh"):
             MeasureMix({"AP + RR": weight})
     with pytest.raises(MeasureError, match="option slack alone"):
         parse("AP + RR")(rel=2)
-    with pytest.raises(MeasureError, match="no cutoff as a whole"):
+    with pytest.raises(MeasureError, match="no cutoff for the sum"):
         parse("AP + RR") @ 10
 
 

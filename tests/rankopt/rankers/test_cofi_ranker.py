@@ -647,7 +647,7 @@ def test_users_whose_fold_tells_nothing_are_left_out_of_it():
 def test_a_measure_to_which_every_star_is_relevant_names_its_cure(loss):
     stars = Ratings.from_arrays(["a", "a", "a", "b", "b", "c", "c"], [1, 2, 3, 1, 3, 2, 4], [1, 2, 5, 4, 3, 1, 3])
     asked = "AP(rel=4)" if loss == "AP" else "P(rel=4)@1"
-    with pytest.raises(DataError, match="count as relevant, so say from which one on") as caught:
+    with pytest.raises(DataError, match="count as relevant; set the smallest relevant one") as caught:
         CofiRanker(loss, **QUICK).fit(stars)
     assert str(caught.value).endswith(asked)
     CofiRanker(loss.replace("AP", asked).replace("P@1", asked), **QUICK).fit(stars)

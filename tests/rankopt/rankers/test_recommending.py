@@ -386,10 +386,10 @@ def test_ids_of_another_type_are_not_strangers(ranker):
         lambda: ranker.recommend([1], seen=Ratings.from_arrays([1], ["17"], [1])),
         lambda: ranker.recommend(["1"], seen=Ratings.from_arrays([1], [17], [1])),
     ):  # fmt: skip
-        with pytest.raises(DataError, match=r"is text, but the one that is known is a number"):
+        with pytest.raises(DataError, match=r"is text, but the known id is a number"):
             ask()
     words = CofiRanker(factors=1, reg=0.5).fit([("ann", "17"), ("ann", "18"), ("bob", "17")], [1, 2, 3])
-    with pytest.raises(DataError, match="item 17 is a number, but the one that is known is text, '17'"):
+    with pytest.raises(DataError, match="item 17 is a number, but the known id is text, '17'"):
         words.predict([("ann", 17)])
     assert words.predict(np.array([("ann", "17"), ("eve", "x")])).shape == (2,)
 

@@ -242,7 +242,7 @@ def test_grades_that_a_measure_does_not_tell_apart_are_named():
     with pytest.raises(DataError, match="grades, from 0 to 2, differ, but"):
         LargeMarginRanker("ERU(alpha=5, d=3)", feature_map="pairwise").fit(made())
     flat = made()
-    with pytest.raises(DataError, match="give queries with at least two different grades"):
+    with pytest.raises(DataError, match="pass queries with at least two different grades"):
         LargeMarginRanker("AP", feature_map="pairwise").fit(flat.replace(relevance=np.ones(flat.n_documents)))
 
 

@@ -74,12 +74,16 @@ def test_ids_are_whole_numbers_where_all_are_and_else_strings(read):
         (DATA + "1\t8\t0x1\t1\n", 4, "the rating is '0x1'"),
         (DATA + "\t8\t3\t1\n", 4, "the user is empty"),
         (DATA + "1\t\t3\t1\n", 4, "the item is empty"),
-        (DATA + "\n\n2\t10\t1\t1\n", 6, "user 2 rates item 10, as in line 2; keep one"),
-        ("\n" + DATA + "x\t9\t1\t1\n1\t9\t1\t1\nx\t9\t1\t1\n", 6, "user '1' rates item 9, as in line 4; keep"),
+        (DATA + "\n\n2\t10\t1\t1\n", 6, "user 2 rates item 10, as in line 2; remove one"),
+        ("\n" + DATA + "x\t9\t1\t1\n1\t9\t1\t1\nx\t9\t1\t1\n", 6, "user '1' rates item 9, as in line 4; remove"),
         (DATA.encode() + b"1\t8\x00\t3\t1\n", 4, "byte 0x00 in column 4 is not text"),
         (DATA.encode() + b"\xff\t8\t3\t1\n", 4, "byte 0xff in column 1 is not text"),
-        ('a,"b",3\na,"c,3\n', 2, "this is no CSV"),
-        ("one line of text\n", 1, "the rating 'of' is no number, and as a header the line has no column for the user"),
+        ('a,"b",3\na,"c,3\n', 2, "invalid CSV"),
+        (
+            "one line of text\n",
+            1,
+            "the rating 'of' is not a number, and as a header the line has no column for the user",
+        ),
         ("3 4\n", 1, "is no rating; a line has user, item and rating"),
         ("user,item,movie,rating\n", 1, "several columns for the item"),
         ("user,item\n", 1, "is no rating"),
@@ -104,7 +108,7 @@ def test_columns_may_be_named(read):
     assert read(content, user="who", item="what", rating="how") == EXPECTED
     with pytest.raises(DataError, match="no column for the user"):
         read(content)
-    with pytest.raises(DataError, match="cannot stand in one column"):
+    with pytest.raises(DataError, match="need three different columns"):
         read(content, user="who", item="what", rating="who")
 
 
@@ -143,7 +147,7 @@ def test_items_of_strings_join_items_written_as_numbers(tmp_path):
     ("content", "says"),
     [
         ("1::A::B\n2::C\n", "line 2: 2 fields, but an item has 3"),
-        ("1::A::B\n1::C::D\n", "line 2: item '1' stands in line 1 already"),
+        ("1::A::B\n1::C::D\n", "line 2: item '1' repeats line 1"),
         ("::A::B\n", "line 1: the item is empty"),
         ("1|A|||u|0|2\n", "line 1: the flag of a genre is '2', not 0 or 1"),
         ("1|A|||u|0\n", "line 1: 6 fields, but an item has 7"),
@@ -162,7 +166,7 @@ def test_a_folder_without_ratings_and_flags_without_names_are_refused(tmp_path):
     with pytest.raises(DataError, match="has no file of ratings"):
         read_ratings(tmp_path)
     (tmp_path / "u.item").write_text("1|A|||u|0|1\n")
-    with pytest.raises(DataError, match="put that file beside it"):
+    with pytest.raises(DataError, match="put it in the same folder"):
         read_items(tmp_path / "u.item")
 
 
@@ -216,7 +220,7 @@ def test_ids_of_text_in_columns_stay_text(tmp_path):
 @pytest.mark.parametrize(
     ("columns", "says"),
     [
-        ({"user": [1], "item": [2]}, "no clear column of the rating"),
+        ({"user": [1], "item": [2]}, "no unique column of the rating"),
         ({"user": [1, 1], "item": [2, 2], "rating": [1, 2]}, "User 1 rates item 2 twice"),
         ({"user": [1, 1], "item": [2, 3], "rating": [1, None]}, "column 'rating' of .* has no value in row 1"),
         ({"user": [1], "item": [2], "rating": [float("inf")]}, "Row 0, user 1, item 2"),
@@ -232,5 +236,5 @@ def test_what_is_no_file_is_told_where_it_is_read():
     frame = type("DataFrame", (), {"columns": ["user", "item", "rating"]})()
     with pytest.raises(DataError, match=r"a DataFrame because it is no file; use Ratings.from_frame\(frame\)"):
         read_ratings(frame)
-    with pytest.raises(DataError, match=r"a list because it is no file; use Ratings.of\(user, item, rating\)"):
+    with pytest.raises(DataError, match=r"a list because it is no file; use Ratings.from_arrays\(user, item, rating\)"):
         read_ratings([1, 2])

@@ -145,7 +145,7 @@ def test_what_cannot_be_a_table_is_refused_by_name(triplet, says):
 def test_a_universe_must_hold_what_is_rated_and_each_id_once():
     with pytest.raises(DataError, match="row 1 is of user 'b', which users= lacks"):
         Ratings.from_arrays(["a", "b"], [1, 1], [1, 2], users=["a"])
-    with pytest.raises(DataError, match="name each once"):
+    with pytest.raises(DataError, match="list each once"):
         Ratings.from_arrays(["a"], [1], [1], users=["a", "a"])
     listed = Ratings.from_arrays(["a"], [7], [1], items=[9, 7, 8], attributes={"kind": ["nine", "seven", "eight"]})
     assert listed.attributes["kind"].tolist() == ["seven", "eight", "nine"]
@@ -183,7 +183,7 @@ def test_frames_are_read_by_the_usual_names():
         frame = pandas.DataFrame({names[0]: user, names[1]: item, "rating": rating, "timestamp": 0})
         assert Ratings.from_frame(frame) == expected
     frame = pandas.DataFrame({"who": user, "item": item, "movie": item, "rating": rating})
-    with pytest.raises(DataError, match=r"no clear column of the user \(none has a usual name"):
+    with pytest.raises(DataError, match=r"no unique column of the user \(none has a usual name"):
         Ratings.from_frame(frame)
     with pytest.raises(DataError, match="'item', 'movie' would all do"):
         Ratings.from_frame(frame, user="who")
@@ -219,13 +219,11 @@ def test_what_is_masked_is_no_number_and_no_id():
 
 def test_attributes_of_ids_of_another_type_are_refused():
     ratings = Ratings.from_arrays([1, 2], [1, 2], [1.0, 2.0])
-    with pytest.raises(
-        DataError, match="item of attribute 'genre', '1' is text, but the one that is known is a number"
-    ):
+    with pytest.raises(DataError, match="item of attribute 'genre', '1' is text, but the known id is a number"):
         ratings.with_attributes({"genre": {"1": "x"}})
     assert ratings.with_attributes({"genre": {1: "x", 77: "y"}}).attributes["genre"].tolist() == ["x", None]
     for wrong in ("genre", ["genre"]):
-        with pytest.raises(DataError, match="because each has a name"):
+        with pytest.raises(DataError, match="which has no names"):
             ratings.with_attributes(wrong)
 
 
@@ -255,7 +253,7 @@ def test_labels_of_a_set_have_one_order_whatever_their_types():
     known = ratings.with_attributes({"kind": {7: {"b", 2, "a", frozenset("xyz"), (1, "c")}}})
     assert known.attributes["kind"].tolist() == [(frozenset("xyz"), 2, "a", "b", (1, "c"))]
     for wrong in ({"a": 1}, (["a"],), [["a"], ["b"]], bytearray(b"a")):
-        with pytest.raises(DataError, match=r"attribute 'kind', entry 0: .* is no label .*; give a label, or a tuple"):
+        with pytest.raises(DataError, match=r"attribute 'kind', entry 0: .* is no label .*; pass a label, or a tuple"):
             ratings.with_attributes({"kind": {7: wrong}})
 
 
