@@ -108,9 +108,9 @@ def boosting_objective(
     """
     for name, value, zero in (("noise", noise, True), ("scale", scale, False), ("damping", damping, False)):
         if not (0 < number(value) < np.inf or (zero and value == 0)):
-            raise OptionError(f"{name} = {value!r} cannot work; give a positive number, such as 0.3")
+            raise OptionError(f"{name} must be a positive number, such as 0.3; got {value!r}")
     if not (number(seed) >= 0 and number(seed).is_integer()):
-        raise OptionError(f"seed = {seed!r} is no seed; give a whole number, 0 or more")
+        raise OptionError(f"seed must be an integer >= 0; got {seed!r}")
     return BoostingObjective(
         ScoreLoss(measure, bound, position_weights, feature_map), float(noise), float(scale), float(damping), int(seed)
     )

@@ -50,20 +50,20 @@ def check_settings(*, engine: Any, n_jobs: Any, **options: Any) -> None:
         if name == "n_estimators" and options[name] is None:
             continue
         if not (least <= value <= LARGEST and value.is_integer()):
-            raise OptionError(f"{name} = {options[name]!r} is no such number; give a whole number, {least} or more")
+            raise OptionError(f"{name} must be an integer >= {least}; got {options[name]!r}")
     for name, most in PARTS.items():
         value = number(options[name])
         if not (0 < value <= most and value < math.inf):
             upper = "" if most == math.inf else f" and at most {most:g}"
-            raise OptionError(f"{name} = {options[name]!r} cannot work; give a number above 0{upper}")
+            raise OptionError(f"{name} must be a number above 0{upper}; got {options[name]!r}")
     if engine not in ("threads", "serial"):
         raise OptionError(
-            f"engine = {engine!r} cannot grow trees, because the objective measures all queries at once, and a worker "
-            "has its own alone; use 'threads' or 'serial', or DaskLGBMRanker(objective=boosting_objective()) "
-            "of LightGBM with chunks of whole queries, which takes each part for the whole"
+            f"engine = {engine!r} cannot grow trees because the objective needs all queries, and a worker "
+            "has only its own; use 'threads' or 'serial', or DaskLGBMRanker(objective=boosting_objective()) "
+            "of LightGBM with chunks of complete queries, which normalizes over each chunk"
         )
     if n_jobs is not None and not (number(n_jobs).is_integer() and n_jobs >= -1 and n_jobs != 0):
-        raise OptionError(f"n_jobs = {n_jobs!r} is no number of threads; give 1 or more, or None or -1 for all cores")
+        raise OptionError(f"n_jobs must be a positive integer, None or -1; got {n_jobs!r}.")
 
 
 def seeds_of(random_state: Any, members: int) -> list[int]:
@@ -71,7 +71,7 @@ def seeds_of(random_state: Any, members: int) -> list[int]:
     draw = getattr(random_state, "integers", getattr(random_state, "randint", None))  # of a generator, new or old
     first = (0 if random_state is None else random_state) if draw is None else int(draw(LARGEST))
     if not (number(first) >= 0 and number(first).is_integer()):
-        raise OptionError(f"random_state = {random_state!r} is no seed; give a whole number of 0 or more, or None")
+        raise OptionError(f"random_state must be an integer >= 0 or None; got {random_state!r}")
     return [(int(first) * members + member) % LARGEST for member in range(members)]
 
 
@@ -114,7 +114,7 @@ def check_trees(texts: Any, rounds: Any, features: int) -> None:
         except UnicodeDecodeError as error:
             raise ModelError(f"trees_ holds no text ({error}).") from error
         if found > rounds:
-            raise ModelError(f"a text of trees_ has {found} trees, and n_rounds_ says {rounds} at most.")
+            raise ModelError(f"a text of trees_ has {found} trees, more than n_rounds_ = {rounds}.")
 
 
 # mypy: allow-subclassing-any

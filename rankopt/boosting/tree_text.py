@@ -59,14 +59,14 @@ def check_text(text: str, features: int) -> int:
     trees = [block.strip("\n") for block in blocks[1:]]
     trees = [block for block in trees if block]
     if not trees or trees.pop() != END or len(trees) != len(sizes):
-        raise ModelError("a text of trees has another number of trees than it says, or does not end.")
+        raise ModelError("a text of trees has another number of trees than its header states, or no end mark.")
     place = text.index("\n\n") + 2
     for number, (block, size) in enumerate(zip(trees, sizes, strict=True)):
         place = text.index("Tree=", place)
         following = text.find("Tree=", place + 1)
         whole = (text.index(END, place) if following < 0 else following) - place
         if size != str(whole):
-            raise ModelError(f"tree {number} has another length than its text says.")
+            raise ModelError(f"tree {number} has another length than its header states.")
         _check_tree(block, number, features)
         place += 1
     return len(trees)
@@ -99,7 +99,7 @@ def _check_shape(number: int, leaves: int, features: int, numbers: dict[str, lis
         raise ModelError(f"tree {number} has a kind of split that no model of ours has.")
     names = ("split_feature", "left_child", "right_child")
     if not all(WHOLE.fullmatch(value) for name in names for value in numbers[name]):
-        raise ModelError(f"tree {number} has children or features that are no whole numbers.")
+        raise ModelError(f"tree {number} has children or features that are not integers.")
     feature, left, right = (np.array(numbers[name], dtype=np.int64) for name in names)
     children = np.concatenate([left, right])
     parent = np.tile(np.arange(leaves - 1), 2)
@@ -153,5 +153,5 @@ def _fields(lines: list[str]) -> dict[str, str]:
     pairs = [line.partition("=") for line in lines if line]
     fields = {name: value for name, _, value in pairs}
     if len(fields) != len(pairs) or not all(equals for _, equals, _ in pairs):
-        raise ModelError("a line of a text of trees is no name=value, or says the same twice.")
+        raise ModelError("a line of a text of trees is not name=value, or repeats a name.")
     return fields

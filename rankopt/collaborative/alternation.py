@@ -395,16 +395,16 @@ def _standing(kept: Mapping[str, Any], blocks: Any, factors: int | None) -> Mode
     for name, shape in shapes.items():
         array = (kept["factors"] if name in ARRAYS else kept)[name]
         if not isinstance(array, np.ndarray) or array.dtype != np.float64 or array.shape != shape:
-            raise ValueError(f"{name} of a standing has another shape")
+            raise ValueError(f"{name} of the stored state has another shape")
         if not np.isfinite(array).all():
-            raise ValueError(f"{name} of a standing is not finite")
+            raise ValueError(f"{name} of the stored state is not finite")
     of_items = None if kept["of_items"] is None else tuple(kept["of_items"])
     if of_items is not None and [np.shape(one) for one in of_items] != [shapes["slopes"], shapes["heights"]]:
-        raise ValueError("the items' dual state of a standing has another shape")
+        raise ValueError("the items' dual state of the stored state has another shape")
     planes = None if kept["planes"] is None else blocks.planes_of(kept["planes"])
     by_planes = kept["by_planes"] is True
     if by_planes and planes is None:
-        raise ValueError("the items' dual state of a standing is that of planes, of which there are none")
+        raise ValueError("the items' dual state is computed from planes, but no planes are stored")
     numbers = {name: float(kept[name]) for name in NUMBERS}
     found = ModelState(
         Factors(**{name: np.ascontiguousarray(kept["factors"][name]) for name in ARRAYS}),
@@ -413,5 +413,5 @@ def _standing(kept: Mapping[str, Any], blocks: Any, factors: int | None) -> Mode
     )  # fmt: skip
     measured = blocks.value(found.factors)
     if not abs(measured - found.value) <= 1e-9 * abs(measured):
-        raise ValueError(f"a standing says that J is {found.value!r} where it is {measured!r}")
+        raise ValueError(f"the stored J is {found.value!r}, but J of the stored factors is {measured!r}")
     return found

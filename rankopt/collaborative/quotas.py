@@ -155,7 +155,7 @@ class ConstrainedRecommender:
                 spec.kind in REQUIRING for spec in self.admissible.specs
             ):
                 raise DataError(
-                    f"user {user!r} has no admissible list because no item is left and the rules ask for some; pass "
+                    f"user {user!r} has no admissible list because no item is left but the rules need some; pass "
                     "seen='keep', more items by among=, or rules with on_infeasible='truncate'"
                 )
             return free

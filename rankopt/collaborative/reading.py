@@ -95,14 +95,14 @@ def read_ratings_and_weights(
     row_weight = None
     if isinstance(X, Ratings):
         if y is not None:
-            raise DataError("y cannot be given beside Ratings because they bring their own values; leave it out")
+            raise DataError("y cannot be passed with Ratings, which have their own values; leave y out")
         ratings = X
         if sample_weight is not None:
             row_weight = _checked(sample_weight, ratings.n_ratings, "sample_weight", "ratings")
     elif y is None and hasattr(X, "columns"):
         ratings = Ratings.from_frame(X)
         if sample_weight is not None:
-            raise DataError("sample_weight goes with rows; give the pairs and y=, or Ratings, beside it")
+            raise DataError("sample_weight needs rows; pass it with pairs and y=, or with Ratings")
     elif y is None and hasattr(X, "tocsr"):
         raise DataError("a sparse table is read by Ratings.from_csr(X), in which a stored zero is a rating; pass these")
     elif y is None:

@@ -132,7 +132,7 @@ def left_out(model: KnownModel, seen: Seen, asked: NDArray[Any], candidates: Can
         return lambda u: nothing
     table = model.told if isinstance(seen, str) and seen == "leave out" else seen
     if not isinstance(table, Ratings):
-        raise OptionError(f"seen = {seen!r} is unknown; it is 'leave out', 'keep', or Ratings of what was seen")
+        raise OptionError(f"seen = {seen!r} is unknown; it is 'leave out', 'keep', or Ratings of the items seen")
     places = table.user_index(asked)
     own = table.items is candidates.items
     of_item = np.arange(table.n_items) if own else placed(candidates.items, table.items)
@@ -152,7 +152,7 @@ def left_out(model: KnownModel, seen: Seen, asked: NDArray[Any], candidates: Can
 
 def _each_once(among: Any) -> Any:
     if isinstance(among, str | bytes) or not hasattr(among, "__iter__"):
-        raise OptionError(f"among = {among!r} is no sequence of items; pass a list of their ids, or None for all")
+        raise OptionError(f"among = {among!r} is not a sequence of items; pass a list of their ids, or None for all")
     items = among if hasattr(among, "to_numpy") or isinstance(among, np.ndarray) else list(among)
     if not len(items):
         raise DataError("among names no item, so nothing can be recommended; list some, or leave it out")
@@ -209,7 +209,7 @@ class Recommendations(CompactReprMixin):
     def slowest(self) -> tuple[Any, float]:
         """The user whose list took longest, and its seconds. DataError where there are no lists."""
         if not self.seconds.size:
-            raise DataError("no list took longest because there are no lists; ask for those of some users")
+            raise DataError("slowest needs at least one list; got none. Recommend for at least one user")
         place = int(self.seconds.argmax())
         return self.users.item(place), float(self.seconds[place])
 
@@ -285,7 +285,7 @@ def _best(scores: Floats, k: int) -> Ints:
 def check_length(k: Any) -> int:
     """OptionError for what is no number of items."""
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
-        raise OptionError(f"k = {k!r} is no number of items; give a whole number, 1 or more")
+        raise OptionError(f"k must be an integer >= 1; got {k!r}")
     return int(k)
 
 
@@ -294,13 +294,13 @@ def _length(k: Any, admissible: Admissible | None) -> int:
     if k is not None:
         k = check_length(k)
     if not isinstance(admissible, Admissible | None):
-        raise OptionError(f"admissible = {admissible!r} are no rules; start from rankopt.Admissible(k)")
+        raise OptionError(f"admissible must be an Admissible instance; got {admissible!r}")
     if admissible is None:
         return LENGTH if k is None else k
     if k not in (None, admissible.k):
         raise OptionError(
-            f"k = {k} items cannot be listed under rules of lists of {admissible.k}, which would not hold for them; "
-            f"state the rules by Admissible({k}), or leave k out"
+            f"k = {k} differs from the list length {admissible.k} of the constraints; "
+            f"use Admissible({k}), or leave k out"
         )
     return admissible.k
 
@@ -309,14 +309,14 @@ def _popular(popularity: Any, counts: Ints) -> Floats:
     """c log(1 + count)."""
     number = isinstance(popularity, int | float | np.integer | np.floating) and not isinstance(popularity, bool)
     if not number or not np.isfinite(popularity) or abs(float(popularity)) > MOST:
-        raise OptionError(f"popularity = {popularity!r} is no number that scores can take; give one up to {MOST:g}")
+        raise OptionError(f"popularity = {popularity!r} is not a valid weight; pass a number up to {MOST:g}")
     return np.asarray(float(popularity) * np.log1p(counts))
 
 
 def _listed(ids: Any) -> NDArray[Any]:
     """The users that are asked for, (n,)."""
     if isinstance(ids, str | bytes) or not hasattr(ids, "__iter__"):
-        raise OptionError(f"users = {ids!r} is no sequence of users; pass a list, [{ids!r}], or None for all")
+        raise OptionError(f"users = {ids!r} is not a sequence of users; pass a list, [{ids!r}], or None for all")
     values = ids.to_numpy() if hasattr(ids, "to_numpy") else ids
     check_unmasked(values, "user")
     if not isinstance(values, np.ndarray):
@@ -344,7 +344,7 @@ def similar_items(known: Ratings, factors: NDArray[np.float64], item: Any, k: in
     check_spelling(known.items, [item], found, "item")
     place = int(found[0])
     if place < 0:
-        raise DataError(f"item {item!r} is like none because the model does not know it; fit with ratings of it")
+        raise DataError(f"item {item!r} is unknown to the model; fit with ratings of it")
     norms = np.linalg.norm(factors, axis=1)
     scale = norms * norms[place]
     placed = scale > 0.0

@@ -139,7 +139,7 @@ def random_start(start: Start, random_state: Any) -> Factors:
     try:
         draws = check_random_state(random_state)
     except ValueError:
-        raise OptionError(f"random_state = {random_state!r} draws nothing; give a whole number, or None") from None
+        raise OptionError(f"random_state must be an integer or None; got {random_state!r}") from None
     users, items = (
         draws.normal(size=one.shape) * float(np.sqrt(np.mean(one * one))) for one in (factors.users, factors.items)
     )

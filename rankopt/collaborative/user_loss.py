@@ -118,7 +118,7 @@ class UserLoss:
             if not _orderable(seen, part.measure).any():
                 cure = _cure(part.measure, seen) or "leave it out"
                 raise DataError(
-                    f"{part.measure} of {mix} would not count because no user has two ratings that it tells apart; "
+                    f"{part.measure} of {mix} would not count because no user has two ratings that it distinguishes; "
                     f"{cure}"
                 )
 
@@ -149,7 +149,7 @@ def _unfit(spec: Any) -> str:
     """Why a loss cannot be that of users' scores, and what can; "" where it can."""
     factory = get_loss(spec)
     if says(factory) != "plane":
-        return "says no planes, which both blocks need; take another"
+        return "provides no cutting planes, which both blocks need; use another loss"
     if not getattr(factory, "exact", True):
         return "is known within bounds only, and so would be J; take another"
     if getattr(factory, "func", factory) is SquaredError:

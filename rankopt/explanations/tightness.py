@@ -126,10 +126,10 @@ class Tightness(CompactReprMixin):
     def finding(self) -> str:
         """One sentence of what was found, and one of what to do."""
         m, loose = len(self), int(self.silent.sum())
-        means = f"on average {_brief(self.regret.mean())} of {self.measure} are lost, and the bound says at most "
+        means = f"on average {_brief(self.regret.mean())} of {self.measure} are lost, and the bound is at most "
         means += f"{_brief(self.bound.mean())}"
         if not loose:
-            return f"The {self.trained} bound says something on all {m} queries: {means}. {self._cure(loose)}"
+            return f"The {self.trained} bound is informative on all {m} queries: {means}. {self._cure(loose)}"
         said = f"The {self.trained} bound is loose on {loose} of {m} queries: there it is no lower than what the worst "
         return f"{said}ranking would lose; {means}. {self._cure(loose)}"
 

@@ -107,7 +107,7 @@ class RankMixin:
         """
         check_is_fitted(self)
         if k is not None and k < 1:
-            raise DataError(f"rank cannot list k = {k} documents; pass k >= 1, or None for all.")
+            raise DataError(f"k must be an integer >= 1 or None; got {k}. Pass None for all documents.")
         queries = read_queries(self, X, None, qid=qid, group=group, attributes=attributes, reset=False, labels=False)
         documents = documents_of(queries)
         shown = self._deployment(queries, constraints).orders(self._scores(queries.features))
@@ -146,7 +146,7 @@ class ExplanationMixin(RankMixin):
 
     measure: Any
 
-    _unlimited: ClassVar[str] = "there are none; pass constraints=Admissible(k).at_most(...)"
+    _unlimited: ClassVar[str] = "got none. Pass constraints=Admissible(k).at_most(...)."
     """Why limits have no prices where nothing is constrained."""
 
     def bound_tightness(
@@ -229,7 +229,7 @@ class ExplanationMixin(RankMixin):
         check_is_fitted(self)
         admissible = self._admissible(constraints)
         if admissible is None:
-            raise OptionError(f"limits have no prices because {self._unlimited}")
+            raise OptionError(f"sensitivity needs constraints; {self._unlimited}")
         queries = read_queries(self, X, None, qid=qid, group=group, attributes=attributes, reset=False, labels=False)
         kept = self._deployment(queries, Admissible(admissible.k))  # of which no query has too few
         scores = np.asarray(self._scores(queries.features), dtype=np.float64)
@@ -310,20 +310,20 @@ class Ranker(ExplanationMixin, AtomicFitMixin, BaseEstimator):
     """Parameters that concern one run of `fit` only (callbacks): not saved, the default again after loading."""
 
     _refused: ClassVar[Mapping[str, str]] = {
-        "sample_weight": "sample_weight cannot weigh rows in fit because a ranking is learned from as a whole; give "
+        "sample_weight": "sample_weight is not supported by fit because a weight applies to a full ranking; pass "
         "query_weight=, one weight a query: a mapping from query id, or an array in order of first appearance",
-        "early_stopping_rounds": "early_stopping_rounds cannot be given to fit because when training ends is settled "
-        "where a ranker is made; write early_stopping= there, as in BoostedRanker(early_stopping=50)",
-        "eval_metric": "eval_metric cannot be given to fit because eval_set is judged by the measure that is trained; "
-        "write measure= where the ranker is made, as in BoostedRanker(measure='nDCG@10')",
-        "eval_at": "eval_at cannot be given to fit because eval_set is judged by the measure that is trained; write "
-        "the cutoff behind it where the ranker is made, as in BoostedRanker(measure='nDCG@10')",
+        "early_stopping_rounds": "early_stopping_rounds is not supported by fit: early stopping is set in the "
+        "constructor. Pass early_stopping= there, as in BoostedRanker(early_stopping=50)",
+        "eval_metric": "eval_metric is not supported by fit because eval_set is evaluated by the trained measure; "
+        "pass measure= to the constructor, as in BoostedRanker(measure='nDCG@10')",
+        "eval_at": "eval_at is not supported by fit because eval_set is evaluated by the trained measure; pass "
+        "the cutoff in measure= to the constructor, as in BoostedRanker(measure='nDCG@10')",
     }
 
     _misnamed: ClassVar[Mapping[str, str]] = {
-        "early_stopping_rounds": "early_stopping_rounds is called early_stopping here: BoostedRanker takes it, "
-        "and fit(..., eval_set=...) says where rounds are judged",
-        "eval_metric": "eval_metric is called measure here: eval_set is judged by the measure that is trained",
+        "early_stopping_rounds": "early_stopping_rounds is called early_stopping here: BoostedRanker supports it, "
+        "and fit(..., eval_set=...) passes the validation data",
+        "eval_metric": "eval_metric is called measure here: eval_set is evaluated by the trained measure",
         "eval_at": "eval_at is the cutoff of the measure here: write measure='nDCG@10'",
     }
 
@@ -459,7 +459,7 @@ def check_counts(ranker: Ranker) -> None:
         if not hasattr(ranker, name):
             raise ModelError(f"{name} is missing.")
         if type(getattr(ranker, name)) is not int:
-            raise ModelError(f"{name} is not a whole number.")
+            raise ModelError(f"{name} is not an integer.")
 
 
 def check_names(ranker: Ranker) -> None:

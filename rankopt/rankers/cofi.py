@@ -217,7 +217,7 @@ class CofiRanker(AtomicFitMixin, RecommendationMixin, BaseEstimator):
         of_user = np.zeros(ratings.n_users)
         of_user[np.diff(ratings.bounds) > 0] = np.maximum.reduceat(weights, starts)
         if not np.array_equal(weights, np.repeat(of_user, np.diff(ratings.bounds))):
-            raise DataError("sample_weight differs inside a user, but a ranking is weighed as a whole; give one a user")
+            raise DataError("sample_weight differs inside a user, but it applies to a full ranking; pass one per user")
         return float(np.average(values[counted], weights=of_user[counted]))
 
     def verify(
@@ -243,7 +243,7 @@ class CofiRanker(AtomicFitMixin, RecommendationMixin, BaseEstimator):
         check_is_fitted(self)
         for name, value in (("planes", planes), ("seed", seed)):
             if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
-                raise OptionError(f"{name} = {value!r} is no whole number of 0 or more; give one")
+                raise OptionError(f"{name} = {value!r} is not an integer >= 0; pass such an integer")
         params, held = self.get_params(deep=False), vars(self)
         ratings, weights = read_ratings_and_weights(X, y, sample_weight, user_weight)
         known = np.array_equal(ratings.users, self.user_ids_) and np.array_equal(ratings.items, self.item_ids_)
@@ -330,7 +330,7 @@ class CofiRanker(AtomicFitMixin, RecommendationMixin, BaseEstimator):
         for name in ("user_ids_", "item_ids_"):
             ids = getattr(self, name)
             if ids.dtype == object and not all(isinstance(one, str) for one in ids.tolist()):
-                what = "neither whole numbers of 64 bits nor strings"
+                what = "neither 64-bit integers nor strings"
                 raise ModelError(f"{name} cannot be saved because ids are {what}; map them")
 
     def __getstate__(self) -> Any:

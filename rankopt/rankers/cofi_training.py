@@ -91,13 +91,13 @@ def check_cofi(**given: Any) -> None:
     if lam is not None and not LEAST <= number(lam) <= 1 / LEAST:
         raise OptionError(f"lam = {lam!r} is no λ; give a number of {RANGE}, or None and a strength")
     if factors != "free" and not (number(factors) >= 1 and number(factors).is_integer()):
-        raise OptionError(f"factors = {factors!r} is no number of factors; give 1 or more, or 'free'")
+        raise OptionError(f"factors = {factors!r} is not a number of factors; pass an integer >= 1, or 'free'")
     if given["offset_strength"] is not None and not LEAST <= number(given["offset_strength"]) <= 1 / LEAST:
         raise OptionError(f"offset_strength = {given['offset_strength']!r} must be a positive number of ratings")
     if not 0 <= number(given["popularity"]) <= 1 / LEAST:
         raise OptionError(f"popularity = {given['popularity']!r} must be a number of 0 or more")
     if not (number(given["patience"]) >= 1 and number(given["patience"]).is_integer()):
-        raise OptionError(f"patience = {given['patience']!r} is no number of rounds; give 1 or more")
+        raise OptionError(f"patience = {given['patience']!r} is not a number of rounds; pass an integer >= 1")
     for name, known in (("prior", ("auto", *PRIORS)), ("start", STARTS)):
         if given[name] not in known:
             raise OptionError(f"{name} = {given[name]!r} is unknown; it is one of {', '.join(map(repr, known))}")
@@ -215,7 +215,7 @@ def train(
         width = FIRST_FACTORS if free else int(params["factors"])
         if width > max(WIDE, most := min(ratings.n_users, ratings.n_items)):
             told = f"{ratings.n_users} users and {ratings.n_items} items"
-            raise OptionError(f"factors = {width} are more than {told} can use; give at most {most}, or 'free'")
+            raise OptionError(f"factors = {width} are more than {told} can use; pass at most {most}, or 'free'")
         penalties = settings.penalties(np.diff(rated.bounds))
         chosen = None if kept is None else kept.found(identity, _stored_choice)
         if chosen is None:
@@ -286,7 +286,9 @@ def _tell(ranker: Any, stop: Stop, chosen: RegularizationChoice | None) -> None:
         raise TrainingInterrupted("training was interrupted; the ranker holds the best factors so far")
     cut = chosen is not None and chosen.cut  # that is told
     if not cut and ranker.lam_max_ and ranker.reg_ >= 1.0 and not ranker.item_factors_.any():
-        told = "strength='auto' found none" if chosen is not None else f"strength = {ranker.reg_:g} is none"
+        told = (
+            "strength='auto' found no strength" if chosen is not None else f"strength = {ranker.reg_:g} is no strength"
+        )
         warnings.warn(
             f"{told} at which factors help: every user has the same order, that of item_offsets_; give a strength "
             "below 1, or more ratings", NoProgressWarning, stacklevel=5,
@@ -312,7 +314,9 @@ def _judge(
         scores = scores_of_pairs(factors, users, items, unknown)
         values = rated_only(evaluation.bounds, evaluation.values, scores, measure)
         if np.isnan(values).all():
-            raise DataError("eval_set tells no order from another: no user has two different ratings there")
+            raise DataError(
+                "eval_set cannot compare rankings because no user has two different ratings; pass more ratings"
+            )
         return float(np.nanmean(values))
 
     return judge

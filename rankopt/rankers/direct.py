@@ -135,7 +135,7 @@ def check_direct(**options: Any) -> None:
     """Raise OptionError for a value that cannot work."""
     lam = number(options["lam"])
     if not 0 <= lam < math.inf:
-        raise OptionError(f"lam = {options['lam']!r} is no strength of a pull; give a finite number, 0 or more")
+        raise OptionError(f"lam = {options['lam']!r} is not a regularization strength; pass a finite number >= 0")
     check_options(**{**options, "lam": 1.0, "C": None})
     parse(options["measure"])
     for name, known in (("order", ORDERS), ("combine", COMBINATIONS), ("point", get_args(Point))):
@@ -144,11 +144,11 @@ def check_direct(**options: Any) -> None:
     window = number(options["window"])
     if not 0 < window < math.inf:
         raise OptionError(
-            f"window = {options['window']!r} cannot be; give the part of the scores' deviation, such as 0.2"
+            f"window = {options['window']!r} is invalid; pass a fraction of the scores' deviation, such as 0.2"
         )
     restarts = number(options["restarts"])
     if not (restarts >= 1 and restarts.is_integer() and restarts < SEEDS):
-        raise OptionError(f"restarts = {options['restarts']!r} is no number of paths; give a whole number, 1 or more")
+        raise OptionError(f"restarts = {options['restarts']!r} is not a number of paths; pass an integer >= 1")
     check_directions(options["directions"])
     check_start(options["start"])
     seed_of(options["random_state"], drawn=False)
@@ -161,7 +161,7 @@ def seed_of(random_state: Any, drawn: bool = True) -> int:
         return int(draw(SEEDS - 1)) if drawn else 0
     seed = 0.0 if random_state is None else number(random_state)
     if not (0 <= seed < 2**63 and seed.is_integer()):
-        raise OptionError(f"random_state = {random_state!r} is no seed; give a whole number of 0 or more, or None")
+        raise OptionError(f"random_state = {random_state!r} is not a seed; pass an integer >= 0 or None")
     return int(seed)
 
 
@@ -243,9 +243,7 @@ class LineSearchMixin:
         """The queries that are given, else those of `fit`, with their weights."""
         if X is None:
             if not hasattr(self, "_learned_from"):
-                raise OptionError(
-                    "the training queries are not remembered in a model that was loaded; give X, y and qid"
-                )
+                raise OptionError("the training queries are not stored in a loaded model; pass X, y and qid")
             return self._learned_from
         queries = read_queries(self, X, y, qid=qid, group=group, attributes=None, reset=False)
         return queries, query_weights(queries, query_weight)
@@ -414,7 +412,7 @@ class DirectRanker(LineSearchMixin, CheckpointMixin, EvaluationMixin, FeatureSel
             if found is not None and len(found[0]) == len(begun):
                 (paths, spent), false = found, false_claim(found[0], search)
                 if false is not None:
-                    raise OptionError(f"checkpoint = {kept.folder} cannot be gone on from because {false}; remove it")
+                    raise OptionError(f"checkpoint = {kept.folder} cannot be resumed because {false}; remove it")
         if paths is None:
             paths = tuple(Path.started(i, w, search.value(w), drawn) for i, (w, drawn) in enumerate(begun))
         workers = workers_of(search.engine, len(paths))

@@ -128,7 +128,7 @@ def read_queries(
         twice = [name for name, value in given.items() if value is not None]
         if twice:
             raise DataError(
-                f"{' and '.join(twice)} cannot be given beside a Queries because it has its own; "
+                f"{' and '.join(twice)} cannot be passed with a Queries, which has its own; "
                 f"leave out {' and '.join(twice)}, or pass its features instead of the Queries."
             )
         read_features(ranker, X, reset=reset)
@@ -146,7 +146,7 @@ def read_queries(
     ways = {"qid=": qid, "group=": group, f"the column {QID_COLUMN!r} of X": column}
     used = [name for name, value in ways.items() if value is not None]
     if len(used) > 1:
-        raise DataError(f"Queries cannot be given by {' and '.join(used)} at once; keep one of them.")
+        raise DataError(f"Queries are identified by {' and '.join(used)} at once; pass one of them.")
     features = read_features(ranker, X, reset=reset)
     relevance = None
     if y is not None:
@@ -183,7 +183,7 @@ def warn_of_one_query(X: Any, rows: int, qid: Any, group: Any, stacklevel: int =
         return
     if rows > FEW:
         warnings.warn(
-            f"all {rows} rows are taken for one query because nothing says which belong together; pass qid= (an id a "
+            f"all {rows} rows are treated as one query because neither qid nor group was passed; pass qid= (an id a "
             f"row) or group= (sizes of consecutive queries), or group=[{rows}] if they are one",
             MissingQueryIdsWarning,
             stacklevel=stacklevel,
@@ -238,10 +238,10 @@ def in_one(eval_set: Any, X: Any, y: Any) -> Any:
     if X is None and y is None:
         return eval_set
     if eval_set is not None:
-        raise DataError("eval_set and eval_X say the same thing; pass one of them.")
+        raise DataError("eval_set and eval_X are alternatives, and both were passed; pass one of them.")
     if X is None or (y is None and not isinstance(X, Queries)):
         lacking, given = ("eval_X", "eval_y") if X is None else ("eval_y", "eval_X")
-        raise DataError(f"{lacking} is missing beside {given}; pass both.")
+        raise DataError(f"{lacking} is missing, but {given} was passed; pass both.")
     return X if y is None else (X, y)
 
 
@@ -356,8 +356,8 @@ def weights_of_rows(queries: Queries, sample_weight: Any) -> Floats:
         row = int(np.flatnonzero(differs)[0])
         query = queries.query_ids[int(np.searchsorted(queries.offsets, row, side="right")) - 1]
         raise DataError(
-            f"sample_weight differs inside query {query!r} (row {int(queries.input_order[row])}) but a ranking is "
-            "weighed as a whole; give all rows of a query one weight."
+            f"sample_weight differs inside query {query!r} (row {int(queries.input_order[row])}) but a weight "
+            "applies to the full ranking; give all rows of a query one weight."
         )
     return _checked(queries, values, "sample_weight")
 

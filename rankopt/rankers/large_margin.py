@@ -288,6 +288,6 @@ class LargeMarginRanker(OptimizedRanker):
         solver = get_solver(self.argmax_solver) if isinstance(self.argmax_solver, str) else self.argmax_solver
         if not isinstance(solver, Solver):
             raise OptionError(
-                f"argmax = {self.argmax_solver!r} is no solver; give a name or a solver of formulations.solvers"
+                f"argmax_solver = {self.argmax_solver!r} is not a solver; pass one of formulations.solvers or its name"
             )
         return solver

@@ -80,7 +80,7 @@ class LinearRanker(Ranker):
         coef, shape = self.coef_, self._coef_shape()
         if not (isinstance(coef, np.ndarray) and coef.dtype == np.float64 and coef.shape == shape):
             size = " × ".join(map(str, shape))
-            raise ModelError(f"coef_ is not an array of {size} float64 numbers as n_features_in_ says.")
+            raise ModelError(f"coef_ is not an array of {size} float64 numbers, as n_features_in_ requires.")
         if not np.isfinite(coef).all():
             raise ModelError("coef_ has a value that is not finite.")
 

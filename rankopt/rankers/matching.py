@@ -66,7 +66,7 @@ def slot_weights(slots: Any, slot_weight: Any, queries: Queries | Arrangement) -
     """(k,) what a right document earns in each slot. k is `n_positions`, else the length of slot_weight, else the
     largest grade. Raises OptionError where they contradict each other."""
     if slots is not None and (isinstance(slots, bool) or not isinstance(slots, numbers.Integral) or slots < 1):
-        raise OptionError(f"slots = {slots!r} is no number of slots; give a whole number, 1 or more, or None")
+        raise OptionError(f"n_positions must be an integer >= 1 or None; got {slots!r}")
     if slot_weight is None:
         largest = float(np.max(queries.relevance)) if slots is None and queries.relevance is not None else 1.0
         return np.ones(int(slots) if slots is not None else max(int(largest), 1))
@@ -87,8 +87,8 @@ def benefit(queries: Queries | Arrangement, weights: Floats) -> Floats:
     if wrong.any():
         row = int(np.flatnonzero(wrong)[0])
         raise DataError(
-            f"Query {queries.query_ids[queries.query_of(row)]!r} has the grade {grades[row]:g}, which names no slot: "
-            f"they count from 1 to {weights.size}, and 0 belongs nowhere; mend y, or give n_positions="
+            f"Query {queries.query_ids[queries.query_of(row)]!r} has the grade {grades[row]:g}, which is not a slot: "
+            f"they count from 1 to {weights.size}, and 0 means no slot; correct y, or pass n_positions="
         )
     return np.asarray((grades[:, None] == np.arange(1, weights.size + 1)) * weights)
 
@@ -110,7 +110,8 @@ def matching_solver(argmax: Any) -> Solver | str:
     solver = get_solver(argmax) if isinstance(argmax, str) else argmax
     if not isinstance(solver, Solver) or not suits(solver, Assignment):
         raise OptionError(
-            f"argmax = {argmax!r} cannot match; use 'auto' or one of {', '.join(compatible_solvers(Assignment))}"
+            f"argmax_solver = {argmax!r} cannot solve assignment problems; use 'auto' or one of "
+            f"{', '.join(compatible_solvers(Assignment))}"
         )
     return solver
 
@@ -146,7 +147,7 @@ class MatchingRanker(OptimizedRanker):
 
     _starts: ClassVar[dict[str, str]] = SLOT_STARTS
 
-    _unlimited: ClassVar[str] = "slots are matched, not ranked, and nothing limits them"
+    _unlimited: ClassVar[str] = "slots are matched, not ranked, and take no constraints"
 
     slot_weight_: Floats
 
@@ -307,7 +308,8 @@ class MatchingRanker(OptimizedRanker):
         self._admissible(constraints)
         if not (measure is None and position_weights is None and feature_map is None):
             raise OptionError(
-                "measure, decay and map say nothing of slots, whose weights are slot_weight_; leave them out"
+                "measure, position_weights and feature_map do not apply to slots, whose weights are slot_weight_; "
+                "leave them out"
             )
         arranged = as_arranged(queries)
         worth = benefit(queries, self.slot_weight_)
@@ -325,7 +327,7 @@ class MatchingRanker(OptimizedRanker):
 
     def _admissible(self, given: Any = None) -> None:
         if given is not None:
-            raise OptionError("constraints cannot hold here because slots are matched, not ranked; leave them out")
+            raise OptionError("constraints are not supported because slots are matched, not ranked; leave them out")
 
     def _coef_shape(self) -> tuple[int, ...]:
         return (int(np.size(self.slot_weight_)), self.n_features_in_)

@@ -237,7 +237,7 @@ class OptimizedRanker(RegularizationPathMixin, CheckpointMixin, FeatureSelection
         solver = get_solver(self.master_solver) if isinstance(self.master_solver, str) else self.master_solver
         if not isinstance(solver, Solver):
             raise OptionError(
-                f"master = {self.master_solver!r} is no solver; give a name or a solver of formulations.solvers"
+                f"master_solver = {self.master_solver!r} is not a solver; pass one of formulations.solvers or its name"
             )
         form = self._penalised().form
         if not suits(solver, form):
@@ -249,7 +249,7 @@ class OptimizedRanker(RegularizationPathMixin, CheckpointMixin, FeatureSelection
         """λ of the queries with something to order."""
         count = risk.weights.size
         if (self.lam is None) == (self.C is None):
-            raise OptionError("exactly one of lam and C says how strong the regulariser is; set the other to None")
+            raise OptionError("exactly one of lam and C must set the regularization strength; set the other to None")
         if isinstance(self.lam, str):
             return natural_lam(queries, count) * unit_of(risk.shards)
         given = self.lam if self.C is None else self.C

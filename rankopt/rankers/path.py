@@ -70,7 +70,7 @@ class Path(CompactReprMixin):
     def best(self) -> Any:
         """The model with the best `best_score_`, of equals the first."""
         if not all(hasattr(model, "best_score_") for model in self.models):
-            raise OptionError("a path has no best model because nothing judged it; give path an eval_set")
+            raise OptionError("a path has no best model because no eval_set was passed; pass eval_set to path")
         return max(self.models, key=lambda model: model.best_score_)
 
 
@@ -124,7 +124,7 @@ class RegularizationPathMixin:
         choices = _choices(self, position_weights, bounds)
         wanted: Sequence[float] | None = None if lams is None or _is_count(lams) else _wanted(lams)
         if getattr(self, "checkpoint", None) is not None:
-            raise OptionError("a path keeps no checkpoint; fit each λ by itself, or set checkpoint=None")
+            raise OptionError("a path does not support checkpoints; fit each λ separately, or set checkpoint=None")
         ranker: Any = clone(self)
         queries = read_queries(ranker, X, y, qid=qid, group=group, attributes=attributes, reset=True)
         warn_of_one_query(X, queries.n_documents, qid, group)

@@ -73,7 +73,7 @@ class RegressionRanker(LinearRanker):
     def _fit(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> None:
         chosen = isinstance(self.alpha, str)
         if evaluation is not None and not chosen:
-            raise OptionError("RegressionRanker cannot use eval_set because alpha is given; leave it out.")
+            raise OptionError("eval_set needs alpha='auto'; got a number. Leave eval_set out, or set alpha='auto'.")
         if self.alpha != "auto" if chosen else not 0 <= number(self.alpha) < np.inf:
             raise OptionError(f"alpha = {self.alpha!r} is not a ridge; it must be finite and >= 0, or 'auto'.")
         if self.intercept not in INTERCEPTS:

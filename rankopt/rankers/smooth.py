@@ -240,10 +240,10 @@ class SmoothRanker(CheckpointMixin, EvaluationMixin, LinearRanker):
         """Warn of how the run ended, if there is something to warn of."""
         found = outcome.certificate
         if not len(outcome.history):
-            told = "nothing was learned because the gradient is 0 at w0, so the ranker orders as w0: give another"
+            told = "nothing was learned because the gradient is 0 at w0, so the ranker orders as w0: pass another w0"
             warnings.warn(told, NoProgressWarning, stacklevel=4)
         if found.stop is Stop.TIME:
-            told = f"training stopped before every sigma was gone through ({found}); raise time_limit, or give fewer"
+            told = f"training stopped before the last sigma ({found}); raise time_limit, or pass fewer bandwidths"
             warnings.warn(told, ConvergenceWarning, stacklevel=4)
 
     def _check_loaded(self) -> None:
