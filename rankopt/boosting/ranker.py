@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from rankopt.data.queries import Queries
 
 LARGEST = 2**31 - 1
-"""Of what LightGBM takes as a whole number."""
+"""The largest integer option of LightGBM."""
 
 WHOLE = {"n_estimators": 1, "num_leaves": 2, "min_child_samples": 1, "n_members": 1, "early_stopping": 1}
-"""Options that are whole numbers, and the least that each may be."""
+"""Integer options and their minimum."""
 
 PARTS = {"learning_rate": math.inf, "colsample_bytree": 1.0}
 """Options that are positive, and the most that each may be."""
@@ -121,38 +121,38 @@ def check_trees(texts: Any, rounds: Any, features: int) -> None:
 
 
 ROUNDS, JUDGED = 100, 1000
-"""Trees where nobody says how many, and where an eval_set says when to end."""
+"""Default numbers of trees, without and with an eval_set."""
 
 
 class BoostedRanker(Ranker):
-    """Adds up trees f_1, f_2, ..., each a step down Σ_q v_q loss_q(s), loss_q an upper bound of the regret of `measure`
-    on query q and s the scores so far: LightGBM's trees on the gradient of `boosting_objective`.
+    """Gradient-boosted trees (LightGBM) on `boosting_objective`, an upper bound of the regret of `measure`.
 
-    The m queries with something to order count, v_q = query_weight / Σ query_weight. Greedy trees do not price exactly,
-    so nothing is proved of the result; `LargeMarginRanker` has certificates.
+    Each tree is a descent step of Σ_q v_q loss_q(s), with s the scores so far. The sum is over the m queries with
+    something to order, v_q = query_weight / Σ query_weight. Trees are grown greedily, so nothing is proved of the
+    result; `LargeMarginRanker` has certificates.
 
     Args:
-        measure, map, bound, decay: as in `LargeMarginRanker`; the convex bound is of little use here.
-        n_estimators: trees, one a round; None is 100, or with eval_set as many as are best for `measure` there, 1,000
-            at most.
-        learning_rate: what a leaf may move a score by at most, in units of the margin.
-        num_leaves, min_child_samples, colsample_bytree: of a tree, as LightGBM calls them: its leaves, the documents
-            that one holds at least, and the part of the features that it sees.
-        score_noise: the deviation of what is added to the scores a round, in deviations of the scores.
-        n_bags: so many models, each with noise and features drawn anew, whose scores are averaged.
-        early_stopping: rounds without a better measure of the averaged scores on eval_set after which training ends.
-        engine, n_jobs: "threads", so many of them (None or -1 for all cores), or "serial"; the bits are the same. Other
-            engines are refused: what the objective measures (the mean slope, the spread of the scores) is of all
-            queries, and LightGBM's workers each ask it about their own. `DaskLGBMRanker(objective=boosting_objective(
-            ...))` takes each part's for the whole: a model, but another one.
-        random_state: of the draws; a number gives the same trees each time, None does too.
+        measure, feature_map, bound, position_weights: as in `LargeMarginRanker`; the convex bound is not recommended.
+        n_estimators: trees, one per round; None is 100, or with eval_set the best number for `measure` there, at most
+            1,000.
+        learning_rate: the largest change of a score by a leaf, in units of the margin.
+        num_leaves, min_child_samples, colsample_bytree: as in LightGBM: leaves of a tree, the minimum documents of a
+            leaf, and the fraction of the features that a tree uses.
+        score_noise: the deviation of the noise added to the scores in each round, in deviations of the scores.
+        n_bags: the number of models, each with its own noise and features, whose scores are averaged.
+        early_stopping: rounds without improvement of the averaged scores on eval_set after which training ends.
+        engine, n_jobs: "threads" with n_jobs threads (None or -1: all cores), or "serial". Results are bit-identical.
+            Other engines are refused: the objective needs all queries, and each worker of LightGBM has only its own.
+            `DaskLGBMRanker(objective=boosting_objective(...))` normalizes over each worker's queries and gives another
+            model.
+        random_state: seed. The model is reproducible with None too.
         verbose: 1 shows progress on a terminal.
-        constraints: an `Admissible` that `rank` and `score` obey; training does not use it.
+        constraints: an `Admissible` for `rank` and `score`; training ignores it.
         normalize: as in `LargeMarginRanker`.
 
-    Fitted: `estimators_`, LightGBM's text of each member, `n_rounds_`, the trees that each has; with eval_set
+    Fitted: `estimators_`, LightGBM's text of each member, `n_rounds_`, the number of trees of each; with eval_set
     `best_score_`, and `evals_result_`, the measure after each round.
-    Needs `pip install 'rankopt[boosting]'`; OptionError says so where it is missing.
+    Needs `pip install 'rankopt[boosting]'`; raises OptionError if it is missing.
     """
 
     _saved: ClassVar[tuple[str, ...]] = (*Ranker._saved, "estimators_", "n_rounds_", "best_score_", "evals_result_")

@@ -193,12 +193,12 @@ class LineSearchMixin:
         point: Point | None = None,
         axes: Axes | None = None,
     ) -> Axes:
-        """t -> M(coef_ + t v) as the step function that it is, with where the ranker stands (t = 0) and the interval
-        that a line search would choose [paper 3, Figure 1].
+        """Plot the step function t -> M(coef_ + t v), the current weights (t = 0) and the interval that a line search
+        chooses [paper 3, Figure 1].
 
-        direction: the number or the name of a feature, or v itself (d,). X, y, qid, group, query_weight: as in `fit`;
-        none are the training queries, which the ranker remembers where it was fitted and a saved one does not. point:
-        as in `DirectRanker`; its own unless given. Returns the axes of matplotlib.
+        direction: the index or the name of a feature, or v (d,). X, y, qid, group, query_weight: as in `fit`; by
+        default the training queries, which a loaded model does not store. point: as in `DirectRanker`; default: that
+        of the ranker. Returns the axes of matplotlib.
         """
         check_is_fitted(self, "coef_")
         queries, weights = self._asked(X, y, qid, group, query_weight)
@@ -240,7 +240,7 @@ class LineSearchMixin:
         return verify_directions(self.certificate_, self.coef_, queries, self.measure, weights, only, seed)
 
     def _asked(self, X: Any, y: Any, qid: Any, group: Any, query_weight: Any) -> tuple[Queries, Floats]:
-        """The queries that are given, else those of `fit`, with their weights."""
+        """The queries passed, else those of `fit`, with their weights."""
         if X is None:
             if not hasattr(self, "_learned_from"):
                 raise OptionError("the training queries are not stored in a loaded model; pass X, y and qid")
@@ -253,47 +253,47 @@ class LineSearchMixin:
 
 
 class DirectRanker(LineSearchMixin, CheckpointMixin, EvaluationMixin, FeatureSelectionMixin, LinearRanker):
-    """Maximises M(w) = Σ_q v_q measure_q(X_q w), v_q = 1/m unless queries have weights, over the queries on which the
-    measure is defined: the measure itself, no bound of it.
+    """Linear ranker trained by coordinate ascent on the measure with exact line search [paper 3].
 
-    Along a line t -> w + t v the measure is a step function, all of whose jumping points are found, so that the best of
-    all t is taken [paper 3]. Direction after direction, until none of a whole round leads higher. That end is no
-    optimum over all w, and no useful bound of that optimum is known; what is proved stands in `certificate_`.
+    It maximizes M(w) = Σ_q v_q measure_q(X_q w) over the queries on which the measure is defined; v_q is 1/m unless
+    queries have weights. Along a line t -> w + t v the measure is a step function. The line search finds all its
+    breakpoints, hence the best t. The search ends when no direction of a full round improves M. That point is not a
+    global optimum, and no useful bound of the optimum is known; `certificate_` states what is proved.
 
     Args:
-        measure: any of `rankopt.measures`, or of your own (see `docs/adding.md` on lines), or its notation.
-        init: where it begins: "smooth" (`SmoothRanker(measure)`; nDCG@10 in place of a measure that cannot be smoothed
-            on these queries), "ridge" (as w0 of `LargeMarginRanker`), "zeros", a linear ranker, of which a clone is
-            fitted on the same queries and which is so polished, or an array (d,).
-        selection: "cyclic", every direction in turn and a step wherever one leads higher; "greedy", the best of all
-            directions for each step.
-        directions: of each round, any of "coordinates" (the features), "powell" (by which the last round moved w), and
-            `rankopt.rankers.RandomDirections(count)` (drawn anew).
-        step_rule: where to stand on a line: "window", the t whose surroundings are best, "middle" of the best interval,
-            "plackett-luce", where in that the ideal order is most likely; step_window: the width of the surroundings,
-            as a part of the deviation of the scores.
-        n_restarts: how many paths there are in all: the first from the start, the others from places around it. engine
-            "threads" follows several at once.
-        aggregate: "mean" of the ends of the paths, each at scores of deviation 1, or the "best" of them: on eval_set
-            where there is one, else on the training queries.
-        lam: λ >= 0 of a pull to the start w0: what is climbed is M(w) - (λ/2) Σ_j σ_j² (w_j - w0_j)², σ_j the deviation
-            of feature j inside queries; the best t is exact for that too, and `step_rule` has no say.
-        tol: what a step has to gain, at least.
-        max_iter, time_limit: rounds of each path, and seconds, after which it ends anyway, with a ConvergenceWarning.
-            The start is found first.
-        random_state: of restarts and draws; a number gives the same weights each time, None does too.
-        engine, n_jobs: as in `LargeMarginRanker`; the bits are the same.
-        callbacks: functions (round, paths) called after each round, a `rankopt.ascent.ascent.Round` and the paths; one
-            that returns True ends training.
+        measure: a measure of `rankopt.measures` or its notation, or a custom one (see `docs/adding.md`).
+        init: the start: "smooth" (`SmoothRanker(measure)`, or nDCG@10 if the measure cannot be smoothed on these
+            queries), "ridge" (as w0 of `LargeMarginRanker`), "zeros", a linear ranker, of which a clone is fitted on
+            the same queries, or an array (d,).
+        selection: "cyclic", a step along each direction that improves M, in turn; "greedy", a step along the best
+            direction.
+        directions: of each round, any of "coordinates" (the features), "powell" (the change of w in the last round),
+            and `rankopt.rankers.RandomDirections(count)` (drawn anew).
+        step_rule: the choice of t: "window", the t with the best neighbourhood; "middle" of the best interval; or
+            "plackett-luce", the point of that interval at which the ideal order is most likely. step_window: the width
+            of the neighbourhood, as a fraction of the standard deviation of the scores.
+        n_restarts: the number of paths: the first from the start, the others from perturbed starts. engine="threads"
+            runs several in parallel.
+        aggregate: "mean" of the ends of the paths, each scaled to scores of deviation 1, or the "best" of them, on
+            eval_set if passed, else on the training queries.
+        lam: λ >= 0 of the regularizer: the objective is M(w) - (λ/2) Σ_j σ_j² (w_j - w0_j)², σ_j the deviation of
+            feature j within queries. With λ > 0 the best t is exact, and `step_rule` is not used.
+        tol: the smallest improvement of a step.
+        max_iter, time_limit: maximum rounds of each path and seconds after the start was computed; exceeding them
+            raises a ConvergenceWarning.
+        random_state: seed of restarts and draws. The model is reproducible with None too.
+        engine, n_jobs: as in `LargeMarginRanker`. Results are bit-identical for every engine.
+        callbacks: functions (round, paths) called after each round with a `rankopt.ascent.ascent.Round`; training ends
+            if one returns True.
         checkpoint: as in `LargeMarginRanker`.
         verbose: 1 shows progress on a terminal.
-        constraints: an `Admissible` that `rank` and `score` obey; training does not use it.
+        constraints: an `Admissible` for `rank` and `score`; training ignores it.
         normalize: as in `LargeMarginRanker`.
 
-    Fitted: `coef_`; `certificate_`, a `DirectionCertificate`; `history_`, every accepted step (`history_.plot()`);
-    `n_iter_`, rounds of the longest path; `w0_`, the start as it was scaled; `path_coefs_` (restarts, d) and
-    `path_values_`, where the paths ended and the measure there. With eval_set a path ends where it was best on that,
-    its start included, and `best_score_` is that of `coef_`.
+    Fitted: `coef_`; `certificate_`, a `DirectionCertificate`; `history_`, the accepted steps (`history_.plot()`);
+    `n_iter_`, rounds of the longest path; `w0_`, the scaled start; `path_coefs_` (restarts, d) and `path_values_`, the
+    ends of the paths and their measure. With eval_set each path returns its best point on it, the start included, and
+    `best_score_` is that of `coef_`.
     """
 
     _saved: ClassVar[tuple[str, ...]] = (

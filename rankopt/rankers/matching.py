@@ -120,25 +120,27 @@ def matching_solver(argmax: Any) -> Solver | str:
 
 
 class MatchingRanker(OptimizedRanker):
-    """Minimises (λ/2)‖W - W₀‖² + Σ_q v_q loss_q(X_q Wᵀ), loss_q an upper bound of what is lost by the best matching of
-    documents to k slots for the scores ⟨W_i, x_j⟩.
+    """Linear ranker that assigns documents to k slots, trained on a bound of the regret of the assignment.
 
-    A grade y is a slot: 0 belongs nowhere, i >= 1 belongs in slot i; several documents may belong in one slot, any of
-    which earns its weight. Slots are places in a list, sections of a page, or the other side of a matching. Each slot
-    takes one document. A query of n < k documents leaves k - n slots empty and places all its documents.
+    It minimizes (λ/2)‖W - W₀‖² + Σ_q v_q loss_q(X_q Wᵀ). loss_q is an upper bound of the benefit lost by the best
+    matching of documents to slots under the scores ⟨W_i, x_j⟩.
+
+    A grade y is a slot: i >= 1 is slot i, 0 is none. Several documents may have the same slot; any of them earns its
+    weight. Slots are positions of a list, sections of a page, or the other side of a matching. Each slot takes one
+    document. A query of n < k documents leaves k - n slots empty and assigns all its documents.
 
     Args:
         n_positions: k, or None: the largest grade of fit.
-        position_weight: (k,) what a right document earns in each slot, positive; 1 each by default.
+        position_weight: (k,) the positive benefit of a correct document in each slot; 1 each by default.
         bound: "convex", "tie-aware" or "nonconvex" (see `rankopt.losses.oracle_slots`).
-        w0: "zeros", "regression" (least squares on belonging in the slot), or an array (k, d); by default zeros for the
+        w0: "zeros", "regression" (least squares on slot membership), or an array (k, d). The default is zeros for the
             convex bound and regression for the others.
         argmax_solver: the solver of the matchings, "auto" or any of `formulations.solvers`.
-        method, master, lam, C, tol, max_iter, time_limit, engine, n_jobs, warm_start, callbacks, checkpoint,
+        method, master_solver, lam, C, tol, max_iter, time_limit, engine, n_jobs, warm_start, callbacks, checkpoint,
             verbose, normalize: as in `LargeMarginRanker`.
 
-    `score` is the mean part of the best benefit that the matchings by score earn, over the queries where a document
-    belongs in some slot.
+    `score` is the mean fraction of the best benefit that the matchings by score earn, over the queries in which a
+    document has a slot.
 
     Fitted: `coef_` (k, d), `certificate_`, `history_`, `n_iter_`, `w0_`, `lam_`; with eval_set `best_score_`.
     """
@@ -282,8 +284,10 @@ class MatchingRanker(OptimizedRanker):
         attributes: Attributes | None = None,
         constraints: Admissible | None = None,
     ) -> NDArray[Any] | dict[Hashable, NDArray[Any]]:
-        """The document in each slot (of the first k) of each query, as `LinearRanker.rank` names documents and queries:
-        the matching with the largest score. A slot that stays empty holds -1, or None where documents have ids."""
+        """Return the document in each slot (of the first k) of each query: the matching with the largest score.
+
+        Documents and queries are named as in `LinearRanker.rank`. An empty slot is -1, or None if documents have ids.
+        """
         check_is_fitted(self, "coef_")
         self._admissible(constraints)
         queries = read_queries(self, X, None, qid=qid, group=group, attributes=attributes, reset=False, labels=False)

@@ -1,8 +1,6 @@
-"""What rankers share that minimise a regularised risk: objective, loop, certificate.
+"""Base class of rankers that minimize a regularized risk: objective, solver loop, certificate, checkpoints.
 
-Runs that a checkpoint keeps: what a run is of, and where an earlier one of the same problem stands.
-
-What `penalty=` may be: the class of the objective, of a form of master program, for the methods that can.
+`penalty=` selects the class of the objective and the form of the master program, for the methods that support it.
 """
 
 # mypy: allow-subclassing-any
@@ -71,7 +69,7 @@ class CheckpointMixin:
     def _begun(
         self, kept: Checkpoint | None, queries: Queries, weights: Floats, start: Floats, judged: bool
     ) -> tuple[TrainingState | None, Sequence[Step]]:
-        """Where an earlier run of the same problem stands, and its steps."""
+        """The stored state of an earlier run of the same problem, and its steps."""
         if kept is None:
             return None, ()
         of_run, defaults = self._of_run(queries, weights, start, judged), self._defaults()
@@ -114,9 +112,9 @@ LEFT_IN = 0.03
 
 
 class OptimizedRanker(RegularizationPathMixin, CheckpointMixin, FeatureSelectionMixin, EvaluationMixin, LinearRanker):
-    """Minimises J(w) = (λ/2)‖w - w₀‖² + Σ_q v_q loss_q(w) and keeps what is proved of the result.
+    """Minimize J(w) = (λ/2)‖w - w₀‖² + Σ_q v_q loss_q(w) and store the certificate.
 
-    A subclass has the parameters read here and says in `_shards` which loss it minimises.
+    A subclass has the parameters read here and builds its loss in `_shards`.
     """
 
     _saved: ClassVar[tuple[str, ...]] = (

@@ -1,12 +1,11 @@
-"""A ranker for each λ of a path, each decay and each bound, at the price of a few fits.
+"""Regularization paths: rankers for several λ, position weights and bounds; `lam="auto"`.
 
-`lam="auto"`: λ by cross-validation over whole queries, along a path with kept planes.
-
-The queries are dealt into two halves by their content, so that no shuffle changes them. Without each half in turn a
-ranker is trained along a path of λ, in units of its own natural one (`rankopt.rankers.scale`); the half judges every
-model, and the start w₀ itself, which is λ = ∞. A measure cut at k is judged by its mean over the cuts at k, k/2, k/4
-and k/8, which varies less than the one at k. What is chosen is the factor of best mean; a final fit on all queries
-follows. Limits of steps and time begin afterwards: what they cut off would depend on the speed of the machine.
+`lam="auto"` chooses λ by two-fold cross-validation over queries, along a path that reuses planes. Queries are split by
+their content, so shuffling does not change the folds. For each fold a ranker is trained on the other one along a path
+of λ, in units of the natural λ (`rankopt.rankers.scale`). The fold evaluates every model and the start w₀ (λ = ∞). A
+measure cut at k is replaced by its mean over the cuts at k, k/2, k/4 and k/8, which varies less. The factor with the
+best mean is chosen, and a final fit uses all queries. Limits of steps and time apply to the final fit only, so the
+choice does not depend on the speed of the machine.
 """
 
 # mypy: allow-subclassing-any
@@ -106,20 +105,20 @@ class RegularizationPathMixin:
         eval_y: Values | None = None,
         each: Callable[[Any], None] | None = None,
     ) -> Path:
-        """A fitted copy of this ranker for each λ of `lams`, the largest first, each with its own certificate; and so
-        for each of `position_weights` and `bounds`, where they are given (else this ranker's own alone).
+        """Fit a copy of this ranker for each λ of `lams`, the largest first, each with its own certificate; and for
+        each of `position_weights` and `bounds` (default: those of the ranker).
 
-        The data are read once, and each λ begins where the one before ended, with all planes found so far: ten take
-        as many passes as one to three of the dearest fits (benchmarks/loops.md). Where those planes prove enough, a λ
-        takes no step: `n_iter_` is 0. Each decay and bound begins anew: the planes of another decay do not hold, those
-        of another bound do, and saved no passes on MQ2008. A path keeps no checkpoint; fits of each λ by itself do.
-        Under a nonconvex bound the weights may be another critical point than that of a fit of its own, which begins at
-        w₀. Limits hold for each model; Ctrl-C ends the path with what it has. `each` is called with every model when it
-        is fitted, the rest is as in `fit`.
-        lams: None is this ranker's own λ. Under penalty="l1" a number n asks for n of them, evenly in ratio, from one
-        where w = 0 is optimal (of a nonconvex bound: critical) down to a thousandth of it; under a nonconvex bound each
-        begins at w0 again, for a path that was at 0 would stay there.
-        The ranker itself stays as it is.
+        The data are read once. Each λ starts at the previous solution with all planes found so far: ten λ take as many
+        passes as one to three of the most expensive fits (benchmarks/loops.md). If these planes suffice, a λ takes no
+        step and `n_iter_` is 0. Each position weight and bound starts anew. A path does not support checkpoints.
+
+        Under a nonconvex bound the result may be another critical point than that of a separate fit, which starts at
+        w₀. Limits apply to each model; Ctrl-C returns the models so far. `each` is called with every fitted model. The
+        other parameters are as in `fit`.
+
+        lams: None is this ranker's λ. With penalty="l1" a number n is n values in geometric progression, from the
+        smallest λ at which w = 0 is optimal (critical for a nonconvex bound) to a thousandth of it. There each λ of a
+        nonconvex bound starts at w0, as 0 is a fixed point. The ranker is not changed.
         """
         choices = _choices(self, position_weights, bounds)
         wanted: Sequence[float] | None = None if lams is None or _is_count(lams) else _wanted(lams)

@@ -1,6 +1,6 @@
-"""What a fit says of how its training ended: a warning where the gap is open, or where nothing beat the start.
+"""Warnings at the end of training (open gap, no improvement over the start), and progress displays.
 
-Progress of training on a terminal or in a notebook, and nothing anywhere else.
+Progress is shown on a terminal or in a notebook only.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ CURES = {
     Stop.STALLED: "scale the features",
     Stop.MASTER: "take another master (a checkpoint goes on with it), scale the features",
 }
-"""What helps where training ended before the gap closed, beside a larger lam or tol."""
+"""Remedies for an open gap, in addition to a larger lam or tol."""
 
 
 NOTHING = 1e-12
@@ -131,7 +131,7 @@ def shown(verbose: int) -> Iterator[list[Callable[[Any, Any], None]]]:
 
 
 def _in_notebook() -> bool:
-    """Whether IPython, loaded by whoever runs this, shows what is displayed."""
+    """Whether IPython is running with rich display."""
     ipython = sys.modules.get("IPython")
     return ipython is not None and type(ipython.get_ipython()).__name__ == "ZMQInteractiveShell"
 

@@ -1,7 +1,7 @@
-"""What the rankings that are shown lose against the best, beside the argmax that bounds it.
+"""Regret of the displayed rankings, and the oracle that bounds it.
 
-A bound holds for every ranking that the scores like most, so the regret it stands beside is that of the worst of them:
-where scores tie, the order that loses most. Under constraints one ranking is shown; its regret is that.
+A bound holds for every ranking that maximizes the score, so it is compared with the regret of the worst of them: if
+scores tie, the order that loses most. Under constraints it is the regret of the one displayed ranking.
 """
 
 from __future__ import annotations
