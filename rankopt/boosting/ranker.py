@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.display import CompactReprMixin
-from rankopt.boosting.growth import Growth, grown, lightgbm, table, told
+from rankopt.boosting.growth import Growth, grown, lightgbm, report_rounds, table
 from rankopt.boosting.objective import boosting_metric, boosting_objective
 from rankopt.boosting.tree_text import check_text, nodes_of
 from rankopt.data.canonical_order import canonical
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 LARGEST = 2**31 - 1
 """The largest integer option of LightGBM."""
 
-WHOLE = {"n_estimators": 1, "num_leaves": 2, "min_child_samples": 1, "n_members": 1, "early_stopping": 1}
+INTEGERS = {"n_estimators": 1, "num_leaves": 2, "min_child_samples": 1, "n_members": 1, "early_stopping": 1}
 """Integer options and their minimum."""
 
 PARTS = {"learning_rate": math.inf, "colsample_bytree": 1.0}
@@ -45,7 +45,7 @@ PARTS = {"learning_rate": math.inf, "colsample_bytree": 1.0}
 def check_settings(*, engine: Any, n_jobs: Any, **options: Any) -> None:
     """Raise OptionError for a value that cannot work; options that are not listed here are checked where they are
     used."""
-    for name, least in WHOLE.items():
+    for name, least in INTEGERS.items():
         value = number(options[name])
         if name == "n_estimators" and options[name] is None:
             continue
@@ -63,7 +63,7 @@ def check_settings(*, engine: Any, n_jobs: Any, **options: Any) -> None:
             "of LightGBM with chunks of complete queries, which normalizes over each chunk"
         )
     if n_jobs is not None and not (number(n_jobs).is_integer() and n_jobs >= -1 and n_jobs != 0):
-        raise OptionError(f"n_jobs must be a positive integer, None or -1; got {n_jobs!r}.")
+        raise OptionError(f"n_jobs must be a positive integer, None or -1; got {n_jobs!r}")
 
 
 def seeds_of(random_state: Any, members: int) -> list[int]:
@@ -223,7 +223,7 @@ class BoostedRanker(Ranker):
         measure = objectives[0].loss.regret.measure
         arranged = with_distinct_grades(canonical(queries, weights), measure)
         growth, metric = self._growth(evaluation is not None), boosting_metric(measure)
-        with told(self.verbose, self.n_bags, growth.rounds, repr(measure)) as progress:
+        with report_rounds(self.verbose, self.n_bags, growth.rounds, repr(measure)) as progress:
             texts, self.n_rounds_, values = grown(arranged, objectives, growth, evaluation, metric, progress)
         self._forest = Forest.from_texts(texts)
         self.estimators_ = self._forest.texts

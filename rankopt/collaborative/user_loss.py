@@ -95,8 +95,8 @@ class UserLoss:
         if self.sees_levels:
             return rated
         sizes = np.diff(rated.bounds)
-        told = sizes > 1
-        some = told_apart = rated.select_users(told)
+        ordered = sizes > 1
+        some = distinguished = rated.select_users(ordered)
         if some.n_users:
             if self.regret is None:
                 low, high = (one.reduceat(some.values, some.bounds[:-1]) for one in (np.minimum, np.maximum))
@@ -107,7 +107,7 @@ class UserLoss:
             some = some.select_users(useful) if useful.any() else some.select_users(np.zeros(some.n_users, dtype=bool))
         if not some.n_users:
             measure = None if self.regret is None else self.regret.measure
-            cure = _cure(measure, told_apart) or "give more"
+            cure = _cure(measure, distinguished) or "give more"
             raise DataError(f"these ratings have no order to learn because no user has two of different worth; {cure}")
         return some
 

@@ -121,9 +121,9 @@ class RankMixin:
         """The scores (N,) of documents with these features (N, d), as `read_features` gives them."""
         raise NotImplementedError(f"{type(self).__name__} cannot score because it has no `_scores`; write one.")
 
-    def _admissible(self, given: Any = None) -> Admissible | None:
+    def _admissible(self, constraints: Any = None) -> Admissible | None:
         """The constraints in effect: the argument, else those of the ranker. Raises OptionError for another type."""
-        chosen = getattr(self, "constraints", None) if given is None else given
+        chosen = getattr(self, "constraints", None) if constraints is None else constraints
         if not isinstance(chosen, Admissible | None):
             raise OptionError(
                 f"constraints cannot be a {type(chosen).__name__}; state them as Admissible(k).at_most(...)"
@@ -172,14 +172,14 @@ class ExplanationMixin(RankMixin):
         check_is_fitted(self)
         check_queries_named(self, X, qid, group)
         queries = read_queries(self, X, y, qid=qid, group=group, attributes=attributes, reset=False)
-        asked = parse(getattr(self, "measure", "nDCG") if measure is None else measure)
-        if not isinstance(asked, MeasureMix) or self._admissible(constraints) is not None:
+        parsed = parse(getattr(self, "measure", "nDCG") if measure is None else measure)
+        if not isinstance(parsed, MeasureMix) or self._admissible(constraints) is not None:
             return self._tight(self._judged(queries, constraints, measure, position_weights, feature_map))
-        own, parts = self._regret(asked, position_weights, feature_map), list[tuple[float, str, Tightness]]()
-        for (weight, regret), part in zip(own.parts, asked.parts, strict=True):
+        own, parts = self._regret(parsed, position_weights, feature_map), list[tuple[float, str, Tightness]]()
+        for (weight, regret), part in zip(own.parts, parsed.parts, strict=True):
             judged = judged_rankings(as_arranged(queries), self._scores(queries.features), regret)
             parts.append((weight, str(replace(part, weight=1.0)), self._tight(judged)))
-        return of_parts(str(asked), parts, queries.query_ids, asked.slack == "shared")
+        return of_parts(str(parsed), parts, queries.query_ids, parsed.slack == "shared")
 
     def _tight(self, judged: RegretReport) -> Tightness:
         """Regret and bounds of what was judged."""
@@ -230,9 +230,11 @@ class ExplanationMixin(RankMixin):
         if admissible is None:
             raise OptionError(f"sensitivity needs constraints; {self._unlimited}")
         queries = read_queries(self, X, None, qid=qid, group=group, attributes=attributes, reset=False, labels=False)
-        kept = self._deployment(queries, Admissible(admissible.k))  # of which no query has too few
+        deployment = self._deployment(queries, Admissible(admissible.k))  # of which no query has too few
         scores = np.asarray(self._scores(queries.features), dtype=np.float64)
-        return price_of_rule(admissible, constraint, limits, queries, scores, kept.weights, side, kept.solver)
+        return price_of_rule(
+            admissible, constraint, limits, queries, scores, deployment.weights, side, deployment.solver
+        )
 
     def _judged(
         self, queries: Queries, constraints: Any, measure: Any, position_weights: Any, feature_map: Any

@@ -309,8 +309,8 @@ class CofiRanker(AtomicFitMixin, RecommendationMixin, BaseEstimator):
             return
         settings = CofiSettings.from_params(self.get_params(deep=False))
         found, name = (strength, "reg_") if self.lam is None and self.lam_max_ else (lam, "lam_")
-        if not abs(found - (asked := settings.lam(vars(self).get("chosen_")))) <= ALLOWED * found:
-            yield f"{name} = {found:.8g} is not the {asked:.8g} that was asked for or chosen"
+        if not abs(found - (expected := settings.lam(vars(self).get("chosen_")))) <= ALLOWED * found:
+            yield f"{name} = {found:.8g} is not the {expected:.8g} that was requested or chosen"
         if self.factors not in ("free", width := self.item_factors_.shape[1]):
             yield f"there are {width} factors, not {self.factors}"
         if said.stop is Stop.GAP and not (gap := max(said.users_gap, said.items_gap)) <= settings.tol * (1.0 + ALLOWED):

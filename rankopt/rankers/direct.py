@@ -361,20 +361,20 @@ class DirectRanker(LineSearchMixin, CheckpointMixin, EvaluationMixin, FeatureSel
         if queries.n_documents < 2:
             raise DataError("training cannot learn an order because there is 1 sample; give two documents or more")
         engine = get_engine(self.engine, None if self.n_jobs == -1 else self.n_jobs)
-        kept = self._checkpoint()
+        checkpoint = self._checkpoint()
         judge = None if evaluation is None else self._judge(evaluation)
         with (
             in_range(queries),
             ended(engine, isinstance(self.engine, str)),
             shown(self.verbose) as progress,
-            nullcontext() if kept is None else kept.claimed(),
+            nullcontext() if checkpoint is None else checkpoint.claimed(),
         ):
             arranged = canonical(queries, weights / weights.max())
             search = LineSearch.from_measure(self.measure, arranged, engine=engine)
             start = start_weights(self, queries, weights, arranged)
             begun = begun_at(search, start, self.n_restarts, seed_of(self.random_state))
             climb = self._climb(search, begun[0][0])
-            done = self._climbed(climb, begun, queries, weights, judge, progress, kept)
+            done = self._climbed(climb, begun, queries, weights, judge, progress, checkpoint)
             self._keep(climb, done, begun[0][0], judge)
         self._learned_from = queries, weights
         proved = self.certificate_
@@ -402,27 +402,27 @@ class DirectRanker(LineSearchMixin, CheckpointMixin, EvaluationMixin, FeatureSel
         weights: Floats,
         judge: Callable[[Floats], float] | None,
         progress: Sequence[Any],
-        kept: Checkpoint | None,
+        checkpoint: Checkpoint | None,
     ) -> AscentRun:
         """The paths followed to their ends, from where an earlier run of the same problem left them."""
         paths, spent, search = None, 0.0, climb.search
-        if kept is not None:
+        if checkpoint is not None:
             of_run = self._of_run(queries, weights, climb.w0, judge is not None)
-            found = kept.found(of_run, lambda run: paths_of(run, search.features), self._defaults())
+            found = checkpoint.found(of_run, lambda run: paths_of(run, search.features), self._defaults())
             if found is not None and len(found[0]) == len(begun):
                 (paths, spent), false = found, false_claim(found[0], search)
                 if false is not None:
-                    raise OptionError(f"checkpoint = {kept.folder} cannot be resumed because {false}; remove it")
+                    raise OptionError(f"checkpoint = {checkpoint.folder} cannot be resumed because {false}; remove it")
         if paths is None:
             paths = tuple(Path.started(i, w, search.value(w), drawn) for i, (w, drawn) in enumerate(begun))
         workers = workers_of(search.engine, len(paths))
-        if workers > 1:  # a path a thread, and nobody beside it
+        if workers > 1:  # one path per thread, without nested threads
             climb = replace(climb, search=replace(search, engine=get_engine("serial")))
         limits = Limits(self.max_iter, self.time_limit, workers, spent)
 
         def keep(paths: tuple[Path, ...], seconds: float, over: bool) -> None:
-            if kept is not None:
-                kept.write(lambda: as_data(paths, seconds), over)
+            if checkpoint is not None:
+                checkpoint.write(lambda: as_data(paths, seconds), over)
 
         return climbed(climb, paths, limits, judge, (*self.callbacks, *progress), keep)
 

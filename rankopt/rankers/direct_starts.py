@@ -1,4 +1,4 @@
-"""Where ascents on a measure begin: by name, from another ranker, at weights that are given, and how restarts differ.
+"""Starts of coordinate ascent on a measure: by name, from another ranker or from weights; perturbed restarts.
 
 Orders do not depend on the scale of w, but steps, draws and penalties do: a start is multiplied by the power of two
 that brings the deviation of its scores inside queries nearest to 1, which moves no bit of any order.
@@ -67,10 +67,10 @@ def start_weights(ranker: Any, queries: Queries, weights: Floats, arranged: Arra
         start = smooth(ranker.measure if taken else SMOOTHED, engine=engine, n_jobs=n_jobs)
     if hasattr(start, "fit"):
         fitted = clone(start).fit(queries, query_weight=weights)
-        given = getattr(fitted, "coef_", None)
-        if not isinstance(given, np.ndarray) or given.shape != (queries.n_features,):
+        coef = getattr(fitted, "coef_", None)
+        if not isinstance(coef, np.ndarray) or coef.shape != (queries.n_features,):
             raise OptionError(f"start = {start} has no coef_ of one weight a feature; give a linear ranker")
-        return given
+        return coef
     w = as_numbers("start", start)
     if w.shape != (queries.n_features,) or not np.isfinite(w).all():
         raise OptionError(f"start has shape {w.shape}; it needs {queries.n_features} finite numbers, one a feature")

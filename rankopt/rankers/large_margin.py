@@ -247,8 +247,8 @@ class LargeMarginRanker(OptimizedRanker):
         return get_bound(self.bound)
 
     def _maps(self) -> list[JointFeatureMap]:
-        asked = parse(self.measure)
-        parts = asked.parts if isinstance(asked, MeasureMix) else ()
+        parsed = parse(self.measure)
+        parts = parsed.parts if isinstance(parsed, MeasureMix) else ()
         return [get_feature_map(part.feature_map or self.feature_map) for part in parts] or [
             get_feature_map(self.feature_map)
         ]

@@ -318,9 +318,9 @@ class MatchingRanker(OptimizedRanker):
         arranged = as_arranged(queries)
         worth = benefit(queries, self.slot_weight_)
         chosen, argmax = SlotArgmax.from_queries(arranged, worth, matching_solver(self.argmax_solver))
-        place = {query: number for number, query in enumerate(queries.query_ids)}
+        index = {query: number for number, query in enumerate(queries.query_ids)}
         reach = reached(queries, worth, self._matchings(queries, self.coef_))
-        lost = np.maximum(argmax.best * (1.0 - reach[[place[query] for query in chosen.query_ids]]), 0.0)
+        lost = np.maximum(argmax.best * (1.0 - reach[[index[query] for query in chosen.query_ids]]), 0.0)
         scores = slot_scores(queries.features, self.coef_)[chosen.rows]
         return RegretReport(chosen, scores, argmax, lost, lost, "the benefit", "one for one")
 
@@ -329,8 +329,8 @@ class MatchingRanker(OptimizedRanker):
         scores, solver = slot_scores(queries.features, coef), matching_solver(self.argmax_solver)
         return [matched(scores[low:high], solver)[0] for low, high in pairwise(queries.offsets.tolist())]
 
-    def _admissible(self, given: Any = None) -> None:
-        if given is not None:
+    def _admissible(self, constraints: Any = None) -> None:
+        if constraints is not None:
             raise OptionError("constraints are not supported because slots are matched, not ranked; leave them out")
 
     def _coef_shape(self) -> tuple[int, ...]:

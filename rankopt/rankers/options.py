@@ -55,7 +55,7 @@ def check_options(
     """Raise OptionError for a value that cannot work; the parameters of a ranker that are not named are its own."""
     if isinstance(lam, str) and lam not in STRENGTHS:
         raise OptionError(f"lam = {lam!r} is no number; give a positive one, or {' or '.join(map(repr, STRENGTHS))}")
-    given = {
+    numbers_by_name = {
         "lam": 1.0 if isinstance(lam, str) else lam,
         "C": C,
         "tol": tol,
@@ -63,7 +63,7 @@ def check_options(
         "time_limit": time_limit,
         "n_jobs": n_jobs,
     }
-    for name, value in given.items():
+    for name, value in numbers_by_name.items():
         optional = name in ("lam", "C", "time_limit", "n_jobs")
         if math.isnan(number(value)) and not (value is None and optional):
             raise OptionError(f"{name} = {value!r} is no number")

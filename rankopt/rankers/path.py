@@ -134,7 +134,7 @@ class RegularizationPathMixin:
         models: list[Any] = []
         for choice in choices:
             one = copy(ranker).set_params(**choice)
-            if lams is not None:  # its own λ is not asked for
+            if lams is not None:  # its own λ is not used
                 one = _at(ranker, 1.0 if wanted is None else wanted[0], choice)
             one._before(queries)
             objective = one.objective(queries, weights)
@@ -179,19 +179,19 @@ def _at(ranker: Any, lam: float, choice: dict[str, Any] | None = None) -> Any:
 
 def _choices(ranker: Any, position_weights: Iterable[Any] | None, bounds: Iterable[Any] | None) -> list[dict[str, Any]]:
     """The parameters of each combination, decay by decay."""
-    asked = {"position_weights": position_weights, "bound": bounds}
-    for name, values in asked.items():
+    grid = {"position_weights": position_weights, "bound": bounds}
+    for name, values in grid.items():
         if values is not None and name not in ranker.get_params(deep=False):
             raise OptionError(
                 f"{name}s cannot be chosen here because {type(ranker).__name__} has no {name}; leave it out"
             )
         if isinstance(values, str) or (values is not None and not hasattr(values, "__iter__")):
             raise OptionError(f"{name}s = {values!r} is no sequence; give a list of them, such as [{values!r}]")
-    given = {name: list(values) for name, values in asked.items() if values is not None}
-    for name, values in given.items():
+    passed = {name: list(values) for name, values in grid.items() if values is not None}
+    for name, values in passed.items():
         if not values:
             raise OptionError(f"{name}s is empty; give one {name} or more, or leave it out")
-    return [dict(zip(given, values, strict=True)) for values in product(*given.values())]
+    return [dict(zip(passed, values, strict=True)) for values in product(*passed.values())]
 
 
 def _is_count(lams: Any) -> bool:
@@ -233,8 +233,8 @@ Floats = NDArray[np.float64]
 FOLDS = 2
 
 FACTORS, FROM_ZERO = (10.0, 3.0, 1.0), (1.0, 1e-1, 1e-2, 1e-3)
-"""λ of the path in units of the natural one, the largest first, from a start and from w₀ = 0, which has everything to
-learn; before them stands w₀ itself."""
+"""λ of the path in units of the natural one, the largest first, from a start and from w₀ = 0, the hardest
+start; w₀ itself precedes them."""
 
 TOL, STEPS = 1e-2, 8
 """The relative gap to which the models of a fold are trained, and the steps that each may take: judging asks for no
@@ -301,7 +301,7 @@ def judged(ranker: Any, queries: Queries, weights: Floats) -> tuple[Floats, tupl
 
 
 def as_of(ranker: Any, queries: Queries) -> dict[str, Any]:
-    """The solvers that the whole data have: a fold of data that are not small has compiled ones too."""
+    """The solvers chosen for the full data, so that a fold of large data uses compiled ones too."""
     if is_small(queries.offsets):
         return {}
     plain = getattr(ranker, "argmax", None) == "exact" and getattr(ranker, "constraints", None) is None
@@ -313,8 +313,8 @@ def dealt(queries: Queries, weights: Floats, counted: NDArray[np.bool_], folds: 
     """(m,) the fold of each query that is counted, dealt in turn in canonical order; -1 for the others."""
     known = dict(zip(queries.query_ids, counted.tolist(), strict=True))
     ordered = [query for query in canonical(queries, weights).query_ids if known[query]]
-    place = {query: number % folds for number, query in enumerate(ordered)}
-    return np.array([place.get(query, -1) for query in queries.query_ids])
+    fold_of = {query: number % folds for number, query in enumerate(ordered)}
+    return np.array([fold_of.get(query, -1) for query in queries.query_ids])
 
 
 def steady(ranker: Any) -> list[Any]:

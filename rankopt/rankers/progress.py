@@ -160,11 +160,11 @@ def _line(step: Step | AnnealingStep | AlternationStep | Round) -> str:
     if isinstance(step, Round):
         left = f"{step.open} paths on their way, {step.lines} line searches"
         return f"round {step.step}: measure {step.value:.6g}, {left}, {step.seconds:.1f} s"
-    told = f"step {step.step}: objective {step.primal:.6g}"
+    text = f"step {step.step}: objective {step.primal:.6g}"
     if isinstance(step, AnnealingStep):
-        return f"sigma {step.sigma:g}, {told}, gradient {step.gradient:.2g}, {step.seconds:.1f} s"
+        return f"sigma {step.sigma:g}, {text}, gradient {step.gradient:.2g}, {step.seconds:.1f} s"
     if isinstance(step, AlternationStep):
         gaps = ", ".join(f"{max(step.primal - bound, 0.0):.2g}" for bound in (step.users, step.items))
-        return f"{told}, gaps of users and items {gaps}, {step.seconds:.1f} s"
+        return f"{text}, gaps of users and items {gaps}, {step.seconds:.1f} s"
     round = f"round {step.round}, " if step.round else ""
-    return f"{round}{told}, bound {step.bound:.6g}, gap {step.primal - step.bound:.2g}, {step.seconds:.1f} s"
+    return f"{round}{text}, bound {step.bound:.6g}, gap {step.primal - step.bound:.2g}, {step.seconds:.1f} s"

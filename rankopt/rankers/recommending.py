@@ -117,8 +117,8 @@ class RecommendationMixin:
         with workers_of(self.engine, self.n_jobs):
             proved = fold_in(settings.loss, penalties, lam, self.model_, table, weights, settings.tol)
         factors = replace(self.model_, users=proved.users, user_offsets=proved.user_offsets)
-        given = ratings if table.n_ratings < ratings.n_ratings else None
-        return KnownModel(table, factors, self.item_popularity_, float(self.cold_start_bias_), proved, given)
+        rated = ratings if table.n_ratings < ratings.n_ratings else None
+        return KnownModel(table, factors, self.item_popularity_, float(self.cold_start_bias_), proved, rated)
 
     def _known(self) -> KnownModel:
         check_is_fitted(self)
@@ -135,12 +135,12 @@ def _on_known_items(known: Ratings, ratings: Ratings, weights: Any) -> tuple[Rat
     """The ratings of items that the model knows, over all of these, and their weights."""
     index = known.item_index(ratings.items)
     check_spelling(known.items, ratings.items, index, "item")
-    place = index[ratings.columns]
-    kept = place >= 0
-    users, items = ratings.user_of()[kept], place[kept].astype(np.int32)
+    index_of = index[ratings.columns]
+    inside = index_of >= 0
+    users, items = ratings.user_of()[inside], index_of[inside].astype(np.int32)
     if weights is not None:
-        weights = weights[kept][np.lexsort((items, users))]
-    table = Ratings.from_indices(ratings.users, users, known.items, items, ratings.values[kept])
+        weights = weights[inside][np.lexsort((items, users))]
+    table = Ratings.from_indices(ratings.users, users, known.items, items, ratings.values[inside])
     return table.with_attributes(known.attributes), weights
 
 

@@ -93,18 +93,18 @@ def judged_in_a_set(
 
     Raises OptionError where the ranking shown is not one that the decay likes most: no bound speaks of it.
     """
-    asked, weights = _positional(measure), parse_position_weights(position_weights)
+    parsed, weights = _positional(measure), parse_position_weights(position_weights)
     chosen, argmax = AdmissibleArgmax.from_queries(
-        queries, asked, weights, admissible.for_queries, lambda some: start[some.rows], shown.solver
+        queries, parsed, weights, admissible.for_queries, lambda some: start[some.rows], shown.solver
     )
-    place = {query: number for number, query in enumerate(queries.query_ids)}
+    index = {query: number for number, query in enumerate(queries.query_ids)}
     orders = shown.orders(scores)
-    kept = [orders[place[query]] for query in chosen.query_ids]
-    rows = np.concatenate([low + order for low, order in zip(chosen.offsets[:-1], kept, strict=True)])
+    ordered = [orders[index[query]] for query in chosen.query_ids]
+    rows = np.concatenate([low + order for low, order in zip(chosen.offsets[:-1], ordered, strict=True)])
     own = scores[chosen.rows]
     _check_liked(argmax, rows, own, weights)
     lost = np.maximum(argmax.best - argmax.measured(rows), 0.0)
-    return RegretReport(chosen, own, argmax, lost, lost, str(asked), str(weights))
+    return RegretReport(chosen, own, argmax, lost, lost, str(parsed), str(weights))
 
 
 def _check_liked(argmax: AdmissibleArgmax, rows: Ints, scores: Floats, position_weights: Decay) -> None:

@@ -187,16 +187,16 @@ class SmoothRanker(CheckpointMixin, EvaluationMixin, LinearRanker):
     ) -> tuple[Annealed, SmoothObjective]:
         """The run and what it descended."""
         settings, objective = self._settings(), self.objective(queries, weights)
-        judge, kept = None if evaluation is None else self._judge(evaluation), self._checkpoint()
+        judge, checkpoint = None if evaluation is None else self._judge(evaluation), self._checkpoint()
         with (
             ended(objective.engine, isinstance(self.engine, str)),
             shown(self.verbose) as progress,
-            nullcontext() if kept is None else kept.claimed(),
+            nullcontext() if checkpoint is None else checkpoint.claimed(),
         ):
             begun = None
-            if kept is not None:
+            if checkpoint is not None:
                 of_run = self._of_run(queries, weights, objective.w0, judge is not None)
-                begun = kept.found(
+                begun = checkpoint.found(
                     of_run,
                     lambda run: Reached.read(run, objective.w0.size, settings.bandwidths, settings.max_iter),
                     self._defaults(),
@@ -204,7 +204,7 @@ class SmoothRanker(CheckpointMixin, EvaluationMixin, LinearRanker):
             objective.at(
                 objective.w0, settings.bandwidths[0]
             )  # compiled code, workers with their data: limits begin now
-            keep = None if kept is None else lambda now, over: kept.write(lambda: now.plain, over)
+            keep = None if checkpoint is None else lambda now, over: checkpoint.write(lambda: now.plain, over)
             callbacks: Callbacks = (*self.callbacks, *progress)
             return anneal(objective, settings, callbacks, judge, begun, keep), objective
 
@@ -240,11 +240,11 @@ class SmoothRanker(CheckpointMixin, EvaluationMixin, LinearRanker):
         """Warn of how the run ended, if there is something to warn of."""
         found = outcome.certificate
         if not len(outcome.history):
-            told = "nothing was learned because the gradient is 0 at w0, so the ranker orders as w0: pass another w0"
-            warnings.warn(told, NoProgressWarning, stacklevel=4)
+            message = "nothing was learned because the gradient is 0 at w0, so the ranker orders as w0: pass another w0"
+            warnings.warn(message, NoProgressWarning, stacklevel=4)
         if found.stop is Stop.TIME:
-            told = f"training stopped before the last sigma ({found}); raise time_limit, or pass fewer bandwidths"
-            warnings.warn(told, ConvergenceWarning, stacklevel=4)
+            message = f"training stopped before the last sigma ({found}); raise time_limit, or pass fewer bandwidths"
+            warnings.warn(message, ConvergenceWarning, stacklevel=4)
 
     def _check_loaded(self) -> None:
         super()._check_loaded()

@@ -113,7 +113,7 @@ def test_an_unfitted_ranker_says_so():
 
 def test_rank_and_explain_say_what_they_cannot_do():
     ranker = RegressionRanker().fit(FEATURES, GRADES, qid=QID)
-    with pytest.raises(DataError, match="k = 0"):
+    with pytest.raises(DataError, match="got 0"):
         ranker.rank(FEATURES, QID, k=0)
     with pytest.raises(DataError, match="x has 2 rows"):
         ranker.explain(FEATURES[:2], FEATURES[0])
