@@ -1,8 +1,6 @@
-"""Trees grown by LightGBM on an objective of ours, round by round, stopped on whole queries.
+"""Boosting rounds of LightGBM on our objective, early stopping on queries, and progress on a terminal.
 
-LightGBM, of the extra `boosting`, loaded where it is used, and features as it takes them.
-
-Progress of boosting on a terminal, and nothing anywhere else.
+LightGBM (extra `boosting`) is imported on first use.
 """
 
 from __future__ import annotations
@@ -49,8 +47,8 @@ def table(features: Any) -> Any:
 OF_DATA = {"verbosity": -1, "feature_pre_filter": False}
 """Features that no tree can split by now stay: that none is left is an error of LightGBM's."""
 
-Told = Callable[[int, float | None], None]
-"""What is told of each round: its number from 1, and the measure on the eval_set if there is one."""
+Report = Callable[[int, float | None], None]
+"""Report of a round: its number from 1, and the measure on the eval_set if there is one."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +65,7 @@ class Growth:
     threads: int = 0
 
     def parameters(self, seed: int) -> dict[str, Any]:
-        """What LightGBM is told. Its sums are taken feature by feature: the same bits on any number of threads."""
+        """Parameters of LightGBM. Sums are taken feature by feature: bit-identical on any number of threads."""
         return {
             "objective": "none",
             "metric": "None",
@@ -89,7 +87,7 @@ def grown(
     growth: Growth,
     evaluation: Queries | None,
     metric: BoostingMetric,
-    told: Told = lambda round, value: None,
+    report: Report = lambda round, value: None,
 ) -> tuple[list[str], int, list[float]]:
     """The text of the trees of each objective for these queries, weighted as they are, and the number of rounds: those
     to where the mean of all scores is best on the evaluation queries, or all. Empty texts where no feature tells
@@ -104,7 +102,7 @@ def grown(
         for booster, objective in zip(boosters, objectives, strict=True):
             booster.update(fobj=objective)
         value = None if judged is None else judged.mean_of(boosters)
-        told(round, value)
+        report(round, value)
         values += [] if value is None else [value]
         if value is None or value > best:
             # A round in which no leaf could be split leaves no tree.
@@ -157,7 +155,9 @@ class _Judged:
 
 
 @contextmanager
-def told(verbose: int, members: int, rounds: int, measure: str, where: str = "on eval_set") -> Iterator[Told]:
+def report_rounds(
+    verbose: int, members: int, rounds: int, measure: str, where: str = "on eval_set"
+) -> Iterator[Report]:
     """What shows each round in one line; nothing if verbose is 0 or standard error is no terminal. measure, where: what
     is watched, and on what."""
     if not verbose:

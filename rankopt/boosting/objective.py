@@ -46,7 +46,7 @@ class BoostingData:
     def from_arrays(cls, relevance: Any, scores: Any, weight: Any, group: Any, what: str) -> BoostingData:
         """Grades, scores, weights and the sizes of queries, as LightGBM's ranker passes them to functions of one's own.
 
-        what: who asks, for the DataError where there are no queries.
+        what: the caller's name, for the DataError if there are no queries.
         """
         if group is None or np.size(group) == 0:
             raise DataError(FORGOTTEN.format(what=what))
@@ -72,8 +72,8 @@ class BoostingData:
     def _checked(cls, relevance: Any, scores: Any, weight: Any, offsets: Ints) -> BoostingData:
         n = int(offsets[-1])
         grades = column(np.ravel(relevance), n, "relevance", np.float64)
-        given = None if weight is None or np.size(weight) == 0 else column(weight, n, "weight", np.float64)
-        return cls(column(np.ravel(scores), n, "scores", np.float64), grades, offsets, given)
+        weights = None if weight is None or np.size(weight) == 0 else column(weight, n, "weight", np.float64)
+        return cls(column(np.ravel(scores), n, "scores", np.float64), grades, offsets, weights)
 
     @property
     def query_weights(self) -> Floats | None:
@@ -87,8 +87,8 @@ IDLE = 1e-6
 ROUNDING = 1e-12
 """Slopes below this are differences of equal numbers that were added up in another order."""
 
-KEPT = 8
-"""Data sets whose gains and position weights are kept: cross-validation trains on several in turn."""
+CACHED = 8
+"""Data sets whose gains and position weights are cached: cross-validation trains on several in turn."""
 
 
 def boosting_objective(
@@ -108,9 +108,9 @@ def boosting_objective(
     """
     for name, value, zero in (("noise", noise, True), ("scale", scale, False), ("damping", damping, False)):
         if not (0 < number(value) < np.inf or (zero and value == 0)):
-            raise OptionError(f"{name} = {value!r} cannot work; give a positive number, such as 0.3")
+            raise OptionError(f"{name} must be a positive number, such as 0.3; got {value!r}")
     if not (number(seed) >= 0 and number(seed).is_integer()):
-        raise OptionError(f"seed = {seed!r} is no seed; give a whole number, 0 or more")
+        raise OptionError(f"seed must be an integer >= 0; got {seed!r}")
     return BoostingObjective(
         ScoreLoss(measure, bound, position_weights, feature_map), float(noise), float(scale), float(damping), int(seed)
     )
@@ -157,18 +157,18 @@ class BoostingObjective:
     def at(self, rows: BoostingData) -> tuple[Floats, Floats]:
         """Gradient and Hessian, (N,) each."""
         graded = self._graded(rows)
-        kept = graded.kept
+        selected = graded.kept
         scores = self.scale * rows.scores
         if graded.loss is not None and self.noise > 0:
-            scores[kept] += self.noise * self._drawn(scores[kept], graded.kept_offsets)
-        slope = graded.at(scores).slope[kept]
+            scores[selected] += self.noise * self._drawn(scores[selected], graded.kept_offsets)
+        slope = graded.at(scores).slope[selected]
         slope[np.abs(slope) < ROUNDING] = 0.0
-        weights = np.ones(slope.size) if rows.weights is None else rows.weights[kept]
+        weights = np.ones(slope.size) if rows.weights is None else rows.weights[selected]
         total = float(weights @ np.abs(slope))
         mean = total / float(weights.sum()) if total > 0 else 1.0
         gradient, hessian = np.zeros(scores.size), np.full(scores.size, IDLE)
-        gradient[kept] = slope / mean
-        hessian[kept] = np.abs(slope) / mean + self.damping
+        gradient[selected] = slope / mean
+        hessian[selected] = np.abs(slope) / mean + self.damping
         return (gradient, hessian) if rows.weights is None else (gradient * rows.weights, hessian * rows.weights)
 
     def _drawn(self, scores: Floats, offsets: NDArray[np.int64]) -> Floats:
@@ -188,7 +188,7 @@ class BoostingObjective:
         digest.update(rows.offsets.tobytes())
         key = digest.digest()
         if key not in self._known:
-            while len(self._known) >= KEPT:
+            while len(self._known) >= CACHED:
                 del self._known[next(iter(self._known))]
             self._known[key] = self.loss.on(rows.relevance, offsets=rows.offsets)
         return self._known[key]
@@ -200,10 +200,10 @@ class BoostingObjective:
 def boosting_metric(measure: Any = "nDCG@10", *, convention: str | Convention = "default") -> BoostingMetric:
     """The mean of any measure of `rankopt.measures`, to be maximised, for early stopping.
 
-    convention: a name of `rankopt.measures.conventions`, or such an object. It says what a query without relevant
-    documents counts: nothing ("default"), or 0 ("burges", "trec", "letor4"). LightGBM and XGBoost count it as 1 in
-    their own nDCG, which is `Convention(empty=1.0)`. Equal scores count as the mean over their orders; with LightGBM's
-    own metric they stand as they come.
+    convention: a name of `rankopt.measures.conventions`, or such an object. It defines the value of a query without
+    relevant documents: none ("default"), or 0 ("burges", "trec", "letor4"). LightGBM and XGBoost count it as 1 in
+    their own nDCG, which is `Convention(empty=1.0)`. Equal scores count as the mean over their orders; LightGBM's
+    own metric keeps the order of the input.
     """
     return BoostingMetric(parse(measure), convention_named(convention))
 

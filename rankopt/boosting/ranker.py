@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.display import CompactReprMixin
-from rankopt.boosting.growth import Growth, grown, lightgbm, table, told
+from rankopt.boosting.growth import Growth, grown, lightgbm, report_rounds, table
 from rankopt.boosting.objective import boosting_metric, boosting_objective
 from rankopt.boosting.tree_text import check_text, nodes_of
 from rankopt.data.canonical_order import canonical
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from rankopt.data.queries import Queries
 
 LARGEST = 2**31 - 1
-"""Of what LightGBM takes as a whole number."""
+"""The largest integer option of LightGBM."""
 
-WHOLE = {"n_estimators": 1, "num_leaves": 2, "min_child_samples": 1, "n_bags": 1, "early_stopping": 1}
-"""Options that are whole numbers, and the least that each may be."""
+INTEGERS = {"n_estimators": 1, "num_leaves": 2, "min_child_samples": 1, "n_bags": 1, "early_stopping": 1}
+"""Integer options and their minimum."""
 
 PARTS = {"learning_rate": math.inf, "colsample_bytree": 1.0}
 """Options that are positive, and the most that each may be."""
@@ -45,25 +45,25 @@ PARTS = {"learning_rate": math.inf, "colsample_bytree": 1.0}
 def check_settings(*, engine: Any, n_jobs: Any, **options: Any) -> None:
     """Raise OptionError for a value that cannot work; options that are not listed here are checked where they are
     used."""
-    for name, least in WHOLE.items():
+    for name, least in INTEGERS.items():
         value = number(options[name])
         if name == "n_estimators" and options[name] is None:
             continue
         if not (least <= value <= LARGEST and value.is_integer()):
-            raise OptionError(f"{name} = {options[name]!r} is no such number; give a whole number, {least} or more")
+            raise OptionError(f"{name} must be an integer >= {least}; got {options[name]!r}")
     for name, most in PARTS.items():
         value = number(options[name])
         if not (0 < value <= most and value < math.inf):
             upper = "" if most == math.inf else f" and at most {most:g}"
-            raise OptionError(f"{name} = {options[name]!r} cannot work; give a number above 0{upper}")
+            raise OptionError(f"{name} must be a number above 0{upper}; got {options[name]!r}")
     if engine not in ("threads", "serial"):
         raise OptionError(
-            f"engine = {engine!r} cannot grow trees, because the objective measures all queries at once, and a worker "
-            "has its own alone; use 'threads' or 'serial', or DaskLGBMRanker(objective=boosting_objective()) "
-            "of LightGBM with chunks of whole queries, which takes each part for the whole"
+            f"engine = {engine!r} cannot grow trees because the objective needs all queries, and a worker "
+            "has only its own; use 'threads' or 'serial', or DaskLGBMRanker(objective=boosting_objective()) "
+            "of LightGBM with chunks of complete queries, which normalizes over each chunk"
         )
     if n_jobs is not None and not (number(n_jobs).is_integer() and n_jobs >= -1 and n_jobs != 0):
-        raise OptionError(f"n_jobs = {n_jobs!r} is no number of threads; give 1 or more, or None or -1 for all cores")
+        raise OptionError(f"n_jobs must be a positive integer, None or -1; got {n_jobs!r}")
 
 
 def seeds_of(random_state: Any, members: int) -> list[int]:
@@ -71,7 +71,7 @@ def seeds_of(random_state: Any, members: int) -> list[int]:
     draw = getattr(random_state, "integers", getattr(random_state, "randint", None))  # of a generator, new or old
     first = (0 if random_state is None else random_state) if draw is None else int(draw(LARGEST))
     if not (number(first) >= 0 and number(first).is_integer()):
-        raise OptionError(f"random_state = {random_state!r} is no seed; give a whole number of 0 or more, or None")
+        raise OptionError(f"random_state must be an integer >= 0 or None; got {random_state!r}")
     return [(int(first) * members + member) % LARGEST for member in range(members)]
 
 
@@ -114,45 +114,45 @@ def check_trees(texts: Any, rounds: Any, features: int) -> None:
         except UnicodeDecodeError as error:
             raise ModelError(f"trees_ holds no text ({error}).") from error
         if found > rounds:
-            raise ModelError(f"a text of trees_ has {found} trees, and n_rounds_ says {rounds} at most.")
+            raise ModelError(f"a text of trees_ has {found} trees, more than n_rounds_ = {rounds}.")
 
 
 # mypy: allow-subclassing-any
 
 
 ROUNDS, JUDGED = 100, 1000
-"""Trees where nobody says how many, and where an eval_set says when to end."""
+"""Default numbers of trees, without and with an eval_set."""
 
 
 class BoostedRanker(Ranker):
-    """Adds up trees f_1, f_2, ..., each a step down Σ_q v_q loss_q(s), loss_q an upper bound of the regret of `measure`
-    on query q and s the scores so far: LightGBM's trees on the gradient of `boosting_objective`.
+    """Gradient-boosted trees (LightGBM) on `boosting_objective`, an upper bound of the regret of `measure`.
 
-    The m queries with something to order count, v_q = query_weight / Σ query_weight. Greedy trees do not price exactly,
-    so nothing is proved of the result; `LargeMarginRanker` has certificates.
+    Each tree is a descent step of Σ_q v_q loss_q(s), with s the scores so far. The sum is over the m queries with
+    something to order, v_q = query_weight / Σ query_weight. Trees are grown greedily, so nothing is proved of the
+    result; `LargeMarginRanker` has certificates.
 
     Args:
-        measure, map, bound, decay: as in `LargeMarginRanker`; the convex bound is of little use here.
-        n_estimators: trees, one a round; None is 100, or with eval_set as many as are best for `measure` there, 1,000
-            at most.
-        learning_rate: what a leaf may move a score by at most, in units of the margin.
-        num_leaves, min_child_samples, colsample_bytree: of a tree, as LightGBM calls them: its leaves, the documents
-            that one holds at least, and the part of the features that it sees.
-        score_noise: the deviation of what is added to the scores a round, in deviations of the scores.
-        n_bags: so many models, each with noise and features drawn anew, whose scores are averaged.
-        early_stopping: rounds without a better measure of the averaged scores on eval_set after which training ends.
-        engine, n_jobs: "threads", so many of them (None or -1 for all cores), or "serial"; the bits are the same. Other
-            engines are refused: what the objective measures (the mean slope, the spread of the scores) is of all
-            queries, and LightGBM's workers each ask it about their own. `DaskLGBMRanker(objective=boosting_objective(
-            ...))` takes each part's for the whole: a model, but another one.
-        random_state: of the draws; a number gives the same trees each time, None does too.
+        measure, feature_map, bound, position_weights: as in `LargeMarginRanker`; the convex bound is not recommended.
+        n_estimators: trees, one per round; None is 100, or with eval_set the best number for `measure` there, at most
+            1,000.
+        learning_rate: the largest change of a score by a leaf, in units of the margin.
+        num_leaves, min_child_samples, colsample_bytree: as in LightGBM: leaves of a tree, the minimum documents of a
+            leaf, and the fraction of the features that a tree uses.
+        score_noise: the deviation of the noise added to the scores in each round, in deviations of the scores.
+        n_bags: the number of models, each with its own noise and features, whose scores are averaged.
+        early_stopping: rounds without improvement of the averaged scores on eval_set after which training ends.
+        engine, n_jobs: "threads" with n_jobs threads (None or -1: all cores), or "serial". Results are bit-identical.
+            Other engines are refused: the objective needs all queries, and each worker of LightGBM has only its own.
+            `DaskLGBMRanker(objective=boosting_objective(...))` normalizes over each worker's queries and gives another
+            model.
+        random_state: seed. The model is reproducible with None too.
         verbose: 1 shows progress on a terminal.
-        constraints: an `Admissible` that `rank` and `score` obey; training does not use it.
+        constraints: an `Admissible` for `rank` and `score`; training ignores it.
         normalize: as in `LargeMarginRanker`.
 
-    Fitted: `estimators_`, LightGBM's text of each member, `n_rounds_`, the trees that each has; with eval_set
+    Fitted: `estimators_`, LightGBM's text of each member, `n_rounds_`, the number of trees of each; with eval_set
     `best_score_`, and `evals_result_`, the measure after each round.
-    Needs `pip install 'rankopt[boosting]'`; OptionError says so where it is missing.
+    Needs `pip install 'rankopt[boosting]'`; raises OptionError if it is missing.
     """
 
     _saved: ClassVar[tuple[str, ...]] = (*Ranker._saved, "estimators_", "n_rounds_", "best_score_", "evals_result_")
@@ -223,7 +223,7 @@ class BoostedRanker(Ranker):
         measure = objectives[0].loss.regret.measure
         arranged = with_distinct_grades(canonical(queries, weights), measure)
         growth, metric = self._growth(evaluation is not None), boosting_metric(measure)
-        with told(self.verbose, self.n_bags, growth.rounds, repr(measure)) as progress:
+        with report_rounds(self.verbose, self.n_bags, growth.rounds, repr(measure)) as progress:
             texts, self.n_rounds_, values = grown(arranged, objectives, growth, evaluation, metric, progress)
         self._forest = Forest.from_texts(texts)
         self.estimators_ = self._forest.texts

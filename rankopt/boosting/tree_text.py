@@ -1,7 +1,7 @@
-"""LightGBM's text of a model, read without trust: what does not describe trees of these features never reaches it.
+"""Validation of LightGBM's model text: text that is not trees of these features never reaches LightGBM.
 
-LightGBM's own reader believes sizes and indices; a text with others could make it read beyond its arrays. So a text is
-taken apart here first: a header, then trees of numeric splits, every array as long as its tree says, every feature one
+LightGBM's own reader trusts sizes and indices; a damaged text could make it read beyond its arrays. So the text is
+parsed here first: a header, then trees of numeric splits, every array as long as its tree requires, every feature one
 of the model's, every child a later split or a leaf, each reached once.
 """
 
@@ -31,7 +31,7 @@ PLAIN = {"num_cat": "0", "is_linear": "0"}
 """No splits by category and no linear leaves: we grow none."""
 
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
-WHOLE = re.compile(r"-?\d{1,10}")
+INTEGER = re.compile(r"-?\d{1,10}")
 LARGEST = 1e300
 END = "end of trees"
 DECISIONS = frozenset("02468") | {"10"}
@@ -59,23 +59,23 @@ def check_text(text: str, features: int) -> int:
     trees = [block.strip("\n") for block in blocks[1:]]
     trees = [block for block in trees if block]
     if not trees or trees.pop() != END or len(trees) != len(sizes):
-        raise ModelError("a text of trees has another number of trees than it says, or does not end.")
-    place = text.index("\n\n") + 2
+        raise ModelError("a text of trees has another number of trees than its header states, or no end mark.")
+    start = text.index("\n\n") + 2
     for number, (block, size) in enumerate(zip(trees, sizes, strict=True)):
-        place = text.index("Tree=", place)
-        following = text.find("Tree=", place + 1)
-        whole = (text.index(END, place) if following < 0 else following) - place
-        if size != str(whole):
-            raise ModelError(f"tree {number} has another length than its text says.")
+        start = text.index("Tree=", start)
+        following = text.find("Tree=", start + 1)
+        length = (text.index(END, start) if following < 0 else following) - start
+        if size != str(length):
+            raise ModelError(f"tree {number} has another length than its header states.")
         _check_tree(block, number, features)
-        place += 1
+        start += 1
     return len(trees)
 
 
 def _check_tree(block: str, number: int, features: int) -> None:
     first, *lines = block.split("\n")
     tree = _fields(lines)
-    leaves = int(tree["num_leaves"]) if WHOLE.fullmatch(tree.get("num_leaves", "")) else 0
+    leaves = int(tree["num_leaves"]) if INTEGER.fullmatch(tree.get("num_leaves", "")) else 0
     known = {"num_leaves", "shrinkage", *PLAIN, *OF_SPLITS, *OF_LEAVES}
     if first != f"Tree={number}" or leaves < 1 or set(tree) - known:
         raise ModelError(f"tree {number} is not as LightGBM writes it.")
@@ -98,8 +98,8 @@ def _check_shape(number: int, leaves: int, features: int, numbers: dict[str, lis
     if not set(numbers["decision_type"]) <= DECISIONS:
         raise ModelError(f"tree {number} has a kind of split that no model of ours has.")
     names = ("split_feature", "left_child", "right_child")
-    if not all(WHOLE.fullmatch(value) for name in names for value in numbers[name]):
-        raise ModelError(f"tree {number} has children or features that are no whole numbers.")
+    if not all(INTEGER.fullmatch(value) for name in names for value in numbers[name]):
+        raise ModelError(f"tree {number} has children or features that are not integers.")
     feature, left, right = (np.array(numbers[name], dtype=np.int64) for name in names)
     children = np.concatenate([left, right])
     parent = np.tile(np.arange(leaves - 1), 2)
@@ -153,5 +153,5 @@ def _fields(lines: list[str]) -> dict[str, str]:
     pairs = [line.partition("=") for line in lines if line]
     fields = {name: value for name, _, value in pairs}
     if len(fields) != len(pairs) or not all(equals for _, equals, _ in pairs):
-        raise ModelError("a line of a text of trees is no name=value, or says the same twice.")
+        raise ModelError("a line of a text of trees is not name=value, or repeats a name.")
     return fields

@@ -1,8 +1,8 @@
-"""Collaborative ranking: scores F[u, j] = b_j + ⟨U_u, M_j⟩ learned from what users said of items, with proofs.
+"""Collaborative ranking: scores F[u, j] = b_j + ⟨U_u, M_j⟩ learned from ratings, with certificates.
 
 The users' block (all U_u for fixed M, b) and the items' (M and b for fixed U) are convex; they are solved in turn, each
-to a gap that is proved, from one dual state: a number a rating and a number a user [paper 5]. The same state bounds the
-whole problem, for factors of every width.
+to a proved gap, from one dual state: a number per rating and a number per user [paper 5]. The same state gives a
+global bound, for factors of every width.
 """
 
 from typing import Any

@@ -1,9 +1,9 @@
-"""Users' block, items' block, in turn, until both gaps are closed; the best point is kept.
+"""Alternate between the users' block and the items' block until both gaps are closed; return the best point.
 
-A run ends at given factors, or is widened: as many factors as the problem wants. Where ‖Ψ‖₂ in the units of the
+The number of factors is fixed, or increased during the run. Where ‖Ψ‖₂ in the units of the
 regulariser exceeds 1, some pair p, q with pᵀΨq < -1 is a direction along which J falls and which the present factors
-lack; where it does not, the bound of the whole is touched. So the top singular pairs of the dual state are added until
-nothing is left. A run can be stored as plain data and resumed.
+lack; otherwise the global bound is attained. So the top singular pairs of the dual state are added until
+none is left. A run can be stored as plain data and resumed.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class AlternationStep:
 
     @property
     def bound(self) -> float:
-        """The lower of the two bounds: no optimum of the whole."""
+        """The lower of the two bounds, not a global bound."""
         return min(self.users, self.items)
 
 
@@ -85,7 +85,7 @@ COARSE = 1e-2
 
 
 class Blocks(Protocol):
-    """A problem with its loss: from where a run stands to where it stands after a block."""
+    """A problem with its loss: maps a state to the state after a block."""
 
     def around(self, now: ModelState, precision: float) -> tuple[ModelState, ModelState]:
         """The same point with what was proved of it on the way; and the point after both blocks, each solved to this
@@ -100,7 +100,7 @@ class Blocks(Protocol):
 @dataclass(frozen=True)
 class Alternation:
     """tol: the relative gap of both blocks at which it ends. max_iter: rounds, time_limit: seconds after which it ends
-    anyway. patience: rounds without a better measure on eval_set after which it ends. All of the whole run."""
+    anyway. patience: rounds without a better measure on eval_set after which it ends. All apply to the full run."""
 
     tol: float = 1e-3
     max_iter: int = 100
@@ -134,8 +134,8 @@ def alternated(
     callbacks: Sequence[Callable[[AlternationStep, ModelState], bool | None]] = (),
     judge: Callable[[ModelState], float] | None = None, keep: Callable[[AlternationResult], None] | None = None,
 ) -> AlternationResult:  # fmt: skip
-    """Rounds from a standing, or from where an earlier part of the run stands; what was found when it ended. begin: a
-    function to either, since a standing is as large as the ratings, and nobody else need keep it.
+    """Run rounds from a state, or from an earlier part of the run. begin: a function that returns either, since a
+    state is as large as the ratings and need not be referenced elsewhere.
 
     An interruption from the keyboard ends it as Stop.INTERRUPTED, in a callback too; before the first round is done
     there is nothing to keep, and it is raised."""
@@ -154,13 +154,13 @@ def alternated(
         if len(at.steps) == rounds:  # nothing but a proof that the gaps were closed
             continue
         try:
-            asked = [callback(at.steps[-1], at.now) for callback in callbacks]
+            answers = [callback(at.steps[-1], at.now) for callback in callbacks]
             if keep is not None:
                 keep(at)
         except KeyboardInterrupt:
             interrupted = True
             continue
-        if any(one is True for one in asked):
+        if any(one is True for one in answers):
             stop = Stop.CALLBACK
             break
     at = replace(at, stop=stop, spent=perf_counter() - began)
@@ -188,7 +188,7 @@ def _precision(at: AlternationResult, settings: Alternation) -> float:
 def _round(
     blocks: Blocks, at: AlternationResult, start: ModelState, settings: Alternation, judge: Any, began: float
 ) -> AlternationResult:
-    """start: the last standing, as blocks may write to it: where a run is kept, what it kept is not to change."""
+    """start: a copy of the last state if the run is stored, since blocks may write to it."""
     checked, now = blocks.around(start, _precision(at, settings))
     steps = (*at.steps[:-1], replace(at.steps[-1], users=checked.users, items=checked.items))
     if max(checked.gaps) <= settings.tol and len(at.steps) > at.begun + 1:
@@ -232,10 +232,10 @@ FIRST_FACTORS = 8
 """Factors to begin with."""
 
 WIDENING_FINER = 100.0
-"""How much finer than the gap of the whole both blocks are solved."""
+"""Ratio of the global gap to the gap of both blocks."""
 
 GONE = 1e-4
-"""A factor of a smaller part of the largest one makes room for another."""
+"""A factor below this fraction of the largest one is replaced."""
 
 GAIN = 0.05
 """The part of the open gap that a widening must close for another to follow."""
@@ -246,11 +246,11 @@ def widened(
     run: Callable[[Callable[[], AlternationResult], AlternationResult, float], AlternationResult],
     settings: Alternation, judged: bool, resumed: AlternationResult | None = None,
 ) -> AlternationResult:  # fmt: skip
-    """Twice as many factors, again and again, while the gap of the whole is above `settings.tol` and closes.
+    """Twice as many factors, again and again, while the global gap is above `settings.tol` and closes.
 
-    run: a part of the run from where `begin()` stands, of more factors, after the part before, to a gap of both blocks:
-    a part of the gap of the whole, which new factors would else end within before they have grown. judged: the best on
-    eval_set is what is looked for; then the gap is that of where the run stands, and it ends with its patience.
+    run: a part of the run from the state of `begin()`, with more factors, to a gap of both blocks that is a fraction of
+    the global gap; a larger one would end the part before new factors have grown. judged: the result is the best on
+    eval_set; then the gap is that of the current state, and the run ends with its patience.
     resumed: such a part, of more factors than `done`, that an earlier run began.
     """
     most = min(blocks.problem.rated.n_users, blocks.problem.rated.n_items)
@@ -287,7 +287,7 @@ def _begin(
 
 
 def _better(done: AlternationResult, tried: AlternationResult, closer: bool, judged: bool) -> AlternationResult:
-    """What the two parts leave: the wider one if it is closer to the optimum of the whole, or may have a better round
+    """The result of the two parts: the wider one if it is closer to the global optimum, or may have a better round
     on eval_set; else the narrower one, with all rounds, and with why the run ended, if the wider part did not end by
     itself."""
     if closer or judged:
@@ -297,7 +297,7 @@ def _better(done: AlternationResult, tried: AlternationResult, closer: bool, jud
 
 
 def _stands(done: AlternationResult, judged: bool) -> ModelState:
-    """From where factors are added: the best of J, or where a run stands whose best is of another measure."""
+    """The state to add factors to: the best of J, or the current one if the best is by another measure."""
     return done.now if judged else done.best
 
 
@@ -312,7 +312,7 @@ def _with_pairs(blocks: Any, now: ModelState, most: int) -> Factors | None:
     problem, factors = blocks.problem, balanced(blocks.problem, now.factors)
     held = problem.of_users @ factors.users**2  # λ‖column‖², twice what each factor costs; the largest first
     alive = held > GONE * held.max(initial=0.0)
-    alive[most - 1 :] = False  # as many as the table has rows or columns are all there can be: the least makes room
+    alive[most - 1 :] = False  # the rank of the table limits the number: the least factor is replaced
     factors = replace(factors, users=factors.users[:, alive], items=factors.items[:, alive])
     held, d = held[alive], factors.dimensions
     table = scaled(problem.rated.table(blocks.whole(now).slopes), problem.of_users, problem.of_items)
@@ -338,7 +338,7 @@ ARRAYS = ("users", "items", "offsets", "user_offsets")
 def run_as_data(at: AlternationResult, before: AlternationResult | None = None) -> dict[str, Any]:
     """The last standing, the best one where that is another, and all rounds; and those of the part before, whose
     factors are fewer, where there is one."""
-    kept = {
+    stored = {
         "now": _plain(at.now),
         "best": None if at.best is at.now else _plain(at.best),
         "judged": float(at.judged),
@@ -346,13 +346,13 @@ def run_as_data(at: AlternationResult, before: AlternationResult | None = None) 
         "spent": float(at.spent),
         "begun": int(at.begun),
     }
-    return kept if before is None else {**kept, "before": {**run_as_data(before), "stop": str(before.stop)}}
+    return stored if before is None else {**stored, "before": {**run_as_data(before), "stop": str(before.stop)}}
 
 
 def run_from_data(
     run: Mapping[str, Any], blocks: Any, factors: int | None
 ) -> tuple[AlternationResult, AlternationResult | None] | None:
-    """What was kept, and the part before; None, or one of AttributeError, LookupError, TypeError and ValueError, for
+    """The stored run, and the part before; None, or one of AttributeError, LookupError, TypeError and ValueError, for
     what is damaged."""
     at = _part_of(run, blocks, factors)
     if at is None or "before" not in run:
@@ -382,36 +382,36 @@ def _plain(one: ModelState) -> dict[str, Any]:
     return {**plain, "by_planes": one.by_planes}
 
 
-def _standing(kept: Mapping[str, Any], blocks: Any, factors: int | None) -> ModelState:
+def _standing(stored: Mapping[str, Any], blocks: Any, factors: int | None) -> ModelState:
     rated = blocks.problem.rated
     n, m = rated.n_users, rated.n_items
-    factors = int(np.shape(kept["factors"]["users"])[1]) if factors is None else factors
+    factors = int(np.shape(stored["factors"]["users"])[1]) if factors is None else factors
     shapes = {
         "users": (n, factors), "items": (m, factors), "offsets": (m,), "user_offsets": (n,),
         "slopes": (rated.n_ratings,), "heights": (n,),
     }  # fmt: skip
-    if not kept["slopes"].size:  # the factors determine them
+    if not stored["slopes"].size:  # the factors determine them
         shapes["slopes"] = shapes["heights"] = (0,)
     for name, shape in shapes.items():
-        array = (kept["factors"] if name in ARRAYS else kept)[name]
+        array = (stored["factors"] if name in ARRAYS else stored)[name]
         if not isinstance(array, np.ndarray) or array.dtype != np.float64 or array.shape != shape:
-            raise ValueError(f"{name} of a standing has another shape")
+            raise ValueError(f"{name} of the stored state has another shape")
         if not np.isfinite(array).all():
-            raise ValueError(f"{name} of a standing is not finite")
-    of_items = None if kept["of_items"] is None else tuple(kept["of_items"])
+            raise ValueError(f"{name} of the stored state is not finite")
+    of_items = None if stored["of_items"] is None else tuple(stored["of_items"])
     if of_items is not None and [np.shape(one) for one in of_items] != [shapes["slopes"], shapes["heights"]]:
-        raise ValueError("the items' dual state of a standing has another shape")
-    planes = None if kept["planes"] is None else blocks.planes_of(kept["planes"])
-    by_planes = kept["by_planes"] is True
+        raise ValueError("the items' dual state of the stored state has another shape")
+    planes = None if stored["planes"] is None else blocks.planes_of(stored["planes"])
+    by_planes = stored["by_planes"] is True
     if by_planes and planes is None:
-        raise ValueError("the items' dual state of a standing is that of planes, of which there are none")
-    numbers = {name: float(kept[name]) for name in NUMBERS}
+        raise ValueError("the items' dual state is computed from planes, but no planes are stored")
+    numbers = {name: float(stored[name]) for name in NUMBERS}
     found = ModelState(
-        Factors(**{name: np.ascontiguousarray(kept["factors"][name]) for name in ARRAYS}),
-        slopes=kept["slopes"], heights=kept["heights"], of_items=of_items, planes=planes,
+        Factors(**{name: np.ascontiguousarray(stored["factors"][name]) for name in ARRAYS}),
+        slopes=stored["slopes"], heights=stored["heights"], of_items=of_items, planes=planes,
         by_planes=by_planes, **numbers,
     )  # fmt: skip
     measured = blocks.value(found.factors)
     if not abs(measured - found.value) <= 1e-9 * abs(measured):
-        raise ValueError(f"a standing says that J is {found.value!r} where it is {measured!r}")
+        raise ValueError(f"the stored J is {found.value!r}, but J of the stored factors is {measured!r}")
     return found

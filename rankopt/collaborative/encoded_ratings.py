@@ -1,13 +1,12 @@
-"""Ratings as training sees them: users and items in an order of their content, so that names play no part.
+"""Encoded ratings: users and items in a canonical order, independent of their ids.
 
-Sums round by their order, and a nonconvex problem turns the last bit into another point. So users and items are put in
-an order that the ratings alone decide, that of their colours (colour refinement): the colour of a user is made of the
-multiset of ratings and of the colours of the items, that of an item of the users' in turn, some rounds long. Sums of 64
-bits commute, so a pass over the ratings in any order will do. Where users or items of equal colour could change places
-for nothing, either order is the same problem.
+Sums round by their order, and a nonconvex problem turns the last bit into another point. So users and items are sorted
+by permutation-invariant hashes of colour refinement (1-WL): the hash of a user combines the multiset of ratings and
+hashes of the items, that of an item those of the users, for some rounds. Sums of 64 bits commute, so a pass over the
+ratings in any order gives the same hashes. Users or items with equal hashes are exchangeable.
 
-Shards of ratings for engines: whole users, and whole items. A shard is data alone, cut by the ratings and never by the
-number of workers, so that all engines agree bit for bit.
+Shards for engines contain complete users, or complete items. The cuts depend on the ratings, not on the number of
+workers, so results are bit-identical for every engine.
 """
 
 from __future__ import annotations
@@ -84,8 +83,8 @@ class EncodedRatings:
 
     bounds (n + 1,), columns (ratings,) rising inside a user, stored (ratings,) the values, in single precision where
     that is exact (`compact`); weights (ratings,), or empty: 1 each.
-    item_bounds (m + 1,) of the ratings item by item (`by_item`). users (n,), items (m,), given (ratings,): the places
-    of all in the `Ratings` that they come from, which have all_users, all_items and all_ratings.
+    item_bounds (m + 1,) of the ratings item by item (`by_item`). users (n,), items (m,), given (ratings,): their
+    indices in the original `Ratings`, which have all_users, all_items and all_ratings.
     """
 
     bounds: Ints
@@ -120,7 +119,7 @@ class EncodedRatings:
         items: Ints,
         all_items: int,
     ) -> EncodedRatings:
-        """The users and items of these places, in this order; items of others have no ratings."""
+        """The users and items of these indices, in this order; items of others have no ratings."""
         from scipy.sparse import csr_array
 
         sizes = np.diff(bounds)[users]
@@ -155,13 +154,13 @@ class EncodedRatings:
         )
 
     def keep(self, mask: NDArray[np.bool_]) -> EncodedRatings:
-        """The ratings where the mask holds, of the same users and items in the same order; `given` are places here."""
+        """The ratings where the mask holds, of the same users and items in the same order; `given` are indices here."""
         before = np.concatenate([[0], np.cumsum(mask)])
         weights = self.weights[mask] if self.weights.size else self.weights
         users, items = np.arange(self.n_users), np.arange(self.n_items)
         cut = (before[self.bounds], self.columns[mask], self.stored[mask], weights)
-        kept = self._arranged(*cut, users, items, self.n_items)
-        return replace(kept, given=np.flatnonzero(mask)[kept.given])
+        filtered = self._arranged(*cut, users, items, self.n_items)
+        return replace(filtered, given=np.flatnonzero(mask)[filtered.given])
 
     @property
     def values(self) -> Floats:
@@ -182,7 +181,7 @@ class EncodedRatings:
 
     @cached_property
     def by_item(self) -> tuple[Shorts | Ints, Shorts]:
-        """(ratings,) each: the places here of the ratings of each item, and who gave them."""
+        """(ratings,) each: the indices here of the ratings of each item, and their users."""
         kind = np.int32 if self.stored.size < np.iinfo(np.int32).max else np.int64
         table = self.table(np.arange(self.stored.size, dtype=kind)).tocsc()
         return table.data, table.indices.astype(np.int32, copy=False)
@@ -208,7 +207,7 @@ class EncodedRatings:
         return csr_array(parts, shape=(self.n_users, self.n_items), copy=False)
 
     def select_users(self, chosen: NDArray[np.bool_]) -> EncodedRatings:
-        """The ratings of these users (n,) alone, over the same items; `users` and `given` are places as before."""
+        """The ratings of these users (n,) alone, over the same items; `users` and `given` are indices as before."""
         return self if chosen.all() else self._selected(np.flatnonzero(chosen), np.arange(self.n_items))
 
     def of_rated_items(self) -> EncodedRatings:
@@ -232,7 +231,7 @@ def compact(values: Floats) -> NDArray[Any]:
 
 
 LASTING = 1 << 19
-"""Ratings up to which the losses of all users are kept, some 58 bytes each; of more, one shard at a time."""
+"""Ratings up to which the losses of all users are cached, some 58 bytes each; beyond, one shard at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -287,7 +286,7 @@ class RatedShard:
 def user_shards(
     rated: EncodedRatings, ratings: int, user_weights: Floats, loss: Callable[[Floats, Ints], Any] | None = None
 ) -> tuple[RatedShard, ...]:
-    """Whole users of at least so many ratings a shard, but the last."""
+    """Shards of complete users with at least so many ratings, except the last."""
     found = []
     for first, last in cut(rated.bounds, ratings):
         entries = slice(int(rated.bounds[first]), int(rated.bounds[last]))
@@ -303,7 +302,7 @@ def user_shards(
 
 
 def item_shards(rated: EncodedRatings, ratings: int) -> tuple[RatedShard, ...]:
-    """Whole items of at least so many ratings a shard, but the last."""
+    """Shards of complete items with at least so many ratings, except the last."""
     order, users = rated.by_item
     found = []
     for first, last in cut(rated.item_bounds, ratings):

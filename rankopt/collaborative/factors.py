@@ -22,7 +22,7 @@ Ints = NDArray[np.int64]
 Shorts = NDArray[np.int32]
 
 ENTRIES = 1 << 14
-"""Ratings of whole users that one thread scores at a time."""
+"""Ratings (of complete users) that one thread scores at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,11 +56,11 @@ class Factors(CompactReprMixin):
 def pair_scores(
     users: Floats, items: Floats, offsets: Floats, user_offsets: Floats, bounds: Ints, columns: Shorts
 ) -> Floats:
-    """(entries,) the scores of the pairs that bounds and columns name, shared among threads by whole users."""
+    """(entries,) the scores of the pairs that bounds and columns name, parallel over users."""
     found = np.empty(columns.size)
-    given = (users, items, offsets, user_offsets, bounds, columns)
+    arguments = (users, items, offsets, user_offsets, bounds, columns)
     if found.size:
-        share_ranges(bounds, ENTRIES, lambda first, last: _scored(*given, first, last, found))
+        share_ranges(bounds, ENTRIES, lambda first, last: _scored(*arguments, first, last, found))
     return found
 
 
@@ -80,8 +80,8 @@ AT_ONCE = 1 << 16
 
 
 def scores_of_pairs(factors: Factors, users: Ints, items: Ints, unknown: float) -> Floats:
-    """(n,) b_j + b_u + ⟨U_u, M_j⟩ of the users and items of these places, -1 for one that is unknown: such a user adds
-    nothing, such an item has the offset `unknown` of an item without ratings."""
+    """(n,) b_j + b_u + ⟨U_u, M_j⟩ of the users and items with these indices, -1 for unknown: such a user adds 0,
+    such an item has the offset `unknown` of an item without ratings."""
     found = np.empty(users.size)
     for begin in range(0, users.size, AT_ONCE):
         part = slice(begin, begin + AT_ONCE)

@@ -34,7 +34,7 @@ MAX_CONVEX = 2
 @dataclass(frozen=True, eq=False)
 class FoldInResult:
     """users (n, d), user_offsets (n,). value: Σ_u l_u + (λ/2)‖U‖² (+ (μ/2)‖b_u‖²); bound: what it cannot fall below for
-    these items, of the majorant where kind says so."""
+    these items, of the majorant if `kind` is that."""
 
     users: Floats
     user_offsets: Floats
@@ -66,7 +66,7 @@ def fold_in(
         return nothing
     problem = penalties.problem(rated).at_strength(lam, min(lam, 1.0))  # what items cost is taken off: let it be small
     items = Factors(users[rated.users], model.items[rated.items], model.offsets[rated.items], user_offsets[rated.users])
-    blocks = loss.blocks(problem, Threads(threads()))  # here, whoever trained: as many as are allowed
+    blocks = loss.blocks(problem, Threads(threads()))  # local threads, independent of the engine of training
     found = best_users(blocks, blocks.at(items), tol)
     users[rated.users], user_offsets[rated.users] = found.factors.users, found.factors.user_offsets
     kind = "blocks" if blocks.convex else "blocks of the majorant"
@@ -74,8 +74,8 @@ def fold_in(
 
 
 def best_users(blocks: Any, now: ModelState, tol: float) -> ModelState:
-    """From a state, its users given up for better ones only, to a gap of this part of what users cost, or as near as
-    their block comes; of a bound that is not convex until a majorant gains no more than that, or `MAX_MAJORANTS` were
+    """From a state, with its users replaced by better ones only, to a gap relative to the cost of users, or as close as
+    their block gets; of a bound that is not convex until a majorant gains no more than that, or `MAX_MAJORANTS` were
     taken. Items cost the same throughout and count for nothing here."""
     cost, _ = _users_alone(blocks.problem, now)
     for _ in range(MAX_CONVEX if blocks.convex else MAX_MAJORANTS):

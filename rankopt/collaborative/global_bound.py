@@ -1,22 +1,22 @@
-"""A lower bound of the whole nonconvex problem, from the dual state that the convex blocks leave behind.
+"""Global lower bound of the nonconvex problem, from the dual state of the convex blocks.
 
     J(U, M, b) = Σ_u l_u(f_u) + Σ_u (λ_u/2) ‖U_u‖² + Σ_j (μ_j/2) ‖M_j‖² + Σ_j (λ_bj/2)(b_j - b⁰_j)² (+ Σ_u (κ_u/2) b_u²)
     f_uj = ⟨U_u, M_j⟩ + b_j (+ b_u)
 
-on the rated pairs, l_u with its weight. Let l_u(f) >= δ_u + ψ_uᵀf for all f: a mean of planes. In the sum of these
-planes every variable stands alone, and the minimum over each is known:
+on the rated pairs, l_u with its weight. Let l_u(f) >= δ_u + ψ_uᵀf for all f: a mean of planes. The sum of these
+planes is separable, and the minimum over each variable is known:
 
     U, M    ⟨Ψ, UMᵀ⟩ + ... >= 0  where ‖Λ^-½ Ψ Μ^-½‖₂ <= 1: the trace norm's dual, since ½(‖U‖² + ‖M‖²) >= ‖UMᵀ‖_*
     b       b⁰ᵀs - Σ_j s_j² / (2 λ_bj),  s = Ψᵀ1                          b_u    - Σ_u (Ψ1)_u² / (2 κ_u)
 
-Where the norm is σ > 1, or where it pays, the plane is mixed with the plane 0 + 0ᵀf, which lies below every loss >= 0:
-Ψ and Σδ times θ <= 1/σ. Of all such θ the best is taken:
+If the norm is σ > 1, or if it improves the bound, the plane is mixed with 0 + 0ᵀf, which is below every loss >= 0: Ψ
+and Σδ times θ <= 1/σ. Of all such θ the best is taken:
 
     J >= max over 0 <= θ <= min(1, 1/σ) of θ (Σδ + b⁰ᵀs) - (θ²/2) (Σ_j s_j²/λ_bj + Σ_u (Ψ1)_u²/κ_u + curvature)
 
 `curvature` is 0 for losses of kinks. A quadratic loss has a plane for each θψ of its own, by its conjugate: the loss
-(v/2)(f - y)² lies above ψ f - ψ y - ψ²/(2v), so that Σδ is -Σ ψ y and the curvature Σ ψ²/v (`of_squares`); θ <= 1/σ is
-all that is asked there, and planes steeper than the given one are planes too.
+(v/2)(f - y)² lies above ψ f - ψ y - ψ²/(2v), so that Σδ is -Σ ψ y and the curvature Σ ψ²/v (`of_squares`); there
+only θ <= 1/σ is required, and θ > 1 is allowed.
 
 Block gaps speak of one factor while the other is fixed; this bound, and it alone, speaks of all U, M of every width.
 Rounding: what the sums may have lost is subtracted. `FactorCertificate` holds both.
@@ -145,10 +145,10 @@ def _sums(psi: csr_array, axis: int) -> tuple[Floats, Floats]:
 
 
 def _positive(value: ArrayLike, size: int, name: str) -> Floats:
-    given = np.asarray(value, dtype=np.float64)
-    if given.shape not in ((), (size,)) or np.isnan(given).any() or (given <= 0).any():
+    array = np.asarray(value, dtype=np.float64)
+    if array.shape not in ((), (size,)) or np.isnan(array).any() or (array <= 0).any():
         raise OptionError(f"{name} must be positive, one number or one for each of {size}, not {value!r}")
-    return np.broadcast_to(given, (size,))
+    return np.broadcast_to(array, (size,))
 
 
 KINDS = ("global", "blocks", "blocks of the majorant")
@@ -156,7 +156,7 @@ PROOFS = ("", "cholesky", "norms")
 
 
 BOTH = "the gaps of both blocks are within the tolerance"
-"""What `Stop.GAP` says here: not the gap of the whole."""
+"""Text of `Stop.GAP` here: not the global gap."""
 
 
 @dataclass(frozen=True)
@@ -164,10 +164,10 @@ class FactorCertificate(CompactReprMixin):
     """primal: J of the returned factors. users, items: lower bounds of J over U (and b_u) for these M, b, and over M, b
     for these U: all users at once may be better together with all items.
 
-    kind "global": bound is below J of any factors of any number, so gap is what the whole problem leaves open.
+    kind "global": bound is below J of any factors of any number, so gap is the global gap.
     kind "blocks": only those of the blocks are known, bound is -inf. kind "blocks of the majorant": the same of a bound
     that is not convex, whose convex majorant at these scores is meant.
-    singular: the bound ‖Ψ‖₂ cannot exceed, and proof: how it was proved; NaN and "" where it was not asked for.
+    singular: the bound ‖Ψ‖₂ cannot exceed, and proof: how it was proved; NaN and "" if it was not requested.
     """
 
     kind: str
@@ -201,7 +201,7 @@ class FactorCertificate(CompactReprMixin):
 
     @property
     def relative_gap(self) -> float:
-        """The gap of the whole, as a part of J; infinite where only the blocks are known."""
+        """The global gap relative to J; infinite if only the blocks are known."""
         return self._part(self.bound)
 
     @property
@@ -214,15 +214,15 @@ class FactorCertificate(CompactReprMixin):
         return below / abs(self.primal) if below else 0.0
 
     def __str__(self) -> str:
-        told = f"{self.kind}: J = {self.primal:.8g}, gap of the users' block {100 * self.users_gap:.2g}%, of the "
-        told += f"items' {100 * self.items_gap:.2g}%, "
+        text = f"{self.kind}: J = {self.primal:.8g}, gap of the users' block {100 * self.users_gap:.2g}%, of the "
+        text += f"items' {100 * self.items_gap:.2g}%, "
         if self.kind == "global":
-            told += f"of the whole {100 * self.relative_gap:.2g}% (bound {self.bound:.8g}, {self.proof}), "
-        return told + self.ending
+            text += f"of the whole {100 * self.relative_gap:.2g}% (bound {self.bound:.8g}, {self.proof}), "
+        return text + self.ending
 
 
 def certificate_of(blocks: Any, now: ModelState, stop: Stop, whole: bool = True) -> FactorCertificate:
-    """Of the blocks, and of the whole if that is wanted and the loss is convex and never below 0."""
+    """Certificate of the blocks, and the global one if requested and the loss is convex and nonnegative."""
     if not (whole and blocks.proves_whole):
         kind = "blocks" if blocks.convex else "blocks of the majorant"
         return FactorCertificate(kind, now.value, now.users, now.items, stop)

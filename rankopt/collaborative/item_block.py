@@ -1,11 +1,11 @@
 """The items' block by planes: M and b for fixed U, user after user.
 
 minimise Σ_u l_u(b + M U_u) + Σ_j (λ_j/2)‖M_j‖² + Σ_j (μ_j/2)(b_j - b⁰_j)². For a plane ψ_u of every user the best items
-are M_j = -Σ_u ψ_uj U_u/λ_j, b_j = b⁰_j - Σ_u ψ_uj/μ_j. Each user in turn takes the best mixture of his planes, given
-those of all others, and sends what it changes: (ψ_uj - ψ⁻_uj) U_u and ψ_uj - ψ⁻_uj, no rating [paper 5, section 7].
+are M_j = -Σ_u ψ_uj U_u/λ_j, b_j = b⁰_j - Σ_u ψ_uj/μ_j. Each user in turn takes the best mixture of its planes with
+those of all others fixed, and sends the change: (ψ_uj - ψ⁻_uj) U_u and ψ_uj - ψ⁻_uj, no rating [paper 5, section 7].
 
 A plane is δ + ⟨ψ, f⟩, a height and a slope a rating. Planes of a shard lie user after user and plane after plane; a
-user has as many as carry weight, and few more.
+user has those with positive weight, and few more.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ Ints = NDArray[np.int64]
 Shorts = NDArray[np.int32]
 
 FEW = 6
-"""Planes of a user from which on one without weight makes way for the next, before there are more; fewer than a user of
-the users' block has, since they are kept from pass to pass and from round to round."""
+"""Number of planes of a user from which a plane without weight is replaced by the next one; fewer than in the users'
+block, since they are stored from pass to pass and from round to round."""
 
 MAX_PLANES = 512
 """Planes of a user from which on the two lightest are joined in one."""
@@ -37,7 +37,7 @@ MAX_PLANES = 512
 class UserPlanes:
     """bounds (n + 1,) of the ratings of n users; counts (n,) of planes, weights, which sum to one, and heights
     (planes,) user after user; slopes plane after plane, of each as many as the user has ratings. gram: of each user a
-    matrix of his planes in the metric of the block, row after row. Weights and gram are written in place.
+    matrix of its planes in the metric of the block, row after row. Weights and gram are updated in-place.
     """
 
     bounds: Ints
@@ -49,15 +49,15 @@ class UserPlanes:
 
     @classmethod
     def first(cls, bounds: Ints, slopes: Floats, heights: Floats) -> UserPlanes:
-        """One plane of each user who has ratings: slopes (ratings,), heights (n,)."""
+        """One plane of each user with ratings: slopes (ratings,), heights (n,)."""
         counts = (np.diff(bounds) > 0).astype(np.int64)
         planes = heights[counts > 0]
         return cls(bounds, counts, np.ones(planes.size), planes, slopes, np.zeros(planes.size))
 
     def with_plane(self, slopes: Floats, heights: Floats, most: int = MAX_PLANES) -> tuple[UserPlanes, Ints]:
-        """With one more plane of each user, slopes (ratings,) and heights (n,), without weight, and its place (n,)
-        among his: the next of the first `FEW`, else that of a plane without weight, else the next; of `most` or more
-        that all have weight the two lightest are joined. Entries of gram are those of the planes that stay."""
+        """With one more plane of each user, slopes (ratings,) and heights (n,), without weight, and its index (n,)
+        among those of the user: the next of the first `FEW`, else that of a plane without weight, else the next; of
+        `most` or more, all with weight, the two lightest are joined; gram keeps the entries of the remaining planes."""
         most = max(most, FEW)
         if _is_crowded(self.counts, self.weights, most):
             joined = replace(
@@ -88,7 +88,7 @@ class UserPlanes:
         )  # fmt: skip
 
     def writable(self) -> UserPlanes:
-        """The same with weights of its own and room for gram."""
+        """A copy with its own weights and memory for gram."""
         return replace(self, weights=self.weights.copy(), gram=np.zeros(int(self.counts @ self.counts)))
 
     def mixed(self) -> tuple[Floats, Floats]:
@@ -134,7 +134,7 @@ def _is_crowded(counts: Ints, weights: Floats, most: int) -> bool:
 def _join_lightest(
     bounds: Ints, counts: Ints, most: int, slopes: Floats, weights: Floats, heights: Floats, gram: Floats
 ) -> None:
-    """The same mixtures, the two lightest planes of each user who has so many one, and the other without weight."""
+    """The same mixtures, the two lightest planes of each user with so many joined, and the other without weight."""
     first, at, table = 0, 0, 0
     for u in range(counts.size):
         own, size = counts[u], bounds[u + 1] - bounds[u]
@@ -163,7 +163,7 @@ def _join_lightest(
 
 @compiled(nb.void(READ_INTS, READ_INTS, READ_FLOATS, INTS, INTS))
 def _place_fresh(bounds: Ints, counts: Ints, weights: Floats, place: Ints, grown: Ints) -> None:
-    """The place of each user's next plane, and how many planes he has then."""
+    """The index of each user's next plane, and the resulting number of planes."""
     first = 0
     for u in range(counts.size):
         own = counts[u]
@@ -182,7 +182,7 @@ def _place_fresh(bounds: Ints, counts: Ints, weights: Floats, place: Ints, grown
 def _insert_slopes(
     bounds: Ints, counts: Ints, grown: Ints, place: Ints, held: Floats, fresh: Floats, found: Floats
 ) -> None:
-    """Slopes of all planes with the fresh ones in their places."""
+    """Slopes of all planes with the new ones inserted."""
     old, new = 0, 0
     for u in range(counts.size):
         low, size = bounds[u], bounds[u + 1] - bounds[u]
@@ -237,7 +237,7 @@ def ascend_users(
     columns: Shorts, users: Floats, of_items: Floats, of_offsets: Floats, planes: UserPlanes, place: Ints | None,
     tolerance: float, items: Floats, offsets: Floats,
 ) -> None:  # fmt: skip
-    """One pass over the users of a shard; items and offsets follow. place: of each one's new plane, if there is any."""
+    """One pass over the users of a shard; items and offsets follow. place: the index of each new plane, if any."""
     fresh = np.zeros(0, dtype=np.int64) if place is None else place
     _passed(
         planes.bounds, columns, users, of_items, of_offsets, planes.slopes, planes.counts, planes.heights, fresh,

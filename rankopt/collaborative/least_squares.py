@@ -96,11 +96,11 @@ class Regression:
         return replace(self, problem=self.problem.at_strength(lam_users, lam_items))
 
     def begun(self, factors: Factors) -> ModelState:
-        """The standing of given factors, bare."""
+        """The state of these factors, without dual state."""
         return _bare(self.at(factors))
 
     def whole(self, now: ModelState) -> ModelState:
-        """The standing with its dual state, the residuals, which take as much room as the ratings."""
+        """The state with its dual state, the residuals, which take as much memory as the ratings."""
         return now if now.slopes.size else self.at(now.factors)
 
     def value(self, factors: Factors) -> float:
@@ -125,7 +125,7 @@ class Regression:
         return float((slopes * slopes / weights).sum() if weights.size else (slopes * slopes).sum())
 
     def around(self, now: ModelState, precision: float) -> tuple[ModelState, ModelState]:
-        """Where it stands, of which all is known; and after both blocks, whatever the precision, bare."""
+        """The current state, complete; and the state after both blocks, for any precision, without dual state."""
         return now, _bare(self.at(self._items(self._users(now.factors))))
 
     def offsets_only(self) -> ModelState:
@@ -148,8 +148,8 @@ class Regression:
         return replace(factors, items=found, offsets=problem.prior + away)
 
     def _answers(self, question: RidgesFor) -> tuple[Floats, Floats]:
-        told = [one for one in self.engine.map(question, self._shards) if one is not None]
-        return np.concatenate([one[0] for one in told]), np.concatenate([one[1] for one in told])
+        answers = [one for one in self.engine.map(question, self._shards) if one is not None]
+        return np.concatenate([one[0] for one in answers]), np.concatenate([one[1] for one in answers])
 
     @cached_property
     def _shards(self) -> tuple[RatedShard, ...]:

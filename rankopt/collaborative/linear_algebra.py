@@ -35,7 +35,7 @@ CHUNK = 64
 """Entries that are gathered before they are added to the matrix; a multiple of four."""
 
 ENTRIES = 1 << 12
-"""Entries of whole rows that one thread takes at a time."""
+"""Entries (of complete rows) that one thread takes at a time."""
 
 
 def solve_ridges(
@@ -45,14 +45,14 @@ def solve_ridges(
     """x (rows, d) and z (rows,) of every row.
 
     weights: (entries,) or empty, which is 1 everywhere. penalty: (rows,) λ > 0. offset_penalty: (rows,) μ > 0, or
-    empty: no z. Shared among threads by whole rows: the same bits for any number of them.
+    empty: no z. Parallel over rows: bit-identical for any number of threads.
     """
     rows = bounds.size - 1
     found, offset = np.zeros((rows, other.shape[1])), np.zeros(rows)
     other = np.ascontiguousarray(other)
-    given = (bounds, columns, target, weights, other, penalty, offset_penalty)
+    arguments = (bounds, columns, target, weights, other, penalty, offset_penalty)
     if rows:
-        share_ranges(bounds, ENTRIES, lambda first, last: _ridges(*given, first, last, found, offset))
+        share_ranges(bounds, ENTRIES, lambda first, last: _ridges(*arguments, first, last, found, offset))
     return found, offset
 
 
@@ -188,15 +188,15 @@ def _ridges(
 
 
 ENTRIES_PULL = 1 << 14
-"""Entries of whole rows that one thread takes at a time."""
+"""Entries (of complete rows) that one thread takes at a time."""
 
 
 def pulled(bounds: Ints, columns: Shorts, slopes: Floats, other: Floats) -> Floats:
     """(rows, d): for row i the sum of slopes[e] other[columns[e]] over its entries."""
     found = np.zeros((bounds.size - 1, other.shape[1]))
-    given = (bounds, columns, slopes, np.ascontiguousarray(other))
+    arguments = (bounds, columns, slopes, np.ascontiguousarray(other))
     if columns.size and other.shape[1]:
-        share_ranges(bounds, ENTRIES_PULL, lambda first, last: _pulled(*given, first, last, found))
+        share_ranges(bounds, ENTRIES_PULL, lambda first, last: _pulled(*arguments, first, last, found))
     return found
 
 

@@ -1,4 +1,4 @@
-"""Losses of one user's scores by the slowest way, to check the quick ones: pair by pair, and by linear programs.
+"""Reference implementations of the losses of one user: pair by pair, and by linear programs.
 
     squared      Σ (w/2)(f - y)²; of the planes with slope ψ the highest is at -Σ (ψ²/(2w) + ψ y)
     pairs        1/|P| Σ over y_i < y_j of C max(0, 1 + f_i - f_j), all pairs formed; the highest plane of slope ψ is a
@@ -6,19 +6,17 @@
     margin       max_π [c[π]ᵀf - a[π]ᵀb] + max a[π]ᵀb - r̄ᵀf by SciPy's assignment; the highest plane of slope ψ is a
                  doubly stochastic X, a mean of rankings: max best - Σ a_i b_j X_ij, Σ_i c_i X_ij = ψ_j + r̄_j
 
-Both programs stand in `highest_plane`.
-
 Nothing here is shared with `rankopt.losses` or with a solver of `formulations`.
 
-The highest plane of a given slope below a loss of one user's scores: linear programs, one for each kind of loss.
+`highest_plane`: the highest plane of a fixed slope below a loss of one user's scores, by a linear program.
 
     pairs     max Σ x_p,  0 <= x_p <= C_p,  Σ_p x_p (e_i - e_j) = ψ: a flow from worse to better items
     orders    least Σ a_i b_j X_ij over doubly stochastic X with Σ_i c_i X_ij = t_j, t = ψ + r̄: a mean of rankings
 
-The second has n² variables. Its cost sees the grade of an item only, so Y_gi, how much of position i items of gain g
-have, says it all; and rows X_j that add up to Y_g with these means t_j exist if and only if Y_g on the points c is
+The second has n² variables. Its cost sees the grade of an item only, so Y_gi, the share of position i of items of gain
+g, is sufficient; and rows X_j that add up to Y_g with these means t_j exist if and only if Y_g on the points c is
 larger in convex order than one unit on each t_j (Hardy, Littlewood and Pólya; Strassen). Between two neighbouring c the
-one side is linear and the other convex, so it is enough to ask at each c:
+one side is linear and the other convex, so it is enough to check at each c:
 
     Σ_i Y_gi (c_i - c_m)⁺ >= Σ_j (t_j - c_m)⁺  for every m,    Σ_i Y_gi = n_g,    Σ_i c_i Y_gi = Σ_j t_j
 
@@ -45,7 +43,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 SHORT = 60
-"""Ratings up to which the program of n² variables is solved as it stands."""
+"""Ratings up to which the program of n² variables is solved directly."""
 
 
 def highest_flow(worse: Ints, better: Ints, share: Floats, psi: Floats) -> float:
@@ -91,8 +89,8 @@ def _by_gain(a: Floats, b: Floats, c: Floats, t: Floats) -> float:
         (over, L, 1.0), (over[:, 1:], L[:, :-1], -1.0), (over[:, 1:], S[:, :-1], c[1:] - c[:-1]),
     ]  # fmt: skip
     data = np.concatenate([np.broadcast_to(value, rows.shape).ravel() for rows, _, value in entries])
-    places = [np.concatenate([one[axis].ravel() for one in entries]) for axis in (0, 1)]
-    rows = csr_array(coo_array((data, tuple(places)), shape=(n + 2 * size, 3 * size)))
+    indices = [np.concatenate([one[axis].ravel() for one in entries]) for axis in (0, 1)]
+    rows = csr_array(coo_array((data, tuple(indices)), shape=(n + 2 * size, 3 * size)))
     low, high = np.zeros((3, *Y.shape)), np.full((3, *Y.shape), np.inf)
     for g in range(gains.size):
         own = t[of == g]
@@ -125,7 +123,7 @@ REFERENCES = ("convex", "tie-aware", "nonconvex")
 @dataclass(frozen=True)
 class SlowLoss:
     """value: of grades y, scores f and weights w of one user's ratings (n,). highest: the height of the highest plane
-    of slope ψ below the loss, -inf where none is; None where planes follow the scores. told: whether grades (n,) leave
+    of slope ψ below the loss, -inf where none is; None where planes follow the scores. told: whether grades (n,) have
     anything to order; able: whether their program is small enough to be solved."""
 
     value: Callable[[Floats, Floats, Floats], float]
@@ -219,9 +217,9 @@ class _Margin:
 
     def value(self, y: Floats, f: Floats) -> float:
         a, b, c = self._parts(y)
-        place, item = linear_sum_assignment(np.outer(c, f) - np.outer(a, b), maximize=True)
+        position, item = linear_sum_assignment(np.outer(c, f) - np.outer(a, b), maximize=True)
         best = float(a @ np.sort(b)[::-1])
-        return float(c[place] @ f[item] - a[place] @ b[item]) + best - self._reference(a, b, c, f)
+        return float(c[position] @ f[item] - a[position] @ b[item]) + best - self._reference(a, b, c, f)
 
     def _reference(self, a: Floats, b: Floats, c: Floats, f: Floats) -> float:
         """r̄ᵀf."""
@@ -241,8 +239,8 @@ class _Margin:
         """The mean c of each item over all orders by gain."""
         order, mean = np.argsort(-b, kind="stable"), np.empty(b.size)
         for level in np.unique(b):
-            places = np.flatnonzero(b[order] == level)
-            mean[b == level] = c[places].mean()
+            indices = np.flatnonzero(b[order] == level)
+            mean[b == level] = c[indices].mean()
         return mean
 
     def highest(self, y: Floats, psi: Floats) -> float:

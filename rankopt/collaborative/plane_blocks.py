@@ -1,4 +1,4 @@
-"""Both blocks of a loss that says planes: bundles of users in parallel, and the items by block-coordinate ascent."""
+"""Both blocks of a loss with cutting planes: bundles of users in parallel, and the items by block-coordinate ascent."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 CHUNK = 1 << 14
-"""Ratings of whole users whose planes are formed at a time, at least."""
+"""Minimum ratings (of complete users) whose planes are formed at a time."""
 
 CHUNKS = 64, 8
 """Of more ratings this part of all, which more threads share, up to so many times as many."""
@@ -38,7 +38,7 @@ SWEEPS = 4
 """Passes over the planes at hand after each that brings new ones."""
 
 WAY = 0.5
-"""How far from the best items so far to those of the planes at hand the loss is asked; few planes overshoot."""
+"""Step from the best items so far to those of the current planes for evaluating the loss; few planes overshoot."""
 
 FIRST = 1e-2
 """The relative gap to which users are solved for the items of the start."""
@@ -118,7 +118,7 @@ class PlaneBlocks:
         return replace(self, problem=self.problem.at_strength(lam_users, lam_items))
 
     def begun(self, factors: Factors) -> ModelState:
-        """The standing of given items, with users that are best for them, both of one size."""
+        """The state of these items, with optimal users for them."""
         now = self._users(self.at(factors), FIRST)
         return self.at(balanced(self.problem, now.factors))
 
@@ -130,11 +130,11 @@ class PlaneBlocks:
         items = items_bound(self.problem, now.factors, [(slice(0, heights.size), slopes, heights)])
         return replace(now, items=items, of_items=(slopes, heights), planes=None, by_planes=False)
 
-    def planes_of(self, kept: Sequence[Mapping[str, Any]]) -> list[UserPlanes]:
-        """Planes of the users of each shard, of what was kept of them; ValueError or TypeError where they are none."""
-        if len(kept) != len(self._shards):
+    def planes_of(self, stored: Sequence[Mapping[str, Any]]) -> list[UserPlanes]:
+        """The stored planes of the users of each shard; ValueError or TypeError if they are invalid."""
+        if len(stored) != len(self._shards):
             raise ValueError("planes are of other ratings")
-        for one, shard in zip(found := [UserPlanes(**one) for one in kept], self._shards, strict=True):
+        for one, shard in zip(found := [UserPlanes(**one) for one in stored], self._shards, strict=True):
             one.check(shard.bounds)
         return found
 
@@ -143,11 +143,11 @@ class PlaneBlocks:
         return self.at(factors).value
 
     def around(self, now: ModelState, precision: float) -> tuple[ModelState, ModelState]:
-        """What the items' block proves of where it stands; and after it and the users'. Planes of all three are one
-        list, which the items' block writes to."""
+        """The current state with the bound of the items' block; and after it and the users' block. All three share
+        one list of planes, which the items' block updates."""
         items = self._items(now, precision)
         dual: dict[str, Any] = {"planes": items.planes, "of_items": None, "by_planes": True}
-        if not self.convex:  # then no planes are kept
+        if not self.convex:  # no planes are stored then
             dual = {"of_items": (items.slopes, items.heights)}
         checked = replace(now, items=items.items, **dual) if now.by_planes or items.items > now.items else now
         if not self.convex:
@@ -213,8 +213,8 @@ class PlaneBlocks:
         return ModelState.at(self.problem, factors, float(lost.sum()), slopes, heights)
 
     def _users(self, now: ModelState, precision: float, room: Floats | None = None) -> ModelState:
-        """U of least J for the items as they are, to this part of J. room: for slopes, those of `now` where these may
-        make way."""
+        """U of least J for the items as they are, to this part of J. room: memory for slopes; those of `now` if they
+        may be overwritten."""
         problem, rated, factors = self.problem, self.problem.rated, now.factors
         tolerance = precision * abs(now.value) / max(rated.n_users, 1)
         question = UsersFor(
@@ -235,13 +235,13 @@ class PlaneBlocks:
         return float(np.concatenate([lost for _, _, (lost, _, _) in answers]).sum())
 
     def _items(self, now: ModelState, precision: float) -> ModelState:
-        """M and b of least J for the users as they are, to this part of J. Planes of where it stands are written to: at
-        any time they are planes, whose mixture proves no less than before."""
+        """M and b of least J for the users as they are, to this part of J. The planes of the state are updated: at any
+        time they are valid, and their mixture proves no less than before."""
         touch = None if self.convex else now.factors
         planes = self._begun(now, touch)
         try:
             best, best_lost = self._ascended(now, touch, planes, precision)
-        finally:  # an interruption leaves them as they are, and they are kept
+        finally:  # an interruption leaves them valid, and they are retained
             for i, one in enumerate(planes):
                 planes[i] = one.with_weight()
         proved = ModelState.at(self.problem, best, best_lost, *self._mixed(planes))
@@ -250,16 +250,16 @@ class PlaneBlocks:
     def _ascended(
         self, now: ModelState, touch: Factors | None, planes: list[UserPlanes], precision: float
     ) -> tuple[Factors, float]:
-        """The best factors found, and what is lost there. planes: where the ascent stands, before and after."""
+        """The best factors found, and their loss. planes: the state of the ascent, updated."""
         rated = self.problem.rated
         at = self._items_of(now.factors, self._mixed(planes)[0])
         for one, shard in zip(planes, self._shards, strict=True):
             form_gram(one.bounds, *self._given(shard, at), one.slopes, one.counts, one.gram)
         best, best_value, best_lost, before = now.factors, now.value, np.nan, -np.inf
-        for asked in range(PASSES):
+        for number in range(PASSES):
             size = min(abs(now.value), 2.0 * abs(best_value))  # where it began J may be far larger
             tolerance = precision * size / max(rated.n_users, 1)
-            if asked or now.planes is not None:
+            if number or now.planes is not None:
                 for _ in range(SWEEPS):
                     self._swept(planes, tolerance, at)
             bound = self._under(planes, at)
@@ -277,16 +277,16 @@ class PlaneBlocks:
                 break
             most = 0 if sum(one.gram.size for one in planes) > CROWD else MAX_PLANES
             for i, (fresh, heights) in enumerate(found):
-                planes[i], place = planes[i].with_plane(fresh, heights, most)
-                given = self._given(self._shards[i], at)
-                ascend_users(*given, planes[i], place, tolerance, at.items, at.offsets)
+                planes[i], index = planes[i].with_plane(fresh, heights, most)
+                arguments = self._given(self._shards[i], at)
+                ascend_users(*arguments, planes[i], index, tolerance, at.items, at.offsets)
         if not self.convex or np.isnan(best_lost):  # of J itself
             best_lost = self._lost(best)
         return best, best_lost
 
     def _begun(self, now: ModelState, touch: Factors | None) -> list[UserPlanes]:
         """Planes of each shard: those of the last block, where there was one, since a plane of a convex loss is one for
-        any users; else one of each user, of the loss where it stands."""
+        any users; else one of each user, of the loss at the current state."""
         if now.planes is not None:
             for i, one in enumerate(now.planes):
                 now.planes[i] = one.writable()
@@ -297,7 +297,7 @@ class PlaneBlocks:
         ]
 
     def _given(self, shard: RatedShard, at: Factors) -> tuple[NDArray[np.int32], Floats, Floats, Floats]:
-        """What a pass over the users of a shard is given of the problem."""
+        """Arguments of a pass over the users of a shard."""
         return shard.columns, at.users[shard.rows], self.problem.of_items, self.problem.of_offsets
 
     def _swept(self, planes: Sequence[UserPlanes], tolerance: float, at: Factors) -> None:

@@ -69,12 +69,12 @@ class FactorProblem:
 
 @dataclass(frozen=True, eq=False)
 class ModelState:
-    """Where a run stands, and its dual state.
+    """State of a run, and its dual state.
 
     value: J. slopes ψ (ratings,) and heights δ (n,): l_u(f) >= δ_u + ⟨ψ_u, f⟩ for every f, weights included. users,
-    items: the lower bounds of J over each block that the dual state proves; or, of the items, another one that the
-    items' block left behind, `of_items`, its slopes and heights. planes: of the users of each shard, what that block
-    begins with the next time, where it keeps planes, and writes to; by_planes: their mixture is that dual state of the
+    items: the lower bounds of J over each block that the dual state proves; or, of the items, another one of the
+    items' block, `of_items`, its slopes and heights. planes: of the users of each shard, the start of the next
+    block, if it stores planes, updated by it; by_planes: their mixture is that dual state of the
     items. lost: Σ l_u, where it is known.
     """
 
@@ -110,9 +110,9 @@ class ModelState:
 def block_bounds(problem: FactorProblem, factors: Factors, slopes: Floats, heights: Floats) -> tuple[float, float]:
     """Lower bounds of J over all U, b_u for these M, b, and over all M, b for these U, b_u.
 
-    In place of each l_u stands its plane δ_u + ⟨ψ_u, f⟩, and the minimum of the rest is closed:
-    Σδ + ⟨ψ, b⟩ - Σ_u ‖Mᵀψ_u‖²/(2λ_u) - Σ_u (ψ_uᵀ1)²/(2μ_u), and likewise for the items. More than the sums may have
-    lost is subtracted.
+    Each l_u is replaced by its plane δ_u + ⟨ψ_u, f⟩, and the minimum has a closed form:
+    Σδ + ⟨ψ, b⟩ - Σ_u ‖Mᵀψ_u‖²/(2λ_u) - Σ_u (ψ_uᵀ1)²/(2μ_u), and likewise for the items. A bound of the rounding error
+    is subtracted.
     """
     rated = problem.rated
     sums = _Sums.from_problem(problem, factors, [(slice(0, rated.n_users), slopes, heights)])
@@ -178,7 +178,7 @@ class _Sums:
 
 
 Term = tuple[float, float]
-"""A number, and how much larger it may be than what it stands for."""
+"""A number, and how much it may exceed the exact value."""
 
 
 def _product(totals: Floats, times: Floats, off: Floats) -> Term:
@@ -227,8 +227,8 @@ def factors_to_caller(problem: FactorProblem, factors: Factors, unknown: float) 
     )
 
 
-def placed(values: Floats, places: NDArray[Any], size: int, others: float = 0.0) -> Floats:
-    """(size, ...) the values at their places, and `others` elsewhere."""
+def placed(values: Floats, indices: NDArray[Any], size: int, others: float = 0.0) -> Floats:
+    """(size, ...) the values at their indices, and `others` elsewhere."""
     found = np.full((size, *values.shape[1:]), others)
-    found[places] = values
+    found[indices] = values
     return found

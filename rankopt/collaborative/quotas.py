@@ -1,12 +1,9 @@
-"""The best admissible list of one user after another, under the same rules.
+"""The best admissible list of each user under the same constraints, with candidate pruning.
 
-Few candidates for a list under rules: items that no best admissible list needs.
-
-Rules tell items apart by what they count: item i may take the place of item j, whatever else is listed, if i counts for
-no limit from above that j does not count for, for all limits from below that j counts for, and for the same exact ones.
-Where some must stand before others, those that wait count as from above and those that they wait for as from below.
-If k such items have scores as high, one of them is not in a list of k that holds j, and in its place the list is as
-good. So j is left out; what is left holds a best list, for any weights of the positions >= 0.
+Item i dominates item j if i counts for no upper limit that j does not count for, for all lower limits that j counts
+for, and for the same exact limits. In precedence constraints, successors count as an upper limit and predecessors as a
+lower one. If k dominating items have scores at least as high, one of them is not in a list of k that contains j, and
+replacing j by it is at least as good. So j is pruned; the rest contains a best list, for any position weights >= 0.
 """
 
 from __future__ import annotations
@@ -73,8 +70,8 @@ class CandidateClasses:
         return cls(kind.reshape(-1).astype(np.int64), worse == 0.0, every)
 
     def needed(self, scores: Floats, items: Ints, k: int) -> Ints:
-        """Of these items, whose scores (items.size,) stand beside them, those that a best list of k needs: their places
-        in `items`, best first, equal scores as they come."""
+        """The items that a best list of k needs: their indices in `items`, best first, equal scores in input order.
+        scores: (items.size,)."""
         kind = self.kind[items]
         order = np.lexsort((-scores, kind))  # stable: equal scores as they come
         starts = np.flatnonzero(np.concatenate([[True], np.diff(kind[order]) > 0]))
@@ -82,12 +79,12 @@ class CandidateClasses:
         first = np.sort(order[rank < k])
         first = first[np.argsort(-scores[first], kind="stable")]
         better = np.zeros(self.replaces.shape[0], dtype=np.int64)  # of items so far that may stand for each kind
-        kept = []
-        for place, own in zip(first.tolist(), kind[first].tolist(), strict=True):
+        needed = []
+        for index, own in zip(first.tolist(), kind[first].tolist(), strict=True):
             if better[own] < k:
-                kept.append(place)
+                needed.append(index)
                 better += self.replaces[own]
-        return np.array(kept, dtype=np.int64)
+        return np.array(needed, dtype=np.int64)
 
 
 def _counted(
@@ -155,7 +152,7 @@ class ConstrainedRecommender:
                 spec.kind in REQUIRING for spec in self.admissible.specs
             ):
                 raise DataError(
-                    f"user {user!r} has no admissible list because no item is left and the rules ask for some; pass "
+                    f"user {user!r} has no admissible list because no item is left but the rules need some; pass "
                     "seen='keep', more items by among=, or rules with on_infeasible='truncate'"
                 )
             return free
@@ -194,7 +191,7 @@ class ConstrainedRecommender:
         return self.admissible.for_query({name: of[items] for name, of in self.attributes.items()}, items.size)
 
     def _proved(self, first: Ints, others: Ints, scores: Floats, kinds: CandidateClasses) -> Ints | None:
-        """The best list of the first items, if its prices prove that no other item belongs into it; else None."""
+        """The best list of the first items, if its duals prove that no other item improves it; else None."""
         lowest = scores[others].min()
         try:
             allowed = self._allowed(first)
@@ -209,7 +206,7 @@ class ConstrainedRecommender:
         if found.status is not Status.OPTIMAL or found.y is None or found.y.ndim != 1:
             return None
         price, _ = pressing(stated, found.y)
-        room = earned(stated, problem.profit, price, np.empty(0))
+        bound = earned(stated, problem.profit, price, np.empty(0))
         offered = np.outer(weights, scores[others] - lowest)
         row = stated.own_row.size
         specs = [one for one in zip(self.admissible.specs, kinds.counted, strict=True) if one[0].kind != "forbid"]
@@ -223,7 +220,7 @@ class ConstrainedRecommender:
             here = np.ones(k, dtype=bool) if spec.positions is None else np.isin(np.arange(k), spec.positions)
             offered[here] -= counted[others] @ prices
             row += len(labels)
-        return first[found.order] if (offered <= room[:, None] + found.problem.rounding).all() else None
+        return first[found.order] if (offered <= bound[:, None] + found.problem.rounding).all() else None
 
 
 def _weights(k: int) -> Floats:

@@ -47,7 +47,7 @@ def _is_pair(row: Any) -> bool:
 
 
 def _named_pair(names: list[Any]) -> tuple[Any, Any]:
-    """The columns of user and item. Names go before places: of two columns the one that is named tells the other."""
+    """The columns of user and item. Names take precedence over positions."""
     found = [[name for name in names if plain_name(name) in usual] for usual in (USER, ITEM)]
     clear = [len(some) for some in found]
     if clear == [1, 1]:
@@ -61,9 +61,8 @@ def _named_pair(names: list[Any]) -> tuple[Any, Any]:
 
 
 def places_of_pairs(known: Ratings, X: Any) -> tuple[Ints, Ints]:
-    """The places (n,) of the users and items of pairs, or of all pairs of `Ratings`; -1 for one that is unknown.
-    DataError for an id that is known as a number where it is a text, or the other way round, and for one that is
-    missing."""
+    """The indices (n,) of the users and items of pairs, or of all pairs of `Ratings`; -1 for one that is unknown.
+    DataError for a missing id, and for a text id that is known as a number or the reverse."""
     if isinstance(X, Ratings):
         users, items = known.user_index(X.users), known.item_index(X.items)
         check_spelling(known.users, X.users, users, "user")
@@ -95,14 +94,14 @@ def read_ratings_and_weights(
     row_weight = None
     if isinstance(X, Ratings):
         if y is not None:
-            raise DataError("y cannot be given beside Ratings because they bring their own values; leave it out")
+            raise DataError("y cannot be passed with Ratings, which have their own values; leave y out")
         ratings = X
         if sample_weight is not None:
             row_weight = _checked(sample_weight, ratings.n_ratings, "sample_weight", "ratings")
     elif y is None and hasattr(X, "columns"):
         ratings = Ratings.from_frame(X)
         if sample_weight is not None:
-            raise DataError("sample_weight goes with rows; give the pairs and y=, or Ratings, beside it")
+            raise DataError("sample_weight needs rows; pass it with pairs and y=, or with Ratings")
     elif y is None and hasattr(X, "tocsr"):
         raise DataError("a sparse table is read by Ratings.from_csr(X), in which a stored zero is a rating; pass these")
     elif y is None:
@@ -111,9 +110,9 @@ def read_ratings_and_weights(
         users, items = pairs_of(X)
         ratings = Ratings.from_arrays(users, items, y)
         if sample_weight is not None:
-            given = _checked(sample_weight, ratings.n_ratings, "sample_weight", "rows")
-            row_weight = np.empty_like(given)
-            row_weight[_places(ratings, users, items)] = given
+            passed = _checked(sample_weight, ratings.n_ratings, "sample_weight", "rows")
+            row_weight = np.empty_like(passed)
+            row_weight[_indices(ratings, users, items)] = passed
     weights = row_weight
     if user_weight is not None:
         spread = np.repeat(_of_users(ratings, user_weight), np.diff(ratings.bounds))
@@ -130,19 +129,19 @@ def read_ratings_and_weights(
     return ratings, weights
 
 
-def held_out(given: Any, train: Ratings) -> Ratings:
+def held_out(eval_set: Any, train: Ratings) -> Ratings:
     """The ratings of an eval_set: `Ratings`, a data frame, or a pair (X, y). DataError for anything else, for ids of
     another type than those of training, and where no item is one of training."""
-    if isinstance(given, list) and len(given) == 1:  # as LightGBM has them
-        (given,) = given
-    if isinstance(given, tuple | list):
-        if len(given) != 2:
+    if isinstance(eval_set, list) and len(eval_set) == 1:  # as LightGBM has them
+        (eval_set,) = eval_set
+    if isinstance(eval_set, tuple | list):
+        if len(eval_set) != 2:
             raise DataError(
-                f"eval_set has {len(given)} parts; pass Ratings, a data frame with ratings, (X, y) or [(X, y)]"
+                f"eval_set has {len(eval_set)} parts; pass Ratings, a data frame with ratings, (X, y) or [(X, y)]"
             )
-        found = read_ratings_and_weights(*given)[0]
+        found = read_ratings_and_weights(*eval_set)[0]
     else:
-        found = read_ratings_and_weights(given, None)[0]
+        found = read_ratings_and_weights(eval_set, None)[0]
     _, items = places_of_pairs(train, found)
     if (items < 0).all():
         raise DataError(
@@ -151,11 +150,11 @@ def held_out(given: Any, train: Ratings) -> Ratings:
     return found
 
 
-def _places(ratings: Ratings, users: Any, items: Any) -> Ints:
-    """(n,) the place of each of these rated pairs among the ratings."""
-    asked = ratings.user_index(users) * np.int64(ratings.n_items) + ratings.item_index(items)
+def _indices(ratings: Ratings, users: Any, items: Any) -> Ints:
+    """(n,) the index of each of these rated pairs in the ratings."""
+    wanted = ratings.user_index(users) * np.int64(ratings.n_items) + ratings.item_index(items)
     known = ratings.user_of().astype(np.int64) * ratings.n_items + ratings.columns
-    return np.searchsorted(known, asked)
+    return np.searchsorted(known, wanted)
 
 
 def _of_users(ratings: Ratings, weight: Any) -> Floats:

@@ -39,7 +39,7 @@ LISTED = 10
 class KnownModel(CompactReprMixin):
     """seen: the users, the items with their attributes, and which items each user has rated. counts (m,): how many
     ratings each item has, of all users. unknown: the offset of an item that is not among them. proved: of folded users,
-    how near they are to the best; given: what they have rated, where some of it is of items that are not known."""
+    how near they are to the best; given: their ratings, if some are of unknown items."""
 
     seen: Ratings
     factors: Factors
@@ -84,8 +84,8 @@ class KnownModel(CompactReprMixin):
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """items (m,): ids in their order; places (m,) in the model, -1 for one that it does not know, whose factors (m, d)
-    are 0, whose offset (m,) is that of an item without ratings, and which has none, counts (m,)."""
+    """items (m,): ids in their order; places (m,): indices in the model, -1 for an unknown item, with factors (m, d) 0,
+    offset (m,) of an item without ratings, and counts (m,) 0."""
 
     items: NDArray[Any]
     places: Ints
@@ -115,36 +115,36 @@ class Candidates:
                 found[name] = values[self.places]
             else:
                 own = np.full(self.items.size, None, dtype=object)
-                for place, one in enumerate(self.places.tolist()):
-                    own[place] = values[one] if one >= 0 else None
+                for index, one in enumerate(self.places.tolist()):
+                    own[index] = values[one] if one >= 0 else None
                 found[name] = own
         return found
 
 
 Seen: TypeAlias = Literal["leave out", "keep"] | Ratings
-"""What becomes of items that a user has seen: they are left out, or kept; or what other ratings say is left out."""
+"""Treatment of items that a user has seen: leave out or keep them, or leave out those of other ratings."""
 
 
-def left_out(model: KnownModel, seen: Seen, asked: NDArray[Any], candidates: Candidates) -> Callable[[int], Ints]:
-    """The function from a row of `asked` to the candidates that it has seen, known to the model or not."""
+def left_out(model: KnownModel, seen: Seen, requested: NDArray[Any], candidates: Candidates) -> Callable[[int], Ints]:
+    """The function from a row of the users to the candidates that it has seen, known to the model or not."""
     nothing = np.zeros(0, dtype=np.int64)
     if isinstance(seen, str) and seen == "keep":
         return lambda u: nothing
     table = model.told if isinstance(seen, str) and seen == "leave out" else seen
     if not isinstance(table, Ratings):
-        raise OptionError(f"seen = {seen!r} is unknown; it is 'leave out', 'keep', or Ratings of what was seen")
-    places = table.user_index(asked)
+        raise OptionError(f"seen = {seen!r} is unknown; it is 'leave out', 'keep', or Ratings of the items seen")
+    places = table.user_index(requested)
     own = table.items is candidates.items
     of_item = np.arange(table.n_items) if own else placed(candidates.items, table.items)
     if table is seen:
-        check_spelling(table.users, asked, places, "user")
+        check_spelling(table.users, requested, places, "user")
         check_spelling(candidates.items, table.items, of_item, "item of seen=")
 
     def found(u: int) -> Ints:
-        place = places[u]
-        if place < 0:
+        index = places[u]
+        if index < 0:
             return nothing
-        rated = of_item[table.columns[table.bounds[place] : table.bounds[place + 1]]]
+        rated = of_item[table.columns[table.bounds[index] : table.bounds[index + 1]]]
         return np.asarray(rated[rated >= 0])
 
     return found
@@ -152,7 +152,7 @@ def left_out(model: KnownModel, seen: Seen, asked: NDArray[Any], candidates: Can
 
 def _each_once(among: Any) -> Any:
     if isinstance(among, str | bytes) or not hasattr(among, "__iter__"):
-        raise OptionError(f"among = {among!r} is no sequence of items; pass a list of their ids, or None for all")
+        raise OptionError(f"among = {among!r} is not a sequence of items; pass a list of their ids, or None for all")
     items = among if hasattr(among, "to_numpy") or isinstance(among, np.ndarray) else list(among)
     if not len(items):
         raise DataError("among names no item, so nothing can be recommended; list some, or leave it out")
@@ -167,7 +167,7 @@ def _each_once(among: Any) -> Any:
 
 
 LENGTH = 10
-"""Of a list, where nothing says it."""
+"""Default length of a list."""
 
 TOGETHER = 1 << 22
 """Scores that are held at a time."""
@@ -194,10 +194,10 @@ class Recommendations(CompactReprMixin):
         return self.users.size
 
     def __getitem__(self, user: Hashable) -> list[Any]:
-        place = next((u for u, one in enumerate(self.users.tolist()) if one == user), None)
-        if place is None:
+        index = next((u for u, one in enumerate(self.users.tolist()) if one == user), None)
+        if index is None:
             raise KeyError(user)
-        found: list[Any] = self.items[self.bounds[place] : self.bounds[place + 1]].tolist()
+        found: list[Any] = self.items[self.bounds[index] : self.bounds[index + 1]].tolist()
         return found
 
     def __iter__(self) -> Iterator[tuple[Any, list[Any]]]:
@@ -209,9 +209,9 @@ class Recommendations(CompactReprMixin):
     def slowest(self) -> tuple[Any, float]:
         """The user whose list took longest, and its seconds. DataError where there are no lists."""
         if not self.seconds.size:
-            raise DataError("no list took longest because there are no lists; ask for those of some users")
-        place = int(self.seconds.argmax())
-        return self.users.item(place), float(self.seconds[place])
+            raise DataError("slowest needs at least one list; got none. Recommend for at least one user")
+        index = int(self.seconds.argmax())
+        return self.users.item(index), float(self.seconds[index])
 
     def to_frame(self) -> Any:
         """A pandas frame of the columns user, rank (from 1), item and score."""
@@ -239,21 +239,21 @@ def recommended(
     """See `CofiRanker.recommend`."""
     k = _length(k, admissible)
     known = model.seen
-    asked = known.users if users is None else _listed(users)
-    places = np.arange(asked.size) if users is None else known.user_index(asked)
+    requested = known.users if users is None else _listed(users)
+    places = np.arange(requested.size) if users is None else known.user_index(requested)
     if users is not None:
-        check_present(asked, places, "user", "list")
-        check_spelling(known.users, asked, places, "user")
+        check_present(requested, places, "user", "list")
+        check_spelling(known.users, requested, places, "user")
     candidates = Candidates.among(model, among)
     offsets = candidates.offsets + _popular(popularity, candidates.counts)
-    out, m = left_out(model, seen, asked, candidates), candidates.items.size
+    out, m = left_out(model, seen, requested, candidates), candidates.items.size
     quotas = (
         None
         if admissible is None
         else ConstrainedRecommender.from_admissible(admissible, candidates.attributes(known), m)
     )
-    taken, seconds = [], np.zeros(asked.size)
-    for begin in range(0, asked.size, max(1, TOGETHER // max(m, 1))):
+    taken, seconds = [], np.zeros(requested.size)
+    for begin in range(0, requested.size, max(1, TOGETHER // max(m, 1))):
         part = places[begin : begin + max(1, TOGETHER // max(m, 1))]
         mine = np.where(part[:, None] >= 0, model.factors.users[part], 0.0)
         level = np.where(part >= 0, model.factors.user_offsets[part], 0.0)
@@ -262,13 +262,13 @@ def recommended(
             own = scores[row]
             own[out(u)] = -np.inf
             began = perf_counter()
-            order = _best(own, k) if quotas is None else quotas.best(own, asked.item(u))
+            order = _best(own, k) if quotas is None else quotas.best(own, requested.item(u))
             seconds[u] = perf_counter() - began
             taken.append((order, own[order] + level[row]))
     bounds = np.concatenate([[0], np.cumsum([order.size for order, _ in taken], dtype=np.int64)])
     chosen = np.concatenate([np.zeros(0, dtype=np.int64), *(order for order, _ in taken)])
     values = np.concatenate([np.zeros(0), *(some for _, some in taken)])
-    return Recommendations(asked, bounds, sealed(candidates.items[chosen]), sealed(values), sealed(seconds))
+    return Recommendations(requested, bounds, sealed(candidates.items[chosen]), sealed(values), sealed(seconds))
 
 
 def _best(scores: Floats, k: int) -> Ints:
@@ -285,22 +285,22 @@ def _best(scores: Floats, k: int) -> Ints:
 def check_length(k: Any) -> int:
     """OptionError for what is no number of items."""
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
-        raise OptionError(f"k = {k!r} is no number of items; give a whole number, 1 or more")
+        raise OptionError(f"k must be an integer >= 1; got {k!r}")
     return int(k)
 
 
 def _length(k: Any, admissible: Admissible | None) -> int:
-    """What is said; that of the rules, which are of whole lists, where there are some."""
+    """The argument, else the list length of the constraints, else the default."""
     if k is not None:
         k = check_length(k)
     if not isinstance(admissible, Admissible | None):
-        raise OptionError(f"admissible = {admissible!r} are no rules; start from rankopt.Admissible(k)")
+        raise OptionError(f"admissible must be an Admissible instance; got {admissible!r}")
     if admissible is None:
         return LENGTH if k is None else k
     if k not in (None, admissible.k):
         raise OptionError(
-            f"k = {k} items cannot be listed under rules of lists of {admissible.k}, which would not hold for them; "
-            f"state the rules by Admissible({k}), or leave k out"
+            f"k = {k} differs from the list length {admissible.k} of the constraints; "
+            f"use Admissible({k}), or leave k out"
         )
     return admissible.k
 
@@ -309,14 +309,14 @@ def _popular(popularity: Any, counts: Ints) -> Floats:
     """c log(1 + count)."""
     number = isinstance(popularity, int | float | np.integer | np.floating) and not isinstance(popularity, bool)
     if not number or not np.isfinite(popularity) or abs(float(popularity)) > MOST:
-        raise OptionError(f"popularity = {popularity!r} is no number that scores can take; give one up to {MOST:g}")
+        raise OptionError(f"popularity = {popularity!r} is not a valid weight; pass a number up to {MOST:g}")
     return np.asarray(float(popularity) * np.log1p(counts))
 
 
 def _listed(ids: Any) -> NDArray[Any]:
-    """The users that are asked for, (n,)."""
+    """The requested users (n,)."""
     if isinstance(ids, str | bytes) or not hasattr(ids, "__iter__"):
-        raise OptionError(f"users = {ids!r} is no sequence of users; pass a list, [{ids!r}], or None for all")
+        raise OptionError(f"users = {ids!r} is not a sequence of users; pass a list, [{ids!r}], or None for all")
     values = ids.to_numpy() if hasattr(ids, "to_numpy") else ids
     check_unmasked(values, "user")
     if not isinstance(values, np.ndarray):
@@ -342,16 +342,16 @@ def similar_items(known: Ratings, factors: NDArray[np.float64], item: Any, k: in
         raise DataError(f"item {item!r} is not hashable and so no id; pass one id of an item")
     found = known.item_index([item])
     check_spelling(known.items, [item], found, "item")
-    place = int(found[0])
-    if place < 0:
-        raise DataError(f"item {item!r} is like none because the model does not know it; fit with ratings of it")
+    index = int(found[0])
+    if index < 0:
+        raise DataError(f"item {item!r} is unknown to the model; fit with ratings of it")
     norms = np.linalg.norm(factors, axis=1)
-    scale = norms * norms[place]
+    scale = norms * norms[index]
     placed = scale > 0.0
-    cosine = np.divide(factors @ factors[place], scale, out=np.zeros(scale.size), where=placed)
+    cosine = np.divide(factors @ factors[index], scale, out=np.zeros(scale.size), where=placed)
     cosine = np.clip(cosine, -1.0, 1.0)
     order = np.argsort(-cosine, kind="stable")
-    nearest = order[placed[order] & (order != place)][:k]
+    nearest = order[placed[order] & (order != index)][:k]
     return list(zip(known.items[nearest].tolist(), cosine[nearest].tolist(), strict=True))
 
 
@@ -363,8 +363,8 @@ def price_of_quota(
     ranker: SupportsRecommend, by: str, users: Sequence[Any], k: int = 10, limits: Sequence[int] = (1, 2, 3, 5, 10)
 ) -> SensitivityCurve:
     """The weighted mean score Σ_i c_i s_π(i) / Σ_i c_i, c_i = 1/log2(i + 1), of each user's best list with at most so
-    many items of each label. A limit of k is no quota. A list that a limit cuts short has the mean of its items. The
-    curve has no prices."""
+    many items of each label. A limit of k has no effect. A list shortened by a limit has the mean of its items.
+    The curve has no duals."""
     if not len(users):
         raise DataError("price_of_quota needs at least one user; got none. Pass ids of users.")
     weights, values = 1.0 / np.log2(np.arange(2.0, k + 2.0)), np.full((len(users), len(limits)), np.nan)

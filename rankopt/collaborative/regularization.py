@@ -73,7 +73,7 @@ def prior_of_unrated(rated: EncodedRatings, popularity: float) -> float:
 @dataclass(frozen=True)
 class Penalties:
     """offsets: μ of item offsets, None where these stay at b⁰; user_offsets: μ of user offsets, None for none.
-    by_counts: λ and μ count once a rating of the user or item, λ_u = λ n_u, in place of once. means: items are pulled
+    by_counts: λ and μ count once a rating of the user or item, λ_u = λ n_u, instead of once. means: items are pulled
     to their own means."""
 
     popularity: float
@@ -139,7 +139,7 @@ def random_start(start: Start, random_state: Any) -> Factors:
     try:
         draws = check_random_state(random_state)
     except ValueError:
-        raise OptionError(f"random_state = {random_state!r} draws nothing; give a whole number, or None") from None
+        raise OptionError(f"random_state must be an integer or None; got {random_state!r}") from None
     users, items = (
         draws.normal(size=one.shape) * float(np.sqrt(np.mean(one * one))) for one in (factors.users, factors.items)
     )
@@ -196,10 +196,10 @@ def choose_strength(
     that lies so."""
     began, fold, parts = perf_counter(), folds_of(rated, folds), []
     for number in range(folds):
-        kept, left = rated.keep(fold != number), rated.keep(fold == number)
-        if left.n_ratings and kept.n_ratings:
+        train, left = rated.keep(fold != number), rated.keep(fold == number)
+        if left.n_ratings and train.n_ratings:
             with suppress(DataError):  # what is left of few ratings has no order to learn
-                blocks = build(kept)
+                blocks = build(train)
                 parts.append(_Fold(blocks, start_of(blocks, factors), left))
     values: list[Floats] = []
     for strength in strengths:
@@ -209,9 +209,11 @@ def choose_strength(
                 break
             scores[part.left.given] = part.scores(strength, settings, ends)
         else:
-            told = ~np.isnan(scores)
-            some = rated if told.all() else rated.keep(told)
-            values.append(rated_only(some.bounds, some.values, scores if told.all() else scores[some.given], measure))
+            informative = ~np.isnan(scores)
+            some = rated if informative.all() else rated.keep(informative)
+            values.append(
+                rated_only(some.bounds, some.values, scores if informative.all() else scores[some.given], measure)
+            )
             if not _is_lower(values):
                 continue
         break
@@ -249,31 +251,31 @@ class _Fold:
 
 def _is_lower(values: list[Floats]) -> bool:
     """Whether the last strength lies below the best for sure."""
-    told = _told(np.array(values))
-    return bool(told.size) and not _as_good(told)[-1]
+    informative = _informative(np.array(values))
+    return bool(informative.size) and not _as_good(informative)[-1]
 
 
 def _settled(values: Floats, strengths: tuple[float, ...], usual: float) -> RegularizationChoice:
     """The usual one where it is as good as the best, as far as these values (strengths, users) can tell; else that."""
-    tried, told = strengths[: len(values)], _told(values)
-    if not told.size:
+    tried, informative = strengths[: len(values)], _informative(values)
+    if not informative.size:
         return RegularizationChoice(min(tried, key=lambda one: abs(one - usual)), tried, (float("nan"),) * len(tried))
-    reached = told.mean(axis=1)
-    good = [one for one, as_good in zip(tried, _as_good(told).tolist(), strict=True) if as_good]
+    reached = informative.mean(axis=1)
+    good = [one for one, as_good in zip(tried, _as_good(informative).tolist(), strict=True) if as_good]
     return RegularizationChoice(
         usual if usual in good else tried[int(np.argmax(reached))], tried, tuple(reached.tolist())
     )
 
 
-def _told(values: Floats) -> Floats:
-    """The values (strengths, users) of users who tell something of all strengths."""
+def _informative(values: Floats) -> Floats:
+    """The values (strengths, users) of users with values at all strengths."""
     return values[:, ~np.isnan(values).any(axis=0)]
 
 
-def _as_good(told: Floats) -> NDArray[np.bool_]:
+def _as_good(informative: Floats) -> NDArray[np.bool_]:
     """Which strengths lie below the best by less than `SURE` standard errors of the difference."""
-    behind = told[int(np.argmax(told.mean(axis=1)))] - told
-    return np.asarray(behind.mean(axis=1) <= SURE * behind.std(axis=1) / np.sqrt(told.shape[1]))
+    behind = informative[int(np.argmax(informative.mean(axis=1)))] - informative
+    return np.asarray(behind.mean(axis=1) <= SURE * behind.std(axis=1) / np.sqrt(informative.shape[1]))
 
 
 def folds_of(rated: EncodedRatings, folds: int) -> NDArray[np.int64]:

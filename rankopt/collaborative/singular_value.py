@@ -1,10 +1,10 @@
 """‖Ψ‖₂ from above, proved in floats: a Cholesky factor of t I - ΨᵀΨ is a proof that √t is not below it.
 
-An iteration finds *a* singular value, and a small residual says that it is one, never that no larger one is there. So
+An iteration finds *a* singular value; a small residual does not prove that it is the largest one. Therefore:
 
 1. σ̂ is estimated (`top_singular_pair`), G = ΨᵀΨ is formed on the smaller side, n wide, as Ĝ;
-2. t = σ̂² (1 + a tiny step), and LAPACK is asked for the Cholesky factor of Â = fl(t I - Ĝ);
-3. where it says that there is none, it has met a direction x with xᵀ(t I - G) x <= 0: the iteration starts anew from
+2. t = σ̂² (1 + a tiny step), and LAPACK computes the Cholesky factor of Â = fl(t I - Ĝ);
+3. if there is none, LAPACK has met a direction x with xᵀ(t I - G) x <= 0: the iteration starts anew from
    x, and from there sees what it had missed; where that gives nothing, the step is made longer;
 4. where the factor exists, what rounding may have hidden is added, and τ is the root, rounded up.
 
@@ -15,7 +15,7 @@ What is added, u = 2⁻⁵³, γ_k = k u / (1 - k u), Ψ scaled by a power of tw
     ‖Â - (t I - Ĝ)‖₂ <= u t                 one subtraction on the diagonal, whose result a factor needs in [0, t]
     λ_min(Â) >= -φ n t,  φ = γ/(1 - γ)      γ = γ_{n+16}: a factor R̂ that is computed to its end has R̂ᵀR̂ = Â + ΔA,
                                             |ΔA| <= γ |R̂ᵀ||R̂| [Higham 2002, Theorem 10.3, for any order of the sums;
-                                            16 in place of 1 leaves room for reciprocals in place of quotients], so
+                                            16 instead of 1 allows for reciprocals instead of quotients], so
                                             ‖r̂_i‖² <= â_ii / (1 - γ), |Δa_ij| <= φ √(â_ii â_jj) and ‖ΔA‖₂ <= φ tr Â
                                             [Demmel 1989; Rump 2006], tr Â <= n t
 
@@ -125,8 +125,8 @@ class SingularPair(NamedTuple):
 
 
 def natural_start(psi: csr_array) -> Floats:
-    """(columns,) the length of each column, with the sign of its sum: it goes along when rows and columns are given
-    other names, which a random start does not."""
+    """(columns,) the length of each column, with the sign of its sum: equivariant to permutations of rows and
+    columns, which a random start is not."""
     lengths = np.sqrt(np.asarray(psi.multiply(psi).sum(axis=0)).ravel())
     return np.asarray(np.where(np.asarray(psi.sum(axis=0)).ravel() < 0, -lengths, lengths))
 
@@ -243,7 +243,7 @@ def _factored(psi: csr_array, right: Floats, estimate: float, norms: float) -> t
             return inf, better
         shifted = -gram
         shifted[np.diag_indices(n)] += t
-        factor, failed = dpotrf(shifted.T, lower=1, clean=0, overwrite_a=1)  # as columns: in place
+        factor, failed = dpotrf(shifted.T, lower=1, clean=0, overwrite_a=1)  # as columns: in-place
         if failed == 0:
             return (t + (UNIT + phi * n) * t + surplus) * (1.0 + 16.0 * UNIT), better
         seen = top_pair(psi, _direction(factor, gram, failed - 1))
@@ -254,15 +254,15 @@ def _factored(psi: csr_array, right: Floats, estimate: float, norms: float) -> t
     return inf, better
 
 
-def _direction(factor: Floats, gram: Floats, place: int) -> Floats:
-    """x with xᵀ(t I - G) x <= 0, where the factor ends at this place: what eliminates the rows before it."""
+def _direction(factor: Floats, gram: Floats, index: int) -> Floats:
+    """x with xᵀ(t I - G) x <= 0, where the factor ends at this index: it eliminates the rows before it."""
     x = np.zeros(len(gram))
-    x[place] = 1.0
-    if place:
-        before = factor[:place, :place]
-        half = solve_triangular(before, gram[:place, place], lower=True, check_finite=False)
-        x[:place] = solve_triangular(before, half, lower=True, trans="T", check_finite=False)
-    return x if np.isfinite(x).all() else np.eye(1, x.size, place).ravel()
+    x[index] = 1.0
+    if index:
+        before = factor[:index, :index]
+        half = solve_triangular(before, gram[:index, index], lower=True, check_finite=False)
+        x[:index] = solve_triangular(before, half, lower=True, trans="T", check_finite=False)
+    return x if np.isfinite(x).all() else np.eye(1, x.size, index).ravel()
 
 
 def _gamma(terms: int) -> float:
@@ -271,7 +271,7 @@ def _gamma(terms: int) -> float:
 
 
 SMALL = 256
-"""Matrices whose smaller side is at most this, or three times the wanted pairs, are decomposed whole."""
+"""Matrices whose smaller side is at most this, or three times the wanted pairs, are decomposed fully."""
 
 
 def scaled(table: Any, rows: Floats, columns: Floats) -> Any:

@@ -34,8 +34,8 @@ CUBE = nb.types.Array(nb.float64, 3, "C")
 
 @dataclass(frozen=True, eq=False)
 class UserBundles:
-    """slopes ψ (room, ratings) and heights δ (n, room) of the planes of n users, their weights (n, room), how many each
-    user has (n,); and as planes of U_u (n, d) for these M, b: their slopes Mᵀψ (n, room, d), values δ + ⟨ψ, b⟩ (n,
+    """slopes ψ (room, ratings) and heights δ (n, room) of the planes of n users, their weights (n, room), the number of
+    each user (n,); and as planes of U_u (n, d) for these M, b: their slopes Mᵀψ (n, room, d), values δ + ⟨ψ, b⟩ (n,
     room) and Gram matrices (n, room, room)."""
 
     slopes: Floats
@@ -65,7 +65,7 @@ class UserBundles:
         return bool((self.weights[crowded] > 0.0).all(axis=1).any())
 
     def roomier(self, room: int) -> UserBundles:
-        """The same planes with room for more."""
+        """The same planes with memory for more."""
         none, more = (0, 0), (0, room - self.room)
         return UserBundles(
             np.pad(self.slopes, (more, none)), np.pad(self.heights, (none, more)), np.pad(self.weights, (none, more)),
@@ -99,7 +99,7 @@ def free_slot(
     u: int, low: int, high: int, counts: Ints, weights: Floats, slopes: Floats, heights: Floats, gram: Floats
 ) -> int:
     """A slot of user u for one more plane: a new one for the first `FEW`; then that of a plane without weight, else a
-    new one; and where there is no room, that of the lightest, which joins the next lightest in one plane."""
+    new one; and if there is no memory, that of the lightest, which joins the next lightest in one plane."""
     room, count = slopes.shape[0], int(counts[u])
     if count < min(room, FEW):
         counts[u] = count + 1
@@ -136,8 +136,8 @@ MOVES = 60
 
 @compiled(nb.float64(READ_TABLE, READ_FLOATS, nb.int64, nb.float64, FLOATS, FLOATS))
 def mix(gram: Floats, value: Floats, count: int, tolerance: float, weight: Floats, rise: Floats) -> float:
-    """Maximise valueᵀα - αᵀ gram α / 2 over α >= 0, Σα = 1 from the weights given, until no plane rises above the
-    mixture by more than the tolerance; by how much one does. rise: room for one number a plane."""
+    """Maximise valueᵀα - αᵀ gram α / 2 over α >= 0, Σα = 1 from the current weights, until no plane rises above the
+    mixture by more than the tolerance; by how much one does. rise: memory for one number per plane."""
     for k in range(count):
         total = value[k]
         for other in range(count):
@@ -171,13 +171,13 @@ def mix(gram: Floats, value: Floats, count: int, tolerance: float, weight: Float
 Shorts = NDArray[np.int32]
 
 ROOM = 24
-"""Planes that a user holds at most; there is room for `FEW` until one of them needs more."""
+"""Maximum number of planes of a user; memory is allocated for `FEW` until one of them needs more."""
 
 STEPS = 200
-"""Planes that a user is given at most in one solution."""
+"""Maximum number of new planes of a user in one solution."""
 
 ENTRIES = 1 << 12
-"""Ratings of whole users that one thread takes at a time."""
+"""Ratings (of complete users) that one thread takes at a time."""
 
 READ_BOOLS = nb.types.Array(nb.boolean, 1, "C", readonly=True)
 
@@ -188,14 +188,14 @@ def solved_users(
 ) -> tuple[Floats, Floats, Floats, Floats]:  # fmt: skip
     """U (n, d), ψ (ratings,), δ (n,), and l_u (n,) at U, where each user's gap is at most its tolerance (n,).
 
-    loss: of these users' scores, by planes. slopes, heights: a plane of each to start from. users: U that is given up
-    for a better one only. The weights of users are in slopes, heights and l_u, not in the loss.
+    loss: of these users' scores, by planes. slopes, heights: a plane of each to start from. users: U that is replaced
+    by a better one only. The weights of users are in slopes, heights and l_u, not in the loss.
     """
     n, d = bounds.size - 1, items.shape[1]
     spread = np.repeat(user_weights, np.diff(bounds))
     none = np.zeros(n)
     held = UserBundles.none(n, columns.size, FEW, d)
-    given = (bounds, columns, items, offsets, penalty)
+    arguments = (bounds, columns, items, offsets, penalty)
     trial, dual, open_ = np.zeros((n, d)), np.full(n, -np.inf), np.ones(n, dtype=bool)
 
     def admit(fresh: Floats, height: Floats) -> None:
@@ -203,7 +203,7 @@ def solved_users(
         if held.room < ROOM and held.full(open_):
             held = held.roomier(ROOM)
         planes = (held.slopes, held.heights, held.weights, held.counts, held.gram, held.moved, held.values)
-        arrays: tuple[Any, ...] = (*given, fresh, height, open_, tolerance, *planes, trial, dual)
+        arrays: tuple[Any, ...] = (*arguments, fresh, height, open_, tolerance, *planes, trial, dual)
         share_ranges(bounds, ENTRIES, lambda first, last: _admitted(*arrays, first, last))  # type: ignore[call-arg]
 
     def valued(at: Floats) -> tuple[Any, Floats, Floats]:
@@ -213,16 +213,16 @@ def solved_users(
 
     admit(slopes, heights)
     _, best_lost, best = valued(users)
-    kept = users.copy()
+    best_users = users.copy()
     for _ in range(STEPS):
         found, lost, primal = valued(trial)
         better = primal < best
-        kept[better], best_lost[better], best[better] = trial[better], lost[better], primal[better]
+        best_users[better], best_lost[better], best[better] = trial[better], lost[better], primal[better]
         open_[:] = best - dual > tolerance
         if not open_.any():
             break
         admit(spread * (found.placed - found.reference), user_weights * found.height)
-    return kept, *held.mixed(bounds), best_lost
+    return best_users, *held.mixed(bounds), best_lost
 
 
 @compiled(

@@ -95,8 +95,8 @@ class UserLoss:
         if self.sees_levels:
             return rated
         sizes = np.diff(rated.bounds)
-        told = sizes > 1
-        some = told_apart = rated.select_users(told)
+        ordered = sizes > 1
+        some = distinguished = rated.select_users(ordered)
         if some.n_users:
             if self.regret is None:
                 low, high = (one.reduceat(some.values, some.bounds[:-1]) for one in (np.minimum, np.maximum))
@@ -107,7 +107,7 @@ class UserLoss:
             some = some.select_users(useful) if useful.any() else some.select_users(np.zeros(some.n_users, dtype=bool))
         if not some.n_users:
             measure = None if self.regret is None else self.regret.measure
-            cure = _cure(measure, told_apart) or "give more"
+            cure = _cure(measure, distinguished) or "give more"
             raise DataError(f"these ratings have no order to learn because no user has two of different worth; {cure}")
         return some
 
@@ -118,7 +118,7 @@ class UserLoss:
             if not _orderable(seen, part.measure).any():
                 cure = _cure(part.measure, seen) or "leave it out"
                 raise DataError(
-                    f"{part.measure} of {mix} would not count because no user has two ratings that it tells apart; "
+                    f"{part.measure} of {mix} would not count because no user has two ratings that it distinguishes; "
                     f"{cure}"
                 )
 
@@ -149,7 +149,7 @@ def _unfit(spec: Any) -> str:
     """Why a loss cannot be that of users' scores, and what can; "" where it can."""
     factory = get_loss(spec)
     if says(factory) != "plane":
-        return "says no planes, which both blocks need; take another"
+        return "provides no cutting planes, which both blocks need; use another loss"
     if not getattr(factory, "exact", True):
         return "is known within bounds only, and so would be J; take another"
     if getattr(factory, "func", factory) is SquaredError:

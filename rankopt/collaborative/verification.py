@@ -1,17 +1,17 @@
-"""A model of factors checked from the ratings and the dual states that it holds, sharing nothing with training.
+"""Verify a factor model from the ratings and its dual states, by code independent of training.
 
 J            user by user by a slow way (`loss_verification`), penalties by plain sums
 dual state   of drawn users, whether the plane δ + ⟨ψ, f⟩ lies below the loss: its height against that of the highest
              plane of this slope, a linear program
 blocks       the closed minima over U (and b_u) and over M, b of what the planes leave
-whole        the bound for factors of every width:
+global       the bound for factors of every width:
     sums         each column and row of Ψ by `math.fsum`, correctly rounded, its last digit put against the claim
     value        θ (Σδ + b⁰ᵀs) - (θ²/2)(Σ s²/λ_b + Σ (Ψ1)²/κ + curvature) in rational numbers
     ‖Ψ‖₂         G = QDQᵀ + R for whatever Q, D LAPACK's symmetric eigenproblem gives: ‖G‖₂ <= max D ‖Q‖₂² + ‖R‖_F and
                  ‖Q‖₂² <= 1 + ‖QᵀQ - I‖_F; no factor, no iteration. What rounding takes from the products is added.
                  Where the smaller side is too wide, max (|Ψ|ᵀ|Ψ|x)_j / x_j in longer numbers, x > 0 whatever it is
 
-So a slip in the reckoning of the bound, or in the theory of rounding there, would show here.
+So an error in the computation of the bound, or in its rounding analysis, would be detected.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ ALLOWED = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class VerifiedClaim:
-    """What a model says of itself: its factors, in the order of the ratings, the penalties λ_u (n,), λ_j (m,), μ_j (m,)
+    """Claims of a model: its factors, in the order of the ratings, the penalties λ_u (n,), λ_j (m,), μ_j (m,)
     (infinite: b is b⁰), κ_u (n,) or None, b⁰ (m,), the dual states of the users' block and the items', and the
     certificate."""
 
@@ -56,9 +56,9 @@ class VerifiedClaim:
 
 @dataclass(frozen=True)
 class VerifiedFactors(CompactReprMixin):
-    """primal, users, items, bound: J, the bounds of both blocks and of the whole, as they were found here; NaN where no
-    bound of the whole is claimed. planes: how many users' planes were checked; worst: by how much one stands above the
-    highest that lies below the loss. wrong: what is not as claimed, in words; empty where all holds."""
+    """primal, users, items, bound: J, the bounds of both blocks and the global bound, as recomputed here; NaN if no
+    global bound is claimed. planes: how many users' planes were checked; worst: the largest excess over the
+    highest plane below the loss. wrong: what is not as claimed, in words; empty where all holds."""
 
     primal: float
     users: float
@@ -78,18 +78,18 @@ class VerifiedFactors(CompactReprMixin):
         return self.holds
 
     def __str__(self) -> str:
-        told = f"J = {self.primal:.8g}, users' block >= {self.users:.8g}, items' block >= {self.items:.8g}"
-        told += "" if np.isnan(self.bound) else f", the whole >= {self.bound:.8g}"
-        told += f", planes of {self.planes} of {self.of} users checked"
-        told += f" ({self.too_long} of the drawn lists are too long for it)" if self.too_long else ""
-        return f"{told}: {'all as claimed' if self.holds else '; '.join(self.wrong)}"
+        text = f"J = {self.primal:.8g}, users' block >= {self.users:.8g}, items' block >= {self.items:.8g}"
+        text += "" if np.isnan(self.bound) else f", the whole >= {self.bound:.8g}"
+        text += f", planes of {self.planes} of {self.of} users checked"
+        text += f" ({self.too_long} of the drawn lists are too long for it)" if self.too_long else ""
+        return f"{text}: {'all as claimed' if self.holds else '; '.join(self.wrong)}"
 
 
 def verify_factors(
     claim: VerifiedClaim, ratings: Ratings, loss: SlowLoss, weights: Floats | None = None, planes: int = 50,
     seed: int = 0,
 ) -> VerifiedFactors:  # fmt: skip
-    """Whether a model is as good as it says. ratings, weights: those it was trained on. planes: of how many users,
+    """Check the claims of a model. ratings, weights: those it was trained on. planes: of how many users,
     drawn with this seed, the planes are checked, of a squared loss of all. Lists whose program is too large (about
     1,100 ratings of five grades under a loss of pairs, 4,000 under a measure) are counted as `too_long`; where there
     are no others nothing holds."""
@@ -121,18 +121,18 @@ def verify_factors(
             wrong.append(f"no plane of the {name} dual state could be checked: all drawn lists are too long")
     bounds = [blocks_of(claim, ratings, *dual) for dual in claim.duals]
     users, items = bounds[0][0], max(both[1] for both in bounds)
-    for name, found, told in (("users'", users, said.users), ("items'", items, said.items)):
-        if not told <= found + ALLOWED * scale:
-            wrong.append(f"the {name} block is bounded by {found:.8g}, not {told:.8g}")
-    whole = np.nan
+    for name, found, text in (("users'", users, said.users), ("items'", items, said.items)):
+        if not text <= found + ALLOWED * scale:
+            wrong.append(f"the {name} block is bounded by {found:.8g}, not {text:.8g}")
+    global_bound = np.nan
     if said.kind == "global":
         proven = max((_whole(claim, ratings, loss, weight, *dual) for dual in claim.duals), key=lambda one: one.value)
-        whole = proven.value
+        global_bound = proven.value
         if said.proof == "cholesky" and not said.singular >= (1.0 - ALLOWED) * proven.norm:
             wrong.append(f"the largest singular value is {proven.norm:.8g}, not at most {said.singular:.8g}")
-        if not said.bound <= whole + ALLOWED * scale:
-            wrong.append(f"the whole is bounded by {whole:.8g}, not {said.bound:.8g}")
-    return VerifiedFactors(primal, users, items, whole, checked, worst, tuple(wrong), int(seen.sum()), too_long)
+        if not said.bound <= global_bound + ALLOWED * scale:
+            wrong.append(f"the whole is bounded by {global_bound:.8g}, not {said.bound:.8g}")
+    return VerifiedFactors(primal, users, items, global_bound, checked, worst, tuple(wrong), int(seen.sum()), too_long)
 
 
 def planes_above(
@@ -237,7 +237,7 @@ def _table(ratings: Ratings, slopes: Floats) -> Any:
     return csr_array((slopes, ratings.columns, ratings.bounds), shape=(ratings.n_users, ratings.n_items))
 
 
-Places = NDArray[Any]
+Indices = NDArray[Any]
 
 ALLOWED_BOUND = 1e-8
 """By how much what is claimed may lie above what is found here, as a part of the terms."""
@@ -298,15 +298,15 @@ def _summed(
     rows, columns, slopes = entries.row, entries.col, entries.data.astype(np.float64)
     linear, square = Fraction(float(height)), Fraction(float(curvature))
     size = abs(linear)
-    for place, count, penalty, pull in (
+    for index, count, penalty, pull in (
         (columns, items, lam_offsets, np.broadcast_to(np.asarray(prior, dtype=np.float64), items)),
         (rows, users, lam_user_offsets, np.zeros(users)),
     ):
         if penalty is None:
             continue
         costs = np.broadcast_to(np.asarray(penalty, dtype=np.float64), count)
-        order = np.argsort(place, kind="stable")
-        cuts = np.searchsorted(place[order], np.arange(count + 1))
+        order = np.argsort(index, kind="stable")
+        cuts = np.searchsorted(index[order], np.arange(count + 1))
         for one in range(count):
             total = fsum(slopes[order[cuts[one] : cuts[one + 1]]].tolist())
             ends = [Fraction(nextafter(total, way)) for way in (-inf, inf)]
@@ -323,7 +323,7 @@ def _summed(
     return _Sums(linear, square, size, norm, most if curvature else min(most, Fraction(1)))
 
 
-def _norm(rows: Places, columns: Places, data: Floats, shape: tuple[int, int], widest: int) -> float:
+def _norm(rows: Indices, columns: Indices, data: Floats, shape: tuple[int, int], widest: int) -> float:
     """Not below the largest singular value."""
     if not data.size or not data.any():
         return 0.0
@@ -352,11 +352,11 @@ def _by_sizes(
 ) -> float:
     """max over columns j of (|Ψ|ᵀ|Ψ|x)_j / x_j, x from a few turns of the same."""
 
-    def added(place: Places, terms: NDArray[np.longdouble], count: int) -> NDArray[np.longdouble]:
-        order = np.argsort(place, kind="stable")
-        starts = np.flatnonzero(np.append(True, np.diff(place[order]) > 0))
+    def added(index: Indices, terms: NDArray[np.longdouble], count: int) -> NDArray[np.longdouble]:
+        order = np.argsort(index, kind="stable")
+        starts = np.flatnonzero(np.append(True, np.diff(index[order]) > 0))
         found = np.zeros(count, dtype=np.longdouble)
-        found[place[order][starts]] = np.add.reduceat(terms[order], starts)
+        found[index[order][starts]] = np.add.reduceat(terms[order], starts)
         return found
 
     x, least = np.ones(shape[1], dtype=np.longdouble), np.inf

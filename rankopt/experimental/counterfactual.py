@@ -15,8 +15,9 @@ Shadow prices of the program that `rank` solves for each query:
 
     maximize Σ_i c_i s_π(i) over the set            s: scores, c: weights of the positions
 
-A limit that is looser by one (at most 3 in place of 2) gains at most its price: weak duality. For a set whose linear
-program is not integral, add the `gap` of the query. Limits with a price are loosened and solved again: their `gain`.
+A limit that is looser by one (at most 3 in place of 2) gains at most its shadow price: weak duality. For a set whose
+linear program is not integral, add the `gap` of the query. Limits with a nonzero dual are loosened and solved again:
+their `gain`.
 """
 
 from __future__ import annotations
@@ -161,19 +162,19 @@ def _smallest_change(
     slope = (-1.0 if missing < 0.0 else 1.0) * coef
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         change = np.where(slope != 0.0, missing / coef, np.nan)
-        room = np.where(slope > 0.0, high - before, before - low)
+        slack = np.where(slope > 0.0, high - before, before - low)
         fits = free & np.isfinite(change) & (before + change >= low) & (before + change <= high)
     if missing == 0.0:
         change, fits = np.zeros(coef.size), np.ones(coef.size, dtype=bool)
-    joint, reach = _joint(np.where(free, np.abs(slope) * units, 0.0), room / np.where(free, units, 1.0), missing)
+    joint, reach = _joint(np.where(free, np.abs(slope) * units, 0.0), slack / np.where(free, units, 1.0), missing)
     joint = np.where(joint > 0.0, np.sign(slope) * joint * units, joint)
     return CounterfactualChange(
         names, moves, missing, before.copy(), units, np.where(fits, change, np.nan), joint, reach
     )
 
 
-def _check_names(what: str, given: Iterable[Any], names: tuple[str, ...]) -> None:
-    for name in given:
+def _check_names(what: str, found: Iterable[Any], names: tuple[str, ...]) -> None:
+    for name in found:
         if name not in names:
             raise OptionError(f"{what} must name features ({', '.join(names)}); got {name!r}."[:400])
 
@@ -192,17 +193,17 @@ def _per_feature(what: str, value: Any, names: tuple[str, ...], default: float) 
     return found
 
 
-def _joint(weight: Floats, room: Floats, missing: float) -> tuple[Floats, float]:
+def _joint(weight: Floats, slack: Floats, missing: float) -> tuple[Floats, float]:
     """min Σ e_j² over 0 <= e_j <= room_j with Σ weight_j e_j = |missing|, and max Σ weight_j e_j: e_j = min(μ weight_j,
     room_j). NaN where the maximum is too small."""
-    moves = np.flatnonzero((weight > 0.0) & (room > 0.0))
+    moves = np.flatnonzero((weight > 0.0) & (slack > 0.0))
     found = np.zeros(weight.size)
     if missing == 0.0:
         return found, 0.0
     if not moves.size:
         return np.full(weight.size, np.nan), 0.0
     largest = weight[moves].max()
-    a, r, t = weight[moves] / largest, room[moves], abs(missing) / largest
+    a, r, t = weight[moves] / largest, slack[moves], abs(missing) / largest
     reach = float((a * r).sum()) * largest
     order = np.argsort(r / a, kind="stable")
     a, r = a[order], r[order]
@@ -220,8 +221,8 @@ def _joint(weight: Floats, room: Floats, missing: float) -> tuple[Floats, float]
 
 @dataclass(frozen=True)
 class BindingLimit:
-    """A limit with a price: `row` of `constraint`, from `side` "at most" or "at least". gain: what the query gains with
-    this limit looser by one; price > 0: the bound of it that the duals prove."""
+    """A limit with a nonzero dual: `row` of `constraint`, from `side` "at most" or "at least". gain: what the
+    query gains with this limit looser by one; price > 0: the dual, an upper bound of gain."""
 
     query: Hashable
     constraint: str
@@ -296,7 +297,7 @@ def _looser(admissible: RankingSet, name: str, row: int, side: str) -> RankingSe
 
 
 def _relaxed_bound(problem: ConstrainedRanking, y: Floats | None) -> float:
-    """The bound that the prices prove alone: those of the relaxation if `y` is a proof by cases."""
+    """The bound proved by the duals alone: those of the relaxation if `y` is a proof by cases."""
     if y is None or y.ndim == 2:
         y = relaxation_prices(problem.compiled, problem.worth)
     return float("inf") if y is None else problem.bound(y)

@@ -72,7 +72,7 @@ class DirectBoostedRanker(Ranker):
         "stage-wise" weights each tree once, when it is grown. "leveraging" grows all trees with the largest weight of
         `weight_bounds` and then maximizes M by coordinate ascent in all weights. "both" does one after the other.
     weight_rule : {"inside", "clamped"}
-        The weight of a new tree: the best in the open `weight_bounds`, or the best of the whole line, clamped to
+        The weight of a new tree: the best in the open `weight_bounds`, or the best of the full line, clamped to
         `weight_bounds` [paper 3].
     weight_bounds : smallest and largest weight of a new tree; (0.1, 0.5) in [paper 3].
     n_estimators : int or None
@@ -92,7 +92,7 @@ class DirectBoostedRanker(Ranker):
     weights_ : (T,) the nonzero α.
     history_ : TreeHistory, each step with the predicted and the evaluated M.
     certificate_ : TreeCertificate; its `gap` bounds what changing one weight could gain.
-    eval_score_ : the measure on eval_set, if one was given. The model is the best on it of all states.
+    eval_score_ : the measure on eval_set, if one was passed. The model is the best on it of all states.
 
     References
     ----------

@@ -34,7 +34,7 @@ class McRanker(Ranker):
     """Score a document by its expected grade Σ_y P(y | x) y, where P is a classifier of the K distinct grades.
 
     The classifier learns single documents, each with the weight of its query. It knows no measure, and nothing is
-    proved of the result. Rows reach it in an order given by their content: shuffled rows give the same model.
+    proved of the result. Rows are sorted by their content: shuffled rows give the same model.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class McRanker(Ranker):
     ----------
     classes_ : (K,) the grades.
     classifier_ : the fitted classifier; its class k is the grade classes_[k].
-    eval_score_ : the measure on eval_set, if one was given; nothing is chosen there.
+    eval_score_ : the measure on eval_set, if one was passed; nothing is chosen there.
 
     Raises
     ------
@@ -130,12 +130,12 @@ class McRanker(Ranker):
             return self.classes_ if self.expectation == "grade" else np.asarray(2.0**self.classes_ - 1.0)
 
     def _check_options(self) -> None:
-        given = self.classifier
-        if given is not None and (isinstance(given, type) or not hasattr(given, "fit")):
-            raise OptionError(f"classifier must be an object such as `LogisticRegression()`; got {given!r:.80}")
-        if given is not None and not hasattr(given, "predict_proba"):
+        classifier = self.classifier
+        if classifier is not None and (isinstance(classifier, type) or not hasattr(classifier, "fit")):
+            raise OptionError(f"classifier must be an object such as `LogisticRegression()`; got {classifier!r:.80}")
+        if classifier is not None and not hasattr(classifier, "predict_proba"):
             raise OptionError(
-                f"classifier must have predict_proba; got {given!r:.80}. Wrap it by CalibratedClassifierCV"
+                f"classifier must have predict_proba; got {classifier!r:.80}. Wrap it by CalibratedClassifierCV"
             )
         if self.expectation not in ("grade", "gain"):
             raise OptionError(f"expected must be 'grade' or 'gain'; got {self.expectation!r}")

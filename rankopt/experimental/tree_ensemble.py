@@ -421,7 +421,7 @@ class TreeTraining:
         return point.t, point.value
 
     def _leverage(self) -> TreeStop:
-        """Coordinate ascent in the weights, each free on the whole line."""
+        """Coordinate ascent in the weights, each over the full line."""
         state, objective = self.best, self.objective
         for sweep in range(1, PASSES + 1):
             moved = False
@@ -444,9 +444,9 @@ class TreeTraining:
             state = self._evaluate(state)
             if moved:
                 self.steps[-1] = replace(self.steps[-1], judged=state.judged)
-            kept = self._keep(state)
+            retained = self._keep(state)
             if not moved:
-                return TreeStop.SETTLED if kept or self.best.measure == state.measure else TreeStop.CHOSEN
+                return TreeStop.SETTLED if retained or self.best.measure == state.measure else TreeStop.CHOSEN
         return TreeStop.PASSES
 
     def _evaluate(self, state: EnsembleState) -> EnsembleState:

@@ -62,6 +62,9 @@ FORMS: dict[str, type[Problem]] = {"argmax": RankTwoAssignment, "master": Groupe
 
 PARAMETERS = {"argmax": "argmax_solver", "master": "master_solver", "method": "method"}
 """The parameter of the ranker that each role swaps."""
+
+PARAMETERS = {"argmax": "argmax_solver", "master": "master_solver", "method": "method"}
+"""The parameter of the ranker that each role swaps."""
 """The problem form of each part that is a solver."""
 
 

@@ -1,12 +1,10 @@
-"""Why one document stands above another: a linear score taken apart, feature by feature.
+"""Explain why one document is ranked above another: decomposition of a linear score by features.
 
-What each feature moves scores by: its weight times what it varies by inside queries.
-
-What a feature varies by where it matters: inside queries, since what all documents of a query share orders none.
+Importance of a feature: its weight times its deviation within queries. Variation between queries affects no order.
 
     deviation_j = √( Σ_q Σ_{i in q} (x_ij - mean of x_j over q)² / N )
 
-coef_j × deviation_j is what a feature moves scores by, in one unit for all features.
+coef_j × deviation_j is the effect of a feature on scores, in one unit for all features.
 """
 
 from __future__ import annotations
@@ -39,7 +37,7 @@ class Explanation(CompactReprMixin):
     * `features`: their names, `x0`, `x1`, ... where the data named none
     * `contributions` (d,): coef_j (x_j - y_j), in units of the score; positive speaks for x
     * `coef`, `x`, `y` (d,): the factors
-    * `column` (d,): where each feature stands in the data
+    * `column` (d,): the column of each feature in the data
     """
 
     features: tuple[str, ...]
@@ -67,7 +65,7 @@ class Explanation(CompactReprMixin):
 
     @property
     def total(self) -> float:
-        """The score of x minus the score of y: above 0 where x stands above y."""
+        """The score of x minus the score of y: positive if x is ranked above y."""
         return float(self.contributions.sum())
 
     def __str__(self) -> str:
@@ -125,7 +123,7 @@ def deviations_within(features: Any, offsets: Ints) -> Floats:
 class Weights(CompactReprMixin):
     """Features (d,) by falling magnitude of `effect` = coef × deviation, the deviation being that within queries: in
     units of the score, so that features of other units can be compared. `share`: its part of the sum of magnitudes.
-    `column`: where each stands in the data."""
+    `column`: the column of each in the data."""
 
     features: tuple[str, ...]
     coef: Floats

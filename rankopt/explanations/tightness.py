@@ -3,9 +3,9 @@
     regret     = max_π a[π]ᵀb - a[π_s]ᵀb               π_s the worst order that the scores s allow
     bound      = H(s) + best - r̄ᵀs                     r̄ by the bound: convex, tie-aware, nonconvex, your own
     looseness  = bound - regret >= 0
-    most       = best - worst                          what the worst ranking of all would lose
+    most       = best - worst                          the regret of the worst ranking
 
-A bound that reaches `most` says nothing of its query: no ranking can lose more. Bounds follow the scale of the scores,
+A bound that reaches `most` is trivial for its query: no ranking can lose more. Bounds follow the scale of the scores,
 the regret does not: as the scores grow apart, the nonconvex bound falls to the regret, the convex one grows wherever
 the order is wrong, or spreads documents of one grade.
 
@@ -60,7 +60,7 @@ def bounds_at(argmax: MaxOracle, scores: Floats, bounds: Mapping[str, Bound]) ->
 
 
 def most_lost(argmax: MaxOracle) -> Floats:
-    """(m,) what the worst ranking of all would lose of the measure; prices of soft constraints are no loss of it."""
+    """(m,) the regret of the worst ranking; penalties of soft constraints are not included."""
     unpaid: Floats | None = getattr(argmax, "worst_unpaid", None)
     return argmax.best + argmax.at(np.zeros(argmax.shape)).value if unpaid is None else argmax.best - unpaid
 
@@ -110,7 +110,7 @@ class Tightness(CompactReprMixin):
 
     @property
     def silent(self) -> NDArray[np.bool_]:
-        """(m,) where the bound says nothing: it is not below what the worst ranking of all would lose."""
+        """(m,) where the bound is trivial: not below the regret of the worst ranking."""
         return self._silent(self.trained)
 
     def worst(self, n: int = SHOWN) -> Ints:
@@ -126,10 +126,10 @@ class Tightness(CompactReprMixin):
     def finding(self) -> str:
         """One sentence of what was found, and one of what to do."""
         m, loose = len(self), int(self.silent.sum())
-        means = f"on average {_brief(self.regret.mean())} of {self.measure} are lost, and the bound says at most "
+        means = f"on average {_brief(self.regret.mean())} of {self.measure} are lost, and the bound is at most "
         means += f"{_brief(self.bound.mean())}"
         if not loose:
-            return f"The {self.trained} bound says something on all {m} queries: {means}. {self._cure(loose)}"
+            return f"The {self.trained} bound is informative on all {m} queries: {means}. {self._cure(loose)}"
         said = f"The {self.trained} bound is loose on {loose} of {m} queries: there it is no lower than what the worst "
         return f"{said}ranking would lose; {means}. {self._cure(loose)}"
 
@@ -216,14 +216,14 @@ def of_parts(
     tables = [table for _, _, table in parts]
     known = {query: int(count) for table in tables for query, count in zip(table.query, table.documents, strict=True)}
     chosen = [query for query in query_ids if query in known]
-    place = {query: number for number, query in enumerate(chosen)}
-    rows = [np.array([place[query] for query in table.query], dtype=np.int64) for table in tables]
+    index = {query: number for number, query in enumerate(chosen)}
+    rows = [np.array([index[query] for query in table.query], dtype=np.int64) for table in tables]
 
     def spread(columns: Sequence[Floats]) -> Floats:
-        whole = np.zeros((len(parts), len(chosen)))
+        total = np.zeros((len(parts), len(chosen)))
         for number, ((weight, _, _), own, column) in enumerate(zip(parts, rows, columns, strict=True)):
-            whole[number, own] = weight * column
-        return whole
+            total[number, own] = weight * column
+        return total
 
     def mixed(columns: Sequence[Floats]) -> Floats:
         every = spread(columns)

@@ -1,12 +1,8 @@
-"""What all rankers share: data in, scores out, orders, files. A ranking of a query's documents is their order by
-decreasing score.
+"""Base classes of the rankers: `rank`, `predict`, `score`, constraints, and model files.
 
-A ranker of its own is a subclass with `__init__` (its options, as scikit-learn wants them), `_fit` and `_scores`; where
-scores are linear `rankopt.rankers.linear` has the latter.
-
-What a ranker says of itself: how tight the bounds of its regret are, and what limits cost.
-
-What a ranker shows: rankings by score, or the best admissible ones where there are constraints.
+A ranking of a query's documents is their order by decreasing score; under constraints it is the best admissible
+ranking. A custom ranker is a subclass with `__init__`, `_fit` and `_scores`; `rankopt.rankers.linear` has `_scores`
+for linear scores.
 """
 
 # mypy: allow-subclassing-any
@@ -57,7 +53,7 @@ Floats = NDArray[np.float64]
 
 
 class RankMixin:
-    """`rank` of a ranker that scores documents, and how it comes to its rankings."""
+    """`rank` of a ranker that scores documents."""
 
     n_queries_: int
     n_features_in_: int
@@ -97,17 +93,19 @@ class RankMixin:
         attributes: Attributes | None = None,
         constraints: Admissible | None = None,
     ) -> NDArray[Any] | dict[Hashable, NDArray[Any]]:
-        """The documents of each query, best first: row indices of X, or document ids where X is `Queries` with ids.
+        """Return the documents of each query, best first: row indices of X, or document ids of `Queries` with ids.
 
-        One query gives an array, several a dict from query id to array. `k` cuts each to its first k. Documents of
-        equal score stay in the order of the input. Under constraints (the ranker's own, if none are given) it is the
-        admissible ranking with the largest Σ_i c_i s_π(i), c the decay of training where that is positive and strictly
-        decreasing, else 1 / log2(i + 1); where rules only limit nested or disjoint sets of documents, as in Π(B, k),
-        one greedy pass by score finds it [ORM, section 7.1].
+        One query gives an array, several a dict from query id to array. `k` truncates each ranking. Documents of equal
+        score keep the order of the input.
+
+        Under constraints (default: those of the ranker) the result is the admissible ranking that maximizes
+        Σ_i c_i s_π(i). c are the position weights of training if they are positive and strictly decreasing, else
+        1 / log2(i + 1). If all limits are on nested or disjoint sets of documents, as in Π(B, k), one greedy pass by
+        score is exact [ORM, section 7.1].
         """
         check_is_fitted(self)
         if k is not None and k < 1:
-            raise DataError(f"rank cannot list k = {k} documents; pass k >= 1, or None for all.")
+            raise DataError(f"k must be an integer >= 1 or None; got {k}. Pass None for all documents.")
         queries = read_queries(self, X, None, qid=qid, group=group, attributes=attributes, reset=False, labels=False)
         documents = documents_of(queries)
         shown = self._deployment(queries, constraints).orders(self._scores(queries.features))
@@ -123,9 +121,9 @@ class RankMixin:
         """The scores (N,) of documents with these features (N, d), as `read_features` gives them."""
         raise NotImplementedError(f"{type(self).__name__} cannot score because it has no `_scores`; write one.")
 
-    def _admissible(self, given: Any = None) -> Admissible | None:
-        """The constraints that hold: those given, else the ranker's own. Raises OptionError for another type."""
-        chosen = getattr(self, "constraints", None) if given is None else given
+    def _admissible(self, constraints: Any = None) -> Admissible | None:
+        """The constraints in effect: the argument, else those of the ranker. Raises OptionError for another type."""
+        chosen = getattr(self, "constraints", None) if constraints is None else constraints
         if not isinstance(chosen, Admissible | None):
             raise OptionError(
                 f"constraints cannot be a {type(chosen).__name__}; state them as Admissible(k).at_most(...)"
@@ -133,12 +131,12 @@ class RankMixin:
         return chosen
 
     def _deployment(self, queries: Queries, constraints: Any = None) -> Deployment:
-        """How the documents of these queries are ranked, whatever their scores."""
+        """The rule that ranks the documents of these queries from their scores."""
         return Deployment.from_queries(queries, self._admissible(constraints))
 
 
 DECAY, MAP = "power(0.5)", "positional"
-"""Of rankers that train no bound: those of `LargeMarginRanker`."""
+"""Defaults of `LargeMarginRanker`, for rankers that train no bound."""
 
 
 class ExplanationMixin(RankMixin):
@@ -146,8 +144,8 @@ class ExplanationMixin(RankMixin):
 
     measure: Any
 
-    _unlimited: ClassVar[str] = "there are none; pass constraints=Admissible(k).at_most(...)"
-    """Why limits have no prices where nothing is constrained."""
+    _unlimited: ClassVar[str] = "got none. Pass constraints=Admissible(k).at_most(...)."
+    """Why `sensitivity` is unavailable without constraints."""
 
     def bound_tightness(
         self,
@@ -162,26 +160,26 @@ class ExplanationMixin(RankMixin):
         position_weights: AnyDecay | None = None,
         feature_map: AnyMap | None = None,
     ) -> Tightness:
-        """Regret and its bounds query by query, for the queries that have something to order: a table.
+        """Return the regret and its bounds for each query that has something to order, as a table.
 
-        The bounds are the convex, the tie-aware and the nonconvex one, and the one that was trained if that is another.
-        measure, decay, map: those of the ranker by default, and "power(0.5)" and "positional" for rankers that have
-        none. Under constraints (the ranker's own, if none are given) regret is measured from the best admissible
-        ranking. Of a mix of measures `parts` has a table for each part too.
+        The bounds are the convex, the tie-aware and the nonconvex one, and the trained one if it is another. measure,
+        position_weights and feature_map default to those of the ranker, else to "nDCG", "power(0.5)" and "positional".
+        Under constraints (default: those of the ranker) regret is measured from the best admissible ranking. For a mix
+        of measures, `parts` has a table for each part.
 
-        Raises OptionError for a measure whose regret the map cannot bound. Data are passed as to `score`.
+        Raises OptionError for a measure whose regret the feature map cannot bound. Data are passed as to `score`.
         """
         check_is_fitted(self)
         check_queries_named(self, X, qid, group)
         queries = read_queries(self, X, y, qid=qid, group=group, attributes=attributes, reset=False)
-        asked = parse(getattr(self, "measure", "nDCG") if measure is None else measure)
-        if not isinstance(asked, MeasureMix) or self._admissible(constraints) is not None:
+        parsed = parse(getattr(self, "measure", "nDCG") if measure is None else measure)
+        if not isinstance(parsed, MeasureMix) or self._admissible(constraints) is not None:
             return self._tight(self._judged(queries, constraints, measure, position_weights, feature_map))
-        own, parts = self._regret(asked, position_weights, feature_map), list[tuple[float, str, Tightness]]()
-        for (weight, regret), part in zip(own.parts, asked.parts, strict=True):
+        own, parts = self._regret(parsed, position_weights, feature_map), list[tuple[float, str, Tightness]]()
+        for (weight, regret), part in zip(own.parts, parsed.parts, strict=True):
             judged = judged_rankings(as_arranged(queries), self._scores(queries.features), regret)
             parts.append((weight, str(replace(part, weight=1.0)), self._tight(judged)))
-        return of_parts(str(asked), parts, queries.query_ids, asked.slack == "shared")
+        return of_parts(str(parsed), parts, queries.query_ids, parsed.slack == "shared")
 
     def _tight(self, judged: RegretReport) -> Tightness:
         """Regret and bounds of what was judged."""
@@ -223,17 +221,20 @@ class ExplanationMixin(RankMixin):
         constraints: Admissible | None = None,
         side: Side | None = None,
     ) -> SensitivityCurve:
-        """What the limit of one rule of the constraints (the ranker's own, if none are given) costs over these queries,
-        at each of `limits`: `Admissible.sensitivity` with the scores of the ranker and the weights that `rank`
-        takes."""
+        """Return the loss of score caused by one constraint over these queries, for each value in `limits`.
+
+        This is `Admissible.sensitivity` with the scores of the ranker and the position weights of `rank`. constraints
+        defaults to those of the ranker."""
         check_is_fitted(self)
         admissible = self._admissible(constraints)
         if admissible is None:
-            raise OptionError(f"limits have no prices because {self._unlimited}")
+            raise OptionError(f"sensitivity needs constraints; {self._unlimited}")
         queries = read_queries(self, X, None, qid=qid, group=group, attributes=attributes, reset=False, labels=False)
-        kept = self._deployment(queries, Admissible(admissible.k))  # of which no query has too few
+        deployment = self._deployment(queries, Admissible(admissible.k))  # of which no query has too few
         scores = np.asarray(self._scores(queries.features), dtype=np.float64)
-        return price_of_rule(admissible, constraint, limits, queries, scores, kept.weights, side, kept.solver)
+        return price_of_rule(
+            admissible, constraint, limits, queries, scores, deployment.weights, side, deployment.solver
+        )
 
     def _judged(
         self, queries: Queries, constraints: Any, measure: Any, position_weights: Any, feature_map: Any
@@ -251,7 +252,7 @@ class ExplanationMixin(RankMixin):
         return judged_in_a_set(arranged, scores, regret.measure, regret.position_weights, admissible, shown, start)
 
     def _regret(self, measure: Any, position_weights: Any, feature_map: Any) -> RegretBound:
-        """What is asked for, or this ranker's own."""
+        """The argument, or this ranker's own setting."""
         measure = self.measure if measure is None else measure
         position_weights = getattr(self, "position_weights", DECAY) if position_weights is None else position_weights
         return RegretBound.named(
@@ -272,25 +273,25 @@ class ExplanationMixin(RankMixin):
 
 
 class Ranker(ExplanationMixin, AtomicFitMixin, BaseEstimator):
-    """Scores documents one by one; a subclass says in `_fit` how that is learned and in `_scores` what it came to.
+    """Base class: a subclass implements `_fit` and `_scores` (the score of each document).
 
-    Everywhere X is an (N, d) array, CSR matrix, data frame, or a `rankopt.data.Queries`. Which rows belong to one query
-    is said in one way out of four, in any order of the rows:
+    X is an (N, d) array, CSR matrix, data frame, or a `rankopt.data.Queries`. The query of each row is set in one of
+    four ways, in any order of the rows:
 
-    * `qid=` (N,) hashables; the one way that survives Pipeline, GridSearchCV and GroupKFold
+    * `qid=` (N,) hashables; the only way that passes through Pipeline, GridSearchCV and GroupKFold
     * `group=` sizes of consecutive queries
-    * a column `qid` of the data frame, which is never a feature
-    * a `Queries`, which brings its grades along
+    * a column `qid` of the data frame, which is not used as a feature
+    * a `Queries`, which includes the relevance labels
 
-    None of them means that all rows are one query; `fit` warns of more than 300
-    (`rankopt.errors.MissingQueryIdsWarning`). `qid` and the like are requested from scikit-learn's metadata routing by
-    the class, so `sklearn.set_config(enable_metadata_routing=True)` is all that a Pipeline needs.
+    With none of them, all rows are one query; `fit` then warns above 300 rows
+    (`rankopt.errors.MissingQueryIdsWarning`). The class requests `qid` and the like from scikit-learn's metadata
+    routing: a Pipeline needs only `sklearn.set_config(enable_metadata_routing=True)`.
 
-    `normalize=` ("zscore", "minmax", "sum", "rank"; see `rankopt.data.normalisation`) makes each feature comparable
-    within its query: in `fit`, on eval_set, and wherever the ranker scores; `predict` then needs the queries of its
-    rows, `explain` the documents of the query.
+    `normalize=` ("zscore", "minmax", "sum", "rank"; see `rankopt.data.normalisation`) normalizes each feature within
+    its query in `fit`, on eval_set and for every score. `predict` then needs the queries of its rows, and `explain`
+    the documents of the query.
 
-    Fitted: `n_queries_`, `n_features_in_`, and `feature_names_in_` where the data named its features.
+    Fitted: `n_queries_`, `n_features_in_`, and `feature_names_in_` if the data have feature names.
     """
 
     # Row-aligned or keyed by query, so that cross-validation may cut them. eval_set and eval_X are not among them on
@@ -313,20 +314,20 @@ class Ranker(ExplanationMixin, AtomicFitMixin, BaseEstimator):
     """Parameters that concern one run of `fit` only (callbacks): not saved, the default again after loading."""
 
     _refused: ClassVar[Mapping[str, str]] = {
-        "sample_weight": "sample_weight cannot weigh rows in fit because a ranking is learned from as a whole; give "
+        "sample_weight": "sample_weight is not supported by fit because a weight applies to a full ranking; pass "
         "query_weight=, one weight a query: a mapping from query id, or an array in order of first appearance",
-        "early_stopping_rounds": "early_stopping_rounds cannot be given to fit because when training ends is settled "
-        "where a ranker is made; write early_stopping= there, as in BoostedRanker(early_stopping=50)",
-        "eval_metric": "eval_metric cannot be given to fit because eval_set is judged by the measure that is trained; "
-        "write measure= where the ranker is made, as in BoostedRanker(measure='nDCG@10')",
-        "eval_at": "eval_at cannot be given to fit because eval_set is judged by the measure that is trained; write "
-        "the cutoff behind it where the ranker is made, as in BoostedRanker(measure='nDCG@10')",
+        "early_stopping_rounds": "early_stopping_rounds is not supported by fit: early stopping is set in the "
+        "constructor. Pass early_stopping= there, as in BoostedRanker(early_stopping=50)",
+        "eval_metric": "eval_metric is not supported by fit because eval_set is evaluated by the trained measure; "
+        "pass measure= to the constructor, as in BoostedRanker(measure='nDCG@10')",
+        "eval_at": "eval_at is not supported by fit because eval_set is evaluated by the trained measure; pass "
+        "the cutoff in measure= to the constructor, as in BoostedRanker(measure='nDCG@10')",
     }
 
     _misnamed: ClassVar[Mapping[str, str]] = {
-        "early_stopping_rounds": "early_stopping_rounds is called early_stopping here: BoostedRanker takes it, "
-        "and fit(..., eval_set=...) says where rounds are judged",
-        "eval_metric": "eval_metric is called measure here: eval_set is judged by the measure that is trained",
+        "early_stopping_rounds": "early_stopping_rounds is called early_stopping here: BoostedRanker supports it, "
+        "and fit(..., eval_set=...) passes the validation data",
+        "eval_metric": "eval_metric is called measure here: eval_set is evaluated by the trained measure",
         "eval_at": "eval_at is the cutoff of the measure here: write measure='nDCG@10'",
     }
 
@@ -379,10 +380,10 @@ class Ranker(ExplanationMixin, AtomicFitMixin, BaseEstimator):
         raise NotImplementedError(f"{type(self).__name__} cannot be fitted because it has no `_fit`; write one.")
 
     def predict(self, X: AnyRows, *, qid: Ids | None = None, group: Sizes | None = None) -> Floats:
-        """The scores (N,) of the documents in the caller's order of rows.
+        """Return the scores (N,) of the documents in the order of the rows.
 
-        The query of a row, named as in `fit`, matters to a ranker with `normalize` alone. Raises DataError where that
-        was fitted on several queries and nothing says which rows belong together.
+        qid and group matter only to a ranker with `normalize`. Such a ranker raises DataError if it was fitted on
+        several queries and neither is passed.
         """
         check_is_fitted(self)
         features, to_caller = read_rows(self, X, qid=qid, group=group)
@@ -400,12 +401,13 @@ class Ranker(ExplanationMixin, AtomicFitMixin, BaseEstimator):
         attributes: Attributes | None = None,
         constraints: Admissible | None = None,
     ) -> float:
-        """The mean of `measure` over the queries, where it is defined, under the default
-        convention of `rankopt.measures.evaluate`. Under constraints (the ranker's own, if none are given) it is that of
-        the rankings that `rank` gives; documents that are not among them stand behind, by score.
+        """Return the mean of `measure` over the queries on which it is defined.
 
-        sample_weight: one weight a row, equal inside a query. Raises DataError when the ranker was fitted on several
-        queries and nothing says which rows belong together.
+        The convention is the default of `rankopt.measures.evaluate`. Under constraints (default: those of the ranker)
+        the rankings are those of `rank`, followed by the remaining documents by score.
+
+        sample_weight: one weight per row, equal within a query. Raises DataError if the ranker was fitted on several
+        queries and the queries of the rows are not passed.
         """
         check_is_fitted(self)
         check_queries_named(self, X, qid, group)
@@ -462,7 +464,7 @@ def check_counts(ranker: Ranker) -> None:
         if not hasattr(ranker, name):
             raise ModelError(f"{name} is missing.")
         if type(getattr(ranker, name)) is not int:
-            raise ModelError(f"{name} is not a whole number.")
+            raise ModelError(f"{name} is not an integer.")
 
 
 def check_names(ranker: Ranker) -> None:

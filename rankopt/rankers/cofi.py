@@ -47,61 +47,60 @@ ALLOWED = 1e-9
 
 
 class CofiRanker(AtomicFitMixin, RecommendationMixin, BaseEstimator):
-    """Scores F[u, j] = b_j + ⟨U_u, M_j⟩ (+ b_u in a regression) that make small
+    """Matrix factorization trained on bounds of ranking measures: scores F[u, j] = b_j + ⟨U_u, M_j⟩ (+ b_u).
+
+    It minimizes, with b_u in a regression only,
 
         J = Σ_u v_u l_u(F_u) + (λ/2)‖U‖² + (λ/2)‖M‖² + (μ/2)‖b - b⁰‖² (+ (μ/2)‖b_u‖²)
 
-    l_u a loss of the scores of what user u rated, b⁰_j = mean + c log(1 + count_j), c the popularity, count_j the
-    ratings of an item by users who tell the loss an order, mean the constant that leaves r_uj - b⁰_j a mean of 0 over
-    all these ratings. For fixed M, b each user is a small convex problem, for fixed U, b_u the items are one: the two
-    blocks are solved in turn, each to a gap that is proved.
+    l_u is a loss of the scores of the items that user u rated. The prior is b⁰_j = mean + c log(1 + count_j), with
+    c = popularity_prior and count_j the number of ratings of item j by users with something to order. mean makes the
+    mean of r_uj - b⁰_j over these ratings 0. J is convex in (U, b_u) for fixed M, b, and in (M, b) for fixed U, b_u.
+    Training alternates between the two blocks and proves a duality gap for each.
 
-    Everywhere X is `rankopt.ratings.Ratings`, a data frame with columns of user, item and rating, or (n, 2) rows of
-    user and item with y (n,) ratings; ids are any hashables. Relabelled users or items and shuffled rows give the same
-    model, bit for bit.
+    X is `rankopt.ratings.Ratings`, a data frame with columns of user, item and rating, or (n, 2) rows (user, item)
+    with y (n,) ratings; ids are hashable. The model does not depend on the ids or on the order of the rows, bit for
+    bit.
 
     Args:
         loss: "regression", Σ_j (F_uj - y_uj)²/2; a measure whose regret is bounded, "nDCG@10", "ERU(d=3)", ...; or a
-            loss of `rankopt.losses.LOSSES` by name, "ordinal", "preferences", ... that says planes and is exact.
+            loss of `rankopt.losses.LOSSES` by name, "ordinal", "preferences", ... that is exact and has cutting planes.
         factors: d, the width of U and M; or "free": doubled along the top singular pairs of the dual state until the
-            gap of the whole is within `tol`, or closes no more.
-        reg: ρ = λ/λ_max, λ_max the λ from which on a convex loss leaves no factors; "auto" chooses it by
-            cross-fitting inside the training ratings (`chosen_` tells how).
-        lam: λ itself, in place of strength.
-        item_bias: whether items have offsets b of their own; else b is one constant for all.
-        bias_reg: how many ratings the prior counts for; None is 10, and 30 where it is "means". μ is this times
-            what a rating bends the loss by, Σψ²/(2Σl) at b⁰ with its slopes ψ: 1 in a regression.
-        item_prior: "mean", b⁰ as above; "means", plus the mean of what an item's n ratings leave over, times n/(n +
-        30);
-            "auto", "means" for losses of orders under a bound that is not convex, or where users have fewer than 30
-            ratings in the median, else "mean".
+            global gap is at most `tol`, or stops decreasing.
+        reg: ρ = λ/λ_max. For a convex loss, λ >= λ_max gives zero factors. "auto" chooses ρ by cross-fitting on the
+            training ratings (see `chosen_`).
+        lam: λ; replaces reg.
+        item_bias: True: an offset b_j for each item. False: one constant for all items.
+        bias_reg: the number of ratings that the prior b⁰ counts for; None is 30 for the prior "means", else 10. μ is
+            this number times the curvature of one rating, Σψ²/(2Σl) at b⁰ with slopes ψ: 1 in a regression.
+        item_prior: "mean", b⁰ as above; "means", plus the mean residual of the item's n ratings times n/(n + 30);
+            "auto", "means" for ranking losses with a nonconvex bound or with a median of fewer than 30 ratings per
+            user, else "mean".
         popularity_prior: c >= 0.
-        weight_by_count: λ and μ count once a rating of the user or item, in place of once.
-        bound: of a measure's regret: "convex", "tie-aware", "nonconvex", or of your own.
-        position_weights: position weights of the scores, for a measure; "shifted(0.25)" is (i + 1)^-0.25, the paper's.
-        measure: what `score`, eval_set and reg="auto" go by, over the rated items of each user.
-        init: "residual", the top singular pairs of what offsets alone leave over; or "random", which draws.
-        tol: the gap of both blocks at which training ends, as a part of J; None is 1e-4.
-        compute_bound: whether the bound of the whole is worked out, where the loss is convex: it takes a dense matrix
-        of the
-            smaller side, up to 5,000 wide.
-        max_iter, time_limit: rounds, and seconds, after which it ends anyway, with a ConvergenceWarning; the choice of
-            a strength may take half of the seconds.
-        patience: rounds without a better measure on eval_set after which it ends.
-        random_state: of init="random"; nothing else is drawn.
-        engine, n_jobs: who computes users and items, as in `LargeMarginRanker`; the bits are the same.
-        callbacks: functions (step, standing) called after each round; one that returns True ends training.
+        weight_by_count: True: λ and μ are multiplied by the number of ratings of the user or item.
+        bound: of a measure's regret: "convex", "tie-aware", "nonconvex", or a custom bound.
+        position_weights: position weights of the scores, for a measure; "shifted(0.25)" is (i + 1)^-0.25 [paper 5].
+        measure: the measure of `score`, eval_set and reg="auto", over the rated items of each user.
+        init: "residual", the top singular pairs of the residuals of the offsets; or "random".
+        tol: the relative gap of both blocks at which training ends; None is 1e-4.
+        compute_bound: whether to compute the global bound, for a convex loss. It needs a dense matrix of the smaller
+            side, up to 5,000 wide.
+        max_iter, time_limit: maximum rounds and seconds; exceeding them raises a ConvergenceWarning. reg="auto" may
+            use half of the seconds.
+        patience: rounds without improvement on eval_set after which training ends.
+        random_state: seed of init="random".
+        engine, n_jobs: as in `LargeMarginRanker`. Results are bit-identical for every engine.
+        callbacks: functions (step, state) called after each round; training ends if one returns True.
         checkpoint: as in `LargeMarginRanker`.
         verbose: 1 shows progress on a terminal.
 
-    Fitted: `user_ids_`, `item_ids_`, the ids; `user_factors_` (n, d), `item_factors_` (m, d), `item_offsets_` (m,),
-    `user_offsets_` (n,), 0 where the loss cannot see them; `item_prior_` b⁰ (m,),
-    `cold_start_bias_` that of an item without ratings, `item_popularity_` (m,); `lam_`, `lam_max_`, `reg_`,
-    `offset_strength_` μ; `certificate_`, `history_`, `n_iter_` of the training; and the dual states that prove what the
-    certificate says, each a plane below every user's loss: slopes (ratings,) in the order of `Ratings` and heights
-    (n,), `dual_slopes_`, `dual_heights_` of the users' block, `item_dual_coef_`, `item_dual_intercept_` of the items',
-    often the same. With eval_set the factors are the best of
-    all rounds there, and `best_score_` is what they reach.
+    Fitted: `user_ids_`, `item_ids_`; `user_factors_` (n, d), `item_factors_` (m, d), `item_offsets_` (m,),
+    `user_offsets_` (n,), 0 where the loss is invariant to them; `item_prior_` b⁰ (m,), `cold_start_bias_`, the prior
+    of an item without ratings, `item_popularity_` (m,); `lam_`, `lam_max_`, `reg_`, `offset_strength_` μ;
+    `certificate_`, `history_`, `n_iter_`; and the dual states that prove the certificate: planes below the loss of
+    each user, with slopes (ratings,) in the order of `Ratings` and heights (n,). These are `dual_slopes_`,
+    `dual_heights_` of the users' block and `item_dual_coef_`, `item_dual_intercept_` of the items' block. With
+    eval_set the factors are those of the best round on it, and `best_score_` is its score.
     """
 
     __metadata_request__fit: ClassVar = {"sample_weight": True, "user_weight": True}
@@ -185,12 +184,12 @@ class CofiRanker(AtomicFitMixin, RecommendationMixin, BaseEstimator):
         user_weight: Weights | None = None,
         eval_set: Ratings | tuple[Pairs, Values] | None = None,
     ) -> Self:
-        """Learn from ratings.
+        """Fit the factors to ratings.
 
-        sample_weight: (n,) one a rating, for losses that are sums over ratings. user_weight: v_u, a mapping from user,
-        in which others than these may stand too (a fold lacks some), or (n_users,) in the order of `Ratings.users`.
-        eval_set: other ratings, `Ratings` or (X, y): the round that is
-        best there is kept. A fit that fails leaves the ranker as it was.
+        sample_weight: (n,) weights of ratings, for losses that are sums over ratings. user_weight: v_u, an array
+        (n_users,) in the order of `Ratings.users`, or a mapping from user, which may contain other users. eval_set:
+        other ratings, `Ratings` or (X, y); the best round on them is retained. A failed fit leaves the ranker
+        unchanged.
         """
         check_cofi(**self.get_params(deep=False))
         ratings, weights = read_ratings_and_weights(X, y, sample_weight, user_weight)
@@ -217,7 +216,7 @@ class CofiRanker(AtomicFitMixin, RecommendationMixin, BaseEstimator):
         of_user = np.zeros(ratings.n_users)
         of_user[np.diff(ratings.bounds) > 0] = np.maximum.reduceat(weights, starts)
         if not np.array_equal(weights, np.repeat(of_user, np.diff(ratings.bounds))):
-            raise DataError("sample_weight differs inside a user, but a ranking is weighed as a whole; give one a user")
+            raise DataError("sample_weight differs inside a user, but it applies to a full ranking; pass one per user")
         return float(np.average(values[counted], weights=of_user[counted]))
 
     def verify(
@@ -230,20 +229,21 @@ class CofiRanker(AtomicFitMixin, RecommendationMixin, BaseEstimator):
         planes: int = 50,
         seed: int = 0,
     ) -> VerifiedFactors:
-        """Whether J, the bounds of both blocks and that of the whole are as `certificate_` has them.
+        """Verify J, the bounds of both blocks and the global bound of `certificate_` by independent code.
 
-        X, y, sample_weight, user_weight: what `fit` was given. planes: of how many users, drawn with this seed, the
-        dual state itself is checked, each by a linear program; of a regression all are, of a bound that is not convex
-        none, as its planes follow the scores. Nothing is shared with training but the definitions of measures and
-        decays, and it is slow: an assignment for every user, a program for every drawn one, seconds for 700 ratings.
-        The record is true where all holds, says in words what does not, and counts the planes that were checked and
-        those of lists too long for it (`VerifiedFactors`). Raises DataError for other ratings than
-        those of the fit, OptionError for losses that have no slow way (`slow_loss`).
+        X, y, sample_weight, user_weight: the training data. planes: the number of users, drawn with the seed, whose
+        dual planes are checked by a linear program. For a regression all are checked; for a nonconvex bound none, as
+        its planes depend on the scores. Verification shares only the definitions of measures and position weights with
+        training. It is slow: an assignment for every user, a program for every drawn one, seconds for 700 ratings.
+
+        Returns a `VerifiedFactors`: true if everything holds, with the failures in words, the number of checked planes
+        and of lists that are too long. Raises DataError for ratings other than those of `fit`, OptionError for a loss
+        without a reference implementation (`slow_loss`).
         """
         check_is_fitted(self)
         for name, value in (("planes", planes), ("seed", seed)):
             if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
-                raise OptionError(f"{name} = {value!r} is no whole number of 0 or more; give one")
+                raise OptionError(f"{name} = {value!r} is not an integer >= 0; pass such an integer")
         params, held = self.get_params(deep=False), vars(self)
         ratings, weights = read_ratings_and_weights(X, y, sample_weight, user_weight)
         known = np.array_equal(ratings.users, self.user_ids_) and np.array_equal(ratings.items, self.item_ids_)
@@ -301,16 +301,16 @@ class CofiRanker(AtomicFitMixin, RecommendationMixin, BaseEstimator):
             yield "users have offsets, which this loss cannot see"
 
     def _unlike_strengths(self) -> Iterator[str]:
-        """Whether strengths fit λ, and what the options ask for; and whether factors are as many as asked for, and the
-        gaps closed where training says so."""
+        """Check that the strengths match λ and the options, the number of factors the request, and the gaps the
+        stopping reason."""
         lam, strength, said = self.lam_, self.reg_, self.certificate_
         if not abs(lam - strength * (self.lam_max_ or lam)) <= ALLOWED * lam:
             yield f"strength_ = {strength:g} of lam_max_ = {self.lam_max_:g} is not lam_ = {lam:g}"
             return
         settings = CofiSettings.from_params(self.get_params(deep=False))
         found, name = (strength, "reg_") if self.lam is None and self.lam_max_ else (lam, "lam_")
-        if not abs(found - (asked := settings.lam(vars(self).get("chosen_")))) <= ALLOWED * found:
-            yield f"{name} = {found:.8g} is not the {asked:.8g} that was asked for or chosen"
+        if not abs(found - (expected := settings.lam(vars(self).get("chosen_")))) <= ALLOWED * found:
+            yield f"{name} = {found:.8g} is not the {expected:.8g} that was requested or chosen"
         if self.factors not in ("free", width := self.item_factors_.shape[1]):
             yield f"there are {width} factors, not {self.factors}"
         if said.stop is Stop.GAP and not (gap := max(said.users_gap, said.items_gap)) <= settings.tol * (1.0 + ALLOWED):
@@ -330,7 +330,7 @@ class CofiRanker(AtomicFitMixin, RecommendationMixin, BaseEstimator):
         for name in ("user_ids_", "item_ids_"):
             ids = getattr(self, name)
             if ids.dtype == object and not all(isinstance(one, str) for one in ids.tolist()):
-                what = "neither whole numbers of 64 bits nor strings"
+                what = "neither 64-bit integers nor strings"
                 raise ModelError(f"{name} cannot be saved because ids are {what}; map them")
 
     def __getstate__(self) -> Any:

@@ -70,7 +70,7 @@ TRIAL_TOL, TRIAL_ROUNDS = 2e-3, 10
 """How far a model of strength="auto" is trained: its measure settles before its gaps do."""
 
 WIDE = 200
-"""Factors that any table may be asked for, so that a part of it may be given what the table is."""
+"""Number of factors that is valid for any table, so that parts of a table accept the number chosen for the table."""
 
 SHORT = 30
 """Ratings of a user in the median below which prior="auto" pulls items to their own means, under losses of orders."""
@@ -79,11 +79,11 @@ OF_THE_RUN = ("callbacks", "checkpoint", "engine", "n_jobs", "verbose")
 """Options that do not change the model."""
 
 
-def check_cofi(**given: Any) -> None:
+def check_cofi(**options: Any) -> None:
     """Raise OptionError for a value that cannot work."""
-    strength, lam, factors = given["reg"], given["lam"], given["factors"]
-    tol = 0.0 if given["tol"] is None else given["tol"]
-    check_options(C=None, **{**given, "tol": tol, "lam": 1.0 if lam is None else lam})
+    strength, lam, factors = options["reg"], options["lam"], options["factors"]
+    tol = 0.0 if options["tol"] is None else options["tol"]
+    check_options(C=None, **{**options, "tol": tol, "lam": 1.0 if lam is None else lam})
     if isinstance(strength, str) and strength != "auto":
         raise OptionError(f"reg = {strength!r} is no part of λ_max; give a positive number, or 'auto'")
     if not isinstance(strength, str) and not LEAST <= number(strength) <= 1 / LEAST:
@@ -91,21 +91,21 @@ def check_cofi(**given: Any) -> None:
     if lam is not None and not LEAST <= number(lam) <= 1 / LEAST:
         raise OptionError(f"lam = {lam!r} is no λ; give a number of {RANGE}, or None and a strength")
     if factors != "free" and not (number(factors) >= 1 and number(factors).is_integer()):
-        raise OptionError(f"factors = {factors!r} is no number of factors; give 1 or more, or 'free'")
-    if given["bias_reg"] is not None and not LEAST <= number(given["bias_reg"]) <= 1 / LEAST:
-        raise OptionError(f"bias_reg = {given['bias_reg']!r} must be a positive number of ratings")
-    if not 0 <= number(given["popularity_prior"]) <= 1 / LEAST:
-        raise OptionError(f"popularity_prior = {given['popularity_prior']!r} must be a number of 0 or more")
-    if not (number(given["patience"]) >= 1 and number(given["patience"]).is_integer()):
-        raise OptionError(f"patience = {given['patience']!r} is no number of rounds; give 1 or more")
+        raise OptionError(f"factors = {factors!r} is not a number of factors; pass an integer >= 1, or 'free'")
+    if options["bias_reg"] is not None and not LEAST <= number(options["bias_reg"]) <= 1 / LEAST:
+        raise OptionError(f"bias_reg = {options['bias_reg']!r} must be a positive number of ratings")
+    if not 0 <= number(options["popularity_prior"]) <= 1 / LEAST:
+        raise OptionError(f"popularity_prior = {options['popularity_prior']!r} must be a number of 0 or more")
+    if not (number(options["patience"]) >= 1 and number(options["patience"]).is_integer()):
+        raise OptionError(f"patience = {options['patience']!r} is not a number of rounds; pass an integer >= 1")
     for name, known in (("item_prior", ("auto", *PRIORS)), ("init", STARTS)):
-        if given[name] not in known:
-            raise OptionError(f"{name} = {given[name]!r} is unknown; it is one of {', '.join(map(repr, known))}")
+        if options[name] not in known:
+            raise OptionError(f"{name} = {options[name]!r} is unknown; it is one of {', '.join(map(repr, known))}")
     for name in ("item_bias", "weight_by_count", "compute_bound"):
-        if not isinstance(given[name], bool | np.bool_):
-            raise OptionError(f"{name} = {given[name]!r} is neither True nor False; give one of them")
-    parse(given["measure"])
-    UserLoss.named(given["loss"], given["bound"], given["position_weights"])
+        if not isinstance(options[name], bool | np.bool_):
+            raise OptionError(f"{name} = {options[name]!r} is neither True nor False; give one of them")
+    parse(options["measure"])
+    UserLoss.named(options["loss"], options["bound"], options["position_weights"])
 
 
 @contextmanager
@@ -118,8 +118,7 @@ def workers_of(engine: Any, n_jobs: int | None) -> Iterator[Any]:
 
 @dataclass(frozen=True)
 class CofiSettings:
-    """What follows from the options of a `CofiRanker`: its loss, the gap of both blocks that is asked for, and all
-    other options."""
+    """Settings derived from the options of a `CofiRanker`: the loss, the requested gap of both blocks, and the rest."""
 
     loss: UserLoss
     tol: float
@@ -197,27 +196,27 @@ def train(
     params = ranker.get_params(deep=False)
     settings = CofiSettings.from_params(params)
     loss, free, given_lam = settings.loss, isinstance(params["factors"], str), params["lam"] is not None
-    kept = params["checkpoint"]
-    kept = kept if isinstance(kept, Checkpoint | None) else Checkpoint(kept)
+    checkpoint = params["checkpoint"]
+    checkpoint = checkpoint if isinstance(checkpoint, Checkpoint | None) else Checkpoint(checkpoint)
     loss.check_weights(by_rating)
     with (
         workers_of(params["engine"], params["n_jobs"]) as engine,
         shown(params["verbose"]) as progress,
-        nullcontext() if kept is None else kept.claimed(),
+        nullcontext() if checkpoint is None else checkpoint.claimed(),
     ):
         counts = ratings.counts  # now: it takes 8 bytes a rating while it is made
         rated = loss.seen(EncodedRatings.from_ratings(ratings, weights)).of_rated_items()
         loss.check_parts(rated)
         identity = {}
-        if kept is not None:
+        if checkpoint is not None:
             options = {name: value for name, value in params.items() if name not in OF_THE_RUN}
             identity = identity_of_ratings(type(ranker).__name__, options, ratings, weights, evaluation)
         width = FIRST_FACTORS if free else int(params["factors"])
         if width > max(WIDE, most := min(ratings.n_users, ratings.n_items)):
-            told = f"{ratings.n_users} users and {ratings.n_items} items"
-            raise OptionError(f"factors = {width} are more than {told} can use; give at most {most}, or 'free'")
+            message = f"{ratings.n_users} users and {ratings.n_items} items"
+            raise OptionError(f"factors = {width} are more than {message} can use; pass at most {most}, or 'free'")
         penalties = settings.penalties(np.diff(rated.bounds))
-        chosen = None if kept is None else kept.found(identity, _stored_choice)
+        chosen = None if checkpoint is None else checkpoint.found(identity, _stored_choice)
         if chosen is None:
             chosen = settings.choose(rated, penalties, engine, width)
         blocks, bend = penalties.blocks(loss, rated, engine)
@@ -229,9 +228,11 @@ def train(
         alternation = settings.alternation(chosen)
 
         def keeps(before: AlternationResult | None) -> Callable[[AlternationResult], None] | None:
-            if kept is None:
+            if checkpoint is None:
                 return None
-            return lambda at: kept.write(lambda: {**run_as_data(at, before), "chosen": chosen}, at.stop is not None)
+            return lambda at: checkpoint.write(
+                lambda: {**run_as_data(at, before), "chosen": chosen}, at.stop is not None
+            )
 
         def part(begin: Callable[[], Any], before: AlternationResult | None, tol: float) -> AlternationResult:
             callbacks = (*params["callbacks"], *progress)
@@ -240,16 +241,16 @@ def train(
         def begun() -> Any:
             if params["init"] != "residual":
                 return blocks.begun(random_start(start, params["random_state"]))
-            none = loss.convex and lam >= start.lam_max  # then no factors are the optimum of the whole
+            none = loss.convex and lam >= start.lam_max  # zero factors are then the global optimum
             return blocks.begun(start.factors.offsets_alone() if none else start.factors)
 
         found: list[Any] = []  # emptied when a run goes on: a state is as large as the ratings
-        if kept is not None:
-            known = kept.found(identity, lambda run: run_from_data(run, blocks, None if free else width))
+        if checkpoint is not None:
+            known = checkpoint.found(identity, lambda run: run_from_data(run, blocks, None if free else width))
             found += [] if known is None else [one for one in known if one is not None]
             del known
             if not found and chosen is not None:
-                kept.write(lambda: {"chosen": chosen}, False)
+                checkpoint.write(lambda: {"chosen": chosen}, False)
         done = found.pop() if len(found) > 1 else part(found.pop if found else begun, None, alternation.tol)
         if free:
             done = widened(blocks, done, part, alternation, judge is not None, found.pop() if found else None)
@@ -258,7 +259,7 @@ def train(
         stop = Stop.GAP if stop is None else stop
         try:
             ranker.certificate_ = certificate_of(blocks, best, stop, bool(params["compute_bound"]))
-        except KeyboardInterrupt:  # the factors are done, only the bound of the whole is not
+        except KeyboardInterrupt:  # the factors are computed, only the global bound is missing
             stop = Stop.INTERRUPTED
             ranker.certificate_ = certificate_of(blocks, best, stop, False)
     _keep_model(ranker, ratings, blocks.problem, best, unknown)
@@ -278,17 +279,17 @@ def train(
 
 
 def _tell(ranker: Any, stop: Stop, chosen: RegularizationChoice | None) -> None:
-    """Warn of what ended before its time, and of a model that says nothing."""
+    """Warn of training that ended early, and of a model without factors."""
     if stop in (Stop.ITERATIONS, Stop.TIME):
-        told = f"training stopped before its gaps closed ({ranker.certificate_}); raise max_iter or time_limit"
-        warnings.warn(told, ConvergenceWarning, stacklevel=5)
+        message = f"training stopped before its gaps closed ({ranker.certificate_}); raise max_iter or time_limit"
+        warnings.warn(message, ConvergenceWarning, stacklevel=5)
     if stop is Stop.INTERRUPTED:
         raise TrainingInterrupted("training was interrupted; the ranker holds the best factors so far")
-    cut = chosen is not None and chosen.cut  # that is told
+    cut = chosen is not None and chosen.cut  # reported elsewhere
     if not cut and ranker.lam_max_ and ranker.reg_ >= 1.0 and not ranker.item_factors_.any():
-        told = "strength='auto' found none" if chosen is not None else f"reg = {ranker.reg_:g} is none"
+        message = "reg='auto' found no strength" if chosen is not None else f"reg = {ranker.reg_:g} is no strength"
         warnings.warn(
-            f"{told} at which factors help: every user has the same order, that of item_offsets_; give a strength "
+            f"{message} at which factors help: every user has the same order, that of item_offsets_; give a strength "
             "below 1, or more ratings", NoProgressWarning, stacklevel=5,
         )  # fmt: skip
 
@@ -312,7 +313,9 @@ def _judge(
         scores = scores_of_pairs(factors, users, items, unknown)
         values = rated_only(evaluation.bounds, evaluation.values, scores, measure)
         if np.isnan(values).all():
-            raise DataError("eval_set tells no order from another: no user has two different ratings there")
+            raise DataError(
+                "eval_set cannot compare rankings because no user has two different ratings; pass more ratings"
+            )
         return float(np.nanmean(values))
 
     return judge

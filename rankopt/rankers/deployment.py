@@ -94,8 +94,8 @@ def _set_of(queries: Queries, q: int, admissible: Admissible) -> GroupCapacities
     n, attributes = stop - start, {name: queries.attributes[name][start:stop] for name in admissible.attributes}
     caps = GroupCapacities.from_specs(admissible.specs, attributes, n, min(admissible.k, n))
     if caps is not None:
-        room = caps.order(np.zeros(n)).size
-        if room == caps.k or (room and admissible.on_infeasible == "truncate"):
+        length = caps.order(np.zeros(n)).size
+        if length == caps.k or (length and admissible.on_infeasible == "truncate"):
             return caps
     try:
         return admissible.for_query(attributes, n)

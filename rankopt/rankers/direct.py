@@ -135,7 +135,7 @@ def check_direct(**options: Any) -> None:
     """Raise OptionError for a value that cannot work."""
     lam = number(options["lam"])
     if not 0 <= lam < math.inf:
-        raise OptionError(f"lam = {options['lam']!r} is no strength of a pull; give a finite number, 0 or more")
+        raise OptionError(f"lam = {options['lam']!r} is not a regularization strength; pass a finite number >= 0")
     check_options(**{**options, "lam": 1.0, "C": None})
     parse(options["measure"])
     for name, known in (("selection", ORDERS), ("aggregate", COMBINATIONS), ("step_rule", get_args(Point))):
@@ -144,13 +144,11 @@ def check_direct(**options: Any) -> None:
     window = number(options["step_window"])
     if not 0 < window < math.inf:
         raise OptionError(
-            f"step_window = {options['step_window']!r} cannot be; give the part of the scores' deviation, such as 0.2"
+            f"step_window = {options['step_window']!r} is invalid; pass a fraction of the scores' deviation, such as 0.2"
         )
     restarts = number(options["n_restarts"])
     if not (restarts >= 1 and restarts.is_integer() and restarts < SEEDS):
-        raise OptionError(
-            f"n_restarts = {options['n_restarts']!r} is no number of paths; give a whole number, 1 or more"
-        )
+        raise OptionError(f"n_restarts = {options['n_restarts']!r} is not a number of paths; pass an integer >= 1")
     check_directions(options["directions"])
     check_start(options["init"])
     seed_of(options["random_state"], drawn=False)
@@ -163,7 +161,7 @@ def seed_of(random_state: Any, drawn: bool = True) -> int:
         return int(draw(SEEDS - 1)) if drawn else 0
     seed = 0.0 if random_state is None else number(random_state)
     if not (0 <= seed < 2**63 and seed.is_integer()):
-        raise OptionError(f"random_state = {random_state!r} is no seed; give a whole number of 0 or more, or None")
+        raise OptionError(f"random_state = {random_state!r} is not a seed; pass an integer >= 0 or None")
     return int(seed)
 
 
@@ -195,12 +193,12 @@ class LineSearchMixin:
         point: Point | None = None,
         axes: Axes | None = None,
     ) -> Axes:
-        """t -> M(coef_ + t v) as the step function that it is, with where the ranker stands (t = 0) and the interval
-        that a line search would choose [paper 3, Figure 1].
+        """Plot the step function t -> M(coef_ + t v), the current weights (t = 0) and the interval that a line search
+        chooses [paper 3, Figure 1].
 
-        direction: the number or the name of a feature, or v itself (d,). X, y, qid, group, query_weight: as in `fit`;
-        none are the training queries, which the ranker remembers where it was fitted and a saved one does not. point:
-        as in `DirectRanker`; its own unless given. Returns the axes of matplotlib.
+        direction: the index or the name of a feature, or v (d,). X, y, qid, group, query_weight: as in `fit`; by
+        default the training queries, which a loaded model does not store. point: as in `DirectRanker`; default: that
+        of the ranker. Returns the axes of matplotlib.
         """
         check_is_fitted(self, "coef_")
         queries, weights = self._asked(X, y, qid, group, query_weight)
@@ -242,12 +240,10 @@ class LineSearchMixin:
         return verify_directions(self.certificate_, self.coef_, queries, self.measure, weights, only, seed)
 
     def _asked(self, X: Any, y: Any, qid: Any, group: Any, query_weight: Any) -> tuple[Queries, Floats]:
-        """The queries that are given, else those of `fit`, with their weights."""
+        """The queries passed, else those of `fit`, with their weights."""
         if X is None:
             if not hasattr(self, "_learned_from"):
-                raise OptionError(
-                    "the training queries are not remembered in a model that was loaded; give X, y and qid"
-                )
+                raise OptionError("the training queries are not stored in a loaded model; pass X, y and qid")
             return self._learned_from
         queries = read_queries(self, X, y, qid=qid, group=group, attributes=None, reset=False)
         return queries, query_weights(queries, query_weight)
@@ -257,47 +253,47 @@ class LineSearchMixin:
 
 
 class DirectRanker(LineSearchMixin, CheckpointMixin, EvaluationMixin, FeatureSelectionMixin, LinearRanker):
-    """Maximises M(w) = Σ_q v_q measure_q(X_q w), v_q = 1/m unless queries have weights, over the queries on which the
-    measure is defined: the measure itself, no bound of it.
+    """Linear ranker trained by coordinate ascent on the measure with exact line search [paper 3].
 
-    Along a line t -> w + t v the measure is a step function, all of whose jumping points are found, so that the best of
-    all t is taken [paper 3]. Direction after direction, until none of a whole round leads higher. That end is no
-    optimum over all w, and no useful bound of that optimum is known; what is proved stands in `certificate_`.
+    It maximizes M(w) = Σ_q v_q measure_q(X_q w) over the queries on which the measure is defined; v_q is 1/m unless
+    queries have weights. Along a line t -> w + t v the measure is a step function. The line search finds all its
+    breakpoints, hence the best t. The search ends when no direction of a full round improves M. That point is not a
+    global optimum, and no useful bound of the optimum is known; `certificate_` states what is proved.
 
     Args:
-        measure: any of `rankopt.measures`, or of your own (see `docs/adding.md` on lines), or its notation.
-        init: where it begins: "smooth" (`SmoothRanker(measure)`; nDCG@10 in place of a measure that cannot be smoothed
-            on these queries), "ridge" (as w0 of `LargeMarginRanker`), "zeros", a linear ranker, of which a clone is
-            fitted on the same queries and which is so polished, or an array (d,).
-        selection: "cyclic", every direction in turn and a step wherever one leads higher; "greedy", the best of all
-            directions for each step.
-        directions: of each round, any of "coordinates" (the features), "powell" (by which the last round moved w), and
-            `rankopt.rankers.RandomDirections(count)` (drawn anew).
-        step_rule: where to stand on a line: "window", the t whose surroundings are best, "middle" of the best interval,
-            "plackett-luce", where in that the ideal order is most likely; step_window: the width of the surroundings,
-            as a part of the deviation of the scores.
-        n_restarts: how many paths there are in all: the first from the start, the others from places around it. engine
-            "threads" follows several at once.
-        aggregate: "mean" of the ends of the paths, each at scores of deviation 1, or the "best" of them: on eval_set
-            where there is one, else on the training queries.
-        lam: λ >= 0 of a pull to the start w0: what is climbed is M(w) - (λ/2) Σ_j σ_j² (w_j - w0_j)², σ_j the deviation
-            of feature j inside queries; the best t is exact for that too, and `step_rule` has no say.
-        tol: what a step has to gain, at least.
-        max_iter, time_limit: rounds of each path, and seconds, after which it ends anyway, with a ConvergenceWarning.
-            The start is found first.
-        random_state: of restarts and draws; a number gives the same weights each time, None does too.
-        engine, n_jobs: as in `LargeMarginRanker`; the bits are the same.
-        callbacks: functions (round, paths) called after each round, a `rankopt.ascent.ascent.Round` and the paths; one
-            that returns True ends training.
+        measure: a measure of `rankopt.measures` or its notation, or a custom one (see `docs/adding.md`).
+        init: the start: "smooth" (`SmoothRanker(measure)`, or nDCG@10 if the measure cannot be smoothed on these
+            queries), "ridge" (as w0 of `LargeMarginRanker`), "zeros", a linear ranker, of which a clone is fitted on
+            the same queries, or an array (d,).
+        selection: "cyclic", a step along each direction that improves M, in turn; "greedy", a step along the best
+            direction.
+        directions: of each round, any of "coordinates" (the features), "powell" (the change of w in the last round),
+            and `rankopt.rankers.RandomDirections(count)` (drawn anew).
+        step_rule: the choice of t: "window", the t with the best neighbourhood; "middle" of the best interval; or
+            "plackett-luce", the point of that interval at which the ideal order is most likely. step_window: the width
+            of the neighbourhood, as a fraction of the standard deviation of the scores.
+        n_restarts: the number of paths: the first from the start, the others from perturbed starts. engine="threads"
+            runs several in parallel.
+        aggregate: "mean" of the ends of the paths, each scaled to scores of deviation 1, or the "best" of them, on
+            eval_set if passed, else on the training queries.
+        lam: λ >= 0 of the regularizer: the objective is M(w) - (λ/2) Σ_j σ_j² (w_j - w0_j)², σ_j the deviation of
+            feature j within queries. With λ > 0 the best t is exact, and `step_rule` is not used.
+        tol: the smallest improvement of a step.
+        max_iter, time_limit: maximum rounds of each path and seconds after the start was computed; exceeding them
+            raises a ConvergenceWarning.
+        random_state: seed of restarts and draws. The model is reproducible with None too.
+        engine, n_jobs: as in `LargeMarginRanker`. Results are bit-identical for every engine.
+        callbacks: functions (round, paths) called after each round with a `rankopt.ascent.ascent.Round`; training ends
+            if one returns True.
         checkpoint: as in `LargeMarginRanker`.
         verbose: 1 shows progress on a terminal.
-        constraints: an `Admissible` that `rank` and `score` obey; training does not use it.
+        constraints: an `Admissible` for `rank` and `score`; training ignores it.
         normalize: as in `LargeMarginRanker`.
 
-    Fitted: `coef_`; `certificate_`, a `DirectionCertificate`; `history_`, every accepted step (`history_.plot()`);
-    `n_iter_`, rounds of the longest path; `w0_`, the start as it was scaled; `path_coefs_` (restarts, d) and
-    `path_values_`, where the paths ended and the measure there. With eval_set a path ends where it was best on that,
-    its start included, and `best_score_` is that of `coef_`.
+    Fitted: `coef_`; `certificate_`, a `DirectionCertificate`; `history_`, the accepted steps (`history_.plot()`);
+    `n_iter_`, rounds of the longest path; `w0_`, the scaled start; `path_coefs_` (restarts, d) and `path_values_`, the
+    ends of the paths and their measure. With eval_set each path returns its best point on it, the start included, and
+    `best_score_` is that of `coef_`.
     """
 
     _saved: ClassVar[tuple[str, ...]] = (
@@ -365,20 +361,20 @@ class DirectRanker(LineSearchMixin, CheckpointMixin, EvaluationMixin, FeatureSel
         if queries.n_documents < 2:
             raise DataError("training cannot learn an order because there is 1 sample; give two documents or more")
         engine = get_engine(self.engine, None if self.n_jobs == -1 else self.n_jobs)
-        kept = self._checkpoint()
+        checkpoint = self._checkpoint()
         judge = None if evaluation is None else self._judge(evaluation)
         with (
             in_range(queries),
             ended(engine, isinstance(self.engine, str)),
             shown(self.verbose) as progress,
-            nullcontext() if kept is None else kept.claimed(),
+            nullcontext() if checkpoint is None else checkpoint.claimed(),
         ):
             arranged = canonical(queries, weights / weights.max())
             search = LineSearch.from_measure(self.measure, arranged, engine=engine)
             start = start_weights(self, queries, weights, arranged)
             begun = begun_at(search, start, self.n_restarts, seed_of(self.random_state))
             climb = self._climb(search, begun[0][0])
-            done = self._climbed(climb, begun, queries, weights, judge, progress, kept)
+            done = self._climbed(climb, begun, queries, weights, judge, progress, checkpoint)
             self._keep(climb, done, begun[0][0], judge)
         self._learned_from = queries, weights
         proved = self.certificate_
@@ -406,27 +402,27 @@ class DirectRanker(LineSearchMixin, CheckpointMixin, EvaluationMixin, FeatureSel
         weights: Floats,
         judge: Callable[[Floats], float] | None,
         progress: Sequence[Any],
-        kept: Checkpoint | None,
+        checkpoint: Checkpoint | None,
     ) -> AscentRun:
         """The paths followed to their ends, from where an earlier run of the same problem left them."""
         paths, spent, search = None, 0.0, climb.search
-        if kept is not None:
+        if checkpoint is not None:
             of_run = self._of_run(queries, weights, climb.w0, judge is not None)
-            found = kept.found(of_run, lambda run: paths_of(run, search.features), self._defaults())
+            found = checkpoint.found(of_run, lambda run: paths_of(run, search.features), self._defaults())
             if found is not None and len(found[0]) == len(begun):
                 (paths, spent), false = found, false_claim(found[0], search)
                 if false is not None:
-                    raise OptionError(f"checkpoint = {kept.folder} cannot be gone on from because {false}; remove it")
+                    raise OptionError(f"checkpoint = {checkpoint.folder} cannot be resumed because {false}; remove it")
         if paths is None:
             paths = tuple(Path.started(i, w, search.value(w), drawn) for i, (w, drawn) in enumerate(begun))
         workers = workers_of(search.engine, len(paths))
-        if workers > 1:  # a path a thread, and nobody beside it
+        if workers > 1:  # one path per thread, without nested threads
             climb = replace(climb, search=replace(search, engine=get_engine("serial")))
         limits = Limits(self.max_iter, self.time_limit, workers, spent)
 
         def keep(paths: tuple[Path, ...], seconds: float, over: bool) -> None:
-            if kept is not None:
-                kept.write(lambda: as_data(paths, seconds), over)
+            if checkpoint is not None:
+                checkpoint.write(lambda: as_data(paths, seconds), over)
 
         return climbed(climb, paths, limits, judge, (*self.callbacks, *progress), keep)
 

@@ -1,4 +1,4 @@
-"""Where ascents on a measure begin: by name, from another ranker, at weights that are given, and how restarts differ.
+"""Starts of coordinate ascent on a measure: by name, from another ranker or from weights; perturbed restarts.
 
 Orders do not depend on the scale of w, but steps, draws and penalties do: a start is multiplied by the power of two
 that brings the deviation of its scores inside queries nearest to 1, which moves no bit of any order.
@@ -50,7 +50,7 @@ def check_start(start: Any) -> None:
                 "normalize to the ranker that it starts"
             )
     elif np.ndim(as_numbers("init", start)) != 1:
-        raise OptionError(f"start has the shape {np.shape(start)}; give one number a feature")
+        raise OptionError(f"init has the shape {np.shape(start)}; give one number a feature")
 
 
 def start_weights(ranker: Any, queries: Queries, weights: Floats, arranged: Arrangement) -> Floats:
@@ -67,13 +67,13 @@ def start_weights(ranker: Any, queries: Queries, weights: Floats, arranged: Arra
         start = smooth(ranker.measure if taken else SMOOTHED, engine=engine, n_jobs=n_jobs)
     if hasattr(start, "fit"):
         fitted = clone(start).fit(queries, query_weight=weights)
-        given = getattr(fitted, "coef_", None)
-        if not isinstance(given, np.ndarray) or given.shape != (queries.n_features,):
+        coef = getattr(fitted, "coef_", None)
+        if not isinstance(coef, np.ndarray) or coef.shape != (queries.n_features,):
             raise OptionError(f"init = {start} has no coef_ of one weight a feature; give a linear ranker")
-        return given
+        return coef
     w = as_numbers("init", start)
     if w.shape != (queries.n_features,) or not np.isfinite(w).all():
-        raise OptionError(f"start has shape {w.shape}; it needs {queries.n_features} finite numbers, one a feature")
+        raise OptionError(f"init has shape {w.shape}; it needs {queries.n_features} finite numbers, one a feature")
     return w
 
 

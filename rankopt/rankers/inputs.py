@@ -21,23 +21,23 @@ from rankopt.rankers.within_query import normalised
 SEVERAL = (tuple, list, set, frozenset)
 
 
-def row_attributes(given: Any, n: int) -> dict[str, NDArray[Any]]:
+def row_attributes(passed: Any, n: int) -> dict[str, NDArray[Any]]:
     """Name → (n,) array, from a data frame, a structured array, or a mapping of columns; none of them gives {}.
 
     A value may be a tuple of labels (the genres of a film). Frames and structured arrays are cut by rows in
     cross-validation, a mapping is not. Raises DataError for other lengths and for anything else.
     """
-    if given is None:
+    if passed is None:
         return {}
-    if hasattr(given, "columns"):
-        columns = {str(name): given[name] for name in given.columns}
-    elif isinstance(given, np.ndarray) and given.dtype.names:
-        columns = {name: given[name] for name in given.dtype.names}
-    elif isinstance(given, Mapping):
-        columns = {str(name): values for name, values in given.items()}
+    if hasattr(passed, "columns"):
+        columns = {str(name): passed[name] for name in passed.columns}
+    elif isinstance(passed, np.ndarray) and passed.dtype.names:
+        columns = {name: passed[name] for name in passed.dtype.names}
+    elif isinstance(passed, Mapping):
+        columns = {str(name): values for name, values in passed.items()}
     else:
         raise DataError(
-            f"attributes cannot be a {type(given).__name__} because its columns have no names; pass a data frame, a "
+            f"attributes cannot be a {type(passed).__name__} because its columns have no names; pass a data frame, a "
             "structured array, or a mapping from name to one value a row."
         )
     return {name: _column(values, name, n) for name, values in columns.items()}
@@ -101,7 +101,7 @@ def read_features(ranker: Fitted, X: Any, *, reset: bool) -> Any:
         features = as_csr(features)
     try:
         return validate_data(ranker, features, accept_sparse="csr", dtype=[np.float64, np.float32], reset=reset)
-    except OverflowError as error:  # a whole number of Python's beyond all floats
+    except OverflowError as error:  # a Python integer beyond the range of floats
         raise DataError(f"features cannot be read as numbers: {error}; rescale them.") from None
 
 
@@ -123,12 +123,12 @@ def read_queries(
     No way at all means that all rows are one query. attributes: see `row_attributes`. Features come normalised by the
     ranker's `normalize`. Raises DataError on two ways at once.
     """
-    given = {"y": y, "qid": qid, "group": group, "attributes": attributes}
+    passed = {"y": y, "qid": qid, "group": group, "attributes": attributes}
     if isinstance(X, Queries):
-        twice = [name for name, value in given.items() if value is not None]
+        twice = [name for name, value in passed.items() if value is not None]
         if twice:
             raise DataError(
-                f"{' and '.join(twice)} cannot be given beside a Queries because it has its own; "
+                f"{' and '.join(twice)} cannot be passed with a Queries, which has its own; "
                 f"leave out {' and '.join(twice)}, or pass its features instead of the Queries."
             )
         read_features(ranker, X, reset=reset)
@@ -146,7 +146,7 @@ def read_queries(
     ways = {"qid=": qid, "group=": group, f"the column {QID_COLUMN!r} of X": column}
     used = [name for name, value in ways.items() if value is not None]
     if len(used) > 1:
-        raise DataError(f"Queries cannot be given by {' and '.join(used)} at once; keep one of them.")
+        raise DataError(f"Queries are identified by {' and '.join(used)} at once; pass one of them.")
     features = read_features(ranker, X, reset=reset)
     relevance = None
     if y is not None:
@@ -178,12 +178,12 @@ def read_rows(ranker: Any, X: Any, *, qid: Any, group: Any) -> tuple[Any, Callab
 
 
 def warn_of_one_query(X: Any, rows: int, qid: Any, group: Any, stacklevel: int = 3) -> None:
-    """Warn the caller of a `fit` on more rows than `FEW` where nothing says which of them belong together."""
+    """Warn the caller of a `fit` on more rows than `FEW` if neither qid nor group is passed."""
     if isinstance(X, Queries) or qid is not None or group is not None or without_qid_column(X)[1] is not None:
         return
     if rows > FEW:
         warnings.warn(
-            f"all {rows} rows are taken for one query because nothing says which belong together; pass qid= (an id a "
+            f"all {rows} rows are treated as one query because neither qid nor group was passed; pass qid= (an id a "
             f"row) or group= (sizes of consecutive queries), or group=[{rows}] if they are one",
             MissingQueryIdsWarning,
             stacklevel=stacklevel,
@@ -191,7 +191,7 @@ def warn_of_one_query(X: Any, rows: int, qid: Any, group: Any, stacklevel: int =
 
 
 def check_queries_named(ranker: Fitted, X: Any, qid: Any, group: Any) -> None:
-    """Raise DataError where a ranker was fitted on several queries and nothing says which rows belong together."""
+    """Raise DataError if a ranker was fitted on several queries and neither qid nor group is passed."""
     _, column = without_qid_column(X)
     if ranker.n_queries_ > 1 and not isinstance(X, Queries) and qid is None and group is None and column is None:
         raise DataError(
@@ -234,14 +234,14 @@ def read_evaluation(ranker: Fitted, eval_set: Any, **ways: Any) -> Queries | Non
 
 
 def in_one(eval_set: Any, X: Any, y: Any) -> Any:
-    """`eval_set`, or `(eval_X, eval_y)` in its place; DataError where both are given, or one of the two alone."""
+    """`eval_set`, or `(eval_X, eval_y)` instead; DataError if both are passed, or only one of the two."""
     if X is None and y is None:
         return eval_set
     if eval_set is not None:
-        raise DataError("eval_set and eval_X say the same thing; pass one of them.")
+        raise DataError("eval_set and eval_X are alternatives, and both were passed; pass one of them.")
     if X is None or (y is None and not isinstance(X, Queries)):
-        lacking, given = ("eval_X", "eval_y") if X is None else ("eval_y", "eval_X")
-        raise DataError(f"{lacking} is missing beside {given}; pass both.")
+        lacking, passed = ("eval_X", "eval_y") if X is None else ("eval_y", "eval_X")
+        raise DataError(f"{lacking} is missing, but {passed} was passed; pass both.")
     return X if y is None else (X, y)
 
 
@@ -322,10 +322,10 @@ def query_weights(queries: Queries, weight: Any) -> Floats:
             raise DataError(f"query_weight has no weight for query {missing[0]!r}; give every query one.")
         weight = [weight[query] for query in queries.query_ids]
     try:
-        given = np.asarray(weight)
-        if given.dtype.kind == "c":
+        passed = np.asarray(weight)
+        if passed.dtype.kind == "c":
             raise TypeError("they are complex")
-        values = np.array(given, dtype=np.float64)
+        values = np.array(passed, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise DataError(f"query_weight cannot be read as numbers: {error}; pass one weight a query.") from None
     if values.shape != (len(queries),):
@@ -339,7 +339,7 @@ def query_weights(queries: Queries, weight: Any) -> Floats:
 def weights_of_rows(queries: Queries, sample_weight: Any) -> Floats:
     """The weights (m,) of the queries from one weight a row (N,) in the caller's order.
 
-    A ranking is weighed as a whole: rows of one query must have one weight. Raises DataError where they differ.
+    A weight applies to a full ranking: rows of one query must have one weight. Raises DataError where they differ.
     """
     if sample_weight is None:
         return np.ones(len(queries))
@@ -348,7 +348,7 @@ def weights_of_rows(queries: Queries, sample_weight: Any) -> Floats:
         raise DataError(
             f"sample_weight has shape {rows.shape} but there are {queries.n_documents} rows; pass one weight a row."
         )
-    # The places of the grouped rows among the caller's rows; row_order may skip some, as in a selection of queries.
+    # Positions of the grouped rows in the caller's rows; row_order may skip some, as in a selection of queries.
     grouped = rows[np.argsort(np.argsort(queries.input_order))]
     values = grouped[queries.offsets[:-1]]
     differs = grouped != np.repeat(values, np.diff(queries.offsets))
@@ -356,8 +356,8 @@ def weights_of_rows(queries: Queries, sample_weight: Any) -> Floats:
         row = int(np.flatnonzero(differs)[0])
         query = queries.query_ids[int(np.searchsorted(queries.offsets, row, side="right")) - 1]
         raise DataError(
-            f"sample_weight differs inside query {query!r} (row {int(queries.input_order[row])}) but a ranking is "
-            "weighed as a whole; give all rows of a query one weight."
+            f"sample_weight differs inside query {query!r} (row {int(queries.input_order[row])}) but a weight "
+            "applies to the full ranking; give all rows of a query one weight."
         )
     return _checked(queries, values, "sample_weight")
 

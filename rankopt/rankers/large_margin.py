@@ -57,70 +57,65 @@ Floats = NDArray[np.float64]
 
 
 class LargeMarginRanker(OptimizedRanker):
-    """Minimises J(w) = (λ/2)‖w - w₀‖² + Σ_q v_q loss_q(w), loss_q an upper bound of the measure's regret on query q.
+    """Linear ranker that minimizes a regularized bound of the regret of a measure [ORM, eq. 20 to 24].
 
-    Source: [ORM, eq. 20 to 24]. The defaults were chosen on seven real data sets and samples of them
-    (benchmarks/accuracy.md): the ridge that cross-validation over whole queries chooses, brought to margins of 1, is
-    w₀; the nonconvex bound goes on from there. The convex bound often ends at w = 0. The m queries with something to
-    order count, v_q = query_weight / Σ query_weight (1/m by default). A `rankopt.errors.WorseThanInitWarning` warning
-    says so where the training queries are ordered worse than by w₀.
+    J(w) = (λ/2)‖w - w₀‖² + Σ_q v_q loss_q(w), with loss_q an upper bound of the regret of the measure on query q. The
+    sum is over the m queries with something to order, v_q = query_weight / Σ query_weight (1/m by default).
+
+    The defaults were chosen on seven real data sets (benchmarks/accuracy.md): the nonconvex bound, started at w₀, a
+    cross-validated ridge scaled to margins of 1. The convex bound often ends at w = 0. A
+    `rankopt.errors.WorseThanInitWarning` is raised if the training queries are ranked worse than by w₀.
 
     Args:
         measure: a measure of `rankopt.measures`, or its notation: nDCG@k, P@k, AUC, AP, RR, ERR, ...
-        feature_map: the feature map, which says what an order makes of the scores: "positional" (its slope is the decay
-        of the
-            position [ORM]), "pairwise" (pairs in the wrong order [paper 4, φ_po]; it takes every measure too),
-            "first-relevant" (RR alone [φ_mrr]), or a map of your own (see `rankopt.losses`).
-        bound: "convex", "tie-aware", "nonconvex", or one of your own (see `rankopt.losses`); those that are not convex
-            by the concave-convex procedure.
-        target_ranking: of the convex bound, a word that the map knows: "average" or "first" of "positional", "ideal" or
-            "average" of the others; by default the one named first. In a mix it is that of every part.
+        feature_map: the joint feature map of scores and order: "positional" (position weights [ORM]), "pairwise"
+            (pairs in the wrong order [paper 4, φ_po]; supports every measure), "first-relevant" (RR only [φ_mrr]), or
+            a custom map (see `rankopt.losses`).
+        bound: "convex", "tie-aware", "nonconvex", or a custom bound (see `rankopt.losses`). Nonconvex bounds are
+            minimized by the concave-convex procedure.
+        target_ranking: of the convex bound: "average" or "first" for "positional", "ideal" or "average" for the other
+            maps; the default is the first of the two. In a mix it applies to every part.
         position_weights: position weights of the scores, of the map "positional": "linear", "power(0.5)", "log",
-        "loglog",
-            "discount", each with a cut-off such as "power(0.5)@10" if wanted, or an array.
-        w0: what the regulariser pulls to and training starts from: "ridge" (`RegressionRanker()` times the factor that
-            makes margins 1), "ranksvm" (`PairwiseRanker()`), "regression" (bare least squares on the gains [ORM,
-            section 6.3]), "zeros", or an array (d,). By default zeros for the convex bound and the ridge for the
-            others. It is found first; limits of steps and time begin afterwards.
+            "loglog", "discount", each with an optional cutoff such as "power(0.5)@10", or an array.
+        w0: center of the regularizer and start of training: "ridge" (`RegressionRanker()` scaled to margins of 1),
+            "ranksvm" (`PairwiseRanker()`), "regression" (least squares on the gains [ORM, section 6.3]), "zeros", or an
+            array (d,). The default is "zeros" for the convex bound, else "ridge". Its computation does not count
+            towards max_iter and time_limit.
         method: "bundle", "cutting_planes", "block_frank_wolfe", "stochastic_subgradient", "steepest_subgradient", or
-            such an object of `rankopt.optimize` with settings of its own.
+            a configured object of `rankopt.optimize`.
         argmax_solver: the solver of the loss-augmented ranking, "exact" or any of `formulations.solvers`.
-        master_solver: the solver of the master program, "auto" or any of `formulations.solvers`. If it fails once a
-        step was
-            done, training ends with the best weights so far, their gap, and a ConvergenceWarning.
-        lam, C: the weight λ of the regulariser; or C = 1 / (λ m), with lam=None. "scale" is the strength natural to the
-            data, 3 U / m with U the mean square distance of the features from the mean of their query: the same
-            problem if all features are multiplied by one factor (under penalty="l1" 3% of the λ that leaves nothing
-            in). "auto" chooses a multiple of it by cross-validation over whole queries. `lam_` is λ.
+        master_solver: the solver of the master program, "auto" or any of `formulations.solvers`. If it fails after
+            the first step, training returns the best weights so far, their gap, and a ConvergenceWarning.
+        lam, C: the regularization strength λ; or C = 1 / (λ m), with lam=None. "scale" is 3 U / m, with U the mean
+            squared distance of the features from the mean of their query: invariant to one scale of all features. With
+            penalty="l1" it is 3% of the smallest λ at which w = 0. "auto" chooses a multiple of it by cross-validation
+            over queries. `lam_` is λ.
         tol: the relative gap at which training ends.
-        max_iter, time_limit: steps and seconds after which it ends anyway, with a ConvergenceWarning.
+        max_iter, time_limit: maximum steps and seconds; exceeding them raises a ConvergenceWarning.
         engine, n_jobs: what computes the shards of the data ("threads", "serial", "dask", or an object with a method
-            `feature_map(function, shards)`), and the number of workers. Results are bit-identical for every engine.
-        random_state: of methods that draw: the order of the queries; a number gives the same weights each time, None
-            does too.
+            `map(function, shards)`), and the number of workers. Results are bit-identical for every engine.
+        random_state: seed of methods that draw queries. The model is reproducible with None too.
         warm_start: start from the previous `coef_` instead of w₀.
-        callbacks: functions (step, state) called after each step; one that returns True ends training.
-        checkpoint: a folder (or `Checkpoint(folder, every=seconds)`) that keeps where the run stands. A fit of the same
-            problem with the same folder goes on from there, to the same bits; limits may be others, and so may
-            `master_solver`, should it have failed.
+        callbacks: functions (step, state) called after each step; training ends if one returns True.
+        checkpoint: a folder (or `Checkpoint(folder, every=seconds)`) that stores the training state. A fit of the same
+            problem with the same folder resumes with identical results; limits may differ, and `master_solver` may if
+            it failed.
         verbose: 1 shows progress on a terminal.
-        constraints: the rankings that are admissible, an `Admissible` over attributes that `fit`, `score` and `rank`
-            take as attributes=. Argmax and reference both live in the set, regret is measured from its best ranking
-            [ORM, section 7.1]; decay and discount are cut to its k positions. The convex reference is then one
-            admissible order, ties falling by the score at w0, or the mean of those that exchange documents which
-            nothing tells apart; argmax_solver="exact" means the cheapest exact way for the set.
-            Where the set's program is not integral, the proven gap may stay open.
-        normalize: None, or how features are normalised within their query: "zscore", "minmax", "sum", "rank". The first
-            thing to try where raw scales differ from query to query (benchmarks/normalisation.md).
-        penalty: "l2", or "l1" for J(w) = λ‖w‖₁ + Σ_q v_q loss_q(w) [ORM, section 3.1], which leaves features out: most
-            weights are exactly 0 (`selected_`, `get_support()`). It pulls to 0, and w0 says only where training starts
-            (of the nonconvex bounds: which critical point is found; an eval_set does not choose it), so `w0_` is 0.
-            Features should have one scale. Its master is a linear program ("auto" is HiGHS; any solver of such does),
-            its λ another: `path(lams=20)` begins where 0 is optimal. Methods: "bundle" and "cutting_planes".
+        constraints: an `Admissible` over attributes that `fit`, `score` and `rank` take as attributes=. Argmax and
+            reference are admissible rankings, and regret is measured from the best one [ORM, section 7.1]; position
+            weights and discount are cut to k positions. The convex reference is one admissible order with ties by the
+            score at w0, or the mean over exchanges of equivalent documents. argmax_solver="exact" is the cheapest
+            exact solver for the constraints. If their linear program is not integral, the gap may stay open.
+        normalize: None, or the normalization of features within their query: "zscore", "minmax", "sum", "rank".
+            Recommended if scales differ between queries (benchmarks/normalisation.md).
+        penalty: "l2", or "l1" for J(w) = λ‖w‖₁ + Σ_q v_q loss_q(w) [ORM, section 3.1], whose solution is sparse
+            (`selected_`, `get_support()`). With "l1", w0 is the start of training only, and `w0_` is 0. Features should
+            have one scale. The master is a linear program ("auto" is HiGHS); `path(lams=20)` begins where 0 is
+            optimal. Methods: "bundle" and "cutting_planes".
 
     Fitted: `coef_`, `certificate_` (kind, primal, bound, gap of J), `history_` (`history_.plot()` draws the gap),
-    `n_iter_`, `w0_`. With eval_set, `coef_` is the best on it of what the run passed through (`best_score_`), and the
-    certificate speaks of that one.
+    `n_iter_`, `w0_`. With eval_set, `coef_` is the best iterate on it (`best_score_`), and the certificate is that of
+    this iterate.
     """
 
     def __init__(
@@ -252,8 +247,8 @@ class LargeMarginRanker(OptimizedRanker):
         return get_bound(self.bound)
 
     def _maps(self) -> list[JointFeatureMap]:
-        asked = parse(self.measure)
-        parts = asked.parts if isinstance(asked, MeasureMix) else ()
+        parsed = parse(self.measure)
+        parts = parsed.parts if isinstance(parsed, MeasureMix) else ()
         return [get_feature_map(part.feature_map or self.feature_map) for part in parts] or [
             get_feature_map(self.feature_map)
         ]
@@ -288,6 +283,6 @@ class LargeMarginRanker(OptimizedRanker):
         solver = get_solver(self.argmax_solver) if isinstance(self.argmax_solver, str) else self.argmax_solver
         if not isinstance(solver, Solver):
             raise OptionError(
-                f"argmax = {self.argmax_solver!r} is no solver; give a name or a solver of formulations.solvers"
+                f"argmax_solver = {self.argmax_solver!r} is not a solver; pass one of formulations.solvers or its name"
             )
         return solver

@@ -36,10 +36,10 @@ Floats = NDArray[np.float64]
 
 
 class LinearRanker(Ranker):
-    """Scores documents by `coefᵀ x`; a subclass says in `_fit` how coef is learned.
+    """Base class of rankers with scores `coefᵀ x`; a subclass computes coef in `_fit`.
 
-    Data are passed as to every `Ranker`. Fitted: `coef_` (d,) in the units of the given features, and what every ranker
-    has.
+    Data are passed as to every `Ranker`. Fitted: `coef_` (d,) in the units of the input features, and the attributes
+    of every ranker.
     """
 
     _saved: ClassVar[tuple[str, ...]] = ("coef_", *Ranker._saved)
@@ -47,10 +47,10 @@ class LinearRanker(Ranker):
     coef_: Floats
 
     def explain(self, x: Document, y: Document, *, among: AnyRows | None = None) -> Explanation:
-        """Why document x (d,) stands above document y (d,): the terms coef_j (x_j - y_j), largest first.
+        """Explain the score difference of documents x and y (d,): the terms coef_j (x_j - y_j), largest first.
 
-        among: all documents (n, d) of their query, by which a ranker with `normalize` normalises x and y; the others
-        need none. Explained are the normalised features then, and a change of these leaves the normalisation as it is.
+        among: all documents (n, d) of their query; needed only by a ranker with `normalize`, to normalize x and y. The
+        terms are then those of the normalized features, with the normalization fixed.
         """
         check_is_fitted(self, "coef_")
         return self._explained(x, y, self.coef_, among)
@@ -80,7 +80,7 @@ class LinearRanker(Ranker):
         coef, shape = self.coef_, self._coef_shape()
         if not (isinstance(coef, np.ndarray) and coef.dtype == np.float64 and coef.shape == shape):
             size = " × ".join(map(str, shape))
-            raise ModelError(f"coef_ is not an array of {size} float64 numbers as n_features_in_ says.")
+            raise ModelError(f"coef_ is not an array of {size} float64 numbers, as n_features_in_ requires.")
         if not np.isfinite(coef).all():
             raise ModelError("coef_ has a value that is not finite.")
 

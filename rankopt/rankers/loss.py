@@ -112,8 +112,8 @@ class LossRanker(OptimizedRanker):
             loss = factory(relevance, offsets)
             if says(loss) == "gradient":
                 raise OptionError(
-                    f"loss = {self.loss!r} has no planes, of which training here is made, because it is not convex and "
-                    "says a gradient only; take SmoothRanker, or a loss with planes"
+                    f"loss = {self.loss!r} is not convex and has a gradient but no cutting planes, which LossRanker "
+                    "needs; use SmoothRanker, or a loss with planes"
                 )
             if not hasattr(loss, "majorant"):
                 raise OptionError(

@@ -66,7 +66,7 @@ def slot_weights(slots: Any, slot_weight: Any, queries: Queries | Arrangement) -
     """(k,) what a right document earns in each slot. k is `n_positions`, else the length of slot_weight, else the
     largest grade. Raises OptionError where they contradict each other."""
     if slots is not None and (isinstance(slots, bool) or not isinstance(slots, numbers.Integral) or slots < 1):
-        raise OptionError(f"n_positions = {slots!r} is no number of slots; give a whole number, 1 or more, or None")
+        raise OptionError(f"n_positions must be an integer >= 1 or None; got {slots!r}")
     if slot_weight is None:
         largest = float(np.max(queries.relevance)) if slots is None and queries.relevance is not None else 1.0
         return np.ones(int(slots) if slots is not None else max(int(largest), 1))
@@ -87,8 +87,8 @@ def benefit(queries: Queries | Arrangement, weights: Floats) -> Floats:
     if wrong.any():
         row = int(np.flatnonzero(wrong)[0])
         raise DataError(
-            f"Query {queries.query_ids[queries.query_of(row)]!r} has the grade {grades[row]:g}, which names no slot: "
-            f"they count from 1 to {weights.size}, and 0 belongs nowhere; mend y, or give n_positions="
+            f"Query {queries.query_ids[queries.query_of(row)]!r} has the grade {grades[row]:g}, which is not a slot: "
+            f"they count from 1 to {weights.size}, and 0 means no slot; correct y, or pass n_positions="
         )
     return np.asarray((grades[:, None] == np.arange(1, weights.size + 1)) * weights)
 
@@ -110,7 +110,8 @@ def matching_solver(argmax: Any) -> Solver | str:
     solver = get_solver(argmax) if isinstance(argmax, str) else argmax
     if not isinstance(solver, Solver) or not suits(solver, Assignment):
         raise OptionError(
-            f"argmax = {argmax!r} cannot match; use 'auto' or one of {', '.join(compatible_solvers(Assignment))}"
+            f"argmax_solver = {argmax!r} cannot solve assignment problems; use 'auto' or one of "
+            f"{', '.join(compatible_solvers(Assignment))}"
         )
     return solver
 
@@ -119,25 +120,27 @@ def matching_solver(argmax: Any) -> Solver | str:
 
 
 class MatchingRanker(OptimizedRanker):
-    """Minimises (λ/2)‖W - W₀‖² + Σ_q v_q loss_q(X_q Wᵀ), loss_q an upper bound of what is lost by the best matching of
-    documents to k slots for the scores ⟨W_i, x_j⟩.
+    """Linear ranker that assigns documents to k slots, trained on a bound of the regret of the assignment.
 
-    A grade y is a slot: 0 belongs nowhere, i >= 1 belongs in slot i; several documents may belong in one slot, any of
-    which earns its weight. Slots are places in a list, sections of a page, or the other side of a matching. Each slot
-    takes one document. A query of n < k documents leaves k - n slots empty and places all its documents.
+    It minimizes (λ/2)‖W - W₀‖² + Σ_q v_q loss_q(X_q Wᵀ). loss_q is an upper bound of the benefit lost by the best
+    matching of documents to slots under the scores ⟨W_i, x_j⟩.
+
+    A grade y is a slot: i >= 1 is slot i, 0 is none. Several documents may have the same slot; any of them earns its
+    weight. Slots are positions of a list, sections of a page, or the other side of a matching. Each slot takes one
+    document. A query of n < k documents leaves k - n slots empty and assigns all its documents.
 
     Args:
         n_positions: k, or None: the largest grade of fit.
-        position_weight: (k,) what a right document earns in each slot, positive; 1 each by default.
+        position_weight: (k,) the positive benefit of a correct document in each slot; 1 each by default.
         bound: "convex", "tie-aware" or "nonconvex" (see `rankopt.losses.oracle_slots`).
-        w0: "zeros", "regression" (least squares on belonging in the slot), or an array (k, d); by default zeros for the
+        w0: "zeros", "regression" (least squares on slot membership), or an array (k, d). The default is zeros for the
             convex bound and regression for the others.
         argmax_solver: the solver of the matchings, "auto" or any of `formulations.solvers`.
-        method, master, lam, C, tol, max_iter, time_limit, engine, n_jobs, warm_start, callbacks, checkpoint,
+        method, master_solver, lam, C, tol, max_iter, time_limit, engine, n_jobs, warm_start, callbacks, checkpoint,
             verbose, normalize: as in `LargeMarginRanker`.
 
-    `score` is the mean part of the best benefit that the matchings by score earn, over the queries where a document
-    belongs in some slot.
+    `score` is the mean fraction of the best benefit that the matchings by score earn, over the queries in which a
+    document has a slot.
 
     Fitted: `coef_` (k, d), `certificate_`, `history_`, `n_iter_`, `w0_`, `lam_`; with eval_set `best_score_`.
     """
@@ -146,7 +149,7 @@ class MatchingRanker(OptimizedRanker):
 
     _starts: ClassVar[dict[str, str]] = SLOT_STARTS
 
-    _unlimited: ClassVar[str] = "slots are matched, not ranked, and nothing limits them"
+    _unlimited: ClassVar[str] = "slots are matched, not ranked, and take no constraints"
 
     slot_weight_: Floats
 
@@ -281,8 +284,10 @@ class MatchingRanker(OptimizedRanker):
         attributes: Attributes | None = None,
         constraints: Admissible | None = None,
     ) -> NDArray[Any] | dict[Hashable, NDArray[Any]]:
-        """The document in each slot (of the first k) of each query, as `LinearRanker.rank` names documents and queries:
-        the matching with the largest score. A slot that stays empty holds -1, or None where documents have ids."""
+        """Return the document in each slot (of the first k) of each query: the matching with the largest score.
+
+        Documents and queries are named as in `LinearRanker.rank`. An empty slot is -1, or None if documents have ids.
+        """
         check_is_fitted(self, "coef_")
         self._admissible(constraints)
         queries = read_queries(self, X, None, qid=qid, group=group, attributes=attributes, reset=False, labels=False)
@@ -307,14 +312,15 @@ class MatchingRanker(OptimizedRanker):
         self._admissible(constraints)
         if not (measure is None and position_weights is None and feature_map is None):
             raise OptionError(
-                "measure, decay and map say nothing of slots, whose weights are slot_weight_; leave them out"
+                "measure, position_weights and feature_map do not apply to slots, whose weights are slot_weight_; "
+                "leave them out"
             )
         arranged = as_arranged(queries)
         worth = benefit(queries, self.slot_weight_)
         chosen, argmax = SlotArgmax.from_queries(arranged, worth, matching_solver(self.argmax_solver))
-        place = {query: number for number, query in enumerate(queries.query_ids)}
+        index = {query: number for number, query in enumerate(queries.query_ids)}
         reach = reached(queries, worth, self._matchings(queries, self.coef_))
-        lost = np.maximum(argmax.best * (1.0 - reach[[place[query] for query in chosen.query_ids]]), 0.0)
+        lost = np.maximum(argmax.best * (1.0 - reach[[index[query] for query in chosen.query_ids]]), 0.0)
         scores = slot_scores(queries.features, self.coef_)[chosen.rows]
         return RegretReport(chosen, scores, argmax, lost, lost, "the benefit", "one for one")
 
@@ -323,9 +329,9 @@ class MatchingRanker(OptimizedRanker):
         scores, solver = slot_scores(queries.features, coef), matching_solver(self.argmax_solver)
         return [matched(scores[low:high], solver)[0] for low, high in pairwise(queries.offsets.tolist())]
 
-    def _admissible(self, given: Any = None) -> None:
-        if given is not None:
-            raise OptionError("constraints cannot hold here because slots are matched, not ranked; leave them out")
+    def _admissible(self, constraints: Any = None) -> None:
+        if constraints is not None:
+            raise OptionError("constraints are not supported because slots are matched, not ranked; leave them out")
 
     def _coef_shape(self) -> tuple[int, ...]:
         return (int(np.size(self.slot_weight_)), self.n_features_in_)

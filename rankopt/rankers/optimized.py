@@ -1,8 +1,6 @@
-"""What rankers share that minimise a regularised risk: objective, loop, certificate.
+"""Base class of rankers that minimize a regularized risk: objective, solver loop, certificate, checkpoints.
 
-Runs that a checkpoint keeps: what a run is of, and where an earlier one of the same problem stands.
-
-What `penalty=` may be: the class of the objective, of a form of master program, for the methods that can.
+`penalty=` selects the class of the objective and the form of the master program, for the methods that support it.
 """
 
 # mypy: allow-subclassing-any
@@ -69,15 +67,15 @@ class CheckpointMixin:
         return self.checkpoint if isinstance(self.checkpoint, Checkpoint | None) else Checkpoint(self.checkpoint)
 
     def _begun(
-        self, kept: Checkpoint | None, queries: Queries, weights: Floats, start: Floats, judged: bool
+        self, checkpoint: Checkpoint | None, queries: Queries, weights: Floats, start: Floats, judged: bool
     ) -> tuple[TrainingState | None, Sequence[Step]]:
-        """Where an earlier run of the same problem stands, and its steps."""
-        if kept is None:
+        """The stored state of an earlier run of the same problem, and its steps."""
+        if checkpoint is None:
             return None, ()
         of_run, defaults = self._of_run(queries, weights, start, judged), self._defaults()
         if self._planes_stayed():
             defaults.add(SLOPES)
-        return kept.opened({**of_run, SLOPES: "shared"}, defaults)
+        return checkpoint.opened({**of_run, SLOPES: "shared"}, defaults)
 
     def _of_run(self, queries: Queries, weights: Floats, start: Floats, judged: bool) -> dict[str, str]:
         """What a run is of: digests of what leads to its result."""
@@ -92,8 +90,8 @@ class CheckpointMixin:
 
     def _defaults(self) -> set[str]:
         """The parameters that have their default."""
-        given = signature(type(self)).parameters.values()
-        return {one.name for one in given if repr(getattr(self, one.name)) == repr(one.default)}
+        passed = signature(type(self)).parameters.values()
+        return {one.name for one in passed if repr(getattr(self, one.name)) == repr(one.default)}
 
 
 def penalised(penalty: Any, method: object) -> type[Objective]:
@@ -114,9 +112,9 @@ LEFT_IN = 0.03
 
 
 class OptimizedRanker(RegularizationPathMixin, CheckpointMixin, FeatureSelectionMixin, EvaluationMixin, LinearRanker):
-    """Minimises J(w) = (λ/2)‖w - w₀‖² + Σ_q v_q loss_q(w) and keeps what is proved of the result.
+    """Minimize J(w) = (λ/2)‖w - w₀‖² + Σ_q v_q loss_q(w) and store the certificate.
 
-    A subclass has the parameters read here and says in `_shards` which loss it minimises.
+    A subclass has the parameters read here and builds its loss in `_shards`.
     """
 
     _saved: ClassVar[tuple[str, ...]] = (
@@ -202,18 +200,18 @@ class OptimizedRanker(RegularizationPathMixin, CheckpointMixin, FeatureSelection
         judge = None if evaluation is None else self._judge(evaluation)
         if judge is not None and objective.start_counts and start is not objective.start:
             start = max(objective.start, start, key=judge)  # both are candidates; of equals the former
-        kept = self._checkpoint()
+        checkpoint = self._checkpoint()
         with (
             ended(objective.risk.engine, isinstance(self.engine, str)),
             shown(self.verbose) as progress,
-            nullcontext() if kept is None else kept.claimed(),
+            nullcontext() if checkpoint is None else checkpoint.claimed(),
         ):
-            begun, steps = self._begun(kept, queries, weights, start, evaluation is not None)
+            begun, steps = self._begun(checkpoint, queries, weights, start, evaluation is not None)
             objective.prepare()
-            if kept is not None and begun is not None:
-                kept.check(begun, objective)
+            if checkpoint is not None and begun is not None:
+                checkpoint.check(begun, objective)
             clock = Clock.started(self.max_iter, self.time_limit, (*self.callbacks, *progress), steps)
-            keep = None if kept is None else kept.keep
+            keep = None if checkpoint is None else checkpoint.keep
             return train(objective, method, start, self.tol, clock, judge, begun, keep), objective
 
     def _keep(self, outcome: Training, objective: Objective) -> None:
@@ -237,7 +235,7 @@ class OptimizedRanker(RegularizationPathMixin, CheckpointMixin, FeatureSelection
         solver = get_solver(self.master_solver) if isinstance(self.master_solver, str) else self.master_solver
         if not isinstance(solver, Solver):
             raise OptionError(
-                f"master = {self.master_solver!r} is no solver; give a name or a solver of formulations.solvers"
+                f"master_solver = {self.master_solver!r} is not a solver; pass one of formulations.solvers or its name"
             )
         form = self._penalised().form
         if not suits(solver, form):
@@ -249,13 +247,13 @@ class OptimizedRanker(RegularizationPathMixin, CheckpointMixin, FeatureSelection
         """λ of the queries with something to order."""
         count = risk.weights.size
         if (self.lam is None) == (self.C is None):
-            raise OptionError("exactly one of lam and C says how strong the regulariser is; set the other to None")
+            raise OptionError("exactly one of lam and C must set the regularization strength; set the other to None")
         if isinstance(self.lam, str):
             return natural_lam(queries, count) * unit_of(risk.shards)
-        given = self.lam if self.C is None else self.C
-        if given is None or not (np.isfinite(given) and given > 0):
+        passed = self.lam if self.C is None else self.C
+        if passed is None or not (np.isfinite(passed) and passed > 0):
             raise OptionError(f"lam = {self.lam}, C = {self.C}: the regulariser needs a positive finite weight")
-        return float(given) if self.C is None else 1.0 / (float(given) * count)
+        return float(passed) if self.C is None else 1.0 / (float(passed) * count)
 
     def _w0(self, queries: Arrangement) -> Floats:
         start, shape = self._start(), self._shape(queries)

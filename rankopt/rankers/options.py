@@ -55,7 +55,7 @@ def check_options(
     """Raise OptionError for a value that cannot work; the parameters of a ranker that are not named are its own."""
     if isinstance(lam, str) and lam not in STRENGTHS:
         raise OptionError(f"lam = {lam!r} is no number; give a positive one, or {' or '.join(map(repr, STRENGTHS))}")
-    given = {
+    numbers_by_name = {
         "lam": 1.0 if isinstance(lam, str) else lam,
         "C": C,
         "tol": tol,
@@ -63,20 +63,22 @@ def check_options(
         "time_limit": time_limit,
         "n_jobs": n_jobs,
     }
-    for name, value in given.items():
+    for name, value in numbers_by_name.items():
         optional = name in ("lam", "C", "time_limit", "n_jobs")
         if math.isnan(number(value)) and not (value is None and optional):
             raise OptionError(f"{name} = {value!r} is no number")
     if not all(map(callable, callbacks if isinstance(callbacks, Iterable) else [None])):
         raise OptionError(f"callbacks = {callbacks!r} must be a sequence of functions (step, state)")
     if not 0 <= number(tol) < math.inf:
-        raise OptionError(f"tol = {tol} is no relative gap; give 0 or more, such as 1e-3")
+        raise OptionError(f"tol = {tol} is not a relative gap; pass a number >= 0, such as 1e-3")
     if not (number(max_iter) >= 1 and number(max_iter).is_integer()):
-        raise OptionError(f"max_iter = {max_iter} is no number of steps; give a whole number, 1 or more")
+        raise OptionError(f"max_iter = {max_iter} is not a number of steps; pass an integer >= 1")
     if time_limit is not None and not time_limit > 0:
-        raise OptionError(f"time_limit = {time_limit} leaves no time; give seconds, or None")
+        raise OptionError(f"time_limit = {time_limit} is not a time limit; pass a positive number of seconds or None")
     if n_jobs is not None and not (number(n_jobs).is_integer() and n_jobs >= -1 and n_jobs != 0):
-        raise OptionError(f"n_jobs = {n_jobs!r} is no number of workers; give 1 or more, or None or -1 for all cores")
+        raise OptionError(
+            f"n_jobs = {n_jobs!r} is not a number of workers; pass an integer >= 1, or None or -1 for all cores"
+        )
     if n_jobs not in (None, 1) and engine == "serial":
         raise OptionError(f"n_jobs = {n_jobs} needs an engine with workers, but engine is 'serial'; use 'threads'")
 

@@ -4,7 +4,7 @@
     svm("map")      AP over pairs [Yue et al. 2007; paper 4, SVMmap]
     svm("mrr")      RR over the first relevant document [paper 4, SVMmrr]
     svm("ndcg")     nDCG@10 over pairs [paper 4, SVMndcg]
-    svm("ndcg-nc")  nDCG of the whole list over pairs, "no clip", of documents that are relevant or not [SVMndcg-nc]
+    svm("ndcg-nc")  nDCG of the full list over pairs, "no clip", of documents that are relevant or not [SVMndcg-nc]
     svm("dorm")     nDCG@10 over positions, decay 1 / sqrt(position) to 30 [ORM; paper 4, DORM]
     svm("combo")    AP, nDCG@10 and RR over pairs, a slack for each [paper 4, SVMcombo]
 
@@ -31,11 +31,11 @@ PAPERS: dict[str, dict[str, str]] = {
     "dorm": {"measure": "nDCG@10", "position_weights": "power(0.5)@30"},
     "combo": {"measure": "AP + nDCG@10 + RR", "feature_map": "pairwise"},
 }
-"""What the names mean, beside the convex bound."""
+"""Settings of each name, in addition to the convex bound."""
 
 
 def svm(name: str, **options: Any) -> LargeMarginRanker:
-    """The ranker of this name, with other options where they are given; OptionError naming the names."""
+    """Return the ranker of this name with these options; OptionError for an unknown name."""
     if name not in PAPERS:
         raise OptionError(f"no ranker of the papers is called {name!r}; known are {', '.join(PAPERS)}")
     return LargeMarginRanker(**{"bound": "convex", **PAPERS[name], **options})

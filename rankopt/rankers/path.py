@@ -1,12 +1,11 @@
-"""A ranker for each λ of a path, each decay and each bound, at the price of a few fits.
+"""Regularization paths: rankers for several λ, position weights and bounds; `lam="auto"`.
 
-`lam="auto"`: λ by cross-validation over whole queries, along a path with kept planes.
-
-The queries are dealt into two halves by their content, so that no shuffle changes them. Without each half in turn a
-ranker is trained along a path of λ, in units of its own natural one (`rankopt.rankers.scale`); the half judges every
-model, and the start w₀ itself, which is λ = ∞. A measure cut at k is judged by its mean over the cuts at k, k/2, k/4
-and k/8, which varies less than the one at k. What is chosen is the factor of best mean; a final fit on all queries
-follows. Limits of steps and time begin afterwards: what they cut off would depend on the speed of the machine.
+`lam="auto"` chooses λ by two-fold cross-validation over queries, along a path that reuses planes. Queries are split by
+their content, so shuffling does not change the folds. For each fold a ranker is trained on the other one along a path
+of λ, in units of the natural λ (`rankopt.rankers.scale`). The fold evaluates every model and the start w₀ (λ = ∞). A
+measure cut at k is replaced by its mean over the cuts at k, k/2, k/4 and k/8, which varies less. The factor with the
+best mean is chosen, and a final fit uses all queries. Limits of steps and time apply to the final fit only, so the
+choice does not depend on the speed of the machine.
 """
 
 # mypy: allow-subclassing-any
@@ -70,7 +69,7 @@ class Path(CompactReprMixin):
     def best(self) -> Any:
         """The model with the best `best_score_`, of equals the first."""
         if not all(hasattr(model, "best_score_") for model in self.models):
-            raise OptionError("a path has no best model because nothing judged it; give path an eval_set")
+            raise OptionError("a path has no best model because no eval_set was passed; pass eval_set to path")
         return max(self.models, key=lambda model: model.best_score_)
 
 
@@ -106,25 +105,25 @@ class RegularizationPathMixin:
         eval_y: Values | None = None,
         each: Callable[[Any], None] | None = None,
     ) -> Path:
-        """A fitted copy of this ranker for each λ of `lams`, the largest first, each with its own certificate; and so
-        for each of `position_weights` and `bounds`, where they are given (else this ranker's own alone).
+        """Fit a copy of this ranker for each λ of `lams`, the largest first, each with its own certificate; and for
+        each of `position_weights` and `bounds` (default: those of the ranker).
 
-        The data are read once, and each λ begins where the one before ended, with all planes found so far: ten take
-        as many passes as one to three of the dearest fits (benchmarks/loops.md). Where those planes prove enough, a λ
-        takes no step: `n_iter_` is 0. Each decay and bound begins anew: the planes of another decay do not hold, those
-        of another bound do, and saved no passes on MQ2008. A path keeps no checkpoint; fits of each λ by itself do.
-        Under a nonconvex bound the weights may be another critical point than that of a fit of its own, which begins at
-        w₀. Limits hold for each model; Ctrl-C ends the path with what it has. `each` is called with every model when it
-        is fitted, the rest is as in `fit`.
-        lams: None is this ranker's own λ. Under penalty="l1" a number n asks for n of them, evenly in ratio, from one
-        where w = 0 is optimal (of a nonconvex bound: critical) down to a thousandth of it; under a nonconvex bound each
-        begins at w0 again, for a path that was at 0 would stay there.
-        The ranker itself stays as it is.
+        The data are read once. Each λ starts at the previous solution with all planes found so far: ten λ take as many
+        passes as one to three of the most expensive fits (benchmarks/loops.md). If these planes suffice, a λ takes no
+        step and `n_iter_` is 0. Each position weight and bound starts anew. A path does not support checkpoints.
+
+        Under a nonconvex bound the result may be another critical point than that of a separate fit, which starts at
+        w₀. Limits apply to each model; Ctrl-C returns the models so far. `each` is called with every fitted model. The
+        other parameters are as in `fit`.
+
+        lams: None is this ranker's λ. With penalty="l1" a number n is n values in geometric progression, from the
+        smallest λ at which w = 0 is optimal (critical for a nonconvex bound) to a thousandth of it. There each λ of a
+        nonconvex bound starts at w0, as 0 is a fixed point. The ranker is not changed.
         """
         choices = _choices(self, position_weights, bounds)
         wanted: Sequence[float] | None = None if lams is None or _is_count(lams) else _wanted(lams)
         if getattr(self, "checkpoint", None) is not None:
-            raise OptionError("a path keeps no checkpoint; fit each λ by itself, or set checkpoint=None")
+            raise OptionError("a path does not support checkpoints; fit each λ separately, or set checkpoint=None")
         ranker: Any = clone(self)
         queries = read_queries(ranker, X, y, qid=qid, group=group, attributes=attributes, reset=True)
         warn_of_one_query(X, queries.n_documents, qid, group)
@@ -135,7 +134,7 @@ class RegularizationPathMixin:
         models: list[Any] = []
         for choice in choices:
             one = copy(ranker).set_params(**choice)
-            if lams is not None:  # its own λ is not asked for
+            if lams is not None:  # its own λ is not used
                 one = _at(ranker, 1.0 if wanted is None else wanted[0], choice)
             one._before(queries)
             objective = one.objective(queries, weights)
@@ -180,19 +179,19 @@ def _at(ranker: Any, lam: float, choice: dict[str, Any] | None = None) -> Any:
 
 def _choices(ranker: Any, position_weights: Iterable[Any] | None, bounds: Iterable[Any] | None) -> list[dict[str, Any]]:
     """The parameters of each combination, decay by decay."""
-    asked = {"position_weights": position_weights, "bound": bounds}
-    for name, values in asked.items():
+    grid = {"position_weights": position_weights, "bound": bounds}
+    for name, values in grid.items():
         if values is not None and name not in ranker.get_params(deep=False):
             raise OptionError(
                 f"{name}s cannot be chosen here because {type(ranker).__name__} has no {name}; leave it out"
             )
         if isinstance(values, str) or (values is not None and not hasattr(values, "__iter__")):
             raise OptionError(f"{name}s = {values!r} is no sequence; give a list of them, such as [{values!r}]")
-    given = {name: list(values) for name, values in asked.items() if values is not None}
-    for name, values in given.items():
+    passed = {name: list(values) for name, values in grid.items() if values is not None}
+    for name, values in passed.items():
         if not values:
             raise OptionError(f"{name}s is empty; give one {name} or more, or leave it out")
-    return [dict(zip(given, values, strict=True)) for values in product(*given.values())]
+    return [dict(zip(passed, values, strict=True)) for values in product(*passed.values())]
 
 
 def _is_count(lams: Any) -> bool:
@@ -234,8 +233,8 @@ Floats = NDArray[np.float64]
 FOLDS = 2
 
 FACTORS, FROM_ZERO = (10.0, 3.0, 1.0), (1.0, 1e-1, 1e-2, 1e-3)
-"""λ of the path in units of the natural one, the largest first, from a start and from w₀ = 0, which has everything to
-learn; before them stands w₀ itself."""
+"""λ of the path in units of the natural one, the largest first, from a start and from w₀ = 0, the hardest
+start; w₀ itself precedes them."""
 
 TOL, STEPS = 1e-2, 8
 """The relative gap to which the models of a fold are trained, and the steps that each may take: judging asks for no
@@ -302,7 +301,7 @@ def judged(ranker: Any, queries: Queries, weights: Floats) -> tuple[Floats, tupl
 
 
 def as_of(ranker: Any, queries: Queries) -> dict[str, Any]:
-    """The solvers that the whole data have: a fold of data that are not small has compiled ones too."""
+    """The solvers chosen for the full data, so that a fold of large data uses compiled ones too."""
     if is_small(queries.offsets):
         return {}
     plain = getattr(ranker, "argmax_solver", None) == "exact" and getattr(ranker, "constraints", None) is None
@@ -314,8 +313,8 @@ def dealt(queries: Queries, weights: Floats, counted: NDArray[np.bool_], folds: 
     """(m,) the fold of each query that is counted, dealt in turn in canonical order; -1 for the others."""
     known = dict(zip(queries.query_ids, counted.tolist(), strict=True))
     ordered = [query for query in canonical(queries, weights).query_ids if known[query]]
-    place = {query: number % folds for number, query in enumerate(ordered)}
-    return np.array([place.get(query, -1) for query in queries.query_ids])
+    fold_of = {query: number % folds for number, query in enumerate(ordered)}
+    return np.array([fold_of.get(query, -1) for query in queries.query_ids])
 
 
 def steady(ranker: Any) -> list[Any]:

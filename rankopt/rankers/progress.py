@@ -1,6 +1,6 @@
-"""What a fit says of how its training ended: a warning where the gap is open, or where nothing beat the start.
+"""Warnings at the end of training (open gap, no improvement over the start), and progress displays.
 
-Progress of training on a terminal or in a notebook, and nothing anywhere else.
+Progress is shown on a terminal or in a notebook only.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ CURES = {
     Stop.STALLED: "scale the features",
     Stop.MASTER: "take another master (a checkpoint goes on with it), scale the features",
 }
-"""What helps where training ended before the gap closed, beside a larger lam or tol."""
+"""Remedies for an open gap, in addition to a larger lam or tol."""
 
 
 NOTHING = 1e-12
@@ -131,7 +131,7 @@ def shown(verbose: int) -> Iterator[list[Callable[[Any, Any], None]]]:
 
 
 def _in_notebook() -> bool:
-    """Whether IPython, loaded by whoever runs this, shows what is displayed."""
+    """Whether IPython is running with rich display."""
     ipython = sys.modules.get("IPython")
     return ipython is not None and type(ipython.get_ipython()).__name__ == "ZMQInteractiveShell"
 
@@ -160,11 +160,11 @@ def _line(step: Step | AnnealingStep | AlternationStep | Round) -> str:
     if isinstance(step, Round):
         left = f"{step.open} paths on their way, {step.lines} line searches"
         return f"round {step.step}: measure {step.value:.6g}, {left}, {step.seconds:.1f} s"
-    told = f"step {step.step}: objective {step.primal:.6g}"
+    text = f"step {step.step}: objective {step.primal:.6g}"
     if isinstance(step, AnnealingStep):
-        return f"sigma {step.sigma:g}, {told}, gradient {step.gradient:.2g}, {step.seconds:.1f} s"
+        return f"sigma {step.sigma:g}, {text}, gradient {step.gradient:.2g}, {step.seconds:.1f} s"
     if isinstance(step, AlternationStep):
         gaps = ", ".join(f"{max(step.primal - bound, 0.0):.2g}" for bound in (step.users, step.items))
-        return f"{told}, gaps of users and items {gaps}, {step.seconds:.1f} s"
+        return f"{text}, gaps of users and items {gaps}, {step.seconds:.1f} s"
     round = f"round {step.round}, " if step.round else ""
-    return f"{round}{told}, bound {step.bound:.6g}, gap {step.primal - step.bound:.2g}, {step.seconds:.1f} s"
+    return f"{round}{text}, bound {step.bound:.6g}, gap {step.primal - step.bound:.2g}, {step.seconds:.1f} s"

@@ -24,10 +24,10 @@ from rankopt.ratings.table import Ratings
 
 
 class RecommendationMixin:
-    """`predict`, `recommend`, `fold_in` and `similar` of a ranker of two factors.
+    """`predict`, `recommend`, `fold_in` and `similar` of a factor model.
 
-    Fitted besides: `seen_indptr_` (n_users + 1,) and `seen_indices_` (ratings,), the places in `item_ids_` of what each
-    user rated; `item_attributes_`, name -> one value an item.
+    Fitted: `seen_indptr_` (n_users + 1,) and `seen_indices_` (ratings,), the indices in `item_ids_` of the items that
+    each user rated; `item_attributes_`, name -> one value per item.
     """
 
     get_params: Any
@@ -50,10 +50,10 @@ class RecommendationMixin:
         return Factors(own.user_factors_, own.item_factors_, own.item_offsets_, own.user_offsets_)
 
     def predict(self, X: AnyRatings) -> NDArray[np.float64]:
-        """The scores (n,) of the pairs of X, rows of user and item, in their order, or of all pairs of `Ratings`.
+        """Return the scores (n,) of the rows (user, item) of X, or of all pairs of `Ratings`.
 
-        A user who is unknown has the item's offset alone, an item that is unknown the prior of one without ratings.
-        Raises DataError for an id that is known by another type: "17" where 17 is.
+        An unknown user has the item's offset only; an unknown item has the prior of an item without ratings. Raises
+        DataError for an id of another type than the known one: "17" for 17.
         """
         return self._known().predict(X)
 
@@ -67,18 +67,18 @@ class RecommendationMixin:
         popularity: float = 0.0,
         admissible: Admissible | None = None,
     ) -> Recommendations:
-        """The best k items of each of these users (None: of all), of whom the model need not know any.
+        """Return the best k items of each user (None: all users); users may be unknown to the model.
 
-        k: 10, or the number that the rules are of. seen: "leave out" what a user rated in training, "keep" it, or leave
-        out what other `Ratings` say, of whatever items. among: the items that may be listed, None for all. popularity:
-        c of c log(1 + count), added to the scores that order. admissible: rules over attributes of the items of the
-        training ratings, `Admissible(10).at_most(2, by="genre")`:
-        then the list is the admissible one of the largest Σ_i s_π(i) / log2(i + 1), exactly, overlapping genres or not.
-        A list is shorter than k where fewer items are left, and then rules ask for no more than that many. Equal scores
-        stand in the order of item ids. Raises OptionError for another k than that of the rules, which are of whole
-        lists, DataError for a user whose items leave no admissible list, as where rules ask for items and none is left
-        (`Admissible(on_infeasible="truncate")` then gives an empty list), and for an id that is known by another type,
-        "17" for 17.
+        k: default 10, or the list length of the constraints. seen: "leave out" the items that a user rated in training,
+        "keep" them, or `Ratings` of the items to leave out. among: the candidate items, None for all. popularity: c of
+        c log(1 + count), added to the scores. admissible: constraints on attributes of the items of the training
+        ratings, such as `Admissible(10).at_most(2, by="genre")`; the list is then the exact maximizer of
+        Σ_i s_π(i) / log2(i + 1) over the admissible lists.
+
+        If fewer than k items are left, the list is shorter. Equal scores are ordered by item id. Raises OptionError for
+        a k other than that of the constraints, and DataError for a user without an admissible list
+        (`Admissible(on_infeasible="truncate")` gives an empty list instead) or an id of another type than the known
+        one.
         """
         return self._known().recommend(users, k, seen=seen, among=among, popularity=popularity, admissible=admissible)
 
@@ -117,8 +117,8 @@ class RecommendationMixin:
         with workers_of(self.engine, self.n_jobs):
             proved = fold_in(settings.loss, penalties, lam, self.model_, table, weights, settings.tol)
         factors = replace(self.model_, users=proved.users, user_offsets=proved.user_offsets)
-        given = ratings if table.n_ratings < ratings.n_ratings else None
-        return KnownModel(table, factors, self.item_popularity_, float(self.cold_start_bias_), proved, given)
+        rated = ratings if table.n_ratings < ratings.n_ratings else None
+        return KnownModel(table, factors, self.item_popularity_, float(self.cold_start_bias_), proved, rated)
 
     def _known(self) -> KnownModel:
         check_is_fitted(self)
@@ -135,12 +135,12 @@ def _on_known_items(known: Ratings, ratings: Ratings, weights: Any) -> tuple[Rat
     """The ratings of items that the model knows, over all of these, and their weights."""
     index = known.item_index(ratings.items)
     check_spelling(known.items, ratings.items, index, "item")
-    place = index[ratings.columns]
-    kept = place >= 0
-    users, items = ratings.user_of()[kept], place[kept].astype(np.int32)
+    index_of = index[ratings.columns]
+    inside = index_of >= 0
+    users, items = ratings.user_of()[inside], index_of[inside].astype(np.int32)
     if weights is not None:
-        weights = weights[kept][np.lexsort((items, users))]
-    table = Ratings.from_indices(ratings.users, users, known.items, items, ratings.values[kept])
+        weights = weights[inside][np.lexsort((items, users))]
+    table = Ratings.from_indices(ratings.users, users, known.items, items, ratings.values[inside])
     return table.with_attributes(known.attributes), weights
 
 

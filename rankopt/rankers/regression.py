@@ -30,24 +30,23 @@ INTERCEPTS = ("query", "all")
 class RegressionRanker(LinearRanker):
     """Least squares: min over w and β of `Σ_q v_q Σ_{j in q} (t_j - wᵀx_j - β_q)² + α ‖w‖²`.
 
-    v_q is the weight of the query (as given, 1 by default), t_j the target of the document. β orders nothing and is
-    dropped. Where the solution is not unique, the one of least norm is taken, each feature measured in units of its own
-    deviation, so weights do not depend on the order of features and constant features get weight 0.
+    v_q is the weight of the query (1 by default), t_j the target of the document. β does not affect the order and is
+    dropped. If the solution is not unique, the one of least norm is returned, with each feature in units of its own
+    deviation. So weights do not depend on the order of features, and constant features get weight 0.
 
-    alpha: α >= 0, the ridge, in the units of `sklearn.linear_model.Ridge`; or `"auto"`: of ridges α and α σ_j², σ_j²
-        the variance of feature j inside queries, over twelve powers of ten, the one whose squared error on whole
-        queries that were left out is least (five folds; a pass over the data
-        serves all; beyond 2,048 features five ridges α and three folds), or the one that orders an
-        eval_set best by `measure`. The second kind is the same at every scale of the features.
-    target: `"grade"`, the relevance y_j itself as in [ORM, section 6.1], or `"gain"`, the gain b(y)_j of `measure` (for
-        nDCG divided by the best DCG of the query); measures without gains (AP, ERR) leave only the former.
-    intercept: `"query"`, a β for each query, so that only differences inside queries are fitted, as a ranking asks; or
-        `"all"`, one β as in [ORM]; "auto" chooses the ridge for the former.
-    measure: what `score` means, and the gains; a measure of `rankopt.measures` or its notation.
-    normalize: None, or how features are normalised within their query: "zscore", "minmax", "sum", "rank".
+    alpha: α >= 0, the ridge, in the units of `sklearn.linear_model.Ridge`; or `"auto"`. "auto" compares ridges α and
+        α σ_j², σ_j² the variance of feature j within queries, over twelve powers of ten. It takes the smallest squared
+        error in five-fold cross-validation over queries, or the best `measure` on eval_set. Beyond 2,048 features it
+        compares five ridges α in three folds. The second kind is invariant to the scale of the features.
+    target: `"grade"`, the relevance y_j [ORM, section 6.1], or `"gain"`, the gain b(y)_j of `measure` (for nDCG divided
+        by the best DCG of the query). Measures without gains (AP, ERR) support only "grade".
+    intercept: `"query"`, a β for each query, so that only differences within queries are fitted; or `"all"`, one β as
+        in [ORM]; "auto" chooses the ridge for the former.
+    measure: the measure of `score`, and of the gains; one of `rankopt.measures` or its notation.
+    normalize: None, or the normalization of features within their query: "zscore", "minmax", "sum", "rank".
 
-    Fitted besides what all rankers have: `alpha_` (d,), the ridge of each feature; with an eval_set that chose it
-    `best_score_`.
+    Fitted in addition to the attributes of all rankers: `alpha_` (d,), the ridge of each feature; `best_score_`, if an
+    eval_set chose it.
     """
 
     _saved: ClassVar[tuple[str, ...]] = (*LinearRanker._saved, "alpha_", "best_score_")
@@ -73,7 +72,7 @@ class RegressionRanker(LinearRanker):
     def _fit(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> None:
         chosen = isinstance(self.alpha, str)
         if evaluation is not None and not chosen:
-            raise OptionError("RegressionRanker cannot use eval_set because alpha is given; leave it out.")
+            raise OptionError("eval_set needs alpha='auto'; got a number. Leave eval_set out, or set alpha='auto'.")
         if self.alpha != "auto" if chosen else not 0 <= number(self.alpha) < np.inf:
             raise OptionError(f"alpha = {self.alpha!r} is not a ridge; it must be finite and >= 0, or 'auto'.")
         if self.intercept not in INTERCEPTS:

@@ -1,7 +1,7 @@
-"""What the rankings that are shown lose against the best, beside the argmax that bounds it.
+"""Regret of the displayed rankings, and the oracle that bounds it.
 
-A bound holds for every ranking that the scores like most, so the regret it stands beside is that of the worst of them:
-where scores tie, the order that loses most. Under constraints one ranking is shown; its regret is that.
+A bound holds for every ranking that maximizes the score, so it is compared with the regret of the worst of them: if
+scores tie, the order that loses most. Under constraints it is the regret of the one displayed ranking.
 """
 
 from __future__ import annotations
@@ -93,18 +93,18 @@ def judged_in_a_set(
 
     Raises OptionError where the ranking shown is not one that the decay likes most: no bound speaks of it.
     """
-    asked, weights = _positional(measure), parse_position_weights(position_weights)
+    parsed, weights = _positional(measure), parse_position_weights(position_weights)
     chosen, argmax = AdmissibleArgmax.from_queries(
-        queries, asked, weights, admissible.for_queries, lambda some: start[some.rows], shown.solver
+        queries, parsed, weights, admissible.for_queries, lambda some: start[some.rows], shown.solver
     )
-    place = {query: number for number, query in enumerate(queries.query_ids)}
+    index = {query: number for number, query in enumerate(queries.query_ids)}
     orders = shown.orders(scores)
-    kept = [orders[place[query]] for query in chosen.query_ids]
-    rows = np.concatenate([low + order for low, order in zip(chosen.offsets[:-1], kept, strict=True)])
+    ordered = [orders[index[query]] for query in chosen.query_ids]
+    rows = np.concatenate([low + order for low, order in zip(chosen.offsets[:-1], ordered, strict=True)])
     own = scores[chosen.rows]
     _check_liked(argmax, rows, own, weights)
     lost = np.maximum(argmax.best - argmax.measured(rows), 0.0)
-    return RegretReport(chosen, own, argmax, lost, lost, str(asked), str(weights))
+    return RegretReport(chosen, own, argmax, lost, lost, str(parsed), str(weights))
 
 
 def _check_liked(argmax: AdmissibleArgmax, rows: Ints, scores: Floats, position_weights: Decay) -> None:
@@ -116,7 +116,7 @@ def _check_liked(argmax: AdmissibleArgmax, rows: Ints, scores: Floats, position_
         reached = reached - argmax.charged(rows)
     if (best - reached > ROUNDING * np.maximum(np.abs(best), np.abs(scores).max())).any():
         raise OptionError(
-            f"no bound speaks of the rankings that are shown because decay {position_weights} does not fall "
+            f"no bound applies to the displayed rankings because position_weights {position_weights} does not fall "
             f"over all their "
             "positions, so that they are chosen by 1 / log2(i + 1); pass position_weights='log', or train with "
             "a decay that falls"

@@ -66,38 +66,38 @@ STRENGTH = 1.0
 
 
 class SmoothRanker(CheckpointMixin, EvaluationMixin, LinearRanker):
-    """Descends J_σ(w) = (λ/2)‖w - w₀‖² + Σ_q v_q [best_q - A_q(X_q w; σ)], A_q the measure smoothed to the width σ, at
-    one σ after the other, each from where the last one ended.
+    """Linear ranker trained by gradient descent on a smoothed measure, for decreasing bandwidths σ.
 
-    A_q gives each place of the ranking to the documents whose scores are about that of the one that stands there
-    (`rankopt.losses.smooth`); as σ falls to 0 it becomes the measure. J_σ is not convex: what is found depends on w₀,
-    no bound is claimed, and `certificate_` tells how flat J_σ is where the descent ended and what the measure is there.
-    The m queries with something to order count, v_q = query_weight / Σ query_weight. A step costs the two products
-    with the features and an exponential a document and place.
+    It minimizes J_σ(w) = (λ/2)‖w - w₀‖² + Σ_q v_q [best_q - A_q(X_q w; σ)] for one σ after the other, each from the
+    previous solution. A_q is the measure smoothed with bandwidth σ (`rankopt.losses.smooth`): it assigns each position
+    to the documents with scores near that of the document ranked there. As σ falls to 0, A_q becomes the measure. J_σ
+    is not convex: the result depends on w₀, no bound is claimed, and `certificate_` states the final gradient and
+    measure. The sum is over the m queries with something to order, v_q = query_weight / Σ query_weight. A step costs
+    two products with the features and an exponential per document and position.
 
     Args:
         measure: a positional measure of `rankopt.measures`, or its notation: nDCG@k, DCG@k, P@k, AUC, ERU, ...
-        bandwidths: σ of the stages, in deviations of the scores (inside queries) at w₀; falling, as a rule.
-        lam: λ >= 0, or "scale", U / m with U the mean square distance of the features from the mean of their query:
-            the same problem if all features are multiplied by one factor. `lam_` is λ.
-        w0: what the regulariser pulls to and the descent starts from: "ridge" (`RegressionRanker()`), "ranksvm"
-            (`PairwiseRanker()`), "regression" (least squares on the gains), or an array (d,); it is multiplied by the
-            factor that gives its scores the deviation 1. Where all documents of every query have one score, the
-            gradient is 0 and nothing is learned, as `rankopt.errors.NoProgressWarning` says.
-        method: "L-BFGS" or "CG", as SciPy has them. Each feature is given to it in units of its deviation.
-        tol: the length of the gradient at which a stage ends, in units of the measure a deviation.
-        max_iter: steps of each stage, after which the next one begins.
-        time_limit: seconds after which training ends anyway, with a ConvergenceWarning.
-        callbacks: functions (step, point) called after each step; one that returns True ends training.
-        checkpoint: a folder (or `Checkpoint(folder, every=seconds)`) that keeps what is done after a stage. A fit of
-            the same problem with the same folder goes on from there, to the same bits.
+        bandwidths: σ of the stages, in deviations of the scores (within queries) at w₀; usually decreasing.
+        lam: λ >= 0, or "scale", U / m, with U the mean squared distance of the features from the mean of their query:
+            invariant to one scale of all features. `lam_` is λ.
+        w0: center of the regularizer and start: "ridge" (`RegressionRanker()`), "ranksvm" (`PairwiseRanker()`),
+            "regression" (least squares on the gains), or an array (d,), scaled to scores of deviation 1. If all
+            documents of every query have one score, the gradient is 0 and a `rankopt.errors.NoProgressWarning` is
+            raised.
+        method: "L-BFGS" or "CG" of SciPy. Each feature is passed in units of its deviation.
+        tol: the norm of the gradient at which a stage ends, in units of the measure per deviation.
+        max_iter: maximum steps of each stage.
+        time_limit: seconds after which training ends with a ConvergenceWarning.
+        callbacks: functions (step, point) called after each step; training ends if one returns True.
+        checkpoint: a folder (or `Checkpoint(folder, every=seconds)`) that stores the state after each stage. A fit of
+            the same problem with the same folder resumes with identical results.
         verbose: 1 shows progress on a terminal.
-        constraints: an `Admissible` that `rank` and `score` obey; training does not use it.
+        constraints: an `Admissible` for `rank` and `score`; training ignores it.
         engine, n_jobs, normalize: as in `LargeMarginRanker`.
 
     Fitted: `coef_`, `certificate_`, `history_` (`history_.plot()` draws J_σ), `n_iter_`, `w0_`, `lam_`. With eval_set,
-    `coef_` is the best on it of w₀ and every step (`best_score_`), and the certificate speaks of that one. An
-    interruption keeps the last step, or the best one so far on eval_set.
+    `coef_` is the best on it of w₀ and every step (`best_score_`), and the certificate is that of this point. An
+    interruption retains the last step, or the best one so far on eval_set.
     """
 
     _saved: ClassVar[tuple[str, ...]] = (
@@ -187,16 +187,16 @@ class SmoothRanker(CheckpointMixin, EvaluationMixin, LinearRanker):
     ) -> tuple[Annealed, SmoothObjective]:
         """The run and what it descended."""
         settings, objective = self._settings(), self.objective(queries, weights)
-        judge, kept = None if evaluation is None else self._judge(evaluation), self._checkpoint()
+        judge, checkpoint = None if evaluation is None else self._judge(evaluation), self._checkpoint()
         with (
             ended(objective.engine, isinstance(self.engine, str)),
             shown(self.verbose) as progress,
-            nullcontext() if kept is None else kept.claimed(),
+            nullcontext() if checkpoint is None else checkpoint.claimed(),
         ):
             begun = None
-            if kept is not None:
+            if checkpoint is not None:
                 of_run = self._of_run(queries, weights, objective.w0, judge is not None)
-                begun = kept.found(
+                begun = checkpoint.found(
                     of_run,
                     lambda run: Reached.read(run, objective.w0.size, settings.bandwidths, settings.max_iter),
                     self._defaults(),
@@ -204,7 +204,7 @@ class SmoothRanker(CheckpointMixin, EvaluationMixin, LinearRanker):
             objective.at(
                 objective.w0, settings.bandwidths[0]
             )  # compiled code, workers with their data: limits begin now
-            keep = None if kept is None else lambda now, over: kept.write(lambda: now.plain, over)
+            keep = None if checkpoint is None else lambda now, over: checkpoint.write(lambda: now.plain, over)
             callbacks: Callbacks = (*self.callbacks, *progress)
             return anneal(objective, settings, callbacks, judge, begun, keep), objective
 
@@ -240,11 +240,11 @@ class SmoothRanker(CheckpointMixin, EvaluationMixin, LinearRanker):
         """Warn of how the run ended, if there is something to warn of."""
         found = outcome.certificate
         if not len(outcome.history):
-            told = "nothing was learned because the gradient is 0 at w0, so the ranker orders as w0: give another"
-            warnings.warn(told, NoProgressWarning, stacklevel=4)
+            message = "nothing was learned because the gradient is 0 at w0, so the ranker orders as w0: pass another w0"
+            warnings.warn(message, NoProgressWarning, stacklevel=4)
         if found.stop is Stop.TIME:
-            told = f"training stopped before every sigma was gone through ({found}); raise time_limit, or give fewer"
-            warnings.warn(told, ConvergenceWarning, stacklevel=4)
+            message = f"training stopped before the last sigma ({found}); raise time_limit, or pass fewer bandwidths"
+            warnings.warn(message, ConvergenceWarning, stacklevel=4)
 
     def _check_loaded(self) -> None:
         super()._check_loaded()

@@ -74,7 +74,7 @@ def ranksvm(ranker: Any, queries: Arrangement) -> Floats:
 
 
 def workers(ranker: Any) -> tuple[str, int | None]:
-    """Who works where the data are: the ranker's threads, or nobody else."""
+    """The engine for local computation: the ranker's threads, else serial."""
     return "serial" if ranker.engine == "serial" else "threads", None if ranker.n_jobs in (None, -1) else ranker.n_jobs
 
 

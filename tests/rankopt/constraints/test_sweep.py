@@ -84,7 +84,7 @@ def test_a_ranker_sweeps_with_its_own_scores_and_weights():
     weights = margin._shown_weights(3, 4)
     first = float(weights @ scores[shown[1]])
     assert margin.sensitivity("site", [2], queries).value[0, 0] == pytest.approx(first)
-    with pytest.raises(OptionError, match="limits have no prices"):
+    with pytest.raises(OptionError, match="sensitivity needs constraints"):
         ridge.sensitivity("site", [1], queries)
 
 

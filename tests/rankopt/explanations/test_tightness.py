@@ -194,7 +194,7 @@ def test_matchings_are_judged_by_their_benefit():
         assert found.most[row] == pytest.approx(np.ptp(worth))
         assert found.bounds["nonconvex"][row] == pytest.approx(high - liked.max())
         assert found.bounds["tie-aware"][row] == pytest.approx(high - liked[worth == worth.max()].max())
-    with pytest.raises(OptionError, match="say nothing of slots"):
+    with pytest.raises(OptionError, match="do not apply to slots"):
         ranker.bound_tightness(features, slot, qid=qid, position_weights="log")
     with pytest.raises(OptionError, match="slots are matched, not ranked"):
         ranker.sensitivity("site", [1], features, qid=qid)

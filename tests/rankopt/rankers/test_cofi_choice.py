@@ -186,7 +186,7 @@ def test_from_lam_max_on_no_factors_are_the_optimum_of_the_whole(loss):
 
 
 def test_what_draws_nothing_and_sparse_tables_are_refused_with_the_cure():
-    with pytest.raises(OptionError, match="random_state = 'x' draws nothing"):
+    with pytest.raises(OptionError, match="random_state must be an integer or None; got 'x'"):
         CofiRanker(factors=2, reg=0.5, init="random", random_state="x").fit(tastes())
     with pytest.raises(DataError, match=r"Ratings\.from_csr"):
         CofiRanker(factors=2, reg=0.5).fit(tastes().to_csr())

@@ -295,7 +295,7 @@ def test_deployment_names_what_is_missing_and_the_query_without_room(data):
     with pytest.raises(OptionError, match="constraints cannot be a str"):
         ranker.score(features, grades, qid=qid, attributes=attributes, constraints="site")
     queries = Queries.from_arrays(features, grades, qid=qid)
-    with pytest.raises(DataError, match="attributes cannot be given beside a Queries"):
+    with pytest.raises(DataError, match="attributes cannot be passed with a Queries"):
         ranker.rank(queries, attributes=attributes, constraints=SITES)
 
 

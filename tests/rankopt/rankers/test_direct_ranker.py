@@ -357,7 +357,7 @@ def test_it_is_saved_as_data_and_its_certificate_comes_along(tmp_path):
     assert str(loaded.certificate_) == str(ranker.certificate_)
     assert loaded.get_params()["start__lam"] == 0.1
     assert loaded.verify(X, Y, qid=QID)
-    with pytest.raises(OptionError, match="give X, y and qid"):
+    with pytest.raises(OptionError, match="pass X, y and qid"):
         loaded.verify()
     fitted(loaded)
 
@@ -404,15 +404,15 @@ def test_a_line_is_drawn_as_it_is(direction):
         ({"aggregate": "sum"}, "mean, best"),
         ({"step_rule": "end"}, "window, middle, plackett-luce"),
         ({"step_window": 0.0}, "such as 0.2"),
-        ({"n_restarts": 0}, "1 or more"),
-        ({"lam": -1.0}, "0 or more"),
-        ({"lam": "scale"}, "0 or more"),
+        ({"n_restarts": 0}, "integer >= 1"),
+        ({"lam": -1.0}, "finite number >= 0"),
+        ({"lam": "scale"}, "finite number >= 0"),
         ({"tol": np.nan}, "is no number"),
-        ({"max_iter": 0}, "1 or more"),
-        ({"directions": "coordinates"}, "pass a sequence of"),
-        ({"directions": ("diagonals",)}, "pass a sequence of"),
+        ({"max_iter": 0}, "integer >= 1"),
+        ({"directions": "coordinates"}, "give a sequence of"),
+        ({"directions": ("diagonals",)}, "give a sequence of"),
         ({"directions": ("powell",)}, "never begins"),
-        ({"random_state": -1}, "is no seed"),
+        ({"random_state": -1}, "is not a seed"),
         ({"callbacks": [3]}, "sequence of functions"),
     ],
     ids=str,

@@ -185,7 +185,7 @@ def test_warm_starts_and_chosen_weights(made):
     ("options", "error", "says"),
     [
         ({"n_positions": 0}, OptionError, "slots = 0"),
-        ({"n_positions": 2}, DataError, "the grade 3, which names no slot: they count from 1 to 2"),
+        ({"n_positions": 2}, DataError, "the grade 3, which is not a slot: they count from 1 to 2"),
         (
             {"n_positions": 3, "position_weight": [1.0]},
             OptionError,
@@ -193,7 +193,7 @@ def test_warm_starts_and_chosen_weights(made):
         ),
         ({"position_weight": [1.0, 0.0, 1.0]}, OptionError, "positive"),
         ({"bound": "loose"}, OptionError, "bound 'loose' is unknown; known are"),
-        ({"argmax_solver": "active_set"}, OptionError, "cannot match; use 'auto' or one of"),
+        ({"argmax": "active_set"}, OptionError, "cannot solve assignment problems; use 'auto' or one of"),
         ({"w0": np.zeros(4)}, OptionError, "3 × 4"),
         ({"w0": "ones"}, OptionError, "w0 = 'ones' is unknown"),
     ],
@@ -208,7 +208,7 @@ def test_what_cannot_be_matched_is_refused(made):
     features, slot, qid = made
     with pytest.raises(DataError, match="none has documents that belong in different slots"):
         MatchingRanker(n_positions=3).fit(features, np.zeros(slot.size), qid=qid)
-    with pytest.raises(DataError, match=r"grade \d\.5, which names no slot"):
+    with pytest.raises(DataError, match=r"grade \d\.5, which is not a slot"):
         MatchingRanker(n_positions=3).fit(features, slot / 2, qid=qid)
     ranker = MatchingRanker(lam=1.0).fit(features, slot, qid=qid)
     with pytest.raises(DataError, match="check y"):

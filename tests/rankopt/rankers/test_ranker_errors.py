@@ -26,8 +26,8 @@ FRAME = pd.DataFrame(FEATURES, columns=["u", "v"]).assign(qid=QID)
         (FEATURES, GRADES, {"qid": QID, "group": [2, 4]}, "by qid= and group= at once"),
         (FRAME, GRADES, {"qid": QID}, "by qid= and the column 'qid' of X at once"),
         (FRAME, GRADES, {"group": [2, 4]}, "group= and the column"),
-        (QUERIES, GRADES, {}, "y cannot be given beside a Queries"),
-        (QUERIES, None, {"qid": QID, "group": [6]}, "qid and group cannot be given beside"),
+        (QUERIES, GRADES, {}, "y cannot be passed with a Queries"),
+        (QUERIES, None, {"qid": QID, "group": [6]}, "qid and group cannot be passed with"),
         (QUERIES.replace(relevance=None), None, {}, "requires y .* have no relevance"),
         (FEATURES, None, {"qid": QID}, "requires y"),
         (FEATURES, GRADES[:5], {"qid": QID}, "inconsistent numbers of samples"),
@@ -52,8 +52,8 @@ FRAME = pd.DataFrame(FEATURES, columns=["u", "v"]).assign(qid=QID)
         (FEATURES, GRADES, {"qid": QID, "eval_set": (FEATURES[:, :1], GRADES), "eval_qid": QID}, "1 features"),
         (FEATURES, GRADES, {"qid": QID, "eval_set": (FEATURES, GRADES)}, "pass eval_qid="),
         (FEATURES, GRADES, {"qid": QID, "eval_set": (FEATURES, GRADES), "eval_qid": QID, "eval_group": [6]}, "at once"),
-        (FEATURES, GRADES, {"qid": QID, "eval_set": QUERIES, "eval_qid": QID}, "beside a Queries"),
-        (FEATURES, GRADES, {"qid": QID, "eval_set": QUERIES}, "cannot use eval_set"),
+        (FEATURES, GRADES, {"qid": QID, "eval_set": QUERIES, "eval_qid": QID}, "with a Queries"),
+        (FEATURES, GRADES, {"qid": QID, "eval_set": QUERIES}, "eval_set needs alpha='auto'"),
     ],
 )  # fmt: skip
 def test_fit_says_what_is_wrong_with_its_data(X, y, options, says):
@@ -113,7 +113,7 @@ def test_an_unfitted_ranker_says_so():
 
 def test_rank_and_explain_say_what_they_cannot_do():
     ranker = RegressionRanker().fit(FEATURES, GRADES, qid=QID)
-    with pytest.raises(DataError, match="k = 0"):
+    with pytest.raises(DataError, match="got 0"):
         ranker.rank(FEATURES, QID, k=0)
     with pytest.raises(DataError, match="x has 2 rows"):
         ranker.explain(FEATURES[:2], FEATURES[0])
@@ -131,7 +131,7 @@ def test_weights_of_rows_are_refused_with_the_word_for_those_of_queries(name):
     X, y = np.arange(12.0).reshape(6, 2), np.array([0, 1, 0, 1, 0, 1])
     made = object.__new__(ranker)
     for kind in (OptionError, TypeError):
-        with pytest.raises(kind, match="give query_weight="):
+        with pytest.raises(kind, match="pass query_weight="):
             made.fit(X, y, qid=[0, 0, 0, 1, 1, 1], sample_weight=np.ones(6))
     assert not vars(made)
 

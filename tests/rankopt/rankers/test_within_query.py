@@ -136,8 +136,8 @@ def test_evaluation_data_pass_through_the_steps_of_a_pipeline():
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({"eval_X": V}, "eval_y is missing beside eval_X"),
-        ({"eval_y": VY}, "eval_X is missing beside eval_y"),
+        ({"eval_X": V}, "eval_y is missing, but eval_X was passed"),
+        ({"eval_y": VY}, "eval_X is missing, but eval_y was passed"),
         ({"eval_X": V, "eval_y": VY}, "pass eval_qid="),
         ({"eval_X": V, "eval_y": VY, "eval_set": (V, VY)}, "pass one of them"),
     ],
