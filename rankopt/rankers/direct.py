@@ -144,7 +144,8 @@ def check_direct(**options: Any) -> None:
     window = number(options["step_window"])
     if not 0 < window < math.inf:
         raise OptionError(
-            f"step_window = {options['step_window']!r} is invalid; pass a fraction of the scores' deviation, such as 0.2"
+            f"step_window = {options['step_window']!r} is invalid; pass a fraction of the scores' deviation, "
+            f"such as 0.2"
         )
     restarts = number(options["n_restarts"])
     if not (restarts >= 1 and restarts.is_integer() and restarts < SEEDS):
