@@ -91,7 +91,7 @@ def test_a_path_keeps_the_models_before_it_and_says_which_failed():
     ("bound", "lam"), [("convex", 1e-3), ("convex", 1e-5), ("tie-aware", 1e-7), ("nonconvex", 1e-3)]
 )
 @pytest.mark.parametrize("method", ["bundle", "cutting_planes"])
-@pytest.mark.parametrize("master", ["cvxpy:CLARABEL", "qpsolvers:clarabel"])
+@pytest.mark.parametrize("master_solver", ["cvxpy:CLARABEL", "qpsolvers:clarabel"])
 def test_clarabel_does_not_take_a_master_for_unbounded(master_solver, method, bound, lam):
     sample = load_sample("les-miserables").train
     ranker = LargeMarginRanker("nDCG@10", bound=bound, lam=lam, method=method, master_solver=master_solver, max_iter=6)

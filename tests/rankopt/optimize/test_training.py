@@ -68,7 +68,7 @@ def test_methods_and_argmax_solvers_agree(method, argmax):
 
 @pytest.mark.every(3)
 @pytest.mark.parametrize(
-    ("method", "master"),
+    ("method", "master_solver"),
     [
         *((Bundle(groups=1), master) for master in ("active_set", "qpsolvers:clarabel", "cvxpy:CLARABEL")),
         *((Bundle(groups=3), master) for master in ("qpsolvers:piqp", "qpsolvers:clarabel")),

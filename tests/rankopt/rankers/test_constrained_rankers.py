@@ -299,7 +299,7 @@ def test_deployment_names_what_is_missing_and_the_query_without_room(data):
         ranker.rank(queries, attributes=attributes, constraints=SITES)
 
 
-@pytest.mark.parametrize("argmax", ["scipy", "ortools", "highs"])
+@pytest.mark.parametrize("argmax_solver", ["scipy", "ortools", "highs"])
 def test_other_solvers_learn_the_same(argmax_solver, data):
     features, grades, qid, attributes = data
     options = {"bound": "convex", "lam": 0.1, "constraints": SITES}

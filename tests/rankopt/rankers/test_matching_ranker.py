@@ -130,7 +130,7 @@ def test_shuffled_rows_and_renamed_queries_give_the_same_model(bound, made):
 
 
 @pytest.mark.every(5)
-@pytest.mark.parametrize("argmax", ["scipy", "ortools", "highs"])
+@pytest.mark.parametrize("argmax_solver", ["scipy", "ortools", "highs"])
 def test_other_solvers_learn_the_same(argmax_solver, made):
     features, slot, qid = made
     expected = MatchingRanker(lam=0.5).fit(features, slot, qid=qid).certificate_
