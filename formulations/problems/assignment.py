@@ -183,8 +183,6 @@ class Assignment(Problem):
         return np.maximum(prices, 0.0) if self.documents > self.positions else prices
 
     def recover_dual(self, x: NDArray[Any]) -> Floats:
-        pass  # MERGED
-
         return shortest_path_prices(self.masked_profit(), np.asarray(x, dtype=np.int64))
 
     def order_of(self, x: NDArray[Any]) -> Ints:

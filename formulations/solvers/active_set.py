@@ -52,8 +52,6 @@ class ActiveSet:
     def solve(self, problem: GroupedSimplexQP, warm_start: Solution | None = None) -> SolverResult:
         from formulations.active_set.solver import climbed
 
-        pass  # MERGED
-
         planes, hot = problem.values.size, None
         compiled = planes > FEW if self.compiled is None else self.compiled
         if warm_start is not None and 0 < warm_start.x.size <= planes:

@@ -61,7 +61,6 @@ class PairwiseHinge:
 
     def at(self, scores: Floats, prove: bool = False) -> LossValue:
         """Values and planes at `scores`, (N,); the hinge is evaluated, not bounded, so value and bound are one."""
-        pass  # MERGED
 
         began = perf_counter()
         arguments, lengths = (scores, self.level, self.offsets), np.diff(self.offsets)

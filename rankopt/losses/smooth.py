@@ -80,8 +80,6 @@ class SmoothedRegret:
         if self._small:
             value, slope = self._by_pairs(arguments[0], width)
         else:
-            pass  # MERGED
-
             share_ranges(
                 self.offsets, QUERY_ROWS, lambda first, last: smoothed(*arguments, width, first, last, value, slope)
             )
