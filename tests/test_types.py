@@ -38,7 +38,8 @@ from formulations import Proof, RankingSet, Solution, Undecided, Witness
 from formulations import sensitivity, constrained_ranking, solve, verify_integrality
 from formulations.solving.sensitivity import SensitivityCurve
 from formulations.solvers.highs import Highs
-from rankopt.data import Ratings, load_sample
+from rankopt.data import load_sample
+from rankopt.ratings import Ratings
 from rankopt.constraints import Admissible
 from rankopt.data import Queries, read_svmlight, read_table
 from rankopt.measures import AP, ERR, P, RBP
@@ -55,7 +56,7 @@ mean: float = evaluation.mean("AP")
 p: float = compare(evaluation, evaluation, measure="AP").p_t
 answer: Solution = solve(formulations.matching([[1.0, 2.0]]), "highs", time_limit=3.0, options={"presolve": "off"})
 verdict: Proof | Witness | Undecided = verify_integrality(RankingSet(4, 2))
-ratings: Ratings = Ratings.of(["a", "b"], [1, 2], [3.0, 4.0])
+ratings: Ratings = Ratings.from_arrays(["a", "b"], [1, 2], [3.0, 4.0])
 factors: CofiRanker = CofiRanker("ordinal", prior="means").fit(ratings)
 factors.recommend(ratings.users[:2], 3, among=[1, 2]), factors.recommend(None, 3), factors.similar(1)
 direct = DirectRanker("AP", point="middle")

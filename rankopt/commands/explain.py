@@ -75,7 +75,7 @@ def explain(
         raise OptionError(message) from error
     weights = _weights(ranker, normalised(ranker, queries))
     if report is not None:
-        from rankopt.report.explain_page import page_of_explanations
+        from rankopt.report.ranker_pages import page_of_explanations
 
         name = f"{type(ranker).__name__} from {Path(model).name} on {Path(data).name}"
         write_report(report, page_of_explanations(name, found, weights, count, as_given()))

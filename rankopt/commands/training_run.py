@@ -291,7 +291,7 @@ class Training:
             note(checkpoint, Path(self.model))
         shown = report_table(rows, best[1], str(best[0].measure))
         if page is not None:
-            from rankopt.report.training_page import page_of_training
+            from rankopt.report.ranker_pages import page_of_training
 
             name = f"{type(best[0]).__name__} on {Path(self.train_file).name}"
             write_report(page, page_of_training(best[0], queries, *shown, name, as_given()))

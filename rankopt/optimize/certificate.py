@@ -90,7 +90,7 @@ class Columns(CompactReprMixin, Generic[Row]):
     ...     row = Visit
     ...     step: np.ndarray
     ...     value: np.ndarray
-    >>> visits = Visits.of([Visit(1, 0.5), Visit(2, 0.75)])
+    >>> visits = Visits.from_rows([Visit(1, 0.5), Visit(2, 0.75)])
     >>> visits.value
     array([0.5 , 0.75])
     >>> visits[-1]

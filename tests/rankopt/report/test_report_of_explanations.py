@@ -9,7 +9,7 @@ from browser import NAMES, Browser, installed
 
 from rankopt import Admissible, LargeMarginRanker, Queries
 from rankopt.explanations.contributions import Weights
-from rankopt.report.explain_page import MOST_POINTS, page_of_explanations
+from rankopt.report.ranker_pages import MOST_POINTS, page_of_explanations
 
 FEATURES = ["<b>length</b>", "match", "constant"]
 

@@ -1,4 +1,5 @@
-"""The page of `rankopt explain`: tightness of the bounds, the worst queries, and the weights of the features."""
+"""The pages of `rankopt train` and `rankopt explain`: fits, certificate and progress; tightness of the bounds, the worst
+queries, and the weights of the features."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ import numpy as np
 from rankopt.report.page import LIGHT, Drawing, FormattedCell, brief, line_style, render, shortened
 
 if TYPE_CHECKING:
+    from rankopt.data.queries import Queries
     from rankopt.explanations.contributions import Weights
     from rankopt.explanations.tightness import Tightness
 
@@ -24,6 +26,41 @@ STEPS = 300
 
 MOST_BARS = 15
 """Number of features drawn."""
+
+
+def page_of_training(
+    ranker: Any, queries: Queries, head: Sequence[str], rows: Sequence[Sequence[str]], name: str, made_by: str = ""
+) -> str:
+    """The page. head, rows: the table of fits, of which `ranker` was chosen; queries: the training data."""
+    from rankopt.explanations.contributions import Weights
+    from rankopt.rankers.within_query import normalised
+
+    judged, certificate = getattr(ranker, "best_score_", None), getattr(ranker, "certificate_", None)
+    finding = f"{ranker.measure} on validation is {judged:.4f}." if judged is not None else (
+        f"{ranker.measure} on other queries is not known: measure it by rankopt evaluate, or train with --validate."
+    )  # fmt: skip
+    progress, history = [], getattr(ranker, "history_", ())
+    if len(history) and hasattr(history, "plot"):
+        with (drawing := Drawing("progress of training", f"What training reached, step by step: {name}.")) as axes:
+            history.plot(axes)
+        progress.append(drawing)
+    weights = None
+    if getattr(ranker, "coef_", None) is not None and ranker.coef_.ndim == 1:
+        names = [str(one) for one in getattr(ranker, "feature_names_in_", [f"x{j}" for j in range(ranker.coef_.size)])]
+        weights = Weights.on(names, ranker.coef_, normalised(ranker, queries))
+    return render(
+        "training.html",
+        name=name,
+        queries=len(queries),
+        head=head,
+        rows=rows,
+        certificate="" if certificate is None else str(certificate),
+        progress=progress,
+        weights=[] if weights is None else [weights_drawing(weights, "scores")],
+        weights_finding="" if weights is None else weights.finding,
+        finding=finding,
+        made_by=made_by,
+    )
 
 
 def page_of_explanations(
