@@ -1,5 +1,5 @@
-"""The pages of `rankopt train` and `rankopt explain`: fits, certificate and progress; tightness of the bounds, the worst
-queries, and the weights of the features."""
+"""The pages of `rankopt train` and `rankopt explain`: fits, certificate and progress; tightness of the bounds, the
+worst queries, and the weights of the features."""
 
 from __future__ import annotations
 
