@@ -26,9 +26,9 @@ def main() -> None:
     """Record rows and traces; replay the traces with presolve off, as one would under another version."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rows.jsonl"
-        SolverSwap(problems=[stated(seed) for seed in range(6)], argmax=("highs",), repeats=5).run(path)
+        SolverSwap(problems=[stated(seed) for seed in range(6)], argmax_solvers=("highs",), repeats=5).run(path)
         rows, traces = read_baseline(path)
-        now = SolverSwap(problems=traces, argmax=("highs", "highs(presolve='off')"), repeats=5).run()
+        now = SolverSwap(problems=traces, argmax_solvers=("highs", "highs(presolve='off')"), repeats=5).run()
     for (_, solver), own in by_solver(changes(rows, now)).items():
         factor = mean_factor(own)
         time = "-" if factor is None else f"{factor:.2f}"

@@ -316,7 +316,9 @@ def test_every_public_name_is_documented_and_names_one_thing():
     for name in MODULES:
         for public in getattr(import_module(name), "__all__", ()) if is_face(name) else ():
             value = getattr(import_module(name), public)
-            if inspect.isclass(value) or inspect.isfunction(value):
+            if (
+                inspect.isclass(value) or inspect.isfunction(value)
+            ) and name != "rankopt.torch":  # its names are torch's
                 assert inspect.getdoc(value), f"{name}.{public} has no docstring"
                 homes.setdefault(public, set()).add((value.__module__, value.__qualname__))
     assert {public: found for public, found in homes.items() if len(found) > 1} == {}

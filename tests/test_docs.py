@@ -21,7 +21,7 @@ FENCE = re.compile(
     r"(?:^<!-- varies: ([^\n]*) -->\n)?^```(\w+)(?: title=\"(.*?)\")?\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL
 )
 
-NOT_RUN = ("pip install . && rankopt demo", "rankopt swap train.txt --test test.txt --argmax all")
+NOT_RUN = ("pip install . && rankopt demo", "rankopt swap train.txt --test test.txt --argmax-solvers all")
 """How blocks begin that do not run here: the walk of .ci/run does the first, in a new environment; the second takes
 minutes, on data that may not come along."""
 

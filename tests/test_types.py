@@ -48,7 +48,7 @@ from rankopt.rankers import MatchingRanker, SmoothRanker
 from rankopt.rankers import CofiRanker, DirectRanker, LargeMarginRanker, LossRanker, PairwiseRanker, RegressionRanker
 
 sample = load_sample("les-miserables")
-ranker = LargeMarginRanker(nDCG @ 10, bound="convex", w0="ridge", lam="auto", normalize="zscore", argmax=Highs())
+ranker = LargeMarginRanker(nDCG @ 10, bound="convex", w0="ridge", lam="auto", normalize="zscore", argmax_solver=Highs())
 fitted: LargeMarginRanker = ranker.fit(sample.train)
 gap: float = fitted.certificate_.gap
 evaluation = evaluate(sample.test, fitted.predict(sample.test), ["nDCG@10", "AP"])

@@ -81,7 +81,7 @@ class Cvxpy:
             raise UnknownSolverError(missing("cvxpy", CVXPY, self.backend))
         if self.time_limit is not None and not self.supports_time_limit:
             raise UnknownSolverError(f"{self.spec!r} has no time limit; {', '.join(TIME_LIMIT)} have one")
-        if self.threads is not None and not self.takes_threads:
+        if self.threads is not None and not self.supports_threads:
             raise UnknownSolverError(f"{self.spec!r} has no choice of threads; {', '.join(THREADS)} have one")
         wrong = set(self.options) - CLOSED.get(self.backend, set(self.options))
         if wrong:
@@ -108,7 +108,7 @@ class Cvxpy:
         return self.backend in TIME_LIMIT
 
     @property
-    def takes_threads(self) -> bool:
+    def supports_threads(self) -> bool:
         return self.backend in THREADS
 
     @property

@@ -6,7 +6,7 @@
 >>> problem = ranking([0.5, 0.2, 0.1], [3.0, 0.0, 1.0], discount=[1.0, 0.6], position_weights=[2.0, 1.0])
 >>> solution = solve(problem, function_solver(by_score, accepts=RankTwoAssignment))
 >>> solution.solver, solution.status.name, solution.order
-('own:by_score', 'WITHIN_BOUND', array([0, 1]))
+('own:by_score', 'BOUNDED_GAP', array([0, 1]))
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ def boosting_objective(
     *,
     bound: str | Bound = "nonconvex",
     position_weights: Any = "power(0.5)",
-    noise: float = 1.0,
+    score_noise: float = 1.0,
     scale: float = 1.0,
     damping: float = 0.3,
     seed: int = 0,
@@ -106,13 +106,17 @@ def boosting_objective(
 
     measure, bound, decay, map: as in `rankopt.losses.ScoreLoss`. The rest: see `BoostingObjective`.
     """
-    for name, value, zero in (("noise", noise, True), ("scale", scale, False), ("damping", damping, False)):
+    for name, value, zero in (("score_noise", score_noise, 1), ("scale", scale, 0), ("damping", damping, 0)):
         if not (0 < number(value) < np.inf or (zero and value == 0)):
             raise OptionError(f"{name} must be a positive number, such as 0.3; got {value!r}")
     if not (number(seed) >= 0 and number(seed).is_integer()):
         raise OptionError(f"seed must be an integer >= 0; got {seed!r}")
     return BoostingObjective(
-        ScoreLoss(measure, bound, position_weights, feature_map), float(noise), float(scale), float(damping), int(seed)
+        ScoreLoss(measure, bound, position_weights, feature_map),
+        float(score_noise),
+        float(scale),
+        float(damping),
+        int(seed),
     )
 
 
@@ -137,7 +141,7 @@ class BoostingObjective:
     """
 
     loss: ScoreLoss
-    noise: float = 1.0
+    score_noise: float = 1.0
     scale: float = 1.0
     damping: float = 0.3
     seed: int = 0
@@ -159,8 +163,8 @@ class BoostingObjective:
         graded = self._graded(rows)
         selected = graded.kept
         scores = self.scale * rows.scores
-        if graded.loss is not None and self.noise > 0:
-            scores[selected] += self.noise * self._drawn(scores[selected], graded.kept_offsets)
+        if graded.loss is not None and self.score_noise > 0:
+            scores[selected] += self.score_noise * self._drawn(scores[selected], graded.kept_offsets)
         slope = graded.at(scores).slope[selected]
         slope[np.abs(slope) < ROUNDING] = 0.0
         weights = np.ones(slope.size) if rows.weights is None else rows.weights[selected]

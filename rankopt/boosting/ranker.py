@@ -215,7 +215,7 @@ class BoostedRanker(Ranker):
                 feature_map=self.feature_map,
                 bound=self.bound,
                 position_weights=self.position_weights,
-                noise=self.score_noise,
+                score_noise=self.score_noise,
                 seed=seed,
             )
             for seed in seeds_of(self.random_state, self.n_bags)

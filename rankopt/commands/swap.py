@@ -68,10 +68,11 @@ def tapes_at(files: Sequence[str], argmax: str | None, master: str | None) -> li
         if names not in (None, "none") and kind not in kinds:
             have = "has" if len(files) == 1 else "have"
             raise click.UsageError(
-                f"{', '.join(files)} {have} no {PARTS[kind]}, which --{kind} is for; use --{other}: {_fitting(traces)}"
+                f"{', '.join(files)} {have} no {PARTS[kind]}, which --{kind}-solvers is for; "
+                f"use --{other}-solvers: {_fitting(traces)}"
             )
     if all(named_solvers[kind] == "none" for kind in kinds):
-        named = " and ".join(f"--{kind} none" for kind in sorted(kinds))
+        named = " and ".join(f"--{kind}-solvers none" for kind in sorted(kinds))
         raise click.UsageError(f"{named} excludes all solvers; name solvers: {_fitting(traces)}")
     return traces
 
@@ -190,10 +191,13 @@ def _factor(_: click.Context, parameter: click.Parameter, value: float) -> float
 )  # fmt: skip
 @click.option("--test", "test_file", type=click.Path(exists=True), help="Queries on which learnt rankers are measured.")
 @click.option(
-    "--argmax", help="Solvers of the ranking problem, separated by commas; 'all' for all installed ones, or 'none'."
+    "--argmax-solvers",
+    help="Solvers of the ranking problem, separated by commas; 'all' for all installed ones, or 'none'.",
 )
-@click.option("--master", help="Solvers of the master program, likewise; module:attribute names a custom solver.")
-@click.option("--method", help="Optimization methods, likewise.")
+@click.option(
+    "--master-solvers", help="Solvers of the master program, likewise; module:attribute names a custom solver."
+)
+@click.option("--methods", help="Optimization methods, likewise.")
 @click.option("--measure", default="nDCG@10", show_default=True, help="The measure that is optimized.")
 @click.option(
     "--feature-map", "map_", type=click.Choice([*FEATURE_MAPS]), default="positional", show_default=True,
@@ -238,9 +242,9 @@ def swap(
     baseline: str | None,
     tolerance: float,
     test_file: str | None,
-    argmax: str | None,
-    master: str | None,
-    method: str | None,
+    argmax_solvers: str | None,
+    master_solvers: str | None,
+    methods: str | None,
     measure: str,
     map_: str,
     bound: str,
@@ -283,7 +287,7 @@ def swap(
     sys.path.append(os.getcwd())  # a custom solver may be there
     seconds = 3.0 if time_limit is None else time_limit
     limits = Limits(
-        problem=time_limit or 10.0, tape=seconds, training_time=seconds * 2 / 3, memory=int(memory_limit * 2**30)
+        problem=time_limit or 10.0, trace=seconds, training_time=seconds * 2 / 3, memory=int(memory_limit * 2**30)
     )
     usual = {method_spec(one): one for one in METHODS}
     what: Any
@@ -294,19 +298,19 @@ def swap(
     if baseline is not None:
         from rankopt.experiments.regression import baseline_solvers, read_baseline
 
-        if any(part not in (None, (), False) for part in (data, test_file, method, unjudged)):
-            raise click.UsageError("--baseline replays traces; leave DATA, --test, --method and --unjudged-grade out")
+        if any(part not in (None, (), False) for part in (data, test_file, methods, unjudged)):
+            raise click.UsageError("--baseline replays traces; leave DATA, --test, --methods and --unjudged-grade out")
         if output is not None and Path(output).resolve() == Path(baseline).resolve():
             raise click.UsageError("--output is the file of --baseline; choose another")
-        (before, what), method = read_baseline(baseline), "none"
-        usual_argmax = baseline_solvers(before, "argmax") if argmax is None else ARGMAX
-        usual_masters = baseline_solvers(before, "master") if master is None else MASTERS
+        (before, what), methods = read_baseline(baseline), "none"
+        usual_argmax = baseline_solvers(before, "argmax") if argmax_solvers is None else ARGMAX
+        usual_masters = baseline_solvers(before, "master") if master_solvers is None else MASTERS
         if click.get_current_context().get_parameter_source("repeats") is not ParameterSource.COMMANDLINE:
             options["repeats"] = 5
     elif stated:
-        if test_file is not None or method is not None:
+        if test_file is not None or methods is not None:
             raise click.UsageError("a problem is not trained on; leave --test and --method out")
-        what, method = tapes_at(data, argmax, master), "none"
+        what, methods = tapes_at(data, argmax_solvers, master_solvers), "none"
     else:
         what = queries_at(data[0], unjudged=unjudged) if data else load_sample("les-miserables")
     features = what.n_features if data and not stated else None
@@ -318,9 +322,9 @@ def swap(
         usual_argmax = [one for one in ARGMAX if suits(get_solver(str(one)), *forms)]
     experiment = SolverSwap(
         what,
-        argmax=_chosen(argmax, usual_argmax, lambda: all_of(forms)),
-        masters=_chosen(master, usual_masters, lambda: all_of(planes)),
-        methods=[usual.get(name, name) for name in _chosen(method, usual, lambda: dict.fromkeys([*usual, *KNOWN]))],
+        argmax_solvers=_chosen(argmax_solvers, usual_argmax, lambda: all_of(forms)),
+        master_solvers=_chosen(master_solvers, usual_masters, lambda: all_of(planes)),
+        methods=[usual.get(name, name) for name in _chosen(methods, usual, lambda: dict.fromkeys([*usual, *KNOWN]))],
         ranker=ranker,
         test=None if test_file is None else queries_at(test_file, unjudged=unjudged, n_features=features),
         limits=limits,

@@ -222,7 +222,7 @@ class DirectBoostedRanker(Ranker):
                 raise OptionError(f"{name} must be one of {', '.join(map(repr, known))}; got {getattr(self, name)!r}")
         ends = [number(end) for end in self.weight_bounds] if isinstance(self.weight_bounds, tuple | list) else []
         if not (len(ends) == 2 and 0 < ends[0] < ends[1] < np.inf):
-            raise OptionError(f"interval must be two numbers 0 < low < high; got {self.weight_bounds!r}")
+            raise OptionError(f"weight_bounds must be two numbers 0 < low < high; got {self.weight_bounds!r}")
         jobs = self.n_jobs
         if jobs is not None and not (number(jobs).is_integer() and jobs >= -1 and jobs != 0):
             raise OptionError(f"n_jobs must be a positive integer, None or -1; got {jobs!r}")
@@ -238,7 +238,7 @@ class DirectBoostedRanker(Ranker):
     def _check_learned(self) -> None:
         trees, weights = getattr(self, "estimators_", None), getattr(self, "estimator_weights_", None)
         if not (type(trees) is TreeTable and trees.n_features == self.n_features_in_):
-            raise ModelError(f"trees_ is missing, or holds no trees of {self.n_features_in_} features.")
+            raise ModelError(f"estimators_ is missing, or holds no trees of {self.n_features_in_} features.")
         if not (isinstance(weights, np.ndarray) and weights.dtype == np.float64 and weights.ndim == 1):
             raise ModelError("weights_ is missing, or no vector of numbers.")
         if max(weights.size, 1) != trees.roots.size or not np.isfinite(weights).all():

@@ -40,7 +40,7 @@ class Limits:
     """Hard limits. A process that exceeds one is killed, and its row reports it.
 
     problem: seconds for a problem with all its repeats and its verification.
-    tape: seconds of one solver for a trace; after that its other problems are given up.
+    trace: seconds of one solver for a trace; after that its other problems are given up.
     training_time: time limit of a live run in seconds; the run is killed at twice that plus 5.
     start: seconds for a process to start and, once per machine, compile the solver's kernels.
     memory: bytes that a solver may allocate beyond those of its process at the start. The system enforces it (data on
@@ -49,14 +49,14 @@ class Limits:
     """
 
     problem: float = 10.0
-    tape: float = 3.0
+    trace: float = 3.0
     training_time: float = 2.0
     start: float = 300.0
     memory: int | None = 4 << 30
     max_crashes: int = 3
 
     def __post_init__(self) -> None:
-        for name in ("problem", "tape", "training_time", "start", "max_crashes"):
+        for name in ("problem", "trace", "training_time", "start", "max_crashes"):
             if not getattr(self, name) > 0:
                 raise OptionError(
                     f"the limit {name} must be positive; got {getattr(self, name)}; give a positive number"
@@ -69,7 +69,7 @@ def check_limits(limits: Any) -> None:
     """Raise OptionError unless `limits` is a Limits instance."""
     if not isinstance(limits, Limits):
         raise OptionError(
-            f"limits must be a Limits instance; got {limits!r}; give Limits(problem=10.0, tape=60.0), in seconds"
+            f"limits must be a Limits instance; got {limits!r}; give Limits(problem=10.0, trace=60.0), in seconds"
         )
 
 

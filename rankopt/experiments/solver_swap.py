@@ -269,24 +269,24 @@ class SolverSwap:
     Args:
         data: `Queries` or a `Sample`: training runs are recorded and their traces replayed, then solvers are swapped
             in live training. Or problems, as in `problems`.
-        argmax, masters: names of solvers, also with options ("highs(presolve='off')", or what
-        `formulations.solver_grid`
-            returns), import paths "module:attribute", or objects such as `formulations.function_solver(...)`.
+        argmax_solvers, master_solvers: names of solvers, also with options ("highs(presolve='off')", or what
+            `formulations.solver_grid` returns), import paths "module:attribute", or objects such as
+            `formulations.function_solver(...)`.
         methods: names of methods, or method objects.
-        ranker: the trained ranker, by default `LargeMarginRanker()`; its argmax, master and method are the defaults,
-            which are replaced one at a time.
+        ranker: the trained ranker, by default `LargeMarginRanker()`; its solvers and method are the defaults, which are
+            replaced one at a time.
         test: held-out queries for `measures`; a `Sample` has its own.
         problems: approximate number of problems of an argmax trace; a master trace has half as many. Or custom
             problems, of any form or as files (.mps, .lp, .toml, traces), which are replayed without training:
-            quadratic programs with `masters`, all others with `argmax`.
+            quadratic programs with `master_solvers`, all others with `argmax_solvers`.
         repeats: timed runs of a problem; the median is reported.
         tolerance: the gap, relative to the problem's scale, up to which an answer counts as solved.
         train: whether solvers are also swapped in live training.
     """
 
     data: Any = None
-    argmax: Sequence[Entrant] = ARGMAX
-    masters: Sequence[Entrant] = MASTERS
+    argmax_solvers: Sequence[Entrant] = ARGMAX
+    master_solvers: Sequence[Entrant] = MASTERS
     methods: Sequence[Any] = METHODS
     ranker: Any = None
     test: Queries | None = None
@@ -314,8 +314,8 @@ class SolverSwap:
         check_whole(1, problems=self.problems, repeats=self.repeats)
         check_number(0.0, tolerance=self.tolerance)
         check_limits(self.limits)
-        check_entrants(argmax=self.argmax, masters=self.masters, methods=self.methods)
-        if not (self.argmax or self.masters or self.methods):
+        check_entrants(argmax=self.argmax_solvers, master_solvers=self.master_solvers, methods=self.methods)
+        if not (self.argmax_solvers or self.master_solvers or self.methods):
             raise OptionError("there is nothing to swap; name argmax solvers, masters or methods")
 
     def run(self, output: str | PathLike[str] | None = None, *, resume: bool = False) -> list[BenchmarkRow]:
@@ -351,18 +351,18 @@ class SolverSwap:
             return
         ranker = self._ranker()
         run = RecordedRun(ranker, queries, folder, self.problems, 4.0 * self.limits.training_time, self.seed)
-        if "argmax_solver" in ranker.get_params() and self.argmax:
-            yield from self._replayed(file, run.argmax_tape(), run.path("argmax"), self.argmax)
-        for method in self.methods if self.masters else ():
+        if "argmax_solver" in ranker.get_params() and self.argmax_solvers:
+            yield from self._replayed(file, run.argmax_tape(), run.path("argmax"), self.argmax_solvers)
+        for method in self.methods if self.master_solvers else ():
             name = _label(method, "method")
             trace = run.master_tape(method, name)
-            yield from self._replayed(file, trace, run.path(f"master:{name}"), self.masters)
+            yield from self._replayed(file, trace, run.path(f"master:{name}"), self.master_solvers)
         if self.train:
             yield from self._trained(file, run, held_out)
 
     def _roles(self) -> dict[str, Sequence[Any]]:
         """Entrants by the part that they replace."""
-        return {"argmax": self.argmax, "master": self.masters, "method": self.methods}
+        return {"argmax": self.argmax_solvers, "master": self.master_solvers, "method": self.methods}
 
     def _data(self) -> tuple[Queries | None, Queries | None]:
         """The training and test queries; None for custom problems."""
@@ -375,9 +375,9 @@ class SolverSwap:
     def _entrants(self, trace: ProblemTrace) -> Sequence[Entrant]:
         """The entrants; of the default ones those that accept such problems."""
         if trace.kind == "master":
-            chosen, usual = self.masters, MASTERS
+            chosen, usual = self.master_solvers, MASTERS
         else:
-            chosen, usual = self.argmax, ARGMAX
+            chosen, usual = self.argmax_solvers, ARGMAX
         if chosen is not usual:
             return chosen
         return [one for one in usual if any(solves(spec_of(one), taped.form) for taped in trace.problems)]
@@ -394,7 +394,7 @@ class SolverSwap:
         for entrant in entrants:
             blanks = blank_rows(trace, spec_of(entrant), self.tolerance, self.seed, versions())
             job = Replay(str(path), entrant, blanks, self.repeats, self.limits.problem)
-            yield from grown(file, job, blanks, self.limits, self.limits.problem, self.limits.tape)
+            yield from grown(file, job, blanks, self.limits, self.limits.problem, self.limits.trace)
 
     def _trained(self, file: RowFile, run: RecordedRun, test: Queries | None) -> Iterator[BenchmarkRow]:
         """Live runs. The default parts are one run, whose row is repeated in every role."""

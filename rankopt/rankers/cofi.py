@@ -305,7 +305,7 @@ class CofiRanker(AtomicFitMixin, RecommendationMixin, BaseEstimator):
         stopping reason."""
         lam, strength, said = self.lam_, self.reg_, self.certificate_
         if not abs(lam - strength * (self.lam_max_ or lam)) <= ALLOWED * lam:
-            yield f"strength_ = {strength:g} of lam_max_ = {self.lam_max_:g} is not lam_ = {lam:g}"
+            yield f"reg_ = {strength:g} of lam_max_ = {self.lam_max_:g} is not lam_ = {lam:g}"
             return
         settings = CofiSettings.from_params(self.get_params(deep=False))
         found, name = (strength, "reg_") if self.lam is None and self.lam_max_ else (lam, "lam_")
@@ -376,7 +376,7 @@ def check_learned(ranker: Any) -> None:
     if min(ranker.lam_max_, ranker.offset_strength_) < 0:
         raise ModelError("lam_max_ and offset_strength_ cannot be negative.")
     if min(ranker.lam_, ranker.reg_) <= 0:
-        raise ModelError("lam_ and strength_ are above 0.")
+        raise ModelError("lam_ and reg_ must be greater than 0.")
     if not isinstance(getattr(ranker, "certificate_", None), FactorCertificate):
         raise ModelError("certificate_ is missing or is no certificate of factors.")
     if not isinstance(getattr(ranker, "history_", None), AlternationHistory):

@@ -72,7 +72,9 @@ def slot_weights(slots: Any, slot_weight: Any, queries: Queries | Arrangement) -
         return np.ones(int(slots) if slots is not None else max(int(largest), 1))
     weights = as_numbers("position_weight", slot_weight)
     if weights.ndim != 1 or not weights.size or not (np.isfinite(weights) & (weights > 0)).all():
-        raise OptionError("slot_weight must hold a positive finite number for each slot; leave out slots worth nothing")
+        raise OptionError(
+            "position_weight must hold a positive finite number for each slot; leave out slots worth nothing"
+        )
     if slots is not None and weights.size != slots:
         raise OptionError(f"position_weight has {weights.size} entries but n_positions = {slots}; give one a slot")
     return weights

@@ -169,9 +169,9 @@ def nowhere(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null/none")
     monkeypatch.setattr(kernel_cache, "__file__", "/dev/null/none.py")
     monkeypatch.setattr(kernel_cache.tempfile, "gettempdir", lambda: str(tmp_path))
-    kernel_cache._places.cache_clear()
+    kernel_cache._find_folders.cache_clear()
     yield tmp_path
-    kernel_cache._places.cache_clear()
+    kernel_cache._find_folders.cache_clear()
 
 
 def test_without_any_other_folder_code_is_kept_in_one_of_the_users_own(nowhere):
@@ -215,7 +215,7 @@ def test_code_that_another_user_kept_is_read_where_it_cannot_be_written(nowhere,
 
 
 def test_where_nothing_can_be_kept_kernels_are_compiled_all_the_same(monkeypatch, caplog):
-    monkeypatch.setattr("formulations.compiled._places", lambda named: (None, ()))
+    monkeypatch.setattr("formulations.compiled._find_folders", lambda named: (None, ()))
     kernel_cache._tell.cache_clear()
 
     @compiled(nb.float64(READ_FLOATS, FLOATS))

@@ -5,7 +5,7 @@ import numpy as np
 from formulations import ranking
 from rankopt.experiments import Limits, SolverSwap
 
-QUICK = Limits(problem=2.0, tape=30.0, training_time=2.0, memory=1 << 30)
+QUICK = Limits(problem=2.0, trace=30.0, training_time=2.0, memory=1 << 30)
 TIMED = {"seconds", "times", "seconds_whole", "memory", "repeats"}
 """Fields of a row that differ from run to run."""
 
@@ -24,7 +24,7 @@ def rankings(sizes=(9, 12, 15)):
 
 
 def swapped(problems, *argmax, **options):
-    return SolverSwap(problems, argmax_solver=argmax, **{"repeats": 1, "limits": QUICK, **options}).run()
+    return SolverSwap(problems, argmax_solvers=argmax, **{"repeats": 1, "limits": QUICK, **options}).run()
 
 
 def without_times(rows):

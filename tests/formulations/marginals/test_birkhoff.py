@@ -147,7 +147,7 @@ def test_accuracy_buys_fewer_rankings_and_is_kept():
     dusty = solve(problem, "cvxpy:CLARABEL").primal["P"]
     assert len(birkhoff_decomposition(dusty)) > 4
     assert len(birkhoff_decomposition(dusty, accuracy=1e-6)) == 2
-    with pytest.raises(InvalidProblemError, match="accuracy is 1"):
+    with pytest.raises(InvalidProblemError, match="accuracy must be at least 0 and below 1"):
         birkhoff_decomposition(P, accuracy=1.0)
 
 

@@ -51,7 +51,7 @@ def test_no_solver_is_none(tmp_path):
         ("solver = ['highs']", "is no name"),
         ("[solver]\npresolve = 'off'", 'does not say which one; write name = "highs"'),
         ("[solver]\nname = 7", "does not say which one"),
-        ('[solver]\nname = "highs(verbose=True)"\nlog = true', "leave one of the two places"),
+        ('[solver]\nname = "highs(verbose=True)"\nlog = true', "use one of the two"),
         ("[solver]\nname = 'highs'\ntime_limit = inf", "time_limit = inf; options are words, finite numbers"),
         ("[solver]\nname = 'highs'\ntime_limit = nan", "options are words, finite numbers"),
         ("[solver]\nname = 'highs'\nstart = [1, 2]", "options are words"),

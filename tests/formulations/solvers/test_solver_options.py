@@ -73,7 +73,7 @@ def test_solvers_refuse_what_no_solver_could_be_asked_when_they_are_made(kind):
         {"time_limit": -1},
         {"time_limit": 0},
         {"threads": 0},
-        {"log": 3},
+        {"verbose": 3},
         {"options": 3},
     ):
         with pytest.raises(UnknownSolverError, match=next(iter(wrong))):

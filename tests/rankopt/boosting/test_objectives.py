@@ -28,7 +28,7 @@ def scores_of(seed=0):
 
 @pytest.mark.parametrize("bound", ["nonconvex", "tie-aware"])
 def test_without_noise_the_gradient_is_the_slope_of_the_loss_in_units_of_its_mean(bound):
-    objective = boosting_objective("nDCG@3", bound=bound, noise=0.0, scale=0.5, damping=0.2)
+    objective = boosting_objective("nDCG@3", bound=bound, score_noise=0.0, scale=0.5, damping=0.2)
     _, y, qid = MADE
     y = np.where(qid == 5, 1.0, y)
     gradient, hessian = objective.at(BoostingData.from_arrays(y, scores_of(), None, np.bincount(qid), "the test"))
@@ -41,17 +41,17 @@ def test_without_noise_the_gradient_is_the_slope_of_the_loss_in_units_of_its_mea
 
 
 def test_noise_is_a_draw_for_each_scores_and_seed():
-    one, same, other = (boosting_objective("nDCG@3", noise=0.5, seed=seed) for seed in (1, 1, 2))
+    one, same, other = (boosting_objective("nDCG@3", score_noise=0.5, seed=seed) for seed in (1, 1, 2))
     given = rows(scores_of())
     np.testing.assert_array_equal(one.at(given)[0], same.at(given)[0])
     assert (one.at(given)[0] != other.at(given)[0]).any()
-    still = boosting_objective("nDCG@3", noise=0.0)
+    still = boosting_objective("nDCG@3", score_noise=0.0)
     np.testing.assert_array_equal(one.at(rows(np.zeros(given.scores.size)))[0], still.at(rows(0 * scores_of()))[0])
 
 
 def test_where_every_query_is_right_by_a_margin_nothing_moves():
     _, y, _ = MADE
-    gradient, hessian = boosting_objective("nDCG@3", noise=0.0).at(rows(100.0 * y))
+    gradient, hessian = boosting_objective("nDCG@3", score_noise=0.0).at(rows(100.0 * y))
     assert not gradient.any()
     assert np.isfinite(hessian).all()
 

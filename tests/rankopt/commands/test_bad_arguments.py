@@ -31,7 +31,18 @@ GOOD = {
     "explain": ["m", "t.txt"],
     "verify": ["s.toml"],
     "cofi": ["r.csv", "--hold-out", "2", "--model", "new", "--reg", "0.7", "--factors", "2", "--max-iter", "3"],
-    "swap": ["t.txt", "--argmax", "exact", "--master", "none", "--method", "none", "--no-train", "--output", "new"],
+    "swap": [
+        "t.txt",
+        "--argmax-solvers",
+        "exact",
+        "--master-solvers",
+        "none",
+        "--methods",
+        "none",
+        "--no-train",
+        "--output",
+        "new",
+    ],
     "trace": ["inspect", "p.npz"],
     "demo": [],
     "compile": [],
@@ -64,9 +75,9 @@ FINE = {
     ("cofi", "--random-state", "0"),
     ("cofi", "--n-jobs", "-1"),
     ("cofi", "--tol", "0"),
-    ("swap", "--argmax", ""),  # no solver
-    ("swap", "--master", ""),
-    ("swap", "--method", ""),
+    ("swap", "--argmax-solvers", ""),  # no solver
+    ("swap", "--master-solvers", ""),
+    ("swap", "--methods", ""),
 }
 """What looks bad and is not."""
 

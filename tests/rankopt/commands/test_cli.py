@@ -51,7 +51,7 @@ def test_train_predict_evaluate(files):
         run(
             "train", files / "train.txt", "--model", model, "--validate", files / "test.txt.gz",
             "--lam", 1, "--lam", 0.1, "--measure", "nDCG@5", "--position-weights", "linear",
-            "--argmax", "scipy", "--master", "qpsolvers:piqp", "--json",
+            "--argmax-solver", "scipy", "--master-solver", "qpsolvers:piqp", "--json",
         )
     )  # fmt: skip
     assert [row["lam"] for row in trained["tried"]] == [1.0, 0.1]
@@ -130,7 +130,7 @@ def test_several_runs_are_compared_in_pairs(files):
         (["train", "{train}", "--model", "{out}", "--lam", "1", "--lam", "2"], 2, "--validate"),
         (["train", "{train}", "--model", "{out}", "--lam", "-1"], 5, "positive"),
         (["train", "{train}", "--model", "{out}", "--measure", "nDGC@10"], 5, "nDCG"),
-        (["train", "{train}", "--model", "{out}", "--argmax", "gurobi"], 5, "known are"),
+        (["train", "{train}", "--model", "{out}", "--argmax-solver", "gurobi"], 5, "known are"),
         (["train", "{broken}", "--model", "{out}"], 3, "line 2"),
         (["train", "{train}", "--model", "{missing}/m"], 2, "there is no folder"),
         (["predict", "{train}", "{train}", "--output", "-"], 4, "ModelError"),

@@ -55,8 +55,8 @@ def test_how_training_ended_is_said_and_what_it_warns_of():
     assert "training ended: max_iter steps were taken\n" in done.stdout
     assert done.stderr.count("training stopped before its gaps closed") == 1
     quick = CliRunner().invoke(rankopt, ["cofi", "--time-limit", "0.0001", "--factors", "2", "--json"])
-    assert json.loads(quick.stdout)["strength"] == pytest.approx(1.0)
-    assert quick.stderr.count("half of time_limit was over when strength='auto' had tried 1;") == 1
+    assert json.loads(quick.stdout)["reg"] == pytest.approx(1.0)
+    assert quick.stderr.count("half of time_limit was over when reg='auto' had tried 1;") == 1
     whole = run()
     assert "training ended: the gaps of both blocks are within the tolerance\n" in whole.stdout
     assert whole.stderr == ""

@@ -28,13 +28,15 @@ def run(*arguments):
 @pytest.mark.study
 def test_it_prints_a_table_writes_rows_and_a_report_and_goes_on(data, tmp_path):
     rows, report = tmp_path / "rows.jsonl", tmp_path / "report.html"
-    common = [data, "--argmax", "exact,planted.solvers:HONEST", "--master", "none", "--method", "none", "--lam", "1",
-              "--measure", "nDCG@3", "--problems", "3", "--repeats", "1", "--output", rows]  # fmt: skip
+    common = [data, "--argmax-solvers", "exact,planted.solvers:HONEST", "--master-solvers", "none", "--methods", "none",
+              "--lam", "1", "--measure", "nDCG@3", "--problems", "3", "--repeats", "1", "--output", rows]  # fmt: skip
     done = run(*common, "--no-train", "--report", report)
     assert done.exit_code == 0, done.output
     assert [line.split()[:2] for line in done.stdout.splitlines()[2:4]] == [["exact", "3/3"], ["own:honest", "3/3"]]
     assert "own:honest" in report.read_text()
-    assert "--argmax exact,planted.solvers:HONEST --master none" in report.read_text()  # the command, at the foot
+    assert (
+        "--argmax-solvers exact,planted.solvers:HONEST --master-solvers none" in report.read_text()
+    )  # the command, at the foot
     assert [row.status for row in read_rows(rows)] == [Outcome.SOLVED] * 6
     again = run(*common)
     assert again.exit_code == 2
@@ -50,7 +52,16 @@ def test_it_prints_a_table_writes_rows_and_a_report_and_goes_on(data, tmp_path):
 
 @pytest.mark.study
 def test_a_refuted_answer_is_exit_code_1(data):
-    done = run(data, "--argmax", "planted.solvers:LiarInBatches", "--master", "none", "--no-train", "--problems", "1")
+    done = run(
+        data,
+        "--argmax-solvers",
+        "planted.solvers:LiarInBatches",
+        "--master-solvers",
+        "none",
+        "--no-train",
+        "--problems",
+        "1",
+    )
     assert done.exit_code == 1, done.output
     assert "WRONG" in done.output
 
@@ -68,10 +79,14 @@ def test_numbers_that_are_no_limits_are_usage_errors(words):
 @pytest.mark.parametrize(
     ("squares", "words", "cure"),
     [
-        ("", ["--master", "cvxpy:CLARABEL"], "which --master is for; use --argmax: highs"),
-        ("", ["--argmax", "none"], "excludes all solvers; name solvers: highs"),
-        (" + [ x ^ 2 ] / 2", ["--argmax", "highs"], "which --argmax is for; use --master: cvxpy:CLARABEL"),
-        (" + [ x ^ 2 ] / 2", ["--master", "none"], "excludes all solvers; name solvers: cvxpy:CLARABEL"),
+        ("", ["--master-solvers", "cvxpy:CLARABEL"], "which --master-solvers is for; use --argmax-solvers: highs"),
+        ("", ["--argmax-solvers", "none"], "excludes all solvers; name solvers: highs"),
+        (
+            " + [ x ^ 2 ] / 2",
+            ["--argmax-solvers", "highs"],
+            "which --argmax-solvers is for; use --master-solvers: cvxpy:CLARABEL",
+        ),
+        (" + [ x ^ 2 ] / 2", ["--master-solvers", "none"], "excludes all solvers; name solvers: cvxpy:CLARABEL"),
     ],
 )
 def test_solvers_of_a_part_that_a_problem_lacks_are_a_usage_error(squares, words, cure, tmp_path):
@@ -113,7 +128,9 @@ def folder(tmp_path_factory):
     write(LinearProgram([1.0, 2.0], [[1.0, 1.0]], [0.0], [1.0], [0.0] * 2, [1.0] * 2).program, here / "small.lp")
     square = QuadraticProgram(np.eye(2), [-1.0, 0.5], [[1.0, 1.0]], [1.0], [np.inf], [0.0] * 2, [1.0] * 2)
     write(square.program, here / "square.lp")
-    done = called_with("swap", here / "set.mps", "--argmax", "highs", "--repeats", 3, "--output", here / "rows.jsonl")
+    done = called_with(
+        "swap", here / "set.mps", "--argmax-solvers", "highs", "--repeats", 3, "--output", here / "rows.jsonl"
+    )
     assert done.exit_code == 0, done.output
     return here
 
@@ -121,12 +138,14 @@ def folder(tmp_path_factory):
 @pytest.mark.study
 def test_a_problem_in_a_file_is_swapped_without_learning(folder):
     assert [(row.problem, row.solver) for row in read_rows(folder / "rows.jsonl")] == [("set.mps", "highs")]
-    both = called_with("swap", folder / "small.lp", "--argmax", "highs,highs(presolve='off', method='ipm')", "--json")
+    both = called_with(
+        "swap", folder / "small.lp", "--argmax-solvers", "highs,highs(presolve='off', method='ipm')", "--json"
+    )
     assert both.exit_code == 0, both.output
     assert [line["solver"] for line in json.loads(both.stdout)["summary"]] == [
         "highs", "highs(method='ipm', presolve='off')",
     ]  # fmt: skip
-    assert called_with("swap", folder / "small.lp", "--method", "bundle").exit_code == 2
+    assert called_with("swap", folder / "small.lp", "--methods", "bundle").exit_code == 2
 
 
 @pytest.mark.study
@@ -138,7 +157,9 @@ def test_problems_in_several_files_are_swapped_together(folder, tmp_path):
     tape = next((folder / "rows.tapes").glob("*.npz"))
     files = [folder / "small.lp", tmp_path / "small.lp", tmp_path / "first.toml", tape]
     rows = tmp_path / "rows.jsonl"
-    done = called_with("swap", *files, "--argmax", "highs,highs(presolve='off')", "--repeats", 1, "--output", rows)
+    done = called_with(
+        "swap", *files, "--argmax-solvers", "highs,highs(presolve='off')", "--repeats", 1, "--output", rows
+    )
     assert done.exit_code == 0, done.output
     named = ["small.lp", "small.lp 001", "first.toml"]
     found = read_rows(rows)
@@ -149,15 +170,15 @@ def test_problems_in_several_files_are_swapped_together(folder, tmp_path):
 
 @pytest.mark.study
 def test_of_several_files_each_part_takes_its_own(folder):
-    solvers = ("--argmax", "highs", "--master", "qpsolvers:piqp")
+    solvers = ("--argmax-solvers", "highs", "--master-solvers", "qpsolvers:piqp")
     done = called_with("swap", folder / "small.lp", folder / "square.lp", *solvers, "--repeats", 1, "--json")
     assert done.exit_code == 0, done.output
     assert {line["solver"]: line["solved"] for line in json.loads(done.stdout)["summary"]} == {
         "highs": 1, "qpsolvers:piqp": 1,
     }  # fmt: skip
-    fit = called_with("swap", folder / "small.lp", folder / "set.mps", "--master", "qpsolvers:piqp")
+    fit = called_with("swap", folder / "small.lp", folder / "set.mps", "--master-solvers", "qpsolvers:piqp")
     assert fit.exit_code == 2
-    assert "set.mps have no quadratic programs, which --master is for" in " ".join(fit.output.split())
+    assert "set.mps have no quadratic programs, which --master-solvers is for" in " ".join(fit.output.split())
 
 
 @pytest.mark.every(5)
@@ -181,7 +202,7 @@ def test_several_files_are_of_problems(folder, monkeypatch, words, said):
 
 @pytest.mark.study
 @pytest.mark.parametrize(
-    "named", [("--master", "qpsolvers:piqp"), pytest.param((), marks=pytest.mark.study)], ids=["piqp", "usual"]
+    "named", [("--master-solvers", "qpsolvers:piqp"), pytest.param((), marks=pytest.mark.study)], ids=["piqp", "usual"]
 )
 def test_a_quadratic_program_in_a_file_is_swapped(folder, named):
     square = called_with("swap", folder / "square.lp", "--json", *named)
@@ -192,7 +213,7 @@ def test_a_quadratic_program_in_a_file_is_swapped(folder, named):
 @pytest.mark.study
 def test_what_changed_is_printed(folder, tmp_path):
     output = tmp_path / "now.jsonl"
-    words = ("--argmax", "highs,highs(presolve='off')", "--repeats", 3, "--output", output)
+    words = ("--argmax-solvers", "highs,highs(presolve='off')", "--repeats", 3, "--output", output)
     done = called_with("swap", "--baseline", folder / "rows.jsonl", *words)
     assert done.exit_code == 0, done.output
     assert "now / before" in done.stdout
@@ -213,7 +234,7 @@ def test_a_wrong_answer_is_named_and_is_exit_code_1(folder, tmp_path):
     assert "wrong: highs, set.mps:" in done.stdout
 
 
-@pytest.mark.parametrize("words", [["set.mps"], ["--test", "small.lp"], ["--method", "bundle"]])
+@pytest.mark.parametrize("words", [["set.mps"], ["--test", "small.lp"], ["--methods", "bundle"]])
 def test_an_earlier_run_stands_alone(folder, monkeypatch, words):
     monkeypatch.chdir(folder)
     done = called_with("swap", "--baseline", "rows.jsonl", *words)

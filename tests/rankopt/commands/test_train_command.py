@@ -82,7 +82,7 @@ def test_every_parameter_has_an_option_with_help(name):
                          random_state=3),
         ),
         (
-            ("direct", "--init", "zeros", "--restarts", 3, "--aggregate", "best", "--order", "greedy"),
+            ("direct", "--init", "zeros", "--n-restarts", 3, "--aggregate", "best", "--order", "greedy"),
             DirectRanker("nDCG@5", init="zeros", n_restarts=3, aggregate="best", selection="greedy"),
         ),
         (("direct-trees", "--n-estimators", 5), DirectBoostedRanker("nDCG@5", n_estimators=5)),
@@ -100,7 +100,7 @@ def test_the_model_is_that_of_python(files, words, own, tmp_path):
 
 
 def test_what_direct_reports_and_its_checkpoint(files, tmp_path):
-    words = ("--ranker", "direct", "--init", "ridge", "--restarts", 2, "--checkpoint", tmp_path / "kept")
+    words = ("--ranker", "direct", "--init", "ridge", "--n-restarts", 2, "--checkpoint", tmp_path / "kept")
     page = tmp_path / "page.html"
     told = trained(files, tmp_path / "model", *words, "--report", page)["chosen"]
     own = load_model(tmp_path / "model")
@@ -146,10 +146,11 @@ def test_a_smooth_training_is_taken_up_again(files, tmp_path):
     own = SmoothRanker(bandwidths=(1.0, 0.1)).fit(read_svmlight(files / "train.txt"))
     np.testing.assert_array_equal(load_model(model).coef_, own.coef_)
     known = json.loads((folder / MANIFEST).read_text())
-    for changes in ({"ranker": "boosted"}, {"ranker": ["smooth"]}, {"options": {**known["options"], "map": "pairwise"}},
+    for changes in ({"ranker": "boosted"}, {"ranker": ["smooth"]},
+                    {"options": {**known["options"], "feature_map": "pairwise"}},
                     {"options": {**known["options"], "bandwidths": ["1"]}}, {"position_weights": ["log"]}):  # fmt: skip
         (folder / MANIFEST).write_text(json.dumps({**known, **changes}))
-        with pytest.raises(OptionError, match="is not what"):
+        with pytest.raises(OptionError, match="is not a file of"):
             Training.kept(folder)
 
 
@@ -264,12 +265,12 @@ def test_maps_that_do_not_fit_are_option_errors(digits, tmp_path):
 @pytest.mark.parametrize(
     ("named", "solvers"),
     [
-        (("--argmax", "exact"), ("exact",)),
+        (("--argmax-solver", "exact"), ("exact",)),
         pytest.param((), ("exact", "ortools", "highs", "cvxpy:CLARABEL"), marks=pytest.mark.study),
     ],
 )
 def test_the_usual_solvers_that_take_the_form_are_swapped_under_a_map(named, solvers):
-    words = ["swap", "--feature-map", "pairwise", "--measure", "AP", "--master", "none", "--json", *named]
+    words = ["swap", "--feature-map", "pairwise", "--measure", "AP", "--master-solver", "none", "--json", *named]
     told = json.loads(run(*words, "--method", "none", "--problems", 3, "--repeats", 1, "--no-train"))
     solved = {row["solver"]: row["solved"] for row in told["summary"]}
     assert solved == dict.fromkeys(solvers, 3)

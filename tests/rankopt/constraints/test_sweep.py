@@ -92,7 +92,11 @@ def test_what_cannot_be_swept_is_refused_by_name():
     queries = asked()
     with pytest.raises(OptionError, match="No constraint is named 'sites'"):
         BY_SITE.sensitivity("sites", [1], queries, np.zeros(12))
-    for limits, said in ((3, "no numbers"), ([], "give some"), (range(10**8), "more than 10000")):
+    for limits, said in (
+        (3, "must be one or more finite numbers"),
+        ([], "must be one or more finite numbers"),
+        (range(10**8), "more than 10000"),
+    ):
         with pytest.raises(OptionError, match=said):
             BY_SITE.sensitivity("site", limits, queries, np.zeros(12))
     for scores in (np.zeros(11), np.full(12, np.nan)):

@@ -33,8 +33,8 @@ def data(seed=0, **options):
     return made(seed, queries=12, documents=10, **options)
 
 
-def fitted(X, y, qid, classifier=SMALL, expected="grade", **options):
-    return McRanker(classifier, expected, measure="nDCG@3", **options).fit(X, y, qid=qid)
+def fitted(X, y, qid, classifier=SMALL, expectation="grade", **options):
+    return McRanker(classifier, expectation, measure="nDCG@3", **options).fit(X, y, qid=qid)
 
 
 @parametrize_with_checks([McRanker(LogisticRegression(max_iter=1000), "gain")])
@@ -180,7 +180,7 @@ def test_pipelines_and_searches_keep_queries_whole():
     X, y, qid = data(17)
     with sklearn.config_context(enable_metadata_routing=True):
         pipeline = make_pipeline(StandardScaler(), McRanker(SMALL, measure="nDCG@3"))
-        grid = {"mcranker__expected": ["grade", "gain"], "mcranker__classifier": [SMALL, LogisticRegression()]}
+        grid = {"mcranker__expectation": ["grade", "gain"], "mcranker__classifier": [SMALL, LogisticRegression()]}
         search = GridSearchCV(pipeline, grid, cv=GroupKFold(3)).fit(X, y, qid=qid, groups=qid)
         assert np.isfinite(search.cv_results_["mean_test_score"]).all()
         assert search.best_estimator_.score(X, y, qid=qid) > 0.5

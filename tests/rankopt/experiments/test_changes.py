@@ -86,7 +86,7 @@ def test_forged_rows_are_refused(forged, tmp_path):
 
 
 def test_rows_of_others_cannot_start_code_of_their_own():
-    with pytest.raises(OptionError, match="code outside rankopt; name it by --argmax"):
+    with pytest.raises(OptionError, match="code outside rankopt; pass it in --argmax-solvers"):
         baseline_solvers([replace(ROW, solver="planted:X")], "argmax")
     assert baseline_solvers([ROW, replace(ROW, solver="cvxpy:CLARABEL")], "argmax") == ["highs", "cvxpy:CLARABEL"]
 
@@ -108,17 +108,17 @@ def recorded(tmp_path_factory):
     problems += [
         ranking(rng.normal(size=5), np.zeros(5), discount=[1.0, 0.5], position_weights=[2.0, 1.0]) for _ in range(2)
     ]
-    limits = Limits(problem=60.0, tape=300.0)
-    SolverSwap(problems=problems, argmax=("exact", "highs"), repeats=3, limits=limits).run(path)
+    limits = Limits(problem=60.0, trace=300.0)
+    SolverSwap(problems=problems, argmax_solvers=("exact", "highs"), repeats=3, limits=limits).run(path)
     return path
 
 
 @pytest.mark.study
 def test_the_same_version_replays_the_same_answers(recorded, tmp_path):
     rows, traces = read_baseline(recorded)
-    limits = Limits(problem=60.0, tape=300.0)
+    limits = Limits(problem=60.0, trace=300.0)
     argmax = baseline_solvers(rows, "argmax")
-    again = SolverSwap(problems=traces, argmax=argmax, repeats=3, limits=limits).run(tmp_path / "again.jsonl")
+    again = SolverSwap(problems=traces, argmax_solvers=argmax, repeats=3, limits=limits).run(tmp_path / "again.jsonl")
     before = {row.key: row for row in read_rows(recorded)}
     assert {row.key: (row.status, row.value) for row in again} == {
         key: (row.status, row.value) for key, row in before.items()
@@ -127,7 +127,7 @@ def test_the_same_version_replays_the_same_answers(recorded, tmp_path):
     assert len(solved) == 5  # 'exact' takes no set
     assert not {one.kind for one in changes(rows, again)} & {Kind.WRONG, Kind.LOST, Kind.MENDED}
     rows, traces = read_baseline(tmp_path / "again.jsonl")  # the traces were stored next to it
-    both = SolverSwap(problems=traces, argmax=("highs", "highs(presolve='off')"), repeats=1).run()
+    both = SolverSwap(problems=traces, argmax_solvers=("highs", "highs(presolve='off')"), repeats=1).run()
     assert len(changes(rows, both)) == 6
 
 
@@ -154,7 +154,7 @@ def test_a_solver_that_changed_its_mind_is_found(recorded):
 @pytest.mark.study
 def test_tapes_given_as_files_are_replayed_as_they_are(recorded, tmp_path):
     tape = next(recorded.with_suffix(".tapes").glob("*.npz"))
-    rows = SolverSwap(problems=[tape], argmax=("scipy",), repeats=1).run()
+    rows = SolverSwap(problems=[tape], argmax_solvers=("scipy",), repeats=1).run()
     assert {row.tape for row in rows} == {ProblemTrace.load(tape).name}
     with pytest.raises(OptionError, match="exclude each other"):
         SolverSwap(ProblemTrace.load(tape), problems=[tape])

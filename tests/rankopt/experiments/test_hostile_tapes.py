@@ -143,7 +143,7 @@ def test_what_a_tape_claims_to_be_attained_makes_nobody_wrong(tmp_path):
     written(tmp_path / "lie.npz", meta, {**parts, "known": np.array([[99.0, 99.0]])})
     lie = ProblemTrace.load(tmp_path / "lie.npz")
     assert lie.name == tape.name
-    rows = SolverSwap(lie, argmax=("highs", "cp_sat"), repeats=1).run()
+    rows = SolverSwap(lie, argmax_solvers=("highs", "cp_sat"), repeats=1).run()
     assert {row.status for row in rows} == {Outcome.SOLVED}
     assert lie.reevaluate().problems[0].known == (solve(problem).value, solve(problem).bound)
 
@@ -155,6 +155,6 @@ def test_a_tape_may_not_name_a_file_elsewhere(every, tmp_path):
     folder = tmp_path / "here"
     folder.mkdir()
     tape = ProblemTrace.load(tmp_path / "named.npz")
-    list(SolverSwap(tape, argmax=("networkx",), repeats=1).rows(folder / "rows.jsonl"))
+    list(SolverSwap(tape, argmax_solvers=("networkx",), repeats=1).rows(folder / "rows.jsonl"))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["here", "named.npz"]
     assert all(path.parent == folder / "rows.tapes" for path in folder.rglob("*.npz"))

@@ -26,7 +26,7 @@ def train():
 def test_live_runs_swap_each_part_and_are_held_against_each_other(train, masters, methods):
     ranker = LargeMarginRanker("nDCG@5", bound="convex", position_weights="linear", lam=1.0)
     rows = SolverSwap(
-        train, argmax=("exact", planted.LiarInBatches()), masters=masters,
+        train, argmax_solvers=("exact", planted.LiarInBatches()), master_solvers=masters,
         methods=(*methods, planted.Boasting()), ranker=ranker, test=train, problems=3, repeats=1,
         limits=replace(QUICK, training=3.0),
     ).run()  # fmt: skip
@@ -56,9 +56,9 @@ def test_live_runs_swap_each_part_and_are_held_against_each_other(train, masters
 @pytest.mark.study
 def test_a_live_run_that_hangs_is_killed_and_its_row_keeps_what_was_known(train):
     rows = SolverSwap(
-        train.select(range(2)), argmax=(function_solver(planted.sleeping, accepts=RankTwoAssignment),), masters=(),
-        methods=(),
-        ranker=LargeMarginRanker("nDCG@5"), problems=1, repeats=1, limits=Limits(problem=0.5, tape=0.5,
+        train.select(range(2)), argmax_solvers=(function_solver(planted.sleeping, accepts=RankTwoAssignment),),
+        master_solvers=(), methods=(),
+        ranker=LargeMarginRanker("nDCG@5"), problems=1, repeats=1, limits=Limits(problem=0.5, trace=0.5,
         training_time=0.1),
     ).run()  # fmt: skip
     hung = rows[-1]
@@ -69,7 +69,12 @@ def test_a_live_run_that_hangs_is_killed_and_its_row_keeps_what_was_known(train)
 @pytest.mark.study
 def test_a_ranker_without_an_argmax_has_masters_and_methods_only(train):
     rows = SolverSwap(
-        train, masters=("active_set",), methods=("bundle",), ranker=PairwiseRanker(lam=1.0), problems=2, repeats=1
+        train,
+        master_solvers=("active_set",),
+        methods=("bundle",),
+        ranker=PairwiseRanker(lam=1.0),
+        problems=2,
+        repeats=1,
     ).run()
     assert [(row.kind, row.role) for row in rows] == [("master", ""), ("training", "master"), ("training", "master"),
                                                       ("training", "method")]  # fmt: skip

@@ -50,7 +50,7 @@ def test_a_tape_of_patterns_is_read_back_and_replayed(tmp_path, others):
     assert again.name == tape.name
     for one, problem in zip(again.problems, problems, strict=True):
         assert solve(one.form).value == pytest.approx(solve(problem).value, abs=1e-12)
-    rows = SolverSwap(tape, argmax=("exact", *others, "scipy"), repeats=1).run()
+    rows = SolverSwap(tape, argmax_solvers=("exact", *others, "scipy"), repeats=1).run()
     told = {name: {row.status for row in rows if row.solver == name} for name in ("exact", *others, "scipy")}
     assert told.pop("scipy") == {Outcome.UNSUPPORTED}
     assert all(one == {Outcome.SOLVED} for one in told.values())

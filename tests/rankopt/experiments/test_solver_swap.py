@@ -69,7 +69,7 @@ def test_a_solver_that_breaks_down_too_often_in_a_row_is_given_up():
 
 @pytest.mark.study
 def test_a_solver_that_used_up_its_time_for_the_tape_is_given_up():
-    limits = replace(QUICK, problem=1.0, tape=1.0)
+    limits = replace(QUICK, problem=1.0, trace=1.0)
     rows = swapped(rankings(), function_solver(planted.sleeping, accepts=RankTwoAssignment), limits=limits)
     assert [row.status.name for row in rows] == ["TIMED_OUT", "GIVEN_UP", "GIVEN_UP"]
     assert "after 1 of 3" in rows[1].message
@@ -97,7 +97,7 @@ def test_experiments_that_ask_nothing_are_slips():
     with pytest.raises(OptionError, match="1 or more"):
         SolverSwap(rankings(), problems=0)
     with pytest.raises(OptionError, match="nothing to swap"):
-        SolverSwap(rankings(), argmax=(), masters=(), methods=())
+        SolverSwap(rankings(), argmax_solvers=(), master_solvers=(), methods=())
     for problems in (3, None, 2.5):
         with pytest.raises(OptionError, match=rf"problems = {problems} needs data; give Queries or a Sample"):
             SolverSwap(problems=problems)
@@ -105,7 +105,7 @@ def test_experiments_that_ask_nothing_are_slips():
         ({"repeats": "a"}, "repeats must be an integer"),
         ({"tolerance": -1.0}, "must be a finite number"),
         ({"limits": 3}, "limits must be a Limits instance; got 3"),
-        ({"argmax": "highs"}, r"give a tuple: argmax=\('highs',\)"),
+        ({"argmax_solvers": "highs"}, r"give a tuple: argmax_solvers=\('highs',\)"),
     ):
         with pytest.raises(OptionError, match=said):
             SolverSwap(rankings(), **wrong)
@@ -148,14 +148,14 @@ def test_options_are_part_of_a_name_and_nobody_takes_part_twice():
     with pytest.raises(OptionError, match="method 'bundel' is unknown"):
         swapped(rankings((9,)), "highs", methods=("bundel",))
     with pytest.raises(OptionError, match="active_set occurs twice"):
-        SolverSwap(rankings((9,)), argmax=(), masters=("active_set", "block_ascent"), limits=QUICK).run()
+        SolverSwap(rankings((9,)), argmax_solvers=(), master_solvers=("active_set", "block_ascent"), limits=QUICK).run()
 
 
 @pytest.mark.study
 def test_masters_are_judged_alike():
     rng = np.random.default_rng(0)
     problem = margin_dual(rng.normal(size=(12, 4)), rng.random(12), lam=0.1)
-    rows = SolverSwap(problem, masters=("active_set", planted.IDLE_MASTER, "exact"), limits=QUICK).run()
+    rows = SolverSwap(problem, master_solvers=("active_set", planted.IDLE_MASTER, "exact"), limits=QUICK).run()
     assert [row.kind for row in rows] == ["master"] * 3
     assert [row.status.name for row in rows] == ["SOLVED", "INEXACT", "UNSUPPORTED"]
     assert rows[0].sizes == {"planes": 12, "features": 4, "groups": 1}
@@ -167,12 +167,12 @@ def test_what_cannot_be_swapped_says_so():
     with pytest.raises(DataError, match="needs at least one problem"):
         SolverSwap([]).run()
     with pytest.raises(OptionError, match="must be positive"):
-        Limits(tape=0.0)
+        Limits(trace=0.0)
 
 
 @pytest.mark.study
 def test_rows_are_plain_json(tmp_path):
-    rows = SolverSwap(rankings((9,)), argmax=("exact",), repeats=1).run(tmp_path / "rows.jsonl")
+    rows = SolverSwap(rankings((9,)), argmax_solvers=("exact",), repeats=1).run(tmp_path / "rows.jsonl")
     line = json.loads((tmp_path / "rows.jsonl").read_text())
     assert line["status"] == "SOLVED"
     assert read_rows(tmp_path / "rows.jsonl") == rows

@@ -20,8 +20,8 @@ def test_a_run_that_was_killed_goes_on_and_ends_with_the_same_rows(tmp_path):
         "import sys; sys.path.insert(0, sys.argv[2])\n"
         "from problems.swaps import rankings\n"
         "from rankopt.experiments import Limits, SolverSwap\n"
-        "limits = Limits(problem=120.0, tape=600.0)\n"
-        "swap = SolverSwap(rankings(range(9, 39)), argmax=('exact', 'scipy'), repeats=1, limits=limits)\n"
+        "limits = Limits(problem=120.0, trace=600.0)\n"
+        "swap = SolverSwap(rankings(range(9, 39)), argmax_solvers=('exact', 'scipy'), repeats=1, limits=limits)\n"
         "for row in swap.rows(sys.argv[1]):\n"
         "    print(row.problem, flush=True)\n"
     )
@@ -36,7 +36,9 @@ def test_a_run_that_was_killed_goes_on_and_ends_with_the_same_rows(tmp_path):
     with cut.open("a", encoding="utf-8") as file:
         file.write('{"kind": "argmax", "sol')  # the line that it was at
     problems = rankings(range(9, 39))
-    again = SolverSwap(problems, argmax=("exact", "scipy"), repeats=1, limits=Limits(problem=120.0, tape=600.0))
+    again = SolverSwap(
+        problems, argmax_solvers=("exact", "scipy"), repeats=1, limits=Limits(problem=120.0, trace=600.0)
+    )
     assert len(again.run(cut, resume=True)) == 60 - len(killed)
     again.run(whole)
     assert without_times(read_rows(cut)) == without_times(read_rows(whole))
@@ -60,7 +62,7 @@ def test_a_worker_dies_with_its_parent(tmp_path):
         "    return begun(self, *given)\n"
         "supervisor._Worker.next_row = told\n"
         "solver = own(planted.sleeping, accepts=RankTwoAssignment)\n"
-        "SolverSwap(rankings(), argmax=(solver,), limits=Limits(problem=600.0)).run()\n"
+        "SolverSwap(rankings(), argmax_solvers=(solver,), limits=Limits(problem=600.0)).run()\n"
     )
     arguments = [sys.executable, "-c", script, str(Path(__file__).parents[2])]
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as process:

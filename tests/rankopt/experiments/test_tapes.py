@@ -76,7 +76,9 @@ def test_a_recorded_run_meets_what_training_asks_and_changes_nothing(train):
 @pytest.mark.study
 def test_tapes_under_constraints_hold_the_sets(train):
     ranker = LargeMarginRanker("nDCG@3", constraints=Admissible(k=3).at_most(2, by="community"), max_iter=3, tol=0.5)
-    rows = SolverSwap(train, argmax=("highs",), masters=(), methods=(), ranker=ranker, problems=3, repeats=1).run()
+    rows = SolverSwap(
+        train, argmax_solvers=("highs",), master_solvers=(), methods=(), ranker=ranker, problems=3, repeats=1
+    ).run()
     argmax = [row for row in rows if row.kind == "argmax"]
     assert len(argmax) == 3
     assert {row.status for row in argmax} == {Outcome.SOLVED}

@@ -27,7 +27,7 @@ def test_what_is_right_is_called_neither_inexact_nor_failed(text, outcome, tmp_p
     pytest.importorskip("highspy")
     path = tmp_path / "a.lp"
     path.write_text(text)
-    rows = SolverSwap(problems=[path], argmax=("highs", "auto"), repeats=1).run()
+    rows = SolverSwap(problems=[path], argmax_solvers=("highs", "auto"), repeats=1).run()
     assert [row.status for row in rows] == [outcome] * 2
     assert all(row.solved and row.seconds is not None for row in rows)
     assert [row.value for row in rows] == [1.0 if text is WHOLE else None] * 2

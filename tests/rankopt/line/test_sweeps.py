@@ -39,7 +39,7 @@ def test_every_interval_is_that_of_all_crossings(name):
 @pytest.mark.every(2)
 @pytest.mark.parametrize("name", ["nDCG", "DCG@3", "NERU(alpha=3, d=0)", "AUC", "P@3"])
 def test_discounts_are_walked_as_they_are_listed(name, monkeypatch):
-    monkeypatch.setattr(ways_module, "PLACES", 0)
+    monkeypatch.setattr(ways_module, "LONGEST_LIST", 0)
     check_line_search(parse(name))
 
 
@@ -48,7 +48,7 @@ def test_discounts_are_walked_as_they_are_listed(name, monkeypatch):
 def test_cuts_are_walked_as_they_are_listed(name, monkeypatch):
     """The first k places, swap by swap, and every document on its own walk: two sweeps, both exact."""
     check_line_search(parse(name))
-    monkeypatch.setattr(ways_module, "PLACES", 0)
+    monkeypatch.setattr(ways_module, "LONGEST_LIST", 0)
     check_line_search(parse(name))
 
 

@@ -194,7 +194,11 @@ def test_decays_and_bounds_are_gone_through_and_one_is_chosen():
 @pytest.mark.parametrize(
     ("ranker", "options", "words"),
     [
-        (PairwiseRanker(), {"position_weights": ["log"]}, "no decay"),
+        (
+            PairwiseRanker(),
+            {"position_weights": ["log"]},
+            "position_weights cannot be chosen here because PairwiseRanker has no such parameter",
+        ),
         (LargeMarginRanker(), {"position_weights": "log"}, "no sequence"),
         (LargeMarginRanker(), {"bounds": []}, "bounds is empty"),
         (LargeMarginRanker(), {"bounds": ["loose"]}, "unknown"),

@@ -96,7 +96,7 @@ def test_free_factors_close_the_whole(loss):
 
 
 def test_above_lam_max_no_factors_are_left():
-    with pytest.warns(NoProgressWarning, match="strength = 1.05 is no strength at which factors help"):
+    with pytest.warns(NoProgressWarning, match="reg = 1.05 is no strength at which factors help"):
         ranker = CofiRanker(factors=4, reg=1.05, tol=1e-9, max_iter=2000).fit(tastes())
     assert ranker.similar(ranker.item_ids_.item(0)) == []
     assert abs(ranker.user_factors_ @ ranker.item_factors_.T).max() < 1e-3
@@ -109,7 +109,7 @@ def test_a_strength_at_which_nothing_is_learned_is_told_when_it_was_chosen(monke
     rng = np.random.default_rng(0)
     user, item = (one.ravel() for one in np.meshgrid(np.arange(40), np.arange(12), indexing="ij"))
     noise = Ratings.from_arrays(user, item, rng.integers(1, 6, user.size))
-    with pytest.warns(NoProgressWarning, match="strength='auto' found no strength at which factors help"):
+    with pytest.warns(NoProgressWarning, match="reg='auto' found no strength at which factors help"):
         ranker = CofiRanker(factors=2).fit(noise)
     assert ranker.reg_ == ranker.chosen_.strength == 1.0
 

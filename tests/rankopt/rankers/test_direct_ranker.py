@@ -87,7 +87,7 @@ def test_predicted_is_measured_and_the_certificate_is_true(name, sweeps):
     ranker = fitted(direct(**SETTINGS[name]))
     history, proved = ranker.history_, ranker.certificate_
     np.testing.assert_allclose(history.predicted, history.value, rtol=0, atol=1e-12)
-    for path in range(ranker.restarts):
+    for path in range(ranker.n_restarts):
         own = history.path == path
         assert np.array_equal(history.before[own][1:], history.value[own][:-1])
         if ranker.lam == 0:
@@ -355,7 +355,7 @@ def test_it_is_saved_as_data_and_its_certificate_comes_along(tmp_path):
     loaded = load_model(tmp_path / "m")
     assert np.array_equal(loaded.coef_, ranker.coef_)
     assert str(loaded.certificate_) == str(ranker.certificate_)
-    assert loaded.get_params()["start__lam"] == 0.1
+    assert loaded.get_params()["init__lam"] == 0.1
     assert loaded.verify(X, Y, qid=QID)
     with pytest.raises(OptionError, match="pass X, y and qid"):
         loaded.verify()
@@ -409,8 +409,8 @@ def test_a_line_is_drawn_as_it_is(direction):
         ({"lam": "scale"}, "finite number >= 0"),
         ({"tol": np.nan}, "is no number"),
         ({"max_iter": 0}, "integer >= 1"),
-        ({"directions": "coordinates"}, "give a sequence of"),
-        ({"directions": ("diagonals",)}, "give a sequence of"),
+        ({"directions": "coordinates"}, "pass a sequence of"),
+        ({"directions": ("diagonals",)}, "pass a sequence of"),
         ({"directions": ("powell",)}, "never begins"),
         ({"random_state": -1}, "is not a seed"),
         ({"callbacks": [3]}, "sequence of functions"),

@@ -184,7 +184,7 @@ def test_warm_starts_and_chosen_weights(made):
 @pytest.mark.parametrize(
     ("options", "error", "says"),
     [
-        ({"n_positions": 0}, OptionError, "slots = 0"),
+        ({"n_positions": 0}, OptionError, "n_positions must be an integer >= 1 or None; got 0"),
         ({"n_positions": 2}, DataError, "the grade 3, which is not a slot: they count from 1 to 2"),
         (
             {"n_positions": 3, "position_weight": [1.0]},
@@ -193,7 +193,7 @@ def test_warm_starts_and_chosen_weights(made):
         ),
         ({"position_weight": [1.0, 0.0, 1.0]}, OptionError, "positive"),
         ({"bound": "loose"}, OptionError, "bound 'loose' is unknown; known are"),
-        ({"argmax": "active_set"}, OptionError, "cannot solve assignment problems; use 'auto' or one of"),
+        ({"argmax_solver": "active_set"}, OptionError, "cannot solve assignment problems; use 'auto' or one of"),
         ({"w0": np.zeros(4)}, OptionError, "3 × 4"),
         ({"w0": "ones"}, OptionError, "w0 = 'ones' is unknown"),
     ],

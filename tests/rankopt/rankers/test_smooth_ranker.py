@@ -261,7 +261,7 @@ def test_a_run_that_dies_goes_on_to_the_same_bits(kind, judged, tmp_path):
     resumed = clone(ranker).fit(X, y, qid=qid, **data)
     assert_same(resumed, whole)
     assert_same(clone(ranker).fit(X, y, qid=qid, **data), whole)  # it is over
-    with pytest.raises(OptionError, match="sigmas differ"):
+    with pytest.raises(OptionError, match="bandwidths differ"):
         clone(ranker).set_params(bandwidths=(1.0,)).fit(X, y, qid=qid, **data)
 
 

@@ -84,7 +84,7 @@ def test_auc_over_pairs_is_ranksvm():
 @pytest.mark.parametrize("name", FEATURE_MAPS)
 def test_a_model_keeps_its_map(name, tmp_path):
     ranker = fitted(measure="RR", feature_map=name)
-    assert ranker.get_params()["map"] == name
+    assert ranker.get_params()["feature_map"] == name
     ranker.save(tmp_path / "model")
     again = load_model(tmp_path / "model")
     assert again.get_params() == ranker.get_params()
@@ -218,7 +218,7 @@ def test_a_reference_that_a_part_does_not_know_is_refused_with_the_part(word):
     for measure in ("AP[pairwise] + nDCG@5", "nDCG@5 + AP[pairwise]"):
         ranker = LargeMarginRanker(measure, bound="convex", target_ranking=word)
         part = "nDCG@5" if word == "ideal" or (word, measure[0]) == ("best", "n") else "AP"
-        with pytest.raises(OptionError, match=rf"reference '{word}' .* part {part} of .*; take 'average', which all"):
+        with pytest.raises(OptionError, match=rf"reference '{word}' .* part {part} of .*; use 'average', which all"):
             ranker.fit(made())
 
 

@@ -32,7 +32,7 @@ TITLES = ("objective and bounds of both blocks", "gaps of both blocks", "gap of 
 
 def test_without_factors_nothing_is_drawn_and_why_is_said():
     with pytest.warns(NoProgressWarning, match="every user has the same order"):
-        ranker = fitted(strength=1.0)
+        ranker = fitted(reg=1.0)
     text, drawn = pages(ranker)
     assert not drawn
     assert "Objective and gaps are not drawn: the gaps of both blocks were closed from the start." in text
