@@ -48,7 +48,7 @@ SETTINGS = {
     "histories": (histories, {}),
     "N=20, c=0": (lambda ratings, seed: weak_split(ratings, 20, seed=seed), {"popularity": 0.0}),
     "N=20, free": (lambda ratings, seed: weak_split(ratings, 20, seed=seed),
-                   {"popularity": 0.0, "offset_strength": 0.1, "prior": "mean"}),
+                   {"popularity": 0.0, "bias_reg": 0.1, "prior": "mean"}),
 }  # fmt: skip
 
 

@@ -41,7 +41,7 @@ def main():
         loss, settings = RUNS[run]
         warnings.simplefilter("ignore")
         unit = CofiRanker(loss, factors=1, reg=1.0, max_iter=1, compute_bound=False, bias_reg=1.0, item_prior="mean")
-        settings = {**settings, "offset_strength": 10.0 / unit.fit(train).offset_strength_, "prior": "mean"}  # μ = 10
+        settings = {**settings, "bias_reg": 10.0 / unit.fit(train).bias_reg_, "prior": "mean"}  # μ = 10
         for width in options.widths:
             began = process_time()
             factors = width if width == "free" else int(width)

@@ -134,7 +134,7 @@ LossRanker("pairs")  # wrong
 SmoothRanker(method="BFGS")  # wrong
 DirectRanker(point="mid")  # wrong
 DirectRanker(order="cyclical")  # wrong
-CofiRanker(strength="automatic")  # wrong
+CofiRanker(reg="automatic")  # wrong
 CofiRanker(prior="none")  # wrong
 CofiRanker(factors="all")  # wrong
 BoostedRanker(bound="tight")  # wrong

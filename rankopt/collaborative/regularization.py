@@ -176,7 +176,7 @@ class RegularizationChoice(CompactReprMixin):
     """The chosen ρ, and what each of them reached: the mean over users of the measure of ratings left out, NaN where
     these tell no order from another. seconds: what the choice took. cut: time was over before all was tried."""
 
-    strength: float
+    reg: float
     tried: tuple[float, ...]
     reached: tuple[float, ...]
     seconds: float = field(default=0.0, compare=False)

@@ -242,7 +242,7 @@ class DirectBoostedRanker(Ranker):
         if not (isinstance(weights, np.ndarray) and weights.dtype == np.float64 and weights.ndim == 1):
             raise ModelError("weights_ is missing, or no vector of numbers.")
         if max(weights.size, 1) != trees.roots.size or not np.isfinite(weights).all():
-            raise ModelError("weights_ are not one finite number a tree.")
+            raise ModelError("estimator_weights_ are not one finite number a tree.")
         if not isinstance(getattr(self, "history_", None), TreeHistory):
             raise ModelError("history_ is missing or is no history of trees.")
         if not isinstance(getattr(self, "certificate_", None), TreeCertificate):

@@ -314,7 +314,7 @@ class SolverSwap:
         check_whole(1, problems=self.problems, repeats=self.repeats)
         check_number(0.0, tolerance=self.tolerance)
         check_limits(self.limits)
-        check_entrants(argmax=self.argmax_solvers, master_solvers=self.master_solvers, methods=self.methods)
+        check_entrants(argmax_solvers=self.argmax_solvers, master_solvers=self.master_solvers, methods=self.methods)
         if not (self.argmax_solvers or self.master_solvers or self.methods):
             raise OptionError("there is nothing to swap; name argmax solvers, masters or methods")
 

@@ -94,9 +94,9 @@ class CofiRanker(AtomicFitMixin, RecommendationMixin, BaseEstimator):
         checkpoint: as in `LargeMarginRanker`.
         verbose: 1 shows progress on a terminal.
 
-    Fitted: `user_ids_`, `item_ids_`; `user_factors_` (n, d), `item_factors_` (m, d), `item_offsets_` (m,),
-    `user_offsets_` (n,), 0 where the loss is invariant to them; `item_prior_` b⁰ (m,), `cold_start_bias_`, the prior
-    of an item without ratings, `item_popularity_` (m,); `lam_`, `lam_max_`, `reg_`, `offset_strength_` μ;
+    Fitted: `user_ids_`, `item_ids_`; `user_factors_` (n, d), `item_factors_` (m, d), `item_bias_` (m,),
+    `user_bias_` (n,), 0 where the loss is invariant to them; `item_prior_` b⁰ (m,), `cold_start_bias_`, the prior
+    of an item without ratings, `item_popularity_` (m,); `lam_`, `lam_max_`, `reg_`, `bias_reg_` μ;
     `certificate_`, `history_`, `n_iter_`; and the dual states that prove the certificate: planes below the loss of
     each user, with slopes (ratings,) in the order of `Ratings` and heights (n,). These are `dual_slopes_`,
     `dual_heights_` of the users' block and `item_dual_coef_`, `item_dual_intercept_` of the items' block. With
@@ -107,9 +107,9 @@ class CofiRanker(AtomicFitMixin, RecommendationMixin, BaseEstimator):
     __metadata_request__score: ClassVar = {"sample_weight": True}
 
     _saved: ClassVar[tuple[str, ...]] = (
-        "user_ids_", "item_ids_", "user_factors_", "item_factors_", "item_offsets_", "user_offsets_",
+        "user_ids_", "item_ids_", "user_factors_", "item_factors_", "item_bias_", "user_bias_",
         "item_prior_", "cold_start_bias_", "item_popularity_",
-        "lam_", "lam_max_", "reg_", "offset_strength_", "chosen_", "certificate_",
+        "lam_", "lam_max_", "reg_", "bias_reg_", "chosen_", "certificate_",
         "history_", "n_iter_",
         "dual_slopes_", "dual_heights_", "item_dual_coef_", "item_dual_intercept_", "best_score_", "n_features_in_",
         "seen_indptr_", "seen_indices_", "item_attributes_",
@@ -262,7 +262,7 @@ class CofiRanker(AtomicFitMixin, RecommendationMixin, BaseEstimator):
         if params["weight_by_count"]:
             of_users, of_items = np.maximum(sizes, 1.0), np.maximum(counts, 1.0)
         penalties = CofiSettings.from_params(params).penalties(sizes[seen])
-        own = float(held["offset_strength_"])
+        own = float(held["bias_reg_"])
         claim = VerifiedClaim(
             factors=self.model_,
             of_users=held["lam_"] * of_users,
@@ -297,7 +297,7 @@ class CofiRanker(AtomicFitMixin, RecommendationMixin, BaseEstimator):
             yield f"the prior of an item without ratings is {mean:.8g}, not {self.cold_start_bias_:.8g}"
         if not np.array_equal(self.item_popularity_, ratings.counts):
             yield "item_counts_ are not those of these ratings"
-        if self.loss != "regression" and self.user_offsets_.any():
+        if self.loss != "regression" and self.user_bias_.any():
             yield "users have offsets, which this loss cannot see"
 
     def _unlike_strengths(self) -> Iterator[str]:
@@ -354,7 +354,7 @@ def check_learned(ranker: Any) -> None:
     known = getattr(ranker, "item_factors_", None)
     width = known.shape[-1:] if isinstance(known, np.ndarray) else ()
     shapes: dict[str, tuple[int, ...]] = {
-        "user_factors_": (n, *width), "item_factors_": (m, *width), "item_offsets_": (m,), "user_offsets_": (n,),
+        "user_factors_": (n, *width), "item_factors_": (m, *width), "item_bias_": (m,), "user_bias_": (n,),
         "item_prior_": (m,), "item_popularity_": (m,), "dual_heights_": (n,), "item_dual_intercept_": (n,),
     }  # fmt: skip
     for name, shape in shapes.items():
@@ -370,11 +370,11 @@ def check_learned(ranker: Any) -> None:
             raise ModelError(f"{name} is missing or holds not one number a rating.")
         if slopes.dtype.kind != "f" or not np.isfinite(slopes).all():
             raise ModelError(f"{name} holds what is no finite number.")
-    for name in ("cold_start_bias_", "lam_", "lam_max_", "reg_", "offset_strength_"):
+    for name in ("cold_start_bias_", "lam_", "lam_max_", "reg_", "bias_reg_"):
         if not np.isfinite(number(getattr(ranker, name, None))):
             raise ModelError(f"{name} is missing or no number.")
-    if min(ranker.lam_max_, ranker.offset_strength_) < 0:
-        raise ModelError("lam_max_ and offset_strength_ cannot be negative.")
+    if min(ranker.lam_max_, ranker.bias_reg_) < 0:
+        raise ModelError("lam_max_ and bias_reg_ cannot be negative.")
     if min(ranker.lam_, ranker.reg_) <= 0:
         raise ModelError("lam_ and reg_ must be greater than 0.")
     if not isinstance(getattr(ranker, "certificate_", None), FactorCertificate):

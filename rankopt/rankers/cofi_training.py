@@ -67,7 +67,7 @@ TOL = 1e-4
 at 1e-3 some runs ended where they began."""
 
 TRIAL_TOL, TRIAL_ROUNDS = 2e-3, 10
-"""How far a model of strength="auto" is trained: its measure settles before its gaps do."""
+"""How far a model of reg="auto" is trained: its measure settles before its gaps do."""
 
 WIDE = 200
 """Number of factors that is valid for any table, so that parts of a table accept the number chosen for the table."""
@@ -85,9 +85,9 @@ def check_cofi(**options: Any) -> None:
     tol = 0.0 if options["tol"] is None else options["tol"]
     check_options(C=None, **{**options, "tol": tol, "lam": 1.0 if lam is None else lam})
     if isinstance(strength, str) and strength != "auto":
-        raise OptionError(f"reg = {strength!r} is no part of λ_max; give a positive number, or 'auto'")
+        raise OptionError(f"reg = {strength!r} is not a fraction of λ_max; give a positive number, or 'auto'")
     if not isinstance(strength, str) and not LEAST <= number(strength) <= 1 / LEAST:
-        raise OptionError(f"reg = {strength!r} is no part of λ_max; give a number of {RANGE}, or 'auto'")
+        raise OptionError(f"reg = {strength!r} is not a fraction of λ_max; give a number of {RANGE}, or 'auto'")
     if lam is not None and not LEAST <= number(lam) <= 1 / LEAST:
         raise OptionError(f"lam = {lam!r} is no λ; give a number of {RANGE}, or None and a strength")
     if factors != "free" and not (number(factors) >= 1 and number(factors).is_integer()):
@@ -151,7 +151,7 @@ class CofiSettings:
         """λ, or as a part of λ_max."""
         if self.params["lam"] is not None:
             return float(self.params["lam"])
-        return float(self.params["reg"]) if chosen is None else chosen.strength
+        return float(self.params["reg"]) if chosen is None else chosen.reg
 
     def choose(
         self, rated: EncodedRatings, penalties: Penalties, engine: Any, width: int
@@ -172,7 +172,7 @@ class CofiSettings:
         if found.cut:
             tried = ", ".join(f"{one:g}" for one in found.tried)
             warnings.warn(
-                f"half of time_limit was over when strength='auto' had tried {tried}; raise it, or give a strength",
+                f"half of time_limit was over when reg='auto' had tried {tried}; raise it, or pass a number as reg",
                 ConvergenceWarning, stacklevel=5,
             )  # fmt: skip
         return found
@@ -270,7 +270,7 @@ def train(
     )
     ranker.lam_, ranker.lam_max_ = float(lam), start.lam_max
     ranker.reg_ = float(lam / (start.lam_max or lam)) if given_lam or not start.lam_max else settings.lam(chosen)
-    ranker.offset_strength_ = bend * (penalties.offsets or 0.0)
+    ranker.bias_reg_ = bend * (penalties.offsets or 0.0)
     for name, value in (("chosen_", chosen), ("best_score_", None if judge is None else judged)):
         vars(ranker).pop(name, None)
         if value is not None:
@@ -287,9 +287,9 @@ def _tell(ranker: Any, stop: Stop, chosen: RegularizationChoice | None) -> None:
         raise TrainingInterrupted("training was interrupted; the ranker holds the best factors so far")
     cut = chosen is not None and chosen.cut  # reported elsewhere
     if not cut and ranker.lam_max_ and ranker.reg_ >= 1.0 and not ranker.item_factors_.any():
-        message = "reg='auto' found no strength" if chosen is not None else f"reg = {ranker.reg_:g} is no strength"
+        message = "reg='auto' found no value" if chosen is not None else f"reg = {ranker.reg_:g} is too large"
         warnings.warn(
-            f"{message} at which factors help: every user has the same order, that of item_offsets_; give a strength "
+            f"{message}: no factors help, every user has the same order, that of item_bias_; pass a reg "
             "below 1, or more ratings", NoProgressWarning, stacklevel=5,
         )  # fmt: skip
 
@@ -297,7 +297,7 @@ def _tell(ranker: Any, stop: Stop, chosen: RegularizationChoice | None) -> None:
 def _stored_choice(run: Mapping[str, Any]) -> RegularizationChoice | None:
     """The strength that a stored run chose, if it did."""
     chosen = run.get("chosen")
-    return chosen if isinstance(chosen, RegularizationChoice) and chosen.strength in chosen.tried else None
+    return chosen if isinstance(chosen, RegularizationChoice) and chosen.reg in chosen.tried else None
 
 
 def _judge(
@@ -330,8 +330,8 @@ def _keep_model(ranker: Any, ratings: Ratings, problem: Any, best: ModelState, u
         unknown,
         2,
     )
-    ranker.user_factors_, ranker.user_offsets_ = factors.users, factors.user_offsets
-    ranker.item_factors_, ranker.item_offsets_ = factors.items, factors.offsets
+    ranker.user_factors_, ranker.user_bias_ = factors.users, factors.user_offsets
+    ranker.item_factors_, ranker.item_bias_ = factors.items, factors.offsets
     ranker.item_prior_ = placed(problem.prior, rated.items, rated.all_items, unknown)
     users = dual_to_caller(problem, best.slopes, best.heights)
     items = users if best.of_items is None else dual_to_caller(problem, *best.of_items)

@@ -47,7 +47,7 @@ class RecommendationMixin:
     def model_(self) -> Factors:
         """The factors and offsets as one record, in the order of `user_ids_` and `item_ids_`."""
         own: Any = self
-        return Factors(own.user_factors_, own.item_factors_, own.item_offsets_, own.user_offsets_)
+        return Factors(own.user_factors_, own.item_factors_, own.item_bias_, own.user_bias_)
 
     def predict(self, X: AnyRatings) -> NDArray[np.float64]:
         """Return the scores (n,) of the rows (user, item) of X, or of all pairs of `Ratings`.
@@ -94,11 +94,11 @@ class RecommendationMixin:
         *,
         sample_weight: Values | None = None,
         user_weight: Weights | None = None,
-        strength: float | None = None,
+        reg: float | None = None,
     ) -> KnownModel:
         """A model of the users of these ratings, new or known, fitted to them alone with the items as they are.
 
-        strength: ρ of these users' penalty ρ λ_max, by default that of the training: the ratings of the fit give its
+        reg: ρ of these users' penalty ρ λ_max, by default that of the training: the ratings of the fit give its
         users again, to `tol`, where the bound is convex (else they may end at another optimum). It may be far lower
         than what is best for training (benchmarks/cofi.md).
         It has `predict`, `recommend` and `similar`, and `proved`: value, bound and gap of its users' block. Ratings of
@@ -106,9 +106,9 @@ class RecommendationMixin:
         is pulled to 0 half as much.
         """
         known = self._known()
-        if strength is not None and not LEAST <= number(strength) <= 1 / LEAST:
-            raise OptionError(f"strength = {strength!r} is no part of λ_max; give a number of {RANGE}, or None")
-        lam = self.lam_ if strength is None else float(strength) * (self.lam_max_ or 1.0)
+        if reg is not None and not LEAST <= number(reg) <= 1 / LEAST:
+            raise OptionError(f"reg = {reg!r} is not a fraction of λ_max; give a number of {RANGE}, or None")
+        lam = self.lam_ if reg is None else float(reg) * (self.lam_max_ or 1.0)
         ratings, weights = read_ratings_and_weights(X, y, sample_weight, user_weight)
         settings = CofiSettings.from_params(self.get_params(deep=False))
         settings.loss.check_weights(sample_weight is not None)

@@ -36,7 +36,7 @@ def page_of_cofi(
     return render(
         "cofi.html",
         name=name,
-        user_offsets=bool(ranker.user_offsets_.any()),
+        user_offsets=bool(ranker.user_bias_.any()),
         certificate=str(ranker.certificate_),
         no_factors="" if ranker.model_.used else no_factors(ranker.model_.dimensions),
         omitted=omitted,

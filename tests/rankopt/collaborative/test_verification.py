@@ -130,7 +130,7 @@ def test_the_slow_way_is_the_loss_and_its_planes_lie_below_it(name):
 def test_what_is_no_number_is_never_as_claimed(loss, certify):
     """Every comparison with NaN is false: a model of them would pass whatever asks for a difference."""
     ratings = drawn()
-    names = ("user_factors_", "item_factors_", "item_offsets_", "item_prior_", "dual_slopes_", "dual_heights_")
+    names = ("user_factors_", "item_factors_", "item_bias_", "item_prior_", "dual_slopes_", "dual_heights_")
     for name in (*names, "item_dual_coef_", "item_dual_intercept_", "user_factors_"):
         ranker = CofiRanker(loss, factors=3, reg=0.5, compute_bound=certify).fit(ratings)
         setattr(ranker, name, getattr(ranker, name) * np.nan)
@@ -216,7 +216,7 @@ def test_a_user_is_named_as_given():
 def test_what_numbers_cannot_hold_is_not_as_claimed(loss):
     ratings = drawn(2)
     ranker = CofiRanker(loss, factors=2, reg=0.4).fit(ratings)
-    for name, times in (("user_factors_", 1e200), ("item_factors_", 1e160), ("item_offsets_", 1e160)):
+    for name, times in (("user_factors_", 1e200), ("item_factors_", 1e160), ("item_bias_", 1e160)):
         forged = deepcopy(ranker)
         setattr(forged, name, times * (getattr(ranker, name) + 1.0))
         assert [one.split(",")[0] for one in forged.verify(ratings).wrong] == ["J is inf"]
@@ -230,7 +230,7 @@ def test_whatever_the_user_is_told_is_checked():
     forged = {
         "cold_start_bias_": 1e9,
         "item_popularity_": np.roll(ranker.item_popularity_, 1) + 1,
-        "user_offsets_": ranker.user_offsets_ + 5.0,
+        "user_bias_": ranker.user_bias_ + 5.0,
         "lam_max_": 2.0 * ranker.lam_max_,
         "reg_": 99.0,
         "certificate_": replace(certificate, singular=0.5 * certificate.singular),

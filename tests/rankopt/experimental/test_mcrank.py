@@ -118,7 +118,7 @@ def test_grades_that_are_no_classes_are_refused():
         fitted(X, np.full(y.size, 2.0), qid)
     with pytest.raises(DataError, match=r"got 120 in 120 samples. Bin them"):
         fitted(X, np.arange(y.size) / 7, qid)
-    with pytest.raises(DataError, match="use expected='grade'"):
+    with pytest.raises(DataError, match="use expectation='grade'"):
         fitted(X, y * 1000, qid, expectation="gain")
     assert McRanker(SMALL).fit(X, y * 1000, qid=qid).classes_.tolist() == [0, 1000, 2000]
     with pytest.raises(DataError, match="1 sample"):

@@ -29,11 +29,11 @@ def test_the_prior_counts_for_as_many_ratings_under_every_loss(loss):
     rated = known.seen(EncodedRatings.from_ratings(ratings))
     at = known.blocks(Penalties(0.1, 1.0, None).problem(rated), None)
     start = at.at(at.problem.without_factors())
-    assert ranker.offset_strength_ == pytest.approx(10 * (start.slopes @ start.slopes) / (2 * start.value))
+    assert ranker.bias_reg_ == pytest.approx(10 * (start.slopes @ start.slopes) / (2 * start.value))
     twice = CofiRanker(loss, factors=2, reg=0.6, item_prior="mean", compute_bound=False)
     twice.fit(ratings, user_weight=np.full(40, 2.0))
-    assert twice.offset_strength_ == pytest.approx(ranker.offset_strength_)
-    assert CofiRanker(factors=2, reg=0.6).fit(ratings).offset_strength_ == 10.0
+    assert twice.bias_reg_ == pytest.approx(ranker.bias_reg_)
+    assert CofiRanker(factors=2, reg=0.6).fit(ratings).bias_reg_ == 10.0
 
 
 @pytest.mark.study
@@ -68,10 +68,10 @@ def test_of_strengths_that_are_as_good_the_usual_one_is_taken_and_else_the_best(
         ((-0.5, -0.5, -0.5, 0.0), 0.55),
     ):
         values = own + noise + np.array(means)[:, None]
-        assert choice._settled(values, tried, 0.65).strength == expected
+        assert choice._settled(values, tried, 0.65).reg == expected
         assert choice._is_lower(list(values)) == (max(means) - means[-1] > 0.03)
-    assert choice._settled(np.full((4, 3), np.nan), tried, 0.7).strength == 0.65
-    assert choice._settled(own[None, :], tried, 0.65).strength == 1.0
+    assert choice._settled(np.full((4, 3), np.nan), tried, 0.7).reg == 0.65
+    assert choice._settled(own[None, :], tried, 0.65).reg == 1.0
 
 
 def test_the_prior_follows_from_the_loss_and_the_length_of_lists():
@@ -118,11 +118,11 @@ def test_the_choice_of_a_strength_ends_in_half_of_the_time(monkeypatch):
         return alternated(*given)
 
     monkeypatch.setattr(choice, "alternated", slowly)
-    with pytest.warns(ConvergenceWarning, match=r"half of time_limit was over when strength='auto' had tried 1"):
+    with pytest.warns(ConvergenceWarning, match=r"half of time_limit was over when reg='auto' had tried 1"):
         ranker = CofiRanker("nDCG@5", factors=3, time_limit=1.0).fit(ratings)
     assert ranker.chosen_.cut
     assert len(ranker.chosen_.tried) < len(choice.STRENGTHS)
-    assert ranker.chosen_.strength in ranker.chosen_.tried
+    assert ranker.chosen_.reg in ranker.chosen_.tried
 
 
 @pytest.mark.parametrize("loss", ["nDCG@5", "ordinal", "regression"])

@@ -22,7 +22,7 @@ from rankopt.optimize.certificate import Stop
 from rankopt.rankers import CofiRanker, cofi_training, load_model
 from rankopt.ratings.table import Ratings
 
-FITTED = ("user_factors_", "item_factors_", "item_offsets_", "user_offsets_", "dual_slopes_", "dual_heights_")
+FITTED = ("user_factors_", "item_factors_", "item_bias_", "user_bias_", "dual_slopes_", "dual_heights_")
 QUICK = {"factors": 3, "reg": 0.5}
 
 
@@ -43,7 +43,7 @@ def test_names_and_the_order_of_rows_play_no_part(loss):
     u, j = other.user_index(users), other.item_index(items)
     np.testing.assert_allclose(two.user_factors_[u], one.user_factors_, rtol=0, atol=1e-12)
     np.testing.assert_allclose(two.item_factors_[j], one.item_factors_, rtol=0, atol=1e-12)
-    np.testing.assert_allclose(two.item_offsets_[j], one.item_offsets_, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(two.item_bias_[j], one.item_bias_, rtol=0, atol=1e-12)
     assert two.certificate_.primal == pytest.approx(one.certificate_.primal, rel=1e-13)
     pairs = np.column_stack([users[user], np.array(items, dtype=object)[item]])
     np.testing.assert_allclose(two.predict(pairs), one.predict(np.column_stack([user, item])), rtol=0, atol=1e-12)
@@ -79,7 +79,7 @@ def test_the_bound_of_the_whole_is_verified_by_other_code():
     ranker = CofiRanker("nDCG@5", factors=3, lam=0.5).fit(ratings)
     table = ratings.to_csr()
     table.data = ranker.dual_slopes_
-    given = (table, float(ranker.dual_heights_.sum()), ranker.item_prior_, 0.5, 0.5, ranker.offset_strength_)
+    given = (table, float(ranker.dual_heights_.sum()), ranker.item_prior_, 0.5, 0.5, ranker.bias_reg_)
     found = global_bound(*given)
     assert verify_global_bound(found, *given).holds
     assert found.value * (1 - 1e-12) <= ranker.certificate_.bound <= ranker.certificate_.primal
@@ -96,7 +96,7 @@ def test_free_factors_close_the_whole(loss):
 
 
 def test_above_lam_max_no_factors_are_left():
-    with pytest.warns(NoProgressWarning, match="reg = 1.05 is no strength at which factors help"):
+    with pytest.warns(NoProgressWarning, match="reg = 1.05 is too large: no factors help"):
         ranker = CofiRanker(factors=4, reg=1.05, tol=1e-9, max_iter=2000).fit(tastes())
     assert ranker.similar(ranker.item_ids_.item(0)) == []
     assert abs(ranker.user_factors_ @ ranker.item_factors_.T).max() < 1e-3
@@ -109,9 +109,9 @@ def test_a_strength_at_which_nothing_is_learned_is_told_when_it_was_chosen(monke
     rng = np.random.default_rng(0)
     user, item = (one.ravel() for one in np.meshgrid(np.arange(40), np.arange(12), indexing="ij"))
     noise = Ratings.from_arrays(user, item, rng.integers(1, 6, user.size))
-    with pytest.warns(NoProgressWarning, match="reg='auto' found no strength at which factors help"):
+    with pytest.warns(NoProgressWarning, match="reg='auto' found no value: no factors help"):
         ranker = CofiRanker(factors=2).fit(noise)
-    assert ranker.reg_ == ranker.chosen_.strength == 1.0
+    assert ranker.reg_ == ranker.chosen_.reg == 1.0
 
 
 @pytest.mark.parametrize(
@@ -211,9 +211,9 @@ def test_unknown_users_and_items_get_priors():
     ranker = CofiRanker(**QUICK).fit(tastes())
     found = ranker.predict([(0, 0), ("nobody", 0), (0, "nothing"), ("nobody", "nothing")])
     assert np.isfinite(found).all()
-    assert found[1] == ranker.item_offsets_[0]
+    assert found[1] == ranker.item_bias_[0]
     assert found[3] == ranker.cold_start_bias_
-    assert found[2] == ranker.cold_start_bias_ + ranker.user_offsets_[0]
+    assert found[2] == ranker.cold_start_bias_ + ranker.user_bias_[0]
 
 
 def test_weights_count_as_ratings_do():
@@ -272,8 +272,8 @@ def test_ratings_whose_squares_overflow_are_refused(loss, size):
 def test_the_strength_is_chosen_inside_the_training_ratings():
     ratings = tastes(users=60, each=16)
     ranker = CofiRanker(factors=3).fit(ratings)
-    assert ranker.chosen_.strength in ranker.chosen_.tried
-    assert ranker.reg_ == pytest.approx(ranker.chosen_.strength)
+    assert ranker.chosen_.reg in ranker.chosen_.tried
+    assert ranker.reg_ == pytest.approx(ranker.chosen_.reg)
     assert ranker.lam_ == pytest.approx(ranker.reg_ * ranker.lam_max_)
     assert not hasattr(CofiRanker(**QUICK).fit(ratings), "chosen_")
 
@@ -363,7 +363,7 @@ def test_a_guest_who_knows_only_unknown_items_has_the_prior(loss):
     )
     first = ratings.items[:4]
     pairs = np.array([["guest", item] for item in first], dtype=object)
-    np.testing.assert_allclose(np.diff(known.predict(pairs)), np.diff(ranker.item_offsets_[:4]), atol=1e-12)
+    np.testing.assert_allclose(np.diff(known.predict(pairs)), np.diff(ranker.item_bias_[:4]), atol=1e-12)
     assert known.proved.value == known.proved.bound == known.proved.relative_gap == 0.0
 
 
@@ -385,7 +385,7 @@ def test_ctrl_c_amid_a_round_leaves_the_model_of_the_last_one(monkeypatch):
     whole = CofiRanker(**HARD, callbacks=[lambda step, now: step.step == 2]).fit(ratings)
     ranker = interrupted_in_the_items_block(monkeypatch, CofiRanker(**HARD), ratings)
     assert ranker.n_iter_ == whole.n_iter_ == 2
-    for name in ("user_factors_", "item_factors_", "item_offsets_", "dual_slopes_"):
+    for name in ("user_factors_", "item_factors_", "item_bias_", "dual_slopes_"):
         assert getattr(ranker, name).tobytes() == getattr(whole, name).tobytes()
     proved, before = ranker.certificate_, whole.certificate_
     assert proved.primal == before.primal
@@ -640,7 +640,7 @@ def test_all_engines_agree_bit_for_bit(loss, workers, monkeypatch):
 def test_users_whose_fold_tells_nothing_are_left_out_of_it():
     """With three ratings a user, some part of four fifths of them is all equal."""
     ranker = CofiRanker("nDCG@5", factors=2, max_iter=3, tol=1e-2).fit(tastes(users=30, each=3))
-    assert ranker.chosen_.strength in ranker.chosen_.tried
+    assert ranker.chosen_.reg in ranker.chosen_.tried
 
 
 @pytest.mark.parametrize("loss", ["AP", "P@1", "nDCG@10 + P@1"])
@@ -684,7 +684,7 @@ def test_items_without_ratings_change_nothing(loss):
     np.testing.assert_array_equal(one.predict(pairs), two.predict(pairs))
     assert one.certificate_ == two.certificate_
     np.testing.assert_array_equal(
-        two.predict([[user[0], -1], [user[0], 999]]), two.cold_start_bias_ + two.user_offsets_[0]
+        two.predict([[user[0], -1], [user[0], 999]]), two.cold_start_bias_ + two.user_bias_[0]
     )
     assert two.verify(more).holds
 
@@ -710,9 +710,9 @@ def test_what_does_not_go_together_is_blamed_on_what_is_wrong():
     with pytest.raises(OptionError, match=r"lam = 1e\+300 is no λ; give a number of 1e-100 to 1e\+100"):
         CofiRanker(lam=1e300).fit(tastes())
     ranker = CofiRanker("nDCG@5", **QUICK).fit(tastes())
-    for strength in (1e-300, 1e300, 0.0):
-        with pytest.raises(OptionError, match="is no part of λ_max"):
-            ranker.fold_in(tastes(seed=1), strength=strength)
+    for reg in (1e-300, 1e300, 0.0):
+        with pytest.raises(OptionError, match="is not a fraction of λ_max"):
+            ranker.fold_in(tastes(seed=1), reg=reg)
 
 
 def test_an_eval_set_may_stand_in_a_list_as_lightgbm_has_it():
@@ -754,5 +754,5 @@ def test_losses_of_many_ratings_are_made_anew_for_each_question_and_nothing_chan
     for lasting in (ratings.n_ratings, ratings.n_ratings - 1):
         monkeypatch.setattr(encoded_ratings, "LASTING", lasting)
         ranker.fit(ratings)
-        found.append((ranker.user_factors_.tobytes(), ranker.item_offsets_.tobytes(), ranker.certificate_.bound))
+        found.append((ranker.user_factors_.tobytes(), ranker.item_bias_.tobytes(), ranker.certificate_.bound))
     assert found[0] == found[1]

@@ -100,7 +100,7 @@ def test_predicted_is_measured_and_the_certificate_is_true(name, sweeps):
     assert found.holds
     assert found == ranker.verify()
     assert found.largest == pytest.approx(proved.value + proved.epsilon, abs=1e-12)  # epsilon is no larger than it must
-    if (ranker.point == "middle" and ranker.combine == "best") or name in (
+    if (ranker.step_rule == "middle" and ranker.aggregate == "best") or name in (
         "middle",
         "greedy",
         "directions",

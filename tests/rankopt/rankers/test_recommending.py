@@ -73,12 +73,12 @@ def test_what_counts_as_seen_and_what_may_be_listed_is_said(films, ranker):
 
 def test_unknown_users_and_items_have_priors(films, ranker):
     lists = ranker.recommend(["nobody", 1], k=5, among=[*films.items.tolist(), "new film"], seen="keep")
-    by_offset = films.items[np.argsort(-ranker.item_offsets_, kind="stable")]
+    by_offset = films.items[np.argsort(-ranker.item_bias_, kind="stable")]
     assert lists["nobody"] == by_offset[:5].tolist()
     assert len(lists[1]) == 5
     alone = ranker.recommend([1], among=["new film"])
     assert alone[1] == ["new film"]
-    assert alone.scores == pytest.approx([ranker.cold_start_bias_ + ranker.user_offsets_[0]])
+    assert alone.scores == pytest.approx([ranker.cold_start_bias_ + ranker.user_bias_[0]])
     assert np.isfinite(lists.scores).all()
 
 
@@ -225,11 +225,11 @@ def test_folded_users_are_the_best_for_the_items(films, loss):
     assert known.proved.relative_gap <= 1e-3
     random = np.random.default_rng(0)
     if loss == "regression":
-        mu, lam = ranker.offset_strength_, ranker.lam_
+        mu, lam = ranker.bias_reg_, ranker.lam_
 
         def cost(users, offsets):
             places = ranker._known().seen.item_index(new.items)[new.columns]
-            left = new.values - ranker.item_offsets_[places] - offsets[new.user_of()]
+            left = new.values - ranker.item_bias_[places] - offsets[new.user_of()]
             left -= np.einsum("ij,ij->i", users[new.user_of()], ranker.item_factors_[places])
             return 0.5 * left @ left + 0.5 * lam * (users**2).sum() + 0.5 * mu * offsets @ offsets
 
@@ -242,13 +242,13 @@ def test_folded_users_are_the_best_for_the_items(films, loss):
 
 def test_new_users_may_have_a_strength_of_their_own(films, ranker):
     new = films.select_users(slice(0, 20), drop=True)
-    same, weak, none = (ranker.fold_in(new, strength=rho) for rho in (ranker.reg_, 0.05, 1e6))
+    same, weak, none = (ranker.fold_in(new, reg=rho) for rho in (ranker.reg_, 0.05, 1e6))
     np.testing.assert_allclose(same.factors.users, ranker.fold_in(new).factors.users, rtol=1e-9)
     assert np.linalg.norm(weak.factors.users) > np.linalg.norm(same.factors.users)
     assert np.abs(none.factors.users).max() < 1e-3
     assert weak.proved.relative_gap <= 1e-3
     with pytest.raises(OptionError, match="strength = 0 is no part of λ_max"):
-        ranker.fold_in(new, strength=0)
+        ranker.fold_in(new, reg=0)
 
 
 def test_a_folded_model_recommends_without_what_was_told(films, ranker):
@@ -412,8 +412,8 @@ def test_folded_users_are_weighed_as_in_training(films, loss):
         "item_ids_",
         "user_factors_",
         "item_factors_",
-        "item_offsets_",
-        "user_offsets_",
+        "item_bias_",
+        "user_bias_",
         "cold_start_bias_",
     ):
         setattr(half, name, getattr(ranker, name))
@@ -485,12 +485,12 @@ def test_folded_users_are_the_best_for_the_items_that_were_found():
     """Five users and eight films, a hinge for each pair of different stars, against cvxpy."""
     ratings = few()
     ranker = CofiRanker("ordinal", factors=2, reg=0.3, tol=1e-8, max_iter=500).fit(ratings)
-    folded = ranker.fold_in(ratings, strength=0.1)
+    folded = ranker.fold_in(ratings, reg=0.1)
     lam, costs = 0.1 * ranker.lam_max_, {"ours": 0.0, "trained": 0.0, "best": 0.0}
     for u in range(ratings.n_users):
         rows = slice(*ratings.bounds[u : u + 2].tolist())
         y, items = ratings.values[rows], ratings.columns[rows]
-        x, b = ranker.item_factors_[items], ranker.item_offsets_[items]
+        x, b = ranker.item_factors_[items], ranker.item_bias_[items]
         worse, better = np.nonzero(y[:, None] < y[None, :])
         cost = (y[better] - y[worse]) / worse.size
         own = cvxpy.Variable(2)
@@ -511,11 +511,11 @@ def test_the_ratings_of_the_fit_folded_in_give_its_users(loss):
     """What is within g of the least of a sum that bends as (λ/2)‖U‖² does lies within √(2g/λ) of it."""
     ratings = tastes()
     ranker = CofiRanker(loss, factors=3, reg=0.5, tol=1e-6, max_iter=500).fit(ratings)
-    folded, weaker = ranker.fold_in(ratings), ranker.fold_in(ratings, strength=0.2)
+    folded, weaker = ranker.fold_in(ratings), ranker.fold_in(ratings, reg=0.2)
     open_ = ranker.certificate_.users_gap * ranker.certificate_.primal + 1e-6 * folded.proved.value
     away = np.linalg.norm(folded.factors.users - ranker.user_factors_)
     assert away <= 2 * np.sqrt(2 * open_ / ranker.lam_)
-    offsets = np.linalg.norm(folded.factors.user_offsets - ranker.user_offsets_)
+    offsets = np.linalg.norm(folded.factors.user_offsets - ranker.user_bias_)
     assert offsets <= 2 * np.sqrt(2 * open_ / 10.0)  # μ is 10
     assert np.linalg.norm(weaker.factors.users - ranker.user_factors_) > 10 * away
     assert np.linalg.norm(weaker.factors.users) > np.linalg.norm(ranker.user_factors_)
