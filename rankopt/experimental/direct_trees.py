@@ -240,7 +240,7 @@ class DirectBoostedRanker(Ranker):
         if not (type(trees) is TreeTable and trees.n_features == self.n_features_in_):
             raise ModelError(f"estimators_ is missing, or holds no trees of {self.n_features_in_} features.")
         if not (isinstance(weights, np.ndarray) and weights.dtype == np.float64 and weights.ndim == 1):
-            raise ModelError("weights_ is missing, or no vector of numbers.")
+            raise ModelError("estimator_weights_ is missing, or no vector of numbers.")
         if max(weights.size, 1) != trees.roots.size or not np.isfinite(weights).all():
             raise ModelError("estimator_weights_ are not one finite number a tree.")
         if not isinstance(getattr(self, "history_", None), TreeHistory):

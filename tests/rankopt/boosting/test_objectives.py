@@ -124,7 +124,7 @@ def test_the_metric_says_what_a_query_without_relevant_documents_counts(conventi
 def test_data_without_queries_and_options_that_cannot_work_are_refused():
     with pytest.raises(DataError, match="group="):
         boosting_objective()([1.0, 0.0], [0.0, 0.0])
-    for options in ({"noise": -1}, {"scale": 0}, {"damping": 0}, {"seed": 0.5}, {"bound": "none"}):
+    for options in ({"score_noise": -1}, {"scale": 0}, {"damping": 0}, {"seed": 0.5}, {"bound": "none"}):
         with pytest.raises(OptionError, match=next(iter(options))):
             boosting_objective(**options)
     with pytest.raises(MeasureError):
