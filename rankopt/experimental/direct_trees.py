@@ -207,7 +207,7 @@ class DirectBoostedRanker(Ranker):
 
     def _scores(self, features: Any) -> Floats:
         if self.estimators_.n_features != features.shape[1]:
-            raise DataError(f"trees_ are not of {features.shape[1]} features; fit again")
+            raise DataError(f"estimators_ are not of {features.shape[1]} features; fit again")
         return self.estimators_.predict(_dense(features))
 
     def _check_options(self) -> None:
