@@ -323,7 +323,9 @@ def test_refuted_sets_and_fractional_optima_get_advice_and_soft_ones_say_what_br
     assert all(f"<li>{line}</li>" in shown for line in advice)
     assert f"Solve in whole numbers ('highs', 'cp_sat'). {advice[0]}." in shown
     assert f"rankopt verify {file} --sensitivity a=0:2 --sensitivity b=0:2 --report {page}" in shown
-    file.write_text(head + pairs.split("[[constraint]]")[1].join(["[[constraint]]", "price = 0.5\n"]), encoding="utf-8")
+    file.write_text(
+        head + pairs.split("[[constraint]]")[1].join(["[[constraint]]", "penalty = 0.5\n"]), encoding="utf-8"
+    )
     text = CliRunner().invoke(rankopt, ["verify", str(file)]).stdout
     assert "Violated at the optimum, at a penalty: a by 1" in text
     file.write_text(head + pairs.replace("at_most", "penalty = 0.5\nat_most"), encoding="utf-8")

@@ -197,7 +197,9 @@ def test_lists_under_precedences_are_the_best_of_all_items(seed):
 def test_short_lists_are_cut_where_the_rules_say_so(films, ranker):
     one = Admissible(12, on_infeasible="truncate").at_most(1, by="genre")
     assert 3 <= len(ranker.recommend([1], k=12, admissible=one)[1]) <= 7
-    with pytest.raises(DataError, match=r"user 1 has no admissible ranking: .* 12 of 148 items.*Or let its list"):
+    with pytest.raises(
+        DataError, match=r"user 1 has no admissible ranking: .* 12 of 148 items.*Or shorten its ranking"
+    ):
         ranker.recommend([1], k=12, admissible=Admissible(12).at_most(1, by="genre"))
     with pytest.raises(DataError, match="'site', which is missing"):
         ranker.recommend([1], admissible=Admissible(10).at_most(1, by="site"))
