@@ -52,7 +52,6 @@ def judge(batch: PatternBatch, order: Ints) -> OrderValues:
     """As `PatternBatch.judged`, in one pass by compiled code, but for tables."""
     if batch.earnings.kind == TABLE:
         return batch.judged(order)
-    pass  # MERGED
 
     slope, earned, value = np.empty(order.size), np.empty(len(batch)), np.empty(len(batch))
     taken, kind, earnings = np.ones(len(batch), np.int8), KINDS.index(batch.map.kind), batch.earnings
@@ -133,8 +132,6 @@ class _Work:
         if earnings.kind == TABLE or not self.open[begin:end].any():
             return
         from formulations.argmax.relevance_many_grades import counts_range
-
-        pass  # MERGED
 
         counts_range(
             self.height, self.document, earnings.discount, batch.map.weight, self.kind, layout.chain_start,

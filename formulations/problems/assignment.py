@@ -179,7 +179,6 @@ class Assignment(Form):
         return np.maximum(prices, 0.0) if self.documents > self.positions else prices
 
     def recovered_dual(self, x: NDArray[Any]) -> Floats:
-        pass  # MERGED
 
         return shortest_path_prices(self.masked_profit(), np.asarray(x, dtype=np.int64))
 

@@ -56,8 +56,6 @@ class ActiveSet:
     def solve(self, problem: GroupedSimplexQP, start: Solution | None = None) -> Answer:
         from formulations.active_set.solver import climbed
 
-        pass  # MERGED
-
         planes, hot = problem.values.size, None
         compiled = planes > FEW if self.compiled is None else self.compiled
         if start is not None and 0 < start.x.size <= planes:

@@ -233,8 +233,6 @@ def _stated(problem: LinearProgram | QuadraticProgram | GroupedSimplexQP) -> tup
     """
     import cvxpy
 
-    pass  # MERGED
-
     if isinstance(problem, GroupedSimplexQP):
         return *stated(problem), lambda: np.empty(0)
     columns = problem.lower.size

@@ -105,7 +105,6 @@ class OrdinalHinge:
 
     def at(self, scores: Floats, prove: bool = False) -> LossAt:
         """Values and planes at `scores`, (N,); the hinge is evaluated, not bounded, so value and bound are one."""
-        pass  # MERGED
 
         began, query = perf_counter(), query_of_row(self.offsets)
         above, below = np.zeros(scores.size), np.zeros(scores.size)

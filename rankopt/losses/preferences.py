@@ -155,7 +155,6 @@ class PreferenceHinge:
         return above, below
 
     def _by_sweep(self, scores: Floats) -> tuple[Floats, Floats]:
-        pass  # MERGED
 
         above, below = np.zeros(scores.size), np.zeros(scores.size)
         given = (np.ascontiguousarray(scores, dtype=np.float64), self.level, self.gains, self.offsets)

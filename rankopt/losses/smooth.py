@@ -77,8 +77,6 @@ class SmoothedRegret:
         if self._small:
             value, slope = self._by_pairs(given[0], width)
         else:
-            pass  # MERGED
-
             share_ranges(
                 self.offsets, QUERY_ROWS, lambda first, last: smoothed(*given, width, first, last, value, slope)
             )

@@ -112,15 +112,11 @@ def row_scores(features: Any, rows: Ints, w: Floats, turns: Ints | None = None) 
     w = np.ascontiguousarray(w, dtype=np.float64)
     count = -(-rows.size // PART)
     if hasattr(features, "tocsr"):
-        pass  # MERGED
-
         entries = _entries(features)
         share(
             count, lambda p: sparse_scores(*entries, rows, turns, w, p * PART, min(rows.size, (p + 1) * PART), scores)
         )
     else:
-        pass  # MERGED
-
         table = np.ascontiguousarray(features)
         share(count, lambda p: dense_scores(table, rows, turns, w, p * PART, min(rows.size, (p + 1) * PART), scores))
     return scores
@@ -136,13 +132,9 @@ def row_sums(features: Any, rows: Ints, r: Floats, bounds: Ints) -> Floats:
     some = _parts_at_once(rows, parts)
     count = -(-parts // some)
     if hasattr(features, "tocsr"):
-        pass  # MERGED
-
         entries = _entries(features)
         share(count, lambda p: sparse_sums(*entries, rows, r, bounds, p * some, min(parts, (p + 1) * some), sums))
     else:
-        pass  # MERGED
-
         table = np.ascontiguousarray(features)
         if not dense_sums.pays(3 * rows.size * table.shape[1]):
             return dense_sums_in_numpy(table, rows, r, bounds)
@@ -154,7 +146,6 @@ def pair_sums(features: Any, rows: Ints, r: Floats, other: Floats, bounds: Ints)
     """`row_sums` of r and of `other`; dense features are read once for both."""
     if hasattr(features, "tocsr"):
         return row_sums(features, rows, r, bounds), row_sums(features, rows, other, bounds)
-    pass  # MERGED
 
     check_slopes(r, rows.size)
     check_slopes(other, rows.size)
