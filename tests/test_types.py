@@ -38,7 +38,8 @@ from formulations import Proof, RankingSet, Solution, Undecided, Witness
 from formulations import price_of, constrained_ranking, solve, verify_integrality
 from formulations.solving.sensitivity import PriceCurve
 from formulations.solvers.highs import Highs
-from rankopt.data import Ratings, load_sample
+from rankopt.data import load_sample
+from rankopt.ratings import Ratings
 from rankopt.constraints import Admissible
 from rankopt.data import Queries, read_svmlight, read_table
 from rankopt.measures import AP, ERR, P, RBP
