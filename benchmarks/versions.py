@@ -52,7 +52,9 @@ def main() -> None:
         raise SystemExit(__doc__)
     problems = [relaxed(seed) for seed in range(RELAXED)] + [mixed(seed) for seed in range(MIXED)]
     limits = Limits(problem=20.0, tape=200.0)
-    rows = SolverSwap(problems=problems, argmax=SOLVERS, master_solvers=(), repeats=REPEATS, limits=limits).run(sys.argv[2])
+    rows = SolverSwap(problems=problems, argmax=SOLVERS, master_solvers=(), repeats=REPEATS, limits=limits).run(
+        sys.argv[2]
+    )
     for solver in SOLVERS:
         own = [row for row in rows if row.solver == solver]
         found = {word: sum(row.status.words == word for row in own) for word in {row.status.words for row in own}}

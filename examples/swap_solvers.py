@@ -18,7 +18,14 @@ def main() -> None:
     few = load_sample("les-miserables").train.select(range(12))
     ranker = LargeMarginRanker("nDCG@10", lam=0.1)
     swap = SolverSwap(
-        few, argmax_solvers=ARGMAX, master_solvers=MASTERS, methods=("bundle",), ranker=ranker, problems=8, repeats=1, train=False
+        few,
+        argmax_solvers=ARGMAX,
+        master_solvers=MASTERS,
+        methods=("bundle",),
+        ranker=ranker,
+        problems=8,
+        repeats=1,
+        train=False,
     )
     rows = swap.run()
     for kind in ("argmax", "master"):
