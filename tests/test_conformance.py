@@ -126,8 +126,8 @@ NEEDS = {
     "P": "P@3",
     "R": "R@3",
     "Success": "Success@2",
-    "NERU": "NERU(alpha=1, d=0)",
-    "Custom": "Custom(discount=[3, 2])",
+    "NERU": "NERU(alpha=3, d=0)",
+    "Custom": "Custom(discount=[3, 2], gain=[0, 1, 3])",
 }
 """Measures that have no value without a cutoff or options, with them."""
 
