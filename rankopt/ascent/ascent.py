@@ -149,8 +149,8 @@ def check_directions(given: Any) -> None:
     several = isinstance(given, Sequence) and not isinstance(given, str)
     if not several or not given or not all(isinstance(one, RandomDirections) or one in NAMES for one in given):
         raise OptionError(
-            f"directions = {given!r} is invalid; pass a sequence of {', '.join(map(repr, NAMES))} and RandomDirections(count), "
-            "such as ('coordinates',)"
+            f"directions = {given!r} is invalid; pass a sequence of {', '.join(map(repr, NAMES))} and "
+            "RandomDirections(count), such as ('coordinates',)"
         )
     if set(given) == {"powell"}:
         raise OptionError(
