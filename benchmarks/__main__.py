@@ -30,7 +30,10 @@ def load(suite: str) -> None:
 
 
 def build_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    suites = "\n".join(f"  {name:10}{summary}" for name, summary in SUITES.items())
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", formatter_class=argparse.RawDescriptionHelpFormatter, epilog=f"suites:\n{suites}"
+    )
     parser.add_argument("suite", nargs="?", choices=SUITES, help="without one, list the suites")
     parser.add_argument("cases", nargs="*", metavar="CASE", help="some cases of the suite; default: all")
     parser.add_argument("--list", action="store_true", help="list the cases of the suite")

@@ -389,7 +389,8 @@ def position_weights(run: Run) -> None:
     """Spread between position weights against 1/√m, m training queries [ORM, Figure 3].
 
     zscore per query; thirds to draw from, for validation (λ of .1, .01) and test; ten draws a size."""
-    weights, draws = ("linear", "power(0.5)", "log", "loglog", "discount"), run.size(10, 2)
+    weights = ("linear", "power(0.5)", "log", "loglog", "discount")
+    weights, draws, limit = run.size((weights, 10, 20), (weights[:2], 2, 1))
     both = {"MQ2008": mq2008, "OHSUMED": lambda: ohsumed_fold(1, "train", "vali", "test")}
     for name in run.chosen(run.size(list(both), ["OHSUMED"])):
         queries = normalise(concatenate(both[name]()), "zscore")
@@ -402,7 +403,7 @@ def position_weights(run: Run) -> None:
             found = np.empty((draws, len(weights)))
             for draw in range(draws):
                 some = np.random.default_rng([m, draw]).choice(len(train), m, replace=False)
-                own = LargeMarginRanker("nDCG@10", w0="regression", engine="serial", time_limit=20)
+                own = LargeMarginRanker("nDCG@10", w0="regression", engine="serial", time_limit=limit)
                 path = own.path(train.select(np.sort(some)), position_weights=weights, lams=(0.1, 0.01))
                 for place, c in enumerate(weights):
                     models = [model for model in path if model.position_weights == c]

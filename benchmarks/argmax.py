@@ -36,6 +36,9 @@ from rankopt.rankers import LargeMarginRanker
 MEASURES = ("nDCG", "nDCG@10", "P@5", "ERU")
 WEIGHTS = ("linear", "power(0.25)", "power(0.5)", "power(1)", "log")
 POINTS = ("w = 0", "start", "middle", "end")
+COMPILED = ExactArgmax(compiled=True)
+"""As in training; by default small batches compile nothing."""
+
 COPIES = 8
 """Of each query of 1,000 documents in the batch: in training thousands of queries share the cost of a call."""
 
@@ -143,7 +146,7 @@ def next_to_scipy(batch: RankTwoBatch, copies: int = 1) -> tuple[float, float, C
     """SciPy's seconds by ours, of the transposed matrices by ours, algorithms, our microseconds a query."""
     own = selected(batch, np.tile(np.arange(len(batch)), copies)) if copies > 1 else batch
     with at_most(1):
-        answer, seconds = repeated(lambda: solve_batch(own))
+        answer, seconds = repeated(lambda: solve_batch(own, COMPILED))
     spent, calls = np.zeros(2), 1 if np.diff(batch.offsets).max() > 400 else 2
     for query, most in enumerate(tolerance(batch)):
         profit = profits(batch, query)
@@ -240,7 +243,7 @@ def solvers(run: Run) -> None:
         copies = selected(batch, np.tile(np.arange(len(batch)), COPIES))
         theirs, ours, most = np.full((len(batch), len(packages)), np.inf), np.inf, tolerance(batch)
         for _ in range(2 if len(batch) > 1 else 1):
-            answer, seconds = repeated(lambda: solve_batch(copies), 5, 0.0)
+            answer, seconds = repeated(lambda: solve_batch(copies, COMPILED), 5, 0.0)
             ours = min(ours, seconds / COPIES)
             for query, value in enumerate(answer.value[: len(batch)]):
                 profit = profits(batch, query)
@@ -279,12 +282,12 @@ def algorithms(run: Run) -> None:
             said = full_name(measure, name)
             for w in points(queries, said, weights)[2:]:
                 batch = stated(sampled(queries, number), said, weights, w)
-                taken = solve_batch(batch).algorithm
+                taken = solve_batch(batch, COMPILED).algorithm
                 for way in set(taken):
                     which = np.flatnonzero(taken == way)
                     same = selected(batch, np.resize(which, 64))
                     with at_most(1):
-                        _, seconds = repeated(lambda same=same: solve_batch(same), enough=0.005)
+                        _, seconds = repeated(lambda same=same: solve_batch(same, COMPILED), enough=0.005)
                     found[way] += [1e6 * seconds / 64] * which.size
         total = sum(map(len, found.values()))
         for way, times in sorted(found.items(), key=lambda entry: -len(entry[1])):
@@ -316,7 +319,8 @@ def generated(run: Run) -> None:
     for n in run.size((20, 50, 100, 300, 1000), (20, 50)):
         cells = []
         for gains in kinds.values():
-            each = [next_to_scipy(draw(n, max(1, -(-400 // n)), gains, m, c))[0] for m in MEASURES for c in weights]
+            own = [draw(n, max(1, -(-400 // n)), gains, measure, c) for measure in MEASURES for c in weights]
+            each = [next_to_scipy(batch, COPIES)[0] for batch in own]
             cells.append(f"{geometric_mean(each):.1f} | {rounded(min(each))}")
         row(n, *cells)
     batches = [draw(20, 12, 5, "nDCG@10", "power(0.5)", 0.1) for _ in range(40)]
@@ -332,9 +336,7 @@ def generated(run: Run) -> None:
                 linear_sum_assignment(profits(other, query), maximize=True)
 
     with at_most(1):
-        compiled, plain, theirs = least(
-            9, lambda: calls(ExactArgmax(compiled=True)), lambda: calls(ExactArgmax(compiled=False)), scipys
-        )
+        compiled, plain, theirs = least(9, lambda: calls(COMPILED), lambda: calls(ExactArgmax(compiled=False)), scipys)
     row = table("12 queries of 20 documents a call", "SciPy in a loop by ours")
     row("compiled", f"{theirs / compiled:.2g}")
     row("nothing compiled (default for small batches)", f"{theirs / plain:.2g}")
@@ -355,7 +357,6 @@ def relevance(run: Run) -> None:
     }
     losses = [(measure, "pairwise") for measure in ("AP", "AUC", "nDCG", "RR", "nDCG@10", "P@10")]
     losses += [("RR", "first-relevant"), ("AP", "first-relevant"), ("AP", "positional"), ("RR@10", "positional")]
-    solver = ExactArgmax(compiled=True)
 
     def measured(n: int, relevant: int, losses: list) -> tuple[list[float], list[str]]:
         """Microseconds a query of sorting chains, sorting all, argsort, and each loss; algorithms."""
@@ -375,7 +376,7 @@ def relevance(run: Run) -> None:
 
         rows = scores.reshape(count, n)
         batches = [maps[feature_map](scores, grade, measure, offsets=offsets) for measure, feature_map in losses]
-        jobs = [lambda b=batch: solve_batch(b, solver, directed_rounding=False) for batch in batches]
+        jobs = [lambda b=batch: solve_batch(b, COMPILED, directed_rounding=False) for batch in batches]
         ways = [job().algorithm[0] for job in jobs]
         argsort = lambda: np.argsort(rows, axis=1, kind="stable")  # noqa: E731
         times = least(run.size(7, 2), sorting(grade), sorting(0.0 * grade), argsort, *jobs)

@@ -112,7 +112,8 @@ class Run:
 
 def table(*columns: object) -> Callable[..., None]:
     """Print the head of a table; the function returned prints a row."""
-    print("\n| " + " | ".join(map(str, columns)) + " |\n|" + "---|" * len(columns), flush=True)
+    head = " | ".join(map(str, columns))
+    print(f"\n| {head} |\n|" + "---|" * (head.count(" | ") + 1), flush=True)
     return lambda *cells: print("| " + " | ".join(map(str, cells)) + " |", flush=True)
 
 

@@ -7,8 +7,6 @@ p: paired randomization test over the test queries of all splits against the fir
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 
 from benchmarks.common import Run, case, least, ndcg, p_value, table, timed
@@ -202,7 +200,6 @@ def bandwidths(run: Run) -> None:
 @case()
 def smooth_step(run: Run) -> None:
     """Nanoseconds a document of one value and gradient of the smoothed measure, compiled and by NumPy; one thread."""
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
     rng, offsets = np.random.default_rng(0), np.arange(run.size(400, 20) + 1) * 120
     total, rounds = offsets[-1], run.size(9, 2)
     relevance, scores = rng.integers(0, 5, total).astype(float), rng.normal(size=total)
