@@ -1,250 +1,515 @@
-"""Accuracy of our rankers and of their peers on every set at hand.
+"""Accuracy of our rankers and of others on every data set at hand.
 
-    RANKOPT_DATA=folder python benchmarks/accuracy.py RESULTS.jsonl [--rankers ...] [--sets ...] [--seeds ...]
-    RANKOPT_DATA=folder python benchmarks/accuracy.py RESULTS.jsonl --small        sizes 13, 50, 100 and 300 queries
-    python benchmarks/accuracy.py RESULTS.jsonl --table
-
-The protocol, written down before it was run. Sets and splits are those of `accuracy_sets.py`. Whatever a learner
-chooses (a ridge, λ, leaves, rounds) it chooses inside the training queries of a split, by folds of whole queries, and
-learns once more on all of them. nDCG@10 of each test query, gain 2^y - 1, queries without relevant documents count 0,
-ties averaged over their orders. Linear rankers are deterministic; learners of trees are run with the seeds asked for
-(features, noise, folds) and a query's value is the mean over them. Figures are means over all test queries of a set, ±
-their standard error; p is that of the paired randomisation test over these queries against the better of LightGBM's two
-objectives. Seconds are of one process, learning and choosing, by those of lambdarank.
-
-Ours: all without a parameter, but `lam="auto"`. Theirs: `ridge` is scikit-learn's on grades, α of .01 to 10,000 by
-folds of whole queries; `hist` its histogram gradient boosting on grades, and LightGBM's and XGBoost's objectives, with
-leaves and rounds chosen as in `boosting.py`.
-
-`--small` draws so many training queries without replacement, four times for each split of a set and twenty times a set
-at least, and compares the linear rankers alone.
+Whatever a learner chooses (a ridge, λ, leaves, rounds) it chooses inside the training queries of a split, by folds of
+whole queries, and trains once more on all of them. nDCG@10 of each test query, gain 2^y - 1, queries without relevant
+documents count 0, ties averaged. Trees: mean over `--seeds` seeds. p: paired randomization test over the test queries.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import warnings
+import csv
 from collections import defaultdict
 from collections.abc import Callable
-from pathlib import Path
+from itertools import pairwise
 from statistics import mean
-from time import process_time
+from typing import Any
 
 import numpy as np
-from accuracy_sets import Split, folds, resampled, sets
+from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import SplineTransformer, StandardScaler
 
-from rankopt import evaluate
-from rankopt.data import Queries
+from benchmarks.common import Run, case, ndcg, p_value, table, timed, wall
+from benchmarks.data import (
+    Split,
+    data_folder,
+    folds,
+    letor,
+    mq2008,
+    ohsumed_fold,
+    resampled,
+    set_names,
+    splits,
+    validation_folds,
+)
+from rankopt.data import Queries, concatenate
+from rankopt.data.canonical_order import canonical
+from rankopt.data.normalisation import METHODS, normalise
 from rankopt.evaluation.comparison import compare
-from rankopt.rankers import LargeMarginRanker, PairwiseRanker, RegressionRanker
+from rankopt.experimental import DirectBoostedRanker
+from rankopt.measures import evaluate
+from rankopt.optimize.least_squares import least_squares
+from rankopt.optimize.ridge import Ridges
+from rankopt.rankers import DirectRanker, LargeMarginRanker, PairwiseRanker, RegressionRanker, SmoothRanker
 
 Learner = Callable[[Split, int], np.ndarray]
 """From a split and a seed to the scores of the test documents."""
 
 
-def values(queries: Queries, scores: np.ndarray) -> np.ndarray:
-    return evaluate(queries, scores, "nDCG@10", convention="burges")["nDCG@10"]
-
-
-def of_ranker(make: Callable[[int], object]) -> Learner:
+def ranker(make: Callable[[int], Any]) -> Learner:
     return lambda split, seed: make(seed).fit(split.train).predict(split.test)
 
 
 def ridge(split: Split, seed: int) -> np.ndarray:
-    def learnt(train: Queries, alpha: float) -> Ridge:
+    """scikit-learn's ridge on grades, α by folds."""
+
+    def trained(train: Queries, alpha: float) -> Ridge:
         return Ridge(alpha, solver="cholesky").fit(train.features, train.relevance)
 
-    def judged(alpha: float) -> float:
+    def value(alpha: float) -> float:
         parts = folds(split.train, 4, seed)
-        return mean(values(part.test, learnt(part.train, alpha).predict(part.test.features)).mean() for part in parts)
+        return mean(ndcg(part.test, trained(part.train, alpha).predict(part.test.features)).mean() for part in parts)
 
-    best = max(np.logspace(-2, 4, 13), key=judged)
-    return learnt(split.train, best).predict(split.test.features)
+    return trained(split.train, max(np.logspace(-2, 4, 13), key=value)).predict(split.test.features)
 
 
-def hist(split: Split, seed: int) -> np.ndarray:
-    def learnt(train: Queries, leaves: int, rounds: int) -> HistGradientBoostingRegressor:
-        options = {"max_leaf_nodes": leaves, "max_iter": rounds, "max_features": 0.7}
-        return HistGradientBoostingRegressor(**options, early_stopping=False, random_state=seed).fit(
-            train.features, train.relevance
-        )
+def histogram_boosting(split: Split, seed: int) -> np.ndarray:
+    """scikit-learn's histogram boosting on grades, leaves and rounds by folds."""
 
-    chosen = []
+    def trained(train: Queries, leaves: int, rounds: int) -> HistGradientBoostingRegressor:
+        options = {"max_leaf_nodes": leaves, "max_iter": rounds, "max_features": 0.7, "early_stopping": False}
+        return HistGradientBoostingRegressor(**options, random_state=seed).fit(train.features, train.relevance)
+
+    candidates = []
     for leaves in (4, 8, 16):
-        parts = list(folds(split.train, 3, seed))
-        grown = [learnt(part.train, leaves, 200) for part in parts]
-        along = [
-            [values(part.test, scores).mean() for scores in one.staged_predict(part.test.features)]
-            for part, one in zip(parts, grown, strict=True)
+        curves = [
+            [ndcg(part.test, scores).mean() for scores in trained(part.train, leaves, 200).staged_predict(X)]
+            for part in folds(split.train, 3, seed)
+            for X in [part.test.features]
         ]
-        means = np.mean(along, axis=0)
-        chosen.append((means.max(), leaves, int(means.argmax()) + 1))
-    _, leaves, rounds = max(chosen)
-    return learnt(split.train, leaves, rounds).predict(split.test.features)
+        curve = np.mean(curves, axis=0)
+        candidates.append((curve.max(), leaves, int(curve.argmax()) + 1))
+    return trained(split.train, *max(candidates)[1:]).predict(split.test.features)
 
 
-def of_trees(name: str) -> Learner:
+def trees(name: str) -> Learner:
     def learn(split: Split, seed: int) -> np.ndarray:
-        from boosting import METHODS, chosen_inside  # LightGBM and XGBoost are needed for these alone
+        from benchmarks.trees import METHODS, choose_inside  # LightGBM and XGBoost are needed for these alone
 
-        return chosen_inside(METHODS[name], split, seed)
+        return choose_inside(METHODS[name], split, seed)
 
     return learn
 
 
+def stopped_trees(split: Split, seed: int) -> np.ndarray:
+    """`DirectBoostedRanker` on two thirds of the queries; as many trees as are best for the last third."""
+    inner = next(folds(split.train, 3, seed))
+    own = DirectBoostedRanker(tree_learner="lightgbm", n_estimators=300, n_jobs=1, random_state=seed)
+    return own.fit(inner.train, eval_set=inner.test).predict(split.test)
+
+
 LINEAR: dict[str, Learner] = {
-    "LargeMarginRanker": of_ranker(lambda seed: LargeMarginRanker()),
-    'LargeMarginRanker, lam="auto"': of_ranker(lambda seed: LargeMarginRanker(lam="auto")),
-    "RegressionRanker": of_ranker(lambda seed: RegressionRanker()),
-    "PairwiseRanker": of_ranker(lambda seed: PairwiseRanker()),
-    "LargeMarginRanker, w0 RankSVM": of_ranker(lambda seed: LargeMarginRanker(w0="ranksvm")),
-    "LargeMarginRanker as before": of_ranker(lambda seed: LargeMarginRanker(w0="regression", lam=0.1)),
+    "LargeMarginRanker": ranker(lambda seed: LargeMarginRanker()),
+    'LargeMarginRanker, lam="auto"': ranker(lambda seed: LargeMarginRanker(lam="auto")),
+    "RegressionRanker": ranker(lambda seed: RegressionRanker()),
+    "PairwiseRanker": ranker(lambda seed: PairwiseRanker()),
+    "LargeMarginRanker, w0 RankSVM": ranker(lambda seed: LargeMarginRanker(w0="ranksvm")),
     "ridge (scikit-learn)": ridge,
 }
+PEERS = ("lambdarank", "rank_xendcg")
 TREES: dict[str, Learner] = {
-    "BoostedRanker": of_trees("BoostedRanker"),
-    "lambdarank": of_trees("lambdarank"),
-    "rank_xendcg": of_trees("rank_xendcg"),
-    "rank:ndcg (XGBoost)": of_trees("rank:ndcg"),
-    "hist (scikit-learn)": hist,
+    "BoostedRanker": trees("BoostedRanker"),
+    **{name: trees(name) for name in PEERS},
+    "rank:ndcg (XGBoost)": trees("rank:ndcg"),
+    "hist (scikit-learn)": histogram_boosting,
 }
 RANKERS = LINEAR | TREES
+WINNING: dict[str, Learner] = {
+    **{name: LINEAR[name] for name in ("LargeMarginRanker", "PairwiseRanker", "RegressionRanker")},
+    "SmoothRanker": ranker(lambda seed: SmoothRanker()),
+    "DirectRanker": ranker(lambda seed: DirectRanker()),
+    "DirectRanker, n_restarts=8": ranker(lambda seed: DirectRanker(n_restarts=8)),
+    "DirectBoostedRanker, stopped": stopped_trees,
+    **{name: TREES[name] for name in PEERS},
+}
+MEASURES = ("nDCG@1", "nDCG@3", "nDCG@5", "nDCG@10", "P@1", "P@3", "P@5", "P@10", "AP")
 
 
-def run(file: Path, names: list[str], chosen: list[str] | None, seeds: list[int]) -> None:
-    """Append a line for each ranker, set and seed that the file has not."""
-    known = {(row["ranker"], row["set"], row["seed"]) for row in rows_of(file)}
-    for name, splits in sets().items():
-        for ranker in names if chosen is None or name in chosen else []:
-            for seed in seeds if ranker in TREES else [0]:
-                if (ranker, name, seed) not in known:
-                    began = process_time()
-                    found = [values(split.test, RANKERS[ranker](split, seed)).tolist() for split in splits]
-                    keep(file, ranker=ranker, set=name, seed=seed, values=found, seconds=process_time() - began)
+def test_values(run: Run, name: str, learners: dict[str, Learner], label: str) -> tuple[np.ndarray, float]:
+    """Mean over the seeds of (measures, test queries) of a ranker on a set, and seconds a seed."""
+
+    def values(seed: int) -> list[list[float]]:
+        found = [
+            evaluate(split.test, learners[label](split, seed), MEASURES, convention="burges").values
+            for split in splits(name)
+        ]
+        return np.concatenate(found, axis=1).tolist()
+
+    seeds = range(run.seeds) if label in TREES else [0]
+    both = [run.results.timed(lambda seed=seed: values(seed), "test values", name, label, seed) for seed in seeds]
+    return np.mean([value for value, _ in both], axis=0), mean(seconds for _, seconds in both)
 
 
-def run_small(file: Path, names: list[str], chosen: list[str] | None) -> None:
-    known = {(row["ranker"], row["set"], row.get("size")) for row in rows_of(file)}
-    for name, splits in sets().items():
-        for size in (13, 50, 100, 300):
-            if size >= len(splits[0].train) or (chosen is not None and name not in chosen):
-                continue
-            draws = max(-(-20 // len(splits)), 4)
-            drawn = [resampled(split, size, draw) for split in splits for draw in range(draws)]
-            for ranker in names:
-                if ranker in LINEAR and (ranker, name, size) not in known:
-                    began = process_time()
-                    found = [float(values(split.test, RANKERS[ranker](split, 0)).mean()) for split in drawn]
-                    keep(file, ranker=ranker, set=name, size=size, values=found, seconds=process_time() - began)
-
-
-def keep(file: Path, **row: object) -> None:
-    with open(file, "a") as opened:
-        opened.write(json.dumps(row) + "\n")
-
-
-def rows_of(file: Path) -> list[dict]:
-    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
-
-
-def table(file: Path) -> None:
-    """Means ± standard error, p against the better of LightGBM's objectives, mean rank, seconds by lambdarank's."""
-    runs, seconds = defaultdict(list), defaultdict(float)
-    for row in rows_of(file):
-        if "size" not in row:
-            runs[row["ranker"], row["set"]].append(np.concatenate(row["values"]))
-            seconds[row["ranker"], row["set"]] += row["seconds"]
-    found = {key: np.mean(several, axis=0) for key, several in runs.items()}
-    count = {key: len(several) for key, several in runs.items()}
-    names = list(dict.fromkeys(name for _, name in found))
-    rankers = [ranker for ranker in RANKERS if any((ranker, name) in found for name in names)]
-    whole = [ranker for ranker in rankers if all((ranker, name) in found for name in names)]
-
-    def per_run(ranker: str, name: str) -> float:
-        return seconds[ranker, name] / count[ranker, name]
-
-    order = {name: sorted((-found[ranker, name].mean(), ranker) for ranker in whole) for name in names}
-    print("| | " + " | ".join(f"{name} ({found[rankers[0], name].size})" for name in names) + " | mean rank |")
-    print("|---" * (len(names) + 2) + "|")
-    for ranker in rankers:
+@case()
+def peers(run: Run) -> None:
+    """All rankers of ours as they come, ridge, boosted trees: nDCG@10, mean rank, seconds, paired differences."""
+    names, learners = set_names(run), run.size(RANKERS, LINEAR)
+    both = {(label, name): test_values(run, name, learners, label) for name in names for label in learners}
+    found = {key: values[MEASURES.index("nDCG@10")] for key, (values, _) in both.items()}
+    order = {name: sorted(learners, key=lambda label: -found[label, name].mean()) for name in names}
+    first = next(iter(learners))
+    row = table("", *(f"{name} ({found[first, name].size})" for name in names), "mean rank")
+    for label in learners:
         cells = []
         for name in names:
-            if (ranker, name) not in found:
-                cells.append("")
+            own = found[label, name]
+            p = ""
+            if label not in PEERS and PEERS[0] in learners:
+                p = ", p " + p_value(own, max((found[peer, name] for peer in PEERS), key=np.mean))
+            cells.append(f"{own.mean():.4f} ± {own.std(ddof=1) / np.sqrt(own.size):.4f}{p}")
+        row(label, *cells, f"{mean(order[name].index(label) + 1 for name in names):.1f}")
+    base = PEERS[0] if PEERS[0] in learners else first
+    ratios = {label: mean(both[label, name][1] / both[base, name][1] for name in names) for label in learners}
+    print(f"\nSeconds by those of {base}: " + ", ".join(f"{label} {ratio:.3g}" for label, ratio in ratios.items()))
+    row = table(f"{first} less", *names)
+    for label in learners:
+        pairs = [(found[first, name], found[label, name]) for name in names]
+        row(label, *(f"{(a - b).mean():+.4f} (p {p_value(a, b)})" if (a != b).any() else "0" for a, b in pairs))
+
+
+@case()
+def few_queries(run: Run) -> None:
+    """Linear rankers with 13, 50, 100 and 300 training queries drawn without replacement."""
+    row = table("set, queries", *LINEAR)
+    for name in set_names(run):
+        for size in run.size((13, 50, 100, 300), (5,)):
+            if size >= len(splits(name)[0].train):
                 continue
-            own = found[ranker, name]
-            cell = f"{own.mean():.4f} ± {own.std(ddof=1) / np.sqrt(own.size):.4f}"
-            peers = [found[peer, name] for peer in ("lambdarank", "rank_xendcg") if (peer, name) in found]
-            if peers and ranker not in ("lambdarank", "rank_xendcg"):
-                cell += f", p {compare(own, max(peers, key=np.mean)).p_randomization:.2f}"
-            cells.append(cell)
-        places = [[one for _, one in order[name]].index(ranker) + 1 for name in names] if ranker in whole else []
-        print(f"| {ranker} | {' | '.join(cells)} | {f'{mean(places):.1f}' if places else ''} |")
-    timed = [name for name in names if ("lambdarank", name) in found]
-    if timed:
-        ratios = {
-            ranker: mean(per_run(ranker, name) / per_run("lambdarank", name) for name in timed) for ranker in whole
-        }
-        print("\nSeconds by lambdarank's: " + ", ".join(f"{ranker} {ratio:.3g}" for ranker, ratio in ratios.items()))
-    differences(found, names)
-    small(file)
+            draws = run.size(max(-(-20 // len(splits(name))), 4), 2)
+            drawn = [resampled(split, size, draw) for split in splits(name) for draw in range(draws)]
+            values = [
+                run.results.get(lambda own=own, drawn=drawn: [float(ndcg(o.test, own(o, 0)).mean()) for o in drawn],
+                                "few queries", name, size, draws, label)
+                for label, own in LINEAR.items()
+            ]  # fmt: skip
+            marks = [p_value(own, values[0]) for own in values]
+            cells = [f"{mean(own):.4f}" + (f" (p {p})" if p else "") for own, p in zip(values, marks, strict=True)]
+            row(f"{name}, {size}", *cells)
 
 
-def differences(found: dict[tuple[str, str], np.ndarray], names: list[str]) -> None:
-    """Mean of the default less that of every other ranker, and p of the paired test."""
-    first, *others = RANKERS
-    others = [other for other in others if any((first, name) in found and (other, name) in found for name in names)]
-    if not others:
-        return
-    print("\n| " + first + " less | " + " | ".join(names) + " |\n|---" + "|---" * len(names) + "|")
-    for other in others:
-        cells = []
-        for name in names:
-            pair = [found.get((ranker, name)) for ranker in (first, other)]
-            if pair[0] is None or pair[1] is None:
-                cells.append("")
-            elif np.array_equal(*pair):
-                cells.append("0")
-            else:
-                cells.append(f"{(pair[0] - pair[1]).mean():+.4f} (p {compare(*pair).p_randomization:.2f})")
-        print(f"| {other} | {' | '.join(cells)} |")
+@case(packages=["lightgbm"])
+def winning(run: Run) -> None:
+    """Winning numbers over sets and nine measures [paper 3, Tables 3 and 4].
+
+    W: how many other rankers one is above, summed over sets. Cells won: its mean is the largest. Above, below: cells
+    against the better of LightGBM's two objectives, in brackets those with p < .05 (no correction)."""
+    names, learners = set_names(run), run.size(WINNING, {k: WINNING[k] for k in list(WINNING)[:4]})
+    found = {
+        (label, name, measure): values
+        for name in names
+        for label in learners
+        for measure, values in zip(MEASURES, test_values(run, name, learners, label)[0], strict=True)
+    }
+    cells = [(name, measure) for name in names for measure in MEASURES]
+    means = {key: values.mean() for key, values in found.items()}
+    best = {cell: max(means[label, *cell] for label in learners) for cell in cells}
+    print(f"{len(names)} sets: {', '.join(names)}; {len(cells)} cells, {len(learners)} rankers")
+    row = table("", *(f"W {measure}" for measure in MEASURES), "W", "cells won", "above", "below")
+    for label in learners:
+        beaten = [
+            sum(means[label, name, m] > means[other, name, m] + 1e-12 for name in names for other in learners)
+            for m in MEASURES
+        ]
+        sides = np.zeros((2, 2), dtype=int)
+        for cell in cells if label not in PEERS and PEERS[0] in learners else []:
+            peer = max((found[name, *cell] for name in PEERS), key=np.mean)
+            apart = (found[label, *cell] - peer).mean()
+            if abs(apart) > 1e-12:
+                sides[int(apart < 0)] += 1, compare(found[label, *cell], peer).p_randomization < 0.05
+        won = [cell for cell in cells if means[label, *cell] >= best[cell] - 1e-12]
+        row(label, *beaten, sum(beaten), len(won), *(f"{count} ({clear})" for count, clear in sides))
+    row = table("most cells of a set", *names)
+    for label in learners:
+        row(label, *(sum(means[label, n, m] >= best[n, m] - 1e-12 for m in MEASURES) for n in names))
 
 
-def small(file: Path) -> None:
-    """Mean over the draws of each size; and p of the paired test over the draws, against the default."""
-    rows = [row for row in rows_of(file) if "size" in row]
-    found = {(row["ranker"], row["set"], row["size"]): np.array(row["values"]) for row in rows}
-    cases = list(dict.fromkeys((name, size) for _, name, size in found))
-    rankers = [ranker for ranker in LINEAR if any((ranker, *case) in found for case in cases)]
-    if not cases:
-        return
-    print("\n| set, queries | " + " | ".join(rankers) + " |\n|---" + "|---" * len(rankers) + "|")
-    for case in cases:
-        cells = []
-        for ranker in rankers:
-            own, first = found.get((ranker, *case)), found.get((rankers[0], *case))
-            cell = "" if own is None else f"{own.mean():.4f}"
-            if own is not None and first is not None and ranker != rankers[0] and (own != first).any():
-                cell += f" (p {compare(own, first).p_randomization:.2f})"
-            cells.append(cell)
-        print(f"| {case[0]}, {case[1]} | {' | '.join(cells)} |")
+@case(data=True)
+def ohsumed(run: Run) -> None:
+    """OHSUMED (LETOR 2.0, five folds) next to the published rows, convention "letor2".
+
+    Features as given and divided by their sum within the query, in units of their deviation. w₀: ridge regression on
+    the grades [ORM, section 6.3], α = .3, 1, 3 times the documents. The validation part (21 queries) rates models by
+    the mean of NDCG@1..10 and MAP. "chosen" is the best, "mean of ten" the mean of the ten best in units of the spread
+    of their scores. The grid was narrowed by means over the five validation parts (some 600 settings), which together
+    hold all 106 queries; the test parts were looked at eight times, all rows at once."""
+    measures, shown = [*(f"nDCG@{k}" for k in range(1, 11)), "AP"], [0, 2, 4, 9, 10]
+    heads = ("NDCG@1", "NDCG@3", "NDCG@5", "NDCG@10", "MAP")
+    margins = [("nonconvex", c, lam) for c in ("linear", "power(0.5)") for lam in (10.0, 1.0, 0.1)]
+    margins = run.size([*margins, *((bound, "power(0.5)", 1000.0) for bound in ("tie-aware", "convex"))], margins[:1])
+    kinds = ("given", "sum")
+
+    def values(part: dict, models: list) -> np.ndarray:
+        scores = np.mean([part[kind].features @ weights for kind, _, weights in models], axis=0)
+        return np.asarray(evaluate(part["given"], scores, measures, convention="letor2").values)
+
+    def trained(train: dict) -> tuple[list, list, list, list]:
+        def model(kind: str, label: str, weights: np.ndarray) -> tuple:
+            scores = train[kind].features @ weights
+            return kind, label, weights / np.mean([scores[a:b].std() for a, b in pairwise(train[kind].offsets)])
+
+        plain = RegressionRanker(0.0, intercept="all").fit(train["given"]).coef_
+        pairs, ridges, large = [], [], []
+        for kind in kinds:
+            deviation = np.asarray(train[kind].features).std(axis=0)
+            unit = np.divide(1.0, deviation, out=np.zeros_like(deviation), where=deviation > 1e-12)
+            queries = train[kind].replace(features=train[kind].features * unit)
+            for lam in (1.0, 0.1, 0.01, 0.001, 0.0001):
+                weights = PairwiseRanker(lam=lam).fit(queries).coef_
+                pairs.append(model(kind, f"{kind}, RankSVM, λ = {lam:g}", weights * unit))
+            for alpha in (0.3, 1.0, 3.0):
+                w0 = RegressionRanker(alpha=alpha * queries.n_documents, intercept="all").fit(queries).coef_
+                ridges.append(model(kind, f"{kind}, ridge {alpha:g}", w0 * unit))
+                for bound, c, lam in margins:
+                    w = LargeMarginRanker(bound=bound, position_weights=c, lam=lam, w0=w0).fit(queries).coef_
+                    moved = f"moved {np.linalg.norm(w - w0) / np.linalg.norm(w0):.1%} from w₀"
+                    label = f"{kind}, w₀ ridge {alpha:g}, {bound}, {c}, λ = {lam:g}, {moved}"
+                    large.append(model(kind, label, w * unit))
+        return [model("given", "least squares", plain)], pairs, ridges, large
+
+    parts = [{"given": part, "sum": normalise(part, "sum")} for part in letor("letor2-ohsumed", range(1, 6))]
+    found, labels = defaultdict(list), []
+    for fold in range(run.size(5, 1)):
+        train = {kind: concatenate([parts[(fold + i) % 5][kind] for i in range(3)]) for kind in kinds}
+        validation, test = parts[(fold + 3) % 5], parts[(fold + 4) % 5]
+        plain, pairs, ridges, large = trained(train)
+        for models in (pairs, large):
+            models.sort(key=lambda one: -values(validation, [one]).mean())
+        best_ridge = max(ridges, key=lambda one: values(validation, [one]).mean())
+        for name, models in {
+            "least squares": plain, "RankSVM, chosen": pairs[:1], "ridge regression, chosen": [best_ridge],
+            "ridge regression, mean of all 6": ridges, "large margin, chosen": large[:1],
+            "large margin, mean of ten": large[:10], f"large margin, mean of all {len(large)}": large,
+        }.items():  # fmt: skip
+            found[name].append(values(test, models))
+        labels.append(large[0][1])
+    published: dict[str, np.ndarray] = {}
+    with open(data_folder() / "reference-tables" / "letor2_ohsumed_reference_long.csv", newline="") as file:
+        for line in csv.DictReader(file):
+            if (line["split"], line["fold"]) == ("test", "mean") and line["measure"] in heads:
+                own = published.setdefault(line["algorithm"], np.zeros(len(heads)))
+                own[heads.index(line["measure"])] = float(line["value"])
+    top = np.max(list(published.values()), axis=0)
+    row = table("test, mean of 5 folds", *heads)
+    for name, own in published.items():
+        row(f"{name} (published)", *(f"{value:.4f}" for value in own))
+    for name, rows in found.items():
+        own = np.mean([one.mean(axis=1) for one in rows], axis=0)[shown]
+        row(name, *(f"**{v:.4f}**" if v > most else f"{v:.4f}" for v, most in zip(own, top, strict=True)))
+    print("\nBold: above every published row. Chosen on validation, fold by fold: " + "; ".join(labels))
+    row = table("", "against", "measure", "difference", "95% interval", "p, randomization")
+    for ours in ("large margin, chosen", "large margin, mean of ten"):
+        for other in list(found)[:4]:
+            for measure, place in (("NDCG@10", 9), ("MAP", 10)):
+                told = compare(*(np.concatenate([one[place] for one in found[name]]) for name in (ours, other)))
+                low, high = told.interval
+                interval = f"{low:+.4f} to {high:+.4f}"
+                row(ours, other, measure, f"{told.difference:+.4f}", interval, f"{told.p_randomization:.3f}")
 
 
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("results", type=Path)
-    parser.add_argument("--rankers", nargs="+", default=list(RANKERS), choices=list(RANKERS))
-    parser.add_argument("--sets", nargs="+")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--small", action="store_true")
-    parser.add_argument("--table", action="store_true")
-    given = parser.parse_args()
-    warnings.simplefilter("ignore")
-    if given.small:
-        run_small(given.results, given.rankers, given.sets)
-    elif not given.table:
-        run(given.results, given.rankers, given.sets, given.seeds)
-    table(given.results)
+@case(data=True)
+def objective(run: Run) -> None:
+    """Objective, proven bound, gap, steps and seconds on MQ2008 by bound and λ; position weights linear."""
+    queries = concatenate(mq2008())
+    LargeMarginRanker(max_iter=1).fit(queries)  # compiles
+    columns = ("J", "proven bound", "gap", "gap, %", "kind", "rounds", "steps", "seconds", "in argmax", "‖w - w₀‖")
+    row = table("bound", "λ", *columns, "train nDCG@10")
+    for bound, w0 in (("convex", None), ("nonconvex", "regression")):
+        for lam in run.size((1.0, 1e-2, 1e-4), (1.0,)):
+            own = LargeMarginRanker(bound=bound, position_weights="linear", lam=lam, w0=w0)
+            _, seconds = wall(lambda own=own: own.fit(queries))
+            proof, last = own.certificate_, own.history_[-1]
+            row(
+                bound, f"{lam:g}", f"{proof.primal:.6f}", f"{proof.bound:.6f}", f"{proof.gap:.1e}",
+                f"{100 * proof.relative_gap:.3f}", proof.kind, max(last.round, 1), own.n_iter_, f"{seconds:.1f}",
+                f"{last.seconds_argmax:.1f}", f"{np.linalg.norm(own.coef_ - own.w0_):.3g}",
+                f"{evaluate(queries, own.predict(queries), 'nDCG@10').mean():.4f}",
+            )  # fmt: skip
+
+
+@case()
+def normalization(run: Run) -> None:
+    """Features normalized within the query, every method; p against the features as given, convention "default"."""
+    row = table("set", "ranker", "as given", *METHODS)
+    for name in set_names(run, ("MSLR", "LightGBM", "MQ2008", "Les Miserables", "digits")):
+        rankers = {"ridge": RegressionRanker, "RankSVM": PairwiseRanker, "large margin": LargeMarginRanker}
+        for label, kind in rankers.items():
+            values = {}
+            for method in (None, *METHODS):
+                fitted = [(kind(normalize=method).fit(split.train), split.test) for split in splits(name)]
+                parts = [evaluate(test, own.predict(test), "nDCG@10").per_query() for own, test in fitted]
+                values[method] = np.concatenate(parts)
+            both = [compare(values[method], values[None]) for method in METHODS]
+            cells = [f"{one.mean_a:.4f} ({one.p_randomization:.3f})" for one in both]
+            row(name, label, f"{np.nanmean(values[None]):.4f}", *cells)
+
+
+@case()
+def choosing(run: Run) -> None:
+    """A ridge by leaving out whole queries, rows, or with one intercept; what lam="auto" costs by lam="scale"."""
+
+    def by_rows(split: Split) -> np.ndarray:
+        """The weights whose ridge generalized cross-validation chooses, among the same."""
+        queries = canonical(split.train, np.ones(len(split.train)))
+        given = queries.features, queries.graded, np.ones(queries.rows.size)
+        ridges = Ridges.from_features(*given, queries.rows, queries.offsets)
+        errors = np.concatenate([family.generalised(ridges.whole, ridges.rows) for family in ridges.families])
+        best = ridges.penalties[np.flatnonzero(errors == errors.min())[-1]]
+        return least_squares(*given, best, queries.rows, queries.offsets)
+
+    ways = {
+        "queries left out": lambda one: RegressionRanker().fit(one.train).coef_,
+        "rows left out": by_rows,
+        "one intercept": lambda one: RegressionRanker(intercept="all").fit(one.train).coef_,
+    }
+    row = table("training queries", *ways)
+    for name in set_names(run):
+        for size in run.size((13, 50, 100, None), (5,)):
+            if size is None or size < len(splits(name)[0].train):
+                draws = range(1 if size is None else 4)
+                drawn = [resampled(s, size or len(s.train), draw) for s in splits(name) for draw in draws]
+                means = [mean(ndcg(o.test, o.test.features @ way(o)).mean() for o in drawn) for way in ways.values()]
+                row(f"{name}, {size or 'all'}", *(f"{value:.4f}" for value in means))
+    row = table("training queries", 'lam="auto" by lam="scale"')
+    for name in set_names(run):
+        for size in run.size((13, None), (5,)):
+            split = splits(name)[0] if size is None else resampled(splits(name)[0], size, 0)
+
+            def seconds(lam: str, split: Split = split) -> float:
+                return min(timed(lambda: LargeMarginRanker(lam=lam, engine="serial").fit(split.train))[1]
+                           for _ in range(run.size(3, 1)))  # fmt: skip
+
+            row(f"{name}, {size or 'all'}", f"{seconds('auto') / seconds('scale'):.1f}")
+
+
+@case(data=True)
+def position_weights(run: Run) -> None:
+    """Spread between position weights against 1/√m, m training queries [ORM, Figure 3].
+
+    zscore per query; thirds to draw from, for validation (λ of .1, .01) and test; ten draws a size."""
+    weights = ("linear", "power(0.5)", "log", "loglog", "discount")
+    weights, draws, limit = run.size((weights, 10, 20), (weights[:2], 2, 1))
+    both = {"MQ2008": mq2008, "OHSUMED": lambda: ohsumed_fold(1, "train", "vali", "test")}
+    for name in run.chosen(run.size(list(both), ["OHSUMED"])):
+        queries = normalise(concatenate(both[name]()), "zscore")
+        part = np.random.default_rng(0).permutation(len(queries)) % 3
+        train, validation, test = (queries.select(np.flatnonzero(part == i)) for i in range(3))
+        print(f"\n### {name}: {len(train)}, {len(validation)}, {len(test)} queries")
+        row = table("m", *weights, "spread", "of the means", "between draws")
+        sizes, spreads = [m for m in run.size((8, 16, 32, 64, 128), (4, 8)) if m < len(train)], []
+        for m in sizes:
+            found = np.empty((draws, len(weights)))
+            for draw in range(draws):
+                some = np.random.default_rng([m, draw]).choice(len(train), m, replace=False)
+                own = LargeMarginRanker("nDCG@10", w0="regression", engine="serial", time_limit=limit)
+                path = own.path(train.select(np.sort(some)), position_weights=weights, lams=(0.1, 0.01))
+                for place, c in enumerate(weights):
+                    models = [model for model in path if model.position_weights == c]
+                    found[draw, place] = max(models, key=lambda model: model.score(validation)).score(test)
+            apart, means = np.ptp(found, axis=1), found.mean(axis=0)
+            spreads.append(apart.mean())
+            spread = f"{apart.mean():.4f} ± {apart.std(ddof=1) / draws**0.5:.4f}"
+            deviation = found.std(axis=0, ddof=1).mean()
+            row(m, *(f"{value:.4f}" for value in means), spread, f"{np.ptp(means):.4f}", f"{deviation:.4f}")
+        b, a = np.polyfit(1.0 / np.sqrt(sizes), spreads, 1)
+        print(f"\nspread = {a:.4f} + {b:.4f} / √m")
+
+
+@case(data=True)
+def kernels(run: Run) -> None:
+    """RBF and polynomial kernels (Nyström) and splines before a linear ranker on MQ2008.
+
+    Parameters are chosen inside the two training parts: fitted on each, judged on the other. One seed of landmarks."""
+    count = run.size(600, 50)
+    rbf = [Nystroem(kernel="rbf", gamma=g, n_components=count, random_state=0) for g in (0.01, 0.03, 0.1, 0.3)]
+    poly = [Nystroem(kernel="poly", gamma=1 / 46, degree=d, n_components=count, random_state=0) for d in (2, 3)]
+    spline = [
+        make_pipeline(SplineTransformer(knots, degree=2, knots="quantile", include_bias=False),
+                      StandardScaler(with_std=False))
+        for knots in (3, 5)
+    ]  # fmt: skip
+    svm = [PairwiseRanker(lam=lam) for lam in (1.0, 0.1, 0.01, 0.001)]
+    large, least_w0 = [LargeMarginRanker()], [LargeMarginRanker(w0="regression")]
+    options = {
+        "linear, large margin": ([None], large), "linear, ridge": ([None], [RegressionRanker()]),
+        "linear, RankSVM": ([None], svm), "RBF, ridge": (rbf, [RegressionRanker()]), "RBF, RankSVM": (rbf, svm),
+        "RBF, large margin": (rbf, large), "RBF, large margin from least squares": (rbf, least_w0),
+        "polynomial, ridge": (poly, [RegressionRanker()]), "polynomial, large margin": (poly, large),
+        "splines, ridge": (spline, [RegressionRanker()]), "splines, large margin": (spline, large),
+    }  # fmt: skip
+    options = run.size(options, {name: options[name] for name in ("linear, large margin", "splines, ridge")})
+
+    def values(features: Any, head: Any, train: Queries, test: Queries) -> np.ndarray:
+        if features is not None:
+            features = clone(features).fit(train.features)
+            train, test = (
+                part.replace(features=np.asarray(features.transform(part.features)), feature_names=None)
+                for part in (train, test)
+            )
+        return ndcg(test, clone(head).fit(train).predict(test))
+
+    parts, base = mq2008(), None
+    row = table("ranker", "test NDCG@10", "by rotation", "against linear, large margin", "p", "choices", "seconds")
+    for name, (maps, heads) in options.items():
+        choices = [(features, head) for features in maps for head in heads]
+
+        def tested(choices: list = choices) -> list[np.ndarray]:
+            found = []
+            for i in range(3):
+                one, other = (parts[j] for j in range(3) if j != i)
+                halves = ((one, other), (other, one))
+                best = max(choices, key=lambda pair: np.mean([values(*pair, *half).mean() for half in halves]))
+                found.append(values(*best, concatenate([one, other]), parts[i]))
+            return found
+
+        found, seconds = timed(tested)
+        own, turns = np.concatenate(found), [f"{part.mean():.4f}" for part in found]
+        base = own if base is None else base
+        means = np.mean([part.mean() for part in found])
+        row(name, f"{means:.4f}", " ".join(turns), f"{(own - base).mean():+.4f}", p_value(own, base, 3),
+            len(choices), f"{seconds:.0f}")  # fmt: skip
+
+
+@case()
+def sparse_paths(run: Run) -> None:
+    """Features left and nDCG@10 along a path of penalty="l1" against "l2", λ by validation; p over all test queries."""
+
+    def values(model: Any, queries: Queries) -> np.ndarray:
+        return evaluate(queries, model.predict(queries), "nDCG@10").per_query()
+
+    def best(path: Any, validation: Queries) -> Any:
+        return max(path, key=lambda model: np.nanmean(values(model, validation)))
+
+    rankers = {
+        "LargeMarginRanker": LargeMarginRanker(position_weights="power(0.5)", w0="regression", time_limit=30),
+        "PairwiseRanker": PairwiseRanker("nDCG@10", time_limit=30),
+    }
+    count, dense = run.size(8, 3), np.logspace(1, -3, run.size(5, 2))
+    for label, own in rankers.items():
+        for name in set_names(run, ("MQ2008", "OHSUMED")):
+            rows, chosen, other, kept, times = [[] for _ in range(count)], [], [], [], ([], [])
+            for train, validation, test in validation_folds(name):
+                l1 = clone(own).set_params(penalty="l1")
+                path, seconds = timed(lambda l1=l1, train=train: l1.path(train, lams=count))
+                times[0].append(seconds)
+                for row_, model in zip(rows, path, strict=True):
+                    left, gap = int(model.get_support().sum()), model.certificate_.relative_gap
+                    row_.append((model.lam_, left, np.nanmean(values(model, test)), gap, model.n_iter_))
+                model = best(path, validation)
+                chosen.append(values(model, test))
+                kept.append(model.get_support().sum())
+                path, seconds = timed(lambda own=own, train=train: own.path(train, lams=dense))
+                times[1].append(seconds)
+                other.append(values(best(path, validation), test))
+            print(f"\n### {name}, {label}, {train.n_features} features")
+            row = table("λ", "features left", "nDCG@10 on test", "largest gap", "steps")
+            for cells in rows:
+                lam, left, value, _, steps = np.mean(cells, axis=0)
+                row(f"{lam:.2g}", f"{left:.1f}", f"{value:.4f}", f"{max(c[3] for c in cells):.1e}", f"{steps:.0f}")
+            l1_values, l2_values = np.concatenate(chosen), np.concatenate(other)
+            p = p_value(l1_values, l2_values, 3)
+            row("l1, λ by validation", f"{np.mean(kept):.1f}", f"{np.nanmean(l1_values):.4f}", "",
+                f"p {p}, {np.mean(times[0]):.1f} s")  # fmt: skip
+            row("l2, λ by validation", "all", f"{np.nanmean(l2_values):.4f}", "", f"{np.mean(times[1]):.1f} s")

@@ -107,7 +107,7 @@ class LargeMarginRanker(OptimizedRanker):
             score at w0, or the mean over exchanges of equivalent documents. argmax_solver="exact" is the cheapest
             exact solver for the constraints. If their linear program is not integral, the gap may stay open.
         normalize: None, or the normalization of features within their query: "zscore", "minmax", "sum", "rank".
-            Recommended if scales differ between queries (benchmarks/normalisation.md).
+            Recommended if scales differ between queries (benchmarks/accuracy.md).
         penalty: "l2", or "l1" for J(w) = λ‖w‖₁ + Σ_q v_q loss_q(w) [ORM, section 3.1], whose solution is sparse
             (`selected_`, `get_support()`). With "l1", w0 is the start of training only, and `w0_` is 0. Features should
             have one scale. The master is a linear program ("auto" is HiGHS); `path(lams=20)` begins where 0 is

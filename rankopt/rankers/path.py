@@ -109,7 +109,7 @@ class RegularizationPathMixin:
         each of `position_weights` and `bounds` (default: those of the ranker).
 
         The data are read once. Each λ starts at the previous solution with all planes found so far: ten λ take as many
-        passes as one to three of the most expensive fits (benchmarks/loops.md). If these planes suffice, a λ takes no
+        passes as one to three of the most expensive fits (benchmarks/training.md). If these planes suffice, a λ takes no
         step and `n_iter_` is 0. Each position weight and bound starts anew. A path does not support checkpoints.
 
         Under a nonconvex bound the result may be another critical point than that of a separate fit, which starts at
@@ -239,7 +239,7 @@ start; w₀ itself precedes them."""
 
 TOL, STEPS = 1e-2, 8
 """The relative gap to which the models of a fold are trained, and the steps that each may take: judging asks for no
-more (what a choice costs: benchmarks/choosing.md)."""
+more (what a choice costs: benchmarks/accuracy.md)."""
 
 
 def chosen_factor(ranker: Any, queries: Queries, weights: Floats) -> float:

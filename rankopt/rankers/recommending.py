@@ -100,7 +100,7 @@ class RecommendationMixin:
 
         reg: ρ of these users' penalty ρ λ_max, by default that of the training: the ratings of the fit give its
         users again, to `tol`, where the bound is convex (else they may end at another optimum). It may be far lower
-        than what is best for training (benchmarks/cofi.md).
+        than what is best for training (benchmarks/ratings.md).
         It has `predict`, `recommend` and `similar`, and `proved`: value, bound and gap of its users' block. Ratings of
         items that the model does not know are left aside. sample_weight, user_weight: as in `fit`; a user of weight 2
         is pulled to 0 half as much.

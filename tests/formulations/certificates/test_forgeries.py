@@ -1,6 +1,6 @@
 """Forged evidence and lying solvers: nothing false is believed, nothing but typed errors is raised.
 
-The long run is benchmarks/faults/forgeries.py."""
+The long run is `python -m benchmarks faults forgeries`."""
 
 from dataclasses import replace
 

@@ -1,5 +1,5 @@
 """The ways of pattern rankings: all agree with the grid or lattice, whatever the data, and which is taken is read off
-numbers. The long run over all orders is benchmarks/faults/patterns.py."""
+numbers. The long run over all orders is `python -m benchmarks faults relevance`."""
 
 from dataclasses import dataclass, replace
 from itertools import permutations

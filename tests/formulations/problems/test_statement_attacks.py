@@ -1,7 +1,7 @@
 """Mutated statement files."""
 
 import pytest
-from problems.attacks import assert_survived
+from planted.attack import assert_survived
 
 
 @pytest.mark.parametrize("tries", [60, pytest.param(300, marks=pytest.mark.study)])

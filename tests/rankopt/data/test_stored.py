@@ -216,7 +216,7 @@ def sparse(tmp_path):
 
 
 def test_damaged_folders_are_refused_by_name_or_hold_what_they_held(tmp_path):
-    """The long run of this is benchmarks/faults/stores.py."""
+    """The long run of this is `python -m benchmarks faults stores`."""
     counts, faults = run(tmp_path, 3 * len(DAMAGE) * len(SIGNED), seed=7)
     assert faults == []
     assert counts["refused"] > 60

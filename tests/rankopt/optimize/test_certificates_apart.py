@@ -1,5 +1,5 @@
 """Certificates beside an optimum found apart, by writing out all rankings of tiny problems: none wrong, no fit lost, no
-false stop. `benchmarks/faults/certificates.py` does thousands."""
+false stop. `python -m benchmarks faults certificates` does thousands."""
 
 import pytest
 from problems.enumerated import CASES, MASTERS, Tiny, case_of, check

@@ -1,7 +1,7 @@
 """Mutated models and killed runs, some tries of each."""
 
 import pytest
-from problems.attacks import assert_survived
+from planted.attack import assert_survived
 
 
 @pytest.mark.study

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from problems.attacks import assert_survived
+from planted.attack import assert_survived
 
 from rankopt.data import Queries
 from rankopt.errors import DataError

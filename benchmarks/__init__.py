@@ -1,0 +1,1 @@
+"""Measurements of rankopt and formulations: `python -m benchmarks` lists the suites."""

@@ -1,0 +1,408 @@
+"""Training and ranking under constraints: seconds next to general solvers, fits, limits and their prices."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from benchmarks.common import Run, case, least, table, timed, wall
+from benchmarks.data import data_folder, experts, film_genres, film_ratings, movielens
+from formulations import (
+    InfeasibleError,
+    LinearProgram,
+    RankingSet,
+    constrained_ranking,
+    ranking,
+    sensitivity,
+    solve,
+)
+from formulations.bridges import restated
+from formulations.experimental import LimitValueFunction
+from formulations.solving.constrained_batch import SetBatch, solve_sets
+from formulations.solving.sensitivity import limit_of
+from rankopt.constraints import Admissible
+from rankopt.data import Queries
+from rankopt.experiments import Limits, SolverSwap
+from rankopt.measures import parse
+from rankopt.rankers import LargeMarginRanker, RegressionRanker
+
+K, QUERIES = 10, 24
+
+
+@case()
+def diverse_retrieval(run: Run) -> None:
+    """A query of Π(B, 10): collapsed assignment, flow, linear and integer program, cvxpy; medians of five passes.
+
+    "compiled" is the pass over all queries at once that training uses; values of all ways agree."""
+    ways = {
+        "collapsed": lambda problem: solve(problem, "scipy"),
+        "flow": lambda problem: solve(problem, "ortools:flow"),
+        "linear program": lambda problem: solve(problem, "highs"),
+        "integer program": lambda problem: solve(problem.linear_program(integer=True), "highs"),
+        "cvxpy": lambda problem: solve(problem, "cvxpy:CLARABEL"),
+    }
+
+    def median(work: Callable[[], Any]) -> tuple[Any, float]:
+        result = work()
+        return result, float(np.median([wall(work)[1] for _ in range(run.size(5, 1))]))
+
+    row = table("n", "compiled", *ways, "linear program / collapsed", "linear program / compiled")
+    for n in run.size((50, 100, 200, 500, 1000, 2000), (50,)):
+        rng, i, count = np.random.default_rng(n), np.arange(1.0, K + 1), run.size(20 if n <= 500 else 8, 2)
+        batch = SetBatch(
+            [RankingSet(n, K).at_most(1, by=rng.integers(0, n // 3, n), name="block") for _ in range(count)],
+            scores=rng.normal(size=n * count), gain=rng.integers(0, 3, n * count) / 10,
+            discount=np.tile(1 / np.log2(i + 1), count), position_weights=np.tile(i**-0.5, count),
+            offsets=n * np.arange(count + 1), places=K * np.arange(count + 1),
+        )  # fmt: skip
+        problems = [batch[q] for q in range(count)]
+        best, compiled = median(lambda batch=batch: solve_sets(batch).value)
+        seconds = {}
+        for way, job in ways.items():
+            if way != "cvxpy" or n <= 1000:
+                values, spent = median(lambda job=job, problems=problems: [job(one).value for one in problems])
+                seconds[way] = spent / count
+                assert np.allclose(values, best, rtol=0, atol=1e-9), way
+        cells = [f"{1e3 * seconds[way]:.3g} ms" if way in seconds else "-" for way in ways]
+        ratios = [f"{seconds['linear program'] / other:.0f}" for other in (seconds["collapsed"], compiled / count)]
+        row(n, f"{1e3 * compiled / count:.2g} ms", *cells, *ratios)
+
+
+@case()
+def prefixes(run: Run) -> None:
+    """Limits on prefixes over five groups: `solve` by the flow and by the linear program; in training (`solve_sets`).
+
+    At most .3 of the first p of each group, profits of rank one; least processor time of rounds by turns."""
+    row = table("n", "k", "limits at", "flow, ms", "in training, ms", "linear program, ms", "/ flow", "/ in training")
+    sizes = ((200, 10, False), (1000, 10, True), (1000, 20, False), (1000, 20, True), (1000, 50, True))
+    for n, k, everywhere in run.size(sizes, sizes[:1]):
+        random = np.random.default_rng(0)
+        group, one = random.integers(0, 5, n), RankingSet(n, k)
+        for p in range(1, k + 1) if everywhere else (k // 4, k // 2, k):
+            one = one.at_most(int(np.ceil(0.3 * p)), by=group, positions=range(p), name=f"first {p}")
+        one = one.at_least(1, documents=group == 0, positions=range(3), name="floor")
+        weights, scores = 1 / np.log2(np.arange(k) + 2), random.normal(size=n) - (group == 0)
+        problem = constrained_ranking(np.outer(weights, scores), one)
+        batch = SetBatch([one], scores, np.zeros(n), weights, weights, np.array([0, n]), np.array([0, k]))
+        jobs = partial(solve, problem, directed_rounding=False), partial(solve_sets, batch)
+        for job in jobs:
+            for _ in range(40):  # until its kernel is compiled
+                job()
+        flow, training = least(run.size(50, 3), *jobs)
+        (program,) = least(run.size(10 if k < 50 else 2, 1), partial(solve, problem, "highs", directed_rounding=False))
+        where, times = "every prefix" if everywhere else "three prefixes", (flow, training, program)
+        row(n, k, where, *(f"{1e3 * t:.3g}" for t in times), f"{program / flow:.0f}", f"{program / training:.0f}")
+
+
+@case(data=True)
+def shares(run: Run) -> None:
+    """A fit under shares of genres (MovieLens 100k), argmax by "auto" and by the linear program."""
+    ((train, _),) = movielens([1])
+    train = train.select(range(run.count(100, 5)))
+    constraints = Admissible(10, on_infeasible="truncate").at_most(share=0.4, by="genre")
+    row = table("weights", "argmax", "processor seconds", "J", "gap")
+    for weights in run.size(("discount", "linear"), ("linear",)):
+        for solver in ("auto", "highs"):
+            options = {"constraints": constraints, "argmax_solver": solver, "engine": "serial"}
+            own = LargeMarginRanker("nDCG@10", position_weights=weights, **options)
+            _, seconds = timed(lambda own=own: own.fit(train))
+            proof = own.certificate_
+            row(weights, solver, f"{seconds:.1f}", f"{proof.primal:.6f}", f"{proof.primal - proof.bound:.1e}")
+
+
+class Drawn(NamedTuple):
+    sets: list[RankingSet]
+    gain: np.ndarray
+    offsets: np.ndarray
+
+
+def ask(drawn: Drawn, solver: str) -> tuple[float, float, str]:
+    """Milliseconds a query (least of four rounds), the largest relative gap, and the algorithms."""
+    rng, count = np.random.default_rng(1), len(drawn.sets)
+    scores, best, gap, ways = rng.normal(size=drawn.gain.size), np.inf, 0.0, ""
+    discount, weights = np.tile(1.0 / np.log2(np.arange(2.0, K + 2)), count), np.tile(np.linspace(1.0, 0.1, K), count)
+    for _ in range(4):
+        scores = scores + 0.05 * rng.normal(size=scores.size)
+        places = np.arange(0, K * count + 1, K)
+        batch = SetBatch(drawn.sets, scores, 0.3 * drawn.gain, discount, weights, drawn.offsets, places)
+        answer, seconds = timed(lambda batch=batch: solve_sets(batch, solver))
+        best = min(best, seconds)
+        gap = max(gap, float(((answer.bound - answer.value) / (1.0 + np.abs(answer.value))).max()))
+        ways = ", ".join(f"{(answer.algorithm == way).sum()} {way}" for way in dict.fromkeys(answer.algorithm))
+    return 1e3 * best / count, gap, ways
+
+
+def other_site(site: np.ndarray) -> tuple[list[int], list[int]]:
+    """Documents of the first site, and of another one."""
+    return np.flatnonzero(site == site[0]).tolist(), np.flatnonzero(site == site[site != site[0]][0]).tolist()
+
+
+CONSTRAINTS: dict[str, Callable[[RankingSet, np.ndarray, np.random.Generator], RankingSet]] = {
+    "Π(B, k)": lambda one, site, rng: one.at_most(1, by=site),
+    "nested: site within topic": lambda one, site, rng: one.at_most(2, by=site, name="s").at_most(4, by=site // 4),
+    "two groups": lambda one, site, rng: one.at_most(5, by=site % 2),
+    "18 overlapping genres, at most 3": lambda one, site, rng: _genres(one, rng),
+    "share: at most .3 of a site in every prefix": lambda one, site, rng: one.at_most(share=0.3, by=site),
+    "between 2 and 4 of five sites": lambda one, site, rng: one.between(2, 4, documents=site < 5),
+    "position_in: one of twelve at position 1": lambda one, site, rng: one.position_in(np.flatnonzero(site < 4)),
+    "min_distance: 3 within a site": lambda one, site, rng: one.min_distance(3, by=site),
+    "precedes: one document": lambda one, site, rng: one.precedes(*rng.choice(60, 2, replace=False).tolist()),
+    "precedes: one of a site": lambda one, site, rng: one.precedes(*other_site(site)),
+    "precedence_chain of five": lambda one, site, rng: one.precedence_chain(rng.choice(60, 5, replace=False).tolist()),
+    "implies: a site, another": lambda one, site, rng: one.implies(*other_site(site)),
+    "add_rows: integer costs, a budget": lambda one, site, rng: one.add_rows(
+        np.tile(rng.integers(1, 6, 60).astype(float), (1, K)), upper=25.0
+    ),
+}
+"""Constraints on 60 documents of 20 sites."""
+
+
+def _genres(one: RankingSet, rng: np.random.Generator) -> RankingSet:
+    for genre in range(18):
+        one = one.at_most(3, documents=rng.random(60) < 0.12, name=f"genre {genre}")
+    return one
+
+
+def frequent_users(ratings: np.ndarray) -> list[int]:
+    """The first 48 users with 40 to 150 ratings."""
+    return [user for user, n in enumerate(np.bincount(ratings[:, 0])) if 40 <= n <= 150][: 2 * QUERIES]
+
+
+@case()
+def argmax(run: Run) -> None:
+    """Loss-augmented argmax of 24 queries of 60 documents, 10 positions, by "auto" and by the solver it replaces.
+
+    Every kind of constraint, drawn; with RANKOPT_DATA the rated films of 24 users under genre quotas."""
+    names, drawn = run.size(list(CONSTRAINTS), list(CONSTRAINTS)[:4]), {}
+    for name in names:
+        rng = np.random.default_rng(0)
+        sets = [CONSTRAINTS[name](RankingSet(60, K), rng.integers(0, 20, 60), rng) for _ in range(QUERIES)]
+        gain = rng.integers(0, 4, 60 * QUERIES).astype(float)
+        drawn[name] = Drawn(sets, gain, np.arange(0, 60 * QUERIES + 1, 60))
+    row = table("constraint", "ms a query", "by the other solver", "factor", "largest gap", "algorithms")
+    for name, one in (*drawn.items(), *_rated_films(run)):
+        now, gap, ways = ask(one, "auto")
+        other, _, _ = ask(one, "ortools" if name in list(CONSTRAINTS)[:3] else "highs")
+        row(name, f"{now:.4f}", f"{other:.3f}", f"{other / now:.1f}", f"{gap:.0e}", ways)
+
+
+def _rated_films(run: Run) -> Iterator[tuple[str, Drawn]]:
+    if run.quick or "RANKOPT_DATA" not in os.environ:
+        return
+    genres, ratings = film_genres()[0][:, 1:], film_ratings(data_folder() / "ml-100k" / "u.data.gz")
+    for most in (3, 4, 5):
+        sets, gain = [], []
+        for user in frequent_users(ratings)[:QUERIES]:
+            mine = ratings[ratings[:, 0] == user]
+            held, one = genres[mine[:, 1]] > 0, RankingSet(len(mine), K)
+            for genre in np.flatnonzero(held.sum(axis=0) > most).tolist():
+                one = one.at_most(most, documents=held[:, genre], name=f"genre {genre}")
+            sets.append(one)
+            gain.append(2.0 ** mine[:, 2] - 1.0)
+        yield f"ml-100k, at most {most} of a genre", Drawn(sets, np.concatenate(gain), np.cumsum([0, *map(len, gain)]))
+
+
+@case(data=True)
+def fits(run: Run) -> None:
+    """Whole trainings under hard and soft limits (penalty .02 a unit): seconds, J, bound, measure of other lists.
+
+    MovieLens: rated films of 24 users, at most 3, 4, 5 of any genre among 10, measured on 24 others. W3C experts: 24
+    queries, at least 3 protected of 10, at least 2 among the first 5. Convex bound, gap 1e-3, from w = 0; `--sets
+    highs` names another argmax solver."""
+    genres, ratings = film_genres()[0][:, 1:], film_ratings(data_folder() / "ml-100k" / "u.data.gz")
+    chosen, count = frequent_users(ratings), np.bincount(ratings[:, 1], minlength=len(genres))
+    mine = ratings[np.isin(ratings[:, 0], chosen)]
+    mine = mine[np.lexsort((np.arange(len(mine)), ~np.isin(mine[:, 0], chosen[:QUERIES])))]
+    tags = np.empty(len(mine), dtype=object)
+    tags[:] = [tuple(np.flatnonzero(genres[film]).tolist()) for film in mine[:, 1]]
+    features = np.column_stack([genres[mine[:, 1]], np.log1p(count[mine[:, 1]])]).astype(float)
+    films = Queries.from_arrays(features, mine[:, 2] - 1, qid=mine[:, 0], attributes={"genre": tags})
+    films = films.select(range(QUERIES)), films.select(range(QUERIES, 2 * QUERIES))
+    ((train, test),) = experts([1])
+    people, base = (train.select(range(QUERIES)), test), Admissible(10, on_infeasible="truncate")
+    cases = {f"ml-100k, at most {n} of a genre": (films, base.at_most(n, by="genre"), "genre") for n in (3, 4, 5)}
+    ten = base.at_least(3, documents="protected")
+    five = base.at_least(2, documents="protected", positions=range(5))
+    cases["W3C, at least 3 protected of 10"] = (people, ten, "protected")
+    cases["W3C, at least 2 protected of the first 5"] = (people, five, "protected")
+    row = table("trained under", "seconds", "steps", "J", "proven bound", "other lists")
+    for kind in ("hard", "soft"):
+        for name, ((queries, others), constraints, rule) in run.size(cases, dict(list(cases.items())[3:4])).items():
+            own = LargeMarginRanker(
+                "nDCG(gain='linear')@10" if "W3C" in name else "nDCG@10", lam=0.001 if "W3C" in name else 1.0,
+                bound="convex", max_iter=1000, w0="zeros", argmax_solver=(run.sets or ("auto",))[0],
+                constraints=constraints if kind == "hard" else constraints.penalized(rule, penalty=0.02),
+            )  # fmt: skip
+            (seconds,) = least(2, lambda own=own, queries=queries: own.fit(queries))
+            proof = own.certificate_
+            row(f"{kind}, {name}", f"{seconds:.2f}", own.n_iter_, f"{proof.primal:.6f}", f"{proof.bound:.6f}",
+                f"{own.score(others):.4f}")  # fmt: skip
+
+
+@case(data=True)
+def price_of_quota(run: Run) -> None:
+    """The best list's value against a limit: genres on MovieLens (5 films), gender on W3C experts (10).
+
+    Scores of a ridge, Σ s_π(i) / log2(i + 1); mean, spread, what is lost against the loosest limit, and its price."""
+
+    def told(title: str, train: Queries, parts: list[Queries], one: Admissible, name: str, limits: range) -> None:
+        own, problems = RegressionRanker().fit(train), []
+        for queries in parts:
+            scores = own.predict(queries)
+            for start, stop in zip(queries.offsets[:-1], queries.offsets[1:], strict=True):
+                labels = {at: queries.attributes[at][start:stop] for at in one.attributes}
+                if stop - start < one.k or (run.quick and len(problems) > 10):
+                    continue
+                try:
+                    loosest = float(limits[-1] if name == "genre" else 0.0)
+                    limited = limit_of(one.for_query(labels, int(stop - start)), name).at(loosest)
+                    weights = 1.0 / np.log2(np.arange(2.0, one.k + 2.0))
+                    problems.append(constrained_ranking(np.outer(weights, scores[start:stop]), limited))
+                except InfeasibleError:
+                    continue
+        curves, seconds = timed(lambda: sensitivity(problems, name, limits))
+        each = 1e3 * seconds / len(problems) / len(curves.limits)
+        print(f"\n{title}: {len(problems)} queries, {curves.shared} with a list at every limit, {each:.1f} ms a point")
+        print(curves, flush=True)
+
+    ((train, test),) = movielens([1])
+    told("ml-100k", train, [test], Admissible(5).at_most(5, by="genre", name="genre"), "genre", range(1, 6))
+    ((train, test),) = experts([1])
+    for title, positions in (("of 10", range(10)), ("of the first 5", range(5))):
+        one = Admissible(10).at_least(0, documents="protected", positions=positions, name="protected")
+        told(f"W3C, protected {title}", train, [train, test], one, "protected", range(len(positions) + 1))
+
+
+@case(data=True)
+def limit_gaps(run: Run) -> None:
+    """Whether one limit on a group among the first positions has a gap, profits of rank two, problems of training.
+
+    First 100 queries of MovieLens (three largest genres, k = 5) and W3C experts (gender, k = 8, grades in three steps),
+    at the ridge's scores brought to the deviation of the gains, three times that, and noise."""
+    kinds = {"discount": lambda i: 1 / np.log2(i + 1), "linear": lambda i: i[::-1], "power .5": lambda i: i**-0.5,
+             "power 1": lambda i: 1 / i}  # fmt: skip
+    row = table("data", "k", "weights", "curves", "not concave", "limits", "with a gap", "largest", "program / curve")
+    for name, pairs, k, measure, most in (
+        ("ml-100k", movielens, 5, "nDCG", 3), ("W3C", experts, 8, "nDCG(gain='linear')", 1)
+    ):  # fmt: skip
+        ((train, _),) = pairs([1])
+        grades = train.relevance if most == 3 else np.floor(2.999 * train.relevance)
+        gain, scores = parse(measure).gain(grades, train.offsets), RegressionRanker().fit(train).predict(train)
+        labels = train.attributes["genre" if most == 3 else "protected"].astype(str)
+        i, random = np.arange(1.0, k + 1), np.random.default_rng(0)
+        for weights, shape in kinds.items():
+            curves = bent = limits = gaps = 0
+            largest = spent = other = 0.0
+            for low, high in zip(train.offsets[: run.size(100, 3)], train.offsets[1:], strict=False):
+                own, n, unit = labels[low:high], high - low, gain[low:high].std()
+                if n < k or unit == 0:
+                    continue
+                names, count = np.unique(own, return_counts=True)
+                spread = scores[low:high] - scores[low:high].mean()
+                spread *= unit / max(spread.std(), 1e-12)
+                for heights in (spread, 3.0 * spread, unit * random.normal(size=n)):
+                    given = {"discount": 1 / np.log2(i + 1), "position_weights": shape(i)}
+                    problem = ranking(heights, gain[low:high], **given)
+                    for group in (own == one for one in names[np.argsort(-count)[:most]]):
+                        for prefix in range(2, k):
+                            make = partial(LimitValueFunction.from_problem, problem, group, prefix)
+                            curve, seconds = timed(make)
+                            spent, curves, bent = spent + seconds, curves + 1, bent + (not curve.concave)
+                            for limit in range(1, prefix):
+                                for side in ((0, limit), (limit, prefix)):
+                                    if np.isfinite(curve.whole(*side)):
+                                        gap = curve.gap(*side)
+                                        limits, gaps = limits + 1, gaps + (gap > 0.0)
+                                        largest = max(largest, gap / max(1e-9, abs(curve.whole(*side))))
+                            if curves % 200 == 1:  # next to the linear program, here and there
+                                one = RankingSet(problem.documents, k)
+                                one = one.at_most(1, documents=group, positions=range(prefix))
+                                program = constrained_ranking(problem, one).linear_program()
+                                relaxed, seconds = timed(lambda program=program: solve(program, "highs").value)
+                                other += 200 * seconds
+                                assert abs(relaxed - curve.relaxed(0, 1)) < 1e-6 * max(1.0, abs(relaxed))
+            share = f"{largest:.2%}" if gaps else "-"
+            row(name, k, weights, curves, bent, limits, gaps, share, f"{other / spent:.1f}")
+
+
+@case()
+def limit_figure(run: Run) -> None:
+    """The smallest limit with a gap, drawn: profits, the fractional optimum, F and its envelope; `--output FILE`."""
+    if not run.output:
+        print("name a file: --output quota.svg")
+        return
+    import matplotlib
+
+    matplotlib.use("Agg")
+    matplotlib.rcParams["svg.hashsalt"] = "quota"
+    from matplotlib import pyplot
+
+    problem = ranking([3, 0, 1, 2], [2, 0, 1, 3], discount=[5, 2, 2], position_weights=[4, 4, 3])
+    stated = constrained_ranking(problem, RankingSet(4, 3).at_most(1, documents=[0, 1], positions=range(2)))
+    half = solve(stated.linear_program(), "highs").x.reshape(3, 4)
+    curve = LimitValueFunction.from_problem(problem, [0, 1], 2)
+    drawing, (left, right) = pyplot.subplots(1, 2, figsize=(8.4, 3.0), width_ratios=[1.25, 1])
+    for i in range(3):
+        for j in range(4):
+            tint = "#c9d8ea" if j < 2 else "#f0dcc0"
+            left.add_patch(pyplot.Rectangle((j, i), 1, 1, facecolor=tint, edgecolor="white", linewidth=2))
+            left.text(j + 0.5, i + 0.36, f"{stated.profit[i, j]:g}", ha="center", va="center", color="#333333")
+            if half[i, j] > 0.1:
+                left.text(j + 0.5, i + 0.72, "x = ½", ha="center", va="center", weight="bold", color="#8c1c13")
+    left.plot([0, 2, 2, 0, 0], [0, 0, 2, 2, 0], color="#8c1c13", linewidth=2.5, clip_on=False)
+    left.set(xlim=(-0.05, 4.05), ylim=(3.05, -0.05), xticks=np.arange(4) + 0.5, yticks=np.arange(3) + 0.5)
+    left.set_xticklabels(["A: 0", "A: 1", "B: 2", "B: 3"])
+    left.set_yticklabels(["first", "second", "third"])
+    left.set_title("profits; at most one in the frame", fontsize=10)
+    left.tick_params(length=0)
+    left.spines[:].set_visible(False)
+    right.plot(range(3), curve.envelope, "--", color="#8c1c13", label="linear program")
+    right.plot(range(3), curve.best, "o", color="#1f3b63", label="best ranking, F(r)")
+    right.set(xticks=range(3), xlabel="r, how many of A in the first two")
+    right.legend(frameon=False, fontsize=9)
+    right.spines[["top", "right"]].set_visible(False)
+    drawing.tight_layout()
+    drawing.savefig(run.output, metadata={"Date": None} if run.output.endswith("svg") else None, facecolor="white")
+
+
+@case()
+def versions(run: Run) -> None:
+    """Record rows to compare two versions of HiGHS: `--output rows.jsonl`, then `rankopt swap --baseline rows.jsonl`.
+
+    Relaxations of rankings under overlapping groups, and small programs with integer and real variables; HiGHS by
+    default, by its interior-point method, and with presolve always on."""
+
+    def relaxed(seed: int) -> LinearProgram:
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(40, 200))
+        one = RankingSet(n, 10)
+        for group in rng.random((8, n)) < 0.2:
+            one = one.at_most(2, documents=group)
+        profit = np.outer(1.0 / np.log2(np.arange(2.0, 12.0)), rng.normal(size=n)) + 0.1 * rng.normal(size=(10, n))
+        return restated(constrained_ranking(profit, one), LinearProgram)
+
+    def mixed(seed: int) -> LinearProgram:
+        rng = np.random.default_rng(seed)
+        n, m = int(rng.integers(2, 6)), int(rng.integers(1, 4))
+        matrix, integer = rng.integers(0, 4, (m, n)).astype(float), rng.random(n) < 0.5
+        lower = rng.integers(0, 9, m) + 0.5 * rng.integers(0, 2, m)
+        integer[:2] = True, False
+        sides = np.minimum(lower, 10 * matrix.sum(axis=1)), np.full(m, np.inf), np.zeros(n), np.full(n, 10.0)
+        cost = rng.integers(1, 9, n).astype(float)
+        return LinearProgram(cost, matrix, *sides, is_maximization=False, integer=integer)
+
+    solvers = ("highs", "highs(method='ipm')", "highs(presolve='on')")
+    problems = [relaxed(seed) for seed in range(run.size(12, 1))] + [mixed(seed) for seed in range(run.size(120, 3))]
+    swap = SolverSwap(
+        problems, argmax=solvers, masters=(), repeats=run.size(5, 1), limits=Limits(problem=20.0, tape=200.0)
+    )
+    rows, row = swap.run(run.output), table("solver", "version", "answers")
+    for solver in solvers:
+        own = [one for one in rows if one.solver == solver]
+        words = [one.status.words for one in own]
+        counts = ", ".join(f"{words.count(word)} {word}" for word in dict.fromkeys(words))
+        row(solver, next(one.version for one in own if one.version), counts)

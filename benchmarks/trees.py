@@ -1,0 +1,216 @@
+"""Trees on the bound next to LightGBM and XGBoost.
+
+Every learner chooses inside the training queries of a split: for 4, 8, 16 leaves it is grown for 200 rounds on two
+thirds and judged after each round by nDCG@10 on the other third, three times. Leaves and round are taken where the mean
+of the three curves (each value the mean of nine neighbours) is best. Learning rate .1, 20 documents a leaf, .7 of the
+features a tree, one thread.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from statistics import mean, stdev
+from time import process_time
+from typing import Any
+
+import lightgbm
+import numpy as np
+import xgboost
+from scipy.stats import rankdata
+
+from benchmarks.common import Run, case, ndcg, table
+from benchmarks.data import Split, concatenate, folds, mq2008, set_names, splits
+from rankopt.boosting import boosting_objective
+from rankopt.data import Queries
+from rankopt.rankers import BoostedRanker
+
+QUIET = {"num_threads": 1, "verbosity": -1, "deterministic": True, "force_col_wise": True}
+BOTH = {"learning_rate": 0.1, "colsample_bytree": 0.7}
+LEAVES, ROUNDS, WIDE = (4, 8, 16), 200, 9
+
+
+def lightgbm_data(queries: Queries, **options: Any) -> lightgbm.Dataset:
+    return lightgbm.Dataset(queries.features, queries.relevance, group=np.diff(queries.offsets), **options)
+
+
+def by_lightgbm(objective: str) -> Callable[..., np.ndarray]:
+    def learn(train: Queries, test: Queries, curve: bool, leaves: int, rounds: int, seed: int) -> np.ndarray:
+        options = BOTH | QUIET | {
+            "objective": objective, "metric": "ndcg", "eval_at": [10], "num_leaves": leaves, "min_child_samples": 20,
+            "seed": seed,
+        }  # fmt: skip
+        own, seen = lightgbm_data(train), {}
+        if not curve:
+            return lightgbm.train(options, own, rounds).predict(test.features)
+        held = [lightgbm_data(test, reference=own)]
+        lightgbm.train(options, own, rounds, valid_sets=held, callbacks=[lightgbm.record_evaluation(seen)])
+        return np.array(seen["valid_0"]["ndcg@10"])
+
+    return learn
+
+
+def by_xgboost(train: Queries, test: Queries, curve: bool, leaves: int, rounds: int, seed: int) -> np.ndarray:
+    def data(queries: Queries) -> xgboost.DMatrix:
+        qid = np.repeat(np.arange(len(queries)), np.diff(queries.offsets))
+        return xgboost.DMatrix(queries.features, queries.relevance, qid=qid)
+
+    options = BOTH | {
+        "objective": "rank:ndcg", "eval_metric": "ndcg@10", "max_leaves": leaves, "max_depth": 0, "nthread": 1,
+        "grow_policy": "lossguide", "tree_method": "hist", "seed": seed, "verbosity": 0,
+    }  # fmt: skip
+    seen: dict = {}
+    watch = {"evals": [(data(test), "held")], "evals_result": seen} if curve else {}
+    grown = xgboost.train(options, data(train), rounds, verbose_eval=False, **watch)
+    return np.array(seen["held"]["ndcg@10"]) if curve else grown.predict(data(test)).astype(float)
+
+
+def by_us(**options: Any) -> Callable[..., np.ndarray]:
+    def learn(train: Queries, test: Queries, curve: bool, leaves: int, rounds: int, seed: int) -> np.ndarray:
+        own = BoostedRanker(num_leaves=leaves, n_estimators=rounds, random_state=seed, n_jobs=1, **options)
+        if curve:
+            return np.asarray(own.set_params(early_stopping=rounds).fit(train, eval_set=test).evals_result_)
+        return own.fit(train).predict(test.features)
+
+    return learn
+
+
+METHODS = {
+    "BoostedRanker": by_us(),
+    "BoostedRanker(n_bags=1)": by_us(n_bags=1),
+    "lambdarank": by_lightgbm("lambdarank"),
+    "rank_xendcg": by_lightgbm("rank_xendcg"),
+    "rank:ndcg": by_xgboost,
+}
+"""Scores of the test queries, or (curve) their nDCG@10 after each round."""
+
+
+def choose_inside(learn: Callable[..., np.ndarray], split: Split, seed: int, rounds: int = ROUNDS) -> np.ndarray:
+    """Scores of the test queries; leaves and rounds are chosen inside the training queries."""
+    candidates = []
+    for leaves in LEAVES:
+        curves = [learn(part.train, part.test, True, leaves, rounds, seed) for part in folds(split.train, 3, seed)]
+        along = np.pad(np.mean(curves, axis=0), WIDE // 2, mode="edge")
+        smooth = np.convolve(along, np.ones(WIDE) / WIDE, "valid")
+        candidates.append((smooth.max(), leaves, int(smooth.argmax()) + 1))
+    _, leaves, best = max(candidates)
+    return learn(split.train, split.test, False, leaves, best, seed)
+
+
+@case()
+def peers(run: Run) -> None:
+    """nDCG@10 (mean over splits, then `--seeds`), mean rank, seconds by those of lambdarank."""
+    found, seconds, names = {}, dict.fromkeys(METHODS, 0.0), set_names(run)
+    for name in names:
+        for method, learn in METHODS.items():
+            cells = [
+                run.results.timed(
+                    lambda learn=learn, seed=seed, name=name: mean(
+                        ndcg(s.test, choose_inside(learn, s, seed, run.size(ROUNDS, 10))).mean() for s in splits(name)
+                    ),
+                    "trees", method, name, seed, run.quick,
+                )
+                for seed in range(run.seed, run.seed + run.seeds)
+            ]  # fmt: skip
+            found[method, name] = [value for value, _ in cells]
+            seconds[method] += sum(time for _, time in cells)
+    ranks = np.mean([rankdata([-mean(found[method, name]) for method in METHODS]) for name in names], axis=0)
+    row = table("", *names, "mean rank", "seconds by lambdarank's")
+    for method, rank in zip(METHODS, ranks, strict=True):
+        spreads = [f" ± {stdev(v):.4f}" if len(v := found[method, name]) > 1 else "" for name in names]
+        cells = [f"{mean(found[method, name]):.4f}{spread}" for name, spread in zip(names, spreads, strict=True)]
+        row(method, *cells, f"{rank:.2f}", f"{seconds[method] / seconds['lambdarank']:.1f}")
+
+
+@case()
+def objective(run: Run) -> None:
+    """How noise, scale, damping, weights and bound of `boosting_objective` were chosen (development sets, no nesting).
+
+    Trees of 8 leaves on the training part; nDCG@10 of the test part at the best of every tenth round of the mean curve,
+    of one member (mean over three) and of their averaged scores."""
+    options = {
+        "chosen": {}, "noise 0": {"noise": 0.0}, "noise .3": {"noise": 0.3}, "noise .6": {"noise": 0.6},
+        "scale .5": {"scale": 0.5}, "scale 2": {"scale": 2.0}, "damping 1": {"damping": 1.0},
+        "tie-aware": {"bound": "tie-aware"}, "weights log": {"position_weights": "log"},
+        "lambdarank": None, "rank_xendcg": None,
+    }  # fmt: skip
+    rounds, names = run.size(150, 20), set_names(run)
+
+    def curves(variant: str, split: Split, seed: int) -> list:
+        data, alone, total = lightgbm_data(split.train, free_raw_data=False, params={"verbosity": -1}), [], 0.0
+        for member in range(3):
+            drawn, own = 3 * seed + member, options[variant]
+            params = BOTH | QUIET | {"num_leaves": 8, "min_child_samples": 20, "seed": drawn}
+            params["objective"] = variant if own is None else boosting_objective("nDCG@10", seed=drawn, **own)
+            grown = lightgbm.train(params, data, rounds)
+            steps = [grown.predict(split.test.features, start_iteration=at, num_iteration=10)
+                     for at in range(0, rounds, 10)]  # fmt: skip
+            along = np.cumsum(steps, axis=0)
+            alone.append([ndcg(split.test, scores).mean() for scores in along])
+            total = total + along
+        return [np.mean(alone, axis=0).tolist(), [ndcg(split.test, scores).mean() for scores in total]]
+
+    row = table("", "", *names, "mean")
+    for variant in run.size(list(options), ["chosen", "lambdarank"]):
+        both = [
+            run.results.get(
+                lambda variant=variant, name=name: np.mean(
+                    [curves(variant, s, seed) for s in splits(name) for seed in range(run.seeds)], axis=0
+                ).tolist(),
+                "objective", variant, name, run.seeds,
+            )
+            for name in names
+        ]  # fmt: skip
+        for kind, at in (("one", 0), ("averaged", 1)):
+            best = [max(values[at]) for values in both]
+            row(variant, kind, *(f"{value:.4f}" for value in best), f"{mean(best):.4f}")
+
+
+class TimedObjective:
+    """An objective and the processor seconds of all its calls; LightGBM copies what it is given."""
+
+    def __init__(self) -> None:
+        self.objective, self.seconds = boosting_objective("nDCG@10"), 0.0
+
+    def __call__(self, scores: np.ndarray, data: lightgbm.Dataset) -> Any:
+        began = process_time()
+        found = self.objective(scores, data)
+        self.seconds += process_time() - began
+        return found
+
+    def __deepcopy__(self, memo: dict) -> TimedObjective:
+        return self
+
+
+@case()
+def rounds(run: Run) -> None:
+    """A round of boosting on the bound next to one with lambdarank, the same trees; processor milliseconds."""
+    count, turns = run.size(60, 3), run.size(7, 1)
+    rng, queries = np.random.default_rng(0), run.size(200, 20)
+    X = rng.normal(size=(queries * 120, 136)).astype(np.float32)
+    worth = X[:, :10].sum(axis=1) + np.abs(X[:, 10]) * 2 + 3 * rng.normal(size=len(X))
+    grades = np.digitize(worth, np.quantile(worth, np.cumsum([0.52, 0.32, 0.13, 0.02])))
+    data = {"generated, shape of MSLR": Queries.from_arrays(X, grades, group=[120] * queries)}
+    if "RANKOPT_DATA" in os.environ and not run.quick:
+        data["MQ2008, S1 and S2"] = concatenate(mq2008((1, 2)))
+
+    def grown(objective: Any, own: lightgbm.Dataset, leaves: int, rounds: int) -> float:
+        options = QUIET | {"objective": objective, "num_leaves": leaves, "min_data_in_leaf": 20, "metric": "None"}
+        began = process_time()
+        lightgbm.train(options, own, rounds)
+        return 1e3 * (process_time() - began) / rounds
+
+    row = table("data", "leaves", "lambdarank, ms", "on the bound, ms", "of which ours", "ratio")
+    for name, part in data.items():
+        params = {"verbosity": -1, "min_data_in_leaf": 20}
+        own = lightgbm_data(part, free_raw_data=False, params=params).construct()
+        grown(TimedObjective(), own, 8, 3)  # compiles
+        for leaves in (8, 31):
+            theirs, ours, inside = [], [], []
+            for _ in range(turns):
+                theirs.append(grown("lambdarank", own, leaves, count))
+                objective = TimedObjective()
+                ours.append(grown(objective, own, leaves, count))
+                inside.append(1e3 * objective.seconds / count)
+            row(name, leaves, *(f"{min(times):.2f}" for times in (theirs, ours, inside)),
+                f"{min(ours) / min(theirs):.2f}")  # fmt: skip
