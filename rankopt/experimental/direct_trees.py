@@ -21,15 +21,14 @@ from rankopt.evaluation.evaluation import evaluate
 from rankopt.experimental.tree_ensemble import (
     MeasureObjective,
     TreeCallback,
-    TreeCertificate,
-    TreeHistory,
-    TreeStop,
+    TreeStep,
     TreeTable,
     TreeTraining,
     certify_weights,
 )
 from rankopt.experimental.tree_growers import GROWERS, GrowerData
 from rankopt.measures.notation import parse
+from rankopt.optimize.certificate import TREES, Certificate, History, Stop, check_saved
 from rankopt.persistence.onnx import Nodes
 from rankopt.rankers.base import Ranker
 from rankopt.rankers.options import AnyMeasure, Normalize, Seed, number
@@ -90,8 +89,8 @@ class DirectBoostedRanker(Ranker):
     ----------
     trees_ : TreeTable, the trees times their weights.
     weights_ : (T,) the nonzero α.
-    history_ : TreeHistory, each step with the predicted and the evaluated M.
-    certificate_ : TreeCertificate; its `gap` bounds what changing one weight could gain.
+    history_ : History, each step with the predicted and the evaluated M.
+    certificate_ : Certificate; its `gap` bounds what changing one weight could gain.
     eval_score_ : the measure on eval_set, if one was passed. The model is the best on it of all states.
 
     References
@@ -106,8 +105,8 @@ class DirectBoostedRanker(Ranker):
 
     estimators_: TreeTable
     estimator_weights_: Floats
-    history_: TreeHistory
-    certificate_: TreeCertificate
+    history_: History
+    certificate_: Certificate
     best_score_: float
 
     def __init__(
@@ -174,19 +173,19 @@ class DirectBoostedRanker(Ranker):
             trees = [best.trees[number] for number in chosen]
             self.estimator_weights_ = np.array([best.weights[number] for number in chosen], dtype=np.float64)
             self.estimators_ = TreeTable.from_trees(trees, self.estimator_weights_.tolist(), self.n_features_in_)
-            self.history_ = TreeHistory.from_rows(training.steps)
+            self.history_ = History.from_rows(TreeStep, training.steps)
             self.certificate_ = certify_weights(objective, trees, best.scores, stop)
         if hasattr(self, "best_score_"):
             del self.best_score_
         if judge is not None:
             self.best_score_ = judge(best.scores[objective.grades.size :])
-        if stop is TreeStop.TIME:
+        if stop is Stop.TIME:
             warnings.warn(
                 f"training stopped before all trees were grown and weighted ({self.certificate_}); raise time_limit",
                 ConvergenceWarning,
                 stacklevel=4,
             )
-        if stop is TreeStop.INTERRUPTED:
+        if stop is Stop.INTERRUPTED:
             raise TrainingInterrupted("training was interrupted; the ranker holds the trees so far")
 
     @contextmanager
@@ -243,10 +242,7 @@ class DirectBoostedRanker(Ranker):
             raise ModelError("weights_ is missing, or no vector of numbers.")
         if max(weights.size, 1) != trees.roots.size or not np.isfinite(weights).all():
             raise ModelError("weights_ are not one finite number a tree.")
-        if not isinstance(getattr(self, "history_", None), TreeHistory):
-            raise ModelError("history_ is missing or is no history of trees.")
-        if not isinstance(getattr(self, "certificate_", None), TreeCertificate):
-            raise ModelError("certificate_ is missing or is no certificate of trees.")
+        check_saved(self, TreeStep, TREES)
 
 
 def _dense(features: Any) -> Any:

@@ -378,7 +378,7 @@ def _plain(now: TrainingState, steps: Sequence[Step]) -> dict[str, Any]:
         "primal": np.array([point.primal for point in now.passed]),
         "bound": np.array([point.bound for point in now.passed]),
     }
-    return {"standing": replace(now, passed=()), "passed": columns, "history": History.from_rows(steps)}
+    return {"standing": replace(now, passed=()), "passed": columns, "history": History.from_rows(Step, steps)}
 
 
 def _sound(run: Mapping[str, Any]) -> tuple[TrainingState, list[Step]] | None:
@@ -391,4 +391,6 @@ def _standing(run: Mapping[str, Any]) -> tuple[TrainingState, list[Step]]:
     columns, history = run["passed"], run["history"]
     rows = zip(columns["w"], columns["primal"].tolist(), columns["bound"].tolist(), strict=True)
     standing = replace(run["standing"], passed=tuple(IterationInfo(*row) for row in rows))
-    return standing, [history[i] for i in range(len(history))]
+    if not isinstance(history, History) or history.row != "Step":
+        raise ValueError("history of a run must hold its steps")
+    return standing, [*history]

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from rankopt.collaborative.alternation import AlternationHistory, AlternationStep
-from rankopt.collaborative.global_bound import FactorCertificate
+from rankopt.collaborative.alternation import AlternationStep
 from rankopt.collaborative.loss_verification import slow_loss
 from rankopt.collaborative.problem import ModelState
 from rankopt.collaborative.reading import held_out, read_ratings_and_weights
@@ -23,7 +22,7 @@ from rankopt.data.typing import Pairs, Values
 from rankopt.errors import DataError, MeasureError, ModelError, OptionError, RankoptError
 from rankopt.fitting import AtomicFitMixin
 from rankopt.measures.measure import Measure
-from rankopt.optimize.certificate import Stop
+from rankopt.optimize.certificate import BLOCKS, FACTORS, Certificate, History, Stop, check_saved
 from rankopt.rankers.cofi_training import OF_THE_RUN, CofiSettings, check_cofi, train
 from rankopt.rankers.options import (
     AnyBound,
@@ -116,8 +115,8 @@ class CofiRanker(AtomicFitMixin, RecommendationMixin, BaseEstimator):
     )  # fmt: skip
     _of_the_run: ClassVar[tuple[str, ...]] = OF_THE_RUN
 
-    certificate_: FactorCertificate
-    history_: AlternationHistory
+    certificate_: Certificate
+    history_: History
     n_features_in_: int
     best_score_: float
     chosen_: RegularizationChoice
@@ -377,10 +376,7 @@ def check_learned(ranker: Any) -> None:
         raise ModelError("lam_max_ and offset_strength_ cannot be negative.")
     if min(ranker.lam_, ranker.reg_) <= 0:
         raise ModelError("lam_ and strength_ are above 0.")
-    if not isinstance(getattr(ranker, "certificate_", None), FactorCertificate):
-        raise ModelError("certificate_ is missing or is no certificate of factors.")
-    if not isinstance(getattr(ranker, "history_", None), AlternationHistory):
-        raise ModelError("history_ is missing or is no history of an alternation.")
+    check_saved(ranker, AlternationStep, FACTORS, BLOCKS)
     if type(getattr(ranker, "n_iter_", None)) is not int or ranker.n_iter_ != len(ranker.history_) - 1:
         raise ModelError("n_iter_ does not count the rounds of history_.")
     try:

@@ -18,8 +18,8 @@ from formulations.parallel import at_most
 from rankopt.collaborative.alternation import (
     FIRST_FACTORS,
     Alternation,
-    AlternationHistory,
     AlternationResult,
+    AlternationStep,
     alternated,
     run_as_data,
     run_from_data,
@@ -46,7 +46,7 @@ from rankopt.collaborative.user_loss import UserLoss
 from rankopt.engines import ended, get_engine
 from rankopt.errors import DataError, NoProgressWarning, OptionError, TrainingInterrupted
 from rankopt.measures.notation import parse
-from rankopt.optimize.certificate import Stop
+from rankopt.optimize.certificate import History, Stop
 from rankopt.persistence.checkpoint import Checkpoint, identity_of_ratings
 from rankopt.rankers.options import check_options, number
 from rankopt.rankers.progress import shown
@@ -265,7 +265,7 @@ def train(
     _keep_model(ranker, ratings, blocks.problem, best, unknown)
     ranker.item_popularity_, ranker.history_, ranker.n_iter_ = (
         counts,
-        AlternationHistory.from_rows(steps),
+        History.from_rows(AlternationStep, steps),
         len(steps) - 1,
     )
     ranker.lam_, ranker.lam_max_ = float(lam), start.lam_max

@@ -26,24 +26,24 @@ from formulations.parallel import at_most, threads
 from formulations.typing import SupportsArray
 from rankopt.ascent import COMBINATIONS, ORDERS
 from rankopt.ascent.ascent import (
-    AscentHistory,
     AscentProblem,
     AscentRun,
     Directions,
     Limits,
+    Move,
     Path,
     Round,
     check_directions,
     climbed,
 )
-from rankopt.ascent.certificate import DirectionCertificate, as_data, false_claim, paths_of, proved
+from rankopt.ascent.certificate import as_data, false_claim, paths_of, proved
 from rankopt.data.canonical_order import canonical
 from rankopt.data.typing import Ids, Sizes, Values
 from rankopt.engines import ended, get_engine
 from rankopt.engines.threads import Threads
 from rankopt.errors import DataError, ModelError, OptionError, TrainingInterrupted
 from rankopt.measures.notation import parse
-from rankopt.optimize.certificate import Stop
+from rankopt.optimize.certificate import DIRECTIONS, Certificate, History, Stop, check_saved
 from rankopt.optimize.line_search import LineSearch, Point
 from rankopt.persistence.checkpoint import Checkpoint
 from rankopt.rankers.base import Ranker
@@ -87,9 +87,7 @@ def workers_of(engine: Any, paths: int) -> int:
         return min(threads(), paths)
 
 
-def combined(
-    climb: AscentProblem, done: AscentRun, combine: str
-) -> tuple[Floats, DirectionCertificate, Floats, Floats]:
+def combined(climb: AscentProblem, done: AscentRun, combine: str) -> tuple[Floats, Certificate, Floats, Floats]:
     """w, its certificate, and the ends of the paths (K, d) with the measure there (K,)."""
     search, paths = climb.search, done.paths
     ends = [path.w if path.chosen is None else path.chosen for path in paths]
@@ -106,8 +104,11 @@ def combined(
     listed, excess, stop = _proved(climb, w, value, known, done.stop)
     features = np.array([v for v in listed if isinstance(v, int)], dtype=np.int64)
     vectors = np.array([v for v in listed if not isinstance(v, int)], dtype=np.float64).reshape(-1, w.size)
+    epsilon = max(excess, 0.0)
+    parts = {"epsilon": epsilon, "features": features, "vectors": vectors}
     at_start = bool(np.array_equal(w, climb.w0))
-    return w, DirectionCertificate(value, max(excess, 0.0), features, vectors, stop, at_start), np.array(ends), values
+    certificate = Certificate("directions", value, value + epsilon, stop, at_start, parts)
+    return w, certificate, np.array(ends), values
 
 
 def _proved(
@@ -173,7 +174,7 @@ class LineSearchMixin:
     """`plot_line` and `verify` of a ranker with `coef_`, a `certificate_` of directions, and a measure."""
 
     coef_: Floats
-    certificate_: DirectionCertificate
+    certificate_: Certificate
     measure: Any
     step_rule: Point
     step_window: float
@@ -291,7 +292,7 @@ class DirectRanker(LineSearchMixin, CheckpointMixin, EvaluationMixin, FeatureSel
         constraints: an `Admissible` for `rank` and `score`; training ignores it.
         normalize: as in `LargeMarginRanker`.
 
-    Fitted: `coef_`; `certificate_`, a `DirectionCertificate`; `history_`, the accepted steps (`history_.plot()`);
+    Fitted: `coef_`; `certificate_`, of the listed directions; `history_`, the accepted steps (`history_.plot()`);
     `n_iter_`, rounds of the longest path; `w0_`, the scaled start; `path_coefs_` (restarts, d) and `path_values_`, the
     ends of the paths and their measure. With eval_set each path returns its best point on it, the start included, and
     `best_score_` is that of `coef_`.
@@ -303,8 +304,8 @@ class DirectRanker(LineSearchMixin, CheckpointMixin, EvaluationMixin, FeatureSel
     )  # fmt: skip
     _of_the_run: ClassVar[tuple[str, ...]] = ("callbacks", "checkpoint", "engine", "n_jobs", "verbose")
 
-    certificate_: DirectionCertificate
-    history_: AscentHistory
+    certificate_: Certificate
+    history_: History
     n_iter_: int
     w0_: Floats
     path_coefs_: Floats
@@ -431,7 +432,7 @@ class DirectRanker(LineSearchMixin, CheckpointMixin, EvaluationMixin, FeatureSel
         if done.stop is Stop.INTERRUPTED and not any(path.lines for path in done.paths):
             raise KeyboardInterrupt("interrupted before the first line search was done")
         self.coef_, self.certificate_, self.path_coefs_, self.path_values_ = combined(climb, done, self.aggregate)
-        self.history_ = AscentHistory.from_rows([move for path in done.paths for move in path.moves])
+        self.history_ = History.from_rows(Move, [move for path in done.paths for move in path.moves])
         self.n_iter_ = max(path.round + (path.place > 0 and not path.over) for path in done.paths)
         self.w0_ = w0
         if hasattr(self, "best_score_"):
@@ -445,11 +446,10 @@ class DirectRanker(LineSearchMixin, CheckpointMixin, EvaluationMixin, FeatureSel
 
     def _check_loaded(self) -> None:
         super()._check_loaded()
-        d, proved = self.n_features_in_, getattr(self, "certificate_", None)
-        if not isinstance(proved, DirectionCertificate) or proved.vectors.shape[1] != d or np.any(proved.features >= d):
-            raise ModelError("certificate_ is missing or is no certificate of directions of these features.")
-        if not isinstance(getattr(self, "history_", None), AscentHistory):
-            raise ModelError("history_ is missing or is no history of steps.")
+        check_saved(self, Move, DIRECTIONS)
+        d, proved = self.n_features_in_, self.certificate_
+        if proved.vectors.shape[1] != d or np.any(proved.features >= d):
+            raise ModelError("certificate_ is no certificate of directions of these features.")
         ends, values = np.shape(getattr(self, "path_coefs_", 0.0)), np.shape(getattr(self, "path_values_", 0.0))
         if len(ends) != 2 or ends[1] != d or values != ends[:1]:
             raise ModelError("path_coefs_ and path_values_ are not the ends of paths.")

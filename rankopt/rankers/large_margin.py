@@ -113,7 +113,7 @@ class LargeMarginRanker(OptimizedRanker):
             have one scale. The master is a linear program ("auto" is HiGHS); `path(lams=20)` begins where 0 is
             optimal. Methods: "bundle" and "cutting_planes".
 
-    Fitted: `coef_`, `certificate_` (kind, primal, bound, gap of J), `history_` (`history_.plot()` draws the gap),
+    Fitted: `coef_`, `certificate_` (kind, value, bound, gap of J), `history_` (`history_.plot()` draws the gap),
     `n_iter_`, `w0_`. With eval_set, `coef_` is the best iterate on it (`best_score_`), and the certificate is that of
     this iterate.
     """

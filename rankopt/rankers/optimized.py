@@ -26,7 +26,7 @@ from rankopt.errors import DataError, ModelError, OptionError, TrainingInterrupt
 from rankopt.measures.notation import parse
 from rankopt.measures.positional import PositionalMeasure
 from rankopt.optimize import PENALTIES, get_method
-from rankopt.optimize.certificate import Certificate, History, Step, Stop
+from rankopt.optimize.certificate import Certificate, History, Step, Stop, check_saved
 from rankopt.optimize.concave_convex import Training, train
 from rankopt.optimize.method import Clock
 from rankopt.optimize.objective import Objective, largest
@@ -279,10 +279,7 @@ class OptimizedRanker(RegularizationPathMixin, CheckpointMixin, FeatureSelection
 
     def _check_loaded(self) -> None:
         super()._check_loaded()
-        if not isinstance(getattr(self, "certificate_", None), Certificate):
-            raise ModelError("certificate_ is missing or is no certificate.")
-        if not isinstance(getattr(self, "history_", None), History):
-            raise ModelError("history_ is missing or is no history.")
+        check_saved(self, Step, ())
         steps = getattr(self, "n_iter_", None)
         if type(steps) is not int or steps != len(self.history_):
             raise ModelError("n_iter_ does not count the steps of history_.")

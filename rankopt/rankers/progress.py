@@ -11,25 +11,18 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from rankopt.ascent.ascent import Round
-from rankopt.collaborative.alternation import AlternationStep
 from rankopt.errors import NoProgressWarning, WorseThanInitWarning
 from rankopt.losses.bounds import Nonconvex
 from rankopt.losses.oracle_positional import PositionalOracle
 from rankopt.losses.regret import RegretBound
-from rankopt.optimize.annealing import AnnealingStep
 from rankopt.optimize.certificate import Stop
 from rankopt.optimize.concave_convex import Training
-
-if TYPE_CHECKING:
-    from rankopt.optimize.certificate import Step
-
 
 Floats = NDArray[np.float64]
 
@@ -127,7 +120,7 @@ def shown(verbose: int) -> Iterator[list[Callable[[Any, Any], None]]]:
         yield []
         return
     with Live(Text("training ..."), console=console, refresh_per_second=8, transient=True) as live:
-        yield [lambda step, state: live.update(Text(_line(step)))]
+        yield [lambda step, state: live.update(Text(str(step)))]
 
 
 def _in_notebook() -> bool:
@@ -146,25 +139,10 @@ class _Cell:
     def __call__(self, step: Any, state: Any) -> None:
         if perf_counter() - self.shown_at >= EVERY:
             self.shown_at = perf_counter()
-            self.handle.update(_Text(_line(step)))
+            self.handle.update(_Text(str(step)))
 
 
 class _Text(str):
     """Text without quotes around it."""
 
     __repr__ = str.__str__
-
-
-def _line(step: Step | AnnealingStep | AlternationStep | Round) -> str:
-    """What is shown of a step."""
-    if isinstance(step, Round):
-        left = f"{step.open} paths on their way, {step.lines} line searches"
-        return f"round {step.step}: measure {step.value:.6g}, {left}, {step.seconds:.1f} s"
-    text = f"step {step.step}: objective {step.primal:.6g}"
-    if isinstance(step, AnnealingStep):
-        return f"sigma {step.sigma:g}, {text}, gradient {step.gradient:.2g}, {step.seconds:.1f} s"
-    if isinstance(step, AlternationStep):
-        gaps = ", ".join(f"{max(step.primal - bound, 0.0):.2g}" for bound in (step.users, step.items))
-        return f"{text}, gaps of users and items {gaps}, {step.seconds:.1f} s"
-    round = f"round {step.round}, " if step.round else ""
-    return f"{round}{text}, bound {step.bound:.6g}, gap {step.primal - step.bound:.2g}, {step.seconds:.1f} s"

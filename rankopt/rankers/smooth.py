@@ -22,12 +22,11 @@ from rankopt.optimize.annealing import (
     DESCENTS,
     Annealed,
     Annealing,
-    AnnealingCertificate,
-    AnnealingHistory,
+    AnnealingStep,
     Reached,
     anneal,
 )
-from rankopt.optimize.certificate import Stop
+from rankopt.optimize.certificate import SMOOTHED, Certificate, History, Stop, check_saved
 from rankopt.optimize.objective import SmoothObjective, deviation, deviations
 from rankopt.rankers import SMOOTH_STARTS
 from rankopt.rankers.linear import EvaluationMixin, LinearRanker
@@ -105,8 +104,8 @@ class SmoothRanker(CheckpointMixin, EvaluationMixin, LinearRanker):
     )  # fmt: skip
     _of_the_run: ClassVar[tuple[str, ...]] = ("callbacks", "checkpoint", "engine", "n_jobs", "verbose")
 
-    certificate_: AnnealingCertificate
-    history_: AnnealingHistory
+    certificate_: Certificate
+    history_: History
 
     def __init__(
         self,
@@ -248,10 +247,7 @@ class SmoothRanker(CheckpointMixin, EvaluationMixin, LinearRanker):
 
     def _check_loaded(self) -> None:
         super()._check_loaded()
-        if not isinstance(getattr(self, "certificate_", None), AnnealingCertificate):
-            raise ModelError("certificate_ is missing or is no certificate of a SmoothRanker.")
-        if not isinstance(getattr(self, "history_", None), AnnealingHistory):
-            raise ModelError("history_ is missing or is no history of a SmoothRanker.")
+        check_saved(self, AnnealingStep, SMOOTHED)
         steps = getattr(self, "n_iter_", None)
         if type(steps) is not int or steps != len(self.history_):
             raise ModelError("n_iter_ does not count the steps of history_.")

@@ -133,7 +133,7 @@ def test_no_weight_alone_reaches_more_than_the_certificate_says(measure, strateg
     now, proved = seen[-1], ranker.certificate_
     trees = [tree for tree, weight in zip(now.trees, now.weights, strict=True) if weight]
     reached = [enumerated(problem, now.scores, tree.column)[1].max() for tree in trees]
-    assert proved.kind == "direction-wise"
+    assert proved.kind == "directions"
     assert proved.directions == len(trees) == ranker.estimator_weights_.size
     assert proved.bound == pytest.approx(max(proved.value, *reached), abs=1e-12)
     if strategy != "stage-wise":
