@@ -31,8 +31,8 @@ from rankopt.losses.regret import RegretBound
 from rankopt.measures import evaluate
 from rankopt.optimize.certificate import Stop
 from rankopt.rankers import LargeMarginRanker, RegressionRanker
-from rankopt.rankers.regrets import as_arranged
-from rankopt.rankers.scale import unit_of
+from rankopt.rankers.deployment import as_arranged
+from rankopt.rankers.starts import unit_of
 
 warnings.simplefilter("ignore")
 
@@ -124,7 +124,7 @@ def strength(name: str) -> None:
 
 
 def started() -> None:
-    """RR over the first relevant document, from the ridge with margins of 1 or of 1 / f, f that of `rankers/scale.py`;
+    """RR over the first relevant document, from the ridge with margins of 1 or of 1 / f, f that of `rankers/starts.py`;
     how far the weights go, and RR before and after, the mean over the splits."""
     print("\n| data | margins of w0 | λ / natural | ‖w - w₀‖ / ‖w₀‖ | RR, training | RR, test |")
     print("|---" * 6 + "|")

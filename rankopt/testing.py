@@ -266,7 +266,7 @@ def _train(bound: Bound) -> None:
 
 def check_method(method: Method, tol: float = 1e-4, max_iter: int = 5000) -> None:
     """A method reaches the optimum of a convex problem with valid, monotone bounds."""
-    from rankopt.rankers.pairwise import PairwiseRanker
+    from rankopt.rankers.loss import PairwiseRanker
 
     rng = np.random.default_rng(2)
     features = rng.normal(size=(60, 3))

@@ -266,12 +266,6 @@ class Checkpoint:
         with claimed(self._made()):
             yield
 
-    def opened(
-        self, problem: Mapping[str, str], defaults: Container[str] = ()
-    ) -> tuple[TrainingState | None, list[Step]]:
-        """The stored state of a run of this problem and its steps; None and no steps without one. See `found`."""
-        return self.found(problem, _sound, defaults) or (None, [])
-
     def found(
         self, problem: Mapping[str, str], read: Callable[[Any], Found | None], defaults: Container[str] = ()
     ) -> Found | None:
@@ -381,8 +375,8 @@ def _plain(now: TrainingState, steps: Sequence[Step]) -> dict[str, Any]:
     return {"standing": replace(now, passed=()), "passed": columns, "history": History.from_rows(Step, steps)}
 
 
-def _sound(run: Mapping[str, Any]) -> tuple[TrainingState, list[Step]] | None:
-    """The state and its steps, if valid."""
+def stored_run(run: Mapping[str, Any]) -> tuple[TrainingState, list[Step]] | None:
+    """The training state of a stored run and its steps; None if they are invalid."""
     standing, steps = _standing(run)
     return (standing, steps) if flaw(standing, steps) is None else None
 

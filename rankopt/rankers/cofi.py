@@ -20,7 +20,7 @@ from rankopt.collaborative.regularization import SHRUNK, RegularizationChoice, r
 from rankopt.collaborative.verification import VerifiedClaim, VerifiedFactors, verify_factors
 from rankopt.data.typing import Pairs, Values
 from rankopt.errors import DataError, MeasureError, ModelError, OptionError, RankoptError
-from rankopt.fitting import AtomicFitMixin
+from rankopt.fitting import atomic
 from rankopt.measures.measure import Measure
 from rankopt.optimize.certificate import BLOCKS, FACTORS, Certificate, History, Stop, check_saved
 from rankopt.rankers.cofi_training import OF_THE_RUN, CofiSettings, check_cofi, train
@@ -45,7 +45,8 @@ ALLOWED = 1e-9
 """By how much what items are pulled to may differ, as a part of it."""
 
 
-class CofiRanker(AtomicFitMixin, RecommendationMixin, BaseEstimator):
+@atomic
+class CofiRanker(RecommendationMixin, BaseEstimator):
     """Matrix factorization trained on bounds of ranking measures: scores F[u, j] = b_j + ⟨U_u, M_j⟩ (+ b_u).
 
     It minimizes, with b_u in a regression only,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
@@ -47,9 +47,9 @@ from rankopt.engines import ended, get_engine
 from rankopt.errors import DataError, NoProgressWarning, OptionError, TrainingInterrupted
 from rankopt.measures.notation import parse
 from rankopt.optimize.certificate import History, Stop
-from rankopt.persistence.checkpoint import Checkpoint, identity_of_ratings
+from rankopt.persistence.checkpoint import identity_of_ratings
 from rankopt.rankers.options import check_options, number
-from rankopt.rankers.progress import shown
+from rankopt.rankers.run import training_run
 from rankopt.ratings.evaluation import check_judges
 from rankopt.ratings.table import Ratings
 
@@ -196,14 +196,9 @@ def train(
     params = ranker.get_params(deep=False)
     settings = CofiSettings.from_params(params)
     loss, free, given_lam = settings.loss, isinstance(params["factors"], str), params["lam"] is not None
-    checkpoint = params["checkpoint"]
-    checkpoint = checkpoint if isinstance(checkpoint, Checkpoint | None) else Checkpoint(checkpoint)
     loss.check_weights(by_rating)
-    with (
-        workers_of(params["engine"], params["n_jobs"]) as engine,
-        shown(params["verbose"]) as progress,
-        nullcontext() if checkpoint is None else checkpoint.claimed(),
-    ):
+    with workers_of(params["engine"], params["n_jobs"]) as engine, training_run(ranker) as run:
+        checkpoint = run.checkpoint
         counts = ratings.counts  # now: it takes 8 bytes a rating while it is made
         rated = loss.seen(EncodedRatings.from_ratings(ratings, weights)).of_rated_items()
         loss.check_parts(rated)
@@ -235,8 +230,7 @@ def train(
             )
 
         def part(begin: Callable[[], Any], before: AlternationResult | None, tol: float) -> AlternationResult:
-            callbacks = (*params["callbacks"], *progress)
-            return alternated(blocks, replace(alternation, tol=tol), begin, callbacks, judge, keeps(before))
+            return alternated(blocks, replace(alternation, tol=tol), begin, run.callbacks, judge, keeps(before))
 
         def begun() -> Any:
             if params["init"] != "residual":
@@ -246,7 +240,7 @@ def train(
 
         found: list[Any] = []  # emptied when a run goes on: a state is as large as the ratings
         if checkpoint is not None:
-            known = checkpoint.found(identity, lambda run: run_from_data(run, blocks, None if free else width))
+            known = checkpoint.found(identity, lambda stored: run_from_data(stored, blocks, None if free else width))
             found += [] if known is None else [one for one in known if one is not None]
             del known
             if not found and chosen is not None:

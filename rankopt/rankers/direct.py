@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
@@ -36,21 +35,18 @@ from rankopt.ascent.ascent import (
     check_directions,
     climbed,
 )
-from rankopt.ascent.certificate import as_data, false_claim, paths_of, proved
+from rankopt.ascent.certificate import as_data, false_claim, paths_of, proved, verify_directions
 from rankopt.data.canonical_order import canonical
 from rankopt.data.typing import Ids, Sizes, Values
-from rankopt.engines import ended, get_engine
+from rankopt.engines import get_engine
 from rankopt.engines.threads import Threads
 from rankopt.errors import DataError, ModelError, OptionError, TrainingInterrupted
 from rankopt.measures.notation import parse
 from rankopt.optimize.certificate import DIRECTIONS, Certificate, History, Stop, check_saved
 from rankopt.optimize.line_search import LineSearch, Point
-from rankopt.persistence.checkpoint import Checkpoint
 from rankopt.rankers.base import Ranker
-from rankopt.rankers.direct_starts import begun_at, check_start, start_weights
 from rankopt.rankers.inputs import query_weights, read_queries
-from rankopt.rankers.linear import EvaluationMixin, FeatureSelectionMixin, LinearRanker
-from rankopt.rankers.optimized import CheckpointMixin
+from rankopt.rankers.linear import LinearRanker
 from rankopt.rankers.options import (
     AnyCheckpoint,
     AnyEngine,
@@ -64,7 +60,8 @@ from rankopt.rankers.options import (
     in_range,
     number,
 )
-from rankopt.rankers.progress import shown
+from rankopt.rankers.run import TrainingRun, training_run
+from rankopt.rankers.starts import begun_at, check_start, start_weights
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -167,94 +164,7 @@ def seed_of(random_state: Any, drawn: bool = True) -> int:
     return int(seed)
 
 
-# mypy: allow-subclassing-any
-
-
-class LineSearchMixin:
-    """`plot_line` and `verify` of a ranker with `coef_`, a `certificate_` of directions, and a measure."""
-
-    coef_: Floats
-    certificate_: Certificate
-    measure: Any
-    step_rule: Point
-    step_window: float
-    n_queries_: int
-    n_features_in_: int
-    feature_names_in_: NDArray[np.object_]
-    _learned_from: tuple[Queries, Floats]
-
-    def plot_line(
-        self,
-        direction: int | str | Any,
-        X: AnyRows | None = None,
-        y: Values | None = None,
-        *,
-        qid: Ids | None = None,
-        group: Sizes | None = None,
-        query_weight: Weights | None = None,
-        point: Point | None = None,
-        axes: Axes | None = None,
-    ) -> Axes:
-        """Plot the step function t -> M(coef_ + t v), the current weights (t = 0) and the interval that a line search
-        chooses [paper 3, Figure 1].
-
-        direction: the index or the name of a feature, or v (d,). X, y, qid, group, query_weight: as in `fit`; by
-        default the training queries, which a loaded model does not store. point: as in `DirectRanker`; default: that
-        of the ranker. Returns the axes of matplotlib.
-        """
-        check_is_fitted(self, "coef_")
-        queries, weights = self._asked(X, y, qid, group, query_weight)
-        search = LineSearch.from_measure(self.measure, queries, weights)
-        names = list(getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)]))
-        if isinstance(direction, str):
-            if direction not in names:
-                raise OptionError(f"direction = {direction!r} is no feature; give its number, or one of the names")
-            direction = names.index(direction)
-        about = f"weight of {names[direction]}" if isinstance(direction, int | np.integer) else "t"
-        from rankopt.sweeps.drawing import draw_line
-
-        own: Point = self.step_rule if point is None else point
-        at = float(self.coef_[direction]) if isinstance(direction, int | np.integer) else 0.0
-        line = search.along(self.coef_, direction, own, self.step_window)
-        return draw_line(search.steps(self.coef_, direction), line, at, str(self.measure), about, axes)
-
-    def verify(
-        self,
-        X: AnyRows | None = None,
-        y: Values | None = None,
-        *,
-        qid: Ids | None = None,
-        group: Sizes | None = None,
-        query_weight: Weights | None = None,
-        only: int | None = None,
-        seed: int = 0,
-    ) -> Verified:
-        """Whether `certificate_` is true of `coef_` on the training queries, by enumeration that shares nothing with
-        the sweeps: all crossings of all pairs, the measure between each two (`rankopt.ascent.verify_directions`).
-
-        Data as in `plot_line`. only: so many directions of the list, drawn with this seed: it takes O(n³) for a query
-        of n documents and a direction. The answer is true where the certificate holds.
-        """
-        check_is_fitted(self, "coef_")
-        from rankopt.ascent.certificate import verify_directions
-
-        queries, weights = self._asked(X, y, qid, group, query_weight)
-        return verify_directions(self.certificate_, self.coef_, queries, self.measure, weights, only, seed)
-
-    def _asked(self, X: Any, y: Any, qid: Any, group: Any, query_weight: Any) -> tuple[Queries, Floats]:
-        """The queries passed, else those of `fit`, with their weights."""
-        if X is None:
-            if not hasattr(self, "_learned_from"):
-                raise OptionError("the training queries are not stored in a loaded model; pass X, y and qid")
-            return self._learned_from
-        queries = read_queries(self, X, y, qid=qid, group=group, attributes=None, reset=False)
-        return queries, query_weights(queries, query_weight)
-
-
-# mypy: allow-subclassing-any
-
-
-class DirectRanker(LineSearchMixin, CheckpointMixin, EvaluationMixin, FeatureSelectionMixin, LinearRanker):
+class DirectRanker(LinearRanker):
     """Linear ranker trained by coordinate ascent on the measure with exact line search [paper 3].
 
     It maximizes M(w) = Σ_q v_q measure_q(X_q w) over the queries on which the measure is defined; v_q is 1/m unless
@@ -311,6 +221,7 @@ class DirectRanker(LineSearchMixin, CheckpointMixin, EvaluationMixin, FeatureSel
     path_coefs_: Floats
     path_values_: Floats
     best_score_: float
+    _learned_from: tuple[Queries, Floats]
 
     def __init__(
         self,
@@ -363,20 +274,14 @@ class DirectRanker(LineSearchMixin, CheckpointMixin, EvaluationMixin, FeatureSel
         if queries.n_documents < 2:
             raise DataError("training cannot learn an order because there is 1 sample; give two documents or more")
         engine = get_engine(self.engine, None if self.n_jobs == -1 else self.n_jobs)
-        checkpoint = self._checkpoint()
         judge = None if evaluation is None else self._judge(evaluation)
-        with (
-            in_range(queries),
-            ended(engine, isinstance(self.engine, str)),
-            shown(self.verbose) as progress,
-            nullcontext() if checkpoint is None else checkpoint.claimed(),
-        ):
+        with in_range(queries), training_run(self, engine) as run:
             arranged = canonical(queries, weights / weights.max())
             search = LineSearch.from_measure(self.measure, arranged, engine=engine)
             start = start_weights(self, queries, weights, arranged)
             begun = begun_at(search, start, self.n_restarts, seed_of(self.random_state))
             climb = self._climb(search, begun[0][0])
-            done = self._climbed(climb, begun, queries, weights, judge, progress, checkpoint)
+            done = self._climbed(climb, begun, queries, weights, judge, run)
             self._keep(climb, done, begun[0][0], judge)
         self._learned_from = queries, weights
         proved = self.certificate_
@@ -403,18 +308,17 @@ class DirectRanker(LineSearchMixin, CheckpointMixin, EvaluationMixin, FeatureSel
         queries: Queries,
         weights: Floats,
         judge: Callable[[Floats], float] | None,
-        progress: Sequence[Any],
-        checkpoint: Checkpoint | None,
+        run: TrainingRun,
     ) -> AscentRun:
         """The paths followed to their ends, from where an earlier run of the same problem left them."""
         paths, spent, search = None, 0.0, climb.search
-        if checkpoint is not None:
-            of_run = self._of_run(queries, weights, climb.w0, judge is not None)
-            found = checkpoint.found(of_run, lambda run: paths_of(run, search.features), self._defaults())
-            if found is not None and len(found[0]) == len(begun):
-                (paths, spent), false = found, false_claim(found[0], search)
-                if false is not None:
-                    raise OptionError(f"checkpoint = {checkpoint.folder} cannot be resumed because {false}; remove it")
+        found = run.resume(
+            lambda stored: paths_of(stored, search.features), queries, weights, climb.w0, judge is not None
+        )
+        if found is not None and len(found[0]) == len(begun):
+            (paths, spent), false = found, false_claim(found[0], search)
+            if false is not None and run.checkpoint is not None:
+                raise OptionError(f"checkpoint = {run.checkpoint.folder} cannot be resumed because {false}; remove it")
         if paths is None:
             paths = tuple(Path.started(i, w, search.value(w), drawn) for i, (w, drawn) in enumerate(begun))
         workers = workers_of(search.engine, len(paths))
@@ -423,10 +327,9 @@ class DirectRanker(LineSearchMixin, CheckpointMixin, EvaluationMixin, FeatureSel
         limits = Limits(self.max_iter, self.time_limit, workers, spent)
 
         def keep(paths: tuple[Path, ...], seconds: float, over: bool) -> None:
-            if checkpoint is not None:
-                checkpoint.write(lambda: as_data(paths, seconds), over)
+            run.store(lambda: as_data(paths, seconds), over)
 
-        return climbed(climb, paths, limits, judge, (*self.callbacks, *progress), keep)
+        return climbed(climb, paths, limits, judge, run.callbacks, keep)
 
     def _keep(self, climb: AscentProblem, done: AscentRun, w0: Floats, judge: Callable[[Floats], float] | None) -> None:
         if done.stop is Stop.INTERRUPTED and not any(path.lines for path in done.paths):
@@ -439,6 +342,71 @@ class DirectRanker(LineSearchMixin, CheckpointMixin, EvaluationMixin, FeatureSel
             del self.best_score_
         if judge is not None:
             self.best_score_ = judge(self.coef_)
+
+    def plot_line(
+        self,
+        direction: int | str | Any,
+        X: AnyRows | None = None,
+        y: Values | None = None,
+        *,
+        qid: Ids | None = None,
+        group: Sizes | None = None,
+        query_weight: Weights | None = None,
+        point: Point | None = None,
+        axes: Axes | None = None,
+    ) -> Axes:
+        """Plot the step function t -> M(coef_ + t v), the current weights (t = 0) and the interval that a line search
+        chooses [paper 3, Figure 1].
+
+        direction: the index or the name of a feature, or v (d,). X, y, qid, group, query_weight: as in `fit`; by
+        default the training queries, which a loaded model does not store. point: as in `DirectRanker`; default: that
+        of the ranker. Returns the axes of matplotlib.
+        """
+        check_is_fitted(self, "coef_")
+        queries, weights = self._asked(X, y, qid, group, query_weight)
+        search = LineSearch.from_measure(self.measure, queries, weights)
+        names = list(getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)]))
+        if isinstance(direction, str):
+            if direction not in names:
+                raise OptionError(f"direction = {direction!r} is no feature; give its number, or one of the names")
+            direction = names.index(direction)
+        about = f"weight of {names[direction]}" if isinstance(direction, int | np.integer) else "t"
+        from rankopt.sweeps.drawing import draw_line
+
+        own: Point = self.step_rule if point is None else point
+        at = float(self.coef_[direction]) if isinstance(direction, int | np.integer) else 0.0
+        line = search.along(self.coef_, direction, own, self.step_window)
+        return draw_line(search.steps(self.coef_, direction), line, at, str(self.measure), about, axes)
+
+    def verify(
+        self,
+        X: AnyRows | None = None,
+        y: Values | None = None,
+        *,
+        qid: Ids | None = None,
+        group: Sizes | None = None,
+        query_weight: Weights | None = None,
+        only: int | None = None,
+        seed: int = 0,
+    ) -> Verified:
+        """Whether `certificate_` is true of `coef_` on the training queries, by enumeration that shares nothing with
+        the sweeps: all crossings of all pairs, the measure between each two (`rankopt.ascent.verify_directions`).
+
+        Data as in `plot_line`. only: so many directions of the list, drawn with this seed: it takes O(n³) for a query
+        of n documents and a direction. The answer is true where the certificate holds.
+        """
+        check_is_fitted(self, "coef_")
+        queries, weights = self._asked(X, y, qid, group, query_weight)
+        return verify_directions(self.certificate_, self.coef_, queries, self.measure, weights, only, seed)
+
+    def _asked(self, X: Any, y: Any, qid: Any, group: Any, query_weight: Any) -> tuple[Queries, Floats]:
+        """The queries passed, else those of `fit`, with their weights."""
+        if X is None:
+            if not hasattr(self, "_learned_from"):
+                raise OptionError("the training queries are not stored in a loaded model; pass X, y and qid")
+            return self._learned_from
+        queries = read_queries(self, X, y, qid=qid, group=group, attributes=None, reset=False)
+        return queries, query_weights(queries, query_weight)
 
     def _check_params(self) -> None:
         super()._check_params()

@@ -44,7 +44,7 @@ from rankopt.rankers.options import (
     Start,
     Strength,
 )
-from rankopt.rankers.progress import cures_at_start
+from rankopt.rankers.run import cures_at_start
 from rankopt.risk.shard import Shard, shards
 from rankopt.scorers.linear import row_scores
 
@@ -223,9 +223,6 @@ class LargeMarginRanker(OptimizedRanker):
     def _order_matters(self) -> bool:
         return getattr(self._bound(), "reference", None) == "first"
 
-    def _planes_stayed(self) -> bool:
-        return self.constraints is None
-
     @property
     def _cures(self) -> str:
         parts = (
@@ -286,3 +283,32 @@ class LargeMarginRanker(OptimizedRanker):
                 f"argmax_solver = {self.argmax_solver!r} is not a solver; pass one of formulations.solvers or its name"
             )
         return solver
+
+
+PAPERS: dict[str, dict[str, str]] = {
+    "auc": {"measure": "AUC", "feature_map": "pairwise"},
+    "map": {"measure": "AP", "feature_map": "pairwise"},
+    "mrr": {"measure": "RR", "feature_map": "first-relevant"},
+    "ndcg": {"measure": "nDCG@10", "feature_map": "pairwise"},
+    "ndcg-nc": {"measure": "nDCG(gain='binary')", "feature_map": "pairwise"},
+    "dorm": {"measure": "nDCG@10", "position_weights": "power(0.5)@30"},
+    "combo": {"measure": "AP + nDCG@10 + RR", "feature_map": "pairwise"},
+}
+"""Settings of each name, in addition to the convex bound."""
+
+
+def svm(name: str, **options: Any) -> LargeMarginRanker:
+    """Return the ranker that the literature calls by this name: a `LargeMarginRanker` with settings, and these options.
+
+    "auc": AUC over pairs, the mean hinge of all pairs [Joachims 2005; paper 4, SVMauc]. "map": AP over pairs [Yue et
+    al. 2007; SVMmap]. "mrr": RR over the first relevant document [SVMmrr]. "ndcg": nDCG@10 over pairs [SVMndcg].
+    "ndcg-nc": nDCG of the full list over pairs of documents that are relevant or not [SVMndcg-nc]. "dorm": nDCG@10 over
+    positions, position weights 1 / sqrt(position) to 30 [ORM; paper 4, DORM]. "combo": AP, nDCG@10 and RR over pairs, a
+    slack for each [SVMcombo]. All take the convex bound and start from w = 0. OptionError for an unknown name.
+
+    >>> svm("map")
+    LargeMarginRanker(bound='convex', feature_map='pairwise', measure='AP')
+    """
+    if name not in PAPERS:
+        raise OptionError(f"no ranker of the papers is called {name!r}; known are {', '.join(PAPERS)}")
+    return LargeMarginRanker(**{"bound": "convex", **PAPERS[name], **options})

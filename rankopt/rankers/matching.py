@@ -30,6 +30,7 @@ from rankopt.losses.margin import MarginLoss
 from rankopt.losses.oracle_slots import EMPTY, SlotArgmax, matched
 from rankopt.optimize.least_squares import least_squares
 from rankopt.rankers import SLOT_STARTS
+from rankopt.rankers.deployment import RegretReport, as_arranged
 from rankopt.rankers.inputs import documents_of, read_queries, read_rows
 from rankopt.rankers.optimized import OptimizedRanker
 from rankopt.rankers.options import (
@@ -46,9 +47,8 @@ from rankopt.rankers.options import (
     Strength,
     as_numbers,
 )
-from rankopt.rankers.progress import cures_at_start
 from rankopt.rankers.regression import row_weights
-from rankopt.rankers.regrets import RegretReport, as_arranged
+from rankopt.rankers.run import cures_at_start
 from rankopt.risk.shard import Shard, shards
 from rankopt.scorers.linear import Slots, slot_scores
 
@@ -212,9 +212,6 @@ class MatchingRanker(OptimizedRanker):
             return chosen, MarginLoss.build(argmax, bound)
 
         return shards(queries, build, lambda linear: Slots(linear, worth.shape[1]))
-
-    def _planes_stayed(self) -> bool:
-        return False
 
     def _start(self) -> Any:
         return ("zeros" if get_bound(self.bound).convex else "regression") if self.w0 is None else self.w0

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rankopt.explanations.contributions import Weights
-from rankopt.rankers.within_query import normalised
+from rankopt.rankers.inputs import normalised
 from rankopt.report.explain_page import weights_drawing
 from rankopt.report.page import Drawing, render
 

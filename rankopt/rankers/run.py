@@ -1,7 +1,4 @@
-"""Warnings at the end of training (open gap, no improvement over the start), and progress displays.
-
-Progress is shown on a terminal or in a notebook only.
-"""
+"""What all fits share: callbacks and progress display, checkpoint, and warnings at the end of training."""
 
 from __future__ import annotations
 
@@ -9,22 +6,76 @@ import math
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from inspect import signature
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from rankopt.engines import ended
 from rankopt.errors import NoProgressWarning, WorseThanInitWarning
 from rankopt.losses.bounds import Nonconvex
 from rankopt.losses.oracle_positional import PositionalOracle
 from rankopt.losses.regret import RegretBound
 from rankopt.optimize.certificate import Stop
 from rankopt.optimize.concave_convex import Training
+from rankopt.persistence.checkpoint import Checkpoint, identity
+
+if TYPE_CHECKING:
+    from rankopt.data.queries import Queries
 
 Floats = NDArray[np.float64]
+
+Found = TypeVar("Found")
+
+
+@dataclass(frozen=True)
+class TrainingRun:
+    """One fit of a ranker: its callbacks, with the display of progress, and its checkpoint, locked."""
+
+    ranker: Any
+    callbacks: tuple[Callable[..., bool | None], ...]
+    checkpoint: Checkpoint | None
+
+    def resume(
+        self, read: Callable[[Any], Found | None], queries: Queries, weights: Floats, start: Floats, judged: bool
+    ) -> Found | None:
+        """The stored state of an earlier run of the same problem, None without one. read: from stored data to a state,
+        None for invalid data."""
+        if self.checkpoint is None:
+            return None
+        ranker = self.ranker
+        admissible, params = ranker._admissible(), ranker.get_params(deep=False)
+        names = () if admissible is None else admissible.attributes
+        matters = {name: value for name, value in params.items() if name not in ranker._of_the_run}
+        problem = identity(type(ranker).__name__, matters, queries, names, weights, start, judged)
+        parameters = signature(type(ranker)).parameters.values()
+        defaults = {one.name for one in parameters if repr(params[one.name]) == repr(one.default)}
+        return self.checkpoint.found(problem, read, defaults)
+
+    def store(self, state: Callable[[], Any], over: bool) -> None:
+        """Write the plain data that `state` returns, if it is due or the run is over."""
+        if self.checkpoint is not None:
+            self.checkpoint.write(state, over)
+
+
+@contextmanager
+def training_run(ranker: Any, engine: Any = None) -> Iterator[TrainingRun]:
+    """A run of `fit`. At its end the progress display is closed, the checkpoint folder unlocked, and the engine shut
+    down if the ranker names it by a string."""
+    checkpoint = ranker.checkpoint
+    checkpoint = checkpoint if isinstance(checkpoint, Checkpoint | None) else Checkpoint(checkpoint)
+    with (
+        nullcontext() if engine is None else ended(engine, isinstance(ranker.engine, str)),
+        shown(ranker.verbose) as progress,
+        nullcontext() if checkpoint is None else checkpoint.claimed(),
+    ):
+        yield TrainingRun(ranker, (*ranker.callbacks, *progress), checkpoint)
+
 
 CURES = {
     Stop.ITERATIONS: "raise max_iter or time_limit",
