@@ -33,7 +33,7 @@ from formulations.display import CompactReprMixin
 from rankopt.errors import OptionError
 from rankopt.optimize.certificate import History, Stop
 from rankopt.optimize.line_search import LineSearch, Point
-from rankopt.optimize.method import check_whole
+from rankopt.options import check_whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -31,6 +31,7 @@ from rankopt.losses import BOUNDS, get_bound
 from rankopt.losses.margin import Bound
 from rankopt.losses.regret import RegretBound
 from rankopt.measures.notation import MeasureMix, parse
+from rankopt.options import Rules, check_options
 from rankopt.persistence.models import NOTATION
 from rankopt.rankers.deployment import Deployment, RegretReport, as_arranged, judged_in_a_set, judged_rankings
 from rankopt.rankers.inputs import (
@@ -45,7 +46,7 @@ from rankopt.rankers.inputs import (
     warn_of_one_query,
     weights_of_rows,
 )
-from rankopt.rankers.options import AnyDecay, AnyMap, AnyMeasure, AnyRows, EvalIds, EvalSet, EvalSizes, Weights
+from rankopt.rankers.typing import AnyDecay, AnyMap, AnyMeasure, AnyRows, EvalIds, EvalSet, EvalSizes, Weights
 from rankopt.scorers.linear import linear_scores
 
 Floats = NDArray[np.float64]
@@ -99,6 +100,9 @@ class Ranker(BaseEstimator):
 
     _of_the_run: ClassVar[tuple[str, ...]] = ()
     """Parameters that concern one run of `fit` only (callbacks): not saved, the default again after loading."""
+
+    _rules: ClassVar[Rules] = {}
+    """What options may be, by name; see `rankopt.options`. Others are checked where they are read."""
 
     _refused: ClassVar[Mapping[str, str]] = {
         "sample_weight": "sample_weight is not supported by fit because a weight applies to a full ranking; pass "
@@ -425,6 +429,7 @@ class Ranker(BaseEstimator):
             raise OptionError(f"the notation of a measure has {len(measure)} characters")
         parse(measure)
         self._admissible()
+        check_options(self)
 
     def _check_learned(self) -> None:
         """Raise ModelError where what `_scores` uses is not what `fit` leaves."""

@@ -10,7 +10,6 @@ The measure along lines through the weights of a linear ranker: drawn, and what 
 # mypy: allow-subclassing-any
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -41,13 +40,15 @@ from rankopt.data.typing import Ids, Sizes, Values
 from rankopt.engines import get_engine
 from rankopt.engines.threads import Threads
 from rankopt.errors import DataError, ModelError, OptionError, TrainingInterrupted
-from rankopt.measures.notation import parse
 from rankopt.optimize.certificate import DIRECTIONS, Certificate, History, Stop, check_saved
 from rankopt.optimize.line_search import LineSearch, Point
+from rankopt.options import NOT_NEGATIVE, POSITIVE, RUN, Interval, Rules, seed_from
 from rankopt.rankers.base import Ranker
 from rankopt.rankers.inputs import query_weights, read_queries
 from rankopt.rankers.linear import LinearRanker
-from rankopt.rankers.options import (
+from rankopt.rankers.run import TrainingRun, in_range, training_run
+from rankopt.rankers.starts import begun_at, check_start, start_weights
+from rankopt.rankers.typing import (
     AnyCheckpoint,
     AnyEngine,
     AnyMeasure,
@@ -56,12 +57,7 @@ from rankopt.rankers.options import (
     Normalize,
     Seed,
     Weights,
-    check_options,
-    in_range,
-    number,
 )
-from rankopt.rankers.run import TrainingRun, training_run
-from rankopt.rankers.starts import begun_at, check_start, start_weights
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -125,45 +121,6 @@ def _proved(
         return [], 0.0, Stop.INTERRUPTED
 
 
-SEEDS = 2**31
-"""A seed is below this."""
-
-
-def check_direct(**options: Any) -> None:
-    """Raise OptionError for a value that cannot work."""
-    lam = number(options["lam"])
-    if not 0 <= lam < math.inf:
-        raise OptionError(f"lam = {options['lam']!r} is not a regularization strength; pass a finite number >= 0")
-    check_options(**{**options, "lam": 1.0, "C": None})
-    parse(options["measure"])
-    for name, known in (("selection", ORDERS), ("aggregate", COMBINATIONS), ("step_rule", get_args(Point))):
-        if options[name] not in known:
-            raise OptionError(f"{name} = {options[name]!r} is unknown; known are {', '.join(known)}")
-    window = number(options["step_window"])
-    if not 0 < window < math.inf:
-        raise OptionError(
-            f"step_window = {options['step_window']!r} is invalid; pass a fraction of the scores' deviation, "
-            f"such as 0.2"
-        )
-    restarts = number(options["n_restarts"])
-    if not (restarts >= 1 and restarts.is_integer() and restarts < SEEDS):
-        raise OptionError(f"n_restarts = {options['n_restarts']!r} is not a number of paths; pass an integer >= 1")
-    check_directions(options["directions"])
-    check_start(options["init"])
-    seed_of(options["random_state"], drawn=False)
-
-
-def seed_of(random_state: Any, drawn: bool = True) -> int:
-    """The seed: 0 for None; a generator draws it, if it is to be `drawn`."""
-    draw = getattr(random_state, "integers", getattr(random_state, "randint", None))  # of a generator, new or old
-    if draw is not None:
-        return int(draw(SEEDS - 1)) if drawn else 0
-    seed = 0.0 if random_state is None else number(random_state)
-    if not (0 <= seed < 2**63 and seed.is_integer()):
-        raise OptionError(f"random_state = {random_state!r} is not a seed; pass an integer >= 0 or None")
-    return int(seed)
-
-
 class DirectRanker(LinearRanker):
     """Linear ranker trained by coordinate ascent on the measure with exact line search [paper 3].
 
@@ -213,6 +170,11 @@ class DirectRanker(LinearRanker):
         "best_score_",
     )  # fmt: skip
     _of_the_run: ClassVar[tuple[str, ...]] = ("callbacks", "checkpoint", "engine", "n_jobs", "verbose")
+
+    _rules: ClassVar[Rules] = {
+        **RUN, "lam": (NOT_NEGATIVE,), "selection": ORDERS, "aggregate": COMBINATIONS, "step_rule": get_args(Point),
+        "step_window": (POSITIVE,), "n_restarts": (Interval(1, 2**31, integer=True),),
+    }  # fmt: skip
 
     certificate_: Certificate
     history_: History
@@ -269,8 +231,7 @@ class DirectRanker(LinearRanker):
         self.normalize = normalize
 
     def _fit(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> None:
-        check_direct(**self.get_params(deep=False))
-        self._admissible()
+        self._check_params()
         if queries.n_documents < 2:
             raise DataError("training cannot learn an order because there is 1 sample; give two documents or more")
         engine = get_engine(self.engine, None if self.n_jobs == -1 else self.n_jobs)
@@ -279,7 +240,7 @@ class DirectRanker(LinearRanker):
             arranged = canonical(queries, weights / weights.max())
             search = LineSearch.from_measure(self.measure, arranged, engine=engine)
             start = start_weights(self, queries, weights, arranged)
-            begun = begun_at(search, start, self.n_restarts, seed_of(self.random_state))
+            begun = begun_at(search, start, self.n_restarts, seed_from(self.random_state))
             climb = self._climb(search, begun[0][0])
             done = self._climbed(climb, begun, queries, weights, judge, run)
             self._keep(climb, done, begun[0][0], judge)
@@ -410,7 +371,9 @@ class DirectRanker(LinearRanker):
 
     def _check_params(self) -> None:
         super()._check_params()
-        check_direct(**self.get_params(deep=False))
+        check_directions(self.directions)
+        check_start(self.init)
+        seed_from(self.random_state, drawn=False)
 
     def _check_loaded(self) -> None:
         super()._check_loaded()

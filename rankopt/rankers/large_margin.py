@@ -27,7 +27,8 @@ from rankopt.measures.notation import MeasureMix, parse
 from rankopt.measures.positional import PositionalMeasure
 from rankopt.rankers.deployment import Deployment, log_weights
 from rankopt.rankers.optimized import OptimizedRanker
-from rankopt.rankers.options import (
+from rankopt.rankers.run import cures_at_start
+from rankopt.rankers.typing import (
     AnyBound,
     AnyCheckpoint,
     AnyDecay,
@@ -44,7 +45,6 @@ from rankopt.rankers.options import (
     Start,
     Strength,
 )
-from rankopt.rankers.run import cures_at_start
 from rankopt.risk.shard import Shard, shards
 from rankopt.scorers.linear import row_scores
 

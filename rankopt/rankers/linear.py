@@ -16,7 +16,7 @@ from rankopt.explanations.contributions import Explanation
 from rankopt.persistence.onnx import Linear
 from rankopt.rankers.base import Ranker
 from rankopt.rankers.inputs import normalised_among, read_features, read_row
-from rankopt.rankers.options import AnyRows, Document
+from rankopt.rankers.typing import AnyRows, Document
 from rankopt.scorers.linear import linear_scores
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from rankopt.losses import get_loss
 from rankopt.losses.loss import says
 from rankopt.measures.notation import parse
 from rankopt.rankers.optimized import OptimizedRanker
-from rankopt.rankers.options import (
+from rankopt.rankers.typing import (
     AnyCheckpoint,
     AnyEngine,
     AnyMeasure,

@@ -28,13 +28,13 @@ from rankopt.optimize.certificate import Certificate, History, Step, Stop, check
 from rankopt.optimize.concave_convex import Training, train
 from rankopt.optimize.method import Clock
 from rankopt.optimize.objective import Objective, largest
+from rankopt.options import POSITIVE, RUN, Rules, as_numbers, check_options
 from rankopt.persistence.checkpoint import stored_run
-from rankopt.rankers import STARTS
+from rankopt.rankers import STARTS, STRENGTHS
 from rankopt.rankers.linear import LinearRanker
-from rankopt.rankers.options import as_numbers, check_options, in_range
 from rankopt.rankers.path import chosen_factor
 from rankopt.rankers.path import path as fit_path
-from rankopt.rankers.run import tell, tell_below, training_run
+from rankopt.rankers.run import in_range, tell, tell_below, training_run
 from rankopt.rankers.starts import get_start, natural_lam, unit_of
 from rankopt.risk.risk import Risk
 from rankopt.risk.shard import Shard
@@ -75,6 +75,8 @@ class OptimizedRanker(LinearRanker):
         *LinearRanker._saved, "certificate_", "history_", "n_iter_", "w0_", "lam_", "best_score_",
     )  # fmt: skip
     _of_the_run: ClassVar[tuple[str, ...]] = ("callbacks", "checkpoint", "engine", "n_jobs", "verbose")
+
+    _rules: ClassVar[Rules] = {**RUN, "lam": (POSITIVE, *STRENGTHS, None), "C": (POSITIVE, None)}
 
     _starts: ClassVar[dict[str, str]] = STARTS
     """What w0 may be by name."""
@@ -119,7 +121,7 @@ class OptimizedRanker(LinearRanker):
 
     def objective(self, queries: Queries, weights: Floats | None = None) -> Objective:
         """The objective J that `fit` minimises on these queries, weights (m,) not normalised."""
-        check_options(**self.get_params(deep=False))
+        check_options(self)
         weights = np.ones(len(queries)) if weights is None else weights / weights.max()
         admissible = self._admissible()
         names = () if admissible is None else admissible.attributes
@@ -206,10 +208,7 @@ class OptimizedRanker(LinearRanker):
             raise OptionError("exactly one of lam and C must set the regularization strength; set the other to None")
         if isinstance(self.lam, str):
             return natural_lam(queries, count) * unit_of(risk.shards)
-        passed = self.lam if self.C is None else self.C
-        if passed is None or not (np.isfinite(passed) and passed > 0):
-            raise OptionError(f"lam = {self.lam}, C = {self.C}: the regulariser needs a positive finite weight")
-        return float(passed) if self.C is None else 1.0 / (float(passed) * count)
+        return 1.0 / (float(self.C) * count) if self.lam is None and self.C is not None else float(self.lam or np.nan)
 
     def _w0(self, queries: Arrangement) -> Floats:
         start, shape = self._start(), self._shape(queries)
@@ -241,7 +240,3 @@ class OptimizedRanker(LinearRanker):
             raise ModelError("n_iter_ does not count the steps of history_.")
         if np.shape(getattr(self, "w0_", 0.0)) != self._coef_shape():
             raise ModelError("w0_ is missing or has another shape than coef_.")
-
-    def _check_params(self) -> None:
-        super()._check_params()
-        check_options(**self.get_params(deep=False))

@@ -36,8 +36,8 @@ from rankopt.optimize.method import Clock
 from rankopt.optimize.objective import SparseObjective, largest
 from rankopt.optimize.path import follow
 from rankopt.rankers.inputs import in_one, query_weights, read_evaluation, read_queries, warn_of_one_query
-from rankopt.rankers.options import AnyBound, AnyDecay, AnyRows, EvalIds, EvalSet, EvalSizes, Weights
 from rankopt.rankers.run import shown, tell
+from rankopt.rankers.typing import AnyBound, AnyDecay, AnyRows, EvalIds, EvalSet, EvalSizes, Weights
 
 if TYPE_CHECKING:
     from rankopt.data.queries import Queries

@@ -16,13 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from formulations.errors import InvalidProblemError
 from rankopt.engines import ended
-from rankopt.errors import NoProgressWarning, WorseThanInitWarning
+from rankopt.errors import DataError, NoProgressWarning, WorseThanInitWarning
 from rankopt.losses.bounds import Nonconvex
 from rankopt.losses.oracle_positional import PositionalOracle
 from rankopt.losses.regret import RegretBound
 from rankopt.optimize.certificate import Stop
 from rankopt.optimize.concave_convex import Training
+from rankopt.optimize.least_squares import largest_magnitudes
 from rankopt.persistence.checkpoint import Checkpoint, identity
 
 if TYPE_CHECKING:
@@ -197,3 +199,24 @@ class _Text(str):
     """Text without quotes around it."""
 
     __repr__ = str.__str__
+
+
+FAR = 1e100
+"""Features beyond this are what a problem with numbers that are too large comes from."""
+
+
+@contextmanager
+def in_range(queries: Queries) -> Iterator[None]:
+    """Turn the error of a problem whose numbers are too large into one of the feature that makes them so."""
+    try:
+        yield
+    except (InvalidProblemError, OverflowError) as error:
+        largest = largest_magnitudes(queries.features)
+        worst = int(largest.argmax())
+        if not largest[worst] > FAR:
+            raise
+        name = f"feature {worst}" if queries.feature_names is None else f"feature {queries.feature_names[worst]!r}"
+        raise DataError(
+            f"training cannot go on because {name} reaches {largest[worst]:.3g} in magnitude, and products with it "
+            f"leave double precision ({error}); divide it by {largest[worst]:.0e}, and others of that size too"
+        ) from error

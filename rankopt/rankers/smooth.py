@@ -27,23 +27,12 @@ from rankopt.optimize.annealing import (
 )
 from rankopt.optimize.certificate import SMOOTHED, Certificate, History, Stop, check_saved
 from rankopt.optimize.objective import SmoothObjective, deviation, deviations
+from rankopt.options import NOT_NEGATIVE, RUN, Rules, as_numbers, check_options
 from rankopt.rankers import SMOOTH_STARTS
 from rankopt.rankers.linear import LinearRanker
-from rankopt.rankers.options import (
-    AnyCheckpoint,
-    AnyEngine,
-    AnyMeasure,
-    Callbacks,
-    Normalize,
-    SmoothStart,
-    StrengthName,
-    as_numbers,
-    check_options,
-    in_range,
-    number,
-)
-from rankopt.rankers.run import tell_below, training_run
+from rankopt.rankers.run import in_range, tell_below, training_run
 from rankopt.rankers.starts import get_start, spread
+from rankopt.rankers.typing import AnyCheckpoint, AnyEngine, AnyMeasure, Callbacks, Normalize, SmoothStart, StrengthName
 from rankopt.risk.shard import shards
 
 if TYPE_CHECKING:
@@ -100,6 +89,8 @@ class SmoothRanker(LinearRanker):
         *LinearRanker._saved, "certificate_", "history_", "n_iter_", "w0_", "lam_", "best_score_",
     )  # fmt: skip
     _of_the_run: ClassVar[tuple[str, ...]] = ("callbacks", "checkpoint", "engine", "n_jobs", "verbose")
+
+    _rules: ClassVar[Rules] = {**RUN, "lam": (NOT_NEGATIVE, "scale"), "method": tuple(DESCENTS)}
 
     certificate_: Certificate
     history_: History
@@ -196,14 +187,10 @@ class SmoothRanker(LinearRanker):
 
     def _settings(self) -> Annealing:
         """The options of the descent; OptionError for what cannot work."""
-        check_options(C=None, **self.get_params(deep=False))
+        check_options(self)
         sigmas = as_numbers("bandwidths", self.bandwidths)
         if sigmas.ndim != 1 or not sigmas.size or not ((sigmas > 0) & (sigmas < np.inf)).all():
             raise OptionError(f"sigmas = {self.bandwidths!r:.80} are no widths; give one number above 0, or several")
-        if self.method not in DESCENTS:
-            raise OptionError(f"method = {self.method!r} is unknown; it is one of {', '.join(map(repr, DESCENTS))}")
-        if self.lam != "scale" if isinstance(self.lam, str) else not 0 <= number(self.lam) < np.inf:
-            raise OptionError(f"lam = {self.lam!r} is no strength; give a number of 0 or more, or 'scale'")
         return Annealing(tuple(sigmas.tolist()), self.method, int(self.max_iter), float(self.tol), self.time_limit)
 
     def _lam(self, queries: Arrangement, count: int) -> float:

@@ -30,8 +30,8 @@ from rankopt.optimize.least_squares import largest_magnitudes, least_squares
 from rankopt.optimize.line_search import LineSearch
 from rankopt.optimize.method import Clock
 from rankopt.optimize.objective import Objective
+from rankopt.options import as_numbers
 from rankopt.rankers import STARTS
-from rankopt.rankers.options import as_numbers
 from rankopt.rankers.regression import cross_validated_ridge, row_weights
 from rankopt.risk.risk import Risk
 from rankopt.risk.shard import shards_of_grades

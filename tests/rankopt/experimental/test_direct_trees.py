@@ -21,7 +21,6 @@ from rankopt.data import Queries
 from rankopt.data.canonical_order import canonical
 from rankopt.errors import DataError, ModelError, OptionError, TrainingInterrupted
 from rankopt.experimental import DirectBoostedRanker
-from rankopt.experimental.direct_trees import CHOICES
 from rankopt.experimental.tree_ensemble import MeasureObjective
 from rankopt.experimental.tree_growers import GROWERS, GrowerData
 from rankopt.measures import evaluate, parse
@@ -265,7 +264,7 @@ def test_a_saved_ranker_gives_the_same_scores_and_the_same_bytes(trees, tmp_path
         assert {name.rpartition(".")[2] for name in archive.namelist()} == {"json", "npy", "SHA256SUMS"}
 
 
-@pytest.mark.parametrize("strategy", CHOICES["strategy"])
+@pytest.mark.parametrize("strategy", DirectBoostedRanker._rules["strategy"])
 def test_an_eval_set_chooses_what_is_best_there(strategy, tmp_path):
     X, y, qid = data(2)
     Z, z, zid = data(3)

@@ -405,19 +405,19 @@ def test_a_line_is_drawn_as_it_is(direction):
         ({"init": RegressionRanker}, r"RegressionRanker\(\)"),
         ({"init": RegressionRanker(normalize="zscore")}, "cannot normalize by itself"),
         ({"init": BoostedRanker(n_estimators=1)}, "give a linear ranker|boosting"),
-        ({"selection": "random"}, "cyclic, greedy"),
-        ({"aggregate": "sum"}, "mean, best"),
-        ({"step_rule": "end"}, "window, middle, plackett-luce"),
-        ({"step_window": 0.0}, "such as 0.2"),
+        ({"selection": "random"}, "'cyclic' or 'greedy'; got 'random'"),
+        ({"aggregate": "sum"}, "'mean' or 'best'"),
+        ({"step_rule": "end"}, "'window', 'middle' or 'plackett-luce'"),
+        ({"step_window": 0.0}, "a number > 0; got 0.0"),
         ({"n_restarts": 0}, "integer >= 1"),
-        ({"lam": -1.0}, "finite number >= 0"),
-        ({"lam": "scale"}, "finite number >= 0"),
-        ({"tol": np.nan}, "is no number"),
+        ({"lam": -1.0}, "lam must be a number >= 0"),
+        ({"lam": "scale"}, "lam must be a number >= 0"),
+        ({"tol": np.nan}, "tol must be a number >= 0; got nan"),
         ({"max_iter": 0}, "integer >= 1"),
         ({"directions": "coordinates"}, "give a sequence of"),
         ({"directions": ("diagonals",)}, "give a sequence of"),
         ({"directions": ("powell",)}, "never begins"),
-        ({"random_state": -1}, "is not a seed"),
+        ({"random_state": -1}, "an integer >= 0"),
         ({"callbacks": [3]}, "sequence of functions"),
     ],
     ids=str,
@@ -432,7 +432,7 @@ def test_data_that_cannot_be_climbed_are_refused():
         direct(init="zeros").fit(X, 0 * Y, qid=QID)
     with pytest.raises(DataError, match="1 sample"):
         direct().fit(X[:1], Y[:1], qid=QID[:1])
-    with pytest.raises(OptionError, match="an integer of 1 or more"):
+    with pytest.raises(OptionError, match="an integer >= 1"):
         RandomDirections(0)
     with pytest.raises(ValueError, match="invalid part: features"):
         of_directions(0.5, 0.0, np.array([1, 1]), np.zeros((0, 3)))
