@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from rankopt.persistence.models import load_model as load_model
     from rankopt.rankers.large_margin import LargeMarginRanker as LargeMarginRanker
     from rankopt.rankers.loss import LossRanker as LossRanker
+    from rankopt.rankers.loss import PairwiseRanker as PairwiseRanker
     from rankopt.rankers.matching import MatchingRanker as MatchingRanker
-    from rankopt.rankers.pairwise import PairwiseRanker as PairwiseRanker
     from rankopt.rankers.regression import RegressionRanker as RegressionRanker
 
     __version__: str
@@ -52,7 +52,7 @@ FRONT = {
     "LargeMarginRanker": "rankopt.rankers.large_margin:LargeMarginRanker",
     "LossRanker": "rankopt.rankers.loss:LossRanker",
     "MatchingRanker": "rankopt.rankers.matching:MatchingRanker",
-    "PairwiseRanker": "rankopt.rankers.pairwise:PairwiseRanker",
+    "PairwiseRanker": "rankopt.rankers.loss:PairwiseRanker",
     "Queries": "rankopt.data:Queries",
     "RegressionRanker": "rankopt.rankers.regression:RegressionRanker",
     "compare": "rankopt.measures:compare",

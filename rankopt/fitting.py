@@ -1,40 +1,45 @@
 """Atomic `fit`: it completes, or it leaves the estimator unchanged.
 
 An ordinary scikit-learn `fit` sets attributes one by one, so a failure can leave the width of the new data with the
-weights of the old. Here `fit` works on a copy of the estimator, whose state is adopted in one step at the end.
+weights of the old. Here `fit` works on a copy of the estimator, whose state is adopted in one step at the end. A fit
+that raises `TrainingInterrupted` is complete, so its state is adopted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import wraps
 from inspect import isfunction, signature
-from typing import Any, ClassVar
+from typing import Any, TypeVar
 
 from rankopt.errors import TrainingInterrupted, UnexpectedArgumentError
 
+Kind = TypeVar("Kind", bound=type[Any])
 
-class AtomicFitMixin:
-    """An estimator that a failed `fit` leaves unchanged.
 
-    List it before `BaseEstimator` among the bases; it wraps each `fit` that a class or subclass defines. A fit that
-    raises `TrainingInterrupted` is complete, so its state is adopted.
+def atomic(kind: Kind) -> Kind:
+    """Wrap the `fit` that this class defines, and those of its later subclasses.
+
+    A class may have two mappings from argument names of other libraries to error messages: `_refused`, arguments of
+    `fit` (not in the signature, where scikit-learn would treat them as supported), and `_misnamed`, parameters.
     """
 
-    _refused: ClassVar[Mapping[str, str]] = {}
-    """Options of other libraries that `fit` rejects -> the message. They are not in the signature, where scikit-learn
-    would treat them as supported."""
+    def wrap_subclass(cls: Any, /, **options: Any) -> None:
+        super(base, cls).__init_subclass__(**options)
+        _wrap(cls)
 
-    _misnamed: ClassVar[Mapping[str, str]] = {}
-    """Parameter names of other libraries -> the message."""
+    base: Any = kind
+    _wrap(base)
+    base.__init_subclass__ = classmethod(wrap_subclass)
+    return kind
 
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        own, made = vars(cls).get("fit"), vars(cls).get("__init__")
-        if isfunction(own):
-            type.__setattr__(cls, "fit", _wholly(own))
-        if isfunction(made) and cls._misnamed:
-            type.__setattr__(cls, "__init__", _by_our_names(made))
+
+def _wrap(kind: type[Any]) -> None:
+    fit, made = vars(kind).get("fit"), vars(kind).get("__init__")
+    if isfunction(fit):
+        type.__setattr__(kind, "fit", _all_or_nothing(fit))
+    if isfunction(made) and getattr(kind, "_misnamed", None):
+        type.__setattr__(kind, "__init__", _by_our_names(made))
 
 
 def _by_our_names(made: Callable[..., None]) -> Callable[..., None]:
@@ -50,12 +55,13 @@ def _by_our_names(made: Callable[..., None]) -> Callable[..., None]:
     return initialised
 
 
-def _wholly(fit: Callable[..., Any]) -> Callable[..., Any]:
+def _all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(fit)
     def fitted(self: Any, *args: Any, **options: Any) -> Any:
-        for name in self._refused.keys() & options.keys():
+        refused = getattr(self, "_refused", {})
+        for name in refused.keys() & options.keys():
             if options.pop(name) is not None:
-                raise UnexpectedArgumentError(self._refused[name])
+                raise UnexpectedArgumentError(refused[name])
         trial = object.__new__(type(self))
         vars(trial).update(vars(self))
         try:

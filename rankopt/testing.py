@@ -33,7 +33,7 @@ from rankopt.sweeps.reference import LINES, check_lines, drawn_lines
 
 if TYPE_CHECKING:
     from rankopt.optimize.method import Method
-    from rankopt.rankers.options import AnyBound
+    from rankopt.rankers.typing import AnyBound
 
 __all__ = ["check_bound", "check_line_search", "check_loss", "check_map", "check_measure", "check_method"]
 
@@ -266,7 +266,7 @@ def _train(bound: Bound) -> None:
 
 def check_method(method: Method, tol: float = 1e-4, max_iter: int = 5000) -> None:
     """A method reaches the optimum of a convex problem with valid, monotone bounds."""
-    from rankopt.rankers.pairwise import PairwiseRanker
+    from rankopt.rankers.loss import PairwiseRanker
 
     rng = np.random.default_rng(2)
     features = rng.normal(size=(60, 3))

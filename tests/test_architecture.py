@@ -18,6 +18,8 @@ from planted.losses import TopOne
 
 import formulations
 import rankopt
+import rankopt.experimental
+import rankopt.rankers
 from formulations.constraints import kinds
 from formulations.constraints.language import ConstraintMethods
 from rankopt.losses import MarginLoss, PositionalOracle
@@ -267,6 +269,20 @@ def classes(name):
     """Classes that a module defines, protocols left out."""
     found = [value for value in vars(import_module(name)).values() if isinstance(value, type)]
     return [kind for kind in found if kind.__module__ == name and not getattr(kind, "_is_protocol", False)]
+
+
+def test_an_estimator_has_at_most_three_base_classes_of_ours():
+    named = {**rankopt.rankers.RANKERS, **rankopt.experimental.PARTS}
+    kinds = [kind for kind in (exists_at(place) for place in named.values()) if hasattr(kind, "fit")]
+    assert len(kinds) >= 11
+    for kind in kinds:
+        ours = [one for one in kind.__mro__[1:] if one.__module__.split(".")[0] in ("rankopt", "formulations")]
+        assert len(ours) <= 3, f"{kind.__name__}: {', '.join(one.__name__ for one in ours)}"
+
+
+def exists_at(place):
+    module, attribute = place.split(":")
+    return getattr(import_module(module), attribute)
 
 
 def test_importing_the_packages_loads_nothing_heavy():

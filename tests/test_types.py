@@ -19,8 +19,8 @@ from rankopt.engines import ENGINES
 from rankopt.losses import BOUNDS, FEATURE_MAPS, LOSSES
 from rankopt.measures import MEASURES
 from rankopt.optimize import METHODS, PENALTIES
-from rankopt.rankers import RANKERS, SLOT_STARTS, SMOOTH_STARTS, STARTS, STRENGTHS, direct_starts
-from rankopt.rankers import options as choices
+from rankopt.rankers import RANKERS, SLOT_STARTS, SMOOTH_STARTS, STARTS, STRENGTHS, starts
+from rankopt.rankers import typing as choices
 
 ROOT = Path(__file__).parent.parent
 
@@ -264,7 +264,7 @@ def test_a_users_script(checker, tmp_path):
         (choices.StartName, STARTS),
         (choices.SlotStartName, SLOT_STARTS),
         (choices.SmoothStartName, SMOOTH_STARTS),
-        (choices.DirectStartName, direct_starts.NAMED),
+        (choices.DirectStartName, starts.NAMED),
         (choices.StrengthName, STRENGTHS),
         (choices.NormalizeName, NORMALISATIONS),
         (samples.SampleName, samples.SAMPLES),

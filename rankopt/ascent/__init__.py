@@ -5,8 +5,6 @@ from typing import Any
 from formulations.registry import member
 
 PARTS = {
-    "DirectionCertificate": "rankopt.ascent.certificate:DirectionCertificate",
-    "AscentHistory": "rankopt.ascent.ascent:AscentHistory",
     "RandomDirections": "rankopt.ascent.ascent:RandomDirections",
     "Verified": "rankopt.ascent.certificate:Verified",
     "verify_directions": "rankopt.ascent.certificate:verify_directions",

@@ -31,9 +31,9 @@ from numpy.typing import NDArray
 
 from formulations.display import CompactReprMixin
 from rankopt.errors import OptionError
-from rankopt.optimize.certificate import Columns, Stop
+from rankopt.optimize.certificate import History, Stop
 from rankopt.optimize.line_search import LineSearch, Point
-from rankopt.optimize.method import check_whole
+from rankopt.options import check_whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -60,44 +60,16 @@ class Move:
     value: float
     seconds: float
 
+    axis: ClassVar[str] = "lines"
 
-@dataclass(frozen=True, eq=False, repr=False)
-class AscentHistory(Columns[Move]):
-    """The accepted steps as columns: `history.value[i]` is the measure after step i, and so for each field of `Move`.
-    Steps of one path are contiguous and in order."""
-
-    row: ClassVar[type[Move]] = Move
-
-    path: Ints
-    round: Ints
-    lines: Ints
-    feature: Ints
-    t: Floats
-    low: Floats
-    high: Floats
-    before: Floats
-    predicted: Floats
-    value: Floats
-    seconds: Floats
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name, kind in self.kinds().items():
-            if getattr(self, name).dtype != kind:
-                raise ValueError(f"{name} of a history has another type")
-
-    def plot(self, axes: Axes | None = None, against: str = "lines") -> Axes:
-        """The measure of each path after every accepted step, against line searches ("lines") or "seconds"."""
-        import matplotlib.pyplot as plt
-
-        axes = plt.subplots(layout="constrained")[1] if axes is None else axes
-        for path in np.unique(self.path):
-            own = self.path == path
-            axes.step(getattr(self, against)[own], self.value[own], where="post", label=f"path {path}")
-        axes.set(xlabel="line searches" if against == "lines" else against, ylabel="measure")
-        if 1 < np.unique(self.path).size <= 8:
-            axes.legend(frameon=False)
-        return axes
+    @staticmethod
+    def draw(history: History, axes: Axes, x: NDArray[Any]) -> str:
+        """The measure of each path after every accepted step. Steps of one path are contiguous and in order."""
+        paths = np.unique(history.path)
+        for path in paths:
+            own, label = history.path == path, f"path {path}" if 1 < paths.size <= 8 else None
+            axes.step(x[own], history.value[own], where="post", label=label)
+        return "measure"
 
 
 NAMES = ("coordinates", "powell")
@@ -317,6 +289,10 @@ class Round:
     open: int
     lines: int
     seconds: float
+
+    def __str__(self) -> str:
+        left = f"{self.open} paths on their way, {self.lines} line searches"
+        return f"round {self.step}: measure {self.value:.6g}, {left}, {self.seconds:.1f} s"
 
 
 @dataclass(frozen=True, eq=False)

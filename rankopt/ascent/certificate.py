@@ -15,20 +15,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.display import CompactReprMixin
-from rankopt.ascent.ascent import AscentHistory, Path
+from rankopt.ascent.ascent import Move, Path
 from rankopt.data.queries import Queries
 from rankopt.errors import DataError
 from rankopt.evaluation.evaluation import evaluate
 from rankopt.measures.measure import Measure
 from rankopt.measures.notation import parse
 from rankopt.measures.tied_ranking import ranked
-from rankopt.optimize.certificate import Stop
+from rankopt.optimize.certificate import Certificate, History
 from rankopt.optimize.line_search import LineSearch
 from rankopt.scorers.linear import linear_scores
 
@@ -37,62 +36,6 @@ Ints = NDArray[np.int64]
 
 AT_ONCE = 16
 """Directions whose lines are held in memory at once."""
-
-
-@dataclass(frozen=True, eq=False)
-class DirectionCertificate(CompactReprMixin):
-    """For each direction v of the list, and every t that is no jump: M(w + t v) <= value + epsilon, value = M(w), M the
-    mean of the measure over the training queries, documents of equal score averaged.
-
-    features: (k,) indices of the features whose unit vectors are in the list. vectors: (r, d) the other directions.
-    at_start: w is where the ascent began.
-
-    It makes no claim about combinations of directions. At jumps, where documents tie, the measure may exceed both
-    adjacent values; these points are not covered.
-    """
-
-    value: float
-    epsilon: float
-    features: Ints
-    vectors: Floats
-    stop: Stop
-    at_start: bool = False
-    kind: ClassVar[str] = "direction-wise"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "stop", Stop(self.stop))  # a saved certificate holds the plain text
-        features, vectors = self.features, self.vectors
-        if not (isinstance(features, np.ndarray) and features.dtype == np.int64 and features.ndim == 1):
-            raise ValueError("features of a certificate must be feature indices")
-        if np.any(features < 0) or np.unique(features).size < features.size:
-            raise ValueError("features of a certificate must be distinct and >= 0")
-        if not (isinstance(vectors, np.ndarray) and vectors.dtype == np.float64 and vectors.ndim == 2):
-            raise ValueError("vectors of a certificate must be a 2-D array of numbers")
-        if not np.isfinite(vectors).all() or not isinstance(self.at_start, bool):
-            raise ValueError("vectors of a certificate must be finite and at_start a boolean")
-        numbers = (self.value, self.epsilon)
-        if any(isinstance(one, bool) or not isinstance(one, int | float) for one in numbers):
-            raise ValueError(
-                f"a certificate needs a finite M and epsilon >= 0; got {self.value!r} and {self.epsilon!r}"
-            )
-        if not np.isfinite(self.value) or not 0 <= self.epsilon < np.inf:
-            raise ValueError(
-                f"a certificate needs a finite M and epsilon >= 0; got {self.value!r} and {self.epsilon!r}"
-            )
-
-    def __len__(self) -> int:
-        """How many directions are in the list."""
-        return int(self.features.size + len(self.vectors))
-
-    def __str__(self) -> str:
-        if not len(self):
-            return f"{self.kind}: M = {self.value:.8g}, no direction was tried from here, {self.stop.value}"
-        parts = [f"{self.features.size} features", f"{len(self.vectors)} other directions"]
-        directions = " and ".join(part for part in parts if not part.startswith("0 "))
-        return (
-            f"{self.kind}: M = {self.value:.8g}, along {directions}, each alone, nothing is higher by more than "
-            f"{self.epsilon:.2g}, {self.stop.value}"
-        )
 
 
 def proved(search: LineSearch, w: Floats, value: float, directions: Sequence[int | Floats]) -> float:
@@ -127,7 +70,7 @@ class Verified:
 
 
 def verify_directions(
-    certificate: DirectionCertificate,
+    certificate: Certificate,
     coef: Floats,
     queries: Queries,
     measure: str | Measure,
@@ -140,7 +83,7 @@ def verify_directions(
     parsed = parse(measure)
     scores, weights = linear_scores(queries.features, coef), _weights(queries, parsed, query_weight)
     value = float(np.nansum(evaluate(queries, scores, parsed).values[0] * weights))
-    count = len(certificate)
+    count = certificate.directions
     chosen = np.arange(count)
     if only is not None and only < count:
         chosen = np.sort(np.random.default_rng(seed).permutation(count)[:only])
@@ -221,7 +164,7 @@ def _valued(scores: Floats, grades: Floats, measure: Measure) -> Floats:
     return np.asarray(measure.values(ranked(np.tile(grades, len(scores)), scores.ravel(), offsets)))
 
 
-def _vector(certificate: DirectionCertificate, number: int) -> Floats:
+def _vector(certificate: Certificate, number: int) -> Floats:
     features, vectors = certificate.features, certificate.vectors
     if number >= features.size:
         return np.asarray(vectors[number - features.size])
@@ -255,7 +198,7 @@ def as_data(paths: Sequence[Path], seconds: float) -> dict[str, Any]:
         {
             **{name: getattr(path, name) for name in (*VECTORS, *COUNTS, *NUMBERS, *TRUTHS, "chosen")},
             "generator": path.generator,
-            "moves": {name: column for name, column in vars(AscentHistory.from_rows(path.moves)).items()},
+            "moves": History.from_rows(Move, path.moves),
         }
         for path in paths
     ]
@@ -298,8 +241,10 @@ def _path(stored: Mapping[str, Any], number: int, features: int) -> Path:
         raise ValueError("paths are not sorted")
     bits: Any = np.random.PCG64()
     bits.state = stored["generator"]
-    moves = AscentHistory(**stored["moves"])
-    return Path(**known, generator=dict(stored["generator"]), moves=tuple(moves[i] for i in range(len(moves))))
+    moves = stored["moves"]
+    if not isinstance(moves, History) or moves.row != "Move":
+        raise ValueError("moves of a path must be a history")
+    return Path(**known, generator=dict(stored["generator"]), moves=tuple(moves))
 
 
 def _vector_checkpointing(value: Any, features: int) -> Floats:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankopt.data.validation import column
-from rankopt.errors import DataError, OptionError
+from rankopt.errors import DataError
 from rankopt.evaluation.evaluation import evaluate
 from rankopt.losses.margin import Bound
 from rankopt.losses.oracle import JointFeatureMap
@@ -23,7 +23,7 @@ from rankopt.losses.score_loss import GradedLoss, ScoreLoss
 from rankopt.measures.convention import Convention, convention_named
 from rankopt.measures.measure import Measure
 from rankopt.measures.notation import parse
-from rankopt.rankers.options import number
+from rankopt.options import NOT_NEGATIVE, POSITIVE, SEED, check
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -106,11 +106,9 @@ def boosting_objective(
 
     measure, bound, decay, map: as in `rankopt.losses.ScoreLoss`. The rest: see `BoostingObjective`.
     """
-    for name, value, zero in (("score_noise", score_noise, 1), ("scale", scale, 0), ("damping", damping, 0)):
-        if not (0 < number(value) < np.inf or (zero and value == 0)):
-            raise OptionError(f"{name} must be a positive number, such as 0.3; got {value!r}")
-    if not (number(seed) >= 0 and number(seed).is_integer()):
-        raise OptionError(f"seed must be an integer >= 0; got {seed!r}")
+    for name, value, zero in (("score_noise", score_noise, True), ("scale", scale, False), ("damping", damping, False)):
+        check(name, value, (NOT_NEGATIVE if zero else POSITIVE,))
+    check("seed", seed, (SEED,))
     return BoostingObjective(
         ScoreLoss(measure, bound, position_weights, feature_map),
         float(score_noise),

@@ -8,7 +8,6 @@ Grown trees as data: texts of models that are averaged, and the scores that they
 # mypy: allow-subclassing-any
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,9 +23,10 @@ from rankopt.boosting.tree_text import check_text, nodes_of
 from rankopt.data.canonical_order import canonical
 from rankopt.errors import DataError, ModelError, OptionError
 from rankopt.losses.oracle_positional import with_distinct_grades
+from rankopt.options import POSITIVE, RUN, Interval, Rules, seed_from
 from rankopt.persistence.onnx import Nodes
 from rankopt.rankers.base import Ranker
-from rankopt.rankers.options import AnyBound, AnyDecay, AnyMap, AnyMeasure, Normalize, Seed, number
+from rankopt.rankers.typing import AnyBound, AnyDecay, AnyMap, AnyMeasure, Normalize, Seed
 
 if TYPE_CHECKING:
     from rankopt.constraints.admissible import Admissible
@@ -35,44 +35,13 @@ if TYPE_CHECKING:
 LARGEST = 2**31 - 1
 """The largest integer option of LightGBM."""
 
-INTEGERS = {"n_estimators": 1, "num_leaves": 2, "min_child_samples": 1, "n_bags": 1, "early_stopping": 1}
-"""Integer options and their minimum."""
-
-PARTS = {"learning_rate": math.inf, "colsample_bytree": 1.0}
-"""Options that are positive, and the most that each may be."""
-
-
-def check_settings(*, engine: Any, n_jobs: Any, **options: Any) -> None:
-    """Raise OptionError for a value that cannot work; options that are not listed here are checked where they are
-    used."""
-    for name, least in INTEGERS.items():
-        value = number(options[name])
-        if name == "n_estimators" and options[name] is None:
-            continue
-        if not (least <= value <= LARGEST and value.is_integer()):
-            raise OptionError(f"{name} must be an integer >= {least}; got {options[name]!r}")
-    for name, most in PARTS.items():
-        value = number(options[name])
-        if not (0 < value <= most and value < math.inf):
-            upper = "" if most == math.inf else f" and at most {most:g}"
-            raise OptionError(f"{name} must be a number above 0{upper}; got {options[name]!r}")
-    if engine not in ("threads", "serial"):
-        raise OptionError(
-            f"engine = {engine!r} cannot grow trees because the objective needs all queries, and a worker "
-            "has only its own; use 'threads' or 'serial', or DaskLGBMRanker(objective=boosting_objective()) "
-            "of LightGBM with chunks of complete queries, which normalizes over each chunk"
-        )
-    if n_jobs is not None and not (number(n_jobs).is_integer() and n_jobs >= -1 and n_jobs != 0):
-        raise OptionError(f"n_jobs must be a positive integer, None or -1; got {n_jobs!r}")
+WHOLE = Interval(1, LARGEST, "both", integer=True)
 
 
 def seeds_of(random_state: Any, members: int) -> list[int]:
     """A seed for each member: following numbers, from 0 for None; a generator draws the first."""
-    draw = getattr(random_state, "integers", getattr(random_state, "randint", None))  # of a generator, new or old
-    first = (0 if random_state is None else random_state) if draw is None else int(draw(LARGEST))
-    if not (number(first) >= 0 and number(first).is_integer()):
-        raise OptionError(f"random_state must be an integer >= 0 or None; got {random_state!r}")
-    return [(int(first) * members + member) % LARGEST for member in range(members)]
+    first = seed_from(random_state)
+    return [(first * members + member) % LARGEST for member in range(members)]
 
 
 Floats = NDArray[np.float64]
@@ -158,6 +127,12 @@ class BoostedRanker(Ranker):
     _saved: ClassVar[tuple[str, ...]] = (*Ranker._saved, "estimators_", "n_rounds_", "best_score_", "evals_result_")
     _of_the_run: ClassVar[tuple[str, ...]] = ("engine", "n_jobs", "verbose")
 
+    _rules: ClassVar[Rules] = {
+        "n_estimators": (WHOLE, None), "num_leaves": (Interval(2, LARGEST, "both", integer=True),),
+        "min_child_samples": (WHOLE,), "n_bags": (WHOLE,), "early_stopping": (WHOLE,),
+        "learning_rate": (POSITIVE,), "colsample_bytree": (Interval(0, 1, "right"),), "n_jobs": RUN["n_jobs"],
+    }  # fmt: skip
+
     estimators_: tuple[NDArray[np.uint8], ...]
     n_rounds_: int
     best_score_: float
@@ -206,7 +181,7 @@ class BoostedRanker(Ranker):
         self.normalize = normalize
 
     def _fit(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> None:
-        check_settings(**self.get_params(deep=False))
+        self._check_params()
         if queries.n_documents < 2:
             raise DataError("training cannot learn an order because there is 1 sample; give two documents or more")
         objectives = [
@@ -259,7 +234,12 @@ class BoostedRanker(Ranker):
 
     def _check_params(self) -> None:
         super()._check_params()
-        check_settings(**self.get_params(deep=False))
+        if self.engine not in ("threads", "serial"):
+            raise OptionError(
+                f"engine = {self.engine!r} cannot grow trees because the objective needs all queries, and a worker "
+                "has only its own; use 'threads' or 'serial', or DaskLGBMRanker(objective=boosting_objective()) "
+                "of LightGBM with chunks of complete queries, which normalizes over each chunk"
+            )
 
     def __getstate__(self) -> Any:
         state = dict(super().__getstate__())

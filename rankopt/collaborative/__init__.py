@@ -10,7 +10,6 @@ from typing import Any
 from formulations.registry import member
 
 PARTS = {
-    "FactorCertificate": "rankopt.collaborative.global_bound:FactorCertificate",
     "Factors": "rankopt.collaborative.factors:Factors",
     "GlobalBound": "rankopt.collaborative.global_bound:GlobalBound",
     "SingularValue": "rankopt.collaborative.singular_value:SingularValue",

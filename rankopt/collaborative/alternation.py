@@ -22,7 +22,7 @@ from rankopt.collaborative.global_bound import whole_bound
 from rankopt.collaborative.least_squares import balanced
 from rankopt.collaborative.problem import ModelState
 from rankopt.collaborative.singular_value import scaled, top_pairs
-from rankopt.optimize.certificate import Columns, Stop
+from rankopt.optimize.certificate import History, Stop
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -48,33 +48,19 @@ class AlternationStep:
         """The lower of the two bounds, not a global bound."""
         return min(self.users, self.items)
 
+    axis: ClassVar[str] = "step"
 
-@dataclass(frozen=True, eq=False, repr=False)
-class AlternationHistory(Columns[AlternationStep]):
-    """The rounds of a run as columns: `history.primal[i]` is J after round i, and so for each field of
-    `AlternationStep`."""
+    def __str__(self) -> str:
+        gaps = ", ".join(f"{max(self.primal - bound, 0.0):.2g}" for bound in (self.users, self.items))
+        return f"step {self.step}: objective {self.primal:.6g}, gaps of users and items {gaps}, {self.seconds:.1f} s"
 
-    row: ClassVar[type[AlternationStep]] = AlternationStep
-
-    step: Ints
-    primal: Floats
-    users: Floats
-    items: Floats
-    judged: Floats
-    seconds: Floats
-
-    def plot(self, axes: Axes | None = None, against: str = "step") -> Axes:
-        """J and the bounds of both blocks against "step" or "seconds"."""
-        import matplotlib.pyplot as plt
-
-        axes = plt.subplots(layout="constrained")[1] if axes is None else axes
-        x = getattr(self, against)
-        axes.plot(x, self.primal, label="objective")
-        axes.plot(x, self.users, label="bound of the users' block")
-        axes.plot(x, self.items, label="bound of the items' block")
-        axes.set(xlabel=against, ylabel="objective")
-        axes.legend(frameon=False)
-        return axes
+    @staticmethod
+    def draw(history: History, axes: Axes, x: NDArray[Any]) -> str:
+        """J and the bounds of both blocks."""
+        axes.plot(x, history.primal, label="objective")
+        axes.plot(x, history.users, label="bound of the users' block")
+        axes.plot(x, history.items, label="bound of the items' block")
+        return "objective"
 
 
 FINER = 4.0
@@ -342,7 +328,7 @@ def run_as_data(at: AlternationResult, before: AlternationResult | None = None) 
         "now": _plain(at.now),
         "best": None if at.best is at.now else _plain(at.best),
         "judged": float(at.judged),
-        "history": dict(vars(AlternationHistory.from_rows(at.steps))),
+        "history": History.from_rows(AlternationStep, at.steps),
         "spent": float(at.spent),
         "begun": int(at.begun),
     }
@@ -366,8 +352,10 @@ def run_from_data(
 def _part_of(run: Mapping[str, Any], blocks: Any, factors: int | None) -> AlternationResult | None:
     now = _standing(run["now"], blocks, factors)
     best = now if run["best"] is None else _standing(run["best"], blocks, factors)
-    history, spent = AlternationHistory(**run["history"]), float(run["spent"])
-    steps = tuple(history[i] for i in range(len(history)))
+    history, spent = run["history"], float(run["spent"])
+    if not isinstance(history, History) or history.row != "AlternationStep":
+        return None
+    steps = tuple(history)
     begun = int(run["begun"])
     if not 0 <= begun < len(steps) or not 0 <= spent < np.inf or steps[-1].primal != now.value:
         return None

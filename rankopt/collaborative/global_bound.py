@@ -19,7 +19,7 @@ and Σδ times θ <= 1/σ. Of all such θ the best is taken:
 only θ <= 1/σ is required, and θ > 1 is allowed.
 
 Block gaps speak of one factor while the other is fixed; this bound, and it alone, speaks of all U, M of every width.
-Rounding: what the sums may have lost is subtracted. `FactorCertificate` holds both.
+Rounding: what the sums may have lost is subtracted. `certificate_of` gives both.
 """
 
 from __future__ import annotations
@@ -32,12 +32,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
-from formulations.display import CompactReprMixin
 from rankopt.collaborative.linear_algebra import UNIT
 from rankopt.collaborative.problem import ModelState
 from rankopt.collaborative.singular_value import SingularValue, largest_singular_value
 from rankopt.errors import OptionError
-from rankopt.optimize.certificate import Stop
+from rankopt.optimize.certificate import Certificate, Stop
 
 Floats = NDArray[np.float64]
 
@@ -151,86 +150,14 @@ def _positive(value: ArrayLike, size: int, name: str) -> Floats:
     return np.broadcast_to(array, (size,))
 
 
-KINDS = ("global", "blocks", "blocks of the majorant")
-PROOFS = ("", "cholesky", "norms")
-
-
-BOTH = "the gaps of both blocks are within the tolerance"
-"""Text of `Stop.GAP` here: not the global gap."""
-
-
-@dataclass(frozen=True)
-class FactorCertificate(CompactReprMixin):
-    """primal: J of the returned factors. users, items: lower bounds of J over U (and b_u) for these M, b, and over M, b
-    for these U: all users at once may be better together with all items.
-
-    kind "global": bound is below J of any factors of any number, so gap is the global gap.
-    kind "blocks": only those of the blocks are known, bound is -inf. kind "blocks of the majorant": the same of a bound
-    that is not convex, whose convex majorant at these scores is meant.
-    singular: the bound ‖Ψ‖₂ cannot exceed, and proof: how it was proved; NaN and "" if it was not requested.
-    """
-
-    kind: str
-    primal: float
-    users: float
-    items: float
-    stop: Stop
-    bound: float = -np.inf
-    singular: float = np.nan
-    proof: str = ""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "stop", Stop(self.stop))  # a saved certificate holds the plain text
-        numbers = (self.primal, self.users, self.items, self.bound, self.singular)
-        if any(isinstance(one, bool) or not isinstance(one, int | float) for one in numbers):
-            raise ValueError(f"a certificate of {numbers!r}")
-        if self.kind not in KINDS or self.proof not in PROOFS or not np.isfinite(self.primal):
-            raise ValueError(f"a certificate of kind {self.kind!r}, J = {self.primal!r}, proof {self.proof!r}")
-        if np.isnan([self.users, self.items, self.bound]).any() or (self.kind == "global") != np.isfinite(self.bound):
-            raise ValueError(f"a certificate of kind {self.kind!r} with the bounds {numbers[1:4]!r}")
-
-    @property
-    def users_gap(self) -> float:
-        """The gap of the users' block, as a part of J."""
-        return self._part(self.users)
-
-    @property
-    def items_gap(self) -> float:
-        """The gap of the items' block, as a part of J."""
-        return self._part(self.items)
-
-    @property
-    def relative_gap(self) -> float:
-        """The global gap relative to J; infinite if only the blocks are known."""
-        return self._part(self.bound)
-
-    @property
-    def ending(self) -> str:
-        """How training ended, in words."""
-        return BOTH if self.stop is Stop.GAP else self.stop.value
-
-    def _part(self, bound: float) -> float:
-        below = max(self.primal - bound, 0.0)
-        return below / abs(self.primal) if below else 0.0
-
-    def __str__(self) -> str:
-        text = f"{self.kind}: J = {self.primal:.8g}, gap of the users' block {100 * self.users_gap:.2g}%, of the "
-        text += f"items' {100 * self.items_gap:.2g}%, "
-        if self.kind == "global":
-            text += f"of the whole {100 * self.relative_gap:.2g}% (bound {self.bound:.8g}, {self.proof}), "
-        return text + self.ending
-
-
-def certificate_of(blocks: Any, now: ModelState, stop: Stop, whole: bool = True) -> FactorCertificate:
+def certificate_of(blocks: Any, now: ModelState, stop: Stop, whole: bool = True) -> Certificate:
     """Certificate of the blocks, and the global one if requested and the loss is convex and nonnegative."""
     if not (whole and blocks.proves_whole):
-        kind = "blocks" if blocks.convex else "blocks of the majorant"
-        return FactorCertificate(kind, now.value, now.users, now.items, stop)
+        parts = {"users": now.users, "items": now.items, "singular": np.nan, "proof": "", "convex": bool(blocks.convex)}
+        return Certificate("blocks", now.value, -inf, stop, parts=parts)
     found = whole_bound(blocks, now)
-    singular = found.singular
-    return FactorCertificate(
-        "global", now.value, now.users, now.items, stop, found.value, singular.bound, singular.proof
-    )
+    proof = {"singular": found.singular.bound, "proof": found.singular.proof}
+    return Certificate("global", now.value, found.value, stop, parts={"users": now.users, "items": now.items, **proof})
 
 
 def whole_bound(blocks: Any, now: ModelState) -> GlobalBound:

@@ -28,8 +28,9 @@ from scipy.sparse import csr_array
 
 from formulations.display import CompactReprMixin
 from rankopt.collaborative.factors import Factors
-from rankopt.collaborative.global_bound import FactorCertificate, GlobalBound
+from rankopt.collaborative.global_bound import GlobalBound
 from rankopt.collaborative.loss_verification import SlowLoss
+from rankopt.optimize.certificate import Certificate
 from rankopt.ratings.table import Ratings
 
 Floats = NDArray[np.float64]
@@ -51,7 +52,7 @@ class VerifiedClaim:
     of_user_offsets: Floats | None
     prior: Floats
     duals: Sequence[tuple[Floats, Floats]]
-    certificate: FactorCertificate
+    certificate: Certificate
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,7 @@ def explain(
     from rankopt.data import read_attributes
     from rankopt.errors import OptionError
     from rankopt.rankers import load_model
-    from rankopt.rankers.within_query import normalised
+    from rankopt.rankers.inputs import normalised
 
     ranker = load_model(model)
     queries = queries_at(data, unjudged=unjudged, n_features=ranker.n_features_in_)

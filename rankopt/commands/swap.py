@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from rankopt.experiments.regression import Changed
     from rankopt.experiments.rows import BenchmarkRow
     from rankopt.experiments.traces import ProblemTrace
-    from rankopt.rankers.options import BoundName, MapName
+    from rankopt.rankers.typing import BoundName, MapName
 
 PARTS = {"argmax": "rankings or linear programs", "master": "quadratic programs"}
 """The problems that each part solves."""

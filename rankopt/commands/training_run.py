@@ -106,9 +106,11 @@ def results_of(ranker: Any) -> dict[str, Any]:
     proved, found = getattr(ranker, "certificate_", None), dict[str, Any]()
     if proved is not None:
         found = {name: getattr(proved, of) for name, (of, _) in RESULTS.items() if hasattr(proved, of)}
-        value = getattr(proved, "measure", getattr(proved, "value", None))
-        found |= {} if value is None else {"measure": value}
-        found |= {"kind": proved.kind, "stop": str(proved.stop), "at_start": getattr(proved, "at_start", False)}
+        if "gradient" in found or "epsilon" in found:  # instead of a bound
+            found = {name: found[name] for name in ("objective", "gradient", "epsilon") if name in found}
+        if "gradient" in found or proved.kind == "directions":
+            found["measure"] = proved.measure if "gradient" in found else proved.value
+        found |= {"kind": proved.kind, "stop": str(proved.stop), "at_start": proved.at_start}
     found |= {name: getattr(ranker, of) for name, of in SIZES.items() if hasattr(ranker, of)}
     if getattr(ranker, "penalty", None) == "l1":
         found["features"] = int(ranker.get_support().sum())

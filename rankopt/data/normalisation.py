@@ -25,7 +25,7 @@ from rankopt.data.grouping import codes_of_ids, grouped
 from rankopt.data.queries import Queries
 from rankopt.data.validation import Features, as_csr, is_sparse
 from rankopt.errors import DataError, OptionError
-from rankopt.fitting import AtomicFitMixin
+from rankopt.fitting import atomic
 
 METHODS = ("sum", "zscore", "minmax", "rank")
 
@@ -150,7 +150,8 @@ def _sparse_shares(features: Features, offsets: Ints) -> Features:
 # (scikit-learn has no types: its base classes are `Any`)
 
 
-class QueryNormalizer(OneToOneFeatureMixin, TransformerMixin, AtomicFitMixin, BaseEstimator):
+@atomic
+class QueryNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Normalise each feature within each query; `rankopt.data.normalisation` defines the methods.
 
     method: "sum", "zscore", "minmax" or "rank"; sparse X allows "sum" only.

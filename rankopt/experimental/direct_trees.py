@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from formulations.parallel import at_most
-from rankopt.boosting.ranker import seeds_of
+from rankopt.boosting.ranker import WHOLE, seeds_of
 from rankopt.data.canonical_order import canonical
 from rankopt.data.validation import is_sparse, taken
 from rankopt.errors import DataError, ModelError, OptionError, TrainingInterrupted
@@ -21,18 +21,18 @@ from rankopt.evaluation.evaluation import evaluate
 from rankopt.experimental.tree_ensemble import (
     MeasureObjective,
     TreeCallback,
-    TreeCertificate,
-    TreeHistory,
-    TreeStop,
+    TreeStep,
     TreeTable,
     TreeTraining,
     certify_weights,
 )
 from rankopt.experimental.tree_growers import GROWERS, GrowerData
 from rankopt.measures.notation import parse
+from rankopt.optimize.certificate import TREES, Certificate, History, Stop, check_saved
+from rankopt.options import RUN, Interval, Rules, check_options, number
 from rankopt.persistence.onnx import Nodes
 from rankopt.rankers.base import Ranker
-from rankopt.rankers.options import AnyMeasure, Normalize, Seed, number
+from rankopt.rankers.typing import AnyMeasure, Normalize, Seed
 
 if TYPE_CHECKING:
     from rankopt.constraints.admissible import Admissible
@@ -40,18 +40,8 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-LARGEST = 2**31 - 1
 ROUNDS, MAX_ROUNDS = 100, 1000
 """n_estimators=None: trees without eval_set, and at most with it."""
-
-INTEGERS = {"n_estimators": 1, "num_leaves": 2, "min_child_samples": 1, "early_stopping": 1}
-"""Integer options and their minima."""
-
-CHOICES = {
-    "tree_learner": tuple(GROWERS),
-    "strategy": ("stage-wise", "leveraging", "both"),
-    "weight_rule": ("inside", "clamped"),
-}
 
 
 class DirectBoostedRanker(Ranker):
@@ -90,8 +80,8 @@ class DirectBoostedRanker(Ranker):
     ----------
     trees_ : TreeTable, the trees times their weights.
     weights_ : (T,) the nonzero α.
-    history_ : TreeHistory, each step with the predicted and the evaluated M.
-    certificate_ : TreeCertificate; its `gap` bounds what changing one weight could gain.
+    history_ : History, each step with the predicted and the evaluated M.
+    certificate_ : Certificate; its `gap` bounds what changing one weight could gain.
     eval_score_ : the measure on eval_set, if one was passed. The model is the best on it of all states.
 
     References
@@ -106,8 +96,15 @@ class DirectBoostedRanker(Ranker):
 
     estimators_: TreeTable
     estimator_weights_: Floats
-    history_: TreeHistory
-    certificate_: TreeCertificate
+    _rules: ClassVar[Rules] = {
+        "n_estimators": (WHOLE, None), "num_leaves": (Interval(2, 2**31 - 1, "both", integer=True),),
+        "min_child_samples": (WHOLE,), "early_stopping": (WHOLE,), "tree_learner": tuple(GROWERS),
+        "strategy": ("stage-wise", "leveraging", "both"), "weight_rule": ("inside", "clamped"),
+        "n_jobs": RUN["n_jobs"], "time_limit": RUN["time_limit"], "callbacks": RUN["callbacks"],
+    }  # fmt: skip
+
+    history_: History
+    certificate_: Certificate
     best_score_: float
 
     def __init__(
@@ -174,19 +171,19 @@ class DirectBoostedRanker(Ranker):
             trees = [best.trees[number] for number in chosen]
             self.estimator_weights_ = np.array([best.weights[number] for number in chosen], dtype=np.float64)
             self.estimators_ = TreeTable.from_trees(trees, self.estimator_weights_.tolist(), self.n_features_in_)
-            self.history_ = TreeHistory.from_rows(training.steps)
+            self.history_ = History.from_rows(TreeStep, training.steps)
             self.certificate_ = certify_weights(objective, trees, best.scores, stop)
         if hasattr(self, "best_score_"):
             del self.best_score_
         if judge is not None:
             self.best_score_ = judge(best.scores[objective.grades.size :])
-        if stop is TreeStop.TIME:
+        if stop is Stop.TIME:
             warnings.warn(
                 f"training stopped before all trees were grown and weighted ({self.certificate_}); raise time_limit",
                 ConvergenceWarning,
                 stacklevel=4,
             )
-        if stop is TreeStop.INTERRUPTED:
+        if stop is Stop.INTERRUPTED:
             raise TrainingInterrupted("training was interrupted; the ranker holds the trees so far")
 
     @contextmanager
@@ -212,24 +209,10 @@ class DirectBoostedRanker(Ranker):
 
     def _check_options(self) -> None:
         """Raise OptionError for a value that cannot work."""
-        for name, least in INTEGERS.items():
-            value = getattr(self, name)
-            valid = least <= number(value) <= LARGEST and number(value).is_integer()
-            if not valid and not (name == "n_estimators" and value is None):
-                raise OptionError(f"{name} must be an integer of {least} or more; got {value!r}")
-        for name, known in CHOICES.items():
-            if getattr(self, name) not in known:
-                raise OptionError(f"{name} must be one of {', '.join(map(repr, known))}; got {getattr(self, name)!r}")
+        check_options(self)
         ends = [number(end) for end in self.weight_bounds] if isinstance(self.weight_bounds, tuple | list) else []
         if not (len(ends) == 2 and 0 < ends[0] < ends[1] < np.inf):
             raise OptionError(f"weight_bounds must be two numbers 0 < low < high; got {self.weight_bounds!r}")
-        jobs = self.n_jobs
-        if jobs is not None and not (number(jobs).is_integer() and jobs >= -1 and jobs != 0):
-            raise OptionError(f"n_jobs must be a positive integer, None or -1; got {jobs!r}")
-        if self.time_limit is not None and not number(self.time_limit) > 0:
-            raise OptionError(f"time_limit must be a positive number of seconds or None; got {self.time_limit!r}")
-        if not all(map(callable, self.callbacks if isinstance(self.callbacks, Iterable) else [None])):
-            raise OptionError(f"callbacks must be a sequence of functions (step, state); got {self.callbacks!r}")
 
     def _check_params(self) -> None:
         super()._check_params()
@@ -243,10 +226,7 @@ class DirectBoostedRanker(Ranker):
             raise ModelError("estimator_weights_ is missing, or no vector of numbers.")
         if max(weights.size, 1) != trees.roots.size or not np.isfinite(weights).all():
             raise ModelError("estimator_weights_ are not one finite number a tree.")
-        if not isinstance(getattr(self, "history_", None), TreeHistory):
-            raise ModelError("history_ is missing or is no history of trees.")
-        if not isinstance(getattr(self, "certificate_", None), TreeCertificate):
-            raise ModelError("certificate_ is missing or is no certificate of trees.")
+        check_saved(self, TreeStep, TREES)
 
 
 def _dense(features: Any) -> Any:

@@ -17,8 +17,9 @@ from rankopt.data.canonical_order import canonical
 from rankopt.data.validation import is_sparse, taken
 from rankopt.errors import DataError, ModelError, OptionError
 from rankopt.measures.notation import parse
+from rankopt.options import check
 from rankopt.rankers.base import Ranker
-from rankopt.rankers.options import AnyMeasure, Normalize
+from rankopt.rankers.typing import AnyMeasure, Normalize
 
 if TYPE_CHECKING:
     from rankopt.constraints.admissible import Admissible
@@ -137,8 +138,7 @@ class McRanker(Ranker):
             raise OptionError(
                 f"classifier must have predict_proba; got {classifier!r:.80}. Wrap it by CalibratedClassifierCV"
             )
-        if self.expectation not in ("grade", "gain"):
-            raise OptionError(f"expected must be 'grade' or 'gain'; got {self.expectation!r}")
+        check("expectation", self.expectation, ("grade", "gain"))
         parse(self.measure)
 
     def save(self, path: str | PathLike[str]) -> NoReturn:

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from time import perf_counter
-from typing import ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +22,12 @@ from rankopt.data.canonical_order import Arrangement
 from rankopt.errors import ModelError
 from rankopt.measures.measure import Measure
 from rankopt.measures.segments import query_of_row
-from rankopt.optimize.certificate import Columns
+from rankopt.optimize.certificate import Certificate, History, Stop
 from rankopt.sweeps.step_function import StepEvents, best_interval, clamped_point, inside_point, middle_point
 from rankopt.sweeps.sweep import LineSweep
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -211,60 +213,13 @@ class TreeTable(CompactReprMixin):
         return scores
 
 
-class TreeStop(StrEnum):
-    """Why training ended."""
-
-    GROWN = "all trees were grown"
-    SETTLED = "no single weight can raise the measure"
-    PASSES = "the maximum number of passes was reached"
-    CHOSEN = "an earlier state was better on eval_set"
-    NO_SPLIT = "no feature separates the documents any more"
-    TIME = "time_limit passed"
-    CALLBACK = "a callback ended training"
-    INTERRUPTED = "interrupted from the keyboard"
-
-
-@dataclass(frozen=True)
-class TreeCertificate(CompactReprMixin):
-    """Kind "direction-wise": M(s + t h) <= bound for each of the `directions` tree columns h and every t that is no
-    jump; s are the scores of the training queries and M(s) = value.
-
-    It speaks of one weight at a time. It does not bound what several weights, or other trees, could reach.
-    """
-
-    value: float
-    bound: float
-    directions: int
-    stop: TreeStop
-    kind: str = "direction-wise"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "stop", TreeStop(self.stop))
-        numbers = isinstance(self.value, float) and isinstance(self.bound, float) and type(self.directions) is int
-        if self.kind != "direction-wise" or not numbers or not np.isfinite(self.bound - self.value):
-            raise ValueError(f"a certificate of M = {self.value!r} and the bound {self.bound!r}, kind {self.kind!r}")
-
-    @property
-    def gap(self) -> float:
-        """What the best change of one weight would gain."""
-        return max(self.bound - self.value, 0.0)
-
-    def __str__(self) -> str:
-        return (
-            f"{self.kind}: M = {self.value:.8g}, at most {self.bound:.8g} by the weight of one of {self.directions} "
-            f"trees, {self.stop.value}"
-        )
-
-
-def certify_weights(
-    objective: MeasureObjective, trees: Sequence[Tree], scores: Floats, stop: TreeStop
-) -> TreeCertificate:
-    """Sweep M along each tree column once, from these scores."""
+def certify_weights(objective: MeasureObjective, trees: Sequence[Tree], scores: Floats, stop: Stop) -> Certificate:
+    """M(s + t h) <= bound for each tree column h and every t that is no jump: M is swept along each column once."""
     value = bound = objective.value(scores)
     for tree in trees:
         (events,) = objective.events(scores, tree.column[None])
         bound = max(bound, best_interval(events)[2])
-    return TreeCertificate(value, bound, len(trees), stop)
+    return Certificate("directions", value, bound, stop, parts={"trees": len(trees)})
 
 
 @dataclass(frozen=True)
@@ -290,21 +245,16 @@ class TreeStep:
     measure: float
     judged: float = np.nan
 
+    axis: ClassVar[str] = "step"
 
-@dataclass(frozen=True, eq=False, repr=False)
-class TreeHistory(Columns[TreeStep]):
-    """The steps of training as columns: `history.measure[i]` is M after step i, and so for each field of `TreeStep`."""
-
-    row: ClassVar[type[TreeStep]] = TreeStep
-    drawn: ClassVar[tuple[str, ...]] = ("measure", "judged")
-
-    step: Ints
-    sweep: Ints
-    tree: Ints
-    weight: Floats
-    predicted: Floats
-    measure: Floats
-    judged: Floats
+    @staticmethod
+    def draw(history: History, axes: Axes, x: NDArray[Any]) -> str:
+        """M of the training queries, and the measure on eval_set if there is one."""
+        axes.plot(x, history.measure, label="training queries")
+        known = ~np.isnan(history.judged)
+        if known.any():
+            axes.plot(x[known], history.judged[known], label="eval_set")
+        return "measure"
 
 
 @dataclass(frozen=True, eq=False)
@@ -365,7 +315,7 @@ class TreeTraining:
     callbacks: Sequence[TreeCallback]
     steps: list[TreeStep] = field(default_factory=list)
 
-    def run(self, documents: int) -> TreeStop:
+    def run(self, documents: int) -> Stop:
         """Train from no trees; documents: N + E. An interruption after the first step keeps what was reached."""
         objective, zeros = self.objective, np.zeros(documents)
         mean = float(objective.shares @ objective.grades / objective.grades.size)
@@ -373,27 +323,27 @@ class TreeTraining:
         self.started = perf_counter()
         try:
             stop = self._grow()
-            finished = stop in (TreeStop.GROWN, TreeStop.NO_SPLIT, TreeStop.CHOSEN)
+            finished = stop in (Stop.GROWN, Stop.NO_SPLIT, Stop.EARLIER)
             return self._leverage() if self.strategy != "stage-wise" and finished and self.best.trees else stop
         except KeyboardInterrupt:
             if not self.steps:
                 raise
-            return TreeStop.INTERRUPTED
+            return Stop.INTERRUPTED
 
-    def _grow(self) -> TreeStop:
+    def _grow(self) -> Stop:
         state, since = self.best, 0
         for _ in range(self.rounds):
             grown = self._add_tree(state)
             if grown is None:
-                return TreeStop.NO_SPLIT
+                return Stop.NO_SPLIT
             state, predicted = self._evaluate(grown[0]), grown[1]
             since = 0 if self._keep(state) else since + 1
             stop = self._record(state, 0, len(state.trees) - 1, predicted)
             if stop is not None:
                 return stop
             if since >= self.patience:
-                return TreeStop.CHOSEN
-        return TreeStop.GROWN if since == 0 else TreeStop.CHOSEN
+                return Stop.EARLIER
+        return Stop.GROWN if since == 0 else Stop.EARLIER
 
     def _add_tree(self, state: EnsembleState) -> tuple[EnsembleState, float] | None:
         """The state with one more tree, and the predicted M; None if no tree can be grown."""
@@ -420,7 +370,7 @@ class TreeTraining:
             point = clamped_point(events, *self.interval, self.objective.reach(scores, column))
         return point.t, point.value
 
-    def _leverage(self) -> TreeStop:
+    def _leverage(self) -> Stop:
         """Coordinate ascent in the weights, each over the full line."""
         state, objective = self.best, self.objective
         for sweep in range(1, PASSES + 1):
@@ -446,8 +396,8 @@ class TreeTraining:
                 self.steps[-1] = replace(self.steps[-1], judged=state.judged)
             retained = self._keep(state)
             if not moved:
-                return TreeStop.SETTLED if retained or self.best.measure == state.measure else TreeStop.CHOSEN
-        return TreeStop.PASSES
+                return Stop.WEIGHTS if retained or self.best.measure == state.measure else Stop.EARLIER
+        return Stop.PASSES
 
     def _evaluate(self, state: EnsembleState) -> EnsembleState:
         """The state with its measure on eval_set."""
@@ -462,12 +412,12 @@ class TreeTraining:
             self.best = state
         return better
 
-    def _record(self, state: EnsembleState, sweep: int, tree: int, predicted: float) -> TreeStop | None:
+    def _record(self, state: EnsembleState, sweep: int, tree: int, predicted: float) -> Stop | None:
         """Record a step; the reason to stop after it, if any."""
         weight, judged = state.weights[tree], np.nan if sweep else state.judged
         step = TreeStep(len(self.steps) + 1, sweep, tree, weight, predicted, state.measure, judged)
         self.steps.append(step)
         if any([callback(step, state) for callback in self.callbacks]):
-            return TreeStop.CALLBACK
+            return Stop.CALLBACK
         late = self.time_limit is not None and perf_counter() - self.started >= self.time_limit
-        return TreeStop.TIME if late else None
+        return Stop.TIME if late else None

@@ -50,7 +50,7 @@ from rankopt.experiments.supervisor import RowFile, grown
 from rankopt.experiments.traces import ProblemTrace, tapes_of
 from rankopt.optimize.bundle import Bundle
 from rankopt.optimize.certificate import Step
-from rankopt.optimize.method import check_number, check_whole
+from rankopt.options import check_number, check_whole
 
 INTERVAL = 0.2
 """Seconds between two partial rows, which are the result of a run that is killed."""

@@ -3,12 +3,12 @@ Also the exact line search of a measure, `LineSearch`."""
 
 from __future__ import annotations
 
-import numbers
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from formulations.registry import load, member
 from rankopt.errors import OptionError
+from rankopt.options import seed_from
 
 if TYPE_CHECKING:
     from rankopt.optimize.line_search import LineSearch as LineSearch
@@ -55,11 +55,7 @@ def get_method(spec: str | Method, random_state: Any = None) -> Method:
     method: Any = _method(spec)
     if random_state is None or not hasattr(method, "seed"):
         return cast("Method", method)
-    draw = getattr(random_state, "integers", getattr(random_state, "randint", None))  # of a generator, new or old
-    seed = random_state if draw is None else int(draw(2**31 - 1))
-    if isinstance(seed, bool) or not isinstance(seed, numbers.Integral) or int(seed) < 0:
-        raise OptionError(f"random_state = {random_state!r} is no seed; it must be an integer of 0 or more, or None")
-    return cast("Method", replace(method, seed=int(seed)))
+    return cast("Method", replace(method, seed=seed_from(random_state)))
 
 
 def _method(spec: str | Method) -> Method:

@@ -3,7 +3,7 @@ of the previous one [paper 1, section 5].
 
 With large σ the smoothed measure reflects the distribution of all documents; with small σ it is close to the measure. A
 stage depends on its starting point alone, so that a resumed run gives identical results. The module also defines the
-certificate, history and state of an annealed run.
+steps and the state of an annealed run.
 """
 
 from __future__ import annotations
@@ -16,49 +16,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.display import CompactReprMixin
 from formulations.errors import InvalidProblemError
-from rankopt.optimize.certificate import Columns, Stop
+from rankopt.optimize.certificate import Certificate, History, Stop
 from rankopt.optimize.objective import SmoothObjective
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-
-@dataclass(frozen=True)
-class AnnealingCertificate(CompactReprMixin):
-    """What is proved of the returned w. J_σ is not convex, and no bound is claimed.
-
-    primal: J_σ(w) at `sigma`, the width at which w was found. gradient: the norm of its gradient, each feature in units
-    of its standard deviation within queries. It is 0 at a critical point of J_σ; a value near 0 means that w is near
-    one. J_σ has more kinks, where documents exchange positions, for smaller σ; a minimum at a kink has no zero
-    gradient. Neither number bounds the measure, which is a step function.
-    measure: weighted mean of the measure over the training queries with distinct grades, ties averaged.
-    start: the same at w₀. at_start: w is w₀.
-    """
-
-    sigma: float
-    primal: float
-    gradient: float
-    measure: float
-    start: float
-    stop: Stop
-    at_start: bool = False
-    kind: str = "smoothed"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "stop", Stop(self.stop))  # a saved certificate holds the plain text
-        if self.kind != "smoothed" or not isinstance(self.at_start, bool):
-            raise ValueError(f"a certificate has an invalid kind or at_start; got {self.kind!r} and {self.at_start!r}")
-        numbers = (self.sigma, self.primal, self.gradient, self.measure, self.start)
-        if any(isinstance(one, bool) or not np.isfinite(one) for one in numbers) or self.gradient < 0:
-            raise ValueError(f"a certificate needs finite numbers and a gradient >= 0; got {numbers!r}")
-
-    def __str__(self) -> str:
-        return (
-            f"smoothed: J = {self.primal:.8g} and its gradient {self.gradient:.2g} at sigma = {self.sigma:g}; the "
-            f"measure {self.measure:.6g}, {self.start:.6g} at w0; no bound; {self.stop.value}"
-        )
 
 
 Floats = NDArray[np.float64]
@@ -76,32 +39,19 @@ class AnnealingStep:
     gradient: float
     seconds: float
 
+    axis: ClassVar[str] = "step"
 
-@dataclass(frozen=True, eq=False, repr=False)
-class AnnealingHistory(Columns[AnnealingStep]):
-    """The steps of a run as columns: `history.primal[i]` is J_σ after step i, and so for each field of
-    `AnnealingStep`."""
+    def __str__(self) -> str:
+        text = f"step {self.step}: objective {self.primal:.6g}, gradient {self.gradient:.2g}"
+        return f"sigma {self.sigma:g}, {text}, {self.seconds:.1f} s"
 
-    row: ClassVar[type[AnnealingStep]] = AnnealingStep
-
-    step: Ints
-    sigma: Floats
-    primal: Floats
-    gradient: Floats
-    seconds: Floats
-
-    def plot(self, axes: Axes | None = None, against: str = "step") -> Axes:
-        """J_σ against "step" or "seconds", a line for each σ: the objectives of two σ are two functions."""
-        import matplotlib.pyplot as plt
-
-        axes = plt.subplots(layout="constrained")[1] if axes is None else axes
-        x = getattr(self, against)
-        for sigma in dict.fromkeys(self.sigma.tolist()):
-            rows = self.sigma == sigma
-            axes.plot(x[rows], self.primal[rows], label=f"σ = {sigma:g}")
-        axes.set(xlabel=against, ylabel="smoothed objective")
-        axes.legend(frameon=False)
-        return axes
+    @staticmethod
+    def draw(history: History, axes: Axes, x: NDArray[Any]) -> str:
+        """J_σ, a line for each σ: the objectives of two σ are two functions."""
+        for sigma in dict.fromkeys(history.sigma.tolist()):
+            rows = history.sigma == sigma
+            axes.plot(x[rows], history.primal[rows], label=f"σ = {sigma:g}")
+        return "smoothed objective"
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +63,7 @@ class Reached:
     w: Floats
     best: Floats
     sigma: float
-    history: AnnealingHistory
+    history: History
 
     @property
     def plain(self) -> dict[str, Any]:
@@ -124,9 +74,11 @@ class Reached:
     def read(cls, kept: Mapping[str, Any], features: int, bandwidths: tuple[float, ...], max_iter: int) -> Self | None:
         """The state of a checkpoint; None if no run of these stages can produce it. J and measures are recomputed."""
         found = cls(**kept)
-        history, steps = found.history, len(found.history)
+        history = found.history
         sound = (
-            type(found.stages) is int
+            isinstance(history, History)
+            and history.row == "AnnealingStep"
+            and type(found.stages) is int
             and 0 < found.stages <= len(bandwidths)
             and found.sigma in bandwidths[: found.stages]
             and all(
@@ -136,10 +88,10 @@ class Reached:
                 and bool(np.isfinite(w).all())
                 for w in (found.w, found.best)
             )
-            and steps <= found.stages * max_iter
+            and len(history) <= found.stages * max_iter
             and all(np.isfinite(getattr(history, name)).all() for name in ("primal", "gradient", "seconds"))
             and bool(np.isin(history.sigma, bandwidths).all())
-            and np.array_equal(history.step, np.arange(1, steps + 1))
+            and np.array_equal(history.step, np.arange(1, len(history) + 1))
             and bool((np.diff(history.seconds, prepend=0.0) >= 0).all())
         )
         return found if sound else None
@@ -180,8 +132,8 @@ class Annealed:
     """The result: weights, what is known of them, the steps, and how a judge rated the weights if there was one."""
 
     w: Floats
-    certificate: AnnealingCertificate
-    history: AnnealingHistory
+    certificate: Certificate
+    history: History
     judged: float | None
 
 
@@ -283,7 +235,7 @@ def anneal(
     the run with its current result; before the first step KeyboardInterrupt is raised.
     """
     sigmas, w0 = settings.bandwidths, objective.w0
-    known = begun or Reached(0, w0, w0, sigmas[0], AnnealingHistory.from_rows([]))
+    known = begun or Reached(0, w0, w0, sigmas[0], History.from_rows(AnnealingStep, []))
     steps = [known.history[i] for i in range(len(known.history))]
     places = ((known.w, sigmas[0]), (known.best, known.sigma))
     last, best = (At(w, sigma, *objective.at(w, sigma)) for w, sigma in places)
@@ -300,7 +252,7 @@ def anneal(
             done += 1
             if keep is not None:
                 best = run.chosen
-                now = Reached(done, run.last.w, best.w, best.sigma, AnnealingHistory.from_rows(run.steps))
+                now = Reached(done, run.last.w, best.w, best.sigma, History.from_rows(AnnealingStep, run.steps))
                 keep(now, done == len(sigmas))
     except _Over as over:
         stop = over.reason or stop
@@ -311,5 +263,6 @@ def anneal(
     chosen = run.chosen
     reached, before = (objective.best - objective.risk(w) for w in (chosen.w, w0))
     slope, at_start = objective.slope(chosen.gradient), bool(np.array_equal(chosen.w, w0))
-    certificate = AnnealingCertificate(chosen.sigma, chosen.primal, slope, reached, before, stop, at_start)
-    return Annealed(chosen.w, certificate, AnnealingHistory.from_rows(run.steps), chosen.judged)
+    parts = {"sigma": chosen.sigma, "gradient": slope, "measure": reached, "start": before}
+    certificate = Certificate("stationary", chosen.primal, -np.inf, stop, at_start, parts)
+    return Annealed(chosen.w, certificate, History.from_rows(AnnealingStep, run.steps), chosen.judged)

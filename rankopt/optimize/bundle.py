@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from rankopt.errors import OptionError
-from rankopt.optimize.method import check_part, check_whole
 from rankopt.optimize.objective import Objective
 from rankopt.optimize.planes import PlaneSet
 from rankopt.optimize.state import State
+from rankopt.options import check_part, check_whole
 from rankopt.risk.risk import Planes, Risk
 
 Floats = NDArray[np.float64]

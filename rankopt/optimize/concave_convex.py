@@ -103,7 +103,7 @@ def train(
     certificate = Certificate("global" if convex else "stationary", primal, chosen.bound, stop, at_start)
     if stop is Stop.GAP and certificate.relative_gap > max(tol, ROUNDED):
         certificate = replace(certificate, stop=Stop.STALLED if chosen is passed[-1] else Stop.CHOSEN)
-    return Training(chosen.w, certificate, History.from_rows(clock.steps), now.state, risk, judged, failure)
+    return Training(chosen.w, certificate, History.from_rows(Step, clock.steps), now.state, risk, judged, failure)
 
 
 @dataclass

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankopt.optimize.bundle import one_each
-from rankopt.optimize.method import check_whole
 from rankopt.optimize.objective import ROUNDING, Objective, norms
 from rankopt.optimize.planes import PlaneSet
 from rankopt.optimize.state import State
 from rankopt.optimize.subgradient import generator_of, permuted
+from rankopt.options import check_whole
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -1,27 +1,15 @@
-"""The parts of the training loop: a method that takes steps, and a clock that counts them.
-
-Validation of settings: the error names the setting, its value, and the accepted range.
-
->>> check_whole(1, groups=3)
->>> check_number(0.0, averaging=float("nan"))
-Traceback (most recent call last):
-    ...
-rankopt.errors.OptionError: averaging must be a finite number of 0 or more; got nan
-"""
+"""The parts of the training loop: a method that takes steps, and a clock that counts them."""
 
 from __future__ import annotations
 
-import math
-import numbers
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankopt.errors import OptionError
 from rankopt.optimize.certificate import Step, Stop
 from rankopt.optimize.objective import Objective
 from rankopt.optimize.state import State
@@ -104,34 +92,3 @@ class Clock:
         if self.time_limit is not None and self.steps and self.steps[-1].seconds >= self.time_limit:
             return Stop.TIME
         return None
-
-
-def check_whole(least: int, **settings: Any) -> None:
-    """Raise OptionError unless each value is an integer of `least` or more."""
-    for name, value in settings.items():
-        if isinstance(value, bool) or not isinstance(value, numbers.Integral) or int(value) < least:
-            raise OptionError(f"{name} must be an integer of {least} or more; got {value!r}")
-
-
-def check_number(least: float, **settings: Any) -> None:
-    """Raise OptionError unless each value is a finite number of `least` or more."""
-    for name, value in settings.items():
-        if not (_is_finite(value) and value >= least):
-            raise OptionError(f"{name} must be a finite number of {least:g} or more; got {value!r}")
-
-
-def check_part(whole: bool, **settings: Any) -> None:
-    """Raise OptionError unless each value is greater than 0 and less than 1 (or 1, if `whole`)."""
-    for name, value in settings.items():
-        if not (_is_finite(value) and value > 0 and (value < 1 or (whole and value == 1))):
-            most = "at most" if whole else "less than"
-            raise OptionError(f"{name} must be a number greater than 0 and {most} 1; got {value!r}")
-
-
-def _is_finite(value: Any) -> bool:
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        return False
-    try:
-        return math.isfinite(value)
-    except OverflowError:  # an integer beyond the range of floats
-        return False

@@ -266,12 +266,6 @@ class Checkpoint:
         with claimed(self._made()):
             yield
 
-    def opened(
-        self, problem: Mapping[str, str], defaults: Container[str] = ()
-    ) -> tuple[TrainingState | None, list[Step]]:
-        """The stored state of a run of this problem and its steps; None and no steps without one. See `found`."""
-        return self.found(problem, _sound, defaults) or (None, [])
-
     def found(
         self, problem: Mapping[str, str], read: Callable[[Any], Found | None], defaults: Container[str] = ()
     ) -> Found | None:
@@ -378,11 +372,11 @@ def _plain(now: TrainingState, steps: Sequence[Step]) -> dict[str, Any]:
         "primal": np.array([point.primal for point in now.passed]),
         "bound": np.array([point.bound for point in now.passed]),
     }
-    return {"standing": replace(now, passed=()), "passed": columns, "history": History.from_rows(steps)}
+    return {"standing": replace(now, passed=()), "passed": columns, "history": History.from_rows(Step, steps)}
 
 
-def _sound(run: Mapping[str, Any]) -> tuple[TrainingState, list[Step]] | None:
-    """The state and its steps, if valid."""
+def stored_run(run: Mapping[str, Any]) -> tuple[TrainingState, list[Step]] | None:
+    """The training state of a stored run and its steps; None if they are invalid."""
     standing, steps = _standing(run)
     return (standing, steps) if flaw(standing, steps) is None else None
 
@@ -391,4 +385,6 @@ def _standing(run: Mapping[str, Any]) -> tuple[TrainingState, list[Step]]:
     columns, history = run["passed"], run["history"]
     rows = zip(columns["w"], columns["primal"].tolist(), columns["bound"].tolist(), strict=True)
     standing = replace(run["standing"], passed=tuple(IterationInfo(*row) for row in rows))
-    return standing, [history[i] for i in range(len(history))]
+    if not isinstance(history, History) or history.row != "Step":
+        raise ValueError("history of a run must hold its steps")
+    return standing, [*history]

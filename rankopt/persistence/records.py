@@ -14,23 +14,14 @@ from rankopt.errors import ModelError
 
 RECORDS = {
     "Admissible": "rankopt.constraints.admissible:Admissible",
-    "AlternationHistory": "rankopt.collaborative.alternation:AlternationHistory",
-    "AnnealingCertificate": "rankopt.optimize.annealing:AnnealingCertificate",
-    "AnnealingHistory": "rankopt.optimize.annealing:AnnealingHistory",
     "Certificate": "rankopt.optimize.certificate:Certificate",
     "Chosen": "rankopt.collaborative.regularization:RegularizationChoice",
     "ConstraintSpec": "formulations.constraints.language:ConstraintSpec",
-    "DirectionCertificate": "rankopt.ascent.certificate:DirectionCertificate",
     "Decay": "rankopt.losses.position_weights:Decay",
-    "FactorCertificate": "rankopt.collaborative.global_bound:FactorCertificate",
     "History": "rankopt.optimize.certificate:History",
-    "AscentHistory": "rankopt.ascent.ascent:AscentHistory",
     "RandomDirections": "rankopt.ascent.ascent:RandomDirections",
     "Step": "rankopt.optimize.certificate:Step",
     "Stop": "rankopt.optimize.certificate:Stop",
-    "TreeCertificate": "rankopt.experimental.tree_ensemble:TreeCertificate",
-    "TreeHistory": "rankopt.experimental.tree_ensemble:TreeHistory",
-    "TreeStop": "rankopt.experimental.tree_ensemble:TreeStop",
     "TreeTable": "rankopt.experimental.tree_ensemble:TreeTable",
 }
 """Records and enumerations in parameters and results of rankers: `name: "module:object"`."""

@@ -20,11 +20,11 @@ if TYPE_CHECKING:  # the tables are text: this tells a type checker what the nam
     from rankopt.rankers.cofi import CofiRanker as CofiRanker
     from rankopt.rankers.direct import DirectRanker as DirectRanker
     from rankopt.rankers.large_margin import LargeMarginRanker as LargeMarginRanker
+    from rankopt.rankers.large_margin import svm as svm
     from rankopt.rankers.linear import LinearRanker as LinearRanker
     from rankopt.rankers.loss import LossRanker as LossRanker
+    from rankopt.rankers.loss import PairwiseRanker as PairwiseRanker
     from rankopt.rankers.matching import MatchingRanker as MatchingRanker
-    from rankopt.rankers.pairwise import PairwiseRanker as PairwiseRanker
-    from rankopt.rankers.papers import svm as svm
     from rankopt.rankers.regression import RegressionRanker as RegressionRanker
     from rankopt.rankers.smooth import SmoothRanker as SmoothRanker
 
@@ -35,7 +35,7 @@ RANKERS = {
     "LargeMarginRanker": "rankopt.rankers.large_margin:LargeMarginRanker",
     "LossRanker": "rankopt.rankers.loss:LossRanker",
     "MatchingRanker": "rankopt.rankers.matching:MatchingRanker",
-    "PairwiseRanker": "rankopt.rankers.pairwise:PairwiseRanker",
+    "PairwiseRanker": "rankopt.rankers.loss:PairwiseRanker",
     "RegressionRanker": "rankopt.rankers.regression:RegressionRanker",
     "SmoothRanker": "rankopt.rankers.smooth:SmoothRanker",
 }
@@ -74,7 +74,7 @@ _PARTS = {
     "load_model": "rankopt.persistence.models:load_model",
     "save_model": "rankopt.persistence.models:save_model",
     "save_onnx": "rankopt.persistence.onnx:save_onnx",
-    "svm": "rankopt.rankers.papers:svm",
+    "svm": "rankopt.rankers.large_margin:svm",
     "to_onnx": "rankopt.persistence.onnx:to_onnx",
 }
 

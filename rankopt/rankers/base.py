@@ -26,14 +26,16 @@ from rankopt.data.typing import Attributes, Ids, PlainRows, Sizes, Values
 from rankopt.errors import DataError, ModelError, OptionError, RankoptError
 from rankopt.evaluation.evaluation import evaluate
 from rankopt.explanations.tightness import Tightness, bounds_at, most_lost, of_parts
-from rankopt.fitting import AtomicFitMixin
+from rankopt.fitting import atomic
 from rankopt.losses import BOUNDS, get_bound
 from rankopt.losses.margin import Bound
 from rankopt.losses.regret import RegretBound
 from rankopt.measures.notation import MeasureMix, parse
+from rankopt.options import Rules, check_options
 from rankopt.persistence.models import NOTATION
-from rankopt.rankers.deployment import Deployment
+from rankopt.rankers.deployment import Deployment, RegretReport, as_arranged, judged_in_a_set, judged_rankings
 from rankopt.rankers.inputs import (
+    check_normalize,
     check_queries_named,
     documents_of,
     in_one,
@@ -44,20 +46,169 @@ from rankopt.rankers.inputs import (
     warn_of_one_query,
     weights_of_rows,
 )
-from rankopt.rankers.options import AnyDecay, AnyMap, AnyMeasure, AnyRows, EvalIds, EvalSet, EvalSizes, Weights
-from rankopt.rankers.regrets import RegretReport, as_arranged, judged_in_a_set, judged_rankings
-from rankopt.rankers.within_query import check_normalize
+from rankopt.rankers.typing import AnyDecay, AnyMap, AnyMeasure, AnyRows, EvalIds, EvalSet, EvalSizes, Weights
 from rankopt.scorers.linear import linear_scores
 
 Floats = NDArray[np.float64]
 
 
-class RankMixin:
-    """`rank` of a ranker that scores documents."""
+DECAY, MAP = "power(0.5)", "positional"
+"""Defaults of `LargeMarginRanker`, for rankers that train no bound."""
 
+
+@atomic
+class Ranker(BaseEstimator):
+    """Base class: a subclass implements `_fit` and `_scores` (the score of each document).
+
+    X is an (N, d) array, CSR matrix, data frame, or a `rankopt.data.Queries`. The query of each row is set in one of
+    four ways, in any order of the rows:
+
+    * `qid=` (N,) hashables; the only way that passes through Pipeline, GridSearchCV and GroupKFold
+    * `group=` sizes of consecutive queries
+    * a column `qid` of the data frame, which is not used as a feature
+    * a `Queries`, which includes the relevance labels
+
+    With none of them, all rows are one query; `fit` then warns above 300 rows
+    (`rankopt.errors.MissingQueryIdsWarning`). The class requests `qid` and the like from scikit-learn's metadata
+    routing: a Pipeline needs only `sklearn.set_config(enable_metadata_routing=True)`.
+
+    `normalize=` ("zscore", "minmax", "sum", "rank"; see `rankopt.data.normalisation`) normalizes each feature within
+    its query in `fit`, on eval_set and for every score. `predict` then needs the queries of its rows, and `explain`
+    the documents of the query.
+
+    Fitted: `n_queries_`, `n_features_in_`, and `feature_names_in_` if the data have feature names.
+    """
+
+    # Row-aligned or keyed by query, so that cross-validation may cut them. eval_set and eval_X are not among them on
+    # purpose: the earlier steps of a Pipeline transform what `transform_input` names and nothing else, and
+    # scikit-learn's error is better than a silent mismatch.
+    __metadata_request__fit: ClassVar = {
+        "qid": True, "group": True, "query_weight": True, "attributes": True,
+        "eval_y": True, "eval_qid": True, "eval_group": True, "eval_attributes": True,
+    }  # fmt: skip
+    __metadata_request__predict: ClassVar = {"qid": True, "group": True}
+    # Pipeline.score passes sample_weight to its last step whenever routing is on. Constraints name no rows.
+    __metadata_request__score: ClassVar = {
+        "qid": True, "group": True, "sample_weight": True, "attributes": True, "constraints": True,
+    }  # fmt: skip
+
+    _saved: ClassVar[tuple[str, ...]] = ("n_queries_", "n_features_in_", "feature_names_in_")
+    """Fitted attributes that a saved model holds, where they exist. A subclass adds its own."""
+
+    _unlimited: ClassVar[str] = "got none. Pass constraints=Admissible(k).at_most(...)."
+    """Why `sensitivity` is unavailable without constraints."""
+
+    _of_the_run: ClassVar[tuple[str, ...]] = ()
+    """Parameters that concern one run of `fit` only (callbacks): not saved, the default again after loading."""
+
+    _rules: ClassVar[Rules] = {}
+    """What options may be, by name; see `rankopt.options`. Others are checked where they are read."""
+
+    _refused: ClassVar[Mapping[str, str]] = {
+        "sample_weight": "sample_weight is not supported by fit because a weight applies to a full ranking; pass "
+        "query_weight=, one weight a query: a mapping from query id, or an array in order of first appearance",
+        "early_stopping_rounds": "early_stopping_rounds is not supported by fit: early stopping is set in the "
+        "constructor. Pass early_stopping= there, as in BoostedRanker(early_stopping=50)",
+        "eval_metric": "eval_metric is not supported by fit because eval_set is evaluated by the trained measure; "
+        "pass measure= to the constructor, as in BoostedRanker(measure='nDCG@10')",
+        "eval_at": "eval_at is not supported by fit because eval_set is evaluated by the trained measure; pass "
+        "the cutoff in measure= to the constructor, as in BoostedRanker(measure='nDCG@10')",
+    }
+
+    _misnamed: ClassVar[Mapping[str, str]] = {
+        "early_stopping_rounds": "early_stopping_rounds is called early_stopping here: BoostedRanker supports it, "
+        "and fit(..., eval_set=...) passes the validation data",
+        "eval_metric": "eval_metric is called measure here: eval_set is evaluated by the trained measure",
+        "eval_at": "eval_at is the cutoff of the measure here: write measure='nDCG@10'",
+    }
+
+    measure: Any
+    normalize: Any = None
     n_queries_: int
     n_features_in_: int
     feature_names_in_: NDArray[np.object_]
+
+    def fit(
+        self,
+        X: AnyRows,
+        y: Values | None = None,
+        *,
+        qid: Ids | None = None,
+        group: Sizes | None = None,
+        query_weight: Weights | None = None,
+        attributes: Attributes | None = None,
+        eval_set: EvalSet | None = None,
+        eval_qid: EvalIds | None = None,
+        eval_group: EvalSizes | None = None,
+        eval_attributes: Attributes | None = None,
+        eval_X: AnyRows | None = None,
+        eval_y: Values | None = None,
+    ) -> Self:
+        """Learn from the features X and the grades y (N,) of the documents.
+
+        query_weight: one weight a query, a mapping from query id or an array (m,) in order of first appearance.
+        attributes: what constraints speak of, one value a row: a data frame, a structured array (cross-validation cuts
+        both by rows), or a mapping from name to (N,) values.
+        eval_set: `(X, y)` or `Queries` of other queries; rankers that choose something choose it there. Its queries are
+        named by `eval_qid` or `eval_group` as above. A list of one such is taken too, `eval_set=[(X, y)]` with
+        `eval_group=[sizes]`, as LightGBM, XGBoost and PyTerrier pass it; of several data sets it would not be clear
+        which is chosen on (XGBoost takes the last, LightGBM heeds all).
+        eval_X, eval_y: the same apart, `eval_set=(eval_X, eval_y)`, as LightGBM 4.7 takes them too: what a Pipeline
+        with `transform_input=["eval_X"]` can transform. Raises DataError for data that cannot be used.
+        A fit that fails leaves the ranker as it was.
+        """
+        queries = read_queries(self, X, y, qid=qid, group=group, attributes=attributes, reset=True)
+        warn_of_one_query(X, queries.n_documents, qid, group, stacklevel=4)
+        weights = query_weights(queries, query_weight)
+        self.n_queries_ = len(queries)
+        eval_set = in_one(eval_set, eval_X, eval_y)
+        evaluation = read_evaluation(self, eval_set, qid=eval_qid, group=eval_group, attributes=eval_attributes)
+        self._fit(queries, weights, evaluation)
+        return self
+
+    def _fit(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> None:
+        """Learn from queries with relevance, weights (m,) that are not normalised, and what to choose on."""
+        raise NotImplementedError(f"{type(self).__name__} cannot be fitted because it has no `_fit`; write one.")
+
+    def predict(self, X: AnyRows, *, qid: Ids | None = None, group: Sizes | None = None) -> Floats:
+        """Return the scores (N,) of the documents in the order of the rows.
+
+        qid and group matter only to a ranker with `normalize`. Such a ranker raises DataError if it was fitted on
+        several queries and neither is passed.
+        """
+        check_is_fitted(self)
+        features, to_caller = read_rows(self, X, qid=qid, group=group)
+        scores: Floats = to_caller(self._scores(features))
+        return scores
+
+    def score(
+        self,
+        X: AnyRows,
+        y: Values | None = None,
+        *,
+        qid: Ids | None = None,
+        group: Sizes | None = None,
+        sample_weight: Values | None = None,
+        attributes: Attributes | None = None,
+        constraints: Admissible | None = None,
+    ) -> float:
+        """Return the mean of `measure` over the queries on which it is defined.
+
+        The convention is the default of `rankopt.measures.evaluate`. Under constraints (default: those of the ranker)
+        the rankings are those of `rank`, followed by the remaining documents by score.
+
+        sample_weight: one weight per row, equal within a query. Raises DataError if the ranker was fitted on several
+        queries and the queries of the rows are not passed.
+        """
+        check_is_fitted(self)
+        check_queries_named(self, X, qid, group)
+        queries = read_queries(self, X, y, qid=qid, group=group, attributes=attributes, reset=False)
+        return self._mean(queries, weights_of_rows(queries, sample_weight), constraints)
+
+    def _mean(self, queries: Queries, weights: Floats, constraints: Any) -> float:
+        """The score: a mean over the queries with weights (m,)."""
+        scores = self._deployment(queries, constraints).places(self._scores(queries.features))
+        return evaluate(queries, scores, self.measure).mean(weights=weights)
 
     @overload
     def rank(
@@ -133,19 +284,6 @@ class RankMixin:
     def _deployment(self, queries: Queries, constraints: Any = None) -> Deployment:
         """The rule that ranks the documents of these queries from their scores."""
         return Deployment.from_queries(queries, self._admissible(constraints))
-
-
-DECAY, MAP = "power(0.5)", "positional"
-"""Defaults of `LargeMarginRanker`, for rankers that train no bound."""
-
-
-class ExplanationMixin(RankMixin):
-    """`bound_tightness` and `sensitivity` of a ranker that scores documents."""
-
-    measure: Any
-
-    _unlimited: ClassVar[str] = "got none. Pass constraints=Admissible(k).at_most(...)."
-    """Why `sensitivity` is unavailable without constraints."""
 
     def bound_tightness(
         self,
@@ -267,158 +405,6 @@ class ExplanationMixin(RankMixin):
         bound = getattr(self, "bound", None)
         return None if bound is None else get_bound(bound)
 
-
-# mypy: allow-subclassing-any
-# (scikit-learn carries no types: its base class is `Any` to a type checker)
-
-
-class Ranker(ExplanationMixin, AtomicFitMixin, BaseEstimator):
-    """Base class: a subclass implements `_fit` and `_scores` (the score of each document).
-
-    X is an (N, d) array, CSR matrix, data frame, or a `rankopt.data.Queries`. The query of each row is set in one of
-    four ways, in any order of the rows:
-
-    * `qid=` (N,) hashables; the only way that passes through Pipeline, GridSearchCV and GroupKFold
-    * `group=` sizes of consecutive queries
-    * a column `qid` of the data frame, which is not used as a feature
-    * a `Queries`, which includes the relevance labels
-
-    With none of them, all rows are one query; `fit` then warns above 300 rows
-    (`rankopt.errors.MissingQueryIdsWarning`). The class requests `qid` and the like from scikit-learn's metadata
-    routing: a Pipeline needs only `sklearn.set_config(enable_metadata_routing=True)`.
-
-    `normalize=` ("zscore", "minmax", "sum", "rank"; see `rankopt.data.normalisation`) normalizes each feature within
-    its query in `fit`, on eval_set and for every score. `predict` then needs the queries of its rows, and `explain`
-    the documents of the query.
-
-    Fitted: `n_queries_`, `n_features_in_`, and `feature_names_in_` if the data have feature names.
-    """
-
-    # Row-aligned or keyed by query, so that cross-validation may cut them. eval_set and eval_X are not among them on
-    # purpose: the earlier steps of a Pipeline transform what `transform_input` names and nothing else, and
-    # scikit-learn's error is better than a silent mismatch.
-    __metadata_request__fit: ClassVar = {
-        "qid": True, "group": True, "query_weight": True, "attributes": True,
-        "eval_y": True, "eval_qid": True, "eval_group": True, "eval_attributes": True,
-    }  # fmt: skip
-    __metadata_request__predict: ClassVar = {"qid": True, "group": True}
-    # Pipeline.score passes sample_weight to its last step whenever routing is on. Constraints name no rows.
-    __metadata_request__score: ClassVar = {
-        "qid": True, "group": True, "sample_weight": True, "attributes": True, "constraints": True,
-    }  # fmt: skip
-
-    _saved: ClassVar[tuple[str, ...]] = ("n_queries_", "n_features_in_", "feature_names_in_")
-    """Fitted attributes that a saved model holds, where they exist. A subclass adds its own."""
-
-    _of_the_run: ClassVar[tuple[str, ...]] = ()
-    """Parameters that concern one run of `fit` only (callbacks): not saved, the default again after loading."""
-
-    _refused: ClassVar[Mapping[str, str]] = {
-        "sample_weight": "sample_weight is not supported by fit because a weight applies to a full ranking; pass "
-        "query_weight=, one weight a query: a mapping from query id, or an array in order of first appearance",
-        "early_stopping_rounds": "early_stopping_rounds is not supported by fit: early stopping is set in the "
-        "constructor. Pass early_stopping= there, as in BoostedRanker(early_stopping=50)",
-        "eval_metric": "eval_metric is not supported by fit because eval_set is evaluated by the trained measure; "
-        "pass measure= to the constructor, as in BoostedRanker(measure='nDCG@10')",
-        "eval_at": "eval_at is not supported by fit because eval_set is evaluated by the trained measure; pass "
-        "the cutoff in measure= to the constructor, as in BoostedRanker(measure='nDCG@10')",
-    }
-
-    _misnamed: ClassVar[Mapping[str, str]] = {
-        "early_stopping_rounds": "early_stopping_rounds is called early_stopping here: BoostedRanker supports it, "
-        "and fit(..., eval_set=...) passes the validation data",
-        "eval_metric": "eval_metric is called measure here: eval_set is evaluated by the trained measure",
-        "eval_at": "eval_at is the cutoff of the measure here: write measure='nDCG@10'",
-    }
-
-    measure: Any
-    normalize: Any = None
-    n_queries_: int
-    n_features_in_: int
-    feature_names_in_: NDArray[np.object_]
-
-    def fit(
-        self,
-        X: AnyRows,
-        y: Values | None = None,
-        *,
-        qid: Ids | None = None,
-        group: Sizes | None = None,
-        query_weight: Weights | None = None,
-        attributes: Attributes | None = None,
-        eval_set: EvalSet | None = None,
-        eval_qid: EvalIds | None = None,
-        eval_group: EvalSizes | None = None,
-        eval_attributes: Attributes | None = None,
-        eval_X: AnyRows | None = None,
-        eval_y: Values | None = None,
-    ) -> Self:
-        """Learn from the features X and the grades y (N,) of the documents.
-
-        query_weight: one weight a query, a mapping from query id or an array (m,) in order of first appearance.
-        attributes: what constraints speak of, one value a row: a data frame, a structured array (cross-validation cuts
-        both by rows), or a mapping from name to (N,) values.
-        eval_set: `(X, y)` or `Queries` of other queries; rankers that choose something choose it there. Its queries are
-        named by `eval_qid` or `eval_group` as above. A list of one such is taken too, `eval_set=[(X, y)]` with
-        `eval_group=[sizes]`, as LightGBM, XGBoost and PyTerrier pass it; of several data sets it would not be clear
-        which is chosen on (XGBoost takes the last, LightGBM heeds all).
-        eval_X, eval_y: the same apart, `eval_set=(eval_X, eval_y)`, as LightGBM 4.7 takes them too: what a Pipeline
-        with `transform_input=["eval_X"]` can transform. Raises DataError for data that cannot be used.
-        A fit that fails leaves the ranker as it was.
-        """
-        queries = read_queries(self, X, y, qid=qid, group=group, attributes=attributes, reset=True)
-        warn_of_one_query(X, queries.n_documents, qid, group, stacklevel=4)
-        weights = query_weights(queries, query_weight)
-        self.n_queries_ = len(queries)
-        eval_set = in_one(eval_set, eval_X, eval_y)
-        evaluation = read_evaluation(self, eval_set, qid=eval_qid, group=eval_group, attributes=eval_attributes)
-        self._fit(queries, weights, evaluation)
-        return self
-
-    def _fit(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> None:
-        """Learn from queries with relevance, weights (m,) that are not normalised, and what to choose on."""
-        raise NotImplementedError(f"{type(self).__name__} cannot be fitted because it has no `_fit`; write one.")
-
-    def predict(self, X: AnyRows, *, qid: Ids | None = None, group: Sizes | None = None) -> Floats:
-        """Return the scores (N,) of the documents in the order of the rows.
-
-        qid and group matter only to a ranker with `normalize`. Such a ranker raises DataError if it was fitted on
-        several queries and neither is passed.
-        """
-        check_is_fitted(self)
-        features, to_caller = read_rows(self, X, qid=qid, group=group)
-        scores: Floats = to_caller(self._scores(features))
-        return scores
-
-    def score(
-        self,
-        X: AnyRows,
-        y: Values | None = None,
-        *,
-        qid: Ids | None = None,
-        group: Sizes | None = None,
-        sample_weight: Values | None = None,
-        attributes: Attributes | None = None,
-        constraints: Admissible | None = None,
-    ) -> float:
-        """Return the mean of `measure` over the queries on which it is defined.
-
-        The convention is the default of `rankopt.measures.evaluate`. Under constraints (default: those of the ranker)
-        the rankings are those of `rank`, followed by the remaining documents by score.
-
-        sample_weight: one weight per row, equal within a query. Raises DataError if the ranker was fitted on several
-        queries and the queries of the rows are not passed.
-        """
-        check_is_fitted(self)
-        check_queries_named(self, X, qid, group)
-        queries = read_queries(self, X, y, qid=qid, group=group, attributes=attributes, reset=False)
-        return self._mean(queries, weights_of_rows(queries, sample_weight), constraints)
-
-    def _mean(self, queries: Queries, weights: Floats, constraints: Any) -> float:
-        """The score: a mean over the queries with weights (m,)."""
-        scores = self._deployment(queries, constraints).places(self._scores(queries.features))
-        return evaluate(queries, scores, self.measure).mean(weights=weights)
-
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted ranker to a file of data only, to be read by `rankopt.rankers.load_model`."""
         from rankopt.persistence.models import save_model
@@ -443,6 +429,7 @@ class Ranker(ExplanationMixin, AtomicFitMixin, BaseEstimator):
             raise OptionError(f"the notation of a measure has {len(measure)} characters")
         parse(measure)
         self._admissible()
+        check_options(self)
 
     def _check_learned(self) -> None:
         """Raise ModelError where what `_scores` uses is not what `fit` leaves."""

@@ -12,31 +12,23 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from rankopt.collaborative.alternation import AlternationHistory, AlternationStep
-from rankopt.collaborative.global_bound import FactorCertificate
+from rankopt.collaborative.alternation import AlternationStep
 from rankopt.collaborative.loss_verification import slow_loss
 from rankopt.collaborative.problem import ModelState
 from rankopt.collaborative.reading import held_out, read_ratings_and_weights
 from rankopt.collaborative.regularization import SHRUNK, RegularizationChoice, rated_only
+from rankopt.collaborative.user_loss import UserLoss
 from rankopt.collaborative.verification import VerifiedClaim, VerifiedFactors, verify_factors
 from rankopt.data.typing import Pairs, Values
 from rankopt.errors import DataError, MeasureError, ModelError, OptionError, RankoptError
-from rankopt.fitting import AtomicFitMixin
+from rankopt.fitting import atomic
 from rankopt.measures.measure import Measure
-from rankopt.optimize.certificate import Stop
-from rankopt.rankers.cofi_training import OF_THE_RUN, CofiSettings, check_cofi, train
-from rankopt.rankers.options import (
-    AnyBound,
-    AnyCheckpoint,
-    AnyDecay,
-    AnyEngine,
-    AnyMeasure,
-    AnyRatings,
-    Seed,
-    Weights,
-    number,
-)
+from rankopt.measures.notation import parse
+from rankopt.optimize.certificate import BLOCKS, FACTORS, Certificate, History, Stop, check_saved
+from rankopt.options import Rules, check_options, number
+from rankopt.rankers.cofi_training import OF_THE_RUN, RULES, CofiSettings, train
 from rankopt.rankers.recommending import RecommendationMixin
+from rankopt.rankers.typing import AnyBound, AnyCheckpoint, AnyDecay, AnyEngine, AnyMeasure, AnyRatings, Seed, Weights
 from rankopt.ratings.evaluation import check_judges
 from rankopt.ratings.table import Ratings
 
@@ -46,7 +38,8 @@ ALLOWED = 1e-9
 """By how much what items are pulled to may differ, as a part of it."""
 
 
-class CofiRanker(AtomicFitMixin, RecommendationMixin, BaseEstimator):
+@atomic
+class CofiRanker(RecommendationMixin, BaseEstimator):
     """Matrix factorization trained on bounds of ranking measures: scores F[u, j] = b_j + ⟨U_u, M_j⟩ (+ b_u).
 
     It minimizes, with b_u in a regression only,
@@ -115,9 +108,10 @@ class CofiRanker(AtomicFitMixin, RecommendationMixin, BaseEstimator):
         "seen_indptr_", "seen_indices_", "item_attributes_",
     )  # fmt: skip
     _of_the_run: ClassVar[tuple[str, ...]] = OF_THE_RUN
+    _rules: ClassVar[Rules] = RULES
 
-    certificate_: FactorCertificate
-    history_: AlternationHistory
+    certificate_: Certificate
+    history_: History
     n_features_in_: int
     best_score_: float
     chosen_: RegularizationChoice
@@ -191,13 +185,19 @@ class CofiRanker(AtomicFitMixin, RecommendationMixin, BaseEstimator):
         other ratings, `Ratings` or (X, y); the best round on them is retained. A failed fit leaves the ranker
         unchanged.
         """
-        check_cofi(**self.get_params(deep=False))
+        self._check_params()
         ratings, weights = read_ratings_and_weights(X, y, sample_weight, user_weight)
         evaluation = None if eval_set is None else held_out(eval_set, ratings)
         self._fit(ratings, weights, sample_weight is not None, evaluation)
         return self
 
     _fit = train
+
+    def _check_params(self) -> None:
+        """Raise OptionError or MeasureError for a value that cannot work."""
+        check_options(self)
+        parse(self.measure)
+        UserLoss.named(self.loss, self.bound, self.position_weights)
 
     def score(self, X: AnyRatings, y: Values | None = None, *, sample_weight: Values | None = None) -> float:
         """The mean over users of `measure` on these ratings, each user's over the rated items alone, equal scores
@@ -377,14 +377,11 @@ def check_learned(ranker: Any) -> None:
         raise ModelError("lam_max_ and bias_reg_ cannot be negative.")
     if min(ranker.lam_, ranker.reg_) <= 0:
         raise ModelError("lam_ and reg_ must be greater than 0.")
-    if not isinstance(getattr(ranker, "certificate_", None), FactorCertificate):
-        raise ModelError("certificate_ is missing or is no certificate of factors.")
-    if not isinstance(getattr(ranker, "history_", None), AlternationHistory):
-        raise ModelError("history_ is missing or is no history of an alternation.")
+    check_saved(ranker, AlternationStep, FACTORS, BLOCKS)
     if type(getattr(ranker, "n_iter_", None)) is not int or ranker.n_iter_ != len(ranker.history_) - 1:
         raise ModelError("n_iter_ does not count the rounds of history_.")
     try:
-        check_cofi(**ranker.get_params(deep=False))
+        ranker._check_params()
     except (RankoptError, TypeError, ValueError, OverflowError) as error:
         raise ModelError(f"a parameter or an id has a value that cannot work ({error}).") from error
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
@@ -18,8 +18,8 @@ from formulations.parallel import at_most
 from rankopt.collaborative.alternation import (
     FIRST_FACTORS,
     Alternation,
-    AlternationHistory,
     AlternationResult,
+    AlternationStep,
     alternated,
     run_as_data,
     run_from_data,
@@ -45,11 +45,10 @@ from rankopt.collaborative.regularization import (
 from rankopt.collaborative.user_loss import UserLoss
 from rankopt.engines import ended, get_engine
 from rankopt.errors import DataError, NoProgressWarning, OptionError, TrainingInterrupted
-from rankopt.measures.notation import parse
-from rankopt.optimize.certificate import Stop
-from rankopt.persistence.checkpoint import Checkpoint, identity_of_ratings
-from rankopt.rankers.options import check_options, number
-from rankopt.rankers.progress import shown
+from rankopt.optimize.certificate import History, Stop
+from rankopt.options import COUNT, NOT_NEGATIVE, RUN, Interval, Rules
+from rankopt.persistence.checkpoint import identity_of_ratings
+from rankopt.rankers.run import training_run
 from rankopt.ratings.evaluation import check_judges
 from rankopt.ratings.table import Ratings
 
@@ -59,8 +58,6 @@ STARTS = ("residual", "random")
 
 LEAST = 1e-100
 """Of what is squared or divided by: its products are neither 0 nor infinite."""
-
-RANGE = f"{LEAST:g} to {1 / LEAST:g}"
 
 TOL = 1e-4
 """tol=None. Factors explain a small part of J, a hundredth, say, and where they are small both blocks are nearly best:
@@ -79,33 +76,15 @@ OF_THE_RUN = ("callbacks", "checkpoint", "engine", "n_jobs", "verbose")
 """Options that do not change the model."""
 
 
-def check_cofi(**options: Any) -> None:
-    """Raise OptionError for a value that cannot work."""
-    strength, lam, factors = options["reg"], options["lam"], options["factors"]
-    tol = 0.0 if options["tol"] is None else options["tol"]
-    check_options(C=None, **{**options, "tol": tol, "lam": 1.0 if lam is None else lam})
-    if isinstance(strength, str) and strength != "auto":
-        raise OptionError(f"reg = {strength!r} is not a fraction of λ_max; give a positive number, or 'auto'")
-    if not isinstance(strength, str) and not LEAST <= number(strength) <= 1 / LEAST:
-        raise OptionError(f"reg = {strength!r} is not a fraction of λ_max; give a number of {RANGE}, or 'auto'")
-    if lam is not None and not LEAST <= number(lam) <= 1 / LEAST:
-        raise OptionError(f"lam = {lam!r} is no λ; give a number of {RANGE}, or None and a strength")
-    if factors != "free" and not (number(factors) >= 1 and number(factors).is_integer()):
-        raise OptionError(f"factors = {factors!r} is not a number of factors; pass an integer >= 1, or 'free'")
-    if options["bias_reg"] is not None and not LEAST <= number(options["bias_reg"]) <= 1 / LEAST:
-        raise OptionError(f"bias_reg = {options['bias_reg']!r} must be a positive number of ratings")
-    if not 0 <= number(options["popularity_prior"]) <= 1 / LEAST:
-        raise OptionError(f"popularity_prior = {options['popularity_prior']!r} must be a number of 0 or more")
-    if not (number(options["patience"]) >= 1 and number(options["patience"]).is_integer()):
-        raise OptionError(f"patience = {options['patience']!r} is not a number of rounds; pass an integer >= 1")
-    for name, known in (("item_prior", ("auto", *PRIORS)), ("init", STARTS)):
-        if options[name] not in known:
-            raise OptionError(f"{name} = {options[name]!r} is unknown; it is one of {', '.join(map(repr, known))}")
-    for name in ("item_bias", "weight_by_count", "compute_bound"):
-        if not isinstance(options[name], bool | np.bool_):
-            raise OptionError(f"{name} = {options[name]!r} is neither True nor False; give one of them")
-    parse(options["measure"])
-    UserLoss.named(options["loss"], options["bound"], options["position_weights"])
+STRENGTH = Interval(LEAST, 1 / LEAST, "both")
+
+RULES: Rules = {
+    **RUN, "tol": (NOT_NEGATIVE, None), "reg": (STRENGTH, "auto"), "lam": (STRENGTH, None), "factors": (COUNT, "free"),
+    "bias_reg": (STRENGTH, None), "popularity_prior": (Interval(0, 1 / LEAST, "both"),), "patience": (COUNT,),
+    "item_prior": ("auto", *PRIORS), "init": STARTS, "item_bias": (bool,), "weight_by_count": (bool,),
+    "compute_bound": (bool,),
+}  # fmt: skip
+"""What the options of a `CofiRanker` may be."""
 
 
 @contextmanager
@@ -196,14 +175,9 @@ def train(
     params = ranker.get_params(deep=False)
     settings = CofiSettings.from_params(params)
     loss, free, given_lam = settings.loss, isinstance(params["factors"], str), params["lam"] is not None
-    checkpoint = params["checkpoint"]
-    checkpoint = checkpoint if isinstance(checkpoint, Checkpoint | None) else Checkpoint(checkpoint)
     loss.check_weights(by_rating)
-    with (
-        workers_of(params["engine"], params["n_jobs"]) as engine,
-        shown(params["verbose"]) as progress,
-        nullcontext() if checkpoint is None else checkpoint.claimed(),
-    ):
+    with workers_of(params["engine"], params["n_jobs"]) as engine, training_run(ranker) as run:
+        checkpoint = run.checkpoint
         counts = ratings.counts  # now: it takes 8 bytes a rating while it is made
         rated = loss.seen(EncodedRatings.from_ratings(ratings, weights)).of_rated_items()
         loss.check_parts(rated)
@@ -235,8 +209,7 @@ def train(
             )
 
         def part(begin: Callable[[], Any], before: AlternationResult | None, tol: float) -> AlternationResult:
-            callbacks = (*params["callbacks"], *progress)
-            return alternated(blocks, replace(alternation, tol=tol), begin, callbacks, judge, keeps(before))
+            return alternated(blocks, replace(alternation, tol=tol), begin, run.callbacks, judge, keeps(before))
 
         def begun() -> Any:
             if params["init"] != "residual":
@@ -246,7 +219,7 @@ def train(
 
         found: list[Any] = []  # emptied when a run goes on: a state is as large as the ratings
         if checkpoint is not None:
-            known = checkpoint.found(identity, lambda run: run_from_data(run, blocks, None if free else width))
+            known = checkpoint.found(identity, lambda stored: run_from_data(stored, blocks, None if free else width))
             found += [] if known is None else [one for one in known if one is not None]
             del known
             if not found and chosen is not None:
@@ -265,7 +238,7 @@ def train(
     _keep_model(ranker, ratings, blocks.problem, best, unknown)
     ranker.item_popularity_, ranker.history_, ranker.n_iter_ = (
         counts,
-        AlternationHistory.from_rows(steps),
+        History.from_rows(AlternationStep, steps),
         len(steps) - 1,
     )
     ranker.lam_, ranker.lam_max_ = float(lam), start.lam_max

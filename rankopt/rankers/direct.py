@@ -10,10 +10,8 @@ The measure along lines through the weights of a linear ranker: drawn, and what 
 # mypy: allow-subclassing-any
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
@@ -26,32 +24,31 @@ from formulations.parallel import at_most, threads
 from formulations.typing import SupportsArray
 from rankopt.ascent import COMBINATIONS, ORDERS
 from rankopt.ascent.ascent import (
-    AscentHistory,
     AscentProblem,
     AscentRun,
     Directions,
     Limits,
+    Move,
     Path,
     Round,
     check_directions,
     climbed,
 )
-from rankopt.ascent.certificate import DirectionCertificate, as_data, false_claim, paths_of, proved
+from rankopt.ascent.certificate import as_data, false_claim, paths_of, proved, verify_directions
 from rankopt.data.canonical_order import canonical
 from rankopt.data.typing import Ids, Sizes, Values
-from rankopt.engines import ended, get_engine
+from rankopt.engines import get_engine
 from rankopt.engines.threads import Threads
 from rankopt.errors import DataError, ModelError, OptionError, TrainingInterrupted
-from rankopt.measures.notation import parse
-from rankopt.optimize.certificate import Stop
+from rankopt.optimize.certificate import DIRECTIONS, Certificate, History, Stop, check_saved
 from rankopt.optimize.line_search import LineSearch, Point
-from rankopt.persistence.checkpoint import Checkpoint
+from rankopt.options import NOT_NEGATIVE, POSITIVE, RUN, Interval, Rules, seed_from
 from rankopt.rankers.base import Ranker
-from rankopt.rankers.direct_starts import begun_at, check_start, start_weights
 from rankopt.rankers.inputs import query_weights, read_queries
-from rankopt.rankers.linear import EvaluationMixin, FeatureSelectionMixin, LinearRanker
-from rankopt.rankers.optimized import CheckpointMixin
-from rankopt.rankers.options import (
+from rankopt.rankers.linear import LinearRanker
+from rankopt.rankers.run import TrainingRun, in_range, training_run
+from rankopt.rankers.starts import begun_at, check_start, start_weights
+from rankopt.rankers.typing import (
     AnyCheckpoint,
     AnyEngine,
     AnyMeasure,
@@ -60,11 +57,7 @@ from rankopt.rankers.options import (
     Normalize,
     Seed,
     Weights,
-    check_options,
-    in_range,
-    number,
 )
-from rankopt.rankers.progress import shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -87,9 +80,7 @@ def workers_of(engine: Any, paths: int) -> int:
         return min(threads(), paths)
 
 
-def combined(
-    climb: AscentProblem, done: AscentRun, combine: str
-) -> tuple[Floats, DirectionCertificate, Floats, Floats]:
+def combined(climb: AscentProblem, done: AscentRun, combine: str) -> tuple[Floats, Certificate, Floats, Floats]:
     """w, its certificate, and the ends of the paths (K, d) with the measure there (K,)."""
     search, paths = climb.search, done.paths
     ends = [path.w if path.chosen is None else path.chosen for path in paths]
@@ -106,8 +97,11 @@ def combined(
     listed, excess, stop = _proved(climb, w, value, known, done.stop)
     features = np.array([v for v in listed if isinstance(v, int)], dtype=np.int64)
     vectors = np.array([v for v in listed if not isinstance(v, int)], dtype=np.float64).reshape(-1, w.size)
+    epsilon = max(excess, 0.0)
+    parts = {"epsilon": epsilon, "features": features, "vectors": vectors}
     at_start = bool(np.array_equal(w, climb.w0))
-    return w, DirectionCertificate(value, max(excess, 0.0), features, vectors, stop, at_start), np.array(ends), values
+    certificate = Certificate("directions", value, value + epsilon, stop, at_start, parts)
+    return w, certificate, np.array(ends), values
 
 
 def _proved(
@@ -127,60 +121,188 @@ def _proved(
         return [], 0.0, Stop.INTERRUPTED
 
 
-SEEDS = 2**31
-"""A seed is below this."""
+class DirectRanker(LinearRanker):
+    """Linear ranker trained by coordinate ascent on the measure with exact line search [paper 3].
 
+    It maximizes M(w) = Σ_q v_q measure_q(X_q w) over the queries on which the measure is defined; v_q is 1/m unless
+    queries have weights. Along a line t -> w + t v the measure is a step function. The line search finds all its
+    breakpoints, hence the best t. The search ends when no direction of a full round improves M. That point is not a
+    global optimum, and no useful bound of the optimum is known; `certificate_` states what is proved.
 
-def check_direct(**options: Any) -> None:
-    """Raise OptionError for a value that cannot work."""
-    lam = number(options["lam"])
-    if not 0 <= lam < math.inf:
-        raise OptionError(f"lam = {options['lam']!r} is not a regularization strength; pass a finite number >= 0")
-    check_options(**{**options, "lam": 1.0, "C": None})
-    parse(options["measure"])
-    for name, known in (("selection", ORDERS), ("aggregate", COMBINATIONS), ("step_rule", get_args(Point))):
-        if options[name] not in known:
-            raise OptionError(f"{name} = {options[name]!r} is unknown; known are {', '.join(known)}")
-    window = number(options["step_window"])
-    if not 0 < window < math.inf:
-        raise OptionError(
-            f"step_window = {options['step_window']!r} is invalid; pass a fraction of the scores' deviation, "
-            f"such as 0.2"
-        )
-    restarts = number(options["n_restarts"])
-    if not (restarts >= 1 and restarts.is_integer() and restarts < SEEDS):
-        raise OptionError(f"n_restarts = {options['n_restarts']!r} is not a number of paths; pass an integer >= 1")
-    check_directions(options["directions"])
-    check_start(options["init"])
-    seed_of(options["random_state"], drawn=False)
+    Args:
+        measure: a measure of `rankopt.measures` or its notation, or a custom one (see `docs/adding.md`).
+        init: the start: "smooth" (`SmoothRanker(measure)`, or nDCG@10 if the measure cannot be smoothed on these
+            queries), "ridge" (as w0 of `LargeMarginRanker`), "zeros", a linear ranker, of which a clone is fitted on
+            the same queries, or an array (d,).
+        selection: "cyclic", a step along each direction that improves M, in turn; "greedy", a step along the best
+            direction.
+        directions: of each round, any of "coordinates" (the features), "powell" (the change of w in the last round),
+            and `rankopt.rankers.RandomDirections(count)` (drawn anew).
+        step_rule: the choice of t: "window", the t with the best neighbourhood; "middle" of the best interval; or
+            "plackett-luce", the point of that interval at which the ideal order is most likely. step_window: the width
+            of the neighbourhood, as a fraction of the standard deviation of the scores.
+        n_restarts: the number of paths: the first from the start, the others from perturbed starts. engine="threads"
+            runs several in parallel.
+        aggregate: "mean" of the ends of the paths, each scaled to scores of deviation 1, or the "best" of them, on
+            eval_set if passed, else on the training queries.
+        lam: λ >= 0 of the regularizer: the objective is M(w) - (λ/2) Σ_j σ_j² (w_j - w0_j)², σ_j the deviation of
+            feature j within queries. With λ > 0 the best t is exact, and `step_rule` is not used.
+        tol: the smallest improvement of a step.
+        max_iter, time_limit: maximum rounds of each path and seconds after the start was computed; exceeding them
+            raises a ConvergenceWarning.
+        random_state: seed of restarts and draws. The model is reproducible with None too.
+        engine, n_jobs: as in `LargeMarginRanker`. Results are bit-identical for every engine.
+        callbacks: functions (round, paths) called after each round with a `rankopt.ascent.ascent.Round`; training ends
+            if one returns True.
+        checkpoint: as in `LargeMarginRanker`.
+        verbose: 1 shows progress on a terminal.
+        constraints: an `Admissible` for `rank` and `score`; training ignores it.
+        normalize: as in `LargeMarginRanker`.
 
+    Fitted: `coef_`; `certificate_`, of the listed directions; `history_`, the accepted steps (`history_.plot()`);
+    `n_iter_`, rounds of the longest path; `w0_`, the scaled start; `path_coefs_` (restarts, d) and `path_values_`, the
+    ends of the paths and their measure. With eval_set each path returns its best point on it, the start included, and
+    `best_score_` is that of `coef_`.
+    """
 
-def seed_of(random_state: Any, drawn: bool = True) -> int:
-    """The seed: 0 for None; a generator draws it, if it is to be `drawn`."""
-    draw = getattr(random_state, "integers", getattr(random_state, "randint", None))  # of a generator, new or old
-    if draw is not None:
-        return int(draw(SEEDS - 1)) if drawn else 0
-    seed = 0.0 if random_state is None else number(random_state)
-    if not (0 <= seed < 2**63 and seed.is_integer()):
-        raise OptionError(f"random_state = {random_state!r} is not a seed; pass an integer >= 0 or None")
-    return int(seed)
+    _saved: ClassVar[tuple[str, ...]] = (
+        *LinearRanker._saved, "certificate_", "history_", "n_iter_", "w0_", "path_coefs_", "path_values_",
+        "best_score_",
+    )  # fmt: skip
+    _of_the_run: ClassVar[tuple[str, ...]] = ("callbacks", "checkpoint", "engine", "n_jobs", "verbose")
 
+    _rules: ClassVar[Rules] = {
+        **RUN, "lam": (NOT_NEGATIVE,), "selection": ORDERS, "aggregate": COMBINATIONS, "step_rule": get_args(Point),
+        "step_window": (POSITIVE,), "n_restarts": (Interval(1, 2**31, integer=True),),
+    }  # fmt: skip
 
-# mypy: allow-subclassing-any
-
-
-class LineSearchMixin:
-    """`plot_line` and `verify` of a ranker with `coef_`, a `certificate_` of directions, and a measure."""
-
-    coef_: Floats
-    certificate_: DirectionCertificate
-    measure: Any
-    step_rule: Point
-    step_window: float
-    n_queries_: int
-    n_features_in_: int
-    feature_names_in_: NDArray[np.object_]
+    certificate_: Certificate
+    history_: History
+    n_iter_: int
+    w0_: Floats
+    path_coefs_: Floats
+    path_values_: Floats
+    best_score_: float
     _learned_from: tuple[Queries, Floats]
+
+    def __init__(
+        self,
+        measure: AnyMeasure = "nDCG@10",
+        *,
+        init: DirectStartName | Ranker | SupportsArray | Sequence[float] = "smooth",
+        selection: Literal["cyclic", "greedy"] = "cyclic",
+        directions: Sequence[Any] = ("coordinates",),
+        step_rule: Point = "window",
+        step_window: float = 0.2,
+        n_restarts: int = 1,
+        aggregate: Literal["mean", "best"] = "mean",
+        lam: float = 0.0,
+        tol: float = 1e-6,
+        max_iter: int = 100,
+        time_limit: float | None = None,
+        random_state: Seed = None,
+        engine: AnyEngine = "threads",
+        n_jobs: int | None = None,
+        callbacks: Sequence[Callable[[Round, tuple[Path, ...]], bool | None]] = (),
+        checkpoint: AnyCheckpoint = None,
+        verbose: int = 0,
+        constraints: Admissible | None = None,
+        normalize: Normalize = None,
+    ) -> None:
+        self.measure = measure
+        self.init = init
+        self.selection = selection
+        self.directions = directions
+        self.step_rule = step_rule
+        self.step_window = step_window
+        self.n_restarts = n_restarts
+        self.aggregate = aggregate
+        self.lam = lam
+        self.tol = tol
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.random_state = random_state
+        self.engine = engine
+        self.n_jobs = n_jobs
+        self.callbacks = callbacks
+        self.checkpoint = checkpoint
+        self.verbose = verbose
+        self.constraints = constraints
+        self.normalize = normalize
+
+    def _fit(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> None:
+        self._check_params()
+        if queries.n_documents < 2:
+            raise DataError("training cannot learn an order because there is 1 sample; give two documents or more")
+        engine = get_engine(self.engine, None if self.n_jobs == -1 else self.n_jobs)
+        judge = None if evaluation is None else self._judge(evaluation)
+        with in_range(queries), training_run(self, engine) as run:
+            arranged = canonical(queries, weights / weights.max())
+            search = LineSearch.from_measure(self.measure, arranged, engine=engine)
+            start = start_weights(self, queries, weights, arranged)
+            begun = begun_at(search, start, self.n_restarts, seed_from(self.random_state))
+            climb = self._climb(search, begun[0][0])
+            done = self._climbed(climb, begun, queries, weights, judge, run)
+            self._keep(climb, done, begun[0][0], judge)
+        self._learned_from = queries, weights
+        proved = self.certificate_
+        if proved.stop in (Stop.ITERATIONS, Stop.TIME):
+            warnings.warn(
+                f"training stopped while some direction may still lead higher ({proved}); raise max_iter or time_limit",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        if proved.stop is Stop.INTERRUPTED:
+            raise TrainingInterrupted("training was interrupted; the ranker holds the best weights so far")
+
+    def _climb(self, search: LineSearch, w0: Floats) -> AscentProblem:
+        directions = Directions.from_spec(self.directions, search.deviations)
+        greedy = self.selection == "greedy"
+        return AscentProblem(
+            search, directions, greedy, self.step_rule, float(self.step_window), float(self.lam), w0, float(self.tol)
+        )
+
+    def _climbed(
+        self,
+        climb: AscentProblem,
+        begun: list[tuple[Floats, dict[str, Any]]],
+        queries: Queries,
+        weights: Floats,
+        judge: Callable[[Floats], float] | None,
+        run: TrainingRun,
+    ) -> AscentRun:
+        """The paths followed to their ends, from where an earlier run of the same problem left them."""
+        paths, spent, search = None, 0.0, climb.search
+        found = run.resume(
+            lambda stored: paths_of(stored, search.features), queries, weights, climb.w0, judge is not None
+        )
+        if found is not None and len(found[0]) == len(begun):
+            (paths, spent), false = found, false_claim(found[0], search)
+            if false is not None and run.checkpoint is not None:
+                raise OptionError(f"checkpoint = {run.checkpoint.folder} cannot be resumed because {false}; remove it")
+        if paths is None:
+            paths = tuple(Path.started(i, w, search.value(w), drawn) for i, (w, drawn) in enumerate(begun))
+        workers = workers_of(search.engine, len(paths))
+        if workers > 1:  # one path per thread, without nested threads
+            climb = replace(climb, search=replace(search, engine=get_engine("serial")))
+        limits = Limits(self.max_iter, self.time_limit, workers, spent)
+
+        def keep(paths: tuple[Path, ...], seconds: float, over: bool) -> None:
+            run.store(lambda: as_data(paths, seconds), over)
+
+        return climbed(climb, paths, limits, judge, run.callbacks, keep)
+
+    def _keep(self, climb: AscentProblem, done: AscentRun, w0: Floats, judge: Callable[[Floats], float] | None) -> None:
+        if done.stop is Stop.INTERRUPTED and not any(path.lines for path in done.paths):
+            raise KeyboardInterrupt("interrupted before the first line search was done")
+        self.coef_, self.certificate_, self.path_coefs_, self.path_values_ = combined(climb, done, self.aggregate)
+        self.history_ = History.from_rows(Move, [move for path in done.paths for move in path.moves])
+        self.n_iter_ = max(path.round + (path.place > 0 and not path.over) for path in done.paths)
+        self.w0_ = w0
+        if hasattr(self, "best_score_"):
+            del self.best_score_
+        if judge is not None:
+            self.best_score_ = judge(self.coef_)
 
     def plot_line(
         self,
@@ -235,8 +357,6 @@ class LineSearchMixin:
         of n documents and a direction. The answer is true where the certificate holds.
         """
         check_is_fitted(self, "coef_")
-        from rankopt.ascent.certificate import verify_directions
-
         queries, weights = self._asked(X, y, qid, group, query_weight)
         return verify_directions(self.certificate_, self.coef_, queries, self.measure, weights, only, seed)
 
@@ -249,207 +369,18 @@ class LineSearchMixin:
         queries = read_queries(self, X, y, qid=qid, group=group, attributes=None, reset=False)
         return queries, query_weights(queries, query_weight)
 
-
-# mypy: allow-subclassing-any
-
-
-class DirectRanker(LineSearchMixin, CheckpointMixin, EvaluationMixin, FeatureSelectionMixin, LinearRanker):
-    """Linear ranker trained by coordinate ascent on the measure with exact line search [paper 3].
-
-    It maximizes M(w) = Σ_q v_q measure_q(X_q w) over the queries on which the measure is defined; v_q is 1/m unless
-    queries have weights. Along a line t -> w + t v the measure is a step function. The line search finds all its
-    breakpoints, hence the best t. The search ends when no direction of a full round improves M. That point is not a
-    global optimum, and no useful bound of the optimum is known; `certificate_` states what is proved.
-
-    Args:
-        measure: a measure of `rankopt.measures` or its notation, or a custom one (see `docs/adding.md`).
-        init: the start: "smooth" (`SmoothRanker(measure)`, or nDCG@10 if the measure cannot be smoothed on these
-            queries), "ridge" (as w0 of `LargeMarginRanker`), "zeros", a linear ranker, of which a clone is fitted on
-            the same queries, or an array (d,).
-        selection: "cyclic", a step along each direction that improves M, in turn; "greedy", a step along the best
-            direction.
-        directions: of each round, any of "coordinates" (the features), "powell" (the change of w in the last round),
-            and `rankopt.rankers.RandomDirections(count)` (drawn anew).
-        step_rule: the choice of t: "window", the t with the best neighbourhood; "middle" of the best interval; or
-            "plackett-luce", the point of that interval at which the ideal order is most likely. step_window: the width
-            of the neighbourhood, as a fraction of the standard deviation of the scores.
-        n_restarts: the number of paths: the first from the start, the others from perturbed starts. engine="threads"
-            runs several in parallel.
-        aggregate: "mean" of the ends of the paths, each scaled to scores of deviation 1, or the "best" of them, on
-            eval_set if passed, else on the training queries.
-        lam: λ >= 0 of the regularizer: the objective is M(w) - (λ/2) Σ_j σ_j² (w_j - w0_j)², σ_j the deviation of
-            feature j within queries. With λ > 0 the best t is exact, and `step_rule` is not used.
-        tol: the smallest improvement of a step.
-        max_iter, time_limit: maximum rounds of each path and seconds after the start was computed; exceeding them
-            raises a ConvergenceWarning.
-        random_state: seed of restarts and draws. The model is reproducible with None too.
-        engine, n_jobs: as in `LargeMarginRanker`. Results are bit-identical for every engine.
-        callbacks: functions (round, paths) called after each round with a `rankopt.ascent.ascent.Round`; training ends
-            if one returns True.
-        checkpoint: as in `LargeMarginRanker`.
-        verbose: 1 shows progress on a terminal.
-        constraints: an `Admissible` for `rank` and `score`; training ignores it.
-        normalize: as in `LargeMarginRanker`.
-
-    Fitted: `coef_`; `certificate_`, a `DirectionCertificate`; `history_`, the accepted steps (`history_.plot()`);
-    `n_iter_`, rounds of the longest path; `w0_`, the scaled start; `path_coefs_` (restarts, d) and `path_values_`, the
-    ends of the paths and their measure. With eval_set each path returns its best point on it, the start included, and
-    `best_score_` is that of `coef_`.
-    """
-
-    _saved: ClassVar[tuple[str, ...]] = (
-        *LinearRanker._saved, "certificate_", "history_", "n_iter_", "w0_", "path_coefs_", "path_values_",
-        "best_score_",
-    )  # fmt: skip
-    _of_the_run: ClassVar[tuple[str, ...]] = ("callbacks", "checkpoint", "engine", "n_jobs", "verbose")
-
-    certificate_: DirectionCertificate
-    history_: AscentHistory
-    n_iter_: int
-    w0_: Floats
-    path_coefs_: Floats
-    path_values_: Floats
-    best_score_: float
-
-    def __init__(
-        self,
-        measure: AnyMeasure = "nDCG@10",
-        *,
-        init: DirectStartName | Ranker | SupportsArray | Sequence[float] = "smooth",
-        selection: Literal["cyclic", "greedy"] = "cyclic",
-        directions: Sequence[Any] = ("coordinates",),
-        step_rule: Point = "window",
-        step_window: float = 0.2,
-        n_restarts: int = 1,
-        aggregate: Literal["mean", "best"] = "mean",
-        lam: float = 0.0,
-        tol: float = 1e-6,
-        max_iter: int = 100,
-        time_limit: float | None = None,
-        random_state: Seed = None,
-        engine: AnyEngine = "threads",
-        n_jobs: int | None = None,
-        callbacks: Sequence[Callable[[Round, tuple[Path, ...]], bool | None]] = (),
-        checkpoint: AnyCheckpoint = None,
-        verbose: int = 0,
-        constraints: Admissible | None = None,
-        normalize: Normalize = None,
-    ) -> None:
-        self.measure = measure
-        self.init = init
-        self.selection = selection
-        self.directions = directions
-        self.step_rule = step_rule
-        self.step_window = step_window
-        self.n_restarts = n_restarts
-        self.aggregate = aggregate
-        self.lam = lam
-        self.tol = tol
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.random_state = random_state
-        self.engine = engine
-        self.n_jobs = n_jobs
-        self.callbacks = callbacks
-        self.checkpoint = checkpoint
-        self.verbose = verbose
-        self.constraints = constraints
-        self.normalize = normalize
-
-    def _fit(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> None:
-        check_direct(**self.get_params(deep=False))
-        self._admissible()
-        if queries.n_documents < 2:
-            raise DataError("training cannot learn an order because there is 1 sample; give two documents or more")
-        engine = get_engine(self.engine, None if self.n_jobs == -1 else self.n_jobs)
-        checkpoint = self._checkpoint()
-        judge = None if evaluation is None else self._judge(evaluation)
-        with (
-            in_range(queries),
-            ended(engine, isinstance(self.engine, str)),
-            shown(self.verbose) as progress,
-            nullcontext() if checkpoint is None else checkpoint.claimed(),
-        ):
-            arranged = canonical(queries, weights / weights.max())
-            search = LineSearch.from_measure(self.measure, arranged, engine=engine)
-            start = start_weights(self, queries, weights, arranged)
-            begun = begun_at(search, start, self.n_restarts, seed_of(self.random_state))
-            climb = self._climb(search, begun[0][0])
-            done = self._climbed(climb, begun, queries, weights, judge, progress, checkpoint)
-            self._keep(climb, done, begun[0][0], judge)
-        self._learned_from = queries, weights
-        proved = self.certificate_
-        if proved.stop in (Stop.ITERATIONS, Stop.TIME):
-            warnings.warn(
-                f"training stopped while some direction may still lead higher ({proved}); raise max_iter or time_limit",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
-        if proved.stop is Stop.INTERRUPTED:
-            raise TrainingInterrupted("training was interrupted; the ranker holds the best weights so far")
-
-    def _climb(self, search: LineSearch, w0: Floats) -> AscentProblem:
-        directions = Directions.from_spec(self.directions, search.deviations)
-        greedy = self.selection == "greedy"
-        return AscentProblem(
-            search, directions, greedy, self.step_rule, float(self.step_window), float(self.lam), w0, float(self.tol)
-        )
-
-    def _climbed(
-        self,
-        climb: AscentProblem,
-        begun: list[tuple[Floats, dict[str, Any]]],
-        queries: Queries,
-        weights: Floats,
-        judge: Callable[[Floats], float] | None,
-        progress: Sequence[Any],
-        checkpoint: Checkpoint | None,
-    ) -> AscentRun:
-        """The paths followed to their ends, from where an earlier run of the same problem left them."""
-        paths, spent, search = None, 0.0, climb.search
-        if checkpoint is not None:
-            of_run = self._of_run(queries, weights, climb.w0, judge is not None)
-            found = checkpoint.found(of_run, lambda run: paths_of(run, search.features), self._defaults())
-            if found is not None and len(found[0]) == len(begun):
-                (paths, spent), false = found, false_claim(found[0], search)
-                if false is not None:
-                    raise OptionError(f"checkpoint = {checkpoint.folder} cannot be resumed because {false}; remove it")
-        if paths is None:
-            paths = tuple(Path.started(i, w, search.value(w), drawn) for i, (w, drawn) in enumerate(begun))
-        workers = workers_of(search.engine, len(paths))
-        if workers > 1:  # one path per thread, without nested threads
-            climb = replace(climb, search=replace(search, engine=get_engine("serial")))
-        limits = Limits(self.max_iter, self.time_limit, workers, spent)
-
-        def keep(paths: tuple[Path, ...], seconds: float, over: bool) -> None:
-            if checkpoint is not None:
-                checkpoint.write(lambda: as_data(paths, seconds), over)
-
-        return climbed(climb, paths, limits, judge, (*self.callbacks, *progress), keep)
-
-    def _keep(self, climb: AscentProblem, done: AscentRun, w0: Floats, judge: Callable[[Floats], float] | None) -> None:
-        if done.stop is Stop.INTERRUPTED and not any(path.lines for path in done.paths):
-            raise KeyboardInterrupt("interrupted before the first line search was done")
-        self.coef_, self.certificate_, self.path_coefs_, self.path_values_ = combined(climb, done, self.aggregate)
-        self.history_ = AscentHistory.from_rows([move for path in done.paths for move in path.moves])
-        self.n_iter_ = max(path.round + (path.place > 0 and not path.over) for path in done.paths)
-        self.w0_ = w0
-        if hasattr(self, "best_score_"):
-            del self.best_score_
-        if judge is not None:
-            self.best_score_ = judge(self.coef_)
-
     def _check_params(self) -> None:
         super()._check_params()
-        check_direct(**self.get_params(deep=False))
+        check_directions(self.directions)
+        check_start(self.init)
+        seed_from(self.random_state, drawn=False)
 
     def _check_loaded(self) -> None:
         super()._check_loaded()
-        d, proved = self.n_features_in_, getattr(self, "certificate_", None)
-        if not isinstance(proved, DirectionCertificate) or proved.vectors.shape[1] != d or np.any(proved.features >= d):
-            raise ModelError("certificate_ is missing or is no certificate of directions of these features.")
-        if not isinstance(getattr(self, "history_", None), AscentHistory):
-            raise ModelError("history_ is missing or is no history of steps.")
+        check_saved(self, Move, DIRECTIONS)
+        d, proved = self.n_features_in_, self.certificate_
+        if proved.vectors.shape[1] != d or np.any(proved.features >= d):
+            raise ModelError("certificate_ is no certificate of directions of these features.")
         ends, values = np.shape(getattr(self, "path_coefs_", 0.0)), np.shape(getattr(self, "path_values_", 0.0))
         if len(ends) != 2 or ends[1] != d or values != ends[:1]:
             raise ModelError("path_coefs_ and path_values_ are not the ends of paths.")

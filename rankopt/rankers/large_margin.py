@@ -27,7 +27,8 @@ from rankopt.measures.notation import MeasureMix, parse
 from rankopt.measures.positional import PositionalMeasure
 from rankopt.rankers.deployment import Deployment, log_weights
 from rankopt.rankers.optimized import OptimizedRanker
-from rankopt.rankers.options import (
+from rankopt.rankers.run import cures_at_start
+from rankopt.rankers.typing import (
     AnyBound,
     AnyCheckpoint,
     AnyDecay,
@@ -44,7 +45,6 @@ from rankopt.rankers.options import (
     Start,
     Strength,
 )
-from rankopt.rankers.progress import cures_at_start
 from rankopt.risk.shard import Shard, shards
 from rankopt.scorers.linear import row_scores
 
@@ -113,7 +113,7 @@ class LargeMarginRanker(OptimizedRanker):
             have one scale. The master is a linear program ("auto" is HiGHS); `path(lams=20)` begins where 0 is
             optimal. Methods: "bundle" and "cutting_planes".
 
-    Fitted: `coef_`, `certificate_` (kind, primal, bound, gap of J), `history_` (`history_.plot()` draws the gap),
+    Fitted: `coef_`, `certificate_` (kind, value, bound, gap of J), `history_` (`history_.plot()` draws the gap),
     `n_iter_`, `w0_`. With eval_set, `coef_` is the best iterate on it (`best_score_`), and the certificate is that of
     this iterate.
     """
@@ -223,9 +223,6 @@ class LargeMarginRanker(OptimizedRanker):
     def _order_matters(self) -> bool:
         return getattr(self._bound(), "reference", None) == "first"
 
-    def _planes_stayed(self) -> bool:
-        return self.constraints is None
-
     @property
     def _cures(self) -> str:
         parts = (
@@ -286,3 +283,32 @@ class LargeMarginRanker(OptimizedRanker):
                 f"argmax_solver = {self.argmax_solver!r} is not a solver; pass one of formulations.solvers or its name"
             )
         return solver
+
+
+PAPERS: dict[str, dict[str, str]] = {
+    "auc": {"measure": "AUC", "feature_map": "pairwise"},
+    "map": {"measure": "AP", "feature_map": "pairwise"},
+    "mrr": {"measure": "RR", "feature_map": "first-relevant"},
+    "ndcg": {"measure": "nDCG@10", "feature_map": "pairwise"},
+    "ndcg-nc": {"measure": "nDCG(gain='binary')", "feature_map": "pairwise"},
+    "dorm": {"measure": "nDCG@10", "position_weights": "power(0.5)@30"},
+    "combo": {"measure": "AP + nDCG@10 + RR", "feature_map": "pairwise"},
+}
+"""Settings of each name, in addition to the convex bound."""
+
+
+def svm(name: str, **options: Any) -> LargeMarginRanker:
+    """Return the ranker that the literature calls by this name: a `LargeMarginRanker` with settings, and these options.
+
+    "auc": AUC over pairs, the mean hinge of all pairs [Joachims 2005; paper 4, SVMauc]. "map": AP over pairs [Yue et
+    al. 2007; SVMmap]. "mrr": RR over the first relevant document [SVMmrr]. "ndcg": nDCG@10 over pairs [SVMndcg].
+    "ndcg-nc": nDCG of the full list over pairs of documents that are relevant or not [SVMndcg-nc]. "dorm": nDCG@10 over
+    positions, position weights 1 / sqrt(position) to 30 [ORM; paper 4, DORM]. "combo": AP, nDCG@10 and RR over pairs, a
+    slack for each [SVMcombo]. All take the convex bound and start from w = 0. OptionError for an unknown name.
+
+    >>> svm("map")
+    LargeMarginRanker(bound='convex', feature_map='pairwise', measure='AP')
+    """
+    if name not in PAPERS:
+        raise OptionError(f"no ranker of the papers is called {name!r}; known are {', '.join(PAPERS)}")
+    return LargeMarginRanker(**{"bound": "convex", **PAPERS[name], **options})

@@ -1,11 +1,4 @@
-"""What all linear rankers share: weights, what they say of two documents, and what a saved model may hold of them.
-
-score(x) = coefᵀ x
-
-How good weights of a linear ranker are on queries, while they are learned.
-
-Which features a linear ranker uses: those whose weight is not 0.
-"""
+"""Linear rankers, score(x) = coefᵀ x: scores, explanations, selected features, and the measure as a function of w."""
 
 # mypy: allow-subclassing-any
 from __future__ import annotations
@@ -18,19 +11,16 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from rankopt.errors import DataError, ModelError
+from rankopt.evaluation.evaluation import evaluate
 from rankopt.explanations.contributions import Explanation
 from rankopt.persistence.onnx import Linear
 from rankopt.rankers.base import Ranker
-from rankopt.rankers.inputs import read_features, read_row
-from rankopt.rankers.options import AnyRows, Document
-from rankopt.rankers.within_query import normalised_among
+from rankopt.rankers.inputs import normalised_among, read_features, read_row
+from rankopt.rankers.typing import AnyRows, Document
 from rankopt.scorers.linear import linear_scores
 
 if TYPE_CHECKING:
     from rankopt.data.queries import Queries
-
-# mypy: allow-subclassing-any
-
 
 Floats = NDArray[np.float64]
 
@@ -87,16 +77,6 @@ class LinearRanker(Ranker):
     def _coef_shape(self) -> tuple[int, ...]:
         return (self.n_features_in_,)
 
-
-# mypy: allow-subclassing-any
-
-
-class EvaluationMixin:
-    """The measure of a ranker as a function of its weights; rankings are those that it shows."""
-
-    measure: Any
-    _deployment: Any
-
     def _judge(self, evaluation: Queries) -> Callable[[Floats], float]:
         """The measure on the evaluation queries, as `score` computes it."""
         values = self._values(evaluation)
@@ -104,8 +84,6 @@ class EvaluationMixin:
 
     def _values(self, queries: Queries, measures: Sequence[Any] | None = None) -> Callable[[Floats], Floats]:
         """The measure (m,) of each query, or the mean of several, NaN where it is not defined, as a function of w."""
-        from rankopt.evaluation.evaluation import evaluate
-
         deployment, wanted = self._deployment(queries), [self.measure] if measures is None else list(measures)
 
         def values(w: Floats) -> Floats:
@@ -113,16 +91,6 @@ class EvaluationMixin:
             return np.asarray(evaluate(queries, scores, wanted).values.mean(axis=0))
 
         return values
-
-
-# mypy: allow-subclassing-any
-
-
-class FeatureSelectionMixin:
-    """`get_support` and `selected_`, under scikit-learn's names; `SelectFromModel(ranker, prefit=True)` works too."""
-
-    coef_: NDArray[np.float64]
-    n_features_in_: int
 
     def get_support(self, indices: bool = False) -> NDArray[Any]:
         """(d,) True for a feature whose weight is not 0 (of a ranker with several weights a feature, any of them); or

@@ -1,4 +1,4 @@
-"""A ranker for any loss of the scores, by the same loop and with the same certificate."""
+"""Rankers for any loss of the scores, and RankSVM, by the same loop and with the same certificate."""
 # mypy: allow-subclassing-any
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from rankopt.losses import get_loss
 from rankopt.losses.loss import says
 from rankopt.measures.notation import parse
 from rankopt.rankers.optimized import OptimizedRanker
-from rankopt.rankers.options import (
+from rankopt.rankers.typing import (
     AnyCheckpoint,
     AnyEngine,
     AnyMeasure,
@@ -104,24 +104,85 @@ class LossRanker(OptimizedRanker):
         self.penalty = penalty
 
     def _shards(self, queries: Arrangement, w0: Callable[[], Floats]) -> tuple[Shard, ...]:
-        measure = parse(self.measure)  # a slip in what it is judged by is an error before training
-        factory = get_loss(self.loss)
-        factory = factory.of_measure(measure) if hasattr(factory, "of_measure") else factory
-
-        def made(relevance: Floats, offsets: Ints) -> Loss:
-            loss = factory(relevance, offsets)
-            if says(loss) == "gradient":
-                raise OptionError(
-                    f"loss = {self.loss!r} is not convex and has a gradient but no cutting planes, which LossRanker "
-                    "needs; use SmoothRanker, or a loss with planes"
-                )
-            if not hasattr(loss, "majorant"):
-                raise OptionError(
-                    f"loss = {self.loss!r} made a {type(loss).__name__}, which is no Loss; see check_loss"
-                )
-            return loss
-
-        return shards_of_grades(queries, made)
+        return loss_shards(self.loss, self.measure, queries)
 
     def _start(self) -> Any:
         return self.w0
+
+
+class PairwiseRanker(OptimizedRanker):
+    """Minimises J(w) = (λ/2)‖w - w₀‖² + Σ_q v_q mean over pairs y_i > y_j of query q of max(0, 1 - wᵀ(x_i - x_j)).
+
+    Source: Herbrich, Graepel and Obermayer 2000; Joachims 2002. Each query counts alike (v_q = 1/m), whatever the
+    number of its pairs; a step costs O(n log n) a query. The `LossRanker` with the loss "pairwise"; its arguments and
+    what is fitted are said there.
+    """
+
+    def __init__(
+        self,
+        measure: AnyMeasure = "nDCG@10",
+        *,
+        w0: Start = "zeros",
+        method: AnyMethod = "bundle",
+        master_solver: AnySolver = "auto",
+        lam: Strength = 1e-2,
+        C: float | None = None,
+        tol: float = 1e-3,
+        max_iter: int = 2000,
+        time_limit: float | None = None,
+        engine: AnyEngine = "threads",
+        n_jobs: int | None = None,
+        random_state: Seed = None,
+        warm_start: bool = False,
+        callbacks: Callbacks = (),
+        checkpoint: AnyCheckpoint = None,
+        verbose: int = 0,
+        constraints: Admissible | None = None,
+        normalize: Normalize = None,
+        penalty: PenaltyName = "l2",
+    ) -> None:
+        self.measure = measure
+        self.w0 = w0
+        self.method = method
+        self.master_solver = master_solver
+        self.lam = lam
+        self.C = C
+        self.tol = tol
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.engine = engine
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.warm_start = warm_start
+        self.callbacks = callbacks
+        self.checkpoint = checkpoint
+        self.verbose = verbose
+        self.constraints = constraints
+        self.normalize = normalize
+        self.penalty = penalty
+
+    def _shards(self, queries: Arrangement, w0: Callable[[], Floats]) -> tuple[Shard, ...]:
+        return loss_shards("pairwise", self.measure, queries)
+
+    def _start(self) -> Any:
+        return self.w0
+
+
+def loss_shards(name: Any, measure: Any, queries: Arrangement) -> tuple[Shard, ...]:
+    """The queries with documents of different grades, with the loss of this name, in shards."""
+    parsed = parse(measure)  # a slip in what it is judged by is an error before training
+    factory = get_loss(name)
+    factory = factory.of_measure(parsed) if hasattr(factory, "of_measure") else factory
+
+    def made(relevance: Floats, offsets: Ints) -> Loss:
+        loss = factory(relevance, offsets)
+        if says(loss) == "gradient":
+            raise OptionError(
+                f"loss = {name!r} is not convex and has a gradient but no cutting planes, which LossRanker "
+                "needs; use SmoothRanker, or a loss with planes"
+            )
+        if not hasattr(loss, "majorant"):
+            raise OptionError(f"loss = {name!r} made a {type(loss).__name__}, which is no Loss; see check_loss")
+        return loss
+
+    return shards_of_grades(queries, made)

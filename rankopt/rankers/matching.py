@@ -8,7 +8,6 @@ Where training of slots starts from, by name: W₀ (k, d) as a function of the t
 # mypy: allow-subclassing-any
 from __future__ import annotations
 
-import numbers
 from collections.abc import Callable, Hashable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, overload
@@ -29,10 +28,14 @@ from rankopt.losses import get_bound
 from rankopt.losses.margin import MarginLoss
 from rankopt.losses.oracle_slots import EMPTY, SlotArgmax, matched
 from rankopt.optimize.least_squares import least_squares
+from rankopt.options import COUNT, as_numbers, check
 from rankopt.rankers import SLOT_STARTS
+from rankopt.rankers.deployment import RegretReport, as_arranged
 from rankopt.rankers.inputs import documents_of, read_queries, read_rows
 from rankopt.rankers.optimized import OptimizedRanker
-from rankopt.rankers.options import (
+from rankopt.rankers.regression import row_weights
+from rankopt.rankers.run import cures_at_start
+from rankopt.rankers.typing import (
     AnyBound,
     AnyCheckpoint,
     AnyEngine,
@@ -44,11 +47,7 @@ from rankopt.rankers.options import (
     Normalize,
     SlotStart,
     Strength,
-    as_numbers,
 )
-from rankopt.rankers.progress import cures_at_start
-from rankopt.rankers.regression import row_weights
-from rankopt.rankers.regrets import RegretReport, as_arranged
 from rankopt.risk.shard import Shard, shards
 from rankopt.scorers.linear import Slots, slot_scores
 
@@ -65,8 +64,7 @@ Ints = NDArray[np.int64]
 def slot_weights(slots: Any, slot_weight: Any, queries: Queries | Arrangement) -> Floats:
     """(k,) what a right document earns in each slot. k is `n_positions`, else the length of slot_weight, else the
     largest grade. Raises OptionError where they contradict each other."""
-    if slots is not None and (isinstance(slots, bool) or not isinstance(slots, numbers.Integral) or slots < 1):
-        raise OptionError(f"n_positions must be an integer >= 1 or None; got {slots!r}")
+    check("n_positions", slots, (COUNT, None))
     if slot_weight is None:
         largest = float(np.max(queries.relevance)) if slots is None and queries.relevance is not None else 1.0
         return np.ones(int(slots) if slots is not None else max(int(largest), 1))
@@ -214,9 +212,6 @@ class MatchingRanker(OptimizedRanker):
             return chosen, MarginLoss.build(argmax, bound)
 
         return shards(queries, build, lambda linear: Slots(linear, worth.shape[1]))
-
-    def _planes_stayed(self) -> bool:
-        return False
 
     def _start(self) -> Any:
         return ("zeros" if get_bound(self.bound).convex else "regression") if self.w0 is None else self.w0

@@ -7,10 +7,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from functools import cache
-from inspect import signature
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -21,24 +19,23 @@ from formulations.registry import load
 from formulations.solvers import compatible_solvers, get_solver
 from formulations.solvers.solver import Solver, suits
 from rankopt.data.canonical_order import Arrangement, canonical
-from rankopt.engines import ended, get_engine
+from rankopt.engines import get_engine
 from rankopt.errors import DataError, ModelError, OptionError, TrainingInterrupted
 from rankopt.measures.notation import parse
 from rankopt.measures.positional import PositionalMeasure
 from rankopt.optimize import PENALTIES, get_method
-from rankopt.optimize.certificate import Certificate, History, Step, Stop
+from rankopt.optimize.certificate import Certificate, History, Step, Stop, check_saved
 from rankopt.optimize.concave_convex import Training, train
 from rankopt.optimize.method import Clock
 from rankopt.optimize.objective import Objective, largest
-from rankopt.optimize.state import TrainingState
-from rankopt.persistence.checkpoint import Checkpoint, identity
-from rankopt.rankers import STARTS
-from rankopt.rankers.linear import EvaluationMixin, FeatureSelectionMixin, LinearRanker
-from rankopt.rankers.options import as_numbers, check_options, in_range
-from rankopt.rankers.path import RegularizationPathMixin, chosen_factor
-from rankopt.rankers.progress import shown, tell, tell_below
-from rankopt.rankers.scale import natural_lam, unit_of
-from rankopt.rankers.starts import get_start
+from rankopt.options import POSITIVE, RUN, Rules, as_numbers, check_options
+from rankopt.persistence.checkpoint import stored_run
+from rankopt.rankers import STARTS, STRENGTHS
+from rankopt.rankers.linear import LinearRanker
+from rankopt.rankers.path import chosen_factor
+from rankopt.rankers.path import path as fit_path
+from rankopt.rankers.run import in_range, tell, tell_below, training_run
+from rankopt.rankers.starts import get_start, natural_lam, unit_of
 from rankopt.risk.risk import Risk
 from rankopt.risk.shard import Shard
 
@@ -49,49 +46,6 @@ if TYPE_CHECKING:
 
 
 Floats = NDArray[np.float64]
-
-SLOPES = "slopes of equal documents"
-"""A part of what a checkpoint is of: references under a set, and of slots, changed when these slopes were shared."""
-
-
-class CheckpointMixin:
-    """What a ranker that minimises J does with `checkpoint`."""
-
-    _of_the_run: ClassVar[tuple[str, ...]]
-    checkpoint: Any
-    get_params: Any
-    _admissible: Any
-
-    def _checkpoint(self) -> Checkpoint | None:
-        """What keeps the run, if anything does."""
-        return self.checkpoint if isinstance(self.checkpoint, Checkpoint | None) else Checkpoint(self.checkpoint)
-
-    def _begun(
-        self, checkpoint: Checkpoint | None, queries: Queries, weights: Floats, start: Floats, judged: bool
-    ) -> tuple[TrainingState | None, Sequence[Step]]:
-        """The stored state of an earlier run of the same problem, and its steps."""
-        if checkpoint is None:
-            return None, ()
-        of_run, defaults = self._of_run(queries, weights, start, judged), self._defaults()
-        if self._planes_stayed():
-            defaults.add(SLOPES)
-        return checkpoint.opened({**of_run, SLOPES: "shared"}, defaults)
-
-    def _of_run(self, queries: Queries, weights: Floats, start: Floats, judged: bool) -> dict[str, str]:
-        """What a run is of: digests of what leads to its result."""
-        admissible = self._admissible()
-        names = () if admissible is None else admissible.attributes
-        matters = {name: value for name, value in self.get_params(deep=False).items() if name not in self._of_the_run}
-        return identity(type(self).__name__, matters, queries, names, weights, start, judged)
-
-    def _planes_stayed(self) -> bool:
-        """Whether planes of before equal documents shared their slopes still lie below the loss."""
-        return True
-
-    def _defaults(self) -> set[str]:
-        """The parameters that have their default."""
-        passed = signature(type(self)).parameters.values()
-        return {one.name for one in passed if repr(getattr(self, one.name)) == repr(one.default)}
 
 
 def penalised(penalty: Any, method: object) -> type[Objective]:
@@ -111,7 +65,7 @@ LEFT_IN = 0.03
 """What lam="scale" is under penalty="l1", as part of the λ at which no feature is left in."""
 
 
-class OptimizedRanker(RegularizationPathMixin, CheckpointMixin, FeatureSelectionMixin, EvaluationMixin, LinearRanker):
+class OptimizedRanker(LinearRanker):
     """Minimize J(w) = (λ/2)‖w - w₀‖² + Σ_q v_q loss_q(w) and store the certificate.
 
     A subclass has the parameters read here and builds its loss in `_shards`.
@@ -121,6 +75,8 @@ class OptimizedRanker(RegularizationPathMixin, CheckpointMixin, FeatureSelection
         *LinearRanker._saved, "certificate_", "history_", "n_iter_", "w0_", "lam_", "best_score_",
     )  # fmt: skip
     _of_the_run: ClassVar[tuple[str, ...]] = ("callbacks", "checkpoint", "engine", "n_jobs", "verbose")
+
+    _rules: ClassVar[Rules] = {**RUN, "lam": (POSITIVE, *STRENGTHS, None), "C": (POSITIVE, None)}
 
     _starts: ClassVar[dict[str, str]] = STARTS
     """What w0 may be by name."""
@@ -158,9 +114,14 @@ class OptimizedRanker(RegularizationPathMixin, CheckpointMixin, FeatureSelection
         """What w₀ is: a name of `_starts`, or an array."""
         return "zeros"
 
+    def _before(self, queries: Queries) -> None:
+        """Learn what the options of a subclass need to know of the data, before the objective is built."""
+
+    path = fit_path
+
     def objective(self, queries: Queries, weights: Floats | None = None) -> Objective:
         """The objective J that `fit` minimises on these queries, weights (m,) not normalised."""
-        check_options(**self.get_params(deep=False))
+        check_options(self)
         weights = np.ones(len(queries)) if weights is None else weights / weights.max()
         admissible = self._admissible()
         names = () if admissible is None else admissible.attributes
@@ -200,18 +161,15 @@ class OptimizedRanker(RegularizationPathMixin, CheckpointMixin, FeatureSelection
         judge = None if evaluation is None else self._judge(evaluation)
         if judge is not None and objective.start_counts and start is not objective.start:
             start = max(objective.start, start, key=judge)  # both are candidates; of equals the former
-        checkpoint = self._checkpoint()
-        with (
-            ended(objective.risk.engine, isinstance(self.engine, str)),
-            shown(self.verbose) as progress,
-            nullcontext() if checkpoint is None else checkpoint.claimed(),
-        ):
-            begun, steps = self._begun(checkpoint, queries, weights, start, evaluation is not None)
+        with training_run(self, objective.risk.engine) as run:
+            begun, steps = run.resume(stored_run, queries, weights, start, judge is not None) or (None, [])
             objective.prepare()
-            if checkpoint is not None and begun is not None:
-                checkpoint.check(begun, objective)
-            clock = Clock.started(self.max_iter, self.time_limit, (*self.callbacks, *progress), steps)
-            keep = None if checkpoint is None else checkpoint.keep
+            keep = None
+            if run.checkpoint is not None:
+                keep = run.checkpoint.keep
+                if begun is not None:
+                    run.checkpoint.check(begun, objective)
+            clock = Clock.started(self.max_iter, self.time_limit, run.callbacks, steps)
             return train(objective, method, start, self.tol, clock, judge, begun, keep), objective
 
     def _keep(self, outcome: Training, objective: Objective) -> None:
@@ -250,10 +208,7 @@ class OptimizedRanker(RegularizationPathMixin, CheckpointMixin, FeatureSelection
             raise OptionError("exactly one of lam and C must set the regularization strength; set the other to None")
         if isinstance(self.lam, str):
             return natural_lam(queries, count) * unit_of(risk.shards)
-        passed = self.lam if self.C is None else self.C
-        if passed is None or not (np.isfinite(passed) and passed > 0):
-            raise OptionError(f"lam = {self.lam}, C = {self.C}: the regulariser needs a positive finite weight")
-        return float(passed) if self.C is None else 1.0 / (float(passed) * count)
+        return 1.0 / (float(self.C) * count) if self.lam is None and self.C is not None else float(self.lam or np.nan)
 
     def _w0(self, queries: Arrangement) -> Floats:
         start, shape = self._start(), self._shape(queries)
@@ -279,16 +234,9 @@ class OptimizedRanker(RegularizationPathMixin, CheckpointMixin, FeatureSelection
 
     def _check_loaded(self) -> None:
         super()._check_loaded()
-        if not isinstance(getattr(self, "certificate_", None), Certificate):
-            raise ModelError("certificate_ is missing or is no certificate.")
-        if not isinstance(getattr(self, "history_", None), History):
-            raise ModelError("history_ is missing or is no history.")
+        check_saved(self, Step, ())
         steps = getattr(self, "n_iter_", None)
         if type(steps) is not int or steps != len(self.history_):
             raise ModelError("n_iter_ does not count the steps of history_.")
         if np.shape(getattr(self, "w0_", 0.0)) != self._coef_shape():
             raise ModelError("w0_ is missing or has another shape than coef_.")
-
-    def _check_params(self) -> None:
-        super()._check_params()
-        check_options(**self.get_params(deep=False))

@@ -2,7 +2,7 @@
 
 `lam="auto"` chooses λ by two-fold cross-validation over queries, along a path that reuses planes. Queries are split by
 their content, so shuffling does not change the folds. For each fold a ranker is trained on the other one along a path
-of λ, in units of the natural λ (`rankopt.rankers.scale`). The fold evaluates every model and the start w₀ (λ = ∞). A
+of λ, in units of the natural λ (`rankopt.rankers.starts`). The fold evaluates every model and the start w₀ (λ = ∞). A
 measure cut at k is replaced by its mean over the cuts at k, k/2, k/4 and k/8, which varies less. The factor with the
 best mean is chosen, and a final fit uses all queries. Limits of steps and time apply to the final fit only, so the
 choice does not depend on the speed of the machine.
@@ -36,8 +36,8 @@ from rankopt.optimize.method import Clock
 from rankopt.optimize.objective import SparseObjective, largest
 from rankopt.optimize.path import follow
 from rankopt.rankers.inputs import in_one, query_weights, read_evaluation, read_queries, warn_of_one_query
-from rankopt.rankers.options import AnyBound, AnyDecay, AnyRows, EvalIds, EvalSet, EvalSizes, Weights
-from rankopt.rankers.progress import shown, tell
+from rankopt.rankers.run import shown, tell
+from rankopt.rankers.typing import AnyBound, AnyDecay, AnyRows, EvalIds, EvalSet, EvalSizes, Weights
 
 if TYPE_CHECKING:
     from rankopt.data.queries import Queries
@@ -73,104 +73,90 @@ class Path(CompactReprMixin):
         return max(self.models, key=lambda model: model.best_score_)
 
 
-class RegularizationPathMixin:
-    """`path` of a ranker that minimises J."""
+def path(
+    self: Any,
+    X: AnyRows,
+    y: Values | None = None,
+    *,
+    lams: Iterable[float] | int | None = None,
+    position_weights: Iterable[AnyDecay] | None = None,
+    bounds: Iterable[AnyBound] | None = None,
+    qid: Ids | None = None,
+    group: Sizes | None = None,
+    query_weight: Weights | None = None,
+    attributes: Attributes | None = None,
+    eval_set: EvalSet | None = None,
+    eval_qid: EvalIds | None = None,
+    eval_group: EvalSizes | None = None,
+    eval_attributes: Attributes | None = None,
+    eval_X: AnyRows | None = None,
+    eval_y: Values | None = None,
+    each: Callable[[Any], None] | None = None,
+) -> Path:
+    """Fit a copy of this ranker for each λ of `lams`, the largest first, each with its own certificate; and for
+    each of `position_weights` and `bounds` (default: those of the ranker).
 
-    method: Any
-    checkpoint: Any
-    tol: float
-    max_iter: int
-    time_limit: float | None
-    engine: Any
-    callbacks: Sequence[Callable[..., bool | None]]
-    verbose: int
+    The data are read once. Each λ starts at the previous solution with all planes found so far: ten λ take as many
+    passes as one to three of the most expensive fits (benchmarks/training.md). If these planes suffice, a λ takes no
+    step and `n_iter_` is 0. Each position weight and bound starts anew. A path does not support checkpoints.
 
-    def path(
-        self,
-        X: AnyRows,
-        y: Values | None = None,
-        *,
-        lams: Iterable[float] | int | None = None,
-        position_weights: Iterable[AnyDecay] | None = None,
-        bounds: Iterable[AnyBound] | None = None,
-        qid: Ids | None = None,
-        group: Sizes | None = None,
-        query_weight: Weights | None = None,
-        attributes: Attributes | None = None,
-        eval_set: EvalSet | None = None,
-        eval_qid: EvalIds | None = None,
-        eval_group: EvalSizes | None = None,
-        eval_attributes: Attributes | None = None,
-        eval_X: AnyRows | None = None,
-        eval_y: Values | None = None,
-        each: Callable[[Any], None] | None = None,
-    ) -> Path:
-        """Fit a copy of this ranker for each λ of `lams`, the largest first, each with its own certificate; and for
-        each of `position_weights` and `bounds` (default: those of the ranker).
+    Under a nonconvex bound the result may be another critical point than that of a separate fit, which starts at
+    w₀. Limits apply to each model; Ctrl-C returns the models so far. `each` is called with every fitted model. The
+    other parameters are as in `fit`.
 
-        The data are read once. Each λ starts at the previous solution with all planes found so far: ten λ take as many
-        passes as one to three of the most expensive fits (benchmarks/training.md). If these planes suffice, a λ takes no
-        step and `n_iter_` is 0. Each position weight and bound starts anew. A path does not support checkpoints.
+    lams: None is this ranker's λ. With penalty="l1" a number n is n values in geometric progression, from the
+    smallest λ at which w = 0 is optimal (critical for a nonconvex bound) to a thousandth of it. There each λ of a
+    nonconvex bound starts at w0, as 0 is a fixed point. The ranker is not changed.
+    """
+    choices = _choices(self, position_weights, bounds)
+    wanted: Sequence[float] | None = None if lams is None or _is_count(lams) else _wanted(lams)
+    if getattr(self, "checkpoint", None) is not None:
+        raise OptionError("a path does not support checkpoints; fit each λ separately, or set checkpoint=None")
+    ranker: Any = clone(self)
+    queries = read_queries(ranker, X, y, qid=qid, group=group, attributes=attributes, reset=True)
+    warn_of_one_query(X, queries.n_documents, qid, group)
+    weights = query_weights(queries, query_weight)
+    ranker.n_queries_ = len(queries)
+    eval_set = in_one(eval_set, eval_X, eval_y)
+    evaluation = read_evaluation(ranker, eval_set, qid=eval_qid, group=eval_group, attributes=eval_attributes)
+    models: list[Any] = []
+    for choice in choices:
+        one = copy(ranker).set_params(**choice)
+        if lams is not None:  # its own λ is not used
+            one = _at(ranker, 1.0 if wanted is None else wanted[0], choice)
+        one._before(queries)
+        objective = one.objective(queries, weights)
+        values: Sequence[float] = (objective.lam,) if wanted is None else wanted
+        values = _spread(objective, lams) if _is_count(lams) else values
+        first = len(models)
+        for model in _along(self, one, objective, values, evaluation):
+            models.append(model)
+            if each is not None:
+                each(model)
+        if len(models) - first < len(values) or models[-1].certificate_.stop is Stop.INTERRUPTED:
+            return Path(tuple(models), True)
+    return Path(tuple(models))
 
-        Under a nonconvex bound the result may be another critical point than that of a separate fit, which starts at
-        w₀. Limits apply to each model; Ctrl-C returns the models so far. `each` is called with every fitted model. The
-        other parameters are as in `fit`.
 
-        lams: None is this ranker's λ. With penalty="l1" a number n is n values in geometric progression, from the
-        smallest λ at which w = 0 is optimal (critical for a nonconvex bound) to a thousandth of it. There each λ of a
-        nonconvex bound starts at w0, as 0 is a fixed point. The ranker is not changed.
-        """
-        choices = _choices(self, position_weights, bounds)
-        wanted: Sequence[float] | None = None if lams is None or _is_count(lams) else _wanted(lams)
-        if getattr(self, "checkpoint", None) is not None:
-            raise OptionError("a path does not support checkpoints; fit each λ separately, or set checkpoint=None")
-        ranker: Any = clone(self)
-        queries = read_queries(ranker, X, y, qid=qid, group=group, attributes=attributes, reset=True)
-        warn_of_one_query(X, queries.n_documents, qid, group)
-        weights = query_weights(queries, query_weight)
-        ranker.n_queries_ = len(queries)
-        eval_set = in_one(eval_set, eval_X, eval_y)
-        evaluation = read_evaluation(ranker, eval_set, qid=eval_qid, group=eval_group, attributes=eval_attributes)
-        models: list[Any] = []
-        for choice in choices:
-            one = copy(ranker).set_params(**choice)
-            if lams is not None:  # its own λ is not used
-                one = _at(ranker, 1.0 if wanted is None else wanted[0], choice)
-            one._before(queries)
-            objective = one.objective(queries, weights)
-            values: Sequence[float] = (objective.lam,) if wanted is None else wanted
-            values = _spread(objective, lams) if _is_count(lams) else values
-            first = len(models)
-            for model in self._along(one, objective, values, evaluation):
-                models.append(model)
-                if each is not None:
-                    each(model)
-            if len(models) - first < len(values) or models[-1].certificate_.stop is Stop.INTERRUPTED:
-                return Path(tuple(models), True)
-        return Path(tuple(models))
+def _along(
+    self: Any, ranker: Any, objective: Objective, lams: Sequence[float], evaluation: Queries | None
+) -> Iterator[Any]:
+    """A model for each λ."""
+    judge = None if evaluation is None else ranker._judge(evaluation)
+    method = get_method(self.method, getattr(self, "random_state", None))
+    engine = objective.risk.engine
+    with ended(engine, engine is not self.engine), shown(self.verbose) as progress:
+        objective.prepare()
 
-    def _along(
-        self, ranker: Any, objective: Objective, lams: Sequence[float], evaluation: Queries | None
-    ) -> Iterator[Any]:
-        """A model for each λ."""
-        judge = None if evaluation is None else ranker._judge(evaluation)
-        method = get_method(self.method, getattr(self, "random_state", None))
-        engine = objective.risk.engine
-        with ended(engine, engine is not self.engine), shown(self.verbose) as progress:
-            objective.prepare()
+        def clock() -> Clock:
+            return Clock.started(self.max_iter, self.time_limit, (*self.callbacks, *progress))
 
-            def clock() -> Clock:
-                return Clock.started(self.max_iter, self.time_limit, (*self.callbacks, *progress))
-
-            runs = follow(objective, method, objective.start, lams, self.tol, clock, judge)
-            for lam, outcome in zip(lams, runs, strict=False):  # an interrupted path is shorter
-                model = _at(ranker, lam)
-                model._keep(outcome, replace(objective, lam=lam))
-                tell(outcome, model._cures, stacklevel=4)
-                yield model
-
-    def _before(self, queries: Queries) -> None:
-        """What a subclass has to know of the data first."""
+        runs = follow(objective, method, objective.start, lams, self.tol, clock, judge)
+        for lam, outcome in zip(lams, runs, strict=False):  # an interrupted path is shorter
+            model = _at(ranker, lam)
+            model._keep(outcome, replace(objective, lam=lam))
+            tell(outcome, model._cures, stacklevel=4)
+            yield model
 
 
 def _at(ranker: Any, lam: float, choice: dict[str, Any] | None = None) -> Any:

@@ -16,9 +16,9 @@ from rankopt.collaborative.reading import read_ratings_and_weights
 from rankopt.collaborative.recommendation import KnownModel, Recommendations, Seen
 from rankopt.constraints.admissible import Admissible
 from rankopt.data.typing import Ids, Values
-from rankopt.errors import OptionError
-from rankopt.rankers.cofi_training import LEAST, RANGE, CofiSettings, workers_of
-from rankopt.rankers.options import AnyRatings, Weights, number
+from rankopt.options import check
+from rankopt.rankers.cofi_training import STRENGTH, CofiSettings, workers_of
+from rankopt.rankers.typing import AnyRatings, Weights
 from rankopt.ratings.ids import check_spelling
 from rankopt.ratings.table import Ratings
 
@@ -106,8 +106,7 @@ class RecommendationMixin:
         is pulled to 0 half as much.
         """
         known = self._known()
-        if reg is not None and not LEAST <= number(reg) <= 1 / LEAST:
-            raise OptionError(f"reg = {reg!r} is not a fraction of λ_max; give a number of {RANGE}, or None")
+        check("reg", reg, (STRENGTH, None))
         lam = self.lam_ if reg is None else float(reg) * (self.lam_max_ or 1.0)
         ratings, weights = read_ratings_and_weights(X, y, sample_weight, user_weight)
         settings = CofiSettings.from_params(self.get_params(deep=False))

@@ -14,8 +14,9 @@ from rankopt.measures.notation import parse
 from rankopt.measures.positional import PositionalMeasure
 from rankopt.optimize.least_squares import column_units, in_units, least_squares
 from rankopt.optimize.ridge import Choice, ridges_of
+from rankopt.options import NOT_NEGATIVE, Rules, check_options
 from rankopt.rankers.linear import LinearRanker
-from rankopt.rankers.options import AnyMeasure, Normalize, number
+from rankopt.rankers.typing import AnyMeasure, Normalize
 from rankopt.scorers.linear import linear_scores
 
 Floats = NDArray[np.float64]
@@ -51,6 +52,12 @@ class RegressionRanker(LinearRanker):
 
     _saved: ClassVar[tuple[str, ...]] = (*LinearRanker._saved, "alpha_", "best_score_")
 
+    _rules: ClassVar[Rules] = {
+        "alpha": (NOT_NEGATIVE, "auto"),
+        "target": ("grade", "gain"),
+        "intercept": ("query", "all"),
+    }
+
     alpha_: Floats
     best_score_: float
 
@@ -73,10 +80,7 @@ class RegressionRanker(LinearRanker):
         chosen = isinstance(self.alpha, str)
         if evaluation is not None and not chosen:
             raise OptionError("eval_set needs alpha='auto'; got a number. Leave eval_set out, or set alpha='auto'.")
-        if self.alpha != "auto" if chosen else not 0 <= number(self.alpha) < np.inf:
-            raise OptionError(f"alpha = {self.alpha!r} is not a ridge; it must be finite and >= 0, or 'auto'.")
-        if self.intercept not in INTERCEPTS:
-            raise OptionError(f"intercept = {self.intercept!r} is unknown; it is one of {', '.join(INTERCEPTS)}.")
+        check_options(self)
         if hasattr(self, "best_score_"):
             del self.best_score_
         parse(self.measure)  # a slip in what it is judged by is an error before training
@@ -104,8 +108,6 @@ class RegressionRanker(LinearRanker):
         return lambda w: evaluate(evaluation, linear_scores(evaluation.features, w), self.measure).mean()
 
     def _targets(self, queries: Arrangement) -> Floats:
-        if self.target not in TARGETS:
-            raise OptionError(f"target = {self.target!r} is unknown; it is one of {', '.join(map(repr, TARGETS))}.")
         relevance = np.asarray(queries.relevance, dtype=np.float64)
         if self.target == "grade":
             return relevance

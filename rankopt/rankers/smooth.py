@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -14,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from formulations.compiled import is_small
 from rankopt.data.canonical_order import canonical
-from rankopt.engines import ended, get_engine
+from rankopt.engines import get_engine
 from rankopt.errors import DataError, ModelError, NoProgressWarning, OptionError, TrainingInterrupted
 from rankopt.losses.oracle_positional import orderable
 from rankopt.losses.smooth import SmoothedRegret, positional
@@ -22,32 +21,18 @@ from rankopt.optimize.annealing import (
     DESCENTS,
     Annealed,
     Annealing,
-    AnnealingCertificate,
-    AnnealingHistory,
+    AnnealingStep,
     Reached,
     anneal,
 )
-from rankopt.optimize.certificate import Stop
+from rankopt.optimize.certificate import SMOOTHED, Certificate, History, Stop, check_saved
 from rankopt.optimize.objective import SmoothObjective, deviation, deviations
+from rankopt.options import NOT_NEGATIVE, RUN, Rules, as_numbers, check_options
 from rankopt.rankers import SMOOTH_STARTS
-from rankopt.rankers.linear import EvaluationMixin, LinearRanker
-from rankopt.rankers.optimized import CheckpointMixin
-from rankopt.rankers.options import (
-    AnyCheckpoint,
-    AnyEngine,
-    AnyMeasure,
-    Callbacks,
-    Normalize,
-    SmoothStart,
-    StrengthName,
-    as_numbers,
-    check_options,
-    in_range,
-    number,
-)
-from rankopt.rankers.progress import shown, tell_below
-from rankopt.rankers.scale import spread
-from rankopt.rankers.starts import get_start
+from rankopt.rankers.linear import LinearRanker
+from rankopt.rankers.run import in_range, tell_below, training_run
+from rankopt.rankers.starts import get_start, spread
+from rankopt.rankers.typing import AnyCheckpoint, AnyEngine, AnyMeasure, Callbacks, Normalize, SmoothStart, StrengthName
 from rankopt.risk.shard import shards
 
 if TYPE_CHECKING:
@@ -62,10 +47,10 @@ SIGMAS = (1.0, 0.5, 0.25)
 and later ones learn the training queries by heart (benchmarks/criteria.md)."""
 
 STRENGTH = 1.0
-"""λ of lam="scale", in units of U / m (see `rankopt.rankers.scale`)."""
+"""λ of lam="scale", in units of U / m (see `rankopt.rankers.starts`)."""
 
 
-class SmoothRanker(CheckpointMixin, EvaluationMixin, LinearRanker):
+class SmoothRanker(LinearRanker):
     """Linear ranker trained by gradient descent on a smoothed measure, for decreasing bandwidths σ.
 
     It minimizes J_σ(w) = (λ/2)‖w - w₀‖² + Σ_q v_q [best_q - A_q(X_q w; σ)] for one σ after the other, each from the
@@ -105,8 +90,10 @@ class SmoothRanker(CheckpointMixin, EvaluationMixin, LinearRanker):
     )  # fmt: skip
     _of_the_run: ClassVar[tuple[str, ...]] = ("callbacks", "checkpoint", "engine", "n_jobs", "verbose")
 
-    certificate_: AnnealingCertificate
-    history_: AnnealingHistory
+    _rules: ClassVar[Rules] = {**RUN, "lam": (NOT_NEGATIVE, "scale"), "method": tuple(DESCENTS)}
+
+    certificate_: Certificate
+    history_: History
 
     def __init__(
         self,
@@ -187,37 +174,23 @@ class SmoothRanker(CheckpointMixin, EvaluationMixin, LinearRanker):
     ) -> tuple[Annealed, SmoothObjective]:
         """The run and what it descended."""
         settings, objective = self._settings(), self.objective(queries, weights)
-        judge, checkpoint = None if evaluation is None else self._judge(evaluation), self._checkpoint()
-        with (
-            ended(objective.engine, isinstance(self.engine, str)),
-            shown(self.verbose) as progress,
-            nullcontext() if checkpoint is None else checkpoint.claimed(),
-        ):
-            begun = None
-            if checkpoint is not None:
-                of_run = self._of_run(queries, weights, objective.w0, judge is not None)
-                begun = checkpoint.found(
-                    of_run,
-                    lambda run: Reached.read(run, objective.w0.size, settings.bandwidths, settings.max_iter),
-                    self._defaults(),
-                )
-            objective.at(
-                objective.w0, settings.bandwidths[0]
-            )  # compiled code, workers with their data: limits begin now
-            keep = None if checkpoint is None else lambda now, over: checkpoint.write(lambda: now.plain, over)
-            callbacks: Callbacks = (*self.callbacks, *progress)
-            return anneal(objective, settings, callbacks, judge, begun, keep), objective
+        judge, w0 = None if evaluation is None else self._judge(evaluation), objective.w0
+
+        def read(stored: Any) -> Reached | None:
+            return Reached.read(stored, w0.size, settings.bandwidths, settings.max_iter)
+
+        with training_run(self, objective.engine) as run:
+            begun = run.resume(read, queries, weights, w0, judge is not None)
+            objective.at(w0, settings.bandwidths[0])  # compiled code, workers with their data: limits begin now
+            keep = None if run.checkpoint is None else lambda now, over: run.store(lambda: now.plain, over)
+            return anneal(objective, settings, run.callbacks, judge, begun, keep), objective
 
     def _settings(self) -> Annealing:
         """The options of the descent; OptionError for what cannot work."""
-        check_options(C=None, **self.get_params(deep=False))
+        check_options(self)
         sigmas = as_numbers("bandwidths", self.bandwidths)
         if sigmas.ndim != 1 or not sigmas.size or not ((sigmas > 0) & (sigmas < np.inf)).all():
             raise OptionError(f"sigmas = {self.bandwidths!r:.80} are no widths; give one number above 0, or several")
-        if self.method not in DESCENTS:
-            raise OptionError(f"method = {self.method!r} is unknown; it is one of {', '.join(map(repr, DESCENTS))}")
-        if self.lam != "scale" if isinstance(self.lam, str) else not 0 <= number(self.lam) < np.inf:
-            raise OptionError(f"lam = {self.lam!r} is no strength; give a number of 0 or more, or 'scale'")
         return Annealing(tuple(sigmas.tolist()), self.method, int(self.max_iter), float(self.tol), self.time_limit)
 
     def _lam(self, queries: Arrangement, count: int) -> float:
@@ -248,10 +221,7 @@ class SmoothRanker(CheckpointMixin, EvaluationMixin, LinearRanker):
 
     def _check_loaded(self) -> None:
         super()._check_loaded()
-        if not isinstance(getattr(self, "certificate_", None), AnnealingCertificate):
-            raise ModelError("certificate_ is missing or is no certificate of a SmoothRanker.")
-        if not isinstance(getattr(self, "history_", None), AnnealingHistory):
-            raise ModelError("history_ is missing or is no history of a SmoothRanker.")
+        check_saved(self, AnnealingStep, SMOOTHED)
         steps = getattr(self, "n_iter_", None)
         if type(steps) is not int or steps != len(self.history_):
             raise ModelError("n_iter_ does not count the steps of history_.")

@@ -1,4 +1,4 @@
-"""Where training starts from and its regulariser pulls to, by name: w₀ as a function of the training queries.
+"""Where training starts from: w₀ by name, the natural strength of the regularizer, and the paths of `DirectRanker`.
 
 A new start is one function, and one line of the table `rankopt.rankers.STARTS`. A start of the nonconvex bounds has to
 have the right *scale* besides the right order: where scores lie close, the bound falls with any spread of theirs, good
@@ -7,32 +7,40 @@ or bad. A margin of 1 between documents of different grades is that scale; least
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 
 from formulations.compiled import is_small
+from formulations.errors import InvalidProblemError
 from formulations.registry import load
 from rankopt.engines import ended, get_engine
-from rankopt.errors import OptionError
+from rankopt.errors import DataError, OptionError
 from rankopt.losses.pairwise import PairwiseHinge
+from rankopt.losses.smooth import smoothable
+from rankopt.optimize import least_squares as within
 from rankopt.optimize.bundle import Bundle
 from rankopt.optimize.certificate import Stop
 from rankopt.optimize.concave_convex import train
-from rankopt.optimize.least_squares import least_squares
+from rankopt.optimize.least_squares import largest_magnitudes, least_squares
+from rankopt.optimize.line_search import LineSearch
 from rankopt.optimize.method import Clock
 from rankopt.optimize.objective import Objective
+from rankopt.options import as_numbers
+from rankopt.rankers import STARTS
 from rankopt.rankers.regression import cross_validated_ridge, row_weights
-from rankopt.rankers.scale import natural_lam
 from rankopt.risk.risk import Risk
 from rankopt.risk.shard import shards_of_grades
 from rankopt.scorers.linear import row_scores
 
 if TYPE_CHECKING:
     from rankopt.data.canonical_order import Arrangement
+    from rankopt.data.queries import Queries
+    from rankopt.risk.shard import Shard
 
 Floats = NDArray[np.float64]
 
@@ -99,3 +107,129 @@ def get_start(name: str, known: Mapping[str, str]) -> Callable[[Any, Arrangement
         raise OptionError(f"w0 = {name!r} is unknown; use {', '.join(map(repr, known))} or an array")
     start: Callable[[Any, Arrangement], Floats] = load(known[name])
     return start
+
+
+STRENGTH = 3.0
+"""λ in units of U / m."""
+
+FAINT = 1e-280
+"""Spreads below this lose digits in double precision."""
+
+
+def natural_lam(queries: Arrangement, count: int) -> float:
+    """λ = 3 U / m of m = count queries with something to order: `lam="scale"`. Features that vary nowhere leave 3 / m.
+
+    Scores s = Xw have in query q the mean square (1/n_q) Σ_j (s_j - s̄)² <= ‖w‖² U_q, with U_q the mean of ‖x_j - x̄_q‖².
+    So ‖w‖² U, U = Σ_q v_q U_q, is the spread of the scores that w allows. (λ/2) ‖w‖² = (3/2) (spread) / m weighs it,
+    in units of the margin, against the mean loss of m queries. Features times c, all of them, or plus a constant in a
+    query leave the problem the same. The strength falls with 1/m as a fixed C = 1 / (λ m) does. The 3 was chosen on
+    data; from 1 to 10 little changes.
+
+    A feature map whose slopes are f times as large has the same orders at weights 1/f times as large, under f² times
+    the λ: `unit_of` is Σ_q v_q f_q². f is 1 for positions and pairs, n₋ for the first relevant document
+    (`FEATURE_MAPS`). A loss times C has its optimum under C times the λ.
+
+    Raises InvalidProblemError where squares of the features are too large for double precision, and DataError where
+    they are too small.
+    """
+    unit = spread(queries)
+    if not np.isfinite(unit):
+        raise InvalidProblemError("the squares of the features leave double precision")
+    if unit < FAINT and 0.0 < largest_magnitudes(queries.features).max(initial=0.0) < np.sqrt(FAINT):
+        raise DataError(
+            "lam='scale' cannot be found because squares of the features are next to nothing in double precision; "
+            "multiply the features by 1e150, or give lam a number"
+        )
+    return STRENGTH * (unit if unit > 0 else 1.0) / count
+
+
+def unit_of(shards: Sequence[Shard]) -> float:
+    """Σ_q v_q f_q² of the losses of these shards, 1 of those that say nothing of it."""
+    known = [getattr(shard.loss, "unit", np.ones(len(shard))) for shard in shards]
+    if all((unit == 1.0).all() for unit in known):
+        return 1.0  # to the bit, which a sum of weights is not
+    return float(sum(shard.weights @ unit for shard, unit in zip(shards, known, strict=True)))
+
+
+def spread(queries: Arrangement) -> float:
+    """U, the mean square distance of a document's features from the mean of its query, each query weighing v_q."""
+    sizes = np.diff(queries.offsets)
+    shares = np.repeat(queries.weights / queries.weights.sum() / sizes, sizes)
+    return within.spread(queries.features, shares, queries.rows, queries.offsets)
+
+
+NAMED = {"smooth": "rankopt.rankers.smooth:SmoothRanker", "ridge": STARTS["ridge"], "zeros": STARTS["zeros"]}
+"""Starts by name: a ranker, or a function of w₀."""
+
+APART = 0.5
+"""The deviation of the scores by which restarts are moved away from the start, whose own is about 1."""
+
+SMOOTHED = "nDCG@10"
+"""What the smooth start climbs where the measure itself cannot be smoothed on these queries."""
+
+
+def check_start(start: Any) -> None:
+    """Raise OptionError for what is no start."""
+    if isinstance(start, str):
+        if start not in NAMED:
+            raise OptionError(f"init = {start!r} is unknown; use {', '.join(map(repr, NAMED))}, a ranker or an array")
+    elif hasattr(start, "fit"):
+        if isinstance(start, type):
+            raise OptionError(f"init = {start.__name__} is a class; give a ranker of it: {start.__name__}()")
+        if getattr(start, "normalize", None) is not None:
+            raise OptionError(
+                f"init = {start} cannot normalize by itself, or it would learn weights of other features; give "
+                "normalize to the ranker that it starts"
+            )
+    elif np.ndim(as_numbers("init", start)) != 1:
+        raise OptionError(f"init has the shape {np.shape(start)}; give one number a feature")
+
+
+def start_weights(ranker: Any, queries: Queries, weights: Floats, arranged: Arrangement) -> Floats:
+    """The weights (d,) of `ranker.init` on its training queries, weights (m,), in whatever scale."""
+    start = ranker.init
+    if isinstance(start, str) and start == "zeros":
+        return np.zeros(queries.n_features)
+    if isinstance(start, str) and start != "smooth":
+        return np.asarray(get_start(start, NAMED)(ranker, arranged))
+    if isinstance(start, str):
+        engine, n_jobs = workers(ranker)
+        smooth = load(NAMED["smooth"])
+        taken = smoothable(ranker.measure, arranged.graded, arranged.offsets)
+        start = smooth(ranker.measure if taken else SMOOTHED, engine=engine, n_jobs=n_jobs)
+    if hasattr(start, "fit"):
+        fitted = clone(start).fit(queries, query_weight=weights)
+        coef = getattr(fitted, "coef_", None)
+        if not isinstance(coef, np.ndarray) or coef.shape != (queries.n_features,):
+            raise OptionError(f"init = {start} has no coef_ of one weight a feature; give a linear ranker")
+        return coef
+    w = as_numbers("init", start)
+    if w.shape != (queries.n_features,) or not np.isfinite(w).all():
+        raise OptionError(f"init has shape {w.shape}; it needs {queries.n_features} finite numbers, one a feature")
+    return w
+
+
+def begun_at(search: LineSearch, start: Floats, count: int, seed: int) -> list[tuple[Floats, dict[str, Any]]]:
+    """Where each of `count` paths begins, and the generator of its draws: the first at the start, the others away from
+    it at random, each by draws of its own, so that more paths change none of those before."""
+    start = scaled(start, search.deviation(start))
+    units = np.where(search.deviations > 0, search.deviations, 1.0)
+    begun = []
+    for number in range(count):
+        generator = np.random.PCG64(np.random.SeedSequence([seed, number]))
+        w = start
+        if number:
+            away = np.random.Generator(generator).normal(size=start.size) / units
+            width = search.deviation(away)
+            apart = APART if start.any() else 1.0
+            w = start + away * (apart / width) if width > 0 else start
+        begun.append((w, dict(generator.state)))
+    return begun
+
+
+def scaled(w: Floats, deviation: float) -> Floats:
+    """w times the power of two that brings this deviation nearest to 1, which changes no bit of any order."""
+    if not (0 < deviation < np.inf):
+        return w
+    made = np.ldexp(w, -int(np.round(np.log2(deviation))))
+    return made if np.isfinite(made).all() else w

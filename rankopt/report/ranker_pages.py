@@ -33,7 +33,7 @@ def page_of_training(
 ) -> str:
     """The page. head, rows: the table of fits, of which `ranker` was chosen; queries: the training data."""
     from rankopt.explanations.contributions import Weights
-    from rankopt.rankers.within_query import normalised
+    from rankopt.rankers.inputs import normalised
 
     judged, certificate = getattr(ranker, "best_score_", None), getattr(ranker, "certificate_", None)
     finding = f"{ranker.measure} on validation is {judged:.4f}." if judged is not None else (

@@ -61,7 +61,7 @@ LIMIT = 120
 
 def result(ranker):
     """All that a fit found but the seconds that it took, as bytes."""
-    history = {name: column.tobytes() for name, column in vars(ranker.history_).items() if "seconds" not in name}
+    history = {name: column.tobytes() for name, column in ranker.history_.columns.items() if "seconds" not in name}
     learned = ("coef_",) if hasattr(ranker, "coef_") else ("user_factors_", "item_factors_", "item_bias_")
     arrays = [getattr(ranker, name).tobytes() for name in learned]
     return pickle.dumps((arrays, sorted(asdict(ranker.certificate_).items()), sorted(history.items())))

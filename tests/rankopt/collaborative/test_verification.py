@@ -82,9 +82,11 @@ def test_what_was_tampered_with_is_named(loss):
 
     ranker, said = fitted(), whole.certificate_
     for name, message in (("users", "users' block"), ("items", "items' block"), ("bound", "the whole is bounded")):
-        ranker.certificate_ = replace(said, **{name: said.primal * (1 + 1e-3)})
+        more = said.value * (1 + 1e-3)
+        forged = {"bound": more} if name == "bound" else {"parts": {**said.parts, name: more}}
+        ranker.certificate_ = replace(said, **forged)
         assert any(message in one for one in ranker.verify(ratings).wrong)
-    ranker.certificate_ = replace(said, primal=said.primal * 0.99)
+    ranker.certificate_ = replace(said, value=said.value * 0.99)
     assert "J is" in ranker.verify(ratings).wrong[0]
     ranker = fitted()
     ranker.item_factors_ = ranker.item_factors_ * 1.1
@@ -233,7 +235,7 @@ def test_whatever_the_user_is_told_is_checked():
         "user_bias_": ranker.user_bias_ + 5.0,
         "lam_max_": 2.0 * ranker.lam_max_,
         "reg_": 99.0,
-        "certificate_": replace(certificate, singular=0.5 * certificate.singular),
+        "certificate_": replace(certificate, parts={**certificate.parts, "singular": 0.5 * certificate.singular}),
     }
     for name, value in forged.items():
         other = deepcopy(ranker)
@@ -243,4 +245,4 @@ def test_whatever_the_user_is_told_is_checked():
         other = deepcopy(ranker).set_params(**{name: value})
         assert len(other.verify(ratings).wrong) == 1, name
     with pytest.raises(ValueError, match="proof"):
-        replace(certificate, proof="trust me")
+        replace(certificate, parts={**certificate.parts, "proof": "trust me"})

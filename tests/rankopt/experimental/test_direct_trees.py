@@ -21,7 +21,6 @@ from rankopt.data import Queries
 from rankopt.data.canonical_order import canonical
 from rankopt.errors import DataError, ModelError, OptionError, TrainingInterrupted
 from rankopt.experimental import DirectBoostedRanker
-from rankopt.experimental.direct_trees import CHOICES
 from rankopt.experimental.tree_ensemble import MeasureObjective
 from rankopt.experimental.tree_growers import GROWERS, GrowerData
 from rankopt.measures import evaluate, parse
@@ -133,7 +132,7 @@ def test_no_weight_alone_reaches_more_than_the_certificate_says(measure, strateg
     now, proved = seen[-1], ranker.certificate_
     trees = [tree for tree, weight in zip(now.trees, now.weights, strict=True) if weight]
     reached = [enumerated(problem, now.scores, tree.column)[1].max() for tree in trees]
-    assert proved.kind == "direction-wise"
+    assert proved.kind == "directions"
     assert proved.directions == len(trees) == ranker.estimator_weights_.size
     assert proved.bound == pytest.approx(max(proved.value, *reached), abs=1e-12)
     if strategy != "stage-wise":
@@ -265,7 +264,7 @@ def test_a_saved_ranker_gives_the_same_scores_and_the_same_bytes(trees, tmp_path
         assert {name.rpartition(".")[2] for name in archive.namelist()} == {"json", "npy", "SHA256SUMS"}
 
 
-@pytest.mark.parametrize("strategy", CHOICES["strategy"])
+@pytest.mark.parametrize("strategy", DirectBoostedRanker._rules["strategy"])
 def test_an_eval_set_chooses_what_is_best_there(strategy, tmp_path):
     X, y, qid = data(2)
     Z, z, zid = data(3)

@@ -8,14 +8,13 @@ from problems.same_bits import assert_same
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from rankopt.constraints import Admissible
 from rankopt.data import load_sample
 from rankopt.errors import OptionError
 from rankopt.optimize import METHODS, get_method
 from rankopt.optimize.certificate import Stop
 from rankopt.optimize.state import TrainingState
+from rankopt.persistence.checkpoint import stored_run
 from rankopt.rankers import Checkpoint, LargeMarginRanker, MatchingRanker, PairwiseRanker
-from rankopt.rankers.optimized import SLOPES
 from rankopt.risk import shard as sharding
 
 BOUNDS = ["convex", "tie-aware", "nonconvex"]
@@ -244,42 +243,11 @@ def test_a_checkpoint_that_does_not_know_a_parameter_goes_on_where_that_has_its_
     folder = tmp_path / "run"
     problem = {"lam": "a", "data": "b", "w0": "c"}
     checkpoint = Checkpoint(str(folder), every=0)
-    checkpoint.opened({"lam": "a", "data": "b"})
+    checkpoint.found({"lam": "a", "data": "b"}, stored_run)
     objective = PairwiseRanker().objective(load_sample("les-miserables").train)
     checkpoint.keep(TrainingState(get_method("bundle").start(objective, objective.w0)), [])
-    begun, _ = Checkpoint(str(folder)).opened(problem, defaults={"w0"})
+    begun, _ = Checkpoint(str(folder)).found(problem, stored_run, {"w0"})
     assert begun is not None
     for defaults, changed in (((), {}), ({"w0"}, {"lam": "other"}), ({"lam", "w0"}, {"lam": "other"})):
         with pytest.raises(OptionError, match="holds another run"):
-            Checkpoint(str(folder)).opened({**problem, **changed}, defaults=defaults)
-
-
-@pytest.mark.parametrize("kind", ["free", "set", "slots"])
-def test_a_checkpoint_of_before_slopes_were_shared_goes_on_where_its_planes_still_hold(kind, tmp_path, monkeypatch):
-    """Under a set and for slots the references are others now: planes of before could lie above the loss."""
-    queries = load_sample("les-miserables").train
-    rule = Admissible(5).at_most(2, by="community") if kind == "set" else None
-    made = {
-        "free": lambda steps: LargeMarginRanker("nDCG@5", lam=0.01, max_iter=steps, checkpoint=str(tmp_path)),
-        "set": lambda steps: LargeMarginRanker(
-            "nDCG@5", lam=0.01, max_iter=steps, checkpoint=str(tmp_path), constraints=rule
-        ),
-        "slots": lambda steps: MatchingRanker(lam=1e-4, tol=1e-9, max_iter=steps, checkpoint=str(tmp_path)),
-    }[kind]
-    if kind == "slots":
-        queries = queries.replace(relevance=np.minimum(queries.relevance, 3.0))
-    opened = Checkpoint.opened
-
-    def of_before(self, problem, defaults=()):
-        return opened(self, {name: value for name, value in problem.items() if name != SLOPES}, defaults)
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        monkeypatch.setattr(Checkpoint, "opened", of_before)
-        made(2).fit(queries)
-        monkeypatch.setattr(Checkpoint, "opened", opened)
-        if kind == "free":
-            assert made(4).fit(queries).n_iter_ == 4
-        else:
-            with pytest.raises(OptionError, match="slopes of equal documents differ"):
-                made(4).fit(queries)
+            Checkpoint(str(folder)).found({**problem, **changed}, stored_run, defaults)

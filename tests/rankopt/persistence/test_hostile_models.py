@@ -190,9 +190,9 @@ def nested(depth):
         (params(measure=["nDCG"]), "A measure cannot be"),
         (params(measure="nDCG@" + "1" * 5000), "the notation of a measure has 5005 characters"),
         (params(alpha=[0] * (1 << 20)), "more than 1048576 values"),
-        (params(alpha={"record": "record:Certificate", "fields": {"kind": "global", "primal": "a", "bound": 0.0, "stop":
+        (params(alpha={"record": "record:Certificate", "fields": {"kind": "global", "value": "a", "bound": 0.0, "stop":
             "max_iter steps were taken"}}), "cannot be built"),
-        (params(alpha={"record": "record:Certificate", "fields": {"kind": "global", "primal": 1.0, "bound": {"float":
+        (params(alpha={"record": "record:Certificate", "fields": {"kind": "global", "value": 1.0, "bound": {"float":
             "nan"}, "stop": "max_iter steps were taken"}}), "cannot be built"),
         (params(alpha={"member": "solver:exact", "name": "room"}), "no member"),
     ],

@@ -25,6 +25,8 @@ def same(one, other):
         return isinstance(other, np.ndarray) and one.dtype == other.dtype and np.array_equal(one, other)
     if is_dataclass(one) and type(one) is type(other):
         return all(same(getattr(one, field.name), getattr(other, field.name)) for field in fields(one))
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(same(value, other[name]) for name, value in one.items())
     return type(one) is type(other) and one == other
 
 

@@ -28,7 +28,7 @@ def test_options_of_training(kind, name):
     for value in NUMBERS:
         options = {name: value, **({"lam": None} if name == "C" else {})}
         if refused(name, value):
-            with pytest.raises(OptionError, match=f"{name} = "):
+            with pytest.raises(OptionError, match=f"{name} must be "):
                 kind(**options).fit(X, y, qid=qid)
     for name in ("max_iter", "tol"):
         with pytest.raises(OptionError, match=name):
@@ -59,5 +59,5 @@ def test_settings_of_methods(name):
         for value in [*NUMBERS, None, True]:
             if value is LARGE and not isinstance(told.default, float):
                 continue  # a whole number may be as large as it likes
-            with pytest.raises(OptionError, match=f"^{setting} (must be|=) "):
+            with pytest.raises(OptionError, match=f"^{setting} must be "):
                 kind(**{setting: value})

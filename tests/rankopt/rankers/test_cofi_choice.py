@@ -86,7 +86,7 @@ def test_the_prior_follows_from_the_loss_and_the_length_of_lists():
             for prior in ("auto", "means" if means else "mean")
         )
         np.testing.assert_array_equal(found, named)
-    with pytest.raises(OptionError, match="prior = 'medians' is unknown; it is one of 'auto', 'mean', 'means'"):
+    with pytest.raises(OptionError, match="item_prior must be 'auto', 'mean' or 'means'; got 'medians'"):
         CofiRanker(item_prior="medians").fit(short)
 
 

@@ -11,14 +11,14 @@ from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from rankopt.ascent import DirectionCertificate, verify_directions
+from rankopt.ascent import verify_directions
 from rankopt.ascent.ascent import Path, moved
 from rankopt.ascent.certificate import as_data, false_claim, paths_of
 from rankopt.data import Queries
 from rankopt.errors import DataError, OptionError, TrainingInterrupted
 from rankopt.measures import evaluate
 from rankopt.optimize import LineSearch
-from rankopt.optimize.certificate import Stop
+from rankopt.optimize.certificate import Certificate, Stop
 from rankopt.rankers import (
     BoostedRanker,
     Checkpoint,
@@ -35,6 +35,13 @@ from rankopt.sweeps import sweep as sweep_module
 
 X, Y, QID = made(3, queries=14, documents=8, features=4)
 ALL = ("coordinates", "powell", RandomDirections(3))
+
+
+def of_directions(value, epsilon, features, vectors):
+    """A certificate of these directions."""
+    parts = {"epsilon": epsilon, "features": features, "vectors": vectors}
+    return Certificate("directions", value, value + epsilon, Stop.DIRECTIONS, parts=parts)
+
 
 SETTINGS = {
     "window": {},
@@ -93,7 +100,7 @@ def test_predicted_is_measured_and_the_certificate_is_true(name, sweeps):
         if ranker.lam == 0:
             assert (history.value[own] > history.before[own] + ranker.tol).all()
     assert ((history.low < history.t) & (history.t < history.high)).all()
-    assert proved.kind == "direction-wise"
+    assert proved.kind == "directions"
     assert proved.value == pytest.approx(ranker.score(X, Y, qid=QID), abs=1e-12)
     assert proved.features.tolist() == [0, 1, 2, 3]
     found = ranker.verify(X, Y, qid=QID)
@@ -120,7 +127,7 @@ def test_a_model_moved_to_a_lower_interval_fails_and_one_moved_inside_its_own_do
         for place in lower[:: max(1, lower.size // 4)].tolist():
             coef, value = moved(ranker.coef_, feature, steps.middles[place]), float(steps.values[place])
             assert not verify_directions(proved, coef, queries, "nDCG@5", only=1)  # the measure is another there
-            there = DirectionCertificate(value, proved.epsilon, np.array([feature]), proved.vectors, proved.stop)
+            there = of_directions(value, proved.epsilon, np.array([feature]), proved.vectors)
             found = verify_directions(there, coef, queries, "nDCG@5")  # and the way back leads higher
             assert not found
             assert found.value == pytest.approx(value, abs=1e-12)
@@ -146,9 +153,7 @@ def test_a_certificate_says_nothing_of_two_directions_at_once():
     search = LineSearch.from_measure("P@1", Queries.from_arrays(x, grades, qid=np.zeros(5)))
     assert search.along(ranker.coef_, both, "middle").best == 1.0
     assert ranker.verify()
-    wider = DirectionCertificate(
-        ranker.certificate_.value, ranker.certificate_.epsilon, np.zeros(0, np.int64), both[None], Stop.DIRECTIONS
-    )
+    wider = of_directions(ranker.certificate_.value, ranker.certificate_.epsilon, np.zeros(0, np.int64), both[None])
     holds = verify_directions(wider, ranker.coef_, Queries.from_arrays(x, grades, qid=np.zeros(5)), "P@1")
     assert holds.holds == (ranker.certificate_.value == 1.0)
     assert "each alone" in str(ranker.certificate_)
@@ -400,19 +405,19 @@ def test_a_line_is_drawn_as_it_is(direction):
         ({"init": RegressionRanker}, r"RegressionRanker\(\)"),
         ({"init": RegressionRanker(normalize="zscore")}, "cannot normalize by itself"),
         ({"init": BoostedRanker(n_estimators=1)}, "give a linear ranker|boosting"),
-        ({"selection": "random"}, "cyclic, greedy"),
-        ({"aggregate": "sum"}, "mean, best"),
-        ({"step_rule": "end"}, "window, middle, plackett-luce"),
-        ({"step_window": 0.0}, "such as 0.2"),
+        ({"selection": "random"}, "'cyclic' or 'greedy'; got 'random'"),
+        ({"aggregate": "sum"}, "'mean' or 'best'"),
+        ({"step_rule": "end"}, "'window', 'middle' or 'plackett-luce'"),
+        ({"step_window": 0.0}, "a number > 0; got 0.0"),
         ({"n_restarts": 0}, "integer >= 1"),
-        ({"lam": -1.0}, "finite number >= 0"),
-        ({"lam": "scale"}, "finite number >= 0"),
-        ({"tol": np.nan}, "is no number"),
+        ({"lam": -1.0}, "lam must be a number >= 0"),
+        ({"lam": "scale"}, "lam must be a number >= 0"),
+        ({"tol": np.nan}, "tol must be a number >= 0; got nan"),
         ({"max_iter": 0}, "integer >= 1"),
         ({"directions": "coordinates"}, "pass a sequence of"),
         ({"directions": ("diagonals",)}, "pass a sequence of"),
         ({"directions": ("powell",)}, "never begins"),
-        ({"random_state": -1}, "is not a seed"),
+        ({"random_state": -1}, "an integer >= 0"),
         ({"callbacks": [3]}, "sequence of functions"),
     ],
     ids=str,
@@ -427,10 +432,10 @@ def test_data_that_cannot_be_climbed_are_refused():
         direct(init="zeros").fit(X, 0 * Y, qid=QID)
     with pytest.raises(DataError, match="1 sample"):
         direct().fit(X[:1], Y[:1], qid=QID[:1])
-    with pytest.raises(OptionError, match="an integer of 1 or more"):
+    with pytest.raises(OptionError, match="an integer >= 1"):
         RandomDirections(0)
-    with pytest.raises(ValueError, match="must be distinct"):
-        DirectionCertificate(0.5, 0.0, np.array([1, 1]), np.zeros((0, 3)), Stop.DIRECTIONS)
+    with pytest.raises(ValueError, match="invalid part: features"):
+        of_directions(0.5, 0.0, np.array([1, 1]), np.zeros((0, 3)))
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -66,7 +66,7 @@ def test_one_query_leaves_nothing_to_choose_by():
 
 def test_an_unknown_strength_is_refused():
     X, y, qid = drawn()
-    with pytest.raises(OptionError, match="'scale' or 'auto'"):
+    with pytest.raises(OptionError, match="'scale', 'auto' or None; got 'best'"):
         LargeMarginRanker(lam="best").fit(X, y, qid=qid)
 
 

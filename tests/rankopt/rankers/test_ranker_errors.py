@@ -64,9 +64,9 @@ def test_fit_says_what_is_wrong_with_its_data(X, y, options, says):
 @pytest.mark.parametrize(
     ("options", "error", "says"),
     [
-        ({"alpha": -1.0}, OptionError, "alpha = -1.0"),
-        ({"alpha": np.inf}, OptionError, "alpha = inf"),
-        ({"target": "rank"}, OptionError, "'gain', 'grade'"),
+        ({"alpha": -1.0}, OptionError, "alpha must be a number >= 0 or .auto.; got -1.0"),
+        ({"alpha": np.inf}, OptionError, "alpha must be a number >= 0 or .auto.; got inf"),
+        ({"target": "rank"}, OptionError, "'grade' or 'gain'; got 'rank'"),
         ({"measure": "nDGC@10"}, MeasureError, "nDCG"),
     ],
 )

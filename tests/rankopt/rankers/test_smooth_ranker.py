@@ -19,7 +19,6 @@ from rankopt.optimize.certificate import Stop
 from rankopt.optimize.least_squares import spread, spreads
 from rankopt.optimize.objective import deviation
 from rankopt.rankers import Checkpoint, LargeMarginRanker, RegressionRanker, SmoothRanker, load_model
-from rankopt.rankers.progress import _line
 from rankopt.risk import shard as sharding
 
 SHORT = {"bandwidths": (1.0, 0.25), "max_iter": 8}
@@ -324,7 +323,7 @@ def test_constraints_hold_where_it_is_shown_and_normalisation_everywhere():
 
 
 def test_a_step_is_shown_on_a_terminal():
-    assert _line(AnnealingStep(3, 0.5, 0.25, 1e-3, 2.0)) == "sigma 0.5, step 3: objective 0.25, gradient 0.001, 2.0 s"
+    assert str(AnnealingStep(3, 0.5, 0.25, 1e-3, 2.0)) == "sigma 0.5, step 3: objective 0.25, gradient 0.001, 2.0 s"
 
 
 def test_the_history_is_drawn():
@@ -340,10 +339,10 @@ def test_the_history_is_drawn():
         ({"bandwidths": ()}, "no widths"),
         ({"bandwidths": (1.0, 0.0)}, "no widths"),
         ({"bandwidths": "auto"}, "array of numbers"),
-        ({"lam": -1.0}, "no strength"),
-        ({"lam": "auto"}, "no strength"),
-        ({"lam": None}, "no strength"),
-        ({"method": "newton"}, "known|one of"),
+        ({"lam": -1.0}, "lam must be a number >= 0 or 'scale'"),
+        ({"lam": "auto"}, "lam must be a number >= 0 or 'scale'"),
+        ({"lam": None}, "lam must be a number >= 0 or 'scale'"),
+        ({"method": "newton"}, "method must be 'L-BFGS' or 'CG'"),
         ({"w0": "zeros"}, "unknown"),
         ({"w0": np.ones(3)}, "4 finite numbers"),
         ({"max_iter": 0}, "max_iter"),

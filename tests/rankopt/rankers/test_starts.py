@@ -15,7 +15,7 @@ from rankopt.errors import DataError, OptionError, WorseThanInitWarning
 from rankopt.losses.pairwise import PairwiseHinge
 from rankopt.measures import evaluate
 from rankopt.rankers import LargeMarginRanker, MatchingRanker, PairwiseRanker, RegressionRanker
-from rankopt.rankers.scale import STRENGTH, spread
+from rankopt.rankers.starts import STRENGTH, spread
 
 
 def drawn(seed, queries=12, features=3):

@@ -13,7 +13,7 @@ from rankopt.losses import BOUNDS, FEATURE_MAPS, get_feature_map
 from rankopt.losses.oracle_relevance import PairwiseArgmax
 from rankopt.measures import MeasureMix, parse
 from rankopt.rankers import LargeMarginRanker, PairwiseRanker, load_model, svm
-from rankopt.rankers.papers import PAPERS
+from rankopt.rankers.large_margin import PAPERS
 
 MEASURES = ("AUC", "AP", "RR", "RR@2", "nDCG", "nDCG@3", "P@2", "ERR@3", "WTA", "R@2", "RBP(p=0.5)")
 ALL = [(text, name) for text in MEASURES for name in FEATURE_MAPS if get_feature_map(name).takes(parse(text))]

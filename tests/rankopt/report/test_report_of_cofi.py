@@ -1,6 +1,7 @@
 """The page of `rankopt cofi`: what is drawn can be seen, what is not is said, numbers are for people."""
 
 import re
+from dataclasses import replace
 from functools import cache
 from html import unescape
 
@@ -46,7 +47,7 @@ def test_a_gap_that_was_closed_from_the_start_has_no_name_below_the_axes():
     assert "Closed gaps are not drawn." in text
     history = ranker.history_
     late = CofiRanker(factors=3, reg=0.5).fit(load_ratings_sample())
-    late.history_ = type(history)(**{name: getattr(history, name)[1:] for name in vars(history)})
+    late.history_ = replace(history, columns={name: column[1:] for name, column in history.columns.items()})
     text, drawn = pages(late)
     assert not {"users", "items"} & set(drawn["gap of the users"])
     assert "That of the items was closed from the start and is not drawn." in text

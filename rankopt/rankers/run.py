@@ -1,7 +1,4 @@
-"""Warnings at the end of training (open gap, no improvement over the start), and progress displays.
-
-Progress is shown on a terminal or in a notebook only.
-"""
+"""What all fits share: callbacks and progress display, checkpoint, and warnings at the end of training."""
 
 from __future__ import annotations
 
@@ -9,29 +6,78 @@ import math
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from inspect import signature
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from rankopt.ascent.ascent import Round
-from rankopt.collaborative.alternation import AlternationStep
-from rankopt.errors import NoProgressWarning, WorseThanInitWarning
+from formulations.errors import InvalidProblemError
+from rankopt.engines import ended
+from rankopt.errors import DataError, NoProgressWarning, WorseThanInitWarning
 from rankopt.losses.bounds import Nonconvex
 from rankopt.losses.oracle_positional import PositionalOracle
 from rankopt.losses.regret import RegretBound
-from rankopt.optimize.annealing import AnnealingStep
 from rankopt.optimize.certificate import Stop
 from rankopt.optimize.concave_convex import Training
+from rankopt.optimize.least_squares import largest_magnitudes
+from rankopt.persistence.checkpoint import Checkpoint, identity
 
 if TYPE_CHECKING:
-    from rankopt.optimize.certificate import Step
-
+    from rankopt.data.queries import Queries
 
 Floats = NDArray[np.float64]
+
+Found = TypeVar("Found")
+
+
+@dataclass(frozen=True)
+class TrainingRun:
+    """One fit of a ranker: its callbacks, with the display of progress, and its checkpoint, locked."""
+
+    ranker: Any
+    callbacks: tuple[Callable[..., bool | None], ...]
+    checkpoint: Checkpoint | None
+
+    def resume(
+        self, read: Callable[[Any], Found | None], queries: Queries, weights: Floats, start: Floats, judged: bool
+    ) -> Found | None:
+        """The stored state of an earlier run of the same problem, None without one. read: from stored data to a state,
+        None for invalid data."""
+        if self.checkpoint is None:
+            return None
+        ranker = self.ranker
+        admissible, params = ranker._admissible(), ranker.get_params(deep=False)
+        names = () if admissible is None else admissible.attributes
+        matters = {name: value for name, value in params.items() if name not in ranker._of_the_run}
+        problem = identity(type(ranker).__name__, matters, queries, names, weights, start, judged)
+        parameters = signature(type(ranker)).parameters.values()
+        defaults = {one.name for one in parameters if repr(params[one.name]) == repr(one.default)}
+        return self.checkpoint.found(problem, read, defaults)
+
+    def store(self, state: Callable[[], Any], over: bool) -> None:
+        """Write the plain data that `state` returns, if it is due or the run is over."""
+        if self.checkpoint is not None:
+            self.checkpoint.write(state, over)
+
+
+@contextmanager
+def training_run(ranker: Any, engine: Any = None) -> Iterator[TrainingRun]:
+    """A run of `fit`. At its end the progress display is closed, the checkpoint folder unlocked, and the engine shut
+    down if the ranker names it by a string."""
+    checkpoint = ranker.checkpoint
+    checkpoint = checkpoint if isinstance(checkpoint, Checkpoint | None) else Checkpoint(checkpoint)
+    with (
+        nullcontext() if engine is None else ended(engine, isinstance(ranker.engine, str)),
+        shown(ranker.verbose) as progress,
+        nullcontext() if checkpoint is None else checkpoint.claimed(),
+    ):
+        yield TrainingRun(ranker, (*ranker.callbacks, *progress), checkpoint)
+
 
 CURES = {
     Stop.ITERATIONS: "raise max_iter or time_limit",
@@ -127,7 +173,7 @@ def shown(verbose: int) -> Iterator[list[Callable[[Any, Any], None]]]:
         yield []
         return
     with Live(Text("training ..."), console=console, refresh_per_second=8, transient=True) as live:
-        yield [lambda step, state: live.update(Text(_line(step)))]
+        yield [lambda step, state: live.update(Text(str(step)))]
 
 
 def _in_notebook() -> bool:
@@ -146,7 +192,7 @@ class _Cell:
     def __call__(self, step: Any, state: Any) -> None:
         if perf_counter() - self.shown_at >= EVERY:
             self.shown_at = perf_counter()
-            self.handle.update(_Text(_line(step)))
+            self.handle.update(_Text(str(step)))
 
 
 class _Text(str):
@@ -155,16 +201,22 @@ class _Text(str):
     __repr__ = str.__str__
 
 
-def _line(step: Step | AnnealingStep | AlternationStep | Round) -> str:
-    """What is shown of a step."""
-    if isinstance(step, Round):
-        left = f"{step.open} paths on their way, {step.lines} line searches"
-        return f"round {step.step}: measure {step.value:.6g}, {left}, {step.seconds:.1f} s"
-    text = f"step {step.step}: objective {step.primal:.6g}"
-    if isinstance(step, AnnealingStep):
-        return f"sigma {step.sigma:g}, {text}, gradient {step.gradient:.2g}, {step.seconds:.1f} s"
-    if isinstance(step, AlternationStep):
-        gaps = ", ".join(f"{max(step.primal - bound, 0.0):.2g}" for bound in (step.users, step.items))
-        return f"{text}, gaps of users and items {gaps}, {step.seconds:.1f} s"
-    round = f"round {step.round}, " if step.round else ""
-    return f"{round}{text}, bound {step.bound:.6g}, gap {step.primal - step.bound:.2g}, {step.seconds:.1f} s"
+FAR = 1e100
+"""Features beyond this are what a problem with numbers that are too large comes from."""
+
+
+@contextmanager
+def in_range(queries: Queries) -> Iterator[None]:
+    """Turn the error of a problem whose numbers are too large into one of the feature that makes them so."""
+    try:
+        yield
+    except (InvalidProblemError, OverflowError) as error:
+        largest = largest_magnitudes(queries.features)
+        worst = int(largest.argmax())
+        if not largest[worst] > FAR:
+            raise
+        name = f"feature {worst}" if queries.feature_names is None else f"feature {queries.feature_names[worst]!r}"
+        raise DataError(
+            f"training cannot go on because {name} reaches {largest[worst]:.3g} in magnitude, and products with it "
+            f"leave double precision ({error}); divide it by {largest[worst]:.0e}, and others of that size too"
+        ) from error
