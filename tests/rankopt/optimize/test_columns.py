@@ -7,7 +7,7 @@ import pytest
 
 from formulations.registry import load
 from rankopt.optimize.certificate import Columns
-from rankopt.persistence.records import RECORDS
+from rankopt.persistence.models import RECORDS
 
 TABLES = [kind for kind in map(load, RECORDS.values()) if issubclass(kind, Columns)]
 
