@@ -21,8 +21,8 @@ Values and their JSON (`Encoder`, `Decoder`):
     enumeration of the format                {"member": "record:Stop", "name": "GAP"}
     object with a notation (`Notation`)      {"measure": "nDCG@10"}
 
-A record is built by its constructor, which checks its fields. A class whose constructor trusts derived fields for speed
-checks them in `check_derived`, which is called for records of files.
+A record is built by its constructor, which checks its fields. A class whose constructor trusts its caller, for speed,
+has a method `check_stored`, which is called for records of files.
 """
 
 from __future__ import annotations
@@ -466,8 +466,8 @@ class Decoder:
             raise SerializationError(f"a text of {name!r} has characters that cannot be printed")
         try:
             record = kind(**fields)
-            if hasattr(record, "check_derived"):
-                record.check_derived()
+            if hasattr(record, "check_stored"):
+                record.check_stored()
         except Exception as error:  # invalid fields may raise anything in the class
             why = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
             raise SerializationError(f"{name!r} cannot be built from its fields ({why})") from error

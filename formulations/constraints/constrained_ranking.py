@@ -62,7 +62,7 @@ class ConstrainedRanking(Problem):
             )
         self.admissible.check_nonempty()
 
-    def check_derived(self) -> None:
+    def check_stored(self) -> None:
         """Raise InvalidProblemError unless `ranked` has this profit."""
         if self.ranked is not None:
             profit = self.ranked.assignment().profit

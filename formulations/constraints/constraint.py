@@ -43,9 +43,8 @@ class Constraint(CompactReprMixin):
             array = getattr(self, name)
             if array is not None:
                 object.__setattr__(self, name, frozen(array))
-        self._check()
 
-    def _check(self) -> None:
+    def check_stored(self) -> None:
         """Raise InvalidProblemError where the parts do not fit together."""
         rows, cells = self.matrix.shape
         if not np.isfinite(self.matrix.data).all():

@@ -35,6 +35,7 @@ written so that they read back to the same double.
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
 from collections.abc import Hashable, Iterable, Iterator, Sequence
@@ -64,11 +65,13 @@ class Block:
     index: tuple[Hashable, ...]
     by_label: bool = False
 
-    def __post_init__(self) -> None:
+    def check_stored(self) -> None:
+        """Raise InvalidProblemError for what is no name, or no extents or labels."""
         if not isinstance(self.label, str) or not isinstance(self.index, tuple):
             raise InvalidProblemError(f"a block needs a name and a tuple of extents or labels; got {self.index!r:.80}")
         if not self.by_label and any(isinstance(part, int) and part < 0 for part in self.index):
             raise InvalidProblemError(f"an extent of block {self.label!r} is negative: {self.index!r:.80}")
+        hash(self.index)  # raises for a label that is no label
 
     @property
     def labelled(self) -> bool:
@@ -82,7 +85,7 @@ class Block:
 
     @property
     def size(self) -> int:
-        return int(np.prod(self.shape, dtype=np.int64))
+        return math.prod(self.shape)
 
     def name(self, member: int) -> str:
         """The name of the member with this flat index."""
