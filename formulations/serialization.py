@@ -64,10 +64,6 @@ NUMBERS = "biuf"
 """NumPy kinds of numbers: booleans, signed and unsigned integers, floats."""
 _TIME_STAMP = (1980, 1, 1, 0, 0, 0)
 _END = struct.Struct("<4s4H2LH")  # the record that ends a zip file without comment
-_UNREADABLE = (
-    zipfile.BadZipFile, zipfile.LargeZipFile, struct.error, EOFError, OSError, ValueError, KeyError, IndexError,
-    RuntimeError, NotImplementedError, OverflowError, MemoryError,
-)  # fmt: skip
 
 
 def write_file(path: str | PathLike[str], content: bytes, links: bool = True) -> None:
@@ -139,7 +135,7 @@ def read_zip(path: str | PathLike[str], directory_limit: int = 1 << 20) -> dict[
             members = {member.filename: archive.read(member) for member in archive.infolist()}
     except SerializationError:
         raise
-    except _UNREADABLE as error:
+    except Exception as error:  # a malformed zip file may raise anything in zipfile
         raise SerializationError(str(error)) from error
     _check_sums(members.pop(SUMS), members)
     return members
@@ -260,6 +256,8 @@ class FileFormat:
         text = json.dumps(manifest, sort_keys=True, allow_nan=False).encode("ascii")
         if len(text) > self.json_limit:
             raise SerializationError(f"its JSON has {len(text)} bytes, more than {self.json_limit}")
+        if sum(46 + len(name) for name in (self.manifest, SUMS, *arrays)) > self.directory_limit:
+            raise SerializationError(f"it has {len(arrays)} arrays, more than can be read")
         write_zip(path, {self.manifest: text, **arrays}, links)
 
     def read(self, path: str | PathLike[str]) -> tuple[dict[str, Any], dict[str, bytes]]:
@@ -347,14 +345,10 @@ class Encoder:
                     raise SerializationError(f"{what} cannot be saved because {error}") from error
         if id(value) in self._known:
             return {"same": self._known[id(value)][0]}
-        encoded = {
-            "record": self._name(value, what),
-            "fields": {
-                key: self.encode(item, f"{what}.{key}", depth + 1) for key, item in _stored_fields(value).items()
-            },
-        }
+        name, keys = self._name(value, what), sorted(_field_names(type(value)))
+        fields = {key: self.encode(getattr(value, key), f"{what}.{key}", depth + 1) for key in keys}
         self._known[id(value)] = len(self._known), value  # the reference keeps its id from being reused
-        return encoded
+        return {"record": name, "fields": fields}
 
     def _array(self, value: NDArray[Any], what: str) -> Any:
         if value.dtype.kind in NUMBERS:
@@ -479,20 +473,6 @@ def _field_names(kind: Any) -> set[str]:
     if dataclasses.is_dataclass(kind):
         return {field.name for field in dataclasses.fields(kind) if field.init}
     return set(kind._get_param_names())
-
-
-def _stored_fields(record: Any) -> dict[str, Any]:
-    """The init fields of a dataclass; the parameters of an estimator that are not the default."""
-    if dataclasses.is_dataclass(record):
-        return {field.name: getattr(record, field.name) for field in dataclasses.fields(record) if field.init}
-    defaults = type(record)().get_params(deep=False)
-    return {name: value for name, value in record.get_params(deep=False).items() if not _same(value, defaults[name])}
-
-
-def _same(value: Any, default: Any) -> bool:
-    return value is default or (
-        isinstance(value, bool | int | float | str) and (type(value), value) == (type(default), default)
-    )
 
 
 def _sparse_matrix(data: Any, indices: Any, indptr: Any, rows: int, columns: int) -> csr_array:

@@ -65,7 +65,7 @@ TRACE = FileFormat(
     rule=f"restate the problem as one of {', '.join(name for name in FORMS)}, with numbers and strings as labels",
     is_printable=True,
     json_limit=1 << 27,
-    value_limit=1 << 24,
+    value_limit=1 << 28,
     directory_limit=1 << 26,
 )
 
