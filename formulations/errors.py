@@ -10,7 +10,9 @@ FormulationError
 │   ├── SolverCrashError                it raised an unexpected exception; the cause is attached
 │   ├── InvalidSolutionError            it returned an infeasible point, or claims that a feasible problem has none
 │   └── FractionalSolutionError         the relaxation has a fractional optimum, but an integral one is required
-└── CertificateError (ArithmeticError)  a claim of a solution is false when recomputed from the data
+├── CertificateError (ArithmeticError)  a claim of a solution is false when recomputed from the data
+└── SerializationError (ValueError)     a file of data is damaged or not of its format, or a value cannot be stored
+    └── FileVersionError                the file is of another version of its format
 """
 
 
@@ -56,3 +58,11 @@ class FractionalSolutionError(SolverError):
 
 class CertificateError(FormulationError, ArithmeticError):
     """A claim of a solution is false when it is recomputed from the problem's data."""
+
+
+class SerializationError(FormulationError, ValueError):
+    """A file of data is damaged or not of its format, or a value cannot be stored in one."""
+
+
+class FileVersionError(SerializationError):
+    """The file is of another version of its format."""

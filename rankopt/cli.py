@@ -19,7 +19,7 @@ COMMANDS = {
         "Convert files of any size to a folder that is mapped into memory.",
     ),
     "resume": ("rankopt.commands.train:resume", "Continue a training from its checkpoints."),
-    "predict": ("rankopt.commands.predict:predict", "Score documents: one score a line, in the order of the file."),
+    "predict": ("rankopt.commands.rank:predict", "Score documents: one score a line, in the order of the file."),
     "rank": ("rankopt.commands.rank:rank", "Rank documents, under quotas if wanted: the best admissible ranking."),
     "evaluate": ("rankopt.commands.evaluate:evaluate", "Measure rankings; compare several with a paired test."),
     "explain": (
@@ -33,7 +33,7 @@ COMMANDS = {
     "swap": ("rankopt.commands.swap:swap", "Swap solvers on the same work: who is fast, who agrees, who fails."),
     "trace": ("rankopt.commands.trace:trace", "Show a trace of recorded problems; check its claims."),
     "demo": ("rankopt.commands.demo:demo", "See it all on a real sample, in under a minute."),
-    "compile": ("rankopt.commands.compile:compile_kernels", "Compile all kernels and print the cache directory."),
+    "compile": ("rankopt.commands.doctor:compile_kernels", "Compile all kernels and print the cache directory."),
     "doctor": ("rankopt.commands.doctor:doctor", "Show versions, and whether every solver loads and solves."),
 }
 """Command -> ("module:function", help text)."""

@@ -62,6 +62,13 @@ class ConstrainedRanking(Problem):
             )
         self.admissible.check_nonempty()
 
+    def check_stored(self) -> None:
+        """Raise InvalidProblemError unless `ranked` has this profit."""
+        if self.ranked is not None:
+            profit = self.ranked.assignment().profit
+            if profit.shape != self.profit.shape or not np.allclose(profit, self.profit):
+                raise InvalidProblemError("ranked is another problem than profit")
+
     @property
     def compiled(self) -> SetRows:
         """The rows that the duals belong to."""

@@ -44,6 +44,21 @@ class Constraint(CompactReprMixin):
             if array is not None:
                 object.__setattr__(self, name, frozen(array))
 
+    def check_stored(self) -> None:
+        """Raise InvalidProblemError where the parts do not fit together."""
+        rows, cells = self.matrix.shape
+        if not np.isfinite(self.matrix.data).all():
+            raise InvalidProblemError(f"a coefficient of {self.name!r} is not finite")
+        for limit in (self.lower, self.upper):
+            if limit.dtype != np.float64 or limit.shape != (rows,) or np.isnan(limit).any():
+                raise InvalidProblemError(f"{self.name!r} needs a lower and an upper limit per row, not NaN")
+        if not isinstance(self.name, str) or not (isinstance(self.says, str) or len(self.says) == rows):
+            raise InvalidProblemError(f"{self.name!r} needs a name and a description")
+        if self.labels is not None and len(self.labels) != rows:
+            raise InvalidProblemError(f"{self.name!r} needs a label per row")
+        if self.forbids is not None and (self.forbids.dtype != np.bool_ or self.forbids.size != cells):
+            raise InvalidProblemError(f"forbids of {self.name!r} must be a mask of {cells} cells")
+
     @property
     def rows(self) -> int:
         return int(self.lower.size)

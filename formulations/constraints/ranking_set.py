@@ -91,6 +91,13 @@ class RankingSet(ConstraintMethods[Some, Labels], CompactReprMixin):
                 f"{self.positions} positions cannot be filled by {self.documents} documents, one each; "
                 f"lower k to {self.documents}"
             )
+        if not isinstance(self.constraints, tuple) or not all(isinstance(one, Constraint) for one in self._every):
+            raise InvalidProblemError("constraints must be a tuple of Constraint instances; call the methods of a set")
+        for one in self._every:
+            forbids = (self.positions * self.documents,) if one.forbids is None else one.forbids.shape
+            cells = one.matrix.shape[1]
+            if cells != self.positions * self.documents or forbids not in (self.shape, (cells,)):
+                raise InvalidProblemError(f"{one.name!r} is not over the {self.positions} × {self.documents} cells")
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -14,7 +14,7 @@ from formulations.arrays import Bools, Floats, Ints, finite, frozen
 from formulations.errors import InfeasibleError, InvalidProblemError
 from formulations.problems.directed_rounding import Pair, above, below, difference, products, weighted
 from formulations.problems.problem import EPSILON, Problem, row_units
-from formulations.problems.program import Block, Program, name_at, split_by_block
+from formulations.problems.program import Block, Program, name_at, named, split_by_block
 
 CARE = 1.0 + 1e-9
 """Limits are worked out in double precision, and taken a little wider."""
@@ -107,10 +107,8 @@ class LinearProgram(Problem):
             if marked.shape != (size,):
                 raise InvalidProblemError(f"integer has shape {marked.shape}, but matrix has {size} columns")
             object.__setattr__(self, "integer", frozen(marked) if marked.any() else None)
-        if not self.variables:
-            object.__setattr__(self, "variables", (Block("x", (size,)),))
-        if not self.rows:
-            object.__setattr__(self, "rows", (Block("row", (count,)),))
+        object.__setattr__(self, "variables", named(self.variables, "x", size))
+        object.__setattr__(self, "rows", named(self.rows, "row", count))
         for low, high, blocks in (
             (self.row_lower, self.row_upper, self.rows),
             (self.lower, self.upper, self.variables),

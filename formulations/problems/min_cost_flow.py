@@ -14,7 +14,7 @@ from formulations.arrays import Floats, Ints, finite, whole
 from formulations.errors import InfeasibleError, InvalidProblemError
 from formulations.problems.directed_rounding import above, added, below, products
 from formulations.problems.problem import EPSILON, Problem
-from formulations.problems.program import Block, Program, name_at, split_by_block
+from formulations.problems.program import Block, Program, name_at, named, split_by_block
 
 LARGEST_INTEGER = 2.0**53
 """Largest limit up to which doubles represent every integer."""
@@ -48,10 +48,8 @@ class MinCostFlow(Problem):
             raise InvalidProblemError("tail, head, capacity and cost need one entry an arc")
         if count and not (0 <= min(self.tail.min(), self.head.min()) <= max(self.tail.max(), self.head.max()) < nodes):
             raise InvalidProblemError(f"tail and head must be between 0 and {nodes - 1}")
-        if not self.arcs:
-            object.__setattr__(self, "arcs", (Block("flow", (count,)),))
-        if not self.nodes:
-            object.__setattr__(self, "nodes", (Block("node", (nodes,)),))
+        object.__setattr__(self, "arcs", named(self.arcs, "flow", count))
+        object.__setattr__(self, "nodes", named(self.nodes, "node", nodes))
         negative = np.flatnonzero(self.capacity < 0)
         if negative.size:
             raise InfeasibleError(f"{name_at(self.arcs, int(negative[0]))} has a negative capacity")

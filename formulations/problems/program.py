@@ -35,6 +35,7 @@ written so that they read back to the same double.
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
 from collections.abc import Hashable, Iterable, Iterator, Sequence
@@ -49,7 +50,7 @@ from scipy.sparse import csr_array, tril
 
 from formulations.arrays import Bools, Floats
 from formulations.display import CompactReprMixin
-from formulations.errors import UnsupportedProblemError
+from formulations.errors import InvalidProblemError, UnsupportedProblemError
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,14 @@ class Block:
     index: tuple[Hashable, ...]
     by_label: bool = False
 
+    def check_stored(self) -> None:
+        """Raise InvalidProblemError for what is no name, or no extents or labels."""
+        if not isinstance(self.label, str) or not isinstance(self.index, tuple):
+            raise InvalidProblemError(f"a block needs a name and a tuple of extents or labels; got {self.index!r:.80}")
+        if not self.by_label and any(isinstance(part, int) and part < 0 for part in self.index):
+            raise InvalidProblemError(f"an extent of block {self.label!r} is negative: {self.index!r:.80}")
+        hash(self.index)  # raises for a label that is no label
+
     @property
     def labelled(self) -> bool:
         return self.by_label or any(not isinstance(part, int | np.integer) for part in self.index)
@@ -76,7 +85,7 @@ class Block:
 
     @property
     def size(self) -> int:
-        return int(np.prod(self.shape, dtype=np.int64))
+        return math.prod(self.shape)
 
     def name(self, member: int) -> str:
         """The name of the member with this flat index."""
@@ -95,6 +104,17 @@ def name_at(blocks: Sequence[Block], index: int) -> str:
             return block.name(index)
         index -= block.size
     raise IndexError(index)
+
+
+def named(blocks: tuple[Block, ...], usual: str, size: int) -> tuple[Block, ...]:
+    """`blocks`, or one block of the usual name; raises `InvalidProblemError` unless they name `size` members."""
+    if not blocks:
+        return (Block(usual, (size,)),)
+    if not isinstance(blocks, tuple) or not all(isinstance(block, Block) for block in blocks):
+        raise InvalidProblemError(f"names must be a tuple of Block instances; got {blocks!r:.80}")
+    if sum(block.size for block in blocks) != size:
+        raise InvalidProblemError(f"the blocks name {sum(block.size for block in blocks)} members; there are {size}")
+    return blocks
 
 
 def split_by_block(blocks: Sequence[Block], values: NDArray[Any]) -> dict[str, NDArray[Any]]:

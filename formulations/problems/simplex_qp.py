@@ -68,6 +68,11 @@ class GroupedSimplexQP(Problem):
         if (self.capacity <= 0).any() or self.group.min() < 0 or self.group.max() >= groups:
             raise InvalidProblemError(f"groups run from 0 to {groups - 1}, and capacities must be positive")
 
+    def check_stored(self) -> None:
+        """Raise InvalidProblemError unless `known_gram` is slopes slopesᵀ."""
+        if self.known_gram is not None and not np.allclose(self.known_gram, self.slopes @ self.slopes.T):
+            raise InvalidProblemError("known_gram is the Gram matrix of other slopes")
+
     @cached_property
     def gram(self) -> Floats:
         """slopes slopesᵀ."""

@@ -1,4 +1,4 @@
-"""`rankopt doctor`: installed versions, and whether the solvers work together."""
+"""`rankopt doctor`: installed versions, and whether the solvers work together. `rankopt compile`: compile kernels."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from rankopt.commands.input_output import as_json, json_option, table
+from rankopt.commands.input_output import as_json, json_option, table, waiting
 
 PACKAGES = (
     "rankopt", "numpy", "scipy", "cvxpy", "ortools", "highspy", "networkx", "scikit-learn", "numba", "qpsolvers",
@@ -68,3 +68,27 @@ def _tried() -> list[dict[str, Any]]:
                 row = {"works": False, "gap": None, "says": f"{type(error).__name__}: {error}"}
             rows.append({"solver": spec, "problem": name, **row, "seconds": perf_counter() - began})
     return rows
+
+
+@click.command("compile")
+@json_option
+def compile_kernels(json_: bool) -> None:
+    """Compile all kernels and print the cache directory. Small problems run without compiled kernels."""
+    from formulations.compiled import folder, kernels_of
+
+    began = perf_counter()
+    with waiting("compiling all kernels: a minute, once ..."):
+        kernels = kernels_of("formulations", "rankopt")
+        for kernel in kernels:
+            kernel.ready()
+    cache, seconds = folder(), perf_counter() - began
+    if json_:
+        as_json({"kernels": len(kernels), "folder": None if cache is None else str(cache), "seconds": seconds})
+    elif cache is None:
+        click.echo(
+            f"{len(kernels)} kernels compiled in {seconds:.0f} s, but no folder can be written to: set NUMBA_CACHE_DIR"
+        )
+    else:
+        click.echo(f"{len(kernels)} kernels are ready in {cache} ({seconds:.0f} s).")
+    if cache is None:
+        raise click.exceptions.Exit(1)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import click
 from click.core import ParameterSource
 
-from rankopt.commands.input_output import as_json, json_option, queries_at, table
+from rankopt.commands.input_output import as_json, json_option, model_and_queries, queries_at, table
 
 if TYPE_CHECKING:
     import numpy as np
@@ -250,10 +250,7 @@ def _predicted(path: str, data: str, unjudged: float | None) -> NDArray[np.float
     """Scores of the model at `path`, grouped by query."""
     import numpy as np
 
-    from rankopt.rankers import load_model
-
-    ranker = load_model(path)
-    queries = queries_at(data, unjudged=unjudged, n_features=ranker.n_features_in_)
+    ranker, queries = model_and_queries(path, data, unjudged)
     scores: NDArray[np.float64] = ranker.predict(queries)
     return scores[np.argsort(np.argsort(queries.input_order))]  # rows of the file may have been left out
 

@@ -11,8 +11,9 @@ import click
 from rankopt.commands.input_output import (
     as_given,
     as_json,
+    check_attributes,
     json_option,
-    queries_at,
+    model_and_queries,
     report_option,
     table,
     unjudged_option,
@@ -53,19 +54,11 @@ def explain(
 
     Features are numbered as in the file where they have no names.
     """
-    from rankopt.data import read_attributes
     from rankopt.errors import OptionError
-    from rankopt.rankers import load_model
     from rankopt.rankers.inputs import normalised
 
-    ranker = load_model(model)
-    queries = queries_at(data, unjudged=unjudged, n_features=ranker.n_features_in_)
-    if attributes is not None:
-        queries = read_attributes(attributes, queries)
-    limits = getattr(ranker, "constraints", None)
-    missing = [name for name in getattr(limits, "attributes", ()) if name not in queries.attributes]
-    if missing:
-        raise click.UsageError(f"no attribute {missing[0]!r} is known: give --attributes FILE with such a column")
+    ranker, queries = model_and_queries(model, data, unjudged, attributes)
+    check_attributes(queries, getattr(ranker, "constraints", None))
     try:
         found = ranker.bound_tightness(queries, measure=measure)
     except OptionError as error:

@@ -47,6 +47,25 @@ def _as_wide(queries: Queries, path: str, n_features: int | None) -> Queries:
     return queries
 
 
+def model_and_queries(
+    model: str, data: str, unjudged: float | None, attributes: str | None = None
+) -> tuple[Any, Queries]:
+    """A saved model, and queries with its features. attributes: a CSV file of further attributes of the documents."""
+    from rankopt.data import read_attributes
+    from rankopt.rankers import load_model
+
+    ranker = load_model(model)
+    queries = queries_at(data, unjudged=unjudged, n_features=ranker.n_features_in_)
+    return ranker, queries if attributes is None else read_attributes(attributes, queries)
+
+
+def check_attributes(queries: Queries, constraints: Any) -> None:
+    """Raise a usage error where constraints use an attribute that the queries lack."""
+    missing = [name for name in getattr(constraints, "attributes", ()) if name not in queries.attributes]
+    if missing:
+        raise click.UsageError(f"no attribute {missing[0]!r} is known: give --attributes FILE with such a column")
+
+
 class OutputPath(click.Path):
     """A parameter type: a file (or folder) that can be written; else a usage error.
 

@@ -1,4 +1,4 @@
-"""`rankopt rank`: the best admissible ranking of each query of a file."""
+"""`rankopt rank`: the best admissible ranking of each query of a file. `rankopt predict`: scores of its documents."""
 
 from __future__ import annotations
 
@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from rankopt.commands.input_output import OutputPath, as_json, json_option, queries_at, write_output
+from rankopt.commands.input_output import (
+    OutputPath,
+    as_json,
+    check_attributes,
+    json_option,
+    model_and_queries,
+    unjudged_option,
+    write_output,
+)
 
 if TYPE_CHECKING:
     from rankopt.constraints import Admissible
@@ -73,19 +81,11 @@ def rank(
         raise click.UsageError("--tag and --scores are options of a TREC run; add --format trec")
     if format_ == "trec" and json_:
         raise click.UsageError("--format trec and --json exclude each other; give one of them")
-    from rankopt.data import read_attributes
     from rankopt.errors import DataError
-    from rankopt.rankers import load_model
 
-    ranker = load_model(model)
-    queries = queries_at(data, n_features=ranker.n_features_in_, unjudged=0)
-    if attributes is not None:
-        queries = read_attributes(attributes, queries)
+    ranker, queries = model_and_queries(model, data, 0, attributes)
     admissible = _admissible(queries, k or 1, quotas, on_infeasible) if any(quotas.values()) else None
-    wanted = admissible or getattr(ranker, "constraints", None)
-    missing = [name for name in getattr(wanted, "attributes", ()) if name not in queries.attributes]
-    if missing:
-        raise click.UsageError(f"no attribute {missing[0]!r} is known: give --attributes FILE with such a column")
+    check_attributes(queries, admissible or getattr(ranker, "constraints", None))
     try:
         orders = ranker.rank(_by_row(queries), k=k, constraints=admissible)
     except DataError as error:
@@ -173,3 +173,20 @@ def _typed(queries: Queries, name: str, value: str) -> Any:
         return int(value) if kind in "iu" else float(value) if kind == "f" else value
     except ValueError:
         raise click.UsageError(f"the attribute {name!r} holds numbers; got {value!r}; give a number") from None
+
+
+@click.command()
+@click.argument("model", type=click.Path(exists=True, dir_okay=False))
+@click.argument("data", type=click.Path(exists=True))
+@click.option("--output", required=True, type=OutputPath(dash=True), help="A file, or - .")
+@unjudged_option
+@json_option
+def predict(model: str, data: str, output: str, unjudged: float | None, json_: bool) -> None:
+    """Score the documents of DATA with MODEL: one score a line, in the order of the file."""
+    if json_ and output == "-":
+        raise click.UsageError("--json and --output - both print to standard output; write the scores to a file")
+    ranker, queries = model_and_queries(model, data, unjudged)
+    scores = ranker.predict(queries)
+    write_output(output, "".join(f"{score!r}\n" for score in scores.tolist()).encode())
+    if json_:
+        as_json({"output": output, "documents": len(scores), "queries": len(queries)})

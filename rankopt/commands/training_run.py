@@ -53,13 +53,13 @@ def destination(folder: Path, begun: str, given: str | None, yes: bool) -> str:
 
 def note(folder: Path, model: Path) -> None:
     """Record that the training of this folder may replace the current model file, if there is one."""
-    from rankopt.persistence.archive import write_whole
+    from formulations.serialization import write_file
 
     digest = _digest(model)
     if digest is None or digest in _noted(folder):
         return
     try:
-        write_whole(folder / NOTES, "".join(f"{line}\n" for line in [*_noted(folder), digest]).encode(), links=False)
+        write_file(folder / NOTES, "".join(f"{line}\n" for line in [*_noted(folder), digest]).encode(), links=False)
     except OSError as error:
         raise OptionError(f"--checkpoint {folder} cannot be written to ({error}); give another folder") from error
 
@@ -193,6 +193,8 @@ class Training:
     @classmethod
     def kept(cls, folder: Path) -> Training:
         """The training whose checkpoints are in this folder."""
+        from formulations.serialization import parse_json
+
         try:
             with open(folder / MANIFEST, "rb") as file:
                 content = file.read(LIMIT + 1)
@@ -202,9 +204,7 @@ class Training:
         except OSError as error:
             raise OptionError(f"{folder / MANIFEST} cannot be read ({error})") from error
         try:
-            if len(content) > LIMIT:
-                raise ValueError(f"it has more than {LIMIT} bytes")
-            known = json.loads(content)
+            known = parse_json(content, MANIFEST, LIMIT)
             training = cls(
                 **{**known, "lam": tuple(known["lam"]), "position_weights": tuple(known.get("position_weights", ()))}
             )
@@ -311,7 +311,7 @@ class Training:
 
     def _keep(self, folder: Path) -> None:
         """Store this training; OptionError where the folder belongs to another one."""
-        from rankopt.persistence.archive import write_whole
+        from formulations.serialization import write_file
 
         begun = any(folder.glob("lam*/standing*.zip"))
         if begun and Training.kept(folder)._problem() != self._problem():
@@ -321,7 +321,7 @@ class Training:
             )
         note(folder, Path(self.model))
         try:
-            write_whole(folder / MANIFEST, json.dumps(asdict(self), indent=1).encode(), links=False)
+            write_file(folder / MANIFEST, json.dumps(asdict(self), indent=1).encode(), links=False)
         except OSError as error:
             raise OptionError(f"--checkpoint {folder} cannot be written to ({error}); give another folder") from error
 

@@ -24,21 +24,22 @@ from types import NoneType
 from typing import Any
 
 import numpy as np
-from numpy.lib.format import dtype_to_descr, open_memmap, write_array_header_1_0
+from numpy.lib.format import dtype_to_descr, write_array_header_1_0
 from numpy.typing import NDArray
 
+from formulations.errors import SerializationError
+from formulations.serialization import FileFormat, map_array
 from rankopt.data.queries import Queries
 from rankopt.data.validation import is_sparse
 from rankopt.errors import DataError
 
-FORMAT, VERSION = "rankopt queries", 2
-MANIFEST = "manifest.json"
+STORE = FileFormat("rankopt queries", version=2, has_nan=True, json_limit=1 << 32)
+MANIFEST = STORE.manifest
 CHECKSUM = re.compile(rb'\{"checksum": "([0-9a-f]{128})", ')
 """The beginning of a manifest: BLAKE2b of the following bytes."""
 
 CHEAP = 1 << 26
 """Maximum bytes of features whose checksum is compared on opening."""
-LARGEST_MANIFEST = 1 << 32
 MOST_FEATURES = 1 << 31
 LAST_CHARACTER = 0x10FFFF
 WORDS = "biufcSUmM"
@@ -139,8 +140,8 @@ class StoreWriter:
                 f"Document id {wrong!r} cannot be stored because it is neither a number nor a string; rename it."
             )
         manifest = {
-            "format": FORMAT,
-            "version": VERSION,
+            "format": STORE.name,
+            "version": STORE.version,
             "features": self.first.n_features,
             "sparse": is_sparse(self.first.features),
             "graded": self.first.relevance is not None,
@@ -309,8 +310,6 @@ class StoredFolder:
     def _small(self, name: str, dtype: type[np.generic] | None, n: int) -> NDArray[Any]:
         """Read a vector (n,) and compare its checksum; dtype None: any kind of an attribute."""
         mapped = self._mapped(name, dtype)
-        if dtype is None and not (mapped.dtype.kind in WORDS and mapped.dtype.itemsize and mapped.dtype.isnative):
-            raise self._damaged(name, f"its entries are {mapped.dtype}, not numbers, strings or times")
         self._check_shape(name, mapped, (n,))
         self._compare(name, mapped)
         array = np.array(mapped, subok=False)
@@ -318,17 +317,15 @@ class StoredFolder:
             raise self._damaged(name, "it contains an invalid character")
         return array
 
-    def _mapped(self, name: str, dtype: type[np.generic] | None = None) -> np.memmap[Any, Any]:
+    def _mapped(self, name: str, dtype: type[np.generic] | None = None) -> NDArray[Any]:
         """Memory-map an `.npy` file."""
-        file = self._regular(name)
         try:
-            array = open_memmap(file, mode="r")
-        except Exception as error:  # NumPy parses the header as Python, which may fail in any way
-            raise self._damaged(name, f"it is no .npy file of numbers ({str(error)[:200]})") from error
-        if not array.flags.c_contiguous or array.offset + array.nbytes != file.stat().st_size:
-            raise self._damaged(name, f"{file.stat().st_size} bytes are not {array.shape} entries of {array.dtype}")
-        if dtype is not None and array.dtype != dtype:
-            raise self._damaged(name, f"its entries are {array.dtype}, not {np.dtype(dtype)}")
+            array = map_array(self._regular(name), WORDS)
+        except SerializationError as error:
+            raise self._damaged(name, str(error)) from error
+        wanted = array.dtype.newbyteorder("=") if dtype is None else np.dtype(dtype)
+        if array.dtype != wanted:
+            raise self._damaged(name, f"its entries are {array.dtype}, not {wanted}")
         return array
 
     def _check_shape(self, name: str, array: NDArray[Any], shape: tuple[int, ...]) -> None:
@@ -359,24 +356,21 @@ class StoredFolder:
     def _read_manifest(self) -> dict[str, Any]:
         file = self._regular(MANIFEST)
         try:
-            if file.stat().st_size > LARGEST_MANIFEST:
-                raise ValueError(f"it has more than {LARGEST_MANIFEST} bytes")
+            if file.stat().st_size > STORE.json_limit:
+                raise ValueError(f"it has more than {STORE.json_limit} bytes")
             content = file.read_bytes()
             begin = CHECKSUM.match(content)
             if begin is None or blake2b(content[begin.end() :]).hexdigest() != begin[1].decode():
                 raise ValueError("its content does not match its checksum")
-            manifest = json.loads(content)
+            manifest = STORE.parse(content)
             _check_manifest(manifest)
         except (OSError, ValueError, RecursionError, MemoryError) as error:
             raise self._damaged(MANIFEST, str(error)[:300] or "it is too deep") from error
-        return dict(manifest)
+        return manifest
 
 
 def _check_manifest(manifest: dict[str, Any]) -> None:
     """Raise ValueError for fields that are missing or of other types than `save_queries` writes."""
-    known = manifest.get("format"), manifest.get("version")
-    if known != (FORMAT, VERSION):
-        raise ValueError(f"it is of format and version {known!r:.80}, and this rankopt reads {(FORMAT, VERSION)}")
     checks: dict[str, Callable[[Any], bool]] = {
         "features": lambda v: type(v) is int and 1 <= v <= MOST_FEATURES,
         "sparse": lambda v: isinstance(v, bool),

@@ -59,13 +59,10 @@ POINTS = 200
 """Largest number of history steps in a row, evenly spaced, including the first and the last."""
 
 FORMS: dict[str, type[Problem]] = {"argmax": RankTwoAssignment, "master": GroupedSimplexQP}
-
-PARAMETERS = {"argmax": "argmax_solver", "master": "master_solver", "method": "method"}
-"""The parameter of the ranker that each role swaps."""
-
-PARAMETERS = {"argmax": "argmax_solver", "master": "master_solver", "method": "method"}
-"""The parameter of the ranker that each role swaps."""
 """The problem form of each part that is a solver."""
+
+PARAMETERS = {"argmax": "argmax_solver", "master": "master_solver", "method": "method"}
+"""The parameter of the ranker that each role swaps."""
 
 
 @dataclass(eq=False)
@@ -309,7 +306,7 @@ class SolverSwap:
                 raise OptionError(
                     "custom problems and data exclude each other; leave the data out, or give a number of problems"
                 )
-            object.__setattr__(self, "what", _several(self.problems))
+            object.__setattr__(self, "data", _several(self.problems))
             object.__setattr__(self, "problems", 1)
         check_whole(1, problems=self.problems, repeats=self.repeats)
         check_number(0.0, tolerance=self.tolerance)

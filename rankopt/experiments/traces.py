@@ -1,10 +1,8 @@
 """Traces: the problems of a training run, recorded for replay with any solver.
 
-A trace file is an .npz of plain arrays. It is validated when loaded: nothing is unpickled or evaluated, sizes are
-bounded, and anything that `ProblemTrace.save` does not write raises a DataError that names the file.
-
-Problems are stored as arrays and JSON records of a closed list of classes. Records refer to each other by number, so
-shared parts (a set of rankings) are stored once. Invariants that the classes do not check themselves are checked here.
+A trace file is one of `formulations.serialization`: trace.json, plain arrays and their digests. It is validated when
+loaded: nothing is unpickled or evaluated, sizes are bounded, and anything that `ProblemTrace.save` does not write
+raises a DataError that names the file. Parts that problems share (a set of rankings) are stored once.
 
 `tapes_of` makes traces of custom problems: forms, files of programs and statements, traces.
 """
@@ -12,201 +10,29 @@ shared parts (a set of rankings) are stored once. Invariants that the classes do
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import math
-import zipfile
-import zlib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.lib import format as npy
-from numpy.typing import NDArray
-from scipy.sparse import csr_array, issparse
 
-from formulations.constraints.constraint import Constraint
 from formulations.display import CompactReprMixin
-from formulations.errors import FormulationError
+from formulations.errors import FormulationError, SerializationError
 from formulations.io.toml_file import read_program, read_ranking_set
 from formulations.problems.problem import Problem
-from formulations.problems.program import Block
 from formulations.problems.quadratic_program import QuadraticProgram
-from formulations.problems.ranking import RankTwoAssignment
 from formulations.problems.simplex_qp import GroupedSimplexQP
-from formulations.registry import load
+from formulations.serialization import Decoder, Encoder, FileFormat
 from formulations.solving.solve import solve
 from rankopt.errors import DataError, OptionError
 
-FORMAT = "rankopt tape 1"
-
-BYTES, TEXT, PROBLEMS, WORD = 1 << 31, 1 << 27, 1 << 18, 400
-"""Limits of a trace: bytes unpacked, bytes of its JSON, problems and records, characters of a name."""
-
-_UNREADABLE = (
-    zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, ValueError, KeyError, EOFError, RuntimeError, TypeError,
-    NotImplementedError, OverflowError, RecursionError, SyntaxError, IndexError, AttributeError, MemoryError,
-)  # fmt: skip
-
-
-def members(path: str | PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """The JSON of a trace file and its arrays by name. OSError where the file cannot be opened."""
-    try:
-        with zipfile.ZipFile(path) as file:
-            listed = file.infolist()
-            if sum(one.file_size for one in listed) > BYTES or len({one.filename for one in listed}) != len(listed):
-                raise DataError(
-                    f"{fspath(path)} is not a trace file: it unpacks to more than {BYTES} bytes or has duplicate parts;"
-                    " record it again"
-                )
-            arrays = {one.filename.removesuffix(".npy"): _array(file, one) for one in listed}
-        meta = arrays.pop("meta")
-        if meta.dtype != np.uint8 or meta.size > TEXT:
-            raise ValueError("its JSON is no text, or too long")
-        return json.loads(meta.tobytes().decode()), arrays
-    except _UNREADABLE as error:
-        why = f"{type(error).__name__} {error}"[:200].strip()
-        raise DataError(f"{fspath(path)} is not a trace file, or is damaged: {why}; record it again") from error
-
-
-def _array(file: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
-    """One array; its header is checked before memory is allocated."""
-    content = io.BytesIO(file.read(member))
-    version = npy.read_magic(content)
-    read = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
-    shape, by_columns, dtype = read[version](content)
-    if dtype.kind not in "biuf" or content.tell() + math.prod(shape) * dtype.itemsize != member.file_size:
-        raise ValueError(f"its part {member.filename[:40]!r} is no array of numbers, or of another size")
-    flat = np.frombuffer(content.read(), dtype=dtype)
-    return flat.reshape(shape, order="F" if by_columns else "C")
-
-
-def checked_meta(path: str | PathLike[str], meta: Any) -> tuple[str, list[tuple[str, int | None, int]]]:
-    """The label, and name, step and number of each problem. Raises DataError for invalid data."""
-    file = fspath(path)
-    found = meta.get("format") if isinstance(meta, dict) else None
-    if found != FORMAT:
-        raise DataError(f"{file} has the format {str(found)[:40]!r}, not {FORMAT!r}; record it again")
-    label, problems, records = (meta.get(name) for name in ("label", "problems", "records"))
-    if not (_is_word(label) and isinstance(problems, list) and isinstance(records, list)):
-        raise DataError(f"{file} is damaged: a trace needs a label, problems and records; record it again")
-    if not 0 < len(problems) <= PROBLEMS or len(records) > PROBLEMS:
-        raise DataError(f"{file} has {len(problems)} problems, {len(records)} records; a trace has 1 to {PROBLEMS}")
-    for problem in problems:
-        fits = isinstance(problem, list) and len(problem) == 3 and _is_word(problem[0])
-        if not fits or not (problem[1] is None or _is_count(problem[1])) or not _is_count(problem[2]):
-            raise DataError(f"{file} is damaged: a problem is a name, a step and a number of a record; record it again")
-    if len({problem[0] for problem in problems}) < len(problems):
-        raise DataError(f"{file} has two problems of one name; record it again")
-    return label, [(name, step, number) for name, step, number in problems]
-
-
-def _is_word(value: Any) -> bool:
-    return isinstance(value, str) and 0 < len(value) <= WORD and value.isprintable()
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 53
-
-
-def check_parts(kind: type, parts: dict[str, Any]) -> None:
-    """Check the parts of an object of this class before it is built."""
-    check = CHECKS.get(kind.__name__)
-    if check is not None:
-        check(parts)
-    for part in parts.values():
-        if isinstance(part, str) and not part.isprintable():
-            raise ValueError("its text has characters that cannot be printed")
-
-
-def _block(parts: dict[str, Any]) -> None:
-    _hold(isinstance(parts["label"], str) and isinstance(parts["index"], tuple), "a block is a word and its index")
-    flat = [part for one in parts["index"] for part in (one if isinstance(one, tuple) else (one,))]
-    _hold(
-        all(isinstance(part, str | int | float | None) for part in flat), "the labels of a block are words or numbers"
-    )
-    _hold(
-        all(part >= 0 for part in parts["index"] if isinstance(part, int)) or parts.get("by_label"), "a block below 0"
-    )
-
-
-def _constraint(parts: dict[str, Any]) -> None:
-    matrix, lower, upper = (parts[name] for name in ("matrix", "lower", "upper"))
-    labels, forbids, says = parts.get("labels"), parts.get("forbids"), parts["says"]
-    _hold(issparse(matrix) and bool(np.isfinite(matrix.data).all()), "the rows of a constraint are a sparse matrix")
-    for limit in (lower, upper):
-        fits = isinstance(limit, np.ndarray) and limit.dtype == np.float64 and limit.shape == matrix.shape[:1]
-        _hold(fits and not np.isnan(limit).any(), "a constraint has one limit a row")
-    described = isinstance(says, str) or (isinstance(says, tuple) and len(says) == lower.size)
-    _hold(isinstance(parts["name"], str) and described, "a constraint has a name and a description")
-    _hold(labels is None or (isinstance(labels, tuple) and len(labels) == lower.size), "a label a row")
-    if forbids is not None:
-        fits = isinstance(forbids, np.ndarray) and forbids.dtype == np.bool_ and forbids.size == matrix.shape[1]
-        _hold(fits, "forbidden cells are a mask of all cells")
-
-
-def _ranking_set(parts: dict[str, Any]) -> None:
-    cells = parts["documents"] * parts["positions"]
-    constraints = parts.get("constraints", ())
-    _hold(isinstance(constraints, tuple), "the constraints of a set are a list")
-    for one in constraints:
-        _hold(isinstance(one, Constraint) and one.matrix.shape[1] == cells, "a constraint is over the cells of its set")
-        shape = (parts["positions"], parts["documents"])
-        _hold(one.forbids is None or one.forbids.shape in (shape, (cells,)), "a mask has the shape of its set")
-
-
-def _constrained_ranking(parts: dict[str, Any]) -> None:
-    ranked = parts.get("ranked")
-    if ranked is None:
-        return
-    _hold(isinstance(ranked, RankTwoAssignment), "without its set the problem is a ranking")
-    same = np.shape(parts["profit"]) == (ranked.positions, ranked.documents)
-    _hold(same and np.allclose(ranked.assignment().profit, parts["profit"]), "the ranking without the set is another")
-
-
-def _linear_program(parts: dict[str, Any]) -> None:
-    rows, columns = np.shape(parts["matrix"])
-    _named(parts.get("variables"), columns)
-    _named(parts.get("rows"), rows)
-
-
-def _min_cost_flow(parts: dict[str, Any]) -> None:
-    _named(parts.get("arcs"), np.size(parts["cost"]))
-    _named(parts.get("nodes"), np.size(parts["supply"]))
-
-
-def _grouped_simplex(parts: dict[str, Any]) -> None:
-    gram, slopes = parts.get("known_gram"), parts["slopes"]
-    if gram is not None:
-        _hold(np.allclose(gram, slopes @ slopes.T), "the Gram matrix is that of other planes")
-
-
-def _named(blocks: Any, size: int) -> None:
-    if blocks:
-        _hold(isinstance(blocks, tuple) and all(isinstance(one, Block) for one in blocks), "names are blocks")
-        _hold(sum(block.size for block in blocks) == size, "there are more names than what they name, or fewer")
-
-
-def _hold(true: Any, why: str) -> None:
-    if not true:
-        raise ValueError(why)
-
-
-CHECKS = {
-    "Block": _block,
-    "ConstrainedRanking": _constrained_ranking,
-    "Constraint": _constraint,
-    "GroupedSimplexQP": _grouped_simplex,
-    "LinearProgram": _linear_program,
-    "MinCostFlow": _min_cost_flow,
-    "RankingSet": _ranking_set,
-}
-"""Checks by class; the other classes check themselves."""
-
+NAME_LIMIT, PROBLEM_LIMIT = 400, 1 << 18
+"""Limits of a trace: characters of a name, problems."""
 
 FORMS = {
     "Assignment": "formulations.problems.assignment:Assignment",
@@ -226,123 +52,22 @@ FORMS = {
     "RankingSet": "formulations.constraints.ranking_set:RankingSet",
     "SoftConstraint": "formulations.constraints.rows:SoftConstraint",
     "PenalizedRanking": "formulations.constraints.constrained_ranking:PenalizedRanking",
+    "ProblemTrace": "rankopt.experiments.traces:ProblemTrace",
+    "RecordedProblem": "rankopt.experiments.traces:RecordedProblem",
 }
 """The classes that can be stored, `name: "module:class"`."""
 
-
-LARGEST = range(1 << 31)
-"""Valid numbers of rows or columns of a matrix."""
-
-
-_DAMAGE = (
-    FormulationError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, MemoryError,
-)  # fmt: skip
-
-
-class Packed:
-    """Collects records as JSON and their arrays."""
-
-    def __init__(self) -> None:
-        self.records: list[dict[str, Any]] = []
-        self.arrays: list[NDArray[Any]] = []
-        self._known: dict[int, tuple[int, Any]] = {}
-
-    def add(self, record: Any) -> int:
-        """The index of the record."""
-        if id(record) in self._known:
-            return self._known[id(record)][0]
-        name = type(record).__name__
-        if name not in FORMS or load(FORMS[name]) is not type(record):
-            raise OptionError(
-                f"a {name} cannot be stored in a trace; restate the problem as one of {', '.join(sorted(FORMS))}"
-            )
-        parts = {part.name: self._plain(getattr(record, part.name)) for part in fields(record) if part.init}
-        self.records.append({"class": name, "fields": parts})
-        number = len(self.records) - 1
-        self._known[id(record)] = number, record  # a reference, so that its id is not reused
-        return number
-
-    def _plain(self, value: Any) -> Any:
-        if isinstance(value, np.generic):
-            value = value.item()
-        if value is None or isinstance(value, bool | int | float | str):
-            return value
-        if isinstance(value, np.ndarray):
-            if value.dtype.kind not in "biuf":
-                raise OptionError(f"an array of {value.dtype} cannot be stored in a trace; give numbers")
-            self.arrays.append(value)
-            return {"array": len(self.arrays) - 1}
-        if isinstance(value, csr_array):
-            parts = [self._plain(part) for part in (value.data, value.indices, value.indptr)]
-            return {"csr": parts, "shape": list(map(int, value.shape))}
-        if isinstance(value, tuple | list):
-            return {"tuple": [self._plain(item) for item in value]}
-        if is_dataclass(value):
-            return {"record": self.add(value)}
-        raise OptionError(f"a {type(value).__name__} cannot be stored in a trace; use numbers and strings as labels")
-
-
-def unpacked(records: list[dict[str, Any]], arrays: list[NDArray[Any]], wanted: list[int]) -> list[Problem]:
-    """The problems with these indices. Raises DataError for invalid records."""
-    made: list[Any] = []
-
-    def restored(value: Any) -> Any:
-        if not isinstance(value, Mapping):
-            return value
-        if "array" in value:
-            return arrays[_index(value["array"], arrays)]
-        if "csr" in value:
-            return _matrix([restored(part) for part in value["csr"]], value["shape"])
-        if "record" in value:
-            return made[_index(value["record"], made)]
-        return tuple(restored(item) for item in value["tuple"])
-
-    try:
-        for record in records:
-            parts = {name: restored(value) for name, value in record["fields"].items()}
-            kind = load(FORMS[record["class"]])
-            check_parts(kind, parts)
-            made.append(kind(**parts))
-        forms = [made[_index(number, made)] for number in wanted]
-        for form in forms:
-            if not isinstance(form, Problem):
-                raise TypeError(f"a {type(form).__name__} is no problem")
-            if not np.isfinite(form.scale):
-                raise ValueError("its numbers overflow")
-    except (
-        FormulationError,
-        ArithmeticError,
-        AttributeError,
-        LookupError,
-        RecursionError,
-        TypeError,
-        ValueError,
-    ) as error:
-        if isinstance(error, DataError):
-            raise
-        why = f"{type(error).__name__} {error}"[:200]
-        raise DataError(f"the trace is damaged, or not written by this version: {why}; record it again") from error
-    return forms
-
-
-def _index(number: Any, among: Sequence[Any]) -> int:
-    """A nonnegative index into a sequence. Raises IndexError for an invalid one."""
-    if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < len(among):
-        raise IndexError(f"{str(number)[:40]} is not an index below {len(among)}")
-    return number
-
-
-def _matrix(parts: list[Any], shape: Any) -> csr_array:
-    """A sparse matrix with checked indices."""
-    data, indices, starts = parts
-    rows, columns = (_index(side, LARGEST) for side in shape)
-    if data.ndim != 1 or data.dtype.kind != "f" or indices.dtype.kind != "i" or starts.dtype.kind != "i":
-        raise TypeError("a sparse matrix has entries, columns and starts")
-    if indices.shape != data.shape or starts.shape != (rows + 1,) or starts[0] != 0 or starts[-1] != data.size:
-        raise ValueError("a sparse matrix whose rows do not fit its entries")
-    if (np.diff(starts) < 0).any() or (data.size and not 0 <= indices.min() <= indices.max() < columns):
-        raise ValueError("a sparse matrix with entries outside of it")
-    return csr_array((data, indices, starts), shape=(rows, columns))
+TRACE = FileFormat(
+    "rankopt trace",
+    version=1,
+    manifest="trace.json",
+    classes=lambda: FORMS,
+    rule=f"restate the problem as one of {', '.join(name for name in FORMS)}, with numbers and strings as labels",
+    is_printable=True,
+    json_limit=1 << 27,
+    value_limit=1 << 28,
+    directory_limit=1 << 26,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -355,6 +80,16 @@ class RecordedProblem(CompactReprMixin):
     step: int | None = None
     known: tuple[float, float] | None = None
 
+    def __post_init__(self) -> None:
+        if not _is_name(self.name) or not isinstance(self.form, Problem):
+            raise DataError(f"a problem of a trace needs a name and a form; got {self.name!r:.80}")
+        if self.step is not None and (type(self.step) is not int or self.step < 0):
+            raise DataError(f"a step must be a count; got {self.step!r:.80}")
+        if self.known is not None and not (len(self.known) == 2 and all(isinstance(one, float) for one in self.known)):
+            raise DataError(f"known must be a value and a bound; got {self.known!r:.80}")
+        if not np.isfinite(self.form.scale):
+            raise DataError("the numbers of a problem overflow")
+
     @classmethod
     def judged(cls, name: str, form: Problem, step: int | None = None) -> RecordedProblem:
         """The problem with the value and bound that the automatic solvers prove."""
@@ -362,7 +97,8 @@ class RecordedProblem(CompactReprMixin):
             solution = solve(form)
         except FormulationError:
             return cls(name, form, step)
-        return cls(name, form, step, (solution.value, solution.bound))
+        known = (float(solution.value), float(solution.bound))
+        return cls(name, form, step, None if any(map(math.isnan, known)) else known)
 
 
 @dataclass(frozen=True, eq=False)
@@ -371,6 +107,16 @@ class ProblemTrace(CompactReprMixin):
 
     label: str
     problems: tuple[RecordedProblem, ...]
+
+    def __post_init__(self) -> None:
+        if not _is_name(self.label) or not isinstance(self.problems, tuple):
+            raise DataError(f"a trace needs a label and problems; got {self.label!r:.80}")
+        if not 0 < len(self.problems) <= PROBLEM_LIMIT:
+            raise DataError(f"a trace has 1 to {PROBLEM_LIMIT} problems; got {len(self.problems)}")
+        if not all(isinstance(one, RecordedProblem) for one in self.problems):
+            raise DataError("the problems of a trace are RecordedProblem instances")
+        if len({one.name for one in self.problems}) < len(self.problems):
+            raise DataError("two problems of a trace have one name")
 
     @classmethod
     def from_problems(cls, forms: Problem | Iterable[Problem], label: str | None = None) -> ProblemTrace:
@@ -388,41 +134,37 @@ class ProblemTrace(CompactReprMixin):
         return "master" if self.label.partition(":")[0] == "master" else "argmax"
 
     @cached_property
-    def _packed(self) -> tuple[bytes, dict[str, Any]]:
-        packed = Packed()
-        listed = [[taped.name, taped.step, packed.add(taped.form)] for taped in self.problems]
-        meta = {"format": FORMAT, "label": self.label, "problems": listed, "records": packed.records}
-        return _as_text(meta), {f"a{i}": array for i, array in enumerate(packed.arrays)}
-
-    @cached_property
     def name(self) -> str:
         """The label and a fingerprint of all its numbers, as in "argmax:1f0c9a27"."""
-        return _fingerprint(self.label, *self._packed)
+        packed, arrays = _packed([[one.name, one.step, one.form] for one in self.problems])
+        digest = hashlib.sha256(json.dumps([self.label, packed]).encode())
+        for array in arrays.values():
+            digest.update(array)
+        return f"{self.label}:{digest.hexdigest()[:8]}"
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the trace to an .npz file of plain arrays."""
-        meta, arrays = self._packed
-        known = np.array([taped.known or (np.nan, np.nan) for taped in self.problems])
-        with Path(path).open("wb") as file:
-            np.savez_compressed(file, meta=np.frombuffer(meta, dtype=np.uint8), known=known, **arrays)
+        """Write the trace to a file of plain arrays, by convention with the ending .npz. Replaced atomically."""
+        packed, arrays = _packed(self)
+        try:
+            TRACE.write(path, {"trace": packed}, arrays)
+        except SerializationError as error:
+            raise OptionError(f"{fspath(path)} cannot be written because {error}; record fewer problems") from error
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> ProblemTrace:
-        """The trace that `save` wrote, with the fingerprint of the file. Raises DataError for any other file.
+        """The trace that `save` wrote. Raises DataError for any other file, OSError where it cannot be opened.
 
         Files are validated. The known values of problems are claims; `reevaluate` recomputes them.
         """
-        meta, arrays = members(path)
-        label, listed = checked_meta(path, meta)
-        known = arrays.pop("known", np.empty(0))
-        names = [f"a{i}" for i in range(len(arrays))]
-        if known.shape != (len(listed), 2) or arrays.keys() != {*names}:
-            raise DataError(f"{path} is damaged: it lacks arrays, or has others; record it again")
-        forms = unpacked(meta["records"], [arrays[name] for name in names], [number for _, _, number in listed])
-        pairs = [None if np.isnan(pair).any() else (float(pair[0]), float(pair[1])) for pair in known]
-        parts = zip(listed, forms, pairs, strict=True)
-        trace = cls(label, tuple(RecordedProblem(name, form, step, pair) for (name, step, _), form, pair in parts))
-        trace.__dict__["name"] = _fingerprint(label, _as_text(meta), {name: arrays[name] for name in names})
+        try:
+            manifest, arrays = TRACE.read(path)
+            decoder = Decoder(TRACE, arrays)
+            trace = decoder.decode(manifest.get("trace"))
+            decoder.check_complete()
+        except SerializationError as error:
+            raise DataError(f"{fspath(path)} is not a trace file, or is damaged: {error}; record it again") from error
+        if not isinstance(trace, cls):
+            raise DataError(f"{fspath(path)} is damaged: it holds no trace; record it again")
         return trace
 
     def reevaluate(self) -> ProblemTrace:
@@ -432,16 +174,16 @@ class ProblemTrace(CompactReprMixin):
         )
 
 
-def _as_text(meta: dict[str, Any]) -> bytes:
-    return json.dumps(meta, ensure_ascii=False).encode()
+def _packed(value: Any) -> tuple[Any, dict[str, bytes]]:
+    encoder = Encoder(TRACE)
+    try:
+        return encoder.encode(value, "a problem of the trace"), encoder.arrays
+    except SerializationError as error:
+        raise OptionError(str(error)) from error
 
 
-def _fingerprint(label: str, meta: bytes, arrays: dict[str, NDArray[Any]]) -> str:
-    digest = hashlib.sha256(meta)
-    for array in arrays.values():
-        digest.update(f"{array.dtype.str}{array.shape}".encode())
-        digest.update(np.ascontiguousarray(array).tobytes())
-    return f"{label}:{digest.hexdigest()[:8]}"
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and 0 < len(value) <= NAME_LIMIT and value.isprintable()
 
 
 ENDINGS = (".mps", ".lp", ".mps.gz", ".lp.gz", ".toml", ".npz")

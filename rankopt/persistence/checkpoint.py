@@ -30,17 +30,18 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.errors import FileVersionError, SerializationError
+from formulations.serialization import Decoder, Encoder
 from rankopt.data.canonical_order import fingerprints
 from rankopt.data.queries import Queries
-from rankopt.errors import ModelError, OptionError
+from rankopt.errors import OptionError
 from rankopt.optimize.bundle import at_groups
 from rankopt.optimize.certificate import History, Step, Stop
 from rankopt.optimize.objective import Objective, norms
 from rankopt.optimize.planes import PlaneSet
 from rankopt.optimize.state import IterationInfo, State, TrainingState
 from rankopt.optimize.subgradient import generator_of, permuted
-from rankopt.persistence.archive import manifest_of, read_archive, write_archive
-from rankopt.persistence.models import Decoder, Encoder
+from rankopt.persistence.models import MODEL
 from rankopt.ratings.table import Ratings
 
 Floats = NDArray[np.float64]
@@ -211,10 +212,10 @@ def identity_of_ratings(
 
 
 def _of_value(value: Any, name: str) -> str:
-    encoder = Encoder()
+    encoder = Encoder(CHECKPOINT)
     try:
         text = json.dumps(encoder.encode(value, name))
-    except ModelError:  # an object of the user's own
+    except SerializationError:  # an object of the user's own
         named = getattr(value, "__qualname__", "<")
         text = f"{type(value).__module__}.{type(value).__qualname__}: {value!r}"
         text = text if "<" in named else f"{value.__module__}.{named}"  # a class or function of a module
@@ -223,7 +224,7 @@ def _of_value(value: Any, name: str) -> str:
                 f"checkpoint cannot identify {name} = {text[:80]} when the run resumes; "
                 "make it a dataclass, a function or class of a module, or give it a repr that shows its content"
             ) from None
-    return _digest([text.encode(), *encoder.members.values()])
+    return _digest([text.encode(), *encoder.arrays.values()])
 
 
 def _digest(parts: Iterable[bytes]) -> str:
@@ -236,8 +237,7 @@ def _digest(parts: Iterable[bytes]) -> str:
 
 Found = TypeVar("Found")
 
-FORMAT, VERSION = "rankopt checkpoint", 1
-MANIFEST = "checkpoint.json"
+CHECKPOINT = replace(MODEL, name="rankopt checkpoint", version=1, manifest="checkpoint.json")
 SLOTS = ("standing0.zip", "standing1.zip")
 COST = 20
 """Smallest time between two checkpoints, in multiples of the time that writing one takes."""
@@ -286,7 +286,7 @@ class Checkpoint:
             self._check_problem(manifest["problem"], problem, defaults)
             try:
                 state = read(decoder.decode(manifest["run"]))
-            except ModelError as error:
+            except SerializationError as error:
                 raise OptionError(f"checkpoint = {self.folder} is of another version ({error}); remove it") from error
             except (AttributeError, LookupError, TypeError, ValueError):  # data of the wrong type or shape
                 continue
@@ -334,17 +334,16 @@ class Checkpoint:
         if began < self._next and not over:
             return
         self._serial += 1
-        encoder = Encoder()
+        encoder = Encoder(CHECKPOINT)
         try:
             run = encoder.encode(told(), "the standing")
-        except ModelError as error:
+        except SerializationError as error:
             raise OptionError(f"checkpoint cannot store the state of this method: {error} Leave it out.") from error
-        manifest = {"format": FORMAT, "version": VERSION, "serial": self._serial, "problem": self._problem, "run": run}
-        text = json.dumps(manifest, sort_keys=True, allow_nan=False).encode("ascii")
         try:
             slot = Path(self.folder, SLOTS[self._serial % 2])
-            write_archive(slot, {MANIFEST: text, **encoder.members}, links=False)
-        except (OSError, ModelError) as error:
+            content = {"serial": self._serial, "problem": self._problem, "run": run}
+            CHECKPOINT.write(slot, content, encoder.arrays, links=False)
+        except (OSError, SerializationError) as error:
             warnings.warn(f"no checkpoint could be written: {error}", RuntimeWarning, stacklevel=2)
         ended = perf_counter()
         self._next = ended + (max(self.every, COST * (ended - began)) if self.every else 0)
@@ -353,16 +352,14 @@ class Checkpoint:
 def _read(path: Path) -> tuple[dict[str, Any], Decoder] | None:
     """The content of one file; None where it is missing or damaged."""
     try:
-        members = read_archive(path)
-        manifest = manifest_of(members.pop(MANIFEST, b""), MANIFEST, FORMAT)
-    except (OSError, ModelError):
+        manifest, arrays = CHECKPOINT.read(path)
+    except FileVersionError as error:
+        raise OptionError(f"{path} cannot be resumed: {error}, or remove it") from error
+    except (OSError, SerializationError):
         return None
-    if manifest.get("version") != VERSION:
-        version = str(manifest.get("version"))[:80]
-        raise OptionError(f"{path} is of version {version}; remove it, or use the rankopt it is from")
     if type(manifest.get("serial")) is not int or not isinstance(manifest.get("problem"), dict):
         return None
-    return manifest, Decoder(members, writeable=True)
+    return manifest, Decoder(CHECKPOINT, arrays, writeable=True)
 
 
 def _plain(now: TrainingState, steps: Sequence[Step]) -> dict[str, Any]:

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from formulations import ranking
+from formulations.serialization import write_file
 from rankopt.cli import COMMANDS, main, rankopt
 from rankopt.commands.input_output import OutputPath
 from rankopt.data import Queries, write_svmlight
 from rankopt.errors import OptionError
 from rankopt.experiments import ProblemTrace
-from rankopt.persistence.archive import write_whole
 
 GOOD = {
     "train": ["t.txt", "--model", "new", "--max-iter", "2", "--checkpoint", "runs"],
@@ -235,7 +235,7 @@ def test_a_pipe_is_written_to_and_not_replaced(tmp_path):
     os.mkfifo(pipe)
     reader = threading.Thread(target=lambda: got.append(pipe.read_bytes()))
     reader.start()
-    write_whole(pipe, b"model")
+    write_file(pipe, b"model")
     reader.join(10)
     assert got == [b"model"]
     assert pipe.is_fifo()

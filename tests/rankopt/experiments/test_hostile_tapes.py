@@ -3,11 +3,13 @@
 import io
 import json
 import zipfile
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from formulations import RankingSet, constrained_ranking, ranking, solve
+from formulations import RankingSet, constrained_ranking, margin_dual, ranking, solve
+from formulations.serialization import array_from_bytes, array_to_bytes, read_zip, write_zip
 from formulations.testing.instances import FORMS, instances
 from rankopt.errors import DataError
 from rankopt.experiments import Outcome, ProblemTrace, SolverSwap
@@ -15,14 +17,17 @@ from rankopt.experiments.replay import blank_rows
 
 
 def saved(tape, path):
+    """The JSON and the arrays of the file of a tape."""
     tape.save(path)
-    with np.load(path) as file:
-        parts = {name: file[name] for name in file.files}
-    return json.loads(parts.pop("meta").tobytes()), parts
+    members = read_zip(path)
+    manifest = json.loads(members.pop("trace.json"))
+    return manifest, {name: array_from_bytes(content) for name, content in members.items()}
 
 
-def written(path, meta, parts):
-    np.savez(path, meta=np.frombuffer(json.dumps(meta).encode(), dtype=np.uint8), **parts)
+def written(path, manifest, parts):
+    """A file with these parts and the right digests: what someone who knows the format can make."""
+    arrays = {name: array_to_bytes(array) for name, array in parts.items()}
+    write_zip(path, {"trace.json": json.dumps(manifest).encode(), **arrays})
 
 
 @pytest.fixture(scope="module")
@@ -49,8 +54,10 @@ def read(path):
 
 def spoilt(value, rng):
     """Something else in place of a part of a JSON."""
-    odd = [None, -1, 0, 1, 2**70, 1e308, "", "x", "\u202e", [], {}, True, {"array": -1}, {"array": 10**9},
-           {"record": 0}, {"tuple": [0]}, {"csr": [0, 0, 0], "shape": [1, 1]}, [[]], "../x", float("nan")]  # fmt: skip
+    odd = [None, -1, 0, 1, 2**70, 1e308, "", "x", "\u202e", [], {}, True, {"array": "arrays/0.npy"},
+           {"array": "arrays/1000.npy"}, {"same": 0}, {"same": -1}, {"record": "RankingSet", "fields": {}},
+           {"tuple": [0]}, {"csr": [0, 0, 0], "shape": [1, 1]}, [[]], "../x", float("nan"),
+           {"csr": [{"array": "arrays/0.npy"}] * 3, "shape": [1, 1]}]  # fmt: skip
     if isinstance(value, dict) and value and rng.random() < 0.9:
         key = list(value)[rng.integers(len(value))]
         if rng.random() < 0.1:
@@ -115,32 +122,70 @@ def test_damaged_bytes_are_refused(every, tmp_path):
 
 
 def test_an_array_is_as_large_as_its_header_says(every, tmp_path):
+    manifest, parts = every
+    arrays = {name: array_to_bytes(array) for name, array in parts.items()}
     header = io.BytesIO()
     np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": (10**13,)})
-    with zipfile.ZipFile(tmp_path / "bomb.npz", "w") as file:
-        file.writestr("meta.npy", header.getvalue())
-    with pytest.raises(DataError, match="of another size"):
+    text = json.dumps(manifest).encode()
+    write_zip(tmp_path / "bomb.npz", {"trace.json": text, **arrays, "arrays/0.npy": header.getvalue()})
+    with pytest.raises(DataError, match="does not fill 0 bytes"):
         ProblemTrace.load(tmp_path / "bomb.npz")
-    with zipfile.ZipFile(tmp_path / "text.npz", "w", zipfile.ZIP_DEFLATED) as file:
-        plain = io.BytesIO()
-        np.save(plain, np.frombuffer(b"[" * 10**6, dtype=np.uint8))
-        file.writestr("meta.npy", plain.getvalue())
-    with pytest.raises(DataError, match="RecursionError"):
+    write_zip(tmp_path / "text.npz", {"trace.json": b"[" * 10**6})
+    with pytest.raises(DataError, match=r"not its JSON .maximum recursion depth"):
         ProblemTrace.load(tmp_path / "text.npz")
+    with zipfile.ZipFile(tmp_path / "packed.npz", "w", zipfile.ZIP_DEFLATED) as file:
+        for name, content in {"trace.json": text, "SHA256SUMS": b"", "arrays/0.npy": bytes(10**8)}.items():
+            file.writestr(name, content)
+    with pytest.raises(DataError, match="compressed or encrypted"):
+        ProblemTrace.load(tmp_path / "packed.npz")
 
 
-def test_objects_are_never_unpickled(tmp_path):
-    np.savez(tmp_path / "objects.npz", meta=np.array([{}], dtype=object))
-    with pytest.raises(DataError, match="no array of numbers"):
-        ProblemTrace.load(tmp_path / "objects.npz")
+def test_arrays_that_are_missing_or_unknown_are_refused(every, tmp_path):
+    manifest, parts = every
+    for changed in (dict(list(parts.items())[1:]), {**parts, "arrays/1000.npy": np.zeros(1)}):
+        written(tmp_path / "bad.npz", manifest, changed)
+        with pytest.raises(DataError, match=r"is no value|nothing names"):
+            ProblemTrace.load(tmp_path / "bad.npz")
+
+
+def test_a_file_of_a_development_version_is_told_so(tmp_path):
+    np.savez_compressed(tmp_path / "old.npz", meta=np.zeros(3, dtype=np.uint8), known=np.zeros((1, 2)))
+    with pytest.raises(DataError, match=r"as in files of development versions.*record it again"):
+        ProblemTrace.load(tmp_path / "old.npz")
+
+
+def test_objects_are_never_unpickled(every, tmp_path):
+    manifest, parts = every
+    content = io.BytesIO()
+    np.save(content, np.array([{}], dtype=object))
+    arrays = {name: array_to_bytes(array) for name, array in parts.items()}
+    write_zip(
+        tmp_path / "bad.npz",
+        {"trace.json": json.dumps(manifest).encode(), **arrays, "arrays/0.npy": content.getvalue()},
+    )
+    with pytest.raises(DataError, match="its type is object"):
+        ProblemTrace.load(tmp_path / "bad.npz")
+
+
+def test_derived_data_of_a_file_are_recomputed(tmp_path):
+    """A Gram matrix and a ranking without its set are trusted by the constructors, for speed, but not in a file."""
+    problem = margin_dual(np.eye(2), [1.0, 2.0], lam=1.0)
+    known = replace(problem, known_gram=problem.slopes @ problem.slopes.T)
+    manifest, parts = saved(ProblemTrace.from_problems([known]), tmp_path / "gram.npz")
+    name = manifest["trace"]["fields"]["problems"]["tuple"][0]["fields"]["form"]["fields"]["known_gram"]["array"]
+    assert ProblemTrace.load(tmp_path / "gram.npz").problems[0].form.known_gram is not None
+    written(tmp_path / "gram.npz", manifest, {**parts, name: 2.0 * parts[name]})
+    with pytest.raises(DataError, match="Gram matrix of other slopes"):
+        ProblemTrace.load(tmp_path / "gram.npz")
 
 
 @pytest.mark.study
 def test_what_a_tape_claims_to_be_attained_makes_nobody_wrong(tmp_path):
     problem = ranking([0.5, 0.2, 0.1], [3.0, 0.0, 1.0], discount=[1.0, 0.6], position_weights=[2.0, 1.0])
     tape = ProblemTrace.from_problems([problem])
-    meta, parts = saved(tape, tmp_path / "lie.npz")
-    written(tmp_path / "lie.npz", meta, {**parts, "known": np.array([[99.0, 99.0]])})
+    manifest, parts = saved(tape, tmp_path / "lie.npz")
+    manifest["trace"]["fields"]["problems"]["tuple"][0]["fields"]["known"] = {"tuple": [99.0, 99.0]}
+    written(tmp_path / "lie.npz", manifest, parts)
     lie = ProblemTrace.load(tmp_path / "lie.npz")
     assert lie.name == tape.name
     rows = SolverSwap(lie, argmax_solvers=("highs", "cp_sat"), repeats=1).run()
@@ -151,7 +196,8 @@ def test_what_a_tape_claims_to_be_attained_makes_nobody_wrong(tmp_path):
 @pytest.mark.study
 def test_a_tape_may_not_name_a_file_elsewhere(every, tmp_path):
     meta, parts = every
-    written(tmp_path / "named.npz", {**meta, "label": "../../argmax"}, parts)
+    fields = {**meta["trace"]["fields"], "label": "../../argmax"}
+    written(tmp_path / "named.npz", {**meta, "trace": {**meta["trace"], "fields": fields}}, parts)
     folder = tmp_path / "here"
     folder.mkdir()
     tape = ProblemTrace.load(tmp_path / "named.npz")

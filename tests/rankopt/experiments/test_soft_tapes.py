@@ -3,18 +3,17 @@
 import numpy as np
 
 from formulations import RankingSet, constrained_ranking, solve
+from rankopt.experiments import ProblemTrace
 from rankopt.experiments.replay import tied_pairs
-from rankopt.experiments.traces import Packed, unpacked
 
 
-def test_a_soft_problem_is_stored_and_read():
+def test_a_soft_problem_is_stored_and_read(tmp_path):
     stated = RankingSet(5, 3).at_most(1, documents=[0, 1, 2], name="few").forbid(4, 0, name="late")
     problem = constrained_ranking(
         np.outer([3.0, 2.0, 1.0], [5.0, 4.0, 3.0, 2.0, 1.0]), stated.penalized("few", penalty=0.5)
     )
-    packed = Packed()
-    number = packed.add(problem)
-    (again,) = unpacked(packed.records, packed.arrays, [number])
+    ProblemTrace.from_problems([problem]).save(tmp_path / "soft.npz")
+    again = ProblemTrace.load(tmp_path / "soft.npz").problems[0].form
     first, second = solve(problem), solve(again)
     assert (first.value, first.broken) == (second.value, second.broken)
     assert first.order.tolist() == second.order.tolist()

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from formulations import RankingSet, constrained_ranking, margin_dual, ranking, solve
+from formulations.problems.assignment import Assignment
 from formulations.testing.instances import FORMS, instances
 from rankopt.constraints import Admissible
 from rankopt.data import load_sample
@@ -11,8 +12,7 @@ from rankopt.errors import DataError, OptionError
 from rankopt.experiments import Outcome, ProblemTrace, SolverSwap
 from rankopt.experiments.recording import ArgmaxRecorder, Log, argmax_tape
 from rankopt.experiments.replay import tied_pairs
-from rankopt.experiments.traces import FORMS as STORED
-from rankopt.experiments.traces import Packed, unpacked
+from rankopt.experiments.traces import RecordedProblem
 from rankopt.rankers import LargeMarginRanker
 
 
@@ -34,16 +34,21 @@ def test_a_tape_of_any_form_is_read_back_as_it_was(form, tmp_path):
         assert solve(other.form).value == pytest.approx(one.known[0], abs=1e-9)
 
 
-def test_every_stored_class_is_what_the_table_says_and_sets_are_stored_once():
+def test_sets_are_stored_once_and_what_is_no_problem_is_not(tmp_path):
     shared = RankingSet(4, 2).at_most(1, by=["a", "a", "b", None])
-    packed = Packed()
-    numbers = [packed.add(constrained_ranking(np.full((2, 4), float(i)), shared)) for i in range(3)]
-    assert [record["class"] for record in packed.records].count("RankingSet") == 1
-    back = unpacked(packed.records, packed.arrays, numbers)
+    tape = ProblemTrace.from_problems([constrained_ranking(np.full((2, 4), float(i)), shared) for i in range(3)])
+    tape.save(tmp_path / "tape.npz")
+    assert (tmp_path / "tape.npz").read_bytes().count(b'"record": "RankingSet"') == 1
+    back = [one.form for one in ProblemTrace.load(tmp_path / "tape.npz").problems]
     assert back[0].admissible is back[2].admissible
-    assert {record["class"] for record in packed.records} <= set(STORED)
-    with pytest.raises(OptionError, match="cannot be stored in a trace"):
-        packed.add(object())
+    with pytest.raises(DataError, match="needs a name and a form"):
+        RecordedProblem("x", object())
+    with pytest.raises(OptionError, match="cannot be saved because a Own is not data; restate the problem as one of"):
+        ProblemTrace.from_problems([Own([[1.0, 2.0]])]).save(tmp_path / "own.npz")
+
+
+class Own(Assignment):
+    """A problem class that no table lists."""
 
 
 def test_a_damaged_tape_is_an_error(tmp_path):

@@ -1,6 +1,5 @@
 """What a checkpoint says is looked at and recomputed; its folder is one run's at a time; no link leads out of it."""
 
-import json
 import os
 import subprocess
 import sys
@@ -13,11 +12,10 @@ from problems.same_bits import assert_same
 from problems.training import BOUNDS, made
 from sklearn.base import clone
 
+from formulations.serialization import Decoder, Encoder, write_zip
 from rankopt.errors import OptionError
 from rankopt.optimize import METHODS
-from rankopt.persistence.archive import read_archive, write_archive
-from rankopt.persistence.checkpoint import MANIFEST, SLOTS
-from rankopt.persistence.models import Decoder, Encoder
+from rankopt.persistence.checkpoint import CHECKPOINT, SLOTS
 from rankopt.rankers import Checkpoint, LargeMarginRanker
 
 X, Y, QID = made(queries=6)
@@ -49,13 +47,11 @@ def whole(ranker):
 
 def changed(file, change, columns=None):
     """Write the file again with another state, or other columns of its run, and right digests."""
-    members = read_archive(file)
-    manifest = json.loads(members.pop(MANIFEST))
-    run, encoder = Decoder(members, writeable=True).decode(manifest["run"]), Encoder()
+    manifest, arrays = CHECKPOINT.read(file)
+    run, encoder = Decoder(CHECKPOINT, arrays, writeable=True).decode(manifest["run"]), Encoder(CHECKPOINT)
     standing = run["standing"]
     run = {**run, "standing": replace(standing, state=change(standing.state)), **(columns or {})}
-    text = json.dumps({**manifest, "run": encoder.encode(run, "run")})
-    write_archive(file, {MANIFEST: text.encode(), **encoder.members})
+    CHECKPOINT.write(file, {**manifest, "run": encoder.encode(run, "run")}, encoder.arrays)
 
 
 def with_nan(array):
@@ -96,7 +92,7 @@ def test_what_no_run_holds_is_damage_whatever_its_digest(damage, which, tmp_path
 def test_a_manifest_of_another_form_is_damage(content, tmp_path):
     ranker = begun(tmp_path)
     for file in tmp_path.iterdir():
-        write_archive(file, {MANIFEST: content})
+        write_zip(file, {CHECKPOINT.manifest: content})
     assert_same(clone(ranker).fit(X, Y, qid=QID), whole(ranker))
 
 
