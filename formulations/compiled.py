@@ -208,6 +208,13 @@ def compiled(
     return lambda function: Kernel(function, signatures, reassociate, numpy)
 
 
+def inlined(function: Callable[Arguments, Returned]) -> Callable[Arguments, Returned]:
+    """A short function that numba copies into the kernels that call it and does not compile itself; elsewhere it is
+    plain Python. It must not call kernels, and sums in the order of the kernel that calls it."""
+    vars(function).update(py_func=function, targetoptions={"inline": "always"}, content=_content(function))
+    return function
+
+
 class Kernel(Generic[Arguments, Returned]):
     """A function and its compiled forms, one per signature; called like the function.
 
