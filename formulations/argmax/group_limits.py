@@ -459,7 +459,9 @@ def ascend(
         if planes and not _pivoted(value, over, cap, planes, 0.01 * near, active, inverse, at, change):
             return GIVEN_UP
         held = 0.0
-        toll[:] = base
+        for i in range(k):
+            for j in range(n):
+                toll[i, j] = base[i, j]
         for s in range(sides):
             at[s] = min(max(at[s], 0.0), cap[s])
             held += at[s] * limit[s]
@@ -507,7 +509,8 @@ def ascend(
                 paid += price[r] * off if price[r] < np.inf else 0.0
         if admitted and earned - paid > report[0]:
             report[0] = earned - paid
-            best[:] = order
+            for i in range(k):
+                best[i] = order[i]
         if report[1] <= report[0] + near:
             return CLOSED
         if planes == 0 or bound > at[sides] + near:
@@ -517,7 +520,9 @@ def ascend(
                     known = known and orders[t, i] == order[i]
                 if known:
                     return GIVEN_UP
-            orders[planes], value[planes] = order, earned
+            value[planes] = earned
+            for i in range(k):
+                orders[planes, i] = order[i]
             for s in range(sides):
                 over[planes, s] = sign[s] * reached[planes, side[s]] - limit[s]
             if planes == 0:

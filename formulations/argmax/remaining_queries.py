@@ -91,7 +91,7 @@ def split(scores: Floats, gain: Floats, discount: Floats, decay: Floats, order: 
     way = ANY
     key, other = np.empty(n), np.empty(n)
     second, inside = np.empty(n, np.int64), np.zeros(n, np.bool_)
-    ones, twos, spare = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+    twos, spare = np.empty(n, np.int64), np.empty(n, np.int64)
     low_step, high_step = np.empty(n, np.int32), np.empty(n, np.int32)
     waiting = np.empty((n + 1, 2), np.int64)
     waiting[0, 0], waiting[0, 1] = 0, n
@@ -105,13 +105,13 @@ def split(scores: Floats, gain: Floats, discount: Floats, decay: Floats, order: 
         lower, upper = low_step[low], high_step[low]
         dc, da = c[lower] - c[lower + 1], a[lower] - a[lower + 1]
         ec, ea = c[upper] - c[upper + 1], a[upper] - a[upper + 1]
-        one, two = ones[low:high], twos[low:high]
+        one, two = order[low:high], twos[low:high]
         for x in order[low:high]:  # the documents of the part by index: ties in both keys have one common order
             inside[x] = True
         index = 0
         for x in range(n):
             if inside[x]:
-                one[index] = x
+                one[index], two[index] = x, x
                 inside[x] = False
                 index += 1
         for x in one:
@@ -119,17 +119,14 @@ def split(scores: Floats, gain: Floats, discount: Floats, decay: Floats, order: 
             other[x] = ec * scores[x] - ea * gain[x]
         if lower == upper:
             sort_falling(one, key, spare)
-            order[low:high] = one
             way = max(way, ONE_SORT)
             continue
-        two[:] = one
         sort_falling(one, other, spare)
         sort_falling(one, key, spare)
         sort_falling(two, key, spare)
         sort_falling(two, other, spare)
         for i in range(high - low):
             second[two[i]] = i
-        order[low:high] = one
         way = max(way, TWO_SORTS)
         begin, deepest, splits = 0, 0, False
         for i in range(high - low):

@@ -16,13 +16,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.compiled import READ_FLOATS, READ_INTS, READ_SHORTS, compiled
 from rankopt.collaborative.linear_algebra import column_sums, row_sums
-from rankopt.data.canonical_order import HASHES, SALT, mixed
+from rankopt.data.canonical_order import PART, Hashes, mixed
 from rankopt.ratings.table import Ratings
 from rankopt.risk.shard import cut
 
@@ -30,51 +28,29 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Shorts = NDArray[np.int32]
 
-Hashes = NDArray[np.uint64]
-
 ROUNDS = 4
 """Rounds of refinement: on sparse ratings the fourth tells no more apart than the third."""
 
 
 def refine_colors(bounds: Ints, columns: Shorts, values: Floats, weights: Floats, items: int) -> tuple[Hashes, Hashes]:
     """(users,) and (items,) 64 bits each; weights: (ratings,) or empty."""
-    of_users, of_items = np.zeros(bounds.size - 1, np.uint64), np.zeros(items, np.uint64)
+    users, owner = bounds.size - 1, np.repeat(np.arange(bounds.size - 1, dtype=np.int32), np.diff(bounds))
+
+    def combine(columns: NDArray[Any], colors: Hashes, rows: NDArray[Any], size: int) -> Hashes:
+        found = np.zeros(size, np.uint64)
+        for first in range(0, values.size, PART):
+            part = slice(first, first + PART)
+            rated = mixed((values[part] + 0.0).view(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
+            weight = weights[part] if weights.size else np.ones(1)
+            rated += mixed(weight.view(np.uint64)) * np.uint64(0xD1342543DE82EF95)
+            np.add.at(found, rows[part], mixed(rated + colors[columns[part]]))
+        return mixed(found)
+
+    of_items = np.zeros(items, np.uint64)
     for _ in range(ROUNDS):
-        found = np.zeros(of_users.size, np.uint64)
-        _gathered(bounds, columns, values, weights, of_items, found)
-        of_users, found = mixed(found), np.zeros(items, np.uint64)
-        _spread(bounds, columns, values, weights, of_users, found)
-        of_items = mixed(found)
+        of_users = combine(columns, of_items, owner, users)
+        of_items = combine(owner, of_users, columns, items)
     return of_users, of_items
-
-
-@compiled(nb.uint64(nb.uint64))
-def _mixed(bits: np.uint64) -> np.uint64:
-    bits = (bits ^ (bits >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
-    bits = (bits ^ (bits >> np.uint64(33))) * np.uint64(0xC4CEB9FE1A85EC53)
-    return bits ^ (bits >> np.uint64(33))
-
-
-@compiled(nb.uint64(nb.float64, nb.float64, nb.uint64))
-def _said(value: float, weight: float, other: np.uint64) -> np.uint64:
-    """A rating with the colour of its other end."""
-    bits = _mixed(np.float64(value + 0.0).view(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
-    bits += _mixed(np.float64(weight).view(np.uint64)) * np.uint64(0xD1342543DE82EF95)
-    return _mixed(bits + other)
-
-
-@compiled(nb.void(READ_INTS, READ_SHORTS, READ_FLOATS, READ_FLOATS, SALT, HASHES))
-def _gathered(bounds: Ints, columns: Shorts, values: Floats, weights: Floats, of_items: Hashes, found: Hashes) -> None:
-    for u in range(bounds.size - 1):
-        for e in range(bounds[u], bounds[u + 1]):
-            found[u] += _said(values[e], weights[e] if weights.size else 1.0, of_items[columns[e]])
-
-
-@compiled(nb.void(READ_INTS, READ_SHORTS, READ_FLOATS, READ_FLOATS, SALT, HASHES))
-def _spread(bounds: Ints, columns: Shorts, values: Floats, weights: Floats, of_users: Hashes, found: Hashes) -> None:
-    for u in range(bounds.size - 1):
-        for e in range(bounds[u], bounds[u + 1]):
-            found[columns[e]] += _said(values[e], weights[e] if weights.size else 1.0, of_users[u])
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.active_set.working_set import inner
-from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, READ_SHORTS, compiled
+from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, READ_SHORTS, compiled
 from rankopt.collaborative.linear_algebra import READ_TABLE, TABLE
 from rankopt.collaborative.user_block import mix
 
@@ -59,22 +59,50 @@ class UserPlanes:
         among those of the user: the next of the first `FEW`, else that of a plane without weight, else the next; of
         `most` or more, all with weight, the two lightest are joined; gram keeps the entries of the remaining planes."""
         most = max(most, FEW)
-        if _is_crowded(self.counts, self.weights, most):
-            joined = replace(
-                self, weights=self.weights.copy(), heights=self.heights.copy(), slopes=self.slopes.copy(),
-                gram=self.gram.copy(),
-            )  # fmt: skip
-            _join_lightest(self.bounds, self.counts, most, joined.slopes, joined.weights, joined.heights, joined.gram)
-            return joined.with_plane(slopes, heights, most)
-        place, counts = np.zeros(self.counts.size, dtype=np.int64), self.counts.copy()
-        _place_fresh(self.bounds, self.counts, self.weights, place, counts)
-        planes, grown = int(counts.sum()), np.empty(int(counts @ np.diff(self.bounds)))
-        weights, higher, gram = np.zeros(planes), np.empty(planes), np.zeros(int(counts @ counts))
-        _insert_slopes(self.bounds, self.counts, counts, place, self.slopes, slopes, grown)
-        _insert_numbers(
-            self.counts, counts, place, self.weights, self.heights, self.gram, heights, weights, higher, gram
-        )
-        return UserPlanes(self.bounds, counts, weights, higher, grown, gram), place
+        counts, sizes, owner = self.counts, np.diff(self.bounds), np.repeat(np.arange(self.counts.size), self.counts)
+        used = np.bincount(owner, self.weights > 0.0, counts.size)
+        crowded = np.flatnonzero((counts >= most) & (used == counts))
+        if crowded.size:
+            return self._with_lightest_joined(crowded).with_plane(slopes, heights, most)
+        rank, place = np.arange(owner.size) - _starts(counts)[owner], counts.copy()
+        unused = np.flatnonzero((self.weights == 0.0) & (counts[owner] >= FEW))[::-1]  # the first is written last
+        place[owner[unused]] = rank[unused]
+        grown = np.where(sizes > 0, np.maximum(counts, place + 1), counts)
+        weights, higher, gram = np.zeros(grown.sum()), np.empty(grown.sum()), np.zeros(grown @ grown)
+        first, before = _starts(grown), _segments(_starts(grown), counts)
+        weights[before], higher[before] = self.weights, self.heights
+        higher[(first + place)[grown > 0]] = heights[grown > 0]
+        rows = _starts(grown * grown)[owner] + rank * grown[owner]
+        gram[_segments(rows, counts[owner])] = self.gram
+        first, all_slopes = _starts(grown * sizes), np.empty(grown @ sizes)
+        all_slopes[_segments(first, counts * sizes)] = self.slopes
+        all_slopes[_segments(first + place * sizes, sizes)] = slopes
+        return UserPlanes(self.bounds, grown, weights, higher, all_slopes, gram), place
+
+    def _with_lightest_joined(self, users: Ints) -> UserPlanes:
+        """The same mixtures, the two lightest planes of each of these users joined, and the other without weight."""
+        found = replace(
+            self, weights=self.weights.copy(), heights=self.heights.copy(), slopes=self.slopes.copy(),
+            gram=self.gram.copy(),
+        )  # fmt: skip
+        sizes = np.diff(self.bounds)
+        starts, at, table = _starts(self.counts), _starts(self.counts * sizes), _starts(self.counts**2)
+        for u in users.tolist():
+            own = int(self.counts[u])
+            planes = slice(starts[u], starts[u] + own)
+            weights, heights = found.weights[planes], found.heights[planes]
+            slopes = found.slopes[at[u] : at[u] + own * sizes[u]].reshape(own, sizes[u])
+            square = found.gram[table[u] : table[u] + own * own].reshape(own, own)
+            light, other = np.argsort(weights, kind="stable")[:2]
+            total = weights[light] + weights[other]
+            p, q = weights[light] / total, weights[other] / total
+            slopes[other] = p * slopes[light] + q * slopes[other]
+            heights[other] = p * heights[light] + q * heights[other]
+            alone = p * p * square[light, light] + 2.0 * p * q * square[light, other] + q * q * square[other, other]
+            square[other] = square[:, other] = p * square[light] + q * square[other]
+            square[other, other] = alone
+            weights[other], weights[light] = total, 0.0
+        return found
 
     def with_weight(self) -> UserPlanes:
         """The planes that have weight, which sums to one again, since moves of weight round; no gram."""
@@ -93,9 +121,11 @@ class UserPlanes:
 
     def mixed(self) -> tuple[Floats, Floats]:
         """The mixtures as one plane a user: slopes (ratings,), heights (n,)."""
-        found, heights = np.empty(self.bounds[-1]), np.empty(self.counts.size)
-        _mix_planes(self.bounds, self.slopes, self.counts, self.weights, self.heights, found, heights)
-        return found, heights
+        owner = np.repeat(np.arange(self.counts.size), self.counts)
+        sizes = np.diff(self.bounds)[owner]
+        ratings = _segments(self.bounds[:-1][owner], sizes)
+        slopes = np.bincount(ratings, np.repeat(self.weights, sizes) * self.slopes, self.bounds[-1])
+        return slopes, np.bincount(owner, self.weights * self.heights, self.counts.size)
 
     def check(self, bounds: Ints) -> None:
         """ValueError for what is not planes `with_weight` of users with these ratings."""
@@ -115,122 +145,14 @@ class UserPlanes:
             raise ValueError("weights of planes are none")
 
 
-@compiled(nb.boolean(READ_INTS, READ_FLOATS, nb.int64))
-def _is_crowded(counts: Ints, weights: Floats, most: int) -> bool:
-    """Whether a user has so many planes, or more, that all have weight."""
-    first = 0
-    for u in range(counts.size):
-        if counts[u] >= most:
-            full = True
-            for k in range(counts[u]):
-                full &= weights[first + k] > 0.0
-            if full:
-                return True
-        first += counts[u]
-    return False
+def _starts(lengths: Ints) -> Ints:
+    """Where segments of these lengths begin, one after the other."""
+    return np.cumsum(lengths) - lengths
 
 
-@compiled(nb.void(READ_INTS, READ_INTS, nb.int64, FLOATS, FLOATS, FLOATS, FLOATS))
-def _join_lightest(
-    bounds: Ints, counts: Ints, most: int, slopes: Floats, weights: Floats, heights: Floats, gram: Floats
-) -> None:
-    """The same mixtures, the two lightest planes of each user with so many joined, and the other without weight."""
-    first, at, table = 0, 0, 0
-    for u in range(counts.size):
-        own, size = counts[u], bounds[u + 1] - bounds[u]
-        light, other = -1, -1
-        for k in range(own):
-            if light < 0 or weights[first + k] < weights[first + light]:
-                light, other = k, light
-            elif other < 0 or weights[first + k] < weights[first + other]:
-                other = k
-        if own >= most and weights[first + light] > 0.0:
-            total = weights[first + light] + weights[first + other]
-            p, q = weights[first + light] / total, weights[first + other] / total
-            for e in range(size):
-                to = at + other * size + e
-                slopes[to] = p * slopes[at + light * size + e] + q * slopes[to]
-            heights[first + other] = p * heights[first + light] + q * heights[first + other]
-            square = gram[table : table + own * own].reshape((own, own))
-            alone = p * p * square[light, light] + 2.0 * p * q * square[light, other] + q * q * square[other, other]
-            for k in range(own):
-                square[other, k] = p * square[light, k] + q * square[other, k]
-                square[k, other] = square[other, k]
-            square[other, other] = alone
-            weights[first + other], weights[first + light] = total, 0.0
-        first, at, table = first + own, at + own * size, table + own * own
-
-
-@compiled(nb.void(READ_INTS, READ_INTS, READ_FLOATS, INTS, INTS))
-def _place_fresh(bounds: Ints, counts: Ints, weights: Floats, place: Ints, grown: Ints) -> None:
-    """The index of each user's next plane, and the resulting number of planes."""
-    first = 0
-    for u in range(counts.size):
-        own = counts[u]
-        place[u] = own
-        if own >= FEW:
-            for k in range(own):
-                if weights[first + k] == 0.0:
-                    place[u] = k
-                    break
-        if bounds[u + 1] > bounds[u]:
-            grown[u] = max(own, place[u] + 1)
-        first += own
-
-
-@compiled(nb.void(READ_INTS, READ_INTS, READ_INTS, READ_INTS, READ_FLOATS, READ_FLOATS, FLOATS))
-def _insert_slopes(
-    bounds: Ints, counts: Ints, grown: Ints, place: Ints, held: Floats, fresh: Floats, found: Floats
-) -> None:
-    """Slopes of all planes with the new ones inserted."""
-    old, new = 0, 0
-    for u in range(counts.size):
-        low, size = bounds[u], bounds[u + 1] - bounds[u]
-        for e in range(counts[u] * size):
-            found[new + e] = held[old + e]
-        for e in range(size):
-            found[new + place[u] * size + e] = fresh[low + e]
-        old += counts[u] * size
-        new += grown[u] * size
-
-
-@compiled(
-    nb.void(READ_INTS, READ_INTS, READ_INTS, READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, FLOATS, FLOATS, FLOATS)
-)
-def _insert_numbers(
-    counts: Ints, grown: Ints, place: Ints, weights: Floats, heights: Floats, gram: Floats, fresh: Floats,
-    more_weights: Floats, more_heights: Floats, more_gram: Floats,
-) -> None:  # fmt: skip
-    """Weights, heights and gram likewise; the fresh planes have the weight 0, and no entries yet."""
-    old, new, at, to = 0, 0, 0, 0
-    for u in range(counts.size):
-        own, more = counts[u], grown[u]
-        for k in range(own):
-            more_weights[new + k], more_heights[new + k] = weights[old + k], heights[old + k]
-            for other in range(own):
-                more_gram[to + k * more + other] = gram[at + k * own + other]
-        if more:
-            more_heights[new + place[u]] = fresh[u]
-        old, new, at, to = old + own, new + more, at + own * own, to + more * more
-
-
-@compiled(nb.void(READ_INTS, READ_FLOATS, READ_INTS, READ_FLOATS, READ_FLOATS, FLOATS, FLOATS))
-def _mix_planes(
-    bounds: Ints, slopes: Floats, counts: Ints, weights: Floats, heights: Floats, found: Floats, height: Floats
-) -> None:
-    first, at = 0, 0
-    for u in range(counts.size):
-        low, size = bounds[u], bounds[u + 1] - bounds[u]
-        for e in range(size):
-            total = 0.0
-            for k in range(counts[u]):
-                total += weights[first + k] * slopes[at + k * size + e]
-            found[low + e] = total
-        height[u] = 0.0
-        for k in range(counts[u]):
-            height[u] += weights[first + k] * heights[first + k]
-        first += counts[u]
-        at += counts[u] * size
+def _segments(first: Ints, lengths: Ints) -> Ints:
+    """The indices of segments that begin at `first`, one segment after the other."""
+    return np.arange(lengths.sum()) + np.repeat(first - _starts(lengths), lengths)
 
 
 def ascend_users(

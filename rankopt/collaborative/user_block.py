@@ -75,23 +75,13 @@ class UserBundles:
 
     def mixed(self, bounds: Ints) -> tuple[Floats, Floats]:
         """The mixtures as one plane a user: slopes (ratings,), heights (n,)."""
-        found = np.empty(self.slopes.shape[1])
-        _mixed(bounds, self.counts, self.weights, self.slopes, found)
+        found, rows = np.zeros(self.slopes.shape[1]), np.repeat(np.arange(bounds.size - 1), np.diff(bounds))
+        for weight, slopes in zip(self.weights.T, self.slopes, strict=True):
+            found += weight[rows] * slopes
         return found, self._heights()
 
     def _heights(self) -> Floats:
         return np.asarray(np.einsum("uk,uk->u", self.weights, self.heights))
-
-
-@compiled(nb.void(READ_INTS, READ_INTS, READ_TABLE, READ_TABLE, FLOATS))
-def _mixed(bounds: Ints, counts: Ints, weights: Floats, slopes: Floats, found: Floats) -> None:
-    """found[e] = Σ_k weights[u, k] slopes[k, e] of each user's ratings, without a temporary a rating."""
-    for u in range(bounds.size - 1):
-        for e in range(bounds[u], bounds[u + 1]):
-            total = 0.0
-            for k in range(counts[u]):
-                total += weights[u, k] * slopes[k, e]
-            found[e] = total
 
 
 @compiled(nb.int64(nb.int64, nb.int64, nb.int64, INTS, TABLE, TABLE, TABLE, CUBE))

@@ -14,14 +14,11 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
-from itertools import product
 from typing import Any
 
-import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.compiled import compiled
 from formulations.display import CompactReprMixin
 from formulations.parallel import share
 from rankopt.data.queries import Queries
@@ -109,16 +106,8 @@ def rows_of(offsets: Ints, chosen: Ints) -> Ints:
 
 Hashes = NDArray[np.uint64]
 
-PART = 1 << 14
+PART = 1 << 11
 """Rows per task of a thread."""
-
-HASHES = nb.types.Array(nb.uint64, 1, "C")
-SALT = nb.types.Array(nb.uint64, 1, "C", readonly=True)
-TABLES = [nb.types.Array(number, 2, "C", readonly=True) for number in (nb.float64, nb.float32)]
-PARTS = [
-    (nb.types.Array(number, 1, "C", readonly=True), nb.types.Array(index, 1, "C", readonly=True))
-    for number, index in product((nb.float64, nb.float32), (nb.int32, nb.int64))
-]
 
 
 def mixed(bits: Hashes) -> Hashes:
@@ -128,51 +117,8 @@ def mixed(bits: Hashes) -> Hashes:
     return bits ^ (bits >> np.uint64(33))
 
 
-@compiled([nb.uint64(nb.float64)])
-def _of_value(value: float) -> np.uint64:
-    bits = np.float64(value + 0.0).view(np.uint64)  # -0.0 + 0.0 is 0.0
-    bits = (bits ^ (bits >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
-    bits = (bits ^ (bits >> np.uint64(33))) * np.uint64(0xC4CEB9FE1A85EC53)
-    return bits ^ (bits >> np.uint64(33))
-
-
-@compiled([nb.void(table, SALT, nb.int64, nb.int64, HASHES) for table in TABLES])
-def _of_table(table: NDArray[np.float64], salt: Hashes, first: int, last: int, found: Hashes) -> None:
-    for i in range(first, last):
-        total = np.uint64(0)
-        for j in range(salt.size):
-            total += _of_value(np.float64(table[i, j])) * salt[j]
-        found[i] = total
-
-
-@compiled([nb.void(data, at, at, SALT, nb.int64, nb.int64, HASHES) for data, at in PARTS])
-def _of_entries(
-    data: NDArray[np.float64],
-    columns: NDArray[np.int64],
-    starts: NDArray[np.int64],
-    salt: Hashes,
-    first: int,
-    last: int,
-    found: Hashes,
-) -> None:
-    for i in range(first, last):
-        total = np.uint64(0)
-        for entry in range(starts[i], starts[i + 1]):
-            total += _of_value(np.float64(data[entry])) * salt[columns[entry]]
-        found[i] = total
-
-
-def _values_in_numpy(values: NDArray[np.float64]) -> Hashes:
-    """`_of_value` of each."""
-    return mixed((values.astype(np.float64) + 0.0).view(np.uint64))
-
-
-def _entries_in_numpy(
-    data: NDArray[np.float64], columns: NDArray[np.int64], starts: NDArray[np.int64], salt: Hashes
-) -> Hashes:
-    """`_of_entries` of all rows: differences of cumulative sums, exact modulo 2^64."""
-    sums = np.append(np.uint64(0), np.cumsum(_values_in_numpy(data) * salt[columns], dtype=np.uint64))
-    return np.asarray(sums[starts[1:]] - sums[starts[:-1]])
+def _of_values(values: NDArray[np.float64]) -> Hashes:
+    return mixed((values.astype(np.float64) + 0.0).view(np.uint64))  # -0.0 + 0.0 is 0.0
 
 
 def fingerprints(features: Features) -> Hashes:
@@ -180,17 +126,19 @@ def fingerprints(features: Features) -> Hashes:
     rows, columns = features.shape
     salt = mixed(np.arange(1, columns + 1, dtype=np.uint64)) | np.uint64(1)
     found = np.empty(rows, dtype=np.uint64)
-    parts = -(-rows // PART)
-    if is_sparse(features):
-        entries = (features.data, features.indices, features.indptr)
-        if not _of_entries.pays(15 * features.nnz):
-            return _entries_in_numpy(*entries, salt)
-        share(parts, lambda p: _of_entries(*entries, salt, p * PART, min(rows, (p + 1) * PART), found))
-    else:
-        table = np.asarray(features)
-        if not _of_table.pays(15 * table.size):
-            return np.asarray((_values_in_numpy(table) * salt).sum(axis=1, dtype=np.uint64))
-        share(parts, lambda p: _of_table(table, salt, p * PART, min(rows, (p + 1) * PART), found))
+
+    def hash_part(p: int) -> None:
+        part = slice(p * PART, min(rows, (p + 1) * PART))
+        if is_sparse(features):  # differences of cumulative sums, exact modulo 2^64
+            starts = features.indptr[part.start : part.stop + 1]
+            entries = slice(starts[0], starts[-1])
+            hashed = _of_values(features.data[entries]) * salt[features.indices[entries]]
+            sums = np.append(np.uint64(0), np.cumsum(hashed, dtype=np.uint64))
+            found[part] = np.diff(sums[starts - starts[0]])
+        else:
+            found[part] = (_of_values(np.asarray(features[part])) * salt).sum(axis=1, dtype=np.uint64)
+
+    share(-(-rows // PART), hash_part)
     return found
 
 

@@ -5,13 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol
 
-import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, compiled
-from formulations.parallel import share_ranges
-from formulations.sorting import QUERY_ROWS
 from rankopt.losses.loss import LossValue
 from rankopt.losses.oracle import MaxOracle
 from rankopt.losses.segment_ops import query_of_row
@@ -63,17 +59,12 @@ class MarginLoss:
     def at(self, scores: Floats, prove: bool = False) -> LossValue:
         """Values, bounds and planes at `scores`, of the shape of the argmax."""
         found, (reference, paid) = self.argmax.at(scores, prove), self._reference(scores)
-        height, value = self.argmax.best - found.earned, np.empty(found.value.size)
+        height = self.argmax.best - found.earned
         if paid is not None:
             height = height + paid
         offsets, width = self.argmax.offsets, scores.size // max(scores.shape[0], 1)
-        flat = (found.slope.ravel(), reference.ravel(), scores.ravel(), offsets, width)
-        if _above.pays(30 * scores.size):
-            share_ranges(offsets, QUERY_ROWS, lambda first, last: _above(*flat, first, last, value))
-        else:
-            query = np.repeat(query_of_row(offsets), width)
-            value[:] = np.bincount(query, (flat[0] - flat[1]) * flat[2], value.size)
-        value += height
+        query = np.repeat(query_of_row(offsets), width)
+        value = np.bincount(query, ((found.slope - reference) * scores).ravel(), height.size) + height
         return LossValue(
             value, value + (found.bound - found.value), height, found.slope, reference, found.seconds, paid
         )
@@ -113,15 +104,3 @@ def referred(argmax: MaxOracle, bound: Bound, scores: Floats) -> tuple[Floats, F
         return bound(argmax, scores), None
     both = bound(charges, scores)
     return both[: scores.size], -both[scores.size :]
-
-
-@compiled(nb.void(READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_INTS, nb.int64, nb.int64, nb.int64, FLOATS))
-def _above(
-    slope: Floats, reference: Floats, scores: Floats, offsets: Ints, width: int, first: int, last: int, value: Floats
-) -> None:
-    """value[q] = (slope - reference)ᵀ scores for the queries first <= q < last, `width` numbers a document."""
-    for q in range(first, last):
-        total = 0.0
-        for j in range(offsets[q] * width, offsets[q + 1] * width):
-            total += (slope[j] - reference[j]) * scores[j]
-        value[q] = total

@@ -1,10 +1,5 @@
 """Crossings of lines with bounds of their rounding errors, and the order of lines at t = -∞: shared by all sweeps.
 
-The initial order sorts slopes by two radix passes over their relative position between the minimum and the maximum,
-then by insertion, which makes the order exact. Few documents, and clustered slopes, are merge sorted.
-
-The crossings of one line are sorted in nearly linear time if they are distributed like those of random lines.
-
 All crossings of a query (pairs that contribute nothing are left out) are sorted by two radix passes over
 lead / (|lead| + c rise), c near the median |t|, which increases with t = lead / rise. Their times are then computed and
 sorted by insertion, which makes the order exact. Clustered times are merge sorted.
@@ -22,75 +17,6 @@ from formulations.sorting import sort_falling
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-FEW = 40
-"""Documents that are merged."""
-
-HIGH = 32
-"""Low bits of a document's sort key, which hold its index."""
-
-
-@compiled(nb.void(READ_FLOATS, READ_FLOATS, READ_INTS, FLOATS, INTS, INTS))
-def first_order(scores: Floats, slopes: Floats, by_score: Ints, key: Floats, order: Ints, spare: Ints) -> None:
-    """Sort by increasing slope, equal slopes by decreasing score.
-
-    by_score: the documents by decreasing score. key, order, spare: buffers of the same length.
-    """
-    if by_score.size <= FEW or not dealt(slopes, by_score, order, spare):
-        for j in range(by_score.size):
-            order[j] = by_score[j]
-            key[j] = -slopes[j]
-        sort_falling(order, key, spare)
-
-
-@compiled(nb.boolean(READ_FLOATS, READ_INTS, INTS, INTS))
-def dealt(values: Floats, initial: Ints, order: Ints, spare: Ints) -> bool:
-    """Stable sort by increasing values; False if values are too clustered for it."""
-    n = initial.size
-    least, largest, least_odd, largest_odd = values[0], values[0], values[n - 1], values[n - 1]
-    for i in range(n // 2):
-        x, y = values[2 * i], values[2 * i + 1]
-        least, largest = min(least, x), max(largest, x)
-        least_odd, largest_odd = min(least_odd, y), max(largest_odd, y)
-    least, largest = min(least, least_odd), max(largest, largest_odd)
-    digit = 6 if n < 100 else 7 if n < 300 else 8
-    mask, top = (1 << digit) - 1, float((1 << (2 * digit)) - 1)
-    scale = top / (largest - least) if largest > least else 0.0
-    counts = np.zeros(2 << digit, np.int64)
-    first, second = counts[: 1 << digit], counts[1 << digit :]
-    for i in range(n):
-        j = initial[i]
-        part = (values[j] - least) * scale
-        part = part if part > 0.0 else 0.0  # no number either
-        number = np.int64(part if part < top else top)
-        first[number & mask] += 1
-        second[number >> digit] += 1
-        order[i] = number << HIGH | j
-    one, two = 0, 0
-    for k in range(mask + 1):
-        one, first[k] = one + first[k], one
-        two, second[k] = two + second[k], two
-    for i in range(n):
-        word = order[i]
-        k = word >> HIGH & mask
-        spare[first[k]] = word
-        first[k] += 1
-    for i in range(n):
-        word = spare[i]
-        k = word >> (HIGH + digit)
-        order[second[k]] = word & ((1 << HIGH) - 1)
-        second[k] += 1
-    left = 4 * n
-    for i in range(1, n):
-        x = order[i]
-        place = i
-        while place > 0 and values[order[place - 1]] > values[x] and left > 0:
-            order[place] = order[place - 1]
-            place -= 1
-            left -= 1
-        order[place] = x
-    return left > 0
-
-
 ROUNDING = 4 * float(np.finfo(np.float64).eps)
 """Of a computed score s + t a, by |s| + |t a|; twice what two roundings can do, for the time itself is rounded."""
 
@@ -102,25 +28,18 @@ def width(t: float, s: float, a: float, other_s: float, other_a: float) -> float
     return ROUNDING * spread / abs(a - other_a)
 
 
-@compiled(nb.void(READ_FLOATS, READ_INTS, nb.int64, nb.int64, INTS))
-def by_falling_score(scores: Floats, offsets: Ints, first: int, last: int, order: Ints) -> None:
-    """order[offsets[q] : offsets[q + 1]] are the documents of query q, counted from its first, by falling score."""
-    for q in range(first, last):
-        low, high = offsets[q], offsets[q + 1]
-        own, initial, spare = order[low:high], np.empty(high - low, np.int64), np.empty(high - low, np.int64)
-        falls = np.empty(high - low)
-        for j in range(high - low):
-            own[j], initial[j], falls[j] = j, j, -scores[low + j]
-        if high - low <= FEW or not dealt(falls, initial, own, spare):
-            for j in range(high - low):
-                own[j], falls[j] = j, scores[low + j]
-            sort_falling(own, falls, spare)
+@compiled(nb.int64(READ_FLOATS, READ_FLOATS, READ_INTS, FLOATS, INTS, INTS, INTS))
+def first_order(
+    scores: Floats, slopes: Floats, by_score: Ints, key: Floats, order: Ints, spare: Ints, starts: Ints
+) -> int:
+    """Sort by increasing slope, equal slopes by decreasing score; the number of groups of identical lines, which are
+    tied for all t: group g is at starts[g] : starts[g + 1] of `order`.
 
-
-@compiled(nb.int64(READ_FLOATS, READ_FLOATS, READ_INTS, INTS))
-def groups_of(scores: Floats, slopes: Floats, order: Ints, starts: Ints) -> int:
-    """The number of groups of identical lines, which are tied for all t, in `order`; group g is at starts[g] : starts[g
-    + 1]. starts has one entry more than there are documents."""
+    by_score: the documents by decreasing score. key, order, spare: buffers of the same length; starts has one more.
+    """
+    for j in range(by_score.size):
+        order[j], key[j] = by_score[j], -slopes[j]
+    sort_falling(order, key, spare)
     groups = 0
     for place in range(order.size):
         j = order[place]
@@ -135,10 +54,8 @@ def groups_of(scores: Floats, slopes: Floats, order: Ints, starts: Ints) -> int:
 def first_groups(
     scores: Floats, slopes: Floats, by_score: Ints, gain: Floats, own: Floats, order: Ints, spare: Ints, starts: Ints
 ) -> int:
-    """A query at t = -∞: its documents in `order`, the number of groups of identical lines, `starts` as in `groups_of`,
-    and own[g] = Σ gain of each. by_score, spare: as in `first_order`."""
-    first_order(scores, slopes, by_score, own, order, spare)
-    groups = groups_of(scores, slopes, order, starts)
+    """`first_order`, and own[g] = Σ gain of each group."""
+    groups = first_order(scores, slopes, by_score, own, order, spare, starts)
     for g in range(groups):
         own[g] = 0.0
         for place in range(starts[g], starts[g + 1]):
@@ -155,68 +72,18 @@ def longest(offsets: Ints, first: int, last: int) -> int:
     return most
 
 
-FEW_TIMES = 24
-"""Times that are put in order one by one; and as many in one bucket, at most."""
-
-
-@compiled(nb.void(FLOATS, INTS))
-def _insert_all(times: Floats, crossers: Ints) -> None:
-    """Insertion sort, linear where hardly anything is out of order."""
-    for i in range(1, times.size):
-        t, line = times[i], crossers[i]
-        j = i
-        while j > 0 and times[j - 1] > t:
-            times[j], crossers[j] = times[j - 1], crossers[j - 1]
-            j -= 1
-        times[j], crossers[j] = t, line
-
-
 @compiled(nb.void(FLOATS, INTS, FLOATS, INTS, INTS, INTS))
-def sort_times(times: Floats, crossers: Ints, spare: Floats, lines: Ints, bucket: Ints, counts: Ints) -> None:
-    """Sort times, and the lines that cross with them. spare, lines, bucket, counts: buffers of the same length, counts
-    one more.
-
-    Times are distributed into buckets by t / (|t| + c), c the median of nine |t|, then sorted by insertion, which makes
-    the order exact. Clustered times are merge sorted.
-    """
+def sort_times(times: Floats, crossers: Ints, spare: Floats, lines: Ints, order: Ints, buffer: Ints) -> None:
+    """Sort times, and the lines that cross with them. spare, lines, order, buffer: buffers of the same length, or
+    longer."""
     n = times.size
-    if n <= FEW_TIMES:
-        _insert_all(times, crossers)
-        return
-    for i in range(9):
-        spare[i] = abs(times[i * (n - 1) // 8])
-    for i in range(1, 9):
-        for j in range(i, 0, -1):
-            if spare[j] < spare[j - 1]:
-                spare[j], spare[j - 1] = spare[j - 1], spare[j]
-    middle, crowd = spare[4], 0
-    usable = 0.0 < middle < np.inf
-    if usable:
-        counts[: n + 1] = 0
-        for i in range(n):
-            t = times[i]
-            size = abs(t)
-            part = t / (size + middle) if size < np.inf else -1.0
-            b = min(int((part + 1.0) * (0.5 * n)), n - 1)
-            bucket[i] = b
-            counts[b + 1] += 1
-            crowd = max(crowd, counts[b + 1])
-    if usable and crowd <= FEW_TIMES:
-        for b in range(n):
-            counts[b + 1] += counts[b]
-        for i in range(n):
-            place = counts[bucket[i]]
-            counts[bucket[i]] += 1
-            spare[place], lines[place] = times[i], crossers[i]
-    else:
-        for i in range(n):
-            bucket[i], spare[i] = i, -times[i]
-        sort_falling(bucket[:n], spare[:n], counts[:n])
-        for i in range(n):
-            spare[i], lines[i] = times[bucket[i]], crossers[bucket[i]]
+    for i in range(n):
+        order[i], spare[i] = i, -times[i]
+    sort_falling(order[:n], spare[:n], buffer[:n])
+    for i in range(n):
+        spare[i], lines[i] = times[order[i]], crossers[order[i]]
     for i in range(n):
         times[i], crossers[i] = spare[i], lines[i]
-    _insert_all(times, crossers)
 
 
 HALF, LOW = 16, (1 << 16) - 1

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.parallel import share, threads
+from formulations.sorting import falling_rows
 from rankopt.errors import OptionError
 from rankopt.losses.loss import Loss, LossValue
 from rankopt.measures.measure import Measure
@@ -285,12 +286,7 @@ class LineSweep:
         unused."""
         if self.small or self.measure.sweep_kind == "crossings":
             return None
-        from rankopt.sweeps.intersections import by_falling_score
-
-        order, scores = np.empty(scores.size, np.int64), np.ascontiguousarray(scores, np.float64)
-        ranges = self._ranges(1)
-        share(len(ranges), lambda part: by_falling_score(scores, self.offsets, *ranges[part], order))
-        return order
+        return falling_rows(self.offsets, scores) - np.repeat(self.offsets[:-1], np.diff(self.offsets))
 
     def events(self, scores: Floats, slopes: Floats, order: Ints | None = None) -> list[StepEvents]:
         """The events along each of D lines: scores s (N,), slopes a (D, N). order: of these scores, if it is known."""

@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, compiled
 from formulations.sorting import sort_falling
 from rankopt.sweeps.full_sweeps import PRECISION
-from rankopt.sweeps.intersections import ROUNDING, entering, first_order, groups_of, longest, width
+from rankopt.sweeps.intersections import ROUNDING, entering, first_order, longest, width
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -86,8 +86,7 @@ def sweep_places(
             starts[q] = weight * total * best if n else 0.0
             continue
         now = order[:n]
-        first_order(s, a, by_score[low : low + n], key[:n], now, spare[:n])
-        groups = groups_of(s, a, now, begins)
+        groups = first_order(s, a, by_score[low : low + n], key[:n], now, spare[:n], begins)
         start = 0.0
         if groups == n:
             for p in range(n):
@@ -228,8 +227,7 @@ def sweep_cuts(
         if not some:
             continue
         now = order[:n]
-        first_order(s, a, by_score[low : low + n], key[:n], now, spare[:n])
-        groups = groups_of(s, a, now, begins)
+        groups = first_order(s, a, by_score[low : low + n], key[:n], now, spare[:n], begins)
         tau = min(cutoff, groups)
         lines, of_slope = 0, 0  # groups that can ever be among the first τ
         for g in range(groups):
@@ -369,8 +367,7 @@ def sweep_envelope(
             some = some or marked[j] != 0.0
         if not some:
             continue
-        first_order(s, a, by_score[low : low + n], key[:n], order[:n], spare[:n])
-        groups = groups_of(s, a, order[:n], begins)
+        groups = first_order(s, a, by_score[low : low + n], key[:n], order[:n], spare[:n], begins)
         top = -1
         for g in range(groups):
             hits[g] = 0

@@ -3,15 +3,18 @@
 import numpy as np
 import pytest
 
-from rankopt.sweeps.intersections import by_falling_score, first_order
+from formulations.sorting import falling_rows
+from rankopt.sweeps.intersections import first_order
 from rankopt.sweeps.reference import LINES, drawn_lines
 
 
 def ordered(scores, slopes):
     n = scores.size
-    by_score, order = np.empty(n, np.int64), np.empty(n, np.int64)
-    by_falling_score(scores, np.array([0, n]), 0, 1, by_score)
-    first_order(scores, slopes, by_score, np.empty(n), order, np.empty(n, np.int64))
+    order, starts = np.empty(n, np.int64), np.empty(n + 1, np.int64)
+    by_score = falling_rows(np.array([0, n]), scores)
+    groups = first_order(scores, slopes, by_score, np.empty(n), order, np.empty(n, np.int64), starts)
+    lines = np.unique(np.stack([scores, slopes]), axis=1).shape[1] if n else 0
+    assert (groups, starts[groups]) == (lines, n)
     return order
 
 
@@ -29,6 +32,3 @@ def test_documents_stand_as_a_stable_sort_has_them(kind, n):
     if kind == "crowded":
         slopes = np.exp(30 * slopes)
     np.testing.assert_array_equal(ordered(scores, slopes), np.lexsort((np.arange(n), -scores, slopes)))
-    by_score = np.empty(n, np.int64)
-    by_falling_score(slopes, np.array([0, n]), 0, 1, by_score)
-    np.testing.assert_array_equal(by_score, np.argsort(-slopes, kind="stable"))
