@@ -69,7 +69,6 @@ class Assignment(Problem):
         """Raise `InfeasibleError` with a set of positions that has too few documents (Hall's condition)."""
         if self.allowed is None:
             return
-
         positions = deficient_positions(self.allowed)
         if positions.size:
             documents = int(self.allowed[positions].any(axis=0).sum())
@@ -207,12 +206,18 @@ def is_order(x: NDArray[Any], positions: int, documents: int) -> bool:
     return len(placed) == positions and min(placed) >= 0 and max(placed) < documents
 
 
+def order_of_cells(positions: Ints, documents: Ints, k: int) -> Ints:
+    """The document at each of k positions, from one cell for each; -1 at an empty position."""
+    order = np.full(k, -1, dtype=np.int64)
+    order[positions] = documents
+    return order
+
+
 def deficient_positions(allowed: Bools) -> Ints:
     """A set of positions with fewer allowed documents than positions (Hall's condition fails), empty if there is none.
 
     From a maximum matching, the positions reached from one unmatched position along alternating paths.
     """
-    from scipy.sparse import csr_array
     from scipy.sparse.csgraph import maximum_bipartite_matching
 
     matched = maximum_bipartite_matching(csr_array(allowed.astype(np.int8)), perm_type="column")
