@@ -13,7 +13,7 @@ from scipy.sparse import csr_array, diags_array, eye_array, hstack, vstack
 from formulations.arrays import Floats, Ints, finite, frozen, whole
 from formulations.errors import InvalidProblemError
 from formulations.problems.directed_rounding import above, below, difference, products
-from formulations.problems.problem import EPSILON, Problem
+from formulations.problems.problem import EPSILON, Problem, checked_dual
 from formulations.problems.program import Program, laid_out, number, summed
 
 UNIT = 2.0**-53
@@ -206,11 +206,7 @@ class GroupedSimplexQP(Problem):
         return max(float(np.max(-x, initial=0.0)), float(np.max(over, initial=0.0)))
 
     def bound(self, y: Floats) -> float:
-        if np.shape(y) != self.slopes.shape[1:]:
-            raise InvalidProblemError(
-                f"a step must have one entry for each of {self.slopes.shape[1]} features; got shape {np.shape(y)}."
-            )
-        step = np.asarray(y, dtype=np.float64)
+        step = checked_dual(y, self.slopes.shape[1], "features")
         heights = self._heights(step)
         weighted_, digits, off = products(self.capacity, heights)
         length = np.array([above(*products(step, step))])
