@@ -44,7 +44,7 @@ def order_on_support(problem: Assignment, positions: Ints, documents: Ints, mass
     k, n = problem.positions, problem.documents
     heavy = mass > 0.5
     if np.abs(mass - heavy).max(initial=0.0) < WHOLE and np.unique(documents[heavy]).size == k == heavy.sum():
-        return order_of_cells(positions[heavy], documents[heavy], k)
+        return order_of_cells((positions * n + documents)[heavy], k, n)
     _check_filled(positions, mass, k)
     for threshold in THRESHOLDS:
         support = mass > threshold
@@ -97,10 +97,10 @@ def order_on_face(problem: ConstrainedRanking, mass: Floats) -> Ints:
     """
     stated = problem.admissible.compiled
     k, n = stated.shape
-    row, column = np.divmod(stated.cell, n)
+    row = stated.cell // n
     heavy = mass > 0.5
     if np.abs(mass - heavy).max(initial=0.0) < WHOLE and np.array_equal(np.sort(row[heavy]), np.arange(k)):
-        return order_of_cells(row[heavy], column[heavy], k)
+        return order_of_cells(stated.cell[heavy], k, n)
     _check_filled(row, mass, k)
     aim = float(problem.profit.ravel()[stated.cell] @ mass) - LOST * k * problem.scale
     found: list[Ints] = []
@@ -162,7 +162,7 @@ def _crossed(problem: ConstrainedRanking, support: Bools) -> Ints | None:
             f"the best vertex of the relaxation is fractional (value {worth:.9g}): the set's rows are not "
             "totally unimodular; use an integer solver, 'highs' or 'cp_sat'"
         )
-    return order_of_cells(*np.divmod(cell[np.round(found.x) == 1.0], problem.documents), problem.positions)
+    return order_of_cells(cell[np.round(found.x) == 1.0], *problem.profit.shape)
 
 
 def order_of_widened(problem: ConstrainedRanking, program: Program, cell: Ints, x: Floats) -> Ints:
@@ -175,7 +175,7 @@ def order_of_widened(problem: ConstrainedRanking, program: Program, cell: Ints, 
     mass = x[: cell.size]
     _check_filled(cell // n, mass, k)
     if np.abs(mass - np.round(mass)).max() < WHOLE:
-        return order_of_cells(*np.divmod(cell[mass > 0.5], n), k)
+        return order_of_cells(cell[mass > 0.5], k, n)
     used = np.concatenate([mass > WHOLE, np.ones(x.size - cell.size, dtype=bool)])
     integral = np.arange(x.size) < cell.size
     scale = max(problem.scale, 1e-300)
@@ -192,4 +192,4 @@ def order_of_widened(problem: ConstrainedRanking, program: Program, cell: Ints, 
             "unimodular; use an integer solver, 'highs' or 'cp_sat'"
         )
     chosen = cell[used[: cell.size]]
-    return order_of_cells(*np.divmod(chosen[found.x[: chosen.size] > 0.5], n), k)
+    return order_of_cells(chosen[found.x[: chosen.size] > 0.5], k, n)

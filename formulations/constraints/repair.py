@@ -122,4 +122,4 @@ def _least(stated: SetRows, worth: Floats) -> Ints:
     if found.x is None:
         raise SolverError(f"no repair was found{within(found, SECONDS)} ({found.message}); let fewer constraints give")
     k, n = stated.shape
-    return order_of_cells(*np.divmod(stated.cell[found.x[: stated.cell.size] > 0.5], n), k)
+    return order_of_cells(stated.cell[found.x[: stated.cell.size] > 0.5], k, n)

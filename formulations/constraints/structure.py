@@ -189,7 +189,7 @@ class NestedGroups:
         return groups.tree(np.arange(index.size)) if complete else None
 
     @property
-    def network(self) -> tuple[Bools, Ints, Ints, Ints, Ints]:
+    def network(self) -> tuple[Any, ...]:
         """The arrays that kernels read."""
         return self.allowed, self.leaf, self.parent, self.low, self.high
 

@@ -95,8 +95,10 @@ def constrained_ranking(profit: ArrayLike | RankTwoAssignment, admissible: Ranki
         raise InvalidProblemError(
             f"admissible must be a RankingSet; got a {type(admissible).__name__}. Start from RankingSet(n, k)."
         )
-    ranked = profit if isinstance(profit, RankTwoAssignment) else None
-    worth = finite("profit", profit, 2) if ranked is None else ranked.assignment().profit
+    ranked = None
+    if isinstance(profit, RankTwoAssignment):
+        ranked, profit = profit, profit.assignment().profit
+    worth = finite("profit", profit, 2)
     if admissible.soft_constraints:
         return PenalizedRanking(worth, admissible)
     return ConstrainedRanking(worth, admissible, ranked)

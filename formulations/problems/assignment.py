@@ -35,10 +35,10 @@ def is_order(x: NDArray[Any], positions: int, documents: int) -> bool:
     return len(placed) == positions and min(placed) >= 0 and max(placed) < documents
 
 
-def order_of_cells(positions: Ints, documents: Ints, k: int) -> Ints:
-    """The document at each of k positions, from one cell for each; -1 at an empty position."""
+def order_of_cells(cells: Ints, k: int, n: int) -> Ints:
+    """The document at each of k positions, from one of the k n cells for each; -1 at an empty position."""
     order = np.full(k, -1, dtype=np.int64)
-    order[positions] = documents
+    order[cells // n] = cells % n
     return order
 
 

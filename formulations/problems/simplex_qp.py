@@ -81,7 +81,7 @@ class GroupedSimplexQP(Problem):
         At least 1e-5: the group limits are its inverse, and Clarabel reports limits of 1e7 as unbounded.
         """
         share = self.capacity[self.group]
-        steepest = float((np.einsum("ij,ij->i", self.slopes, self.slopes) * share * share).max()) / self.lam
+        steepest = float((self._squares * share * share).max()) / self.lam
         highest = float(np.abs(self.values * share).max())
         return min(1.0, max(1e-5, highest / steepest)) if steepest > 0 else 1.0
 
@@ -99,7 +99,7 @@ class GroupedSimplexQP(Problem):
         values = self.values * unit
         planes, features = self.slopes.shape
         groups = self.capacity.size
-        squares = np.einsum("ij,ij->i", self.slopes, self.slopes) * (unit * unit / self.lam)
+        squares = self._squares * (unit * unit / self.lam)
         scale = max(float(squares.max()), float(np.abs(values).max()), 1e-300)
         held = csr_array((np.ones(planes), (self.group, np.arange(planes))), (groups, planes))
         no_floor, limit = np.full(groups, -np.inf), np.full(groups, 1.0 / self.usual_share)
@@ -152,14 +152,10 @@ class GroupedSimplexQP(Problem):
         return np.asarray(np.einsum("ij,ij->i", self.slopes, self.slopes))
 
     @cached_property
-    def _rounding(self) -> float:
-        steepest = float(self._squares.max(initial=0.0))
-        return float(64.0 * EPSILON * (self.scale + float(self.capacity.sum()) ** 2 * steepest / self.lam))
-
-    @property
     def rounding(self) -> float:
         """Includes the curvature term: the step of a steep plane is a difference of large numbers."""
-        return self._rounding
+        steepest = float(self._squares.max(initial=0.0))
+        return float(64.0 * EPSILON * (self.scale + float(self.capacity.sum()) ** 2 * steepest / self.lam))
 
     @property
     def tolerance(self) -> float:
