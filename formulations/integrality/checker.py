@@ -21,7 +21,7 @@ from scipy.sparse.csgraph import connected_components
 
 from formulations.arrays import Ints
 from formulations.errors import CertificateError
-from formulations.integrality.determinant import entries_of, rank, sparse_determinant
+from formulations.integrality.determinant import determinant, entries_of, rank
 from formulations.integrality.evidence import (
     Colouring,
     Families,
@@ -145,7 +145,7 @@ def confirm_witness(statement: Statement, witness: Witness) -> None:
         raise CertificateError("the rows have other names")
     if labels(witness.column_names, "the names of columns") != tuple(map(statement.column_name, columns)):
         raise CertificateError("the columns have other names")
-    found = sparse_determinant(entries, len(rows))
+    found = determinant(entries, len(rows))
     if found != exact_number(witness.determinant, "the determinant"):
         raise CertificateError(f"the witness claims determinant {witness.determinant}; the submatrix has {found}")
     if found in (-1, 0, 1):
@@ -231,7 +231,7 @@ def _confirm_vertex(program: Program | None, vertex: Vertex) -> None:
         raise CertificateError("the objective is not the sum of the outward normals at the vertex")
     free = np.flatnonzero(~(low_ | high_))
     tight = matrix[np.flatnonzero(row_low | row_high)][:, free].toarray()
-    if rank(np.unique(tight, axis=0)) != free.size:
+    if rank(entries_of(csr_array(np.unique(tight, axis=0)))) != free.size:
         raise CertificateError("the point is feasible, but not a vertex")
 
 
