@@ -108,8 +108,7 @@ def first_paragraph(module: Any) -> str:
 def gallery() -> str:
     """All problems, each in a line."""
     rows = [
-        f"| [`{name}`]({name}.md) | {plain(first_line(module_of(place)))} |"
-        for name, place in formulations.GALLERY.items()
+        f"| [`{name}`]({name}.md) | {plain(first_line(load(place)))} |" for name, place in formulations.GALLERY.items()
     ]
     return "\n".join(
         ["# Formulations", "", plain(formulations.__doc__ or "", code=True), "", "| name | what |", "|---|---|", *rows]
@@ -118,15 +117,7 @@ def gallery() -> str:
 
 def formulation(name: str) -> str:
     """One problem: its statement and example, and how it is called."""
-    place = formulations.GALLERY[name]
-    title, _, statement = (module_of(place).__doc__ or "").partition("\n")
-    parts = [
-        f"# {name}",
-        plain(title),
-        plain(statement, code=True),
-        "## How it is called",
-        *described(name, load(place)),
-    ]
+    parts = [f"# {name}", *described(name, load(formulations.GALLERY[name]))]
     return "\n\n".join(parts) + "\n"
 
 
@@ -204,11 +195,3 @@ def plain(text: str, code: bool = False) -> str:
 
 def anchor(name: str) -> str:
     return f"entry-{name}"
-
-
-def module_of(place: str) -> Any:
-    """The module of a gallery function."""
-    import sys
-
-    load(place)
-    return sys.modules[place.partition(":")[0]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -79,3 +80,16 @@ class Memoized:
         if name not in store:
             store[name] = make()
         return cast(Kept, store[name])
+
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def memoized(make: Function) -> Function:
+    """A function whose last argument is a `Memoized` record, computed once per record."""
+
+    @wraps(make)
+    def once(*args: Any) -> Any:
+        return args[-1].kept(make.__qualname__, lambda: make(*args))
+
+    return cast(Function, once)

@@ -19,9 +19,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import TypeVar, cast
 
-from formulations.bridges import narrowing, softening, widening
-from formulations.bridges import narrowing as prefixes
-from formulations.bridges import widening as paths
+from formulations.bridges import narrowing, widening
 from formulations.bridges.bridge import Back, Bridge, NotApplicable
 from formulations.constraints.constrained_ranking import ConstrainedRanking, PenalizedRanking
 from formulations.errors import UnsupportedProblemError
@@ -41,6 +39,14 @@ __all__ = ["BRIDGES", "Chain", "chains", "crossings", "restated"]
 Restated = TypeVar("Restated", bound=Problem)
 Chain = tuple[Bridge, ...]
 
+WHY_COLLAPSED = "every document is in one row that is at most 1, so positions and rows are matched"
+WHY_BY_GROUPS = (
+    "limits on prefixes over disjoint groups and profits of rank one within each group: "
+    "this linear program has an integral optimum, a flow of positions through groups"
+)
+WHY_CELLS = "only bans and pins are soft: the profit of their cells is reduced by the penalty"
+WHY_SEARCH = "soft (penalized) rows: integer search"
+
 BRIDGES: tuple[Bridge, ...] = (
     Bridge(RankTwoAssignment, Assignment, widening.written_out),
     Bridge(Assignment, LinearProgram, widening.assignment_to_linear_program),
@@ -49,18 +55,18 @@ BRIDGES: tuple[Bridge, ...] = (
     Bridge(Assignment, LinearProgram, widening.in_whole_numbers, "integer program"),
     Bridge(MinCostFlow, LinearProgram, widening.in_whole_numbers, "integer program"),
     Bridge(GroupedSimplexQP, QuadraticProgram, widening.margin_dual_to_quadratic_program),
-    Bridge(RelevanceRanking, LatticePath, paths.by_chains),
-    Bridge(LatticePath, MinCostFlow, paths.as_flow),
+    Bridge(RelevanceRanking, LatticePath, widening.by_chains),
+    Bridge(LatticePath, MinCostFlow, widening.as_flow),
     Bridge(ConstrainedRanking, RankTwoAssignment, narrowing.unconstrained, "no constraints"),
-    Bridge(ConstrainedRanking, Assignment, narrowing.collapsed, "collapsed assignment", narrowing.why_collapsed),
-    Bridge(ConstrainedRanking, MinCostFlow, narrowing.routed, "laminar flow", narrowing.why_routed),
-    Bridge(ConstrainedRanking, GroupSequence, prefixes.by_groups, "prefix groups", prefixes.why_by_groups),
-    Bridge(GroupSequence, MinCostFlow, prefixes.as_flow),
+    Bridge(ConstrainedRanking, Assignment, narrowing.collapsed, "collapsed assignment", WHY_COLLAPSED),
+    Bridge(ConstrainedRanking, MinCostFlow, narrowing.routed, "laminar flow", "the rows are two laminar families"),
+    Bridge(ConstrainedRanking, GroupSequence, narrowing.by_groups, "prefix groups", WHY_BY_GROUPS),
+    Bridge(GroupSequence, MinCostFlow, narrowing.as_flow),
     Bridge(ConstrainedRanking, LinearProgram, narrowing.relaxed, "linear program", narrowing.why_relaxed),
     Bridge(ConstrainedRanking, LinearProgram, narrowing.in_whole_numbers, "integer program", narrowing.why_whole),
-    Bridge(PenalizedRanking, ConstrainedRanking, softening.cells_alone, "penalized cells", softening.why_cells),
-    Bridge(PenalizedRanking, LinearProgram, softening.relaxed, "widened program", softening.why_relaxed),
-    Bridge(PenalizedRanking, LinearProgram, softening.in_whole_numbers, "widened integer program", softening.why_whole),
+    Bridge(PenalizedRanking, ConstrainedRanking, narrowing.penalized_cells, "penalized cells", WHY_CELLS),
+    Bridge(PenalizedRanking, LinearProgram, narrowing.relaxed, "widened program", narrowing.why_widened),
+    Bridge(PenalizedRanking, LinearProgram, narrowing.in_whole_numbers, "widened integer program", WHY_SEARCH),
 )
 
 

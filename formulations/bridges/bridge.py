@@ -28,7 +28,7 @@ class Bridge:
     target: type[Problem]
     cross: Callable[[Any], tuple[Problem, Back]]
     label: str = ""
-    because: Callable[[Any], str] | None = None
+    because: str | Callable[[Any], str] = ""
 
     @property
     def words(self) -> str:

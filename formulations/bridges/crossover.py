@@ -14,11 +14,22 @@ from formulations.arrays import Bools, Floats, Ints
 from formulations.constraints.constrained_ranking import ConstrainedRanking
 from formulations.constraints.structure import BlockCollapse
 from formulations.errors import FractionalSolutionError, SolverError
-from formulations.problems.assignment import Assignment
+from formulations.problems.assignment import Assignment, order_of_cells
 from formulations.problems.min_cost_flow import MinCostFlow
+from formulations.problems.program import Program
 
 THRESHOLDS = (1e-3, 1e-6, 0.0)
 """Thresholds below which mass counts as zero, in order."""
+
+WHOLE = 1e-6
+"""Tolerance of integrality within which entries are rounded."""
+
+
+def _check_filled(positions: Ints, mass: Floats, k: int) -> None:
+    """Raise `SolverError` if a position does not hold about one document."""
+    held = np.bincount(positions, mass, k)
+    if not np.abs(held - 1.0).max() <= 0.05:
+        raise SolverError(f"a position holds {held[np.abs(held - 1.0).argmax()]:.3g} documents where it should hold 1")
 
 
 def order_on_support(problem: Assignment, positions: Ints, documents: Ints, mass: Floats) -> Ints:
@@ -32,13 +43,9 @@ def order_on_support(problem: Assignment, positions: Ints, documents: Ints, mass
 
     k, n = problem.positions, problem.documents
     heavy = mass > 0.5
-    if np.abs(mass - heavy).max(initial=0.0) < 1e-6 and np.unique(documents[heavy]).size == k == heavy.sum():
-        order = np.empty(k, dtype=np.int64)
-        order[positions[heavy]] = documents[heavy]
-        return order
-    held = np.bincount(positions, mass, k)
-    if not np.abs(held - 1.0).max() <= 0.05:
-        raise SolverError(f"a position holds {held[np.abs(held - 1.0).argmax()]:.3g} documents where it should hold 1")
+    if np.abs(mass - heavy).max(initial=0.0) < WHOLE and np.unique(documents[heavy]).size == k == heavy.sum():
+        return order_of_cells((positions * n + documents)[heavy], k, n)
+    _check_filled(positions, mass, k)
     for threshold in THRESHOLDS:
         support = mass > threshold
         profit = np.full((k, n), -np.inf)
@@ -62,7 +69,7 @@ def flow_on_support(problem: MinCostFlow, flow: Floats) -> Floats:
     from scipy.sparse import csr_array
 
     rounded = np.round(flow)
-    if np.abs(flow - rounded).max(initial=0.0) < 1e-6 and problem.violation(rounded) == 0.0:
+    if np.abs(flow - rounded).max(initial=0.0) < WHOLE and problem.violation(rounded) == 0.0:
         return rounded
     arcs, nodes = flow.size, problem.supply.size
     ends = (np.concatenate([problem.tail, problem.head]), np.tile(np.arange(arcs), 2))
@@ -77,9 +84,6 @@ def flow_on_support(problem: MinCostFlow, flow: Floats) -> Floats:
     return flow
 
 
-WHOLE = 1e-6
-"""Tolerance of integrality within which entries are rounded."""
-
 LOST = 1e-7
 """Tolerated loss of value against the point, per position and relative to the largest profit."""
 
@@ -93,15 +97,11 @@ def order_on_face(problem: ConstrainedRanking, mass: Floats) -> Ints:
     """
     stated = problem.admissible.compiled
     k, n = stated.shape
-    row, column = np.divmod(stated.cell, n)
+    row = stated.cell // n
     heavy = mass > 0.5
     if np.abs(mass - heavy).max(initial=0.0) < WHOLE and np.array_equal(np.sort(row[heavy]), np.arange(k)):
-        order = np.empty(k, dtype=np.int64)
-        order[row[heavy]] = column[heavy]
-        return order
-    held = np.bincount(row, mass, k)
-    if not np.abs(held - 1.0).max() <= 0.05:
-        raise SolverError(f"a position holds {held[np.abs(held - 1.0).argmax()]:.3g} documents where it should hold 1")
+        return order_of_cells(stated.cell[heavy], k, n)
+    _check_filled(row, mass, k)
     aim = float(problem.profit.ravel()[stated.cell] @ mass) - LOST * k * problem.scale
     found: list[Ints] = []
     fractional: FractionalSolutionError | None = None
@@ -162,7 +162,34 @@ def _crossed(problem: ConstrainedRanking, support: Bools) -> Ints | None:
             f"the best vertex of the relaxation is fractional (value {worth:.9g}): the set's rows are not "
             "totally unimodular; use an integer solver, 'highs' or 'cp_sat'"
         )
-    order = np.empty(problem.positions, dtype=np.int64)
-    chosen = cell[np.round(found.x) == 1.0]
-    order[chosen // problem.documents] = chosen % problem.documents
-    return order
+    return order_of_cells(cell[np.round(found.x) == 1.0], *problem.profit.shape)
+
+
+def order_of_widened(problem: ConstrainedRanking, program: Program, cell: Ints, x: Floats) -> Ints:
+    """The ranking at a point of a widened program over these cells. For a fractional point, the best ranking of its
+    cells if it has the same value (a face may have integral and fractional vertices), else `FractionalSolutionError`.
+    """
+    from scipy.optimize import Bounds, LinearConstraint, milp
+
+    k, n = problem.positions, problem.documents
+    mass = x[: cell.size]
+    _check_filled(cell // n, mass, k)
+    if np.abs(mass - np.round(mass)).max() < WHOLE:
+        return order_of_cells(cell[mass > 0.5], k, n)
+    used = np.concatenate([mass > WHOLE, np.ones(x.size - cell.size, dtype=bool)])
+    integral = np.arange(x.size) < cell.size
+    scale = max(problem.scale, 1e-300)
+    found = milp(
+        -program.objective[used] / scale,
+        constraints=LinearConstraint(program.matrix[:, np.flatnonzero(used)], program.row_lower, program.row_upper),
+        bounds=Bounds(program.lower[used], program.upper[used]),
+        integrality=integral[used],
+    )
+    worth = float(program.objective @ x)
+    if found.x is None or -found.fun * scale < worth - 1e-7 * k * max(scale, abs(worth)):
+        raise FractionalSolutionError(
+            f"the best vertex of the relaxation is fractional (value {worth:.9g}): the rows, widened, are not totally "
+            "unimodular; use an integer solver, 'highs' or 'cp_sat'"
+        )
+    chosen = cell[used[: cell.size]]
+    return order_of_cells(chosen[found.x[: chosen.size] > 0.5], k, n)

@@ -1,5 +1,5 @@
-"""From a constrained ranking to the narrowest problem class that its structure allows, with the way back; sequences of
-groups for limits on prefixes, and these as flows."""
+"""From a constrained ranking to the narrowest problem class that its structure allows, with the way back: a matching, a
+flow, a sequence of groups, a linear or integer program (widened by violation columns for soft rows)."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.arrays import Bools, Floats
+from formulations.arrays import Bools, Floats, memoized
 from formulations.bridges.bridge import Back, NotApplicable, Point
-from formulations.bridges.crossover import order_on_face
-from formulations.constraints.constrained_ranking import ConstrainedRanking
-from formulations.constraints.rows import SetRows
+from formulations.bridges.crossover import order_of_widened, order_on_face
+from formulations.constraints.constrained_ranking import ConstrainedRanking, PenalizedRanking
+from formulations.constraints.rows import SetRows, widened
 from formulations.constraints.structure import BlockCollapse, LaminarNetwork, PrefixNetwork, candidates, falls_in_groups
 from formulations.errors import FractionalSolutionError, SolverError
 from formulations.integrality.evidence import Proof
@@ -54,13 +54,6 @@ def sequences_of(problem: ConstrainedRanking, network: PrefixNetwork) -> tuple[G
     return sequences, back
 
 
-def why_by_groups(problem: ConstrainedRanking) -> str:
-    return (
-        "limits on prefixes over disjoint groups and profits of rank one within each group: "
-        "this linear program has an integral optimum, a flow of positions through groups"
-    )
-
-
 def why_not_by_groups(problem: ConstrainedRanking) -> str:
     """Why the relaxation of limits on prefixes is only a bound here; "" for other sets, or if it is exact."""
     network = PrefixNetwork.beyond_flows(problem.admissible.compiled)
@@ -96,9 +89,10 @@ ASKED = 500
 """Largest number of entries of a set's rows for which a proof is searched, once, to explain an integral relaxation."""
 
 
+@memoized
 def quick_proof(stated: SetRows) -> Proof | None:
-    """A quick proof that the rows are totally unimodular and their limits integral, if there is one; cached."""
-    return stated.kept("proof", lambda: proof_of(stated.matrix) if stated.whole_limits.all() else None)
+    """A quick proof that the rows are totally unimodular and their limits integral, if there is one."""
+    return proof_of(stated.matrix) if stated.whole_limits.all() else None
 
 
 def unconstrained(problem: ConstrainedRanking) -> tuple[RankTwoAssignment, Back]:
@@ -125,10 +119,6 @@ def collapsed(problem: ConstrainedRanking) -> tuple[Assignment, Back]:
     return narrow, back
 
 
-def why_collapsed(problem: ConstrainedRanking) -> str:
-    return "every document is in one row that is at most 1, so positions and rows are matched"
-
-
 def routed(problem: ConstrainedRanking) -> tuple[MinCostFlow, Back]:
     """The rows are two laminar families with integer limits: a flow from positions through cells to documents and
     groups [Edmonds 1970]."""
@@ -153,21 +143,32 @@ def _spread(x: NDArray[Any], needed: Bools | None, cells: int) -> Floats:
     return mass
 
 
-def why_routed(problem: ConstrainedRanking) -> str:
-    return "the rows are two laminar families"
-
-
 def relaxed(problem: ConstrainedRanking) -> tuple[LinearProgram, Back]:
     """The linear program. Its vertices are integral if the matrix is totally unimodular; otherwise the solved one may
     be."""
-    stated = problem.admissible.compiled
-    needed = candidates(stated, problem.profit)
+    return _program(problem, integer=False)
+
+
+def in_whole_numbers(problem: ConstrainedRanking) -> tuple[LinearProgram, Back]:
+    """The integer program; its dual is that of the relaxation."""
+    return _program(problem, integer=True)
+
+
+def _program(problem: ConstrainedRanking, integer: bool) -> tuple[LinearProgram, Back]:
+    stated, soft = problem.compiled, isinstance(problem, PenalizedRanking)
+    needed = candidates(stated, problem.worth)
+    program = (widened if soft else SetRows.program)(stated, problem.worth, integer, needed)
 
     def back(x: NDArray[Any], y: Floats | None) -> Point:
-        mass = _spread(x, needed, stated.cell.size)
-        return order_on_face(problem, mass), None if y is None else -y[stated.shape[0] :]
+        prices = None if y is None else -y[stated.shape[0] :]
+        if soft:
+            return order_of_widened(problem, program, stated.cell if needed is None else stated.cell[needed], x), prices
+        if integer and np.abs(x - np.round(x)).max(initial=0.0) > 1e-5:
+            raise FractionalSolutionError("the integer solver returned a fractional point; use another solver")
+        mass = _spread(np.round(x) if integer else x, needed, stated.cell.size)
+        return order_on_face(problem, mass), prices
 
-    return LinearProgram.from_program(stated.program(problem.profit, needed=needed)), back
+    return LinearProgram.from_program(program), back
 
 
 def why_relaxed(problem: ConstrainedRanking) -> str:
@@ -183,20 +184,6 @@ def why_relaxed(problem: ConstrainedRanking) -> str:
     return f"the rows are totally unimodular ({proof.kind})"
 
 
-def in_whole_numbers(problem: ConstrainedRanking) -> tuple[LinearProgram, Back]:
-    """The integer program; its dual is that of the relaxation."""
-    stated = problem.admissible.compiled
-    needed = candidates(stated, problem.profit)
-
-    def back(x: NDArray[Any], y: Floats | None) -> Point:
-        if np.abs(x - np.round(x)).max(initial=0.0) > 1e-5:
-            raise FractionalSolutionError("the integer solver returned a fractional point; use another solver")
-        mass = _spread(np.round(x), needed, stated.cell.size)
-        return order_on_face(problem, mass), None if y is None else -y[stated.shape[0] :]
-
-    return LinearProgram.from_program(stated.program(problem.profit, integer=True, needed=needed)), back
-
-
 def why_whole(problem: ConstrainedRanking) -> str:
     stated = problem.admissible.compiled
     prefixes = why_not_by_groups(problem)
@@ -205,3 +192,18 @@ def why_whole(problem: ConstrainedRanking) -> str:
     if stated.matrix.nnz > ASKED or quick_proof(stated) is None:
         return "the rows are not proved totally unimodular: integer search"
     return "this solver searches over integers"
+
+
+def penalized_cells(problem: PenalizedRanking) -> tuple[ConstrainedRanking, Back]:
+    """Where only forbidden and fixed cells are soft, the profit of these cells is reduced by the penalty."""
+    if any(one.constraint.rows for one in problem.admissible.soft_constraints):
+        raise NotApplicable("some rows are soft (penalized), so it is neither an assignment nor a flow over its cells")
+    return ConstrainedRanking(problem.worth, problem.admissible.hard), lambda x, y: (x, y)
+
+
+def why_widened(problem: PenalizedRanking) -> str:
+    stated = problem.compiled
+    proof = quick_proof(stated) if stated.matrix.nnz <= ASKED else None
+    if proof is None:
+        return "this vertex of the widened program is integral (verify_integrality tests all vertices)"
+    return f"the rows, widened by what they may be broken by, are totally unimodular ({proof.kind})"

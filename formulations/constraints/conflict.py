@@ -58,14 +58,13 @@ NOTICED = 1e-7
 
 @dataclass(frozen=True, eq=False)
 class ConflictMember:
-    """A named removable part of the set: rows of one constraint, or the cells that it forbids."""
+    """A named removable part of the set: rows of one constraint; cells that it forbids are one row, at most 0."""
 
     name: str
     says: str
     matrix: csr_array
     lower: Floats
     upper: Floats
-    forbids: Bools | None = None
 
 
 def emptiness(stated: SetRows, constraints: Sequence[Constraint], places: int) -> str:
@@ -85,8 +84,7 @@ def emptiness(stated: SetRows, constraints: Sequence[Constraint], places: int) -
 
 def _alike(member: ConflictMember, k: int, n: int) -> bool:
     """Whether a member is the same at every position."""
-    table = member.matrix.toarray() if member.forbids is None else member.forbids
-    by_position = table.reshape(-1, k, n)
+    by_position = member.matrix.toarray().reshape(-1, k, n)
     return bool((by_position == by_position[:, :1]).all())
 
 
@@ -124,9 +122,8 @@ def _suspects(members: Sequence[ConflictMember], usable: Bools) -> list[Conflict
     feasible."""
     from scipy.optimize import linprog
 
-    rows = [_as_row(member) for member in members]
     cells = np.flatnonzero(usable)
-    matrix, low, high = _stacked(rows, cells)
+    matrix, low, high = _stacked(members, cells)
     floors, ceilings = np.flatnonzero(np.isfinite(low)), np.flatnonzero(np.isfinite(high))
     sides = csr_array(vstack([-matrix[floors], matrix[ceilings]]))
     found = linprog(
@@ -139,22 +136,9 @@ def _suspects(members: Sequence[ConflictMember], usable: Bools) -> list[Conflict
     )
     if found.status != 0 or found.fun <= NOTICED:
         return None
-    owner = np.repeat(np.arange(len(rows)), [row.lower.size for row in rows])
+    owner = np.repeat(np.arange(len(members)), [member.lower.size for member in members])
     charged = np.abs(found.ineqlin.marginals) > NOTICED
     return [members[at] for at in np.unique(owner[np.concatenate([floors, ceilings])][charged])]
-
-
-def _as_row(member: ConflictMember) -> ConflictMember:
-    """Forbidden cells as one row: their sum is at most 0."""
-    if member.forbids is None:
-        return member
-    return replace(
-        member,
-        matrix=csr_array(member.forbids.reshape(1, -1).astype(np.float64)),
-        lower=np.full(1, -np.inf),
-        upper=np.zeros(1),
-        forbids=None,
-    )
 
 
 def _smallest(
@@ -180,10 +164,8 @@ def _members(constraints: Sequence[Constraint], k: int, n: int) -> list[Conflict
     members: list[ConflictMember] = []
     for constraint in constraints:
         if constraint.forbids is not None:
-            empty = csr_array((0, k * n))
-            members.append(
-                ConflictMember(constraint.name, constraint.said(0), empty, np.empty(0), np.empty(0), constraint.forbids)
-            )
+            cells = csr_array(constraint.forbids.reshape(1, -1).astype(np.float64))
+            members.append(ConflictMember(constraint.name, constraint.said(0), cells, np.full(1, -np.inf), np.zeros(1)))
         for row in range(constraint.rows):
             part = slice(row, row + 1)
             members.append(
@@ -207,16 +189,8 @@ def _point(members: Sequence[ConflictMember], usable: Bools, objective: Floats |
     """
     from scipy.optimize import Bounds, LinearConstraint
 
-    cells = usable.size
-    upper = np.ones(cells)
-    for member in members:
-        if member.forbids is not None:
-            upper[member.forbids.ravel()] = 0.0
-    if any(member.name == POSITION for member in members):  # no more than k cells are used
-        upper[~usable] = 0.0
-    free = np.flatnonzero(upper)
-    if not free.size:
-        return None if any((m.lower > 0).any() or (m.upper < 0).any() for m in members) else np.zeros(cells, np.int64)
+    # With all positions no more than k documents of a kind are used.
+    free = np.flatnonzero(usable) if any(member.name == POSITION for member in members) else np.arange(usable.size)
     matrix, low, high = _stacked(members, free)
     found = whole_point(
         np.zeros(free.size) if objective is None else -objective[free],
@@ -232,7 +206,7 @@ def _point(members: Sequence[ConflictMember], usable: Bools, objective: Floats |
             f"whether the set is empty could not be decided{within(found, SECONDS)} ({found.message}); state fewer or "
             "simpler constraints"
         )
-    point = np.zeros(cells, dtype=np.int64)
+    point = np.zeros(usable.size, dtype=np.int64)
     point[free] = np.round(found.x)
     return point
 

@@ -16,16 +16,16 @@ from formulations.constraints.duals import earned, pressing, proven_bound, recov
 from formulations.constraints.ranking_set import RankingSet
 from formulations.constraints.rows import SetRows, reach, valid_penalty, widened, with_soft_rows
 from formulations.errors import InvalidProblemError, InvalidSolutionError
-from formulations.problems.assignment import is_order
+from formulations.problems.assignment import ProfitProblem
 from formulations.problems.directed_rounding import below, products
 from formulations.problems.linear_program import LinearProgram
-from formulations.problems.problem import EPSILON, Problem, Solution
+from formulations.problems.problem import EPSILON, Solution
 from formulations.problems.program import Program, split_by_block, write
 from formulations.problems.ranking import RankTwoAssignment
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ConstrainedRanking(Problem):
+class ConstrainedRanking(ProfitProblem):
     """max Σ profit[i, j] π[i, j] over the rankings π of a set.
 
         variables    π[i, j] = 1: document j at position i, for allowed cells
@@ -45,7 +45,6 @@ class ConstrainedRanking(Problem):
     admissible: RankingSet
     ranked: RankTwoAssignment | None = None
 
-    always_feasible = True
     takes_soft: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -80,30 +79,9 @@ class ConstrainedRanking(Problem):
         return self.profit
 
     @property
-    def positions(self) -> int:
-        return self.admissible.positions
-
-    @property
-    def documents(self) -> int:
-        return self.admissible.documents
-
-    @cached_property
-    def scale(self) -> float:
-        """The largest profit in magnitude."""
-        return float(np.abs(self.profit).max())
-
-    @property
     def shape_text(self) -> str:
         rows = self.admissible.compiled.lower.size
-        return f"{self.positions} positions × {self.documents} documents under {rows} rows"
-
-    @property
-    def size(self) -> int:
-        return self.profit.size
-
-    @property
-    def rounding(self) -> float:
-        return 16.0 * EPSILON * self.scale * (self.positions + self.documents)
+        return f"{super().shape_text} under {rows} rows"
 
     @property
     def cells(self) -> Ints:
@@ -118,15 +96,9 @@ class ConstrainedRanking(Problem):
         """The LP relaxation; with `integer` the integer program."""
         return LinearProgram.from_program(self.admissible.compiled.program(self.profit, integer))
 
-    def value(self, x: NDArray[Any]) -> float:
-        return float(self.profit[np.arange(self.positions), np.asarray(x)].sum())
-
-    def value_lower_bound(self, x: NDArray[Any]) -> float:
-        return below(self.profit[np.arange(self.positions), np.asarray(x)])
-
     def violation(self, x: NDArray[Any]) -> float:
         """The largest violation of a row: 0 for a ranking in the set, infinity if x is not a ranking."""
-        if not is_order(x, self.positions, self.documents):
+        if super().violation(x):
             return float("inf")
         stated, cells = self.admissible.compiled, np.arange(self.positions) * self.documents + x
         if (stated.place[cells] < 0).any():
@@ -172,14 +144,6 @@ class ConstrainedRanking(Problem):
     def write(self, path: str | Path) -> None:
         """Write the integer program to an .mps or .lp file."""
         write(self.admissible.compiled.program(self.profit, integer=True), Path(path))
-
-    def order_of(self, x: NDArray[Any]) -> Ints:
-        return np.asarray(x, dtype=np.int64)
-
-    def named_primal(self, x: NDArray[Any]) -> dict[str, NDArray[Any]]:
-        placed = np.zeros(self.profit.shape, dtype=np.int8)
-        placed[np.arange(self.positions), x] = 1
-        return {"π": placed}
 
     def named_dual(self, y: Floats) -> dict[str, NDArray[Any]]:
         """The dual of every row by name, 0 for documents whose row is implied. For a proof by cases, the duals of the

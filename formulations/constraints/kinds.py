@@ -103,9 +103,8 @@ def _counted(
         matrix = rows_of_cells([(rows, columns)], k, n)
         return Constraint(name, f"{side} {number} of {columns.size} documents{suffix}", matrix, low, high)
     owed = count if side != "at most" and isinstance(count, Mapping) else {}
-    members = {label: np.empty(0, dtype=np.int64) for label in owed}
-    among = by_label(by, n)
-    members |= among if documents is None else {label: np.intersect1d(part, columns) for label, part in among.items()}
+    members: dict[Hashable, Ints] = {label: np.empty(0, dtype=np.int64) for label in owed}
+    members |= _groups(columns, by, n)
     counts = {label: count_for("count", count, label) for label in members}
     # A label without documents has a row only if a mapping requires documents of it.
     rowed = {label: found for label, found in members.items() if counts[label] is not None}
@@ -114,6 +113,14 @@ def _counted(
     sides = np.array([limits(int(counts[label] or 0)) for label in rowed], dtype=np.float64).reshape(-1, 2)
     texts = tuple(f"{side} {counts[label]} of {found.size} documents{suffix}" for label, found in rowed.items())
     return Constraint(name, texts, matrix, sides[:, 0].copy(), sides[:, 1].copy(), tuple(rowed))
+
+
+def _groups(columns: Ints, by: Any, n: int) -> dict[Hashable, Ints]:
+    """The selected documents by label; without labels all of them under None."""
+    if by is None:
+        return {None: columns}
+    groups = by_label(by, n)
+    return groups if columns.size == n else {label: np.intersect1d(part, columns) for label, part in groups.items()}
 
 
 def between(
@@ -186,9 +193,7 @@ def _shared(
         )
     k, n = shape
     columns = chosen("documents", documents, n)
-    groups: dict[Hashable, Ints] = {None: columns} if by is None else by_label(by, n)
-    if by is not None and documents is not None:
-        groups = {label: np.intersect1d(part, columns) for label, part in groups.items()}
+    groups = _groups(columns, by, n)
     if isinstance(share, Mapping):
         if by is None:
             raise InvalidProblemError(f"A share per label needs labels; got share={share!r} and no by=. Give by=.")
@@ -340,9 +345,7 @@ def min_distance(
     if width < 1:
         raise InvalidProblemError(f"distance must be 1 or more; got {width}. 2 separates neighbours.")
     columns = chosen("documents", documents, n)
-    groups = {None: columns} if by is None else by_label(by, n)
-    if by is not None and documents is not None:
-        groups = {label: np.intersect1d(part, columns) for label, part in groups.items()}
+    groups = _groups(columns, by, n)
     reach = min(width, k)
     starts = range(k - reach + 1)
     limited = [(label, part) for label, part in groups.items() if part.size > 1 and reach > 1]

@@ -29,6 +29,7 @@ from formulations.constraints.rows import (
 )
 from formulations.display import CompactReprMixin
 from formulations.errors import InfeasibleError, InvalidProblemError, SolverError
+from formulations.problems.assignment import order_of_cells
 
 FAR = 1e6
 """Largest ratio of two penalties in one objective: solvers resolve about ten digits."""
@@ -121,7 +122,4 @@ def _least(stated: SetRows, worth: Floats) -> Ints:
     if found.x is None:
         raise SolverError(f"no repair was found{within(found, SECONDS)} ({found.message}); let fewer constraints give")
     k, n = stated.shape
-    cell = stated.cell[found.x[: stated.cell.size] > 0.5]
-    order = np.empty(k, dtype=np.int64)
-    order[cell // n] = cell % n
-    return order
+    return order_of_cells(stated.cell[found.x[: stated.cell.size] > 0.5], k, n)

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, hstack, vstack
 
-from formulations.arrays import LARGEST, Bools, Floats, Ints, Memoized, frozen
+from formulations.arrays import LARGEST, Bools, Floats, Ints, Memoized, frozen, memoized
 from formulations.constraints.constraint import Constraint, row_rounding, violations
 from formulations.display import CompactReprMixin
 from formulations.errors import InvalidProblemError
@@ -190,13 +190,10 @@ def implied_documents(extra: csr_array, upper: Floats, document: csr_array) -> B
     return np.asarray(most == held)
 
 
+@memoized
 def reach(stated: SetRows) -> tuple[Floats, Floats]:
     """(rows,) the largest over and under of each soft row over all rankings; 0 for hard rows. Every position takes its
     cell of largest or smallest coefficient."""
-    return stated.kept("reach", lambda: _reach(stated))
-
-
-def _reach(stated: SetRows) -> tuple[Floats, Floats]:
     over, under = np.zeros(stated.lower.size), np.zeros(stated.lower.size)
     starts = np.searchsorted(stated.cell, np.arange(stated.shape[0]) * stated.shape[1])
     assert stated.price is not None

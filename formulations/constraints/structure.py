@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from formulations.argmax.group_limits import prefix_argmax
-from formulations.arrays import Bools, Floats, Ints, frozen
+from formulations.arrays import Bools, Floats, Ints, frozen, memoized
 from formulations.constraints.rows import SetRows
 from formulations.integrality.prefix_limits import PrefixRows
 from formulations.integrality.recognition import laminar_families, leaf_of_columns, tree_parents
@@ -55,12 +55,9 @@ class BlockCollapse:
     allowed: Bools | None
 
     @classmethod
+    @memoized
     def from_rows(cls, stated: SetRows) -> BlockCollapse | None:
-        """The collapse of a set, None if it has none; cached on the rows."""
-        return stated.kept("collapse", lambda: cls._of(stated))
-
-    @classmethod
-    def _of(cls, stated: SetRows) -> BlockCollapse | None:
+        """The collapse of a set, None if it has none."""
         group = stated.group
         if group is None:
             return None
@@ -112,12 +109,9 @@ class LaminarNetwork:
     sign: Floats
 
     @classmethod
+    @memoized
     def from_rows(cls, stated: SetRows) -> LaminarNetwork | None:
-        """The network of a set, None if it has none; cached on the rows."""
-        return stated.kept("network", lambda: cls._of(stated))
-
-    @classmethod
-    def _of(cls, stated: SetRows) -> LaminarNetwork | None:
+        """The network of a set, None if it has none."""
         families = laminar_families(stated.matrix) if stated.whole_limits.all() else None
         if families is None:
             return None
@@ -187,14 +181,17 @@ class NestedGroups:
     allowed: Bools
 
     @classmethod
+    @memoized
     def from_rows(cls, stated: SetRows) -> NestedGroups | None:
-        """The groups of a set; None if a row depends on single positions, or two groups cross. Cached on the rows."""
-        return stated.kept("nested groups", lambda: cls._of(stated))
+        """The groups of a set; None if a row is not a group over all positions, or two groups cross."""
+        groups, index = GroupRows.among(stated)
+        complete = index.size == stated.lower.size - stated.shape[0] - stated.own_row.size
+        return groups.tree(np.arange(index.size)) if complete else None
 
-    @classmethod
-    def _of(cls, stated: SetRows) -> NestedGroups | None:
-        rows = GroupRows.from_rows(stated)
-        return None if rows is None else rows.tree(np.arange(rows.low.size))
+    @property
+    def network(self) -> tuple[Any, ...]:
+        """The arrays that kernels read."""
+        return self.allowed, self.leaf, self.parent, self.low, self.high
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,19 +205,10 @@ class GroupRows:
     allowed: Bools
 
     @classmethod
-    def from_rows(cls, stated: SetRows) -> GroupRows | None:
-        """The rows of a set, small groups first; None if one depends on single positions or does not count documents.
-        Cached."""
-        return stated.kept("group rows", lambda: cls._of(stated))
-
-    @classmethod
-    def _of(cls, stated: SetRows) -> GroupRows | None:
-        groups, index = cls.among(stated)
-        return groups if index.size == stated.lower.size - stated.shape[0] - stated.own_row.size else None
-
-    @classmethod
+    @memoized
     def among(cls, stated: SetRows) -> tuple[GroupRows, Ints]:
-        """The hard rows of a set that limit groups, and their indices among the rows after positions and documents."""
+        """The hard rows of a set that limit groups, small groups first, and their indices among the rows after
+        positions and documents."""
         k, n = stated.shape
         first = k + stated.own_row.size
         rows = csr_array(stated.matrix[first:])
@@ -258,10 +246,6 @@ class GroupRows:
         size = np.diag(shared)
         return frozen((shared > 0) & (shared < np.minimum(size[:, None], size)))
 
-    def held(self, order: Ints) -> Ints:
-        """(rows,) the number of documents of each group in a ranking."""
-        return np.asarray(self.member[:, order].sum(axis=1))
-
     def tree(self, chosen: Ints) -> NestedGroups | None:
         """The tree of the chosen groups, in ascending order; None if two of them cross."""
         if self.crossing[np.ix_(chosen, chosen)].any():
@@ -277,12 +261,9 @@ class GroupRows:
         )  # fmt: skip
 
 
+@memoized
 def kinds(stated: SetRows) -> Ints:
-    """(n,) the kind of each document, counted from 0; cached on the rows."""
-    return stated.kept("kinds", lambda: frozen(_kinds(stated)))
-
-
-def _kinds(stated: SetRows) -> Ints:
+    """(n,) the kind of each document, counted from 0."""
     k, n = stated.shape
     others = stated.matrix.shape[0] - k - stated.own_row.size
     # Row j: the coefficients of document j at each position in each row that is not its own, and where it is allowed.
@@ -298,7 +279,7 @@ def _kinds(stated: SetRows) -> Ints:
         ),
         shape=(n, k * width),
     )
-    return equal_rows(table)
+    return frozen(equal_rows(table))
 
 
 def equal_rows(table: csr_array) -> Ints:
@@ -345,11 +326,6 @@ class PrefixNetwork:
     short: NDArray[np.integer[Any]]
 
     @classmethod
-    def from_rows(cls, stated: SetRows) -> PrefixNetwork | str:
-        """The network of a set, or the reason why it has none; cached on the rows."""
-        return stated.kept("prefixes", lambda: cls._of(stated))
-
-    @classmethod
     def beyond_flows(cls, stated: SetRows) -> PrefixNetwork | str:
         """The network of a set that is neither a matching nor a flow for all profits; or the reason why it has none."""
         network = cls.from_rows(stated)
@@ -358,7 +334,9 @@ class PrefixNetwork:
         return "its limits are on one position or on all: a matching or a flow, whatever the profits"
 
     @classmethod
-    def _of(cls, stated: SetRows) -> PrefixNetwork | str:
+    @memoized
+    def from_rows(cls, stated: SetRows) -> PrefixNetwork | str:
+        """The network of a set, or the reason why it has none."""
         if not stated.whole_cells:
             return "some cells are forbidden"
         k, n = stated.shape
@@ -497,12 +475,9 @@ class SideConstraintRows:
     index: Ints
 
     @classmethod
+    @memoized
     def from_rows(cls, stated: SetRows) -> SideConstraintRows | None:
-        """The rows of a set; None above `MOST_NUMBERS` coefficients. Cached on the rows."""
-        return stated.kept("side rows", lambda: cls._of(stated))
-
-    @classmethod
-    def _of(cls, stated: SetRows) -> SideConstraintRows | None:
+        """The rows of a set; None above `MOST_NUMBERS` coefficients."""
         k, n = stated.shape
         first, rows = k + stated.own_row.size, stated.lower.size
         if (rows - first) * k * n > MOST_NUMBERS:
@@ -525,11 +500,6 @@ class SideConstraintRows:
     def soft(self) -> Bools:
         """(rows,) which rows are soft."""
         return np.isfinite(self.price)
-
-    @cached_property
-    def any_soft(self) -> bool:
-        """Whether a row is soft."""
-        return bool(self.soft.any())
 
     def reached(self, order: Ints) -> Floats:
         """(rows,) the sum of each row at a ranking."""

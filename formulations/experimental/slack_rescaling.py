@@ -34,8 +34,9 @@ from formulations.arrays import Floats, Ints, finite
 from formulations.display import CompactReprMixin
 from formulations.errors import InvalidProblemError
 from formulations.gallery.rankings import ranking
+from formulations.problems.assignment import OrderProblem
 from formulations.problems.directed_rounding import above, below, products
-from formulations.problems.problem import EPSILON, Problem, Solution
+from formulations.problems.problem import EPSILON, Solution
 from formulations.problems.ranking import RankTwoAssignment, RankTwoBatch, Weights
 from formulations.solvers import get_solver
 from formulations.solvers.batch_solution import BatchSolution
@@ -56,7 +57,7 @@ Point = tuple[Floats, Floats]
 
 
 @dataclass(frozen=True, eq=False)
-class SlackRescaledRanking(Problem):
+class SlackRescaledRanking(OrderProblem):
     """`scores`, `gain` and `reference` have one entry per document, `position_weights` and `discount` one per position.
     A point x is the order. A dual vector y is a direction t > 0 and a dual per document, which bound D + t M
     (`toward`)."""
@@ -66,8 +67,6 @@ class SlackRescaledRanking(Problem):
     discount: Floats
     position_weights: Floats
     reference: Floats
-
-    always_feasible = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "reference", finite("reference", self.reference, 1))
@@ -116,20 +115,8 @@ class SlackRescaledRanking(Problem):
         reach = 1.0 + heights.max() * np.abs(self.position_weights).sum() + float(np.abs(self.reference) @ heights)
         return float(2.0 * np.abs(self.discount).sum() * np.abs(self.gain).max() * reach)
 
-    @property
-    def shape_text(self) -> str:
-        return f"{self.positions} positions × {self.documents} documents"
-
-    @property
-    def size(self) -> int:
-        return self.positions * self.documents
-
     def to_text(self) -> str:
         return f"maximize D · M over the placings of {self.documents} documents at {self.positions} positions"
-
-    @property
-    def rounding(self) -> float:
-        return 16.0 * EPSILON * self.scale * (self.positions + self.documents)
 
     def value(self, x: NDArray[Any]) -> float:
         return self.loss(x) * self.margin(x)
@@ -143,9 +130,6 @@ class SlackRescaledRanking(Problem):
         back, back_digits, more = products(-self.reference, self.scores)
         margin = below(1.0, placed, placed_digits, back, back_digits, -(off + more))
         return float(nextafter((least if margin >= 0.0 else most) * margin, -np.inf)) if least or margin < 0 else 0.0
-
-    def violation(self, x: NDArray[Any]) -> float:
-        return self.toward(1.0).violation(x)
 
     def bound(self, y: Floats) -> float:
         if np.shape(y) != (self.documents + 1,):
@@ -163,9 +147,6 @@ class SlackRescaledRanking(Problem):
         ideal, ideal_digits, more = self._best
         h = above(ideal, ideal_digits, t, back, back_digits, ahead.bound(np.asarray(y[1:])), off + more)
         return float(product_bound(np.array([h]), np.array([t]))[0])
-
-    def order_of(self, x: NDArray[Any]) -> Ints:
-        return np.asarray(x, dtype=np.int64)
 
     def named_primal(self, x: NDArray[Any]) -> dict[str, NDArray[Any]]:
         return self.toward(1.0).named_primal(x)

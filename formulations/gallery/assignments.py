@@ -1,58 +1,4 @@
-"""Matching: assign documents to positions with any profit matrix.
-
-sets         positions i < k, documents j < n, the cells (i, j) that are allowed
-variables    π[i, j] = 1 if document j is at position i
-maximise     Σ benefit[i, j] π[i, j]                                                          [ORM, section 7.3]
-subject to   position   each position holds one document
-             document   each document is at one position at most
-integrality  totally unimodular: the incidence matrix of a bipartite graph
-
-A position can be any slot: a rank in a list, a topic, or the other side of a matching.
-
->>> from formulations import solve
->>> benefit = [[3.0, 2.0, 9.0], [2.0, 1.0, 8.5]]
->>> solve(matching(benefit), "scipy").order
-array([0, 2])
->>> solve(matching(benefit, allowed=[[True, True, True], [True, True, False]]), "scipy").order
-array([2, 0])
-
-The best k of n documents, at most one from each block: Π(B, k) of [ORM, Definition 5].
-
-sets         positions i < k, documents j < n, blocks B_s (a partition of the documents)
-variables    π[i, j] = 1 if document j is at position i
-maximise     Σ profit[i, j] π[i, j]                                                              [ORM, eq. 41]
-subject to   position   each position holds one document
-             block      each block fills at most one of the k positions
-integrality  totally unimodular: every variable is in one position row and one block row (Heller-Tompkins)
-
-It collapses to an assignment of positions to blocks: only the best document per position and block matters.
-
->>> from formulations import solve
->>> profit = np.array([[3.0, 2.0, 9.0], [2.0, 1.0, 7.0]])
->>> solution = solve(diverse_retrieval(profit, groups=["a.org", "a.org", "b.org"]))
->>> solution.order, solution.value, solution.solver
-(array([2, 0]), 11.0, 'scipy via collapsed assignment')
-
-The best ranking in a set with quotas, pins, bans, precedence or rows of any kind.
-
-sets         positions i < k, documents j < n, a `RankingSet` of admissible rankings
-variables    π[i, j] = 1 if document j is at position i (where the set allows it)
-maximise     Σ profit[i, j] π[i, j]
-subject to   position   each position holds one document
-             document   each document is at one position at most (where no other row implies it)
-             and every row of the set, by name; soft rows have slack variables
-integrality  depends on the rows: `verify_integrality(problem)` proves it or returns a violating submatrix
-
-Solved by its most special structure: an assignment, a flow, a linear program, else an integer program.
-
->>> from formulations import solve
->>> import numpy as np
->>> site = ["a.org", "a.org", "b.org", "a.org"]
->>> admissible = RankingSet(4, 3).at_most(2, by=site, name="site")
->>> solution = solve(constrained_ranking(np.outer([3.0, 2.0, 1.0], [4.0, 3.0, 1.0, 2.0]), admissible))
->>> solution.order, solution.value, solution.solver
-(array([0, 1, 2]), 19.0, 'ortools via laminar flow')
-"""
+"""Rankings with any profit matrix: matchings, diverse retrieval, and rankings in a set."""
 
 from __future__ import annotations
 
@@ -70,7 +16,9 @@ from formulations.problems.ranking import RankTwoAssignment
 
 
 def matching(profit: ArrayLike, *, allowed: ArrayLike | None = None) -> Assignment:
-    """The best assignment of k of n documents to k positions.
+    """Matching: assign documents to positions with any profit matrix; see `Assignment`.
+
+    A position can be any slot: a rank in a list, a topic, or the other side of a matching    [ORM, section 7.3].
 
     Args:
         profit: (k, n), one row per position, one column per document.
@@ -79,14 +27,28 @@ def matching(profit: ArrayLike, *, allowed: ArrayLike | None = None) -> Assignme
     Raises:
         InvalidProblemError: a profit is NaN or infinite (forbid a cell with `allowed`), or shapes do not fit.
         InfeasibleError: k > n, or some positions share too few allowed documents; names them.
+
+    >>> from formulations import solve
+    >>> profit = [[3.0, 2.0, 9.0], [2.0, 1.0, 8.5]]
+    >>> solve(matching(profit), "scipy").order
+    array([0, 2])
+    >>> solve(matching(profit, allowed=[[True, True, True], [True, True, False]]), "scipy").order
+    array([2, 0])
     """
     if np.isneginf(np.asarray(profit, dtype=np.float64)).any():
         raise InvalidProblemError("profit must be finite; got -inf. Forbid cells with `allowed`.")
-    return Assignment(finite("profit", profit, 2), None if allowed is None else np.asarray(allowed))
+    return Assignment(np.asarray(profit, dtype=np.float64), None if allowed is None else np.asarray(allowed))
 
 
 def diverse_retrieval(profit: ArrayLike, groups: Sequence[Hashable | None]) -> ConstrainedRanking:
-    """The best ranking of Π(B, k).
+    """The best k of n documents, at most one from each block: Π(B, k) of [ORM, Definition 5].
+
+    maximise     Σ profit[i, j] π[i, j]                                                              [ORM, eq. 41]
+    subject to   position   each position holds one document
+                 block      each block fills at most one of the k positions
+    integrality  totally unimodular: every variable is in one position row and one block row (Heller-Tompkins)
+
+    It collapses to an assignment of positions to blocks: only the best document per position and block matters.
 
     Args:
         profit: (k, n), one row per position, one column per document.
@@ -95,6 +57,12 @@ def diverse_retrieval(profit: ArrayLike, groups: Sequence[Hashable | None]) -> C
     Raises:
         InvalidProblemError: a profit is NaN or infinite, or lengths do not fit.
         InfeasibleError: fewer blocks than positions; names the conflict.
+
+    >>> from formulations import solve
+    >>> profit = np.array([[3.0, 2.0, 9.0], [2.0, 1.0, 7.0]])
+    >>> solution = solve(diverse_retrieval(profit, groups=["a.org", "a.org", "b.org"]))
+    >>> solution.order, solution.value, solution.solver
+    (array([2, 0]), 11.0, 'scipy via collapsed assignment')
     """
     worth = finite("profit", profit, 2)
     k, n = np.shape(worth)
@@ -102,7 +70,10 @@ def diverse_retrieval(profit: ArrayLike, groups: Sequence[Hashable | None]) -> C
 
 
 def constrained_ranking(profit: ArrayLike | RankTwoAssignment, admissible: RankingSet) -> ConstrainedRanking:
-    """The best ranking of a set.
+    """The best ranking in a set with quotas, fixed and forbidden cells, precedence or rows of any kind.
+
+    Solved by its most special structure: an assignment, a flow, a linear program, else an integer program. Integrality
+    depends on the rows: `verify_integrality(problem)` proves it or returns a violating submatrix.
 
     Args:
         profit: (k, n), one row per position, one column per document; or a `ranking` problem of the same k and n.
@@ -112,18 +83,22 @@ def constrained_ranking(profit: ArrayLike | RankTwoAssignment, admissible: Ranki
     Raises:
         InvalidProblemError: a profit is NaN or infinite, or its shape is not that of the set.
         InfeasibleError: no ranking is in the set; names an irreducible set of conflicting constraints.
+
+    >>> from formulations import solve
+    >>> site = ["a.org", "a.org", "b.org", "a.org"]
+    >>> admissible = RankingSet(4, 3).at_most(2, by=site, name="site")
+    >>> solution = solve(constrained_ranking(np.outer([3.0, 2.0, 1.0], [4.0, 3.0, 1.0, 2.0]), admissible))
+    >>> solution.order, solution.value, solution.solver
+    (array([0, 1, 2]), 19.0, 'ortools via laminar flow')
     """
     if not isinstance(admissible, RankingSet):
         raise InvalidProblemError(
             f"admissible must be a RankingSet; got a {type(admissible).__name__}. Start from RankingSet(n, k)."
         )
+    ranked = None
     if isinstance(profit, RankTwoAssignment):
         ranked, profit = profit, profit.assignment().profit
-        return (
-            PenalizedRanking(profit, admissible)
-            if admissible.soft_constraints
-            else ConstrainedRanking(profit, admissible, ranked)
-        )
-    return (PenalizedRanking if admissible.soft_constraints else ConstrainedRanking)(
-        finite("profit", profit, 2), admissible
-    )
+    worth = finite("profit", profit, 2)
+    if admissible.soft_constraints:
+        return PenalizedRanking(worth, admissible)
+    return ConstrainedRanking(worth, admissible, ranked)

@@ -1,31 +1,4 @@
-"""Marginal rankings: the probability of each document at each position, under constraints of fair exposure.
-
-sets         positions i < k, documents j < n, groups of documents
-variables    P[i, j], the probability that document j is at position i
-             level[c] in [0, 1], the common level of the groups of constraint c
-maximise     Σ profit[i, j] P[i, j]
-subject to   position             each position holds one document: a row of P sums to 1
-             document             each document is at one position at most: a column sums to <= 1, to 1 if k = n
-             a row for each group of `DemographicParity`, `DisparateTreatment`, `DisparateImpact`, `ExposureBounds`
-integrality  not required: P is a lottery over rankings, and exposure holds in expectation.
-             `birkhoff_decomposition` computes the lottery. Position and document rows alone have integral vertices
-             (Birkhoff, von Neumann); at a vertex, r further tight rows (one less for each level) give at most
-             r + 1 rankings.
-
-The exposure of document j is Σ_i attention[i] P[i, j]. Source: A. Singh and T. Joachims, Fairness of Exposure in
-Rankings, KDD 2018; for the utility of its section 3.2 let profit be the outer product of attention and relevance.
-
->>> from formulations import DemographicParity, birkhoff_decomposition, solve
->>> attention, relevance = np.array([1.0, 0.6, 0.5]), np.array([0.9, 0.8, 0.7])
->>> fair = DemographicParity(["a", "a", "b"])
->>> solution = solve(marginal_ranking(np.outer(attention, relevance), exposure=attention, constraints=fair), "highs")
->>> attention @ solution.primal["P"]
-array([0.9, 0.5, 0.7])
->>> print(birkhoff_decomposition(solution.primal["P"]))
-2 rankings of 3 documents at 3 positions
-0.75  0 2 1
-0.25  2 0 1
-"""
+"""Marginal rankings: the probability of each document at each position, under constraints of fair exposure."""
 
 from __future__ import annotations
 
@@ -54,7 +27,20 @@ def marginal_ranking(
     exposure: ArrayLike | None = None,
     constraints: Constraint | LinearConstraint | Iterable[Constraint | LinearConstraint] = (),
 ) -> LinearProgram:
-    """The best marginal ranking; `solution.primal["P"]` is its (k, n) matrix.
+    """The best marginal ranking, under constraints of fair exposure; `solution.primal["P"]` is its (k, n) matrix.
+
+    variables    P[i, j], the probability that document j is at position i
+                 level[c] in [0, 1], the common level of the groups of constraint c
+    maximise     Σ profit[i, j] P[i, j]
+    subject to   position   each position holds one document: a row of P sums to 1
+                 document   each document is at one position at most: a column sums to <= 1, to 1 if k = n
+                 a row for each group of `DemographicParity`, `DisparateTreatment`, `DisparateImpact`, `ExposureBounds`
+    integrality  not required: P is a distribution over rankings, which `birkhoff_decomposition` computes, and exposure
+                 holds in expectation. Position and document rows alone have integral vertices (Birkhoff, von Neumann);
+                 at a vertex, r further tight rows (one less for each level) give at most r + 1 rankings.
+
+    The exposure of document j is Σ_i exposure[i] P[i, j]. Source: A. Singh and T. Joachims, Fairness of Exposure in
+    Rankings, KDD 2018; for the utility of its section 3.2 let profit be the outer product of exposure and relevance.
 
     Args:
         profit: (k, n), one row per position, one column per document.
@@ -69,6 +55,17 @@ def marginal_ranking(
         InvalidProblemError: a number is NaN or infinite, shapes do not fit, a group is unknown or has no merit.
         InfeasibleError: k > n, or the required exposure exceeds the capacity of the positions for these groups; names
             them. Conflicts between several constraints are found by the solver.
+
+    >>> from formulations import DemographicParity, birkhoff_decomposition, solve
+    >>> exposure, relevance = np.array([1.0, 0.6, 0.5]), np.array([0.9, 0.8, 0.7])
+    >>> fair = DemographicParity(["a", "a", "b"])
+    >>> solution = solve(marginal_ranking(np.outer(exposure, relevance), exposure=exposure, constraints=fair), "highs")
+    >>> exposure @ solution.primal["P"]
+    array([0.9, 0.5, 0.7])
+    >>> print(birkhoff_decomposition(solution.primal["P"]))
+    2 rankings of 3 documents at 3 positions
+    0.75  0 2 1
+    0.25  2 0 1
     """
     worth = finite("profit", profit, 2)
     k, n = worth.shape
@@ -84,16 +81,11 @@ def marginal_ranking(
     several = list(constraints) if isinstance(constraints, Iterable) else [constraints]
     added = _distinct([_stated(constraint, attention, n) for constraint in several])
     levels = [part.label for part in added if part.level is not None]
-    once = np.ones(n)
+    position, document = kron(eye_array(k), np.ones((1, n))), kron(np.ones((1, k)), eye_array(n))
+    least = np.full(n, 1.0 if k == n else -np.inf)
     parts = [
-        ExposureRows("position", (k,), csr_array(kron(eye_array(k), np.ones((1, n)))), np.ones(k), np.ones(k)),
-        ExposureRows(
-            "document",
-            (n,),
-            csr_array(kron(np.ones((1, k)), eye_array(n))),
-            once if k == n else np.full(n, -np.inf),
-            once,
-        ),
+        ExposureRows("position", (k,), csr_array(position), np.ones(k), np.ones(k)),
+        ExposureRows("document", (n,), csr_array(document), least, np.ones(n)),
         *added,
     ]
     return LinearProgram(
@@ -124,7 +116,7 @@ def _stated(constraint: Any, attention: Floats, documents: int) -> ExposureRows:
         return ExposureRows("row", (count,), matrix, low, high)
     if not hasattr(constraint, "rows"):
         raise InvalidProblemError(
-            f"a constraint cannot be a {type(constraint).__name__}. Use ExposureLimits, DemographicParity, "
+            f"a constraint cannot be a {type(constraint).__name__}. Use ExposureBounds, DemographicParity, "
             "DisparateTreatment or DisparateImpact of formulations, or scipy.optimize.LinearConstraint."
         )
     rows: ExposureRows = constraint.rows(attention, documents)

@@ -1,90 +1,12 @@
-"""The column-generation duals of large-margin learning, for n slacks or one.
-
-primal       min (lam/2)‖w - w₀‖² + Σ_g capacity[g] ξ_g,   ξ_g >= 0,
-             ξ_g >= offsets[i] + ⟨slopes[i], w⟩   for each plane i of group g          [ORM, eq. 34; paper 2, eq. 5, 6]
-dual         max Σ_i α_i (offsets[i] + ⟨slopes[i], w₀⟩) - ‖slopesᵀα‖² / (2 lam)
-             α >= 0,   Σ_{i in g} α_i <= capacity[g]                                   [paper 2, eq. 10, 11]
-recovery     w = w₀ - slopesᵀα / lam
-
-One group with capacity 1 is the bundle method's master; one group per query is the program with n slacks.
-
->>> from formulations import solve
->>> program = margin_dual([[1.0], [-1.0]], [1.0, 0.0], lam=1.0)
->>> solution = solve(program, "active_set")
->>> solution.value, solution.dual["step"]
-(0.625, array([-0.5]))
-
-The column-generation dual of large-margin learning with a 1-norm: a linear program over planes.
-
-primal       min lam ‖w‖₁ + Σ_g capacity[g] ξ_g,   ξ_g >= 0,
-             ξ_g >= offsets[i] + ⟨slopes[i], w⟩   for each plane i of group g          [ORM, section 3.1, Ω = ‖w‖₁]
-variables    α[i], one per plane
-maximise     Σ offsets[i] α[i]
-subject to   feature    -lam <= Σ_i slopes[i, j] α[i] <= lam   for each feature j
-             group      Σ α[i] over the planes i of group g is at most capacity[g]
-             0 <= α[i] <= capacity[group of i]   (implied by the group; with it any duals prove a bound)
-recovery     w = the duals of the rows `feature`; a feature with a slack row has weight 0
-integrality  none: real variables
-
-Every feasible α proves a lower bound of the primal, and any α >= 0 becomes feasible by scaling. One group with
-capacity 1 is the bundle method's master; one group per query is the program with n slacks.
-
->>> from formulations import solve
->>> program = l1_margin_dual([[1.0, 0.1], [-1.0, 0.2]], [1.0, 0.0], lam=0.5)
->>> solution = solve(program, "highs")
->>> solution.value, abs(solution.dual["feature"])
-(0.75, array([0.5, 0. ]))
-
-The item block of a factor model by column generation: all items and offsets, for fixed users.
-
-sets         planes i of users' losses, l_u(f) >= heights[i] + ⟨planes[i], f⟩ for all scores f of the items, u = user[i]
-primal       min Σ_u weights[u] ξ_u + (lam/2)‖M‖² + (lam_offsets/2)‖b - prior‖²,   ξ_u >= 0,
-             ξ_u >= heights[i] + Σ_j planes[i, j] (b_j + ⟨users[u], M_j⟩)   for each plane i of user u
-dual         max Σ_i α_i (heights[i] + ⟨planes[i], prior⟩) - ‖Σ_i α_i planes[i]ᵀ users[u]‖² / (2 lam)
-                 - ‖Σ_i α_i planes[i]‖² / (2 lam_offsets),     α >= 0,   Σ α_i over the planes of u at most weights[u]
-recovery     M_j = -Σ_i α_i planes[i, j] users[u] / lam,   b = prior - Σ_i α_i planes[i] / lam_offsets
-integrality  none: real variables
-
-One group per user. A user contributes a mean of messages planes[i, j] users[u], no rating [paper 5, section 7]. The
-problem has one λ, so the columns of b are scaled by √(lam_offsets / lam); `unpacked` splits a step.
-
->>> from formulations import solve
->>> program = item_block_dual([[-1.0, 1.0]], [1.0], [0], [[0.5]], [0.0, 0.0], lam=1.0, lam_offsets=4.0)
->>> solution = solve(program, "active_set")
->>> solution.value
-0.5
->>> unpacked(solution.dual["step"], [0.0, 0.0], 1, lam=1.0, lam_offsets=4.0)
-(array([[ 0.5],
-       [-0.5]]), array([ 0.25, -0.25]))
-
-The user block of a factor model by column generation: the factors of one user, for fixed items.
-
-sets         planes i of the user's loss, l(f) >= heights[i] + ⟨planes[i], f⟩ for all scores f of the n rated items
-primal       min (lam/2)‖U - U₀‖² + weight ξ,   ξ >= 0,
-             ξ >= heights[i] + ⟨planes[i], offsets + items U⟩   for each plane i      [paper 5, eq. 9, U alone]
-dual         max Σ_i α_i (heights[i] + ⟨planes[i], offsets + items U₀⟩) - ‖itemsᵀ planesᵀα‖² / (2 lam)
-             α >= 0,   Σ_i α_i <= weight
-recovery     U = U₀ - itemsᵀ ψ / lam,  ψ = planesᵀα the dual state of this user, δ = heightsᵀα
-integrality  none: real variables
-
-The users of a block are independent programs, with one feature per factor. A nonnegative loss has the plane 0, which
-is ξ >= 0; so each α is a valid state, and the sums of values and bounds over users enclose the block.
-
->>> from formulations import solve
->>> films = [[1.0, 0.0], [0.0, 1.0]]
->>> program = user_block_dual([[-1.0, 1.0]], [1.0], films, [0.5, 0.0], lam=4.0)
->>> solution = solve(program, "active_set")
->>> solution.value, solution.dual["step"]
-(0.25, array([ 0.25, -0.25]))
-"""
+"""Duals of column generation: master problems of large-margin learning, and blocks of factor models."""
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, vstack
 
-from formulations.arrays import finite, whole
+from formulations.arrays import Floats, finite, whole
 from formulations.errors import InvalidProblemError
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.program import Block
@@ -101,7 +23,16 @@ def margin_dual(
     w0: ArrayLike | None = None,
     gram: ArrayLike | None = None,
 ) -> GroupedSimplexQP:
-    """The dual program of the planes offsets[i] + ⟨slopes[i], w⟩.
+    """The column-generation dual of large-margin learning, for n slacks or one.
+
+    primal       min (lam/2)‖w - w₀‖² + Σ_g group_mass[g] ξ_g,   ξ_g >= 0,
+                 ξ_g >= intercepts[i] + ⟨subgradients[i], w⟩ for each plane i of group g
+                                                                                  [ORM, eq. 34; paper 2, eq. 5, 6]
+    dual         max Σ_i α_i (intercepts[i] + ⟨subgradients[i], w₀⟩) - ‖subgradientsᵀα‖² / (2 lam)
+                 α >= 0,   Σ_{i in g} α_i <= group_mass[g]                                   [paper 2, eq. 10, 11]
+    recovery     w = w₀ - subgradientsᵀα / lam
+
+    One group of mass 1 is the bundle method's master; one group per query is the program with n slacks.
 
     Args:
         subgradients: (m, d), one row per plane.
@@ -110,7 +41,12 @@ def margin_dual(
         groups: (m,) the group (slack) of each plane, counted from 0; all one group by default.
         group_mass: (G,) the weight of each group's slack, or one number for the only group.
         w0: (d,) the center of the regularizer, 0 by default.
-        gram: (m, m) slopes slopesᵀ, if already known.
+        gram: (m, m) subgradients subgradientsᵀ, if already known.
+
+    >>> from formulations import solve
+    >>> solution = solve(margin_dual([[1.0], [-1.0]], [1.0, 0.0], lam=1.0), "active_set")
+    >>> solution.value, solution.dual["step"]
+    (0.625, array([-0.5]))
     """
     rows = np.asarray(subgradients, dtype=np.float64)
     heights = np.asarray(intercepts, dtype=np.float64)
@@ -129,7 +65,16 @@ def l1_margin_dual(
     groups: ArrayLike | None = None,
     group_mass: ArrayLike = 1.0,
 ) -> LinearProgram:
-    """The dual program of the planes offsets[i] + ⟨slopes[i], w⟩ under the penalty lam ‖w‖₁.
+    """The column-generation dual of large-margin learning with a 1-norm: a linear program over planes.
+
+    primal       min lam ‖w‖₁ + Σ_g group_mass[g] ξ_g, with ξ as in `margin_dual`    [ORM, section 3.1, Ω = ‖w‖₁]
+    maximise     Σ intercepts[i] α[i]
+    subject to   feature    -lam <= Σ_i subgradients[i, j] α[i] <= lam   for each feature j
+                 group      Σ α[i] over the planes i of group g is at most group_mass[g]
+                 0 <= α[i] <= group_mass[group of i]   (implied by the group; with it any duals prove a bound)
+    recovery     w = the duals of the rows `feature`; a feature with a slack row has weight 0
+
+    Every feasible α proves a lower bound of the primal, and any α >= 0 becomes feasible by scaling.
 
     Args:
         subgradients: (m, d), one row per plane.
@@ -139,7 +84,13 @@ def l1_margin_dual(
         group_mass: (G,) the weight of each group's slack, positive, or one number for the only group.
 
     Raises:
-        InvalidProblemError: a number is NaN or infinite, lengths do not fit, lam or a capacity is not positive.
+        InvalidProblemError: a number is NaN or infinite, lengths do not fit, lam or a mass is not positive.
+
+    >>> from formulations import solve
+    >>> program = l1_margin_dual([[1.0, 0.1], [-1.0, 0.2]], [1.0, 0.0], lam=0.5)
+    >>> solution = solve(program, "highs")
+    >>> solution.value, abs(solution.dual["feature"])
+    (0.75, array([0.5, 0. ]))
     """
     rows = finite("subgradients", np.asarray(subgradients, dtype=np.float64), 2)
     heights = finite("intercepts", np.asarray(intercepts, dtype=np.float64), 1)
@@ -165,9 +116,6 @@ def l1_margin_dual(
     )
 
 
-Floats = NDArray[np.float64]
-
-
 def item_block_dual(
     planes: ArrayLike,
     heights: ArrayLike,
@@ -179,10 +127,20 @@ def item_block_dual(
     lam_offsets: float,
     weights: ArrayLike = 1.0,
 ) -> GroupedSimplexQP:
-    """The dual program of all items; dense, for a few hundred planes and items.
+    """The item block of a factor model by column generation: all items and offsets b, for fixed users.
+
+    primal       min Σ_u weights[u] ξ_u + (lam/2)‖M‖² + (lam_offsets/2)‖b - prior‖²,   ξ_u >= 0,
+                 ξ_u >= heights[i] + Σ_j planes[i, j] (b_j + ⟨users[u], M_j⟩)   for each plane i of user u = user[i]
+    dual         max Σ_i α_i (heights[i] + ⟨planes[i], prior⟩) - ‖Σ_i α_i planes[i]ᵀ users[u]‖² / (2 lam)
+                     - ‖Σ_i α_i planes[i]‖² / (2 lam_offsets),   α >= 0,   Σ α_i over the planes of u at most weights[u]
+    recovery     M_j = -Σ_i α_i planes[i, j] users[u] / lam,   b = prior - Σ_i α_i planes[i] / lam_offsets
+
+    A user contributes a mean of messages planes[i, j] users[u], no rating [paper 5, section 7]. The problem has one λ,
+    so the columns of b are scaled by √(lam_offsets / lam); `unpacked` splits a step. Dense, for a few hundred planes
+    and items.
 
     Args:
-        planes: (p, m) slopes, one row per plane, one column per item, 0 for items that the user did not rate.
+        planes: (p, m) subgradients, one row per plane, one column per item, 0 for items that the user did not rate.
         heights: (p,) the value of each plane at scores of 0.
         user: (p,) the user of each plane, counted from 0.
         users: (n, d) the factors of the users.
@@ -192,6 +150,13 @@ def item_block_dual(
 
     Raises:
         InvalidProblemError: a number is NaN or infinite, lengths do not fit, a weight is not positive.
+
+    >>> from formulations import solve
+    >>> program = item_block_dual([[-1.0, 1.0]], [1.0], [0], [[0.5]], [0.0, 0.0], lam=1.0, lam_offsets=4.0)
+    >>> solution = solve(program, "active_set")
+    >>> unpacked(solution.dual["step"], [0.0, 0.0], 1, lam=1.0, lam_offsets=4.0)
+    (array([[ 0.5],
+           [-0.5]]), array([ 0.25, -0.25]))
     """
     slopes, at = finite("planes", np.asarray(planes, dtype=np.float64), 2), np.asarray(heights, dtype=np.float64)
     factors = finite("users", np.asarray(users, dtype=np.float64), 2)
@@ -231,19 +196,34 @@ def user_block_dual(
     weight: float = 1.0,
     start: ArrayLike | None = None,
 ) -> GroupedSimplexQP:
-    """The dual program of one user.
+    """The user block of a factor model by column generation: the factors U of one user, for fixed items.
+
+    primal       min (lam/2)‖U - U₀‖² + weight ξ,   ξ >= 0,
+                 ξ >= heights[i] + ⟨planes[i], offsets + items U⟩   for each plane i      [paper 5, eq. 9, U alone]
+    dual         max Σ_i α_i (heights[i] + ⟨planes[i], offsets + items U₀⟩) - ‖itemsᵀ planesᵀα‖² / (2 lam)
+                 α >= 0,   Σ_i α_i <= weight
+    recovery     U = U₀ - itemsᵀ ψ / lam,  ψ = planesᵀα the dual state of this user, δ = heightsᵀα
+
+    The users of a block are independent programs, with one feature per factor. A nonnegative loss has the plane 0,
+    which is ξ >= 0; so each α is a valid state, and the sums of values and bounds over users enclose the block.
 
     Args:
-        planes: (p, n) slopes, one row per plane, one column per item that the user rated.
+        planes: (p, n) subgradients, one row per plane, one column per item that the user rated.
         heights: (p,) the value of each plane at scores of 0.
         items: (n, d) the factors of these items.
-        intercepts: (n,) their scores without the user's factors.
+        offsets: (n,) their scores without the user's factors.
         lam: weight of the regularizer, positive.
         weight: the weight of the loss, positive.
         start: (d,) U₀, 0 by default.
 
     Raises:
         InvalidProblemError: a number is NaN or infinite, lengths do not fit, lam or weight is not positive.
+
+    >>> from formulations import solve
+    >>> program = user_block_dual([[-1.0, 1.0]], [1.0], [[1.0, 0.0], [0.0, 1.0]], [0.5, 0.0], lam=4.0)
+    >>> solution = solve(program, "active_set")
+    >>> solution.value, solution.dual["step"]
+    (0.25, array([ 0.25, -0.25]))
     """
     slopes, at = finite("planes", np.asarray(planes, dtype=np.float64), 2), np.asarray(heights, dtype=np.float64)
     factors = finite("items", np.asarray(items, dtype=np.float64), 2)

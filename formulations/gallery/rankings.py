@@ -1,63 +1,8 @@
-"""Loss-augmented ranking: the most violated order of one query, or of a batch.
-
-sets         positions i < k, documents j < n
-variables    π[i, j] = 1 if document j is at position i
-maximise     Σ (decay[i] scores[j] - discount[i] gain[j]) π[i, j]                      [ORM, eq. 27, 28]
-subject to   position   each position holds one document
-             document   each document is at one position at most
-integrality  totally unimodular (assignment); the profit matrix has rank two, so `exact` needs sorts and merges only
-
->>> from formulations import solve
->>> problem = ranking([0.5, 0.2, 0.1], [3.0, 0.0, 1.0], discount=[1.0, 0.6], position_weights=[2.0, 1.0])
->>> solve(problem).order
-array([1, 2])
-
-Loss-augmented ranking with the positional map, for losses that depend on grades only: AP, RR, ERR and others.
-
-sets         positions i < n, documents j < n, chains of documents that differ in their scores only
-variables    y, the order of the documents; r(y)_j = decay[position of j]
-maximise     r(y)ᵀ scores - gain(y)                                        [paper 4, φ_dorm]
-equivalent   the longest path in the lattice of counts of each chain; inside a chain by falling score
-integrality  a path is a flow of one unit: totally unimodular (network matrix)
-
->>> from formulations import solve
->>> problem = relevance_ranking([0.5, 0.2, 0.1], [0, 1, 1], "AP", position_weights=[1.0, 0.6, 0.4])
->>> solve(problem).order
-array([0, 1, 2])
-
-Loss-augmented ranking with the pairwise map: the most violated order of one query, or of a batch, under φ_po.
-
-sets         documents j < n, chains of documents that differ in their scores only
-variables    y, the order of the documents; r(y)_j = κ (higher grades below j - lower grades above j)
-maximise     r(y)ᵀ scores - gain(y)                                                         [paper 4, φ_po, SVMmap]
-equivalent   the longest path in the lattice of counts of each chain; inside a chain by falling score
-integrality  a path is a flow of one unit: totally unimodular (network matrix)
-
-With two grades κ = 1/(n₊ n₋) and r = -κ b on a relevant document with b others above it. The order by grade has r = 0,
-and with AUC the loss, maximum + 1, is the mean of max(0, 1 - s_i + s_j) over pairs: the pairwise hinge.
-
->>> from formulations import solve
->>> problem = pairwise_ranking([0.5, 0.2, 0.1], [0, 1, 1], "AP")
->>> solution = solve(problem)
->>> solution.order, round(solution.value, 6)
-(array([0, 1, 2]), -0.233333)
-
-Loss-augmented ranking with the first-relevant map: the most violated order under φ_mrr.
-
-sets         documents j < n, relevant ones and others
-variables    y, the order; r(y) = 1 on every document above the first relevant one, minus their number on that one
-maximise     r(y)ᵀ scores - gain(y)                                                      [paper 4, φ_mrr, SVMmrr]
-equivalent   the longest path in the lattice of counts: others by falling score, the first relevant one the lowest
-integrality  a path is a flow of one unit: totally unimodular (network matrix)
-
->>> from formulations import solve
->>> solve(first_relevant_ranking([0.5, 0.2, 0.1], [0, 1, 1], "RR")).order
-array([0, 2, 1])
-"""
+"""Loss-augmented rankings: the most violated order of a query, or of each query of a batch."""
 
 from __future__ import annotations
 
-from typing import overload
+from typing import TypeAlias, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -77,6 +22,9 @@ from formulations.problems.relevance_values import (
     unequal_pairs,
 )
 
+Loss: TypeAlias = GainTable | RelevanceLoss | str
+"""A name ("AUC", "AP", "RR@10", "nDCG@10", "P@5", "ERR"), a loss such as `TableLoss`, or a `GainTable`."""
+
 
 @overload
 def ranking(
@@ -89,7 +37,7 @@ def ranking(
     *,
     discount: ArrayLike | Weights,
     position_weights: ArrayLike | Weights,
-    offsets: ArrayLike | Ints,
+    offsets: ArrayLike,
 ) -> RankTwoBatch: ...
 def ranking(
     scores: ArrayLike,
@@ -97,9 +45,15 @@ def ranking(
     *,
     discount: ArrayLike | Weights,
     position_weights: ArrayLike | Weights,
-    offsets: ArrayLike | Ints | None = None,
+    offsets: ArrayLike | None = None,
 ) -> RankTwoAssignment | RankTwoBatch:
-    """The problem of one query, or of a batch with `offsets`.
+    """Loss-augmented ranking of one query, or of a batch with `offsets`.
+
+    variables    π[i, j] = 1 if document j < n is at position i < k
+    maximise     Σ (position_weights[i] scores[j] - discount[i] gain[j]) π[i, j]              [ORM, eq. 27, 28]
+    subject to   position   each position holds one document
+                 document   each document is at one position at most
+    integrality  totally unimodular (assignment); the profit has rank two, so `exact` needs sorts and merges only
 
     Args:
         scores: (n,) the score of each document.
@@ -112,6 +66,11 @@ def ranking(
 
     Raises:
         InvalidProblemError: a number is NaN or infinite, lengths do not fit, weights increase.
+
+    >>> from formulations import solve
+    >>> problem = ranking([0.5, 0.2, 0.1], [3.0, 0.0, 1.0], discount=[1.0, 0.6], position_weights=[2.0, 1.0])
+    >>> solve(problem).order
+    array([1, 2])
     """
     heights, worth = np.asarray(scores, dtype=np.float64), np.asarray(gain, dtype=np.float64)
     if offsets is not None:
@@ -125,58 +84,55 @@ def ranking(
 
 @overload
 def relevance_ranking(
-    scores: ArrayLike,
-    relevance: ArrayLike,
-    loss: GainTable | RelevanceLoss | str,
-    *,
-    position_weights: ArrayLike | Weights,
+    scores: ArrayLike, relevance: ArrayLike, loss: Loss, *, position_weights: ArrayLike | Weights
 ) -> RelevanceRanking: ...
 @overload
 def relevance_ranking(
-    scores: ArrayLike,
-    relevance: ArrayLike,
-    loss: GainTable | RelevanceLoss | str,
-    *,
-    position_weights: ArrayLike | Weights,
-    offsets: ArrayLike | Ints,
+    scores: ArrayLike, relevance: ArrayLike, loss: Loss, *, position_weights: ArrayLike | Weights, offsets: ArrayLike
 ) -> RelevanceBatch: ...
 def relevance_ranking(
     scores: ArrayLike,
     relevance: ArrayLike,
-    loss: GainTable | RelevanceLoss | str,
+    loss: Loss,
     *,
     position_weights: ArrayLike | Weights,
-    offsets: ArrayLike | Ints | None = None,
+    offsets: ArrayLike | None = None,
 ) -> RelevanceRanking | RelevanceBatch:
-    """The problem of one query, or of a batch with `offsets`: max over orders of r(y)ᵀ scores - gain(y).
+    """Loss-augmented ranking with the positional map, for losses that depend on grades only: AP, RR, ERR and others.
 
-    gain is the measure itself. The margin loss is this maximum plus the best gain minus the reference's r(y)ᵀ scores.
-    Sums of discounts have a faster argmax in `ranking`.
+    variables    y, the order of the documents; r(y)_j = position_weights[position of j]
+    maximise     r(y)ᵀ scores - gain(y), gain the measure itself                                     [paper 4, φ_dorm]
+    equivalent   the longest path in the lattice of counts of each chain (documents that differ in their scores only);
+                 inside a chain by falling score
+    integrality  a path is a flow of one unit: totally unimodular (network matrix)
+
+    The margin loss is this maximum plus the best gain minus the reference's r(y)ᵀ scores. Sums of discounts have a
+    faster argmax in `ranking`.
 
     Args:
         scores: (n,) the score of each document.
         relevance: (n,) its grade. Losses that are not graded (AUC, AP, RR, P) take grades above 0 as relevant.
-        loss: the gains: a name ("AUC", "AP", "RR@10", "nDCG@10", "P@5", "ERR"), a loss such as
-            `TableLoss`, or a `GainTable`.
+        loss: the gains, see `Loss`.
         position_weights: position weights of the scores, non-increasing: an array (zero beyond its end), or a function
             from n to one.
-        offsets: (m + 1,) rows offsets[q] : offsets[q + 1] of scores and relevance belong to query q.
+        offsets: (m + 1,) rows offsets[q] : offsets[q + 1] of scores and relevance belong to query q; without them the
+            problem is one query.
 
     Raises:
         InvalidProblemError: a number is NaN or infinite, lengths do not fit, weights increase, no loss has this name.
+
+    >>> from formulations import solve
+    >>> problem = relevance_ranking([0.5, 0.2, 0.1], [0, 1, 1], "AP", position_weights=[1.0, 0.6, 0.4])
+    >>> solve(problem).order
+    array([0, 1, 2])
     """
     heights, grades, bounds = laid_flat(scores, relevance, offsets)
-    batch = stated_batch(
-        heights,
-        grades,
-        bounds,
-        loss,
-        FeatureMap(POSITIONAL, finite("position_weights", laid_out(position_weights, bounds), 1)),
-    )
+    weight = FeatureMap(POSITIONAL, laid_out(position_weights, bounds))
+    batch = stated_batch(heights, grades, bounds, loss, weight)
     return batch[0] if offsets is None else batch
 
 
-def laid_flat(scores: ArrayLike, relevance: ArrayLike, offsets: ArrayLike | Ints | None) -> tuple[Floats, Floats, Ints]:
+def laid_flat(scores: ArrayLike, relevance: ArrayLike, offsets: ArrayLike | None) -> tuple[Floats, Floats, Ints]:
     """Scores, grades and offsets as flat arrays, also for a single query."""
     heights, grades = finite("scores", scores, 1), finite("relevance", relevance, 1)
     if heights.size != grades.size:
@@ -188,7 +144,7 @@ def laid_flat(scores: ArrayLike, relevance: ArrayLike, offsets: ArrayLike | Ints
 
 
 def stated_batch(
-    scores: Floats, relevance: Floats, offsets: Ints, loss: GainTable | RelevanceLoss | str, feature_map: FeatureMap
+    scores: Floats, relevance: Floats, offsets: Ints, loss: Loss, feature_map: FeatureMap
 ) -> RelevanceBatch:
     """The batch of a loss under a feature map."""
     if isinstance(loss, GainTable):
@@ -197,7 +153,7 @@ def stated_batch(
     return RelevanceBatch(scores, grade_classes(relevance, loss), feature_map, gains, offsets)
 
 
-def grade_classes(relevance: Floats, loss: GainTable | RelevanceLoss | str) -> Floats:
+def grade_classes(relevance: Floats, loss: Loss) -> Floats:
     """The grades that the loss distinguishes: binary if it is not graded; unchanged for a table."""
     graded = isinstance(loss, GainTable) or get_relevance_loss(loss).graded
     return relevance if graded else relevant(relevance)
@@ -205,26 +161,23 @@ def grade_classes(relevance: Floats, loss: GainTable | RelevanceLoss | str) -> F
 
 @overload
 def pairwise_ranking(
-    scores: ArrayLike, relevance: ArrayLike, loss: GainTable | RelevanceLoss | str = "AUC", *, scale: float = 1.0
+    scores: ArrayLike, relevance: ArrayLike, loss: Loss = "AUC", *, scale: float = 1.0
 ) -> RelevanceRanking: ...
 @overload
 def pairwise_ranking(
-    scores: ArrayLike,
-    relevance: ArrayLike,
-    loss: GainTable | RelevanceLoss | str = "AUC",
-    *,
-    offsets: ArrayLike | Ints,
-    scale: float = 1.0,
+    scores: ArrayLike, relevance: ArrayLike, loss: Loss = "AUC", *, offsets: ArrayLike, scale: float = 1.0
 ) -> RelevanceBatch: ...
 def pairwise_ranking(
-    scores: ArrayLike,
-    relevance: ArrayLike,
-    loss: GainTable | RelevanceLoss | str = "AUC",
-    *,
-    offsets: ArrayLike | Ints | None = None,
-    scale: float = 1.0,
+    scores: ArrayLike, relevance: ArrayLike, loss: Loss = "AUC", *, offsets: ArrayLike | None = None, scale: float = 1.0
 ) -> RelevanceRanking | RelevanceBatch:
-    """The problem of one query, or of a batch with `offsets`: max over orders of r(y)ᵀ scores - gain(y).
+    """Loss-augmented ranking with the pairwise map.
+
+    variables    y, the order of the documents; r(y)_j = κ (higher grades below j - lower grades above j)
+    maximise     r(y)ᵀ scores - gain(y)                                                     [paper 4, φ_po, SVMmap]
+    equivalent   as `relevance_ranking`, with its integrality
+
+    With two grades κ = 1/(n₊ n₋) and r = -κ b on a relevant document with b others above it. The order by grade has
+    r = 0, and with AUC the loss, maximum + 1, is the mean of max(0, 1 - s_i + s_j) over pairs: the pairwise hinge.
 
     Args:
         scores, relevance, loss, offsets: as in `relevance_ranking`. A pair is a relevant and an irrelevant document, or
@@ -234,6 +187,11 @@ def pairwise_ranking(
     Raises:
         InvalidProblemError: a number is NaN or infinite, lengths do not fit, no loss has this name, or scale is not
             a number >= 0.
+
+    >>> from formulations import solve
+    >>> solution = solve(pairwise_ranking([0.5, 0.2, 0.1], [0, 1, 1], "AP"))
+    >>> solution.order, round(solution.value, 6)
+    (array([0, 1, 2]), -0.233333)
     """
     heights, grades, bounds = laid_flat(scores, relevance, offsets)
     pairs = unequal_pairs(grade_classes(grades, loss), bounds)
@@ -244,33 +202,35 @@ def pairwise_ranking(
 
 @overload
 def first_relevant_ranking(
-    scores: ArrayLike,
-    relevance: ArrayLike,
-    loss: GainTable | RelevanceLoss | str = "RR",
-    *,
-    scale: float = 1.0,
-    shared: bool = False,
+    scores: ArrayLike, relevance: ArrayLike, loss: Loss = "RR", *, scale: float = 1.0, shared: bool = False
 ) -> RelevanceRanking: ...
 @overload
 def first_relevant_ranking(
     scores: ArrayLike,
     relevance: ArrayLike,
-    loss: GainTable | RelevanceLoss | str = "RR",
+    loss: Loss = "RR",
     *,
-    offsets: ArrayLike | Ints,
+    offsets: ArrayLike,
     scale: float = 1.0,
     shared: bool = False,
 ) -> RelevanceBatch: ...
 def first_relevant_ranking(
     scores: ArrayLike,
     relevance: ArrayLike,
-    loss: GainTable | RelevanceLoss | str = "RR",
+    loss: Loss = "RR",
     *,
-    offsets: ArrayLike | Ints | None = None,
+    offsets: ArrayLike | None = None,
     scale: float = 1.0,
     shared: bool = False,
 ) -> RelevanceRanking | RelevanceBatch:
-    """The problem of one query, or of a batch with `offsets`: max over orders of r(y)ᵀ scores - gain(y).
+    """Loss-augmented ranking with the first-relevant map.
+
+    variables    y, the order; r(y) = 1 on every document above the first relevant one, minus their number on that one
+    maximise     r(y)ᵀ scores - gain(y)                                                   [paper 4, φ_mrr, SVMmrr]
+    equivalent   the longest path in the lattice of counts: others by falling score, the first relevant one the lowest
+    integrality  as `relevance_ranking`
+
+    A query without relevant documents has r = 0.
 
     Args:
         scores, relevance, loss, offsets: as in `relevance_ranking`; relevant are grades above 0, for graded losses too.
@@ -278,16 +238,17 @@ def first_relevant_ranking(
         shared: whether the scale is divided by the number n₋ of irrelevant documents, for an r of the same size as
             under the pairwise map.
 
-    A query without relevant documents has r = 0.
-
     Raises:
-        InvalidProblemError: a number is NaN or infinite, lengths do not fit, no loss has this name, or scale is not
-            a number >= 0.
+        InvalidProblemError: as `pairwise_ranking`.
+
+    >>> from formulations import solve
+    >>> solve(first_relevant_ranking([0.5, 0.2, 0.1], [0, 1, 1], "RR")).order
+    array([0, 2, 1])
     """
     heights, grades, bounds = laid_flat(scores, relevance, offsets)
     good = np.add.reduceat(relevant(grades), bounds[:-1])
     others = np.diff(bounds) - good
-    whole = strength_of(scale)
-    weight = np.where(good > 0, whole / np.maximum(others, 1.0) if shared else whole, 0.0)
+    strength = strength_of(scale)
+    weight = np.where(good > 0, strength / np.maximum(others, 1.0) if shared else strength, 0.0)
     batch = stated_batch(heights, grades, bounds, loss, FeatureMap(FIRST, weight))
     return batch[0] if offsets is None else batch

@@ -1,89 +1,31 @@
-"""Determinants in integers: no rounding, and no fractions on the way.
+"""Determinants and ranks without rounding: Gaussian elimination of sparse rows in integers and fractions.
 
-Bareiss: in Gaussian elimination by cross-multiplication every entry after step k is a minor of order k + 1, once it is
-divided by the pivot before; so that division leaves no rest [Bareiss, 1968].
+The shortest row is eliminated first, so a line with one entry is expanded, and a cycle (two entries in every line) gets
+no further entries.
 
->>> determinant([[1, 1, 0], [0, 1, 1], [1, 0, 1]])
+>>> determinant(entries_of(csr_array([[1, 1, 0], [0, 1, 1], [1, 0, 1]])), 3)
 2
->>> determinant([[0.5]])
-Fraction(1, 2)
-
-Determinants in integers of submatrices with few entries, of any size where they come down to cycles.
-
-A line with one entry is expanded. Where every line has two entries, rows and columns form cycles: one of k rows has the
-determinant ∏a - (-1)^k ∏b, a and b its entries by turns. What is left is written out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from fractions import Fraction
-from math import lcm, prod
+from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
 from scipy.sparse import csr_array
 
-
-def exactly(value: Any) -> int | Fraction:
-    """The number itself: an int where it is integral."""
-    number = Fraction(value.item() if isinstance(value, np.generic) else value)
-    return int(number) if number.denominator == 1 else number
-
-
-def determinant(matrix: Any) -> int | Fraction:
-    """The determinant of a square matrix (rows of numbers), exactly."""
-    rows, units = _whole_rows(matrix)
-    sign, previous, size = 1, 1, len(rows)
-    for step in range(size - 1):
-        pivot = next((row for row in range(step, size) if rows[row][step]), None)
-        if pivot is None:
-            return 0
-        if pivot != step:
-            rows[step], rows[pivot], sign = rows[pivot], rows[step], -sign
-        _eliminate(rows, step, step, previous)
-        previous = rows[step][step]
-    return exactly(Fraction(sign * rows[-1][-1], prod(units))) if size else 1
-
-
-def rank(matrix: Any) -> int:
-    """The rank of a matrix (rows of numbers), exactly."""
-    rows, _ = _whole_rows(matrix)
-    found, previous = 0, 1
-    for column in range(len(rows[0]) if rows else 0):
-        pivot = next((row for row in range(found, len(rows)) if rows[row][column]), None)
-        if pivot is None:
-            continue
-        rows[found], rows[pivot] = rows[pivot], rows[found]
-        _eliminate(rows, found, column, previous)
-        previous = rows[found][column]
-        found += 1
-    return found
-
-
-def _eliminate(rows: list[list[int]], index: int, column: int, previous: int) -> None:
-    top = rows[index]
-    pivot = top[column]
-    for row in rows[index + 1 :]:
-        factor = row[column]
-        if not factor and pivot == previous:  # nothing changes, as in most rows of a sparse matrix
-            continue
-        for j in range(column, len(row)):
-            row[j] = (row[j] * pivot - factor * top[j]) // previous
-
-
-def _whole_rows(matrix: Any) -> tuple[list[list[int]], list[int]]:
-    """The rows multiplied by their units, which make them whole, and the units."""
-    exact = [[exactly(value) for value in row] for row in matrix]
-    units = [lcm(*(Fraction(value).denominator for value in row)) for row in exact]
-    return [[int(value * unit) for value in row] for row, unit in zip(exact, units, strict=True)], units
-
-
 Number: TypeAlias = int | Fraction
 Entries: TypeAlias = tuple[tuple[int, int, Number], ...]
 """Entries other than 0: row, column and value, row by row."""
 
-Lines: TypeAlias = dict[int, dict[int, Number]]
+
+def exactly(value: Any) -> Number:
+    """The number itself: an int where it is integral."""
+    number = Fraction(value.item() if isinstance(value, np.generic) else value)
+    return int(number) if number.denominator == 1 else number
 
 
 def entries_of(matrix: csr_array) -> Entries:
@@ -93,65 +35,54 @@ def entries_of(matrix: csr_array) -> Entries:
     return tuple(sorted((i, j, exactly(value)) for i, j, value in cells if value))
 
 
-def sparse_determinant(entries: Entries, size: int) -> Number:
+def determinant(entries: Entries, size: int) -> Number:
     """The determinant of the square matrix with these entries."""
-    rows: Lines = {i: {} for i in range(size)}
-    columns: Lines = {j: {} for j in range(size)}
+    pivots = list(_pivots(entries))
+    if len(pivots) < size:
+        return 0
+    return exactly(_sign({row: column for row, column, _ in pivots}) * prod(value for _, _, value in pivots))
+
+
+def rank(entries: Entries) -> int:
+    """The rank of a matrix with these entries."""
+    return sum(1 for _ in _pivots(entries))
+
+
+def _pivots(entries: Entries) -> Iterator[tuple[int, int, Number]]:
+    """Row, column and value of each pivot of the elimination."""
+    rows: dict[int, dict[int, Number]] = {}
+    columns: dict[int, set[int]] = {}
     for i, j, value in entries:
-        rows[i][j] = columns[j][i] = value
-    product: Number = 1
-    pairs: list[tuple[int, int]] = []  # row and column taken together: their permutation gives the sign
-    short = [(rows, columns, i) for i in rows if len(rows[i]) < 2]
-    short += [(columns, rows, j) for j in columns if len(columns[j]) < 2]
-    while short:
-        own, others, line = short.pop()
-        if line not in own:
+        rows.setdefault(i, {})[j] = value
+        columns.setdefault(j, set()).add(i)
+    while rows:
+        row = min(rows, key=lambda i: len(rows[i]))
+        line = rows.pop(row)
+        if not line:
             continue
-        if not own[line]:
-            return 0
-        ((across, value),) = own.pop(line).items()
-        product *= value
-        pairs.append((line, across) if own is rows else (across, line))
-        for crossed in others.pop(across):
-            if crossed != line:
-                del own[crossed][across]
-                if len(own[crossed]) < 2:
-                    short.append((own, others, crossed))
-    if all(len(line) == 2 for line in (*rows.values(), *columns.values())):
-        while rows:
-            product *= _cycle(rows, columns, pairs)
-    else:
-        left, across_ = sorted(rows), sorted(columns)
-        pairs += zip(left, across_, strict=True)
-        product *= determinant([[rows[i].get(j, 0) for j in across_] for i in left])
-    return _sign(dict(pairs), range(size)) * product
+        column = min(line, key=lambda j: len(columns[j]))
+        pivot = line.pop(column)
+        yield row, column, pivot
+        for j in line:
+            columns[j].discard(row)
+        for other in columns.pop(column) - {row}:
+            changed = rows[other]
+            factor = changed.pop(column)
+            factor = factor * pivot if pivot in (1, -1) else Fraction(factor) / pivot
+            for j, value in line.items():
+                entry = changed.get(j, 0) - factor * value
+                if entry:
+                    changed[j] = entry
+                    columns[j].add(other)
+                elif j in changed:
+                    del changed[j]
+                    columns[j].discard(other)
 
 
-def _cycle(rows: Lines, columns: Lines, pairs: list[tuple[int, int]]) -> Number:
-    """Take one cycle out; its determinant, rows paired with columns as they are walked."""
-    start = row = next(iter(rows))
-    column = next(iter(rows[row]))
-    straight: Number = 1
-    turned: Number = -1
-    while True:
-        straight, turned = straight * rows[row][column], -turned
-        pairs.append((row, column))
-        following = next(i for i in columns[column] if i != row)
-        turned *= rows[following][column]
-        next_column = next(j for j in rows[following] if j != column)
-        if row != start:
-            del rows[row]
-        del columns[column]
-        row, column = following, next_column
-        if row == start:
-            del rows[start]
-            return straight + turned
-
-
-def _sign(image: dict[int, int], permutation: Iterable[int]) -> int:
+def _sign(image: dict[int, int]) -> int:
     """1 for an even permutation, -1 for an odd one."""
     sign, seen = 1, set[int]()
-    for index in permutation:
+    for index in image:
         length = 0
         while index not in seen:
             seen.add(index)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from formulations.arrays import Floats, Ints
 from formulations.display import CompactReprMixin
-from formulations.integrality.determinant import entries_of, sparse_determinant
+from formulations.integrality.determinant import determinant, entries_of
 from formulations.integrality.statement import Statement
 
 Signs: TypeAlias = NDArray[np.int8]
@@ -288,7 +288,7 @@ def witness(statement: Statement, found: Violator, vertex: Vertex | None) -> Wit
     return Witness(
         rows=rows,
         columns=columns,
-        determinant=sparse_determinant(entries, len(rows)),
+        determinant=determinant(entries, len(rows)),
         entries=entries,
         row_names=tuple(map(statement.row_name, rows)),
         column_names=tuple(map(statement.column_name, columns)),

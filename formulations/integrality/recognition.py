@@ -19,7 +19,7 @@ if and only if the graph of crossings is bipartite.
 from __future__ import annotations
 
 from collections import deque
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,7 +27,7 @@ from scipy.sparse import block_array, coo_array, csc_array, csr_array
 from scipy.sparse.csgraph import connected_components
 
 from formulations.arrays import Ints, frozen
-from formulations.integrality.evidence import Colouring, RowOrder
+from formulations.integrality.evidence import Colouring, RowOrder, Signs
 
 STARTS = 20
 """How many cycles are looked at for a short one."""
@@ -38,18 +38,25 @@ def row_classes(matrix: csr_array) -> Colouring | None:
     edges = _edges(matrix)
     if edges is None:
         return None
-    count = matrix.shape[0]
     left, right, equal, _ = edges
-    apart, together = (
-        csr_array((np.ones(int(chosen.sum())), (left[chosen], right[chosen])), (count, count))
-        for chosen in (equal, ~equal)
-    )
-    apart, together = apart + apart.T, together + together.T
+    apart, together = (_graph(left[chosen], right[chosen], matrix.shape[0]) for chosen in (equal, ~equal))
+    side = _two_sides(apart, together)
+    return None if side is None else Colouring(frozen(side))
+
+
+def _graph(left: Ints, right: Ints, count: int) -> csr_array:
+    """The symmetric adjacency matrix of these edges."""
+    graph = csr_array((np.ones(left.size), (left, right)), (count, count))
+    return csr_array(graph + graph.T)
+
+
+def _two_sides(apart: csr_array, together: csr_array | None = None) -> Signs | None:
+    """A side, 0 or 1, for each node: different along `apart`, equal along `together`; None if there is none. Two sheets
+    of the graph are connected where a closed path changes sides."""
+    count = apart.shape[0]
     _, sheet = connected_components(block_array([[together, apart], [apart, together]]), directed=False)
     lower, upper = sheet[:count], sheet[count:]
-    if (lower == upper).any():
-        return None
-    return Colouring(frozen(np.asarray(lower > upper, dtype=np.int8)))
+    return None if (lower == upper).any() else np.asarray(lower > upper, dtype=np.int8)
 
 
 def odd_cycle(matrix: csr_array) -> tuple[list[int], list[int]] | None:
@@ -153,9 +160,6 @@ def _consecutive(ones: NDArray[np.bool_]) -> bool:
     return bool((starts <= 1).all())
 
 
-Signs: TypeAlias = NDArray[np.int8]
-
-
 def laminar_families(matrix: csr_array | ArrayLike) -> Signs | None:
     """The family, 0 or 1, of each row; None if the rows are not two laminar families of sets."""
     rows = csr_array(matrix)
@@ -164,15 +168,7 @@ def laminar_families(matrix: csr_array | ArrayLike) -> Signs | None:
         return None
     size, (left, right, common) = _meetings(members)
     crossing = common < np.minimum(size[left], size[right])
-    count = rows.shape[0]
-    graph = csr_array((np.ones(int(crossing.sum())), (left[crossing], right[crossing])), (count, count))
-    graph = graph + graph.T
-    cover = block_array([[None, graph], [graph, None]])  # two sheets: each edge leads from one to the other
-    _, sheet = connected_components(cover, directed=False)
-    lower, upper = sheet[:count], sheet[count:]
-    if (lower == upper).any():  # a closed path of odd length
-        return None
-    return np.asarray(lower > upper, dtype=np.int8)
+    return _two_sides(_graph(left[crossing], right[crossing], rows.shape[0]))
 
 
 def tree_parents(matrix: csr_array | ArrayLike, families: Signs) -> Ints:

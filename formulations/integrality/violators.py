@@ -29,7 +29,7 @@ from formulations.arrays import Floats, Ints, frozen
 from formulations.errors import SolverError
 from formulations.integrality.checker import LARGEST_ENUMERATED
 from formulations.integrality.decomposition import components
-from formulations.integrality.determinant import rank
+from formulations.integrality.determinant import entries_of, rank
 from formulations.integrality.evidence import Proof, Signings, Signs, Undecided, Vertex, Violator
 from formulations.integrality.ghouila_houri import MOST_ROWS, enumerated
 from formulations.integrality.proofs import Remainder, prove
@@ -348,15 +348,12 @@ def exact_vertex(program: Program, x: Floats) -> Vertex | None:
     held = matrix @ numerators
     row_low, row_high = held == unit * program.row_lower, held == unit * program.row_upper
     low, high = numerators == unit * program.lower, numerators == unit * program.upper
-    feasible = (
-        (held >= unit * program.row_lower).all()
-        and (held <= unit * program.row_upper).all()
-        and (numerators >= unit * program.lower).all()
-        and (numerators <= unit * program.upper).all()
-    )
+    sides = ((held, program.row_lower, program.row_upper), (numerators, program.lower, program.upper))
+    if any((point < unit * lower).any() or (point > unit * upper).any() for point, lower, upper in sides):
+        return None
     free = np.flatnonzero(~(low | high))
-    tight = matrix[np.flatnonzero(row_low | row_high)][:, free].toarray()
-    if not feasible or not (numerators % unit).any() or rank(np.unique(tight, axis=0)) != free.size:
+    tight = np.unique(matrix[np.flatnonzero(row_low | row_high)][:, free].toarray(), axis=0)
+    if not (numerators % unit).any() or rank(entries_of(csr_array(tight))) != free.size:
         return None
     objective = matrix.T @ (row_high.astype(np.int64) - row_low) + high.astype(np.int64) - low
     return Vertex(frozen(numerators), unit, frozen(objective))

@@ -8,6 +8,7 @@ Otherwise the vector after k passes is still dual feasible, hence still a bound.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -21,12 +22,96 @@ from formulations.arrays import Bools, Floats, Ints, finite, frozen
 from formulations.compiled import compiled
 from formulations.errors import InfeasibleError, InvalidProblemError
 from formulations.problems.directed_rounding import above, added, below
-from formulations.problems.problem import EPSILON, Problem
+from formulations.problems.problem import EPSILON, Problem, checked_dual
 from formulations.problems.program import Block, Program
 
 
+def is_order(x: NDArray[Any], positions: int, documents: int) -> bool:
+    """Whether x has a document at each position, without duplicates."""
+    order = np.asarray(x)
+    if order.shape != (positions,) or order.dtype.kind not in "iu":
+        return False
+    placed = set(order.tolist())  # faster than numpy's for the sizes that orders have
+    return len(placed) == positions and min(placed) >= 0 and max(placed) < documents
+
+
+def order_of_cells(cells: Ints, k: int, n: int) -> Ints:
+    """The document at each of k positions, from one of the k n cells for each; -1 at an empty position."""
+    order = np.full(k, -1, dtype=np.int64)
+    order[cells // n] = cells % n
+    return order
+
+
+class OrderProblem(Problem):
+    """A problem whose points are orders: the document at each position, without duplicates."""
+
+    always_feasible = True
+
+    @property
+    @abstractmethod
+    def positions(self) -> int: ...
+
+    @property
+    @abstractmethod
+    def documents(self) -> int: ...
+
+    @property
+    def shape_text(self) -> str:
+        return f"{self.positions} positions × {self.documents} documents"
+
+    @property
+    def size(self) -> int:
+        return self.positions * self.documents
+
+    @property
+    def rounding(self) -> float:
+        return 16.0 * EPSILON * self.scale * (self.positions + self.documents)
+
+    def violation(self, x: NDArray[Any]) -> float:
+        """0 for an order, else infinity."""
+        return 0.0 if is_order(x, self.positions, self.documents) else float("inf")
+
+    def order_of(self, x: NDArray[Any]) -> Ints:
+        return np.asarray(x, dtype=np.int64)
+
+    def document_dual(self, y: Floats) -> Floats:
+        """A dual per document; nonnegative if documents may stay unplaced."""
+        prices = checked_dual(y, self.documents, "documents")
+        return np.maximum(prices, 0.0) if self.documents > self.positions else prices
+
+
+class ProfitProblem(OrderProblem):
+    """The value of an order is the sum of its cells' profits (k, n)."""
+
+    profit: Floats
+
+    @property
+    def positions(self) -> int:
+        return int(self.profit.shape[0])
+
+    @property
+    def documents(self) -> int:
+        return int(self.profit.shape[1])
+
+    @property
+    def scale(self) -> float:
+        """The largest profit in magnitude."""
+        return float(np.abs(self.profit).max())
+
+    def value(self, x: NDArray[Any]) -> float:
+        return float(self.profit[np.arange(self.positions), np.asarray(x)].sum())
+
+    def value_lower_bound(self, x: NDArray[Any]) -> float:
+        return below(self.profit[np.arange(self.positions), np.asarray(x)])
+
+    def named_primal(self, x: NDArray[Any]) -> dict[str, NDArray[Any]]:
+        placed = np.zeros(self.profit.shape, dtype=np.int8)
+        placed[np.arange(self.positions), x] = 1
+        return {"π": placed}
+
+
 @dataclass(frozen=True, eq=False)
-class Assignment(Problem):
+class Assignment(ProfitProblem):
     """The best assignment of k of n documents to k positions.
 
     variables    π[i, j] = 1 if document j is at position i (only where `allowed`)
@@ -40,8 +125,6 @@ class Assignment(Problem):
 
     profit: Floats
     allowed: Bools | None = None
-
-    always_feasible = True
 
     def __post_init__(self) -> None:
         profit = finite("profit", self.profit, 2)
@@ -69,7 +152,6 @@ class Assignment(Problem):
         """Raise `InfeasibleError` with a set of positions that has too few documents (Hall's condition)."""
         if self.allowed is None:
             return
-
         positions = deficient_positions(self.allowed)
         if positions.size:
             documents = int(self.allowed[positions].any(axis=0).sum())
@@ -77,31 +159,6 @@ class Assignment(Problem):
                 f"positions {positions.tolist()} share only {documents} allowed document(s), "
                 f"but need {positions.size}. Allow more documents there."
             )
-
-    @property
-    def positions(self) -> int:
-        return int(self.profit.shape[0])
-
-    @property
-    def documents(self) -> int:
-        return int(self.profit.shape[1])
-
-    @property
-    def scale(self) -> float:
-        """The largest profit in magnitude."""
-        return float(np.abs(self.profit).max())
-
-    @property
-    def shape_text(self) -> str:
-        return f"{self.positions} positions × {self.documents} documents"
-
-    @property
-    def size(self) -> int:
-        return self.profit.size
-
-    @property
-    def rounding(self) -> float:
-        return 16.0 * EPSILON * self.scale * (self.positions + self.documents)
 
     @cached_property
     def cells(self) -> tuple[Ints, Ints]:
@@ -142,25 +199,15 @@ class Assignment(Problem):
         """The profit, -inf where a document is not allowed."""
         return self.profit if self.allowed is None else np.where(self.allowed, self.profit, -np.inf)
 
-    def value(self, x: NDArray[Any]) -> float:
-        return float(self.profit[np.arange(self.positions), np.asarray(x)].sum())
-
-    def value_lower_bound(self, x: NDArray[Any]) -> float:
-        return below(self.profit[np.arange(self.positions), np.asarray(x)])
-
     def violation(self, x: NDArray[Any]) -> float:
         """0 for an order of allowed documents, else infinity."""
-        valid = is_order(x, self.positions, self.documents)
-        if valid and self.allowed is not None:
-            valid = bool(self.allowed[np.arange(self.positions), x].all())
-        return 0.0 if valid else float("inf")
+        off = super().violation(x)
+        if off == 0.0 and self.allowed is not None and not self.allowed[np.arange(self.positions), x].all():
+            return float("inf")
+        return off
 
     def bound(self, y: Floats) -> float:
-        if np.shape(y) != (self.documents,):
-            raise InvalidProblemError(
-                f"a dual must have one entry for each of {self.documents} documents; got shape {np.shape(y)}."
-            )
-        prices = self.active_dual(y)
+        prices = self.document_dual(y)
         profit = self.masked_profit()
         left = profit - prices
         most = left.max(axis=1)
@@ -170,41 +217,18 @@ class Assignment(Problem):
         return above(most, np.maximum.reduceat(digits, starts), prices)
 
     def bound_float64(self, y: Floats) -> float:
-        if np.shape(y) != (self.documents,):
-            raise InvalidProblemError(
-                f"a dual must have one entry for each of {self.documents} documents; got shape {np.shape(y)}."
-            )
-        prices = self.active_dual(y)
+        prices = self.document_dual(y)
         return float((self.masked_profit() - prices).max(axis=1).sum() + prices.sum())
 
     def active_dual(self, y: Floats) -> Floats:
-        """The dual of a document that may stay unplaced is nonnegative."""
-        prices = np.asarray(y, dtype=np.float64)
-        return np.maximum(prices, 0.0) if self.documents > self.positions else prices
+        return self.document_dual(y)
 
     def recover_dual(self, x: NDArray[Any]) -> Floats:
         return shortest_path_prices(self.masked_profit(), np.asarray(x, dtype=np.int64))
 
-    def order_of(self, x: NDArray[Any]) -> Ints:
-        return np.asarray(x, dtype=np.int64)
-
-    def named_primal(self, x: NDArray[Any]) -> dict[str, NDArray[Any]]:
-        placed = np.zeros(self.profit.shape, dtype=np.int8)
-        placed[np.arange(self.positions), x] = 1
-        return {"π": placed}
-
     def named_dual(self, y: Floats) -> dict[str, NDArray[Any]]:
-        prices = self.active_dual(y)
+        prices = self.document_dual(y)
         return {"position": (self.masked_profit() - prices).max(axis=1), "document": prices}
-
-
-def is_order(x: NDArray[Any], positions: int, documents: int) -> bool:
-    """Whether x has a document at each position, without duplicates."""
-    order = np.asarray(x)
-    if order.shape != (positions,) or order.dtype.kind not in "iu":
-        return False
-    placed = set(order.tolist())  # faster than numpy's for the sizes that orders have
-    return len(placed) == positions and min(placed) >= 0 and max(placed) < documents
 
 
 def deficient_positions(allowed: Bools) -> Ints:
@@ -212,7 +236,6 @@ def deficient_positions(allowed: Bools) -> Ints:
 
     From a maximum matching, the positions reached from one unmatched position along alternating paths.
     """
-    from scipy.sparse import csr_array
     from scipy.sparse.csgraph import maximum_bipartite_matching
 
     matched = maximum_bipartite_matching(csr_array(allowed.astype(np.int8)), perm_type="column")

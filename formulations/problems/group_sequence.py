@@ -21,7 +21,7 @@ from formulations.compiled import READ_INTS, compiled
 from formulations.errors import InfeasibleError, InvalidProblemError
 from formulations.problems.directed_rounding import above, added, below
 from formulations.problems.min_cost_flow import MinCostFlow
-from formulations.problems.problem import EPSILON, Problem
+from formulations.problems.problem import EPSILON, Problem, checked_dual
 from formulations.problems.program import Block, Program
 
 WORTH = nb.types.Array(nb.float64, 2, "C", readonly=True)
@@ -222,11 +222,7 @@ class GroupSequence(Problem):
         """The duals (groups, k), the largest cost of each position, the reduced worth of each unit (R, k), and
         the units taken at these duals."""
         k = self.positions
-        if np.shape(y) != (self.groups * k,):
-            raise InvalidProblemError(
-                f"a dual must have one entry for each of {self.groups} groups × {k} positions; got shape {np.shape(y)}."
-            )
-        price = np.asarray(y, dtype=np.float64).reshape(self.groups, k)
+        price = checked_dual(y, self.groups * k, "groups × positions").reshape(self.groups, k)
         most = np.where(self.banned, -np.inf, np.cumsum(price[:, ::-1], axis=1)[:, ::-1]).max(axis=0)
         gain = self.worth.T - price[self.group]
         low, high = self.lower[self.group], self.upper[self.group]

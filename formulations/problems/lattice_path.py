@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from formulations.arrays import Bools, Floats, Ints, Memoized, finite
+from formulations.arrays import Bools, Floats, Ints, finite
 from formulations.display import CompactReprMixin
 from formulations.errors import InvalidProblemError
 from formulations.problems.directed_rounding import above, added, below
 from formulations.problems.min_cost_flow import MinCostFlow
-from formulations.problems.problem import EPSILON, Problem
+from formulations.problems.problem import EPSILON, Problem, checked_dual
 from formulations.problems.program import Block, Program
 from formulations.problems.relevance_values import DOCUMENT, FIRST, PAIRWISE, POSITIONAL, RANK, FeatureMap, GainTable
 
@@ -77,7 +77,7 @@ def farthest(edges: NDArray[Any], levels: LatticeLevels) -> NDArray[Any]:
 
 
 @dataclass(frozen=True, eq=False)
-class LatticePath(Problem, Memoized):
+class LatticePath(Problem):
     """max over paths from (0, ..., 0) to (N_0, ..., N_{G-1}) of the sum of their edges, and a constant.
 
     An edge leads from a state to the one with one more of chain h. profit has shape (G, N_0 + 1, ..., N_{G-1} + 1):
@@ -195,11 +195,7 @@ class LatticePath(Problem, Memoized):
         return 0.0 if held else float("inf")
 
     def bound(self, y: Floats) -> float:
-        if np.shape(y) != (self.states,):
-            raise InvalidProblemError(
-                f"a dual must have one potential for each of {self.states} states; got shape {np.shape(y)}."
-            )
-        potential, levels = np.asarray(y, dtype=np.float64), self.levels
+        potential, levels = checked_dual(y, self.states, "states"), self.levels
         most = np.full(sum(self.lengths), -np.inf)
         for chain, stride in enumerate(levels.strides.tolist()):
             tail = np.flatnonzero(levels.there[chain])
@@ -211,11 +207,10 @@ class LatticePath(Problem, Memoized):
             np.maximum.at(most, levels.level[tail], np.where((digits == 0.0) & (more_digits == 0.0), reduced, over))
         return above(most, potential[-1], -potential[0], self.constant)
 
-    @property
+    @cached_property
     def potentials(self) -> Floats:
         """(states,) the length of the longest path to each state: the dual that proves the optimum."""
-        found: Floats = self.kept("potentials", lambda: farthest(self.edges, self.levels))
-        return found
+        return farthest(self.edges, self.levels)
 
     def recover_dual(self, x: NDArray[Any]) -> Floats:
         return self.potentials

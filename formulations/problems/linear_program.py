@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 from formulations.arrays import Bools, Floats, Ints, finite, frozen
 from formulations.errors import InfeasibleError, InvalidProblemError
 from formulations.problems.directed_rounding import Pair, above, below, difference, products, weighted
-from formulations.problems.problem import EPSILON, Problem, row_units
+from formulations.problems.problem import EPSILON, Problem, checked_dual, row_units
 from formulations.problems.program import Block, Program, name_at, named, split_by_block
 
 CARE = 1.0 + 1e-9
@@ -48,9 +48,6 @@ def implied_reach(matrix: csr_array, row_lower: Floats, row_upper: Floats, lower
         np.minimum.at(highest, at[by > 0.0], (allowance / by)[by > 0.0])
         np.maximum.at(lowest, at[by < 0.0], (allowance / by)[by < 0.0])
     return np.asarray(np.maximum(np.abs(lowest), np.abs(highest)) * CARE)
-
-
-"""Covers what sums of corrections round themselves."""
 
 
 def _limits(name: str, values: Floats, size: int) -> Floats:
@@ -188,12 +185,9 @@ class LinearProgram(Problem):
         A dual of an infinite limit counts as 0. A reduced cost within rounding uses the limit that rows imply for an
         unlimited variable, and counts as 0 if there is none; `certify(exact=True)` does not use this.
         """
-        if np.shape(y) != self.row_lower.shape:
-            raise InvalidProblemError(
-                f"a dual must have one entry for each of {self.row_lower.size} rows; got shape {np.shape(y)}."
-            )
         sign = -1.0 if self.is_maximization else 1.0
-        return sign * self.least(sign * self.objective, np.zeros(self.objective.size), y)
+        prices = checked_dual(y, self.row_lower.size, "rows")
+        return sign * self.least(sign * self.objective, np.zeros(self.objective.size), prices)
 
     def least(self, cost: Floats, digits: Floats, y: Floats, off: Floats | float = 0.0) -> float:
         """A lower bound of the least (cost + digits) · x over feasible points, from duals y, rounded down; the error of

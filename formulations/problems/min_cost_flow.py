@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 from formulations.arrays import Floats, Ints, finite, whole
 from formulations.errors import InfeasibleError, InvalidProblemError
 from formulations.problems.directed_rounding import above, added, below, products
-from formulations.problems.problem import EPSILON, Problem
+from formulations.problems.problem import EPSILON, Problem, checked_dual
 from formulations.problems.program import Block, Program, name_at, named, split_by_block
 
 LARGEST_INTEGER = 2.0**53
@@ -112,11 +112,7 @@ class MinCostFlow(Problem):
         return max(off, float(np.max(-x, initial=0.0)), float(np.max(x - self.capacity, initial=0.0)))
 
     def bound(self, y: Floats) -> float:
-        if np.shape(y) != self.supply.shape:
-            raise InvalidProblemError(
-                f"a dual must have one potential for each of {self.supply.size} nodes; got shape {np.shape(y)}."
-            )
-        potential = np.asarray(y, dtype=np.float64)
+        potential = checked_dual(y, self.supply.size, "nodes")
         gained, digits = added(self.cost, -potential[self.tail])
         reduced, more_digits = added(gained, potential[self.head])
         pressed = np.flatnonzero(reduced + (digits + more_digits) < 0.0)

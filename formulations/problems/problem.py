@@ -24,7 +24,7 @@ from scipy.sparse import csr_array
 
 from formulations.arrays import Floats, Ints
 from formulations.display import CompactReprMixin
-from formulations.errors import InvalidSolutionError, UnsupportedProblemError
+from formulations.errors import InvalidProblemError, InvalidSolutionError, UnsupportedProblemError
 from formulations.problems.program import Program, algebra, write
 
 EPSILON = 2.0**-52
@@ -247,6 +247,13 @@ def judged(problem: Problem, x: NDArray[Any], y: Floats | None, outward: bool) -
     status = status_of(sign * (bound - value), violation, rounding, problem.tolerance)
     dual = None if dual is None else problem.active_dual(dual)
     return Solution(problem, x, dual, float(value), float(bound), status, float(violation))
+
+
+def checked_dual(y: Any, size: int, entry: str) -> Floats:
+    """A dual with one entry for each of `size` things as doubles; `InvalidProblemError` for another shape."""
+    if np.shape(y) != (size,):
+        raise InvalidProblemError(f"a dual must have one entry for each of {size} {entry}; got shape {np.shape(y)}.")
+    return np.asarray(y, dtype=np.float64)
 
 
 def proven(problem: Problem, y: Floats | None, outward: bool = True) -> float | None:

@@ -15,7 +15,7 @@ from formulations.arrays import Floats, finite
 from formulations.errors import InvalidProblemError
 from formulations.problems.directed_rounding import Pair, above, added, below, difference, products, weighted
 from formulations.problems.linear_program import LinearProgram
-from formulations.problems.problem import EPSILON, Problem
+from formulations.problems.problem import EPSILON, Problem, checked_dual
 from formulations.problems.program import Program
 
 TRIES = 4
@@ -115,11 +115,7 @@ class QuadraticProgram(Problem):
         unbounded variable, nearby duals with the right sign are tried.
         """
         rows, size = self.row_lower.size, self.linear.size
-        if np.shape(y) != (rows + size,):
-            raise InvalidProblemError(
-                f"a dual must have {rows} row duals and a point of {size} variables; got shape {np.shape(y)}."
-            )
-        prices, z = np.asarray(y[:rows], dtype=np.float64), np.asarray(y[rows:], dtype=np.float64)
+        prices, z = np.split(checked_dual(y, rows + size, f"entries ({rows} rows, {size} variables)"), [rows])
         found = self._bound_at(prices, z)
         for _ in range(TRIES):
             if found > -np.inf or not (np.isfinite(prices).all() and np.isfinite(z).all()):

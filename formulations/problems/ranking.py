@@ -7,19 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from formulations.arrays import LARGEST, Floats, Ints, Memoized, finite, frozen, offsets_of
+from formulations.arrays import LARGEST, Floats, Ints, Memoized, finite, frozen, memoized, offsets_of
 from formulations.display import CompactReprMixin
 from formulations.errors import InfeasibleError, InvalidProblemError
-from formulations.problems.assignment import Assignment, is_order
+from formulations.problems.assignment import Assignment, OrderProblem
 from formulations.problems.directed_rounding import below, products
-from formulations.problems.problem import EPSILON, Problem
 from formulations.problems.program import Program
+
+if TYPE_CHECKING:
+    from typing import Self
 
 Weights = Floats | Callable[[int], Floats]
 """Position weights: an array (zero beyond its end), or a function from the number of documents to one."""
@@ -33,6 +34,15 @@ def non_increasing(name: str, weights: Floats) -> None:
             f"{name}[{index + 1}] = {weights[index + 1]} is above {name}[{index}] = {weights[index]}: "
             "position weights must not increase"
         )
+
+
+def non_increasing_by_query(name: str, weights: Floats, offsets: Ints) -> None:
+    """Raise `InvalidProblemError` where a weight is above the one before it in its query."""
+    rises = np.diff(weights, prepend=0.0) > 0
+    rises[offsets[:-1]] = False
+    if rises.any():
+        query = int(np.searchsorted(offsets, np.flatnonzero(rises)[0], side="right")) - 1
+        raise InvalidProblemError(f"{name} of query {query} increases: position weights must not increase")
 
 
 def weights_for(weights: ArrayLike | Weights, n: int) -> Floats:
@@ -60,7 +70,7 @@ def laid_out(weights: ArrayLike | Weights, offsets: Ints) -> Floats:
     return frozen(np.concatenate([table[n] for n in sizes.tolist()]))
 
 
-def _fits(problem: RankTwoAssignment | RankTwoBatch) -> None:
+def _check_magnitude(problem: RankTwoAssignment | RankTwoBatch) -> None:
     if not problem.scale <= LARGEST:
         raise InvalidProblemError(
             f"profits decay · score - discount · gain reach {problem.scale:g}, but must be below {LARGEST:g}. "
@@ -73,8 +83,33 @@ def _largest(*factors: Floats) -> float:
     return float(np.prod([max(values.max(), -values.min()) for values in factors]))
 
 
+class ScoredBatch(Memoized, CompactReprMixin):
+    """Problems of several queries in flat arrays. Cached values do not depend on the scores."""
+
+    scores: Floats
+    offsets: Ints
+
+    def __len__(self) -> int:
+        return int(self.offsets.size) - 1
+
+    def check_magnitude(self) -> None:
+        """Raise `InvalidProblemError` if values are too large for double precision."""
+
+    def with_scores(self, scores: Floats) -> Self:
+        """The same batch with other scores; only these are validated."""
+        self.__dict__.setdefault("_kept", {})  # the cache is shared
+        batch = object.__new__(type(self))
+        batch.__dict__.update(self.__dict__, scores=finite("scores", scores, 1))
+        if batch.scores.shape != self.scores.shape:
+            raise InvalidProblemError(
+                f"scores has {batch.scores.size} entries, but there are {self.scores.size} documents"
+            )
+        batch.check_magnitude()
+        return batch
+
+
 @dataclass(frozen=True, eq=False)
-class RankTwoAssignment(Problem):
+class RankTwoAssignment(Memoized, OrderProblem):
     """max over orders π of Σ_i decay[i] scores[π_i] - discount[i] gain[π_i], π_i the document at position i.
 
     `scores` and `gain` have one entry a document, `position_weights` and `discount` one a position (no more positions
@@ -85,8 +120,6 @@ class RankTwoAssignment(Problem):
     gain: Floats
     discount: Floats
     position_weights: Floats
-
-    always_feasible = True
 
     def __post_init__(self) -> None:
         for name in ("scores", "gain", "discount", "position_weights"):
@@ -105,7 +138,7 @@ class RankTwoAssignment(Problem):
             )
         non_increasing("discount", self.discount)
         non_increasing("position_weights", self.position_weights)
-        _fits(self)
+        _check_magnitude(self)
 
     @property
     def positions(self) -> int:
@@ -120,25 +153,10 @@ class RankTwoAssignment(Problem):
         """A bound on the largest profit in magnitude."""
         return _largest(self.position_weights, self.scores) + _largest(self.discount, self.gain)
 
-    @property
-    def shape_text(self) -> str:
-        return f"{self.positions} positions × {self.documents} documents"
-
-    @property
-    def size(self) -> int:
-        return self.positions * self.documents
-
-    @property
-    def rounding(self) -> float:
-        return 16.0 * EPSILON * self.scale * (self.positions + self.documents)
-
-    @cached_property
-    def _written_out(self) -> Assignment:
-        return Assignment(frozen(np.outer(self.position_weights, self.scores) - np.outer(self.discount, self.gain)))
-
+    @memoized
     def assignment(self) -> Assignment:
         """The same problem with its k × n profit matrix written out, once."""
-        return self._written_out
+        return Assignment(frozen(np.outer(self.position_weights, self.scores) - np.outer(self.discount, self.gain)))
 
     @property
     def program(self) -> Program:
@@ -152,31 +170,19 @@ class RankTwoAssignment(Problem):
         less, less_digits, less_off = products(-self.discount, self.gain[x])
         return below(terms, digits, less, less_digits, -(off + less_off))
 
-    def violation(self, x: NDArray[Any]) -> float:
-        return 0.0 if is_order(x, self.positions, self.documents) else float("inf")
-
     def bound(self, y: Floats) -> float:
         from formulations.problems.ranking_duals import bound_of_prices
 
-        if np.shape(y) != (self.documents,):
-            raise InvalidProblemError(
-                f"a dual must have one entry for each of {self.documents} documents; got shape {np.shape(y)}."
-            )
-        prices = np.ascontiguousarray(self.active_dual(y))
+        prices = np.ascontiguousarray(self.document_dual(y))
         return float(bound_of_prices(self.scores, self.gain, self.discount, self.position_weights, prices))
 
     def active_dual(self, y: Floats) -> Floats:
-        """The dual of a document that may stay unplaced is nonnegative."""
-        prices = np.asarray(y, dtype=np.float64)
-        return np.maximum(prices, 0.0) if self.documents > self.positions else prices
+        return self.document_dual(y)
 
     def recover_dual(self, x: NDArray[Any]) -> Floats:
         from formulations.problems.ranking_duals import prices_of
 
         return prices_of(self.scores, self.gain, self.discount, self.position_weights, np.asarray(x, dtype=np.int64))
-
-    def order_of(self, x: NDArray[Any]) -> Ints:
-        return np.asarray(x, dtype=np.int64)
 
     def named_primal(self, x: NDArray[Any]) -> dict[str, NDArray[Any]]:
         return self.assignment().named_primal(x)
@@ -186,7 +192,7 @@ class RankTwoAssignment(Problem):
 
 
 @dataclass(frozen=True, eq=False)
-class RankTwoBatch(Memoized, CompactReprMixin):
+class RankTwoBatch(ScoredBatch):
     """One `RankTwoAssignment` a query, in flat arrays: query q owns rows offsets[q] : offsets[q + 1] of all four.
 
     `scores` and `gain` at row r belong to a document, `discount` and `position_weights` to position r - offsets[q];
@@ -207,15 +213,9 @@ class RankTwoBatch(Memoized, CompactReprMixin):
         if any(array.size != size for array in (self.gain, self.discount, self.position_weights)):
             raise InvalidProblemError("scores, gain, discount and position_weights of a batch need the same length")
         object.__setattr__(self, "offsets", offsets_of("offsets", self.offsets, size))
-        first = np.zeros(size, dtype=bool)
-        first[self.offsets[:-1]] = True
         for name in ("discount", "position_weights"):
-            weights = getattr(self, name)
-            rises = (np.diff(weights, prepend=0.0) > 0) & ~first
-            if rises.any():
-                query = int(np.searchsorted(self.offsets, np.flatnonzero(rises)[0], side="right")) - 1
-                raise InvalidProblemError(f"{name} of query {query} increases: position weights must not increase")
-        _fits(self)
+            non_increasing_by_query(name, getattr(self, name), self.offsets)
+        self.check_magnitude()
 
     @property
     def scale(self) -> float:
@@ -225,8 +225,8 @@ class RankTwoBatch(Memoized, CompactReprMixin):
         )
         return decay * _largest(self.scores) + discounted
 
-    def __len__(self) -> int:
-        return int(self.offsets.size) - 1
+    def check_magnitude(self) -> None:
+        _check_magnitude(self)
 
     def __getitem__(self, query: int) -> RankTwoAssignment:
         rows = slice(int(self.offsets[query]), int(self.offsets[query + 1]))
@@ -235,17 +235,3 @@ class RankTwoBatch(Memoized, CompactReprMixin):
         # Trailing positions of weight zero may hold any remaining document.
         end = int(weighted[-1]) + 1 if weighted.size else 1
         return RankTwoAssignment(self.scores[rows], self.gain[rows], discount[:end], decay[:end])
-
-    def with_scores(self, scores: Floats) -> RankTwoBatch:
-        """The same batch with other scores; only these are validated."""
-        batch = object.__new__(RankTwoBatch)
-        for name in ("gain", "discount", "position_weights", "offsets"):
-            object.__setattr__(batch, name, getattr(self, name))
-        object.__setattr__(batch, "_kept", self.__dict__.setdefault("_kept", {}))
-        object.__setattr__(batch, "scores", finite("scores", scores, 1))
-        if batch.scores.shape != self.scores.shape:
-            raise InvalidProblemError(
-                f"scores has {batch.scores.size} entries, but there are {self.scores.size} documents"
-            )
-        _fits(batch)
-        return batch

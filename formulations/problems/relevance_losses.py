@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Protocol
 
@@ -194,32 +195,20 @@ def get_relevance_loss(loss: RelevanceLoss | str) -> RelevanceLoss:
     if name == "AUC" and cutoff is not None:
         raise InvalidProblemError(f"AUC has no cutoff; got {loss!r}. Write 'AUC'.")
     if name in ("DCG", "nDCG"):
-        return Discounted(_Logarithms(cutoff), _exponential, normalised=name == "nDCG")
+        return Discounted(partial(_logarithms, cutoff=cutoff), _exponential, normalised=name == "nDCG")
     if name == "P":
-        return Discounted(_Share(cutoff), graded=False)
+        return Discounted(partial(_shares, cutoff=cutoff), graded=False)
     return NamedLoss(name, cutoff)
 
 
-class _Logarithms:
-    """n → 1 / log2(position + 1), 0 beyond the cutoff."""
-
-    def __init__(self, cutoff: int | None) -> None:
-        self.cutoff = cutoff
-
-    def __call__(self, n: int) -> Floats:
-        count = n if self.cutoff is None else min(n, self.cutoff)
-        return np.asarray(1.0 / np.log2(np.arange(2.0, count + 2.0)))
+def _logarithms(n: int, cutoff: int | None) -> Floats:
+    """1 / log2(position + 1), 0 beyond the cutoff."""
+    return np.asarray(1.0 / np.log2(np.arange(2.0, min(n, cutoff or n) + 2.0)))
 
 
-class _Share:
-    """n → 1 / k for the first k positions."""
-
-    def __init__(self, cutoff: int | None) -> None:
-        self.cutoff = cutoff
-
-    def __call__(self, n: int) -> Floats:
-        count = n if self.cutoff is None else self.cutoff
-        return np.full(min(count, n), 1.0 / count)
+def _shares(n: int, cutoff: int | None) -> Floats:
+    """1 / k for the first k positions."""
+    return np.full(min(n, cutoff or n), 1.0 / (cutoff or n))
 
 
 def _exponential(grade: Floats) -> Floats:

@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.arrays import LARGEST, Floats, Ints, Memoized, finite, offsets_of
-from formulations.display import CompactReprMixin
+from formulations.arrays import LARGEST, Floats, Ints, Memoized, finite, memoized, offsets_of
 from formulations.errors import InvalidProblemError, UnsupportedProblemError
-from formulations.problems.assignment import is_order
+from formulations.problems.assignment import OrderProblem
 from formulations.problems.lattice_path import MOST_STATES, Chains, LatticePath, edges_of
-from formulations.problems.problem import EPSILON, Problem, Solution, status_of
+from formulations.problems.problem import EPSILON, Solution, status_of
 from formulations.problems.program import Program
+from formulations.problems.ranking import ScoredBatch, non_increasing_by_query
 from formulations.problems.relevance_values import (
     FIRST,
     PAIRWISE,
@@ -60,7 +60,7 @@ EXACT_DOCUMENTS = 400
 
 
 @dataclass(frozen=True, eq=False)
-class RelevanceRanking(Problem):
+class RelevanceRanking(Memoized, OrderProblem):
     """max over orders y of all documents of r(y)ᵀ scores - gain(y).
 
     r is the slope of the feature map `map`, gain is that of `earnings`. Both depend on the `grade` of a document and on
@@ -77,8 +77,6 @@ class RelevanceRanking(Problem):
     map: FeatureMap
     earnings: GainTable
 
-    always_feasible = True
-
     def __post_init__(self) -> None:
         for name in ("scores", "grade"):
             object.__setattr__(self, name, finite(name, getattr(self, name), 1))
@@ -86,12 +84,9 @@ class RelevanceRanking(Problem):
             raise InvalidProblemError("a ranking needs at least one document")
         object.__setattr__(self, "map", self.alone().map)
 
+    @memoized
     def alone(self) -> RelevanceBatch:
         """The batch of this single query."""
-        return self._alone
-
-    @cached_property
-    def _alone(self) -> RelevanceBatch:
         return RelevanceBatch(self.scores, self.grade, self.map, self.earnings, np.array([0, self.scores.size]))
 
     @property
@@ -124,8 +119,9 @@ class RelevanceRanking(Problem):
     def size(self) -> int:
         return self.chains.states * len(self.chains.members)
 
-    @cached_property
-    def _written_out(self) -> LatticePath:
+    @memoized
+    def lattice(self) -> LatticePath:
+        """The longest path with explicit edges, cached."""
         if self.chains.states > MOST_STATES:
             raise UnsupportedProblemError(
                 f"{self.shape_text} exceed the limit of {MOST_STATES} for an explicit lattice. Use the solver 'exact', "
@@ -133,10 +129,6 @@ class RelevanceRanking(Problem):
             )
         edges = edges_of(self.chains, self.map, self.earnings)
         return LatticePath(edges, float(self.earnings.constant[0]))
-
-    def lattice(self) -> LatticePath:
-        """The longest path with explicit edges, cached."""
-        return self._written_out
 
     @property
     def program(self) -> Program:
@@ -154,9 +146,6 @@ class RelevanceRanking(Problem):
         value = exact_value(self.scores, self.grade, self.map, self.earnings, np.asarray(x, dtype=np.int64))
         near = float(value)
         return near if Fraction(near) <= value else float(np.nextafter(near, -np.inf))
-
-    def violation(self, x: NDArray[Any]) -> float:
-        return 0.0 if is_order(x, self.documents, self.documents) else float("inf")
 
     def bound(self, y: Floats) -> float:
         if np.size(y) == 0:
@@ -192,9 +181,6 @@ class RelevanceRanking(Problem):
             return self.lattice().recover_dual(x)
         return np.zeros(0) if np.isfinite(self._relaxed) else None
 
-    def order_of(self, x: NDArray[Any]) -> Ints:
-        return np.asarray(x, dtype=np.int64)
-
     def named_primal(self, x: NDArray[Any]) -> dict[str, NDArray[Any]]:
         return {"order": np.asarray(x), "slope": self._judged(x).slope}
 
@@ -209,7 +195,7 @@ class RelevanceRanking(Problem):
 
 
 @dataclass(frozen=True, eq=False)
-class RelevanceBatch(Memoized, CompactReprMixin):
+class RelevanceBatch(ScoredBatch):
     """One `RelevanceRanking` a query, in flat arrays: query q owns rows offsets[q] : offsets[q + 1] of scores and
     grade.
 
@@ -233,9 +219,6 @@ class RelevanceBatch(Memoized, CompactReprMixin):
                 object.__setattr__(self, "map", FeatureMap(FIRST, np.where(relevant, self.map.weight, 0.0)))
         _checked(self)
 
-    def __len__(self) -> int:
-        return int(self.offsets.size) - 1
-
     @property
     def sizes(self) -> Ints:
         """(m,) the number of documents of each query."""
@@ -244,8 +227,12 @@ class RelevanceBatch(Memoized, CompactReprMixin):
     @property
     def reach(self) -> Floats:
         """(m,) a bound on the magnitude of the value of each query."""
-        slope, most = self.kept("reach", lambda: reach_of(self.map, self.earnings, self.offsets))
+        slope, most = self._reach()
         return slope * np.add.reduceat(np.abs(self.scores), self.offsets[:-1]) + most
+
+    @memoized
+    def _reach(self) -> tuple[Floats, Floats]:
+        return reach_of(self.map, self.earnings, self.offsets)
 
     @property
     def left(self) -> Floats:
@@ -257,9 +244,10 @@ class RelevanceBatch(Memoized, CompactReprMixin):
         return Placed(self.grade, self.level, self.map, self.earnings, self.offsets, order).judged(self.scores)
 
     @property
+    @memoized
     def level(self) -> Ints:
         """(N,) the rank of each document's grade among those of its query, from 0."""
-        return self.kept("level", lambda: levels_of(self.grade, self.offsets))
+        return levels_of(self.grade, self.offsets)
 
     def __getitem__(self, query: int) -> RelevanceRanking:
         alone = self.only(query, query + 1)
@@ -275,19 +263,14 @@ class RelevanceBatch(Memoized, CompactReprMixin):
             self.scores[rows], self.grade[rows], self.map.only(*part), self.earnings.only(*part), offsets
         )
 
-    def with_scores(self, scores: Floats) -> RelevanceBatch:
-        """The same batch with other scores; only these are validated."""
-        batch = object.__new__(RelevanceBatch)
-        for name in ("grade", "map", "earnings", "offsets"):
-            object.__setattr__(batch, name, getattr(self, name))
-        object.__setattr__(batch, "_kept", self.__dict__.setdefault("_kept", {}))
-        object.__setattr__(batch, "scores", finite("scores", scores, 1))
-        if batch.scores.shape != self.scores.shape:
+    def check_magnitude(self) -> None:
+        slope, most = self._reach()
+        scores = max(float(self.scores.max()), -float(self.scores.min()))
+        reach = float((slope * self.sizes).max()) * scores + float(most.max())
+        if not reach <= LARGEST:
             raise InvalidProblemError(
-                f"scores has {batch.scores.size} entries, but there are {self.scores.size} documents"
+                f"values reach {reach:g}, but must be below {LARGEST:g}. Rescale scores, gains or weights."
             )
-        _fits(batch)
-        return batch
 
 
 def _checked(batch: RelevanceBatch) -> None:
@@ -298,19 +281,5 @@ def _checked(batch: RelevanceBatch) -> None:
     if batch.map.weight.size != weights or batch.earnings.constant.size != queries:
         raise InvalidProblemError(f"feature map and earnings must describe the same {queries} queries as scores")
     if batch.map.kind == POSITIONAL:
-        rises = np.diff(batch.map.weight, prepend=0.0) > 0
-        rises[batch.offsets[:-1]] = False
-        if rises.any():
-            query = int(np.searchsorted(batch.offsets, np.flatnonzero(rises)[0], side="right")) - 1
-            raise InvalidProblemError(f"position_weights of query {query} increase: position weights must not increase")
-    _fits(batch)
-
-
-def _fits(batch: RelevanceBatch) -> None:
-    slope, most = batch.kept("reach", lambda: reach_of(batch.map, batch.earnings, batch.offsets))
-    scores = max(float(batch.scores.max()), -float(batch.scores.min()))
-    reach = float((slope * batch.sizes).max()) * scores + float(most.max())
-    if not reach <= LARGEST:
-        raise InvalidProblemError(
-            f"values reach {reach:g}, but must be below {LARGEST:g}. Rescale scores, gains or weights."
-        )
+        non_increasing_by_query("position_weights", batch.map.weight, batch.offsets)
+    batch.check_magnitude()

@@ -22,6 +22,7 @@ Slope, gain and value of orders are evaluated from the definition, in doubles or
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -172,7 +173,8 @@ class OrderValues:
 class Placed:
     """Orders of the queries of a batch: order (N,) holds the document, counted within its query, at each position.
 
-    level (N,): the rank of each document's grade among those of its query, see `levels_of`.
+    level (N,): the rank of each document's grade among those of its query, see `levels_of`. number: converts arrays of
+    doubles first, for exact rational arithmetic.
     """
 
     grade: Floats
@@ -181,6 +183,7 @@ class Placed:
     earnings: GainTable
     offsets: Ints
     order: Ints
+    number: Callable[[Any], NDArray[Any]] = np.asarray
 
     @cached_property
     def sizes(self) -> Ints:
@@ -208,8 +211,8 @@ class Placed:
     def judged(self, scores: Floats) -> OrderValues:
         """The values of the orders at these scores."""
         slope = np.empty(self.rows.size)
-        slope[self.rows] = self._slopes()
-        gains, constant = self._gains(), self.earnings.constant
+        slope[self.rows] = self.slopes()
+        gains, constant = self.gains(), self.earnings.constant
         placed = slope * scores
         earned = self._sums(gains) - constant
         value = self._sums(placed) - earned + 0.0
@@ -220,19 +223,19 @@ class Placed:
     def _sums(self, values: Floats) -> Floats:
         return np.asarray(np.add.reduceat(values, self.starts))
 
-    def _slopes(self) -> Floats:
+    def slopes(self) -> NDArray[Any]:
         """r of the document at each position."""
-        weight = self.map.weight
+        weight = self.number(self.map.weight)
         if self.map.kind == POSITIONAL:
             return weight
         grade, starts = self.grade[self.rows], self.starts
         if self.map.kind == PAIRWISE:
-            return weight[self.query] * self._pairs()
+            return np.asarray(weight[self.query] * self.number(self._pairs()))
         good = grade > 0
         first = np.minimum.reduceat(np.where(good, self.place, self.place.size), starts)
-        slope = np.where(self.place < first[self.query], weight[self.query], 0.0)
+        slope = np.where(self.place < first[self.query], weight[self.query], 0)
         at = np.flatnonzero(good & (self.place == first[self.query]))
-        slope[at] = -weight[self.query[at]] * self.place[at]
+        slope[at] = -weight[self.query[at]] * self.number(self.place)[at]
         return slope
 
     def _pairs(self) -> Floats:
@@ -252,24 +255,27 @@ class Placed:
             count -= np.where(level == cut + 1, passed, 0.0)
         return count
 
-    def _gains(self) -> Floats:
+    def gains(self) -> NDArray[Any]:
         """The gain of the document at each position."""
         earnings = self.earnings
+        if earnings.kind == TABLE:
+            return np.concatenate([self.number(self._tabled(q)) for q in range(self.sizes.size)])
+        share, discount = self.number(earnings.share), self.number(earnings.discount)
         if earnings.kind == RANK:
             good = self.grade[self.rows] > 0
             rank: Ints = np.cumsum(good) - good
             rank -= np.repeat(rank[self.starts], self.sizes)
-            return np.where(good, earnings.share[self.starts[self.query] + rank], 0.0) * earnings.discount
-        if earnings.kind == DOCUMENT:
-            worth = earnings.share[self.rows] * earnings.discount
-            if (earnings.passing == 1.0).all():
-                return worth
-            passed = np.empty(self.rows.size)
-            for low, high in zip(self.starts.tolist(), self.offsets[1:].tolist(), strict=True):
-                chances = earnings.passing[self.rows[low:high]]
-                passed[low:high] = np.concatenate([[1.0], np.cumprod(chances)[:-1]])
-            return worth * passed
-        return np.concatenate([self._tabled(q) for q in range(self.sizes.size)])
+            earned = share[self.starts[self.query] + rank]
+            return np.asarray(np.where(good, earned, 0) * discount)
+        worth = np.asarray(share[self.rows] * discount)
+        if (earnings.passing == 1.0).all():
+            return worth
+        passing = self.number(earnings.passing)
+        passed = np.empty_like(worth)
+        for low, high in zip(self.starts.tolist(), self.offsets[1:].tolist(), strict=True):
+            chances = passing[self.rows[low:high]]
+            passed[low:high] = np.concatenate([[0 * chances[0] + 1], np.cumprod(chances)[:-1]])
+        return np.asarray(worth * passed)
 
     def _tabled(self, query: int) -> Floats:
         low, high = self.offsets[query : query + 2].tolist()
@@ -318,53 +324,11 @@ def reach_of(map: FeatureMap, earnings: GainTable, offsets: Ints) -> tuple[Float
 
 def exact_value(scores: Floats, grade: Floats, map: FeatureMap, earnings: GainTable, order: Ints) -> Fraction:
     """r(y)ᵀ scores - gain(y) of one query in rational numbers; order[p] is the document at position p."""
-    constant = Fraction(float(earnings.constant[0]))
-    return _scored(scores, grade, map, order) - _earned(grade, earnings, order) + constant
-
-
-def _scored(scores: Floats, grade: Floats, map: FeatureMap, order: Ints) -> Fraction:
-    """r(y)ᵀ scores."""
-    weight, grades = rational_array(map.weight), grade[order]
-    placed, count = rational_array(scores)[order], order.size
-    if map.kind == POSITIONAL:
-        return Fraction(sum((weight * placed).tolist()))
-    if map.kind == FIRST:
-        good = np.flatnonzero(grades > 0)
-        above = int(good[0]) if good.size else 0
-        return Fraction(weight[0] * (sum(placed[:above].tolist()) - above * (placed[above] if above else 0)))
-    total = Fraction(0)
-    for position in range(count):
-        pairs = int((grades[position + 1 :] > grades[position]).sum()) - int(
-            (grades[:position] < grades[position]).sum()
-        )
-        total += pairs * placed[position]
-    return Fraction(weight[0] * total)
-
-
-def _earned(grade: Floats, earnings: GainTable, order: Ints) -> Fraction:
-    """gain(y) without the constant."""
-    good = grade[order] > 0
-    discount, total = rational_array(earnings.discount), Fraction(0)
-    if earnings.kind == RANK:
-        share = rational_array(earnings.share)[: int(good.sum())]
-        return Fraction(sum((share * discount[good]).tolist()))
-    if earnings.kind == DOCUMENT:
-        share, passing, stay = (
-            rational_array(earnings.share)[order],
-            rational_array(earnings.passing)[order],
-            Fraction(1),
-        )
-        for worth, passed, here in zip(share.tolist(), passing.tolist(), discount.tolist(), strict=True):
-            total += worth * stay * here
-            stay *= passed
-        return total
-    grades, chain = np.unique(grade, return_inverse=True)
-    table = earnings.table.reshape(grades.size, *(np.bincount(chain) + 1))
-    taken = [0] * grades.size
-    for own in chain[order].tolist():
-        total += Fraction(float(table[(own, *taken)]))
-        taken[own] += 1
-    return total
+    offsets = np.array([0, order.size])
+    placed = Placed(grade, levels_of(grade, offsets), map, earnings, offsets, order, rational_array)
+    slopes, gains = placed.slopes(), placed.gains()
+    value = (slopes * rational_array(scores)[order]).sum() - gains.sum()
+    return Fraction(value) + Fraction(float(earnings.constant[0]))
 
 
 def rational_array(values: Any) -> NDArray[Any]:

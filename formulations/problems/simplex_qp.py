@@ -13,7 +13,7 @@ from scipy.sparse import csr_array, diags_array, eye_array, hstack, vstack
 from formulations.arrays import Floats, Ints, finite, frozen, whole
 from formulations.errors import InvalidProblemError
 from formulations.problems.directed_rounding import above, below, difference, products
-from formulations.problems.problem import EPSILON, Problem
+from formulations.problems.problem import EPSILON, Problem, checked_dual
 from formulations.problems.program import Program, laid_out, number, summed
 
 UNIT = 2.0**-53
@@ -86,7 +86,7 @@ class GroupedSimplexQP(Problem):
         At least 1e-5: the group limits are its inverse, and Clarabel reports limits of 1e7 as unbounded.
         """
         share = self.capacity[self.group]
-        steepest = float((np.einsum("ij,ij->i", self.slopes, self.slopes) * share * share).max()) / self.lam
+        steepest = float((self._squares * share * share).max()) / self.lam
         highest = float(np.abs(self.values * share).max())
         return min(1.0, max(1e-5, highest / steepest)) if steepest > 0 else 1.0
 
@@ -104,7 +104,7 @@ class GroupedSimplexQP(Problem):
         values = self.values * unit
         planes, features = self.slopes.shape
         groups = self.capacity.size
-        squares = np.einsum("ij,ij->i", self.slopes, self.slopes) * (unit * unit / self.lam)
+        squares = self._squares * (unit * unit / self.lam)
         scale = max(float(squares.max()), float(np.abs(values).max()), 1e-300)
         held = csr_array((np.ones(planes), (self.group, np.arange(planes))), (groups, planes))
         no_floor, limit = np.full(groups, -np.inf), np.full(groups, 1.0 / self.usual_share)
@@ -157,14 +157,10 @@ class GroupedSimplexQP(Problem):
         return np.asarray(np.einsum("ij,ij->i", self.slopes, self.slopes))
 
     @cached_property
-    def _rounding(self) -> float:
-        steepest = float(self._squares.max(initial=0.0))
-        return float(64.0 * EPSILON * (self.scale + float(self.capacity.sum()) ** 2 * steepest / self.lam))
-
-    @property
     def rounding(self) -> float:
         """Includes the curvature term: the step of a steep plane is a difference of large numbers."""
-        return self._rounding
+        steepest = float(self._squares.max(initial=0.0))
+        return float(64.0 * EPSILON * (self.scale + float(self.capacity.sum()) ** 2 * steepest / self.lam))
 
     @property
     def tolerance(self) -> float:
@@ -211,11 +207,7 @@ class GroupedSimplexQP(Problem):
         return max(float(np.max(-x, initial=0.0)), float(np.max(over, initial=0.0)))
 
     def bound(self, y: Floats) -> float:
-        if np.shape(y) != self.slopes.shape[1:]:
-            raise InvalidProblemError(
-                f"a step must have one entry for each of {self.slopes.shape[1]} features; got shape {np.shape(y)}."
-            )
-        step = np.asarray(y, dtype=np.float64)
+        step = checked_dual(y, self.slopes.shape[1], "features")
         heights = self._heights(step)
         weighted_, digits, off = products(self.capacity, heights)
         length = np.array([above(*products(step, step))])

@@ -8,14 +8,13 @@ Highs(time_limit=None, threads=None, method='choose', presolve='choose', verbose
 
 from __future__ import annotations
 
-import importlib
 import importlib.metadata
 from functools import cache
-from typing import Any
 
 from formulations.bridges import crossings
 from formulations.errors import UnknownSolverError
 from formulations.problems.problem import Problem
+from formulations.registry import load
 from formulations.solvers.back_ends import elsewhere
 from formulations.solvers.solver import Solver, optioned, stated, suits
 
@@ -61,17 +60,11 @@ def get_solver(spec: str) -> Solver:
         hint = elsewhere(name, {*SOLVERS})
         hint += " " if hint else ""
         raise UnknownSolverError(f"no solver is named {spec!r}: {hint}known are {', '.join(sorted(SOLVERS))}")
-    kind = _load(SOLVERS[name])
+    kind = load(SOLVERS[name])
     if variant and not hasattr(kind, "with_backend"):
         raise UnknownSolverError(f"{name!r} has no variants; got {variant!r}. Write {name!r}.")
     solver: Solver = kind.with_backend(variant) if variant else kind()
     return solver
-
-
-@cache
-def _load(path: str) -> Any:
-    module, _, attribute = path.partition(":")
-    return getattr(importlib.import_module(module), attribute)
 
 
 @cache
@@ -90,7 +83,7 @@ def list_solvers() -> list[str]:
     found: list[str] = []
     first = {target: name for name, target in reversed(SOLVERS.items())}
     for name in (first[target] for target in dict.fromkeys(SOLVERS.values())):
-        kind = _load(SOLVERS[name])
+        kind = load(SOLVERS[name])
         variants = kind.backends() if hasattr(kind, "backends") else ()
         found.extend(f"{name}:{variant}" if variant else name for variant in variants)
         if not variants:

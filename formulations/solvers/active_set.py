@@ -9,16 +9,16 @@ from typing import ClassVar
 import numpy as np
 
 from formulations.arrays import Floats, Ints
-from formulations.problems.problem import Problem, Solution
+from formulations.problems.problem import Solution
 from formulations.problems.simplex_qp import GroupedSimplexQP
-from formulations.solvers.solver import SolverResult
+from formulations.solvers.solver import Solver, SolverResult
 
 FEW = 32
 """Number of planes that Python handles in a millisecond."""
 
 
 @dataclass(frozen=True)
-class ActiveSet:
+class ActiveSet(Solver):
     """Maximize the margin dual, of one group or of many, by an active-set method. Named `active_set` and
     `block_ascent`.
 
@@ -45,9 +45,6 @@ class ActiveSet:
     accepts = (GroupedSimplexQP,)
     package: ClassVar[str] = "rankopt"
     spec = "active_set"
-
-    def reason_unsupported(self, problem: Problem) -> str | None:
-        return None
 
     def solve(self, problem: GroupedSimplexQP, warm_start: Solution | None = None) -> SolverResult:
         from formulations.active_set.solver import climbed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,17 +24,14 @@ RATIONAL_DOCUMENTS = 400
 """Largest query that is proved in rational numbers, which takes about a second."""
 
 
+Batch = TypeVar("Batch", RankTwoBatch, RelevanceBatch)
+
+
 @dataclass(frozen=True, eq=False)
-class BatchSolution(CompactReprMixin):
-    """The solution of a batch; query q is rows offsets[q] : offsets[q + 1].
+class QuerySolutions(CompactReprMixin, Generic[Batch]):
+    """The solutions of all queries of a batch; query q is rows offsets[q] : offsets[q + 1]."""
 
-    `order` holds the document (counted within its query) at each position, also beyond the last position of nonzero
-    weight; `value` and `bound` one number per query, value <= optimum <= bound; `algorithm` the method. The bound of
-    the exact argmax is its value plus the rounding errors of the search; the bound of any other solver comes from
-    duals.
-    """
-
-    problems: RankTwoBatch
+    problems: Batch
     order: Ints
     value: Floats
     bound: Floats
@@ -43,10 +40,53 @@ class BatchSolution(CompactReprMixin):
     solver: str
     seconds: float = 0.0
 
+    def __len__(self) -> int:
+        return len(self.problems)
+
+    def __getitem__(self, query: int) -> Solution:
+        """The solution of one query, with duals that prove it."""
+        problem, low = self.problems[query], int(self.problems.offsets[query])
+        solution = problem.solution(self.order[low : low + problem.positions])
+        return solution.with_metadata(solver=self.solver, message=self.names[self.ways[query]])
+
     @property
     def algorithm(self) -> NDArray[Any]:
         """The method by which each query was solved."""
         return np.array(self.names, dtype=object)[self.ways]
+
+    @property
+    def position(self) -> Ints:
+        """The position (counted within its query) of each document: the inverse of `order`."""
+        start = self._first_rows()
+        position = np.empty_like(self.order)
+        position[start + self.order] = np.arange(self.order.size) - start
+        return position
+
+    def _first_rows(self) -> Ints:
+        """The first row of its query, for each row."""
+        return np.repeat(self.problems.offsets[:-1], np.diff(self.problems.offsets))
+
+    def _check_exactly(self, proven: QuerySolutions[Batch], short: Bools, count: int, seed: int) -> None:
+        """Evaluate `count` of the short queries in rational arithmetic; raises `CertificateError` if a gap exceeds that
+        of the proven value and bound beyond rounding."""
+        for query in np.random.default_rng(seed).permutation(np.flatnonzero(short))[:count].tolist():
+            solution, said = proven[query], proven.bound[query] - self.value[query]
+            gap = certify(solution.problem, solution, exact=True).gap
+            if gap > max(said, 0.0) + solution.problem.rounding:
+                raise CertificateError(
+                    f"query {query}: the solution claims gap {said:g}; in rational arithmetic it is {float(gap):g}"
+                )
+
+
+@dataclass(frozen=True, eq=False)
+class BatchSolution(QuerySolutions[RankTwoBatch]):
+    """The solution of a batch; query q is rows offsets[q] : offsets[q + 1].
+
+    `order` holds the document (counted within its query) at each position, also beyond the last position of nonzero
+    weight; `value` and `bound` one number per query, value <= optimum <= bound; `algorithm` the method. The bound of
+    the exact argmax is its value plus the rounding errors of the search; the bound of any other solver comes from
+    duals.
+    """
 
     def recompute(self, query: int) -> tuple[float, float]:
         """Value of the query's order from the data; the bound is a rounding error above it if the order is optimal."""
@@ -57,24 +97,9 @@ class BatchSolution(CompactReprMixin):
         return value, value + EPSILON * (8.0 + 2.0 * decayed.size) * size
 
     @property
-    def position(self) -> Ints:
-        """The position (counted within its query) of each document: the inverse of `order`."""
-        start = self._first_rows()
-        position = np.empty_like(self.order)
-        position[start + self.order] = np.arange(self.order.size) - start
-        return position
-
-    @property
     def placed_weights(self) -> Floats:
         """The decay at each document's position, c[π]."""
         return np.asarray(self.problems.position_weights[self._first_rows() + self.position])
-
-    def _first_rows(self) -> Ints:
-        """The first row of its query, for each row."""
-        return np.repeat(self.problems.offsets[:-1], np.diff(self.problems.offsets))
-
-    def __len__(self) -> int:
-        return len(self.problems)
 
     def outward(self, compiled: bool | None = None) -> BatchSolution:
         """The same solution with value and bound rounded outward, for a search in double precision. compiled: whether
@@ -105,22 +130,8 @@ class BatchSolution(CompactReprMixin):
         value, _ = self._judged(np.zeros(len(self)))
         answer = replace(self, value=value, bound=bound)
         sizes = np.diff(batch.offsets)
-        short = np.flatnonzero(sizes <= min(RATIONAL_DOCUMENTS, np.median(sizes)))
-        for query in np.random.default_rng(seed).permutation(short)[:exactly].tolist():
-            solution, said = answer[query], bound[query] - self.value[query]
-            gap = certify(solution.problem, solution, exact=True).gap
-            if gap > max(said, 0.0) + solution.problem.rounding:
-                raise CertificateError(
-                    f"query {query}: the solution claims gap {said:g}; in rational arithmetic it is {float(gap):g}"
-                )
+        self._check_exactly(answer, sizes <= min(RATIONAL_DOCUMENTS, np.median(sizes)), exactly, seed)
         return answer
-
-    def __getitem__(self, query: int) -> Solution:
-        """The solution of one query, with duals that prove it."""
-        problem = self.problems[query]
-        low = int(self.problems.offsets[query])
-        solution = problem.solution(self.order[low : low + problem.positions])
-        return solution.with_metadata(solver=self.solver, message=self.names[self.ways[query]])
 
 
 RATIONAL_EDGES = 1 << 11
@@ -132,7 +143,7 @@ a few times the cost of the argmax."""
 
 
 @dataclass(frozen=True, eq=False)
-class RelevanceSolution(CompactReprMixin):
+class RelevanceSolution(QuerySolutions[RelevanceBatch]):
     """The solution of a batch; query q is rows offsets[q] : offsets[q + 1].
 
     `order` holds the document (counted within its query) at each position; `value` is max over orders of r(y)ᵀs -
@@ -141,31 +152,7 @@ class RelevanceSolution(CompactReprMixin):
     search; the bound of any other solver comes from the potentials of its lattice.
     """
 
-    problems: RelevanceBatch
-    order: Ints
-    value: Floats
-    bound: Floats
-    ways: NDArray[np.int8]
-    names: tuple[str, ...]
-    solver: str
-    seconds: float = 0.0
     told: OrderValues | None = None
-
-    def __len__(self) -> int:
-        return len(self.problems)
-
-    @property
-    def algorithm(self) -> NDArray[Any]:
-        """The method by which each query was solved."""
-        return np.array(self.names, dtype=object)[self.ways]
-
-    @property
-    def position(self) -> Ints:
-        """The position (counted within its query) of each document: the inverse of `order`."""
-        start = np.repeat(self.problems.offsets[:-1], self.problems.sizes)
-        position = np.empty_like(self.order)
-        position[start + self.order] = np.arange(self.order.size) - start
-        return position
 
     @cached_property
     def _judged(self) -> OrderValues:
@@ -210,14 +197,7 @@ class RelevanceSolution(CompactReprMixin):
         bound = np.where(taken, self._by_whole_lattices(taken), self.bound)
         answer = replace(self, value=self._judged.least, bound=bound)
         edges = states * np.diff(layout.first_chain)
-        short = np.flatnonzero((batch.sizes <= np.median(batch.sizes)) & (edges <= RATIONAL_EDGES))
-        for query in np.random.default_rng(seed).permutation(short)[:exactly].tolist():
-            solution, said = answer[query], bound[query] - self.value[query]
-            gap = certify(solution.problem, solution, exact=True).gap
-            if gap > max(said, 0.0) + solution.problem.rounding:
-                raise CertificateError(
-                    f"query {query}: the solution claims gap {said:g}; in rational arithmetic it is {float(gap):g}"
-                )
+        self._check_exactly(answer, (batch.sizes <= np.median(batch.sizes)) & (edges <= RATIONAL_EDGES), exactly, seed)
         return answer
 
     def _by_whole_lattices(self, taken: Bools) -> Floats:
@@ -235,9 +215,3 @@ class RelevanceSolution(CompactReprMixin):
         left = 2.0 * batch.left
         above = np.where(left > 0.0, np.nextafter(values.value + left, np.inf), values.value)
         return np.where(taken, above, bound)
-
-    def __getitem__(self, query: int) -> Solution:
-        """The solution of one query, with the potentials that prove it."""
-        low, high = self.problems.offsets[query : query + 2].tolist()
-        solution = self.problems[query].solution(self.order[low:high])
-        return solution.with_metadata(solver=self.solver, message=self.names[self.ways[query]])

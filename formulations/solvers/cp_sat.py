@@ -13,14 +13,14 @@ from formulations.bridges.widening import rounded_costs
 from formulations.errors import InfeasibleError, SolverError, UnknownSolverError
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.problem import Problem, Solution
-from formulations.solvers.solver import SolverResult, check_limits
+from formulations.solvers.solver import Solver, SolverResult, check_limits
 
 LARGEST = 1 << 40
 """Coefficients and limits of this magnitude or more could overflow in a sum."""
 
 
 @dataclass(frozen=True)
-class CpSat:
+class CpSat(Solver):
     """`ortools.sat.python.cp_model`. Accepts programs whose variables, coefficients and limits are all integers; costs
     are rounded to integers. It has no duals: the bound is that of the relaxation, recomputed by us; the bound claimed
     by the search is in `details["told_bound"]`.

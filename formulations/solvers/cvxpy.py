@@ -19,7 +19,7 @@ from formulations.problems.quadratic_program import QuadraticProgram
 from formulations.problems.simplex_qp import GroupedSimplexQP
 from formulations.solvers.back_ends import CVXPY, BackEnd, missing, present
 from formulations.solvers.highs import presolve
-from formulations.solvers.solver import SolverResult, check_limits
+from formulations.solvers.solver import Solver, SolverResult, check_limits
 
 if TYPE_CHECKING:
     import cvxpy
@@ -59,7 +59,7 @@ Prices = Callable[[], Floats]
 
 
 @dataclass(frozen=True)
-class Cvxpy:
+class Cvxpy(Solver):
     """A cvxpy back end by its cvxpy name; "" leaves the choice to cvxpy.
 
     tolerance: for back ends that have one (None: their default). time_limit: seconds, likewise. threads: likewise.

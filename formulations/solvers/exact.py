@@ -12,18 +12,18 @@ from formulations.arrays import Floats, Ints
 from formulations.compiled import is_small
 from formulations.problems.group_sequence import GroupSequence
 from formulations.problems.lattice_path import LatticePath
-from formulations.problems.problem import Problem, Solution
+from formulations.problems.problem import Solution
 from formulations.problems.ranking import RankTwoAssignment, RankTwoBatch
 from formulations.problems.relevance_ranking import RelevanceBatch, RelevanceRanking
 from formulations.solvers.batch_solution import BatchSolution, RelevanceSolution
-from formulations.solvers.solver import SolverResult
+from formulations.solvers.solver import Solver, SolverResult
 
 if TYPE_CHECKING:
     from formulations.argmax.layout import Layout
 
 
 @dataclass(frozen=True)
-class ExactArgmax:
+class ExactArgmax(Solver):
     """The loss-augmented argmax by its structure (see `formulations.argmax`), exact for every input.
 
     Weights that are negligible against the largest are omitted from the search; the bound includes their possible
@@ -43,9 +43,6 @@ class ExactArgmax:
     )  # fmt: skip
     package: ClassVar[str] = "rankopt"
     spec = "exact"
-
-    def reason_unsupported(self, problem: Problem) -> str | None:
-        return None
 
     def solve(
         self,

@@ -20,7 +20,7 @@ from formulations.arrays import Floats
 from formulations.errors import InfeasibleError, SolverError, UnboundedError, UnknownSolverError
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.problem import Problem, Solution, row_units, unit
-from formulations.solvers.solver import SolverResult, check_limits
+from formulations.solvers.solver import Solver, SolverResult, check_limits
 
 
 def presolve(whole: int, variables: int) -> dict[str, Any]:
@@ -36,7 +36,7 @@ ENDLESS = 1e20
 
 
 @dataclass(frozen=True)
-class Highs:
+class Highs(Solver):
     """HiGHS through highspy. Costs are scaled by a power of two, as are rows with entries that it would drop.
 
     time_limit: seconds; a feasible point found by then is returned. threads: HiGHS's own choice by default. method: the

@@ -10,20 +10,17 @@ import numpy as np
 from formulations.bridges.widening import exact_costs
 from formulations.errors import InfeasibleError, UnboundedError
 from formulations.problems.min_cost_flow import MinCostFlow
-from formulations.problems.problem import Problem, Solution
-from formulations.solvers.solver import SolverResult
+from formulations.problems.problem import Solution
+from formulations.solvers.solver import Solver, SolverResult
 
 
 @dataclass(frozen=True)
-class NetworkX:
+class NetworkX(Solver):
     """`networkx.network_simplex`; costs become integers without rounding, so the solution is exact."""
 
     accepts = (MinCostFlow,)
     package: ClassVar[str] = "networkx"
     spec = "networkx"
-
-    def reason_unsupported(self, problem: Problem) -> str | None:
-        return None
 
     def solve(self, problem: MinCostFlow, warm_start: Solution | None = None) -> SolverResult:
         import networkx

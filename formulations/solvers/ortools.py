@@ -13,11 +13,11 @@ from formulations.errors import InfeasibleError, SolverError, UnknownSolverError
 from formulations.problems.assignment import Assignment
 from formulations.problems.min_cost_flow import MinCostFlow
 from formulations.problems.problem import Problem, Solution
-from formulations.solvers.solver import SolverResult
+from formulations.solvers.solver import Solver, SolverResult
 
 
 @dataclass(frozen=True)
-class OrTools:
+class OrTools(Solver):
     """`SimpleLinearSumAssignment` for assignments, `SimpleMinCostFlow` for flows; costs are rounded to 64 bits.
 
     flow: solve assignments as flows too ("ortools:flow").
@@ -44,9 +44,6 @@ class OrTools:
     @property
     def accepts(self) -> tuple[type[Problem], ...]:
         return (MinCostFlow,) if self.flow else (Assignment, MinCostFlow)
-
-    def reason_unsupported(self, problem: Problem) -> str | None:
-        return None
 
     def solve(self, problem: Assignment | MinCostFlow, warm_start: Solution | None = None) -> SolverResult:
         return _assigned(problem) if isinstance(problem, Assignment) else _routed(problem)

@@ -13,10 +13,10 @@ from scipy.sparse import csc_matrix
 from formulations.arrays import Floats
 from formulations.errors import InfeasibleError, SolverError, UnboundedError, UnknownSolverError
 from formulations.problems.linear_program import row_sides
-from formulations.problems.problem import Problem, Solution, unit
+from formulations.problems.problem import Solution, unit
 from formulations.problems.quadratic_program import QuadraticProgram
 from formulations.solvers.back_ends import QPSOLVERS, missing, present
-from formulations.solvers.solver import SolverResult, check_limits
+from formulations.solvers.solver import Solver, SolverResult, check_limits
 
 TOLERANCES = {
     "clarabel": ("tol_gap_abs", "tol_gap_rel", "tol_feas"),
@@ -39,7 +39,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
 
 
 @dataclass(frozen=True)
-class QpSolvers:
+class QpSolvers(Solver):
     """A back end by its name in `qpsolvers.available_solvers`; the objective is scaled to order one by a power of two.
 
     time_limit: seconds, for back ends that have one. verbose: whether the back end prints its log. options: passed to
@@ -81,9 +81,6 @@ class QpSolvers:
     @property
     def supports_time_limit(self) -> bool:
         return self.backend in TIME_LIMIT
-
-    def reason_unsupported(self, problem: Problem) -> str | None:
-        return None
 
     def _dense(self, problem: QuadraticProgram) -> bool:
         """Whether matrices are dense: if the back end accepts no others, or is faster."""

@@ -7,20 +7,17 @@ from typing import ClassVar
 
 from formulations.errors import SolverError
 from formulations.problems.assignment import Assignment
-from formulations.problems.problem import Problem, Solution
-from formulations.solvers.solver import SolverResult
+from formulations.problems.problem import Solution
+from formulations.solvers.solver import Solver, SolverResult
 
 
 @dataclass(frozen=True)
-class Scipy:
+class Scipy(Solver):
     """`scipy.optimize.linear_sum_assignment` (shortest augmenting paths): exact in floats, rectangular; no duals."""
 
     accepts = (Assignment,)
     package: ClassVar[str] = "scipy"
     spec = "scipy"
-
-    def reason_unsupported(self, problem: Problem) -> str | None:
-        return None
 
     def solve(self, problem: Assignment, warm_start: Solution | None = None) -> SolverResult:
         from scipy.optimize import linear_sum_assignment

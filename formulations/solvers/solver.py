@@ -51,7 +51,7 @@ class Solver(Protocol):
 
     def reason_unsupported(self, problem: Problem) -> str | None:
         """Why this problem of an accepted class cannot be solved; None if it can."""
-        ...
+        return None
 
     def solve(self, problem: Any, warm_start: Solution | None = None) -> SolverResult: ...
 

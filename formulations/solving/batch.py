@@ -8,9 +8,9 @@ from typing import Any, overload
 
 import numpy as np
 
-from formulations.arrays import Ints
+from formulations.arrays import Floats, Ints
 from formulations.errors import FormulationError, InvalidSolutionError, SolverCrashError
-from formulations.problems.ranking import RankTwoBatch
+from formulations.problems.ranking import RankTwoAssignment, RankTwoBatch
 from formulations.problems.relevance_ranking import RelevanceBatch, RelevanceRanking
 from formulations.solvers import get_solver
 from formulations.solvers.batch_solution import BatchSolution, RelevanceSolution
@@ -40,48 +40,38 @@ def solve_batch(
     """
     chosen = get_solver("exact" if solver == "auto" else solver) if isinstance(solver, str) else solver
     began = perf_counter()
-    if isinstance(batch, RelevanceBatch):
-        return replace(_patterns(batch, chosen, directed_rounding), seconds=perf_counter() - began)
+    form = RelevanceRanking if isinstance(batch, RelevanceBatch) else RankTwoAssignment
+    answer: Any
     if isinstance(chosen, ExactArgmax):
         answer = chosen.solve_batch(batch)
-        answer = answer.outward(chosen.for_batch(batch.offsets).compiled) if directed_rounding else answer
-    elif isinstance(chosen, BatchSolver):
-        answer = _checked(batch, chosen)
+        if directed_rounding and isinstance(batch, RankTwoBatch):
+            answer = answer.outward(chosen.for_batch(batch.offsets).compiled)
+        elif directed_rounding:
+            answer = answer.outward()
+    elif isinstance(chosen, BatchSolver) and form in getattr(chosen, "accepts", (RankTwoAssignment,)):
+        open_ = np.full(len(batch), np.inf)
+        answer = _answers(batch, chosen, _orders(batch, chosen), -open_, open_).proved()
     else:
         answer = _one_by_one(batch, chosen, directed_rounding)
     return replace(answer, seconds=perf_counter() - began)
 
 
-def _patterns(batch: RelevanceBatch, solver: Solver, outward: bool) -> RelevanceSolution:
-    """At once if the solver accepts such batches, else one by one."""
-    if isinstance(solver, ExactArgmax):
-        answer = solver.solve_batch(batch)
-        return answer.outward() if outward else answer
-    nothing, ways = np.zeros(len(batch)), np.zeros(len(batch), dtype=np.int8)
-    if isinstance(solver, BatchSolver) and RelevanceRanking in solver.accepts:
-        order = _orders(solver, batch, RelevanceSolution)
-        return RelevanceSolution(batch, order, nothing, nothing + np.inf, ways, (solver.spec,), solver.spec).proved()
-    order, bound = np.empty(batch.scores.size, dtype=np.int64), nothing
-    for query in range(len(batch)):
-        solution = solve(batch[query], solver, directed_rounding=outward)
-        order[batch.offsets[query] : batch.offsets[query + 1]] = solution.order
-        bound[query] = solution.bound
-    found = batch.judged(order)
-    value = found.least if outward else found.value
-    return RelevanceSolution(batch, order, value, bound, ways, (solver.spec,), solver.spec, told=found)
+def _answers(batch: RankTwoBatch | RelevanceBatch, solver: Any, order: Ints, value: Floats, bound: Floats) -> Any:
+    kind, spec = _solution_class(batch), _name(solver)
+    return kind(batch, order, value, bound, np.zeros(len(batch), dtype=np.int8), (spec,), spec)
 
 
-def _checked(batch: RankTwoBatch, solver: Any) -> BatchSolution:
-    """The orders of a batch solver; value and bound recomputed from the data."""
-    spec = getattr(solver, "spec", type(solver).__name__)
-    orders = _orders(solver, batch, BatchSolution)
-    nothing, ways = np.zeros(len(batch)), np.zeros(len(batch), dtype=np.int8)
-    return BatchSolution(batch, orders, nothing, nothing, ways, (str(spec),), str(spec)).proved()
+def _solution_class(batch: RankTwoBatch | RelevanceBatch) -> type[Any]:
+    return RelevanceSolution if isinstance(batch, RelevanceBatch) else BatchSolution
 
 
-def _orders(solver: Any, batch: RankTwoBatch | RelevanceBatch, kind: type[Any]) -> Ints:
+def _name(solver: Any) -> str:
+    return str(getattr(solver, "spec", type(solver).__name__))
+
+
+def _orders(batch: RankTwoBatch | RelevanceBatch, solver: Any) -> Ints:
     """The orders of a batch solver, each checked to be an order of its query's documents."""
-    spec = getattr(solver, "spec", type(solver).__name__)
+    spec, kind = _name(solver), _solution_class(batch)
     try:
         said = solver.solve_batch(batch)
     except FormulationError:
@@ -110,15 +100,13 @@ def _orders(solver: Any, batch: RankTwoBatch | RelevanceBatch, kind: type[Any]) 
     return np.ascontiguousarray(order, dtype=np.int64)
 
 
-def _one_by_one(batch: RankTwoBatch, solver: Solver, outward: bool) -> BatchSolution:
+def _one_by_one(batch: RankTwoBatch | RelevanceBatch, solver: Solver, outward: bool) -> Any:
     order = np.empty(batch.scores.size, dtype=np.int64)
     value, bound = np.empty(len(batch)), np.empty(len(batch))
     for query in range(len(batch)):
-        problem = batch[query]
-        solution = solve(problem, solver, directed_rounding=outward)
+        solution = solve(batch[query], solver, directed_rounding=outward)
         low, high = batch.offsets[query], batch.offsets[query + 1]
         left = np.setdiff1d(np.arange(high - low), solution.order, assume_unique=True)
         order[low:high] = np.concatenate([solution.order, left])
         value[query], bound[query] = solution.value, solution.bound
-    ways = np.zeros(len(batch), dtype=np.int8)
-    return BatchSolution(batch, order, value, bound, ways, (solver.spec,), solver.spec)
+    return _answers(batch, solver, order, value, bound)

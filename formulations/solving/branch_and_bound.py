@@ -125,15 +125,16 @@ def best_of_groups(
         return None
     spread = float(np.abs(position_weights).max() * (scores.max() - scores.min()))
     spread += float(np.abs(discount).max() * (gain.max() - gain.min()))
-    if rows.any_soft:
+    soft = bool(rows.soft.any())
+    if soft:
         price = np.where(rows.soft, charge * np.where(rows.soft, price, 0.0), np.inf)
     search = _Search(stated, rows, (scores, gain, discount, position_weights), price, base, size, spread / 8.0 or 1.0)
-    nested = not rows.any_soft and NestedGroups.from_rows(stated) is not None
+    nested = not soft and NestedGroups.from_rows(stated) is not None
     if not (search.nested() if nested else search.tolled()):
         return None
     order, proven = search.order, float(search.told[1])
     value = float(position_weights @ scores[order] - discount @ gain[order])
-    if rows.any_soft or cell_prices is not None:
+    if soft or cell_prices is not None:
         value -= search.paid(order)
     proven += 16.0 * EPSILON * (2.0 + k + rows.groups.low.sum()) * (size + k * float(search.told[2]))
     way = "groups" if search.parts == 1 else "groups, by cases"
@@ -192,11 +193,7 @@ class _Search:
             ended = solver(
                 *self.data,
                 self.base,
-                tree.allowed,
-                tree.leaf,
-                tree.parent,
-                tree.low,
-                tree.high,
+                *tree.network,
                 near,
                 self.order,
                 result,
@@ -282,7 +279,7 @@ class _Search:
             reward = 4.0 * (orders.shape[1] + 1.0) * dearest
         pays = ascend.pays(4.0 * WORK * self.base.size)
         ended = (ascend if pays else ascend.in_python)(
-            *self.data, self.base, part.allowed, tree.leaf, tree.parent, tree.low, tree.high, part.placed, reward,
+            *self.data, self.base, part.allowed, *tree.network[1:], part.placed, reward,
             rows.flat, rows.low, rows.high, rows.rounding, self.price, self.side, self.sign, self.cap, orders, value,
             reached, weight, counted, self.at, self.order, bounds, CLOSED * (self.size + self.step),
         )  # fmt: skip

@@ -54,26 +54,28 @@ class SetBatch(CompactReprMixin):
     def __len__(self) -> int:
         return len(self.sets)
 
+    def spots(self, query: int) -> slice:
+        """The rows of one query in `discount`, `position_weights` and the orders of a solution."""
+        return slice(int(self.places[query]), int(self.places[query + 1]))
+
+    def data(self, query: int) -> tuple[Floats, Floats, Floats, Floats]:
+        """Scores, gain, discount and position weights of one query."""
+        rows = slice(int(self.offsets[query]), int(self.offsets[query + 1]))
+        spots = self.spots(query)
+        return self.scores[rows], self.gain[rows], self.discount[spots], self.position_weights[spots]
+
     def __getitem__(self, query: int) -> ConstrainedRanking:
         """The problem of one query."""
-        rows = slice(int(self.offsets[query]), int(self.offsets[query + 1]))
-        spots = slice(int(self.places[query]), int(self.places[query + 1]))
-        scores, gain, discount, decay = (
-            self.scores[rows],
-            self.gain[rows],
-            self.discount[spots],
-            self.position_weights[spots],
-        )
+        data = self.data(query)
         admissible = self.sets[query]
-        profit = np.outer(decay, scores) - np.outer(discount, gain)
+        scores, gain, discount, weights = data
+        profit = np.outer(weights, scores) - np.outer(discount, gain)
         if admissible.soft_constraints:
             return PenalizedRanking(
                 profit, admissible, charge=1.0 if self.charge is None else float(self.charge[query])
             )
-        free = not admissible.constraints
-        return ConstrainedRanking(
-            profit, admissible, RankTwoAssignment(scores, gain, discount, decay) if free else None
-        )
+        ranked = None if admissible.constraints else RankTwoAssignment(*data)
+        return ConstrainedRanking(profit, admissible, ranked)
 
     def some(self, queries: Ints) -> SetBatch:
         """The batch of these queries, in this order."""
@@ -113,7 +115,7 @@ def solve_sets(batch: SetBatch, solver: Solver | str = "auto") -> SetBatchSoluti
                 together.append(q)
     for q in sorted(set(range(count)) - set(together)):
         solution = solve(batch[q], solver, directed_rounding=False)
-        order[batch.places[q] : batch.places[q + 1]] = solution.order
+        order[batch.spots(q)] = solution.order
         value[q], bound[q], way[q] = solution.value, max(solution.bound, solution.value), solution.solver
     return SetBatchSolution(order, value, bound, way)
 
@@ -154,14 +156,7 @@ def _grouped(batch: SetBatch, query: int, order: Ints, value: Floats, bound: Flo
     network = PrefixNetwork.beyond_flows(batch.sets[query].compiled)
     if isinstance(network, str):
         return False
-    rows = slice(int(batch.offsets[query]), int(batch.offsets[query + 1]))
-    spots = slice(int(batch.places[query]), int(batch.places[query + 1]))
-    scores, gain, discount, decay = (
-        batch.scores[rows],
-        batch.gain[rows],
-        batch.discount[spots],
-        batch.position_weights[spots],
-    )
+    scores, gain, discount, decay = batch.data(query)
     factors = of_rank_one(scores, gain, discount, decay)
     if factors is None:
         return False
@@ -171,7 +166,7 @@ def _grouped(batch: SetBatch, query: int, order: Ints, value: Floats, bound: Flo
     problem = network.ranking(np.outer(weights, heights[chosen]))
     group, passing = prefix_argmax(problem)
     placed = network.order(chosen, group)
-    order[spots], value[query] = placed, decay @ scores[placed] - discount @ gain[placed]
+    order[batch.spots(query)], value[query] = placed, decay @ scores[placed] - discount @ gain[placed]
     # What all documents earn at the last position, where all are placed, is no choice and is in no worth.
     fixed = weights[-1] * heights.sum() if decay.size == scores.size else 0.0
     size = np.abs(decay).sum() * np.abs(scores).max() + np.abs(discount).sum() * np.abs(gain).max()
@@ -182,25 +177,17 @@ def _grouped(batch: SetBatch, query: int, order: Ints, value: Floats, bound: Flo
 
 def _limited(batch: SetBatch, query: int, order: Ints, value: Floats, bound: Floats) -> str:
     """Solve a query by branch and bound; returns the algorithm, "" if it is left open."""
-    rows = slice(int(batch.offsets[query]), int(batch.offsets[query + 1]))
-    spots = slice(int(batch.places[query]), int(batch.places[query + 1]))
-    scores, gain, discount, decay = (
-        batch.scores[rows],
-        batch.gain[rows],
-        batch.discount[spots],
-        batch.position_weights[spots],
-    )
     admissible = batch.sets[query]
     if admissible.soft_constraints:
         admissible.check_nonempty()
         charge = 1.0 if batch.charge is None else float(batch.charge[query])
         costs = admissible.cell_penalties if admissible.cell_penalties.any() else None
-        found = best_of_groups(admissible.compiled_with_soft, scores, gain, discount, decay, charge, costs)
+        found = best_of_groups(admissible.compiled_with_soft, *batch.data(query), charge, costs)
     else:
-        found = best_of_groups(admissible.compiled, scores, gain, discount, decay)
+        found = best_of_groups(admissible.compiled, *batch.data(query))
     if found is None:
         return ""
-    order[spots], value[query], bound[query], way = found
+    order[batch.spots(query)], value[query], bound[query], way = found
     return way
 
 

@@ -256,7 +256,7 @@ def _answered(
     for back in reversed(backs):
         x, y = back(x, y)
     via = "" if not chain else " via " + ", ".join(bridge.words for bridge in chain)
-    why = [bridge.because(problem) for bridge in chain[:1] if bridge.because is not None]
+    why = [one.because if isinstance(one.because, str) else one.because(problem) for one in chain[:1] if one.because]
     solution = problem.improve_bound(problem.solution(problem.repair(x), y, outward=outward))
     return solution.with_metadata(
         solver=solver.spec + via,

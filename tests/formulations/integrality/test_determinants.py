@@ -1,23 +1,24 @@
-"""Determinants of whole and rational numbers, dense and sparse, are exact."""
+"""Determinants and ranks of integers and fractions, dense and sparse, are exact."""
 
 from fractions import Fraction
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from formulations.integrality.determinant import determinant, entries_of, sparse_determinant
+from formulations.integrality.determinant import determinant, entries_of, rank
 
 
 def test_determinants_are_exact():
     rng = np.random.default_rng(0)
     for size in range(1, 8):
         matrix = rng.integers(-5, 6, (size, size))
-        assert determinant(matrix.tolist()) == round(float(np.linalg.det(matrix)))
-    hilbert = [[Fraction(1, i + j + 1) for j in range(6)] for i in range(6)]
-    assert determinant(hilbert) == Fraction(1, 186313420339200000)
+        assert determinant(entries_of(csr_array(matrix)), size) == round(float(np.linalg.det(matrix)))
+    hilbert = tuple((i, j, Fraction(1, i + j + 1)) for i in range(6) for j in range(6))
+    assert determinant(hilbert, 6) == Fraction(1, 186313420339200000)
+    assert determinant(entries_of(csr_array([[0.5]])), 1) == Fraction(1, 2)
 
 
-def test_determinants_of_few_entries_are_those_of_elimination():
+def test_determinants_and_ranks_of_few_entries_are_those_of_numpy():
     random = np.random.default_rng(0)
     for trial in range(600):
         size = int(random.integers(1, 8))
@@ -26,4 +27,6 @@ def test_determinants_of_few_entries_are_those_of_elimination():
             matrix[:], rows, columns = 0, random.permutation(size), random.permutation(size)
             matrix[rows, columns] = random.choice([-1, 1, 2], size)
             matrix[np.roll(rows, -1), columns] = random.choice([-1, 1], size)
-        assert sparse_determinant(entries_of(csr_array(matrix)), size) == determinant(matrix.tolist())
+        entries = entries_of(csr_array(matrix))
+        assert determinant(entries, size) == round(float(np.linalg.det(matrix)))
+        assert rank(entries) == np.linalg.matrix_rank(matrix)

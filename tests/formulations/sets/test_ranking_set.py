@@ -381,10 +381,11 @@ def points(k, n):
 
 
 def held(member, cells):
-    """Which points satisfy a member of a conflict."""
+    """Which points satisfy a constraint, or a member of a conflict."""
     reached = cells @ member.matrix.toarray().T
     good = ((member.lower <= reached) & (reached <= member.upper)).all(axis=1)
-    return good if member.forbids is None else good & ~cells[:, member.forbids.ravel()].any(axis=1)
+    forbids = getattr(member, "forbids", None)
+    return good if forbids is None else good & ~cells[:, forbids.ravel()].any(axis=1)
 
 
 def is_empty(admissible):
