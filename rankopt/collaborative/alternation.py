@@ -15,8 +15,8 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from formulations.arrays import Floats, Ints
 from rankopt.collaborative.factors import Factors
 from rankopt.collaborative.global_bound import whole_bound
 from rankopt.collaborative.least_squares import balanced
@@ -26,9 +26,6 @@ from rankopt.optimize.certificate import Columns, Stop
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -20,15 +20,12 @@ import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.arrays import Bools, Floats, Ints, Shorts
 from formulations.compiled import READ_FLOATS, READ_INTS, READ_SHORTS, compiled
 from rankopt.collaborative.linear_algebra import column_sums, row_sums
 from rankopt.data.canonical_order import HASHES, SALT, mixed
 from rankopt.ratings.table import Ratings
 from rankopt.risk.shard import cut
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Shorts = NDArray[np.int32]
 
 Hashes = NDArray[np.uint64]
 
@@ -153,7 +150,7 @@ class EncodedRatings:
             all_ratings=values.size,
         )
 
-    def keep(self, mask: NDArray[np.bool_]) -> EncodedRatings:
+    def keep(self, mask: Bools) -> EncodedRatings:
         """The ratings where the mask holds, of the same users and items in the same order; `given` are indices here."""
         before = np.concatenate([[0], np.cumsum(mask)])
         weights = self.weights[mask] if self.weights.size else self.weights
@@ -206,7 +203,7 @@ class EncodedRatings:
         parts = (values, self.columns.astype(kind, copy=False), self.bounds.astype(kind))
         return csr_array(parts, shape=(self.n_users, self.n_items), copy=False)
 
-    def select_users(self, chosen: NDArray[np.bool_]) -> EncodedRatings:
+    def select_users(self, chosen: Bools) -> EncodedRatings:
         """The ratings of these users (n,) alone, over the same items; `users` and `given` are indices as before."""
         return self if chosen.all() else self._selected(np.flatnonzero(chosen), np.arange(self.n_items))
 

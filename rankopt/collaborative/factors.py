@@ -9,17 +9,13 @@ from dataclasses import dataclass, replace
 
 import numba as nb
 import numpy as np
-from numpy.typing import NDArray
 
 from formulations.active_set.working_set import inner
+from formulations.arrays import Floats, Ints, Shorts
 from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, READ_SHORTS, compiled
 from formulations.display import CompactReprMixin
 from formulations.parallel import share_ranges
 from rankopt.collaborative.linear_algebra import READ_TABLE
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Shorts = NDArray[np.int32]
 
 ENTRIES = 1 << 14
 """Ratings (of complete users) that one thread scores at a time."""

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from formulations.arrays import Floats
 from formulations.parallel import threads
 from rankopt.collaborative.encoded_ratings import EncodedRatings
 from rankopt.collaborative.factors import Factors
@@ -21,8 +21,6 @@ from rankopt.collaborative.user_loss import UserLoss
 from rankopt.engines.threads import Threads
 from rankopt.errors import DataError
 from rankopt.ratings.table import Ratings
-
-Floats = NDArray[np.float64]
 
 MAX_MAJORANTS = 30
 """Convex majorants of a bound that is not convex, at most."""

@@ -14,16 +14,12 @@ from dataclasses import dataclass, replace
 
 import numba as nb
 import numpy as np
-from numpy.typing import NDArray
 
 from formulations.active_set.working_set import inner
+from formulations.arrays import Floats, Ints, Shorts
 from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, READ_SHORTS, compiled
 from rankopt.collaborative.linear_algebra import READ_TABLE, TABLE
 from rankopt.collaborative.user_block import mix
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Shorts = NDArray[np.int32]
 
 FEW = 6
 """Number of planes of a user from which a plane without weight is replaced by the next one; fewer than in the users'

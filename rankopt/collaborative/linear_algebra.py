@@ -19,14 +19,10 @@ import math
 
 import numba as nb
 import numpy as np
-from numpy.typing import NDArray
 
+from formulations.arrays import Floats, Ints, Shorts
 from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, READ_SHORTS, compiled
 from formulations.parallel import share_ranges
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Shorts = NDArray[np.int32]
 
 TABLE = nb.types.Array(nb.float64, 2, "C")
 READ_TABLE = nb.types.Array(nb.float64, 2, "C", readonly=True)

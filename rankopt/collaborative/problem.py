@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.arrays import Floats
 from rankopt.collaborative.encoded_ratings import EncodedRatings
 from rankopt.collaborative.factors import Factors
 from rankopt.collaborative.linear_algebra import UNIT, add_columns, add_sizes, pull_by_column, pulled, row_sums
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

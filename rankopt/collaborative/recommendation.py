@@ -15,6 +15,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.arrays import Floats, Ints
 from formulations.display import CompactReprMixin
 from formulations.solving.sensitivity import SensitivityCurve
 from rankopt.collaborative.factors import Factors, scores_of_pairs
@@ -28,9 +29,6 @@ from rankopt.errors import DataError, OptionError
 from rankopt.ratings.ids import check_present, check_spelling, distinct_ids, placed
 from rankopt.ratings.table import Ratings
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-
 LISTED = 10
 """Users whose lists `print` shows."""
 
@@ -43,7 +41,7 @@ class KnownModel(CompactReprMixin):
 
     seen: Ratings
     factors: Factors
-    counts: NDArray[np.int64]
+    counts: Ints
     unknown: float
     proved: FoldInResult | None = None
     given: Ratings | None = None
@@ -333,7 +331,7 @@ def _listed(ids: Any) -> NDArray[Any]:
     return np.asarray(values)
 
 
-def similar_items(known: Ratings, factors: NDArray[np.float64], item: Any, k: int) -> list[tuple[Any, float]]:
+def similar_items(known: Ratings, factors: Floats, item: Any, k: int) -> list[tuple[Any, float]]:
     """The k other items of largest cosine ⟨M_i, M_j⟩ / (‖M_i‖ ‖M_j‖), equal ones in the order of their ids; fewer where
     fewer have factors, and none where the item has not. Raises DataError for an item that the model does not know,
     OptionError for no number of items."""

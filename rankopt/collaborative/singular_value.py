@@ -61,11 +61,11 @@ from math import inf, nextafter, sqrt
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpotrf
 from scipy.sparse import csr_array
 
+from formulations.arrays import Floats
 from rankopt.collaborative.linear_algebra import UNIT
 from rankopt.errors import DataError
 
@@ -105,8 +105,6 @@ def weighted_bound(psi: csr_array) -> float:
         x = np.maximum(grown / grown.max(), LEAST)
     return least * (1.0 + 2.0 * UNIT * (sum(longest(psi)) + 16)) + TINY
 
-
-Floats = NDArray[np.float64]
 
 STEPS = 48
 """Columns of a space; then it begins anew from the best vector that it has."""

@@ -15,16 +15,13 @@ from typing import Any
 
 import numba as nb
 import numpy as np
-from numpy.typing import NDArray
 
 from formulations.active_set.working_set import inner
+from formulations.arrays import Bools, Floats, Ints, Shorts
 from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, READ_SHORTS, compiled
 from formulations.parallel import share_ranges
 from rankopt.collaborative.factors import pair_scores
 from rankopt.collaborative.linear_algebra import READ_TABLE, TABLE
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 FEW = 12
 """Planes of a user from which on one without weight makes way for the next, before there are more."""
@@ -59,7 +56,7 @@ class UserBundles:
         """Planes that a user may hold."""
         return len(self.slopes)
 
-    def full(self, users: NDArray[np.bool_]) -> bool:
+    def full(self, users: Bools) -> bool:
         """Whether one of these users (n,) has no slot left, and none whose plane has no weight."""
         crowded = users & (self.counts == self.room)
         return bool((self.weights[crowded] > 0.0).all(axis=1).any())
@@ -168,8 +165,6 @@ def mix(gram: Floats, value: Floats, count: int, tolerance: float, weight: Float
     return max(excess, 0.0)
 
 
-Shorts = NDArray[np.int32]
-
 ROOM = 24
 """Maximum number of planes of a user; memory is allocated for `FEW` until one of them needs more."""
 
@@ -233,7 +228,7 @@ def solved_users(
 )  # fmt: skip
 def _admitted(
     bounds: Ints, columns: Shorts, items: Floats, offsets: Floats, penalty: Floats, fresh: Floats, height: Floats,
-    open_: NDArray[np.bool_], tolerance: Floats, slopes: Floats, heights: Floats, weights: Floats, counts: Ints,
+    open_: Bools, tolerance: Floats, slopes: Floats, heights: Floats, weights: Floats, counts: Ints,
     gram: Floats, moved: Floats, values: Floats, trial: Floats, dual: Floats, first: int, last: int,
 ) -> None:  # fmt: skip
     """One more plane for each open user, and its best mixture: trial U_u and the bound."""

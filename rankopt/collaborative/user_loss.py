@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from formulations.arrays import Bools, Floats, Ints
 from formulations.compiled import is_small
 from formulations.solvers.exact import ExactArgmax
 from rankopt.collaborative.encoded_ratings import EncodedRatings
@@ -29,9 +29,6 @@ from rankopt.measures.measure import Measure
 from rankopt.measures.notation import MeasureMix
 from rankopt.ratings.evaluation import from_which_on, measured
 from rankopt.risk.shard import cut
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 SHIFTED = "shifted(0.25)"
 """The paper's decay of position weights."""
@@ -157,7 +154,7 @@ def _unfit(spec: Any) -> str:
     return ""
 
 
-def _orderable(rated: EncodedRatings, measure: Any) -> NDArray[np.bool_]:
+def _orderable(rated: EncodedRatings, measure: Any) -> Bools:
     """(n,) whose ratings the measure tells apart; of some users at a time, since it takes some numbers a rating."""
     found, values = np.empty(rated.n_users, dtype=bool), rated.values
     for first, last in cut(rated.bounds):

@@ -21,15 +21,13 @@ import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.arrays import Bools, Floats, Ints
 from formulations.compiled import compiled
 from formulations.display import CompactReprMixin
 from formulations.parallel import share
 from rankopt.data.queries import Queries
 from rankopt.data.validation import Features, is_sparse
 from rankopt.errors import DataError
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +60,7 @@ class Arrangement(CompactReprMixin):
             raise DataError("training needs relevance labels, and the queries have none; pass y")
         return self.relevance
 
-    def learnable(self, useful: NDArray[np.bool_], trait: str) -> Arrangement:
+    def learnable(self, useful: Bools, trait: str) -> Arrangement:
         """The useful queries (m,) of positive weight, with weights scaled to sum to 1.
 
         Raises DataError if there is none: no query has documents that `trait`.
@@ -137,7 +135,7 @@ def _of_value(value: float) -> np.uint64:
 
 
 @compiled([nb.void(table, SALT, nb.int64, nb.int64, HASHES) for table in TABLES])
-def _of_table(table: NDArray[np.float64], salt: Hashes, first: int, last: int, found: Hashes) -> None:
+def _of_table(table: Floats, salt: Hashes, first: int, last: int, found: Hashes) -> None:
     for i in range(first, last):
         total = np.uint64(0)
         for j in range(salt.size):
@@ -147,9 +145,9 @@ def _of_table(table: NDArray[np.float64], salt: Hashes, first: int, last: int, f
 
 @compiled([nb.void(data, at, at, SALT, nb.int64, nb.int64, HASHES) for data, at in PARTS])
 def _of_entries(
-    data: NDArray[np.float64],
-    columns: NDArray[np.int64],
-    starts: NDArray[np.int64],
+    data: Floats,
+    columns: Ints,
+    starts: Ints,
     salt: Hashes,
     first: int,
     last: int,
@@ -162,14 +160,12 @@ def _of_entries(
         found[i] = total
 
 
-def _values_in_numpy(values: NDArray[np.float64]) -> Hashes:
+def _values_in_numpy(values: Floats) -> Hashes:
     """`_of_value` of each."""
     return mixed((values.astype(np.float64) + 0.0).view(np.uint64))
 
 
-def _entries_in_numpy(
-    data: NDArray[np.float64], columns: NDArray[np.int64], starts: NDArray[np.int64], salt: Hashes
-) -> Hashes:
+def _entries_in_numpy(data: Floats, columns: Ints, starts: Ints, salt: Hashes) -> Hashes:
     """`_of_entries` of all rows: differences of cumulative sums, exact modulo 2^64."""
     sums = np.append(np.uint64(0), np.cumsum(_values_in_numpy(data) * salt[columns], dtype=np.uint64))
     return np.asarray(sums[starts[1:]] - sums[starts[:-1]])

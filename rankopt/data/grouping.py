@@ -4,12 +4,10 @@ from collections.abc import Hashable, Iterable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from formulations.arrays import Ints
 from rankopt.data.validation import as_array
 from rankopt.errors import DataError
-
-Ints = NDArray[np.int64]
 
 
 def codes_of_ids(qid: Any, n: int) -> tuple[Ints, tuple[Hashable, ...]]:

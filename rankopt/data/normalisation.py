@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from formulations.arrays import Floats, Ints
 from rankopt.data.grouping import codes_of_ids, grouped
 from rankopt.data.queries import Queries
 from rankopt.data.validation import Features, as_csr, is_sparse
@@ -28,9 +29,6 @@ from rankopt.errors import DataError, OptionError
 from rankopt.fitting import AtomicFitMixin
 
 METHODS = ("sum", "zscore", "minmax", "rank")
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 def normalise(queries: Queries, method: str = "zscore") -> Queries:

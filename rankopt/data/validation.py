@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.arrays import Bools, Floats, Ints
 from rankopt.data.typing import Unjudged
 from rankopt.errors import DataError
 
@@ -87,7 +88,6 @@ def _check_counts(values: int, indices: int, what: str) -> None:
         raise DataError(f"Sparse features have {values} values but {indices} {what} to put them in; {CURE}")
 
 
-Floats = NDArray[np.float64]
 Features = Any
 """(N, d) float64 or float32: a C-contiguous array, or a scipy CSR matrix or array."""
 
@@ -163,7 +163,7 @@ def _kind(one: Any) -> str:
     return one.dtype.kind if isinstance(one, np.generic) else "c" if isinstance(one, complex) else "O"
 
 
-def picked(items: Sequence[Hashable], rows: NDArray[np.int64]) -> tuple[Hashable, ...]:
+def picked(items: Sequence[Hashable], rows: Ints) -> tuple[Hashable, ...]:
     """The items at these positions."""
     return tuple(items[row] for row in rows.tolist())
 
@@ -249,7 +249,7 @@ def _lent(array: NDArray[Scalar]) -> NDArray[Scalar]:
     return np.asarray(array.data.toreadonly()) if array.size else array
 
 
-def taken(features: Features, rows: NDArray[np.int64]) -> Features:
+def taken(features: Features, rows: Ints) -> Features:
     """These rows of the features, read-only."""
     table = features[rows]
     for array in (table.data, table.indices, table.indptr) if is_sparse(table) else (table,):
@@ -257,7 +257,7 @@ def taken(features: Features, rows: NDArray[np.int64]) -> Features:
     return table
 
 
-def judged(relevance: Floats, unjudged: Unjudged) -> tuple[Floats, NDArray[np.bool_] | None]:
+def judged(relevance: Floats, unjudged: Unjudged) -> tuple[Floats, Bools | None]:
     """Grades (N,) with negative ones replaced according to `unjudged`, and the mask of rows to keep (None: all).
 
     unjudged: None raises DataError later, a grade >= 0 replaces negative grades, "drop" drops their rows.

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
+from formulations.arrays import Floats, Ints
 from formulations.display import CompactReprMixin
 from rankopt.data.typing import Values
 from rankopt.errors import DataError, MeasureError, OptionError
@@ -24,7 +25,6 @@ from rankopt.evaluation.judgements import Grouped, JudgedQueries
 from rankopt.measures.convention import Convention, convention_named
 from rankopt.measures.measure import Measure
 from rankopt.measures.notation import parse
-from rankopt.measures.segments import Floats, Ints
 from rankopt.measures.tied_ranking import Ranking, ranked
 
 if TYPE_CHECKING:

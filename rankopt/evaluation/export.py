@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from formulations.arrays import Floats
 from rankopt.errors import RankoptError
-from rankopt.measures.segments import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

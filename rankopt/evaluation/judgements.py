@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from formulations.arrays import Floats, Ints
 from formulations.display import CompactReprMixin
 from rankopt.errors import DataError
-from rankopt.measures.segments import Floats, Ints
 from rankopt.measures.tied_ranking import Pool
 
 
@@ -82,14 +82,14 @@ class JudgedQueries(CompactReprMixin):
             raise DataError(f"scores[{row}] is NaN, which cannot be ordered; correct the ranker.")
         return values
 
-    def descending_ids(self) -> NDArray[np.int64]:
+    def descending_ids(self) -> Ints:
         """The key (N,) that sorts by document id as text, descending."""
         if self.document_ids is None:
             raise DataError("Ties cannot be broken by document id because there are none; pass document_ids=.")
         return descending_text([str(name) for name in self.document_ids])
 
 
-def descending_text(words: Sequence[str]) -> NDArray[np.int64]:
+def descending_text(words: Sequence[str]) -> Ints:
     """A key (N,) that sorts words in descending order of code points (as in C)."""
     _, rank = np.unique(np.array(words, dtype=np.str_), return_inverse=True)
     return -rank.astype(np.int64)

@@ -28,9 +28,9 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from formulations.arrays import Floats
 from formulations.constraints.constrained_ranking import ConstrainedRanking
 from formulations.constraints.duals import relaxation_prices
 from formulations.constraints.ranking_set import RankingSet
@@ -41,8 +41,6 @@ from formulations.solving.solve import solve
 from rankopt.errors import OptionError
 from rankopt.explanations.contributions import Explanation
 from rankopt.rankers.inputs import read_queries
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from formulations.arrays import Floats
 from formulations.parallel import at_most
 from rankopt.boosting.ranker import seeds_of
 from rankopt.data.canonical_order import canonical
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from rankopt.constraints.admissible import Admissible
     from rankopt.data.queries import Queries
 
-Floats = NDArray[np.float64]
 
 LARGEST = 2**31 - 1
 ROUNDS, MAX_ROUNDS = 100, 1000

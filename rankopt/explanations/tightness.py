@@ -20,15 +20,12 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from formulations.arrays import Bools, Floats, Ints
 from formulations.display import CompactReprMixin, first_lines
 from rankopt.errors import RankoptError
 from rankopt.losses.margin import Bound, referred
 from rankopt.losses.oracle import MaxOracle
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 SHOWN = 10
 """Queries that a printed table lists, those of the largest regret first."""
@@ -109,7 +106,7 @@ class Tightness(CompactReprMixin):
         return self.bound - self.regret
 
     @property
-    def silent(self) -> NDArray[np.bool_]:
+    def silent(self) -> Bools:
         """(m,) where the bound is trivial: not below the regret of the worst ranking."""
         return self._silent(self.trained)
 
@@ -196,7 +193,7 @@ class Tightness(CompactReprMixin):
     def __str__(self) -> str:
         return self.shown()
 
-    def _silent(self, name: str) -> NDArray[np.bool_]:
+    def _silent(self, name: str) -> Bools:
         return np.asarray(self.bounds[name] >= self.most * (1.0 - ROUNDING))
 
 

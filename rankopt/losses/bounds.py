@@ -9,9 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
+from formulations.arrays import Floats
 from rankopt.losses.oracle import MaxOracle
 
 
@@ -27,7 +25,7 @@ class Convex:
     reference: str | None = None
     convex: ClassVar[bool] = True
 
-    def __call__(self, argmax: MaxOracle, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    def __call__(self, argmax: MaxOracle, scores: Floats) -> Floats:
         return argmax.mean_of_best() if self.reference is None else argmax.mean_of_best(self.reference)
 
 
@@ -37,7 +35,7 @@ class TieAware:
 
     convex: ClassVar[bool] = False
 
-    def __call__(self, argmax: MaxOracle, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    def __call__(self, argmax: MaxOracle, scores: Floats) -> Floats:
         return argmax.best_then_score(scores)
 
 
@@ -47,5 +45,5 @@ class Nonconvex:
 
     convex: ClassVar[bool] = False
 
-    def __call__(self, argmax: MaxOracle, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    def __call__(self, argmax: MaxOracle, scores: Floats) -> Floats:
         return argmax.top_scoring(scores)

@@ -10,9 +10,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from formulations.arrays import Shorts
+from formulations.arrays import Floats, Ints, Shorts
 from rankopt.losses.segment_ops import alike, query_of_row, sorted_rows
 from rankopt.measures.measure import Measure
 from rankopt.measures.positional import PositionalMeasure
@@ -21,9 +20,6 @@ from rankopt.measures.tied_ranking import Ranking, ranked
 
 if TYPE_CHECKING:
     from formulations.problems.relevance_values import GainTable
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,12 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
+from formulations.arrays import Floats
 from formulations.display import CompactReprMixin
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,17 +7,14 @@ from typing import ClassVar, Protocol
 
 import numba as nb
 import numpy as np
-from numpy.typing import NDArray
 
+from formulations.arrays import Floats, Ints
 from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, compiled
 from formulations.parallel import share_ranges
 from formulations.sorting import QUERY_ROWS
 from rankopt.losses.loss import LossValue
 from rankopt.losses.oracle import MaxOracle
 from rankopt.losses.segment_ops import query_of_row
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class Bound(Protocol):

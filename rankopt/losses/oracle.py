@@ -14,9 +14,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from formulations import solve_batch
+from formulations.arrays import Floats, Ints
 from formulations.compiled import STATES
 from formulations.display import CompactReprMixin
 from formulations.solvers.exact import ExactArgmax
@@ -28,10 +28,6 @@ if TYPE_CHECKING:
     from rankopt.data.canonical_order import Arrangement
     from rankopt.losses.position_weights import Decay
     from rankopt.measures.measure import Measure
-
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

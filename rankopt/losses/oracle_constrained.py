@@ -21,11 +21,10 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from formulations import RankingSet as RankingSet_admissible_orders
 from formulations import RankingSet as RankingSet_argmax_admissible
-from formulations.arrays import Shorts
+from formulations.arrays import Bools, Floats, Ints, Shorts
 from formulations.constraints.structure import kinds
 from formulations.errors import UnsupportedProblemError
 from formulations.solvers import compatible_solvers
@@ -40,10 +39,6 @@ from rankopt.measures.positional import PositionalMeasure
 
 if TYPE_CHECKING:
     from formulations.constraints.ranking_set import RankingSet
-
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 def charges_of(sets: tuple[RankingSet, ...], rows: Ints, offsets: Ints, places: Ints) -> Floats:
@@ -334,7 +329,7 @@ class AdmissibleArgmax(AdmissibleOrders):
     def only(self, first: int, last: int) -> AdmissibleArgmax:
         return self.some(np.arange(first, last))
 
-    def orderable(self) -> NDArray[np.bool_]:
+    def orderable(self) -> Bools:
         """(m,) whether the best admissible order is worth more than the worst."""
         none = np.zeros(len(self))
         worst = self.argmax(none - 1.0, none, np.zeros(self.gain.size))

@@ -16,10 +16,9 @@ from typing import Any, ClassVar
 
 import numba as nb
 import numpy as np
-from numpy.typing import NDArray
 
 from formulations import ranking, relevance_ranking, solve_batch
-from formulations.arrays import Shorts
+from formulations.arrays import Bools, Floats, Ints, Shorts
 from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, READ_SHORTS, compiled
 from formulations.parallel import share_ranges
 from formulations.problems.ranking import RankTwoBatch, laid_out
@@ -44,9 +43,6 @@ from rankopt.losses.segment_ops import (
 from rankopt.measures.measure import Measure
 from rankopt.measures.notation import MeasureMix
 from rankopt.measures.positional import PositionalMeasure
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 def mean_of_best(which: str, gain: Floats, position_weights: Floats, offsets: Ints) -> Floats:
@@ -214,7 +210,7 @@ def with_distinct_grades(queries: Arrangement, measure: Measure) -> Arrangement:
     return queries.learnable(orderable(queries.graded, queries.offsets, measure), f"{measure} tells apart")
 
 
-def orderable(relevance: Floats, offsets: Ints, measure: Measure) -> NDArray[np.bool_]:
+def orderable(relevance: Floats, offsets: Ints, measure: Measure) -> Bools:
     """(m,) which queries have something to order: their best order is worth more than their worst."""
     if isinstance(measure, MeasureMix):
         return np.asarray(np.any([orderable(relevance, offsets, part.measure) for part in measure.parts], axis=0))

@@ -26,10 +26,9 @@ from typing import Any, ClassVar
 
 import numba as nb
 import numpy as np
-from numpy.typing import NDArray
 
 from formulations import first_relevant_ranking, pairwise_ranking
-from formulations.arrays import Shorts
+from formulations.arrays import Bools, Floats, Ints, Shorts
 from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, READ_SHORTS, SHORTS, compiled
 from formulations.parallel import share_ranges
 from formulations.solvers.solver import Solver
@@ -43,9 +42,6 @@ from rankopt.losses.segment_ops import mean_of_alike, mean_of_runs, sorted_rows
 from rankopt.measures.binary import WinnerTakesAll
 from rankopt.measures.first_relevant import ReciprocalRank
 from rankopt.measures.measure import Measure
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +123,7 @@ class FirstRelevantArgmax(OrdersArgmax):
         return 1.0 / np.maximum(self._others, 1.0) if self.shared else np.ones(self.offsets.size - 1)
 
     @cached_property
-    def _good(self) -> NDArray[np.bool_]:
+    def _good(self) -> Bools:
         return np.asarray(self.criterion.optimal_rankings[0] > 0)
 
     @cached_property
@@ -151,7 +147,7 @@ class FirstRelevantArgmax(OrdersArgmax):
         return np.asarray(self._first(scores, self._top(scores)[query]) * (self.strength * self._others)[query])
 
 
-def inversions(kind: Shorts, runs: NDArray[np.bool_], ties: NDArray[np.bool_]) -> Floats:
+def inversions(kind: Shorts, runs: Bools, ties: Bools) -> Floats:
     """(N,) the number of documents of higher kind below each one, less those of lower kind above it.
 
     kind: (N,) of the documents in ranked order. runs: (N,) whether a run begins; only pairs within runs count. ties:
@@ -172,7 +168,7 @@ def inversions(kind: Shorts, runs: NDArray[np.bool_], ties: NDArray[np.bool_]) -
     return difference
 
 
-def _bounds(begins: NDArray[np.bool_]) -> Ints:
+def _bounds(begins: Bools) -> Ints:
     """(2, N) start and end of the segment of each position."""
     first = np.flatnonzero(np.append(True, begins[1:]))
     last = np.append(first[1:], begins.size)
@@ -379,22 +375,22 @@ class PairwiseArgmax(OrdersArgmax):
         kind = self.criterion.kind[sorted_rows(self.criterion.query, gain)]
         return not (~self._runs()[1:] & (kind[1:] != kind[:-1])).any()
 
-    def _slope_by_position(self, rows: Ints, runs: NDArray[np.bool_], ties: NDArray[np.bool_]) -> Floats:
+    def _slope_by_position(self, rows: Ints, runs: Bools, ties: Bools) -> Floats:
         slope = np.empty(rows.size)
         slope[rows] = inversions(self.criterion.kind[rows], runs, ties) * self.share
         return slope
 
-    def _begins(self) -> NDArray[np.bool_]:
+    def _begins(self) -> Bools:
         """(N,) where a query begins."""
         begins = np.zeros(self.shape, dtype=bool)
         begins[self.offsets[:-1]] = True
         return begins
 
-    def _runs(self) -> NDArray[np.bool_]:
+    def _runs(self) -> Bools:
         """(N,) whether a run of positions starts within which every order has the same value."""
         _, discount = self.criterion.optimal_rankings
         return self._begins() | self._apart(discount)
 
-    def _apart(self, values: Floats) -> NDArray[np.bool_]:
+    def _apart(self, values: Floats) -> Bools:
         """(N,) which values are others than the one before."""
         return np.append(True, values[1:] != values[:-1])

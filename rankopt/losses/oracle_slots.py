@@ -8,18 +8,14 @@ from itertools import pairwise
 from time import perf_counter
 
 import numpy as np
-from numpy.typing import NDArray
 
 from formulations import matching, solve
+from formulations.arrays import Bools, Floats, Ints
 from formulations.solvers.solver import Solver
 from rankopt.data.canonical_order import Arrangement
 from rankopt.errors import OptionError
 from rankopt.losses.oracle import ArgmaxResult
 from rankopt.losses.segment_ops import query_of_row
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 EMPTY = -1
 """Marks a slot without a document."""

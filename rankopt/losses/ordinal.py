@@ -12,9 +12,8 @@ from time import perf_counter
 
 import numba as nb
 import numpy as np
-from numpy.typing import NDArray
 
-from formulations.arrays import Shorts
+from formulations.arrays import Floats, Ints, Shorts
 from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, READ_SHORTS, compiled
 from formulations.parallel import share_ranges
 from formulations.sorting import QUERY_ROWS, sort_falling
@@ -22,8 +21,6 @@ from rankopt.errors import OptionError
 from rankopt.losses.loss import LossValue
 from rankopt.losses.segment_ops import query_of_row, sorted_rows
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Cost = str | Callable[[Floats, Floats], Floats]
 
 COSTS: dict[str, Callable[[Floats, Floats], Floats]] = {

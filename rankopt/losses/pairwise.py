@@ -13,16 +13,13 @@ from time import perf_counter
 
 import numba as nb
 import numpy as np
-from numpy.typing import NDArray
 
+from formulations.arrays import Floats, Ints
 from formulations.compiled import INTS, READ_FLOATS, READ_INTS, compiled
 from formulations.parallel import share_ranges
 from formulations.sorting import QUERY_ROWS, sort_falling
 from rankopt.losses.loss import LossValue
 from rankopt.losses.segment_ops import query_of_row, sorted_rows
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

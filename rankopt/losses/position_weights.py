@@ -24,11 +24,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from formulations.arrays import Floats
 from rankopt.errors import OptionError
-
-Floats = NDArray[np.float64]
 
 
 def _power(i: Floats, exponent: float) -> Floats:

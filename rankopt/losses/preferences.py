@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import numba as nb
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from formulations.arrays import Shorts
+from formulations.arrays import Floats, Ints, Shorts
 from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, READ_SHORTS, compiled
 from formulations.parallel import share_ranges
 from formulations.sorting import QUERY_ROWS, sort_falling
@@ -25,8 +25,6 @@ from rankopt.errors import OptionError
 from rankopt.losses.loss import LossValue
 from rankopt.losses.segment_ops import query_of_row, sorted_rows
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Rule = Callable[[Floats], tuple[ArrayLike, ArrayLike, ArrayLike]]
 
 GAINS: dict[str, Callable[[Floats], Floats]] = {

@@ -16,8 +16,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from formulations.arrays import Bools, Floats, Ints
 from formulations.solvers.exact import ExactArgmax
 from rankopt.data.canonical_order import Arrangement
 from rankopt.data.grouping import codes_of_ids, grouped
@@ -30,9 +31,6 @@ from rankopt.losses.oracle_positional import orderable
 from rankopt.losses.regret import RegretBound
 from rankopt.measures.measure import Measure
 from rankopt.measures.tied_ranking import ranked
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -120,7 +118,7 @@ class GradedLoss:
     rows: Ints
     offsets: Ints
     query_ids: tuple[Hashable, ...]
-    counted: NDArray[np.bool_]
+    counted: Bools
     kept: Ints
     loss: Loss | None
 
@@ -175,7 +173,7 @@ class AtScores:
     value: Floats
     bound: Floats
     slope: Floats
-    counted: NDArray[np.bool_]
+    counted: Bools
 
     @property
     def mean(self) -> float:

@@ -12,13 +12,10 @@ import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.arrays import Shorts
+from formulations.arrays import Floats, Ints, Shorts
 from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, READ_SHORTS, compiled
 from formulations.parallel import share_ranges
 from formulations.sorting import QUERY_ROWS, falling_rows
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 def query_of_row(offsets: Ints) -> Ints:

@@ -15,10 +15,10 @@ Custom(discount=(3.0, 2.0, 1.0), gain=(0.0, 1.0, 10.0))
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
+from formulations.arrays import Floats, Ints
 from rankopt.errors import MeasureError
 from rankopt.measures.convention import Convention
 from rankopt.measures.dcg import DiscountedGain
-from rankopt.measures.segments import Floats, Ints
 
 
 @dataclass(frozen=True, repr=False)

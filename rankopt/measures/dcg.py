@@ -30,11 +30,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, get_a
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from formulations.arrays import Bools, Floats, Ints
 from rankopt.errors import MeasureError
 from rankopt.measures.convention import Convention
 from rankopt.measures.measure import Measure
 from rankopt.measures.positional import PositionalMeasure, best_sum, per_best
-from rankopt.measures.segments import Floats, Ints, descending, query_of_row, running, totals
+from rankopt.measures.segments import descending, query_of_row, running, totals
 from rankopt.measures.tied_ranking import Ranking
 
 DiscountName = Literal["log2", "letor"]
@@ -182,7 +183,7 @@ class NormalizedDiscountedGain(DiscountedGain):
     def gain(self, relevance: Floats, offsets: Ints) -> Floats:
         return per_best(super().gain(relevance, offsets), self.discounts(offsets), offsets)
 
-    def defined(self, relevance: Floats, offsets: Ints) -> NDArray[np.bool_]:
+    def defined(self, relevance: Floats, offsets: Ints) -> Bools:
         return np.asarray(best_sum(self.discounts(offsets), super().gain(relevance, offsets), offsets) > 0)
 
 
@@ -216,7 +217,7 @@ class MeanNormalizedDiscountedGain(Measure):
         settled = self.dcg.with_convention(convention)
         return replace(self, stated_discount=settled.stated_discount, stated_gain=settled.stated_gain)
 
-    def defined(self, relevance: Floats, offsets: Ints) -> NDArray[np.bool_]:
+    def defined(self, relevance: Floats, offsets: Ints) -> Bools:
         return np.asarray(self.dcg.best(relevance, offsets) > 0)
 
     def values(self, ranking: Ranking) -> Floats:

@@ -4,10 +4,8 @@ Rows of query q are `offsets[q]:offsets[q + 1]`; queries may be empty. Nothing h
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from formulations.arrays import Floats, Ints
 
 MANY = 1 << 14
 """Number of values from which compiled code sorts."""

@@ -13,12 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.arrays import Floats
 from formulations.display import CompactReprMixin
 from rankopt.data.validation import sealed
 from rankopt.errors import DataError, OptionError
 from rankopt.ratings.table import Ratings
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.arrays import Bools, Floats, Ints
 from formulations.display import CompactReprMixin
 from rankopt.data.validation import sealed
 from rankopt.errors import DataError, MeasureError, OptionError
@@ -31,11 +32,8 @@ from rankopt.measures.notation import MeasureMix, parse
 from rankopt.ratings.splits import Split, number_of_users
 from rankopt.ratings.table import Ratings
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
-
-def ordered_lists(bounds: Ints, values: Floats) -> NDArray[np.bool_]:
+def ordered_lists(bounds: Ints, values: Floats) -> Bools:
     """(n,) whether list i, ratings bounds[i]:bounds[i + 1], has at least two different ratings."""
     sizes = np.diff(bounds)
     found, starts = np.zeros(sizes.size, dtype=bool), bounds[:-1][sizes > 0]
@@ -61,9 +59,7 @@ def check_judges(measure: str | Measure, bounds: Ints, values: Floats) -> None:
         )
 
 
-def from_which_on(
-    measure: Any, bounds: Ints, values: Floats, tells: Callable[[Floats, Ints, Any], NDArray[np.bool_]]
-) -> str:
+def from_which_on(measure: Any, bounds: Ints, values: Floats, tells: Callable[[Floats, Ints, Any], Bools]) -> str:
     """A suggested `rel` for a binary measure under which all ratings are relevant; empty if no `rel` helps.
 
     tells: (ratings, bounds, measure) -> which lists the measure distinguishes.
@@ -85,7 +81,7 @@ def _parts(measure: Any) -> list[Measure]:
     return [part.measure for part in measure.parts] if isinstance(measure, MeasureMix) else [measure]
 
 
-def _parted(values: Floats, bounds: Ints, measure: Binary) -> NDArray[np.bool_]:
+def _parted(values: Floats, bounds: Ints, measure: Binary) -> Bools:
     return ordered_lists(bounds, measure.relevant(values))
 
 
@@ -204,12 +200,12 @@ def _check_arguments(split: Any, predict: Any) -> None:
         )
 
 
-def _ends(pairs: Ratings) -> NDArray[np.int64]:
+def _ends(pairs: Ratings) -> Ints:
     """Indices into `bounds` that delimit the pairs of users with at least one."""
     return np.concatenate([[0], 1 + np.flatnonzero(np.diff(pairs.bounds))])
 
 
-def _scored(split: Split, predict: Any, tested: NDArray[np.int64], candidates: str) -> Iterator[tuple[Ratings, Floats]]:
+def _scored(split: Split, predict: Any, tested: Ints, candidates: str) -> Iterator[tuple[Ratings, Floats]]:
     """Pairs with their grades and scores, a block of users at a time."""
     test = split.test
     if candidates == "rated":
@@ -233,7 +229,7 @@ def _scored(split: Split, predict: Any, tested: NDArray[np.int64], candidates: s
             yield pairs, table[pairs.user_of(), pairs.columns]
 
 
-def _unseen(split: Split, users: NDArray[np.int64]) -> Ratings:
+def _unseen(split: Split, users: Ints) -> Ratings:
     """All pairs of these users and their unseen items; the grade is the test rating or 0."""
     test, seen = split.test, split.seen
     grades = test.select_users(users).to_csr()[users].toarray()

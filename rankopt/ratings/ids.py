@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.arrays import Ints, Shorts
 from rankopt.data.validation import as_array, check_entries, check_unmasked, sealed
 from rankopt.errors import DataError
 
 Ids = NDArray[Any]
-Codes = NDArray[np.int32]
+Codes = Shorts
 
 CHUNK = 1 << 18
 """Number of ids per block; keeps temporaries small compared with the ratings."""
@@ -88,7 +89,7 @@ def places(known: Ids) -> dict[Hashable, int]:
     return {one: i for i, one in enumerate(known.tolist())}
 
 
-def placed(known: Ids, ids: Any, table: dict[Hashable, int] | None = None) -> NDArray[np.int64]:
+def placed(known: Ids, ids: Any, table: dict[Hashable, int] | None = None) -> Ints:
     """The index (n,) of each id in a universe, -1 for unknown ids. table: its `places`, if cached."""
     plain = ids if isinstance(ids, np.ndarray | list) else list(ids)
     if known.dtype == np.int64:
@@ -113,7 +114,7 @@ def placed(known: Ids, ids: Any, table: dict[Hashable, int] | None = None) -> ND
     return np.fromiter((table.get(one, -1) for one in items), dtype=np.int64, count=len(items))
 
 
-def check_present(ids: Any, found: NDArray[np.int64], what: str, of: str) -> None:
+def check_present(ids: Any, found: Ints, what: str, of: str) -> None:
     """Raise the DataError of training if an unknown id of `ids` (n,), found (n,) < 0, is missing (None, NaN, NA).
 
     of: what needs the id.
@@ -252,7 +253,7 @@ def _chunks(values: Ids) -> Iterator[tuple[int, Ids]]:
 INTEGER = compile(r"0|-?[1-9][0-9]{0,17}")
 
 
-def check_spelling(known: NDArray[Any], ids: Any, found: NDArray[np.int64], what: str) -> None:
+def check_spelling(known: NDArray[Any], ids: Any, found: Ints, what: str) -> None:
     """Raise DataError if an unknown id of `ids` (n,), found (n,) < 0, is known under another type: 17 for "17"."""
     missing = np.flatnonzero(found < 0)
     if not missing.size or not known.size:

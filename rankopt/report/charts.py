@@ -8,15 +8,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from formulations.arrays import Floats, Ints
 from rankopt.experiments.summaries import relative_gaps
 from rankopt.report.page import LIGHT, SHADES, Drawing, line_style, log_scale, shortened
 
 if TYPE_CHECKING:
     from formulations.solving.sensitivity import SensitivityCurve
 
-Floats = NDArray[np.float64]
 Columns = Mapping[str, Sequence[float | None]]
 """The columns step, round, seconds, primal and bound of a run, of one length."""
 
@@ -103,20 +102,20 @@ def _numbers(run: Columns) -> dict[str, Floats]:
     return {name: np.where(np.isfinite(column), column, np.nan) for name, column in table.items()}
 
 
-def _thinned(rows: NDArray[np.int64]) -> NDArray[np.int64]:
+def _thinned(rows: Ints) -> Ints:
     """At most POINTS of the rows, the first and the last included, denser at the start of a run."""
     if rows.size <= POINTS:
         return rows
     return rows[np.unique(np.round(np.geomspace(1, rows.size, POINTS)).astype(np.int64)) - 1]
 
 
-def _round_ends(run: dict[str, Floats]) -> NDArray[np.int64]:
+def _round_ends(run: dict[str, Floats]) -> Ints:
     """The last step of each round, at most POINTS of them."""
     rounds = run["round"]
     return _thinned(np.flatnonzero(np.append(rounds[1:] != rounds[:-1], True)))
 
 
-def _marker(rows: NDArray[np.int64]) -> str:
+def _marker(rows: Ints) -> str:
     """The marker of a line; a line of one point is invisible without one."""
     return "." if rows.size == 1 else ""
 

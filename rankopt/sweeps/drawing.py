@@ -6,15 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankopt.sweeps.step_function import LinePoint, StepFunction
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-
-Floats = NDArray[np.float64]
 
 AROUND = 0.9
 """Fraction of the jumps that is shown; the others are far out and small."""

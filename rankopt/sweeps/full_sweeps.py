@@ -28,14 +28,11 @@ Sources: paper 3 (DirectRank), section 2.2; ties as in `rankopt.measures.average
 
 import numba as nb
 import numpy as np
-from numpy.typing import NDArray
 
+from formulations.arrays import Floats, Ints
 from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, compiled
 from rankopt.measures.segments import totals
 from rankopt.sweeps.intersections import DIGIT, HALF, LOW, first_groups, longest, pairs_in_time, sort_times, width
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 DISCOUNT, PRECISION, CASCADE = 0, 1, 2
 """What is summed."""

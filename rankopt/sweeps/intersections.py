@@ -14,13 +14,10 @@ After a swap in a truncated list, `entering` finds the line below that reaches t
 
 import numba as nb
 import numpy as np
-from numpy.typing import NDArray
 
+from formulations.arrays import Floats, Ints
 from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, compiled
 from formulations.sorting import sort_falling
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 FEW = 40
 """Documents that are merged."""

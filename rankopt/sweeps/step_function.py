@@ -15,11 +15,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from formulations.arrays import Floats, Ints
 from formulations.parallel import share
-
-Floats = NDArray[np.float64]
 
 MANY = 1 << 15
 """Events from which threads put them together: memory that is new takes longer than to hand out the work."""
@@ -57,9 +55,6 @@ def joined(parts: Sequence[StepEvents]) -> StepEvents:
         for number in range(len(parts)):
             fill(number)
     return combined
-
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,8 +17,8 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from formulations.arrays import Floats, Ints
 from formulations.parallel import share, threads
 from rankopt.errors import OptionError
 from rankopt.losses.loss import Loss, LossValue
@@ -27,9 +27,6 @@ from rankopt.measures.segments import position_in_query, query_of_row, totals
 from rankopt.measures.tied_ranking import ranked
 from rankopt.sweeps.intersections import ROUNDING
 from rankopt.sweeps.step_function import StepEvents, joined
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 BLOCK = 1 << 17
 """Documents of rankings that are valued at once, about."""

@@ -31,15 +31,12 @@ together; ties as in `rankopt.sweeps.full_sweeps` and `rankopt.measures.first_re
 
 import numba as nb
 import numpy as np
-from numpy.typing import NDArray
 
+from formulations.arrays import Floats, Ints
 from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, compiled
 from formulations.sorting import sort_falling
 from rankopt.sweeps.full_sweeps import PRECISION
 from rankopt.sweeps.intersections import ROUNDING, entering, first_order, groups_of, longest, width
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @compiled(

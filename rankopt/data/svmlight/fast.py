@@ -16,11 +16,11 @@ import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.arrays import Floats, Ints, Shorts
 from formulations.compiled import compiled
 from rankopt.data.svmlight.parser import INDEX_DIGITS, Parsed, Rules
 from rankopt.data.text import is_text
 
-Floats = NDArray[np.float64]
 Bytes = NDArray[Any]  # of uint8
 
 TEXT = nb.types.Array(nb.uint8, 1, "C", readonly=True)
@@ -119,8 +119,6 @@ def number_at(text: Bytes, at: int, high: Floats, low: Floats) -> tuple[float, i
     return (-value if negative else value), at, (EXACT if sure else HARD)
 
 
-Ints = NDArray[np.int64]
-
 HARDEST = 1 << 16
 """Numbers of a text that may be left to Python's `float`; with more it is read line by line."""
 
@@ -165,7 +163,7 @@ def _after(text: Bytes, at: int, word: bytes, fold: int) -> int:
 )  # fmt: skip
 def _scan(
     text: Bytes, missing: float, width: int, high: Floats, low: Floats, grades: Floats, bounds: Ints,
-    columns: NDArray[np.int32], values: Floats, lines: Ints, starts: Ints, qids: Ints, documents: Ints, hard: Ints,
+    columns: Shorts, values: Floats, lines: Ints, starts: Ints, qids: Ints, documents: Ints, hard: Ints,
 ) -> tuple[int, int, int, int]:  # fmt: skip
     """Fill the arrays; how many rows, entries, queries and hard numbers there are; -1 rows: it gave up.
 

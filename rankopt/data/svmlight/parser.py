@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.arrays import Floats, Ints, Shorts
 from rankopt.data.text import check_text, clipped, is_text
 from rankopt.errors import DataError
 
@@ -154,12 +155,12 @@ class Parsed:
     rows before starts[0] continue the previous query. `documents`: N names or None. `size`: bytes of text.
     """
 
-    grades: NDArray[np.float64]
-    bounds: NDArray[np.int64]
-    columns: NDArray[np.int32]
-    values: NDArray[np.float64]
-    lines: NDArray[np.int64]
-    starts: NDArray[np.int64]
+    grades: Floats
+    bounds: Ints
+    columns: Shorts
+    values: Floats
+    lines: Ints
+    starts: Ints
     qids: list[bytes]
     documents: list[str | None]
     size: int

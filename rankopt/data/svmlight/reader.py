@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from formulations.arrays import Floats
 from rankopt.data.queries import Queries
 from rankopt.data.svmlight.parser import LARGEST_INDEX, Parsed, Rules, joined, parse_lines, query_name
 from rankopt.data.text import BLOCK, clipped, is_text, text_blocks
@@ -374,7 +374,7 @@ def write_svmlight(queries: Queries, path: str | PathLike[str]) -> None:
     Path(file).write_bytes(gzip.compress(text, mtime=0) if file.endswith(".gz") else text)
 
 
-def _lines(queries: Queries, relevance: NDArray[np.float64]) -> Iterator[str]:
+def _lines(queries: Queries, relevance: Floats) -> Iterator[str]:
     if queries.feature_names is not None:
         yield from header_lines(queries.feature_names)
     names = [_word(name, "Query id", "'#' and blanks", "#") for name in queries.query_ids]
