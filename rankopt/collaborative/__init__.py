@@ -11,7 +11,7 @@ from formulations.registry import member
 
 PARTS = {
     "FactorCertificate": "rankopt.collaborative.global_bound:FactorCertificate",
-    "Factors": "rankopt.collaborative.factors:Factors",
+    "Factors": "rankopt.collaborative.problem:Factors",
     "GlobalBound": "rankopt.collaborative.global_bound:GlobalBound",
     "SingularValue": "rankopt.collaborative.singular_value:SingularValue",
     "VerifiedBound": "rankopt.collaborative.verification:VerifiedBound",

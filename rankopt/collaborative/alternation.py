@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import numpy as np
 
 from formulations.arrays import Floats, Ints
-from rankopt.collaborative.factors import Factors
 from rankopt.collaborative.global_bound import whole_bound
 from rankopt.collaborative.least_squares import balanced
-from rankopt.collaborative.problem import ModelState
+from rankopt.collaborative.problem import Factors, ModelState
 from rankopt.collaborative.singular_value import scaled, top_pairs
 from rankopt.optimize.certificate import Columns, Stop
 
@@ -131,11 +130,9 @@ def alternated(
     callbacks: Sequence[Callable[[AlternationStep, ModelState], bool | None]] = (),
     judge: Callable[[ModelState], float] | None = None, keep: Callable[[AlternationResult], None] | None = None,
 ) -> AlternationResult:  # fmt: skip
-    """Run rounds from a state, or from an earlier part of the run. begin: a function that returns either, since a
-    state is as large as the ratings and need not be referenced elsewhere.
-
-    An interruption from the keyboard ends it as Stop.INTERRUPTED, in a callback too; before the first round is done
-    there is nothing to keep, and it is raised."""
+    """Run rounds from a state, or from an earlier part of the run. begin: a function that returns either, since a state
+    is as large as the ratings and need not be referenced elsewhere. An interruption from the keyboard ends it as
+    Stop.INTERRUPTED, in a callback too; before the first round is done there is nothing to keep, and it is raised."""
     at = _begun(begin(), judge)
     began = perf_counter() - at.spent
     interrupted = False

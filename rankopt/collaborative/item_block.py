@@ -33,8 +33,7 @@ MAX_PLANES = 512
 class UserPlanes:
     """bounds (n + 1,) of the ratings of n users; counts (n,) of planes, weights, which sum to one, and heights
     (planes,) user after user; slopes plane after plane, of each as many as the user has ratings. gram: of each user a
-    matrix of its planes in the metric of the block, row after row. Weights and gram are updated in-place.
-    """
+    matrix of its planes in the metric of the block, row after row. Weights and gram are updated in-place."""
 
     bounds: Ints
     counts: Ints

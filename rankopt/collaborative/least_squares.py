@@ -15,9 +15,8 @@ import numpy as np
 
 from formulations.arrays import Floats
 from rankopt.collaborative.encoded_ratings import RatedShard, item_shards, user_shards
-from rankopt.collaborative.factors import Factors
 from rankopt.collaborative.linear_algebra import solve_ridges, squared_loss
-from rankopt.collaborative.problem import FactorProblem, ModelState
+from rankopt.collaborative.problem import FactorProblem, Factors, ModelState
 from rankopt.engines.threads import Threads
 from rankopt.risk.shard import SHARD_ROWS
 

@@ -11,11 +11,10 @@ import numpy as np
 
 from formulations.arrays import Floats, Ints, Shorts
 from rankopt.collaborative.encoded_ratings import RatedShard, user_shards
-from rankopt.collaborative.factors import Factors, pair_scores
 from rankopt.collaborative.item_block import MAX_PLANES, UserPlanes, ascend_users, form_gram
 from rankopt.collaborative.least_squares import balanced
 from rankopt.collaborative.linear_algebra import pulled_by_column, row_sums
-from rankopt.collaborative.problem import FactorProblem, ModelState, items_bound
+from rankopt.collaborative.problem import FactorProblem, Factors, ModelState, items_bound, pair_scores
 from rankopt.collaborative.user_block import solved_users
 from rankopt.engines.threads import Threads
 

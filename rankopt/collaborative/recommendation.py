@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from formulations.arrays import Floats, Ints
 from formulations.display import CompactReprMixin
 from formulations.solving.sensitivity import SensitivityCurve
-from rankopt.collaborative.factors import Factors, scores_of_pairs
-from rankopt.collaborative.fold_in import FoldInResult
+from rankopt.collaborative.problem import Factors, scores_of_pairs
 from rankopt.collaborative.quotas import ConstrainedRecommender
 from rankopt.collaborative.reading import places_of_pairs
+from rankopt.collaborative.user_loss import FoldInResult
 from rankopt.constraints.admissible import Admissible
 from rankopt.data.typing import Pairs
 from rankopt.data.validation import check_unmasked, sealed
@@ -177,10 +177,8 @@ MOST = 1e100
 @dataclass(frozen=True, eq=False, repr=False)
 class Recommendations(CompactReprMixin):
     """Lists of n users: that of user u is items[bounds[u]:bounds[u + 1]], best first, with the scores that order it.
-
     users (n,), bounds (n + 1,), items, scores (bounds[-1],). seconds (n,): how long each list took, where rules hold.
-    `recommendations[user]` is the list of items of one user.
-    """
+    `recommendations[user]` is the list of items of one user."""
 
     users: NDArray[Any]
     bounds: Ints

@@ -23,8 +23,7 @@ from formulations.arrays import Bools, Floats, Ints
 from formulations.display import CompactReprMixin
 from rankopt.collaborative.alternation import Alternation, alternated
 from rankopt.collaborative.encoded_ratings import EncodedRatings
-from rankopt.collaborative.factors import Factors
-from rankopt.collaborative.problem import FactorProblem
+from rankopt.collaborative.problem import FactorProblem, Factors
 from rankopt.collaborative.singular_value import scaled, top_pairs
 from rankopt.errors import DataError, OptionError
 from rankopt.evaluation.evaluation import evaluate

@@ -20,8 +20,8 @@ from formulations.active_set.working_set import inner
 from formulations.arrays import Bools, Floats, Ints, Shorts
 from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, READ_SHORTS, compiled
 from formulations.parallel import share_ranges
-from rankopt.collaborative.factors import pair_scores
 from rankopt.collaborative.linear_algebra import READ_TABLE, TABLE
+from rankopt.collaborative.problem import pair_scores
 
 FEW = 12
 """Planes of a user from which on one without weight makes way for the next, before there are more."""
@@ -181,11 +181,9 @@ def solved_users(
     loss: Any, user_weights: Floats, bounds: Ints, columns: Shorts, items: Floats, offsets: Floats, penalty: Floats,
     slopes: Floats, heights: Floats, users: Floats, tolerance: Floats,
 ) -> tuple[Floats, Floats, Floats, Floats]:  # fmt: skip
-    """U (n, d), ψ (ratings,), δ (n,), and l_u (n,) at U, where each user's gap is at most its tolerance (n,).
-
-    loss: of these users' scores, by planes. slopes, heights: a plane of each to start from. users: U that is replaced
-    by a better one only. The weights of users are in slopes, heights and l_u, not in the loss.
-    """
+    """U (n, d), ψ (ratings,), δ (n,), and l_u (n,) at U, where each user's gap is at most its tolerance (n,). loss: of
+    these users' scores, by planes. slopes, heights: a plane of each to start from. users: U that is replaced by a
+    better one only. The weights of users are in slopes, heights and l_u, not in the loss."""
     n, d = bounds.size - 1, items.shape[1]
     spread = np.repeat(user_weights, np.diff(bounds))
     none = np.zeros(n)

@@ -28,9 +28,9 @@ from scipy.sparse import csr_array
 
 from formulations.arrays import Bools, Floats, Shorts
 from formulations.display import CompactReprMixin
-from rankopt.collaborative.factors import Factors
 from rankopt.collaborative.global_bound import FactorCertificate, GlobalBound
 from rankopt.collaborative.loss_verification import SlowLoss
+from rankopt.collaborative.problem import Factors
 from rankopt.ratings.table import Ratings
 
 ALLOWED = 1e-6

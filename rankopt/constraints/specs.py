@@ -280,11 +280,9 @@ def _matches(entry: Any, value: Any) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class GroupCapacities:
-    """Limits on nested or disjoint sets of documents over all positions. of_document: the limits of each document.
-
-    The admissible choices of documents are a laminar matroid [ORM, section 7.1]: the greedy pass from the best score
-    down, skipping documents that a limit excludes, maximizes Σ c_i s_π(i) for every non-increasing c >= 0.
-    """
+    """Limits on nested or disjoint sets of documents over all positions. of_document: the limits of each document. The
+    admissible choices of documents are a laminar matroid [ORM, section 7.1]: the greedy pass from the best score down,
+    skipping documents that a limit excludes, maximizes Σ c_i s_π(i) for every non-increasing c >= 0."""
 
     k: int
     limits: tuple[int, ...]

@@ -33,10 +33,8 @@ from rankopt.errors import DataError
 @dataclass(frozen=True, eq=False)
 class Arrangement(CompactReprMixin):
     """A reordered subset of queries as a view: document j has the features `features[rows[j]]`, which are not copied.
-
     The fields are those of `Queries`: `offsets` (m + 1,) delimits the documents of queries, `relevance` (N,) and the
-    columns of `attributes` are in document order. `weights` (m,): one per query.
-    """
+    columns of `attributes` are in document order. `weights` (m,): one per query."""
 
     features: Features
     rows: Ints
@@ -61,10 +59,8 @@ class Arrangement(CompactReprMixin):
         return self.relevance
 
     def learnable(self, useful: Bools, trait: str) -> Arrangement:
-        """The useful queries (m,) of positive weight, with weights scaled to sum to 1.
-
-        Raises DataError if there is none: no query has documents that `trait`.
-        """
+        """The useful queries (m,) of positive weight, with weights scaled to sum to 1. Raises DataError if there is
+        none: no query has documents that `trait`."""
         selected = np.flatnonzero(useful & (self.weights > 0))
         if not selected.size:
             raise DataError(
@@ -144,15 +140,7 @@ def _of_table(table: Floats, salt: Hashes, first: int, last: int, found: Hashes)
 
 
 @compiled([nb.void(data, at, at, SALT, nb.int64, nb.int64, HASHES) for data, at in PARTS])
-def _of_entries(
-    data: Floats,
-    columns: Ints,
-    starts: Ints,
-    salt: Hashes,
-    first: int,
-    last: int,
-    found: Hashes,
-) -> None:
+def _of_entries(data: Floats, columns: Ints, starts: Ints, salt: Hashes, first: int, last: int, found: Hashes) -> None:
     for i in range(first, last):
         total = np.uint64(0)
         for entry in range(starts[i], starts[i + 1]):
@@ -193,11 +181,9 @@ def fingerprints(features: Features) -> Hashes:
 def canonical(
     queries: Queries, weights: Floats, keep_documents: bool = False, attributes: Sequence[str] = ()
 ) -> Arrangement:
-    """Queries and their weights (m,) in canonical order. Features are read once, not copied.
-
-    keep_documents: do not reorder documents within queries, if their order has a meaning.
-    attributes: attributes that count as content; only these are included.
-    """
+    """Queries and their weights (m,) in canonical order. Features are read once, not copied. keep_documents: do not
+    reorder documents within queries, if their order has a meaning. attributes: attributes that count as content; only
+    these are included."""
     document = _fingerprints(queries)
     for number, name in enumerate(attributes):
         document = document + mixed(_labels(queries.attributes[name]) + np.uint64(2 * number + 1))

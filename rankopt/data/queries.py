@@ -15,14 +15,16 @@ from numpy.typing import NDArray
 
 from formulations.arrays import Floats, Ints
 from formulations.display import CompactReprMixin
-from rankopt.data.grouping import codes_of_ids, codes_of_sizes, grouped
 from rankopt.data.typing import Ids, Rows, Sizes, Unjudged, Values
 from rankopt.data.validation import (
     Features,
     as_features,
+    codes_of_ids,
+    codes_of_sizes,
     column,
     frozen,
     frozen_features,
+    grouped,
     is_sparse,
     judged,
     picked,

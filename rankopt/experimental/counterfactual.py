@@ -267,8 +267,7 @@ def shadow_prices(
             for row in np.flatnonzero(np.abs(prices) > rounding).tolist():
                 side = "at most" if prices[row] > 0 else "at least"
                 again = solve(
-                    constrained_ranking(problem.profit, _looser(sets[q], one.name, row, side)),
-                    deployment.solver,
+                    constrained_ranking(problem.profit, _looser(sets[q], one.name, row, side)), deployment.solver
                 )
                 gain, price = _above(again.value - solution.value, rounding), abs(float(prices[row]))
                 limits.append(BindingLimit(queries.query_ids[q], one.name, one.block.name(row), side, gain, price))

@@ -225,10 +225,8 @@ class TreeStop(StrEnum):
 @dataclass(frozen=True)
 class TreeCertificate(CompactReprMixin):
     """Kind "direction-wise": M(s + t h) <= bound for each of the `directions` tree columns h and every t that is no
-    jump; s are the scores of the training queries and M(s) = value.
-
-    It speaks of one weight at a time. It does not bound what several weights, or other trees, could reach.
-    """
+    jump; s are the scores of the training queries and M(s) = value. It speaks of one weight at a time. It does not
+    bound what several weights, or other trees, could reach."""
 
     value: float
     bound: float

@@ -61,11 +61,8 @@ class GrowerData(CompactReprMixin):
 
 
 class ScikitLearn:
-    """`DecisionTreeRegressor`, best leaf first, on features that are binned once.
-
-    Its trees read features in single precision. Bin numbers are exact there, so a split of bins is a split of the
-    feature in double precision.
-    """
+    """`DecisionTreeRegressor`, best leaf first, on features that are binned once. Its trees read features in single
+    precision. Bin numbers are exact there, so a split of bins is a split of the feature in double precision."""
 
     def __init__(self, data: GrowerData) -> None:
         self.data, learned = data, data.learned

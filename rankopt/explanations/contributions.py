@@ -91,9 +91,7 @@ ROUNDING = 1e-14
 
 def deviations_within(features: Any, offsets: Ints) -> Floats:
     """(d,) the deviation of each feature about its mean in the query; 0 for one that is constant in every query.
-
-    features: (N, d) dense or CSR, documents of query q in rows offsets[q] : offsets[q + 1]; read once, in parts.
-    """
+    features: (N, d) dense or CSR, documents of query q in rows offsets[q] : offsets[q + 1]; read once, in parts."""
     sizes = np.diff(offsets)
     if hasattr(features, "tocsr"):
         table = csr_array(features).astype(np.float64)

@@ -205,11 +205,8 @@ def of_parts(
     name: str, parts: Sequence[tuple[float, str, Tightness]], query_ids: Sequence[Hashable], shared: bool
 ) -> Tightness:
     """The table of a mix called `name`. parts: the weight C_l, name and table of each. query_ids: of the data, in order
-    (a query counts that is in one of the tables).
-
-    Every number of a query is Σ_l C_l times that of part l; where the slack is shared the largest of these, and the
-    growth of the bound is that of the part with the largest.
-    """
+    (a query counts that is in one of the tables). Every number of a query is Σ_l C_l times that of part l; where the
+    slack is shared the largest of these, and the growth of the bound is that of the part with the largest."""
     tables = [table for _, _, table in parts]
     known = {query: int(count) for table in tables for query, count in zip(table.query, table.documents, strict=True)}
     chosen = [query for query in query_ids if query in known]

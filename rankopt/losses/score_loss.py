@@ -21,8 +21,7 @@ from numpy.typing import ArrayLike
 from formulations.arrays import Bools, Floats, Ints
 from formulations.solvers.exact import ExactArgmax
 from rankopt.data.canonical_order import Arrangement
-from rankopt.data.grouping import codes_of_ids, grouped
-from rankopt.data.validation import column
+from rankopt.data.validation import codes_of_ids, column, grouped
 from rankopt.errors import DataError
 from rankopt.losses.loss import Loss
 from rankopt.losses.margin import Bound
@@ -106,12 +105,9 @@ class ScoreLoss:
 
 @dataclass(frozen=True, eq=False)
 class GradedLoss:
-    """A `ScoreLoss` of documents with known grades; only `at(scores)` varies.
-
-    relevance: (N,) query by query, split by `offsets` (m + 1,); document j is the caller's row rows[j].
-    query_ids: m. counted: (m,) queries with distinct grades. kept, loss: the caller's rows of their documents, and
-    their loss; None if no query counts.
-    """
+    """A `ScoreLoss` of documents with known grades; only `at(scores)` varies. relevance: (N,) query by query, split by
+    `offsets` (m + 1,); document j is the caller's row rows[j]. query_ids: m. counted: (m,) queries with distinct
+    grades. kept, loss: the caller's rows of their documents, and their loss; None if no query counts."""
 
     measure: Measure
     relevance: Floats

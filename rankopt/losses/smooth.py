@@ -226,10 +226,8 @@ def smoothed(
     value: Floats,
     slope: Floats,
 ) -> None:
-    """value[q] = A_q and its slopes, of the queries first <= q < last; σ = 0 is the limit, with slopes of 0.
-
-    Positions of equal score are merged: their discounts add up. `slope` must be zero on input.
-    """
+    """value[q] = A_q and its slopes, of the queries first <= q < last; σ = 0 is the limit, with slopes of 0. Positions
+    of equal score are merged: their discounts add up. `slope` must be zero on input."""
     longest, most = 1, 1
     for q in range(first, last):
         longest, most = max(longest, offsets[q + 1] - offsets[q]), max(most, places[q])

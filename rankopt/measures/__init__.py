@@ -40,8 +40,8 @@ if TYPE_CHECKING:  # names for type checkers; the tables below are text
     from rankopt.measures.binary import Rprec as Rprec
     from rankopt.measures.convention import Convention as Convention
     from rankopt.measures.convention import conventions as conventions
-    from rankopt.measures.custom import Custom as Custom
     from rankopt.measures.dcg import DCG as DCG
+    from rankopt.measures.dcg import Custom as Custom
     from rankopt.measures.dcg import MeanNDCG as MeanNDCG
     from rankopt.measures.dcg import nDCG as nDCG
     from rankopt.measures.first_relevant import RR as RR
@@ -64,7 +64,7 @@ MEASURES = {
     "ERU": "rankopt.measures.user_models:ERU",
     "NERU": "rankopt.measures.user_models:NERU",
     "AUC": "rankopt.measures.average_precision:AUC",
-    "Custom": "rankopt.measures.custom:Custom",
+    "Custom": "rankopt.measures.dcg:Custom",
     "AP": "rankopt.measures.average_precision:AP",
     "ERR": "rankopt.measures.user_models:ERR",
     "MeanNDCG": "rankopt.measures.dcg:MeanNDCG",

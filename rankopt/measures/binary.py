@@ -100,10 +100,8 @@ P = Precision()
 
 @dataclass(frozen=True, repr=False)
 class Recall(Binary, PositionalMeasure):
-    """Relevant documents among the first k, over all relevant documents; undefined without relevant documents.
-
-    Raises MeasureError without a cutoff.
-    """
+    """Relevant documents among the first k, over all relevant documents; undefined without relevant documents. Raises
+    MeasureError without a cutoff."""
 
     name: ClassVar[str] = "R"
 

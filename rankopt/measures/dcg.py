@@ -21,6 +21,13 @@ Discounts and gains of DCG by name, by table and by function.
                "binary" 1 where y > 0, else 0
 
 An array of discounts is continued by 0. An array of gains is indexed by integer grades.
+
+`Custom(discount=a, gain=b)` is Σ_j a[π(j)] b(y_j), whatever the convention; normalized it is nDCG(discount=a, gain=b).
+Measures with functions print but do not parse.
+
+>>> from rankopt.measures import Custom, evaluate
+>>> evaluate([0, 2, 1], [9., 8., 7.], Custom(discount=[3, 2, 1], gain=[0, 1, 10])).mean()
+21.0
 """
 
 from collections.abc import Callable, Sequence
@@ -231,3 +238,26 @@ class MeanNormalizedDiscountedGain(Measure):
 
 
 MeanNDCG = MeanNormalizedDiscountedGain()
+
+
+@dataclass(frozen=True, repr=False)
+class CustomMeasure(DiscountedGain):
+    """A discount and a gain defined by the user; conventions do not change them."""
+
+    name: ClassVar[str] = "Custom"
+
+    def with_convention(self, convention: Convention) -> Self:
+        return self
+
+    def discount(self, n: int) -> Floats:
+        if self.stated_discount is None:
+            raise MeasureError("Custom has no discount; write Custom(discount=..., gain=...).")
+        return super().discount(n)
+
+    def gain(self, relevance: Floats, offsets: Ints) -> Floats:
+        if self.stated_gain is None:
+            raise MeasureError("Custom has no gain; write Custom(discount=..., gain=...).")
+        return super().gain(relevance, offsets)
+
+
+Custom = CustomMeasure()

@@ -42,10 +42,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class FirstRelevant(Binary, PositionalMeasure):
-    """A function of min {π(j) : y_j = 1}, at best 1; undefined without relevant documents.
-
-    with_gains: for the error message, measures that have gains.
-    """
+    """A function of min {π(j) : y_j = 1}, at best 1; undefined without relevant documents. with_gains: for the error
+    message, measures that have gains."""
 
     with_gains: ClassVar[str]
 

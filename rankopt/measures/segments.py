@@ -37,10 +37,8 @@ def descending(values: Floats, offsets: Ints) -> Floats:
 
 
 def running(combine: np.ufunc, values: Floats, offsets: Ints) -> Floats:
-    """`combine.accumulate` inside each query: running sums, products or maxima (N,).
-
-    Loops over positions, so that the rounding of a query does not depend on other queries.
-    """
+    """`combine.accumulate` inside each query: running sums, products or maxima (N,). Loops over positions, so that the
+    rounding of a query does not depend on other queries."""
     result = np.array(values, dtype=np.float64)
     starts, lengths = offsets[:-1], np.diff(offsets)
     for position in range(1, int(lengths.max(initial=0))):

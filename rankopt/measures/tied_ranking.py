@@ -103,23 +103,14 @@ class Ranking(CompactReprMixin):
 
     def at(self, rows: Ints) -> Self:
         """The ranking with its rows replaced by these, within the same queries and tie groups."""
-        return replace(
-            self,
-            relevance=self.relevance[rows],
-            pool=None if self.pool is None else self.pool.at(rows),
-        )
+        return replace(self, relevance=self.relevance[rows], pool=None if self.pool is None else self.pool.at(rows))
 
 
 def ranked(
-    relevance: Floats,
-    scores: Floats,
-    offsets: Ints,
-    tie_key: Ints | None = None,
-    pool: Pool | None = None,
+    relevance: Floats, scores: Floats, offsets: Ints, tie_key: Ints | None = None, pool: Pool | None = None
 ) -> Ranking:
     """Rank by decreasing scores (N,). With a `tie_key` (N,) equal scores are ordered by increasing key, and only
-    documents of equal score and key are tied. With a `pool` documents that are not retrieved come last.
-    """
+    documents of equal score and key are tied. With a `pool` documents that are not retrieved come last."""
     query = query_of_row(offsets)
     keys: tuple[NDArray[Any], ...] = (-scores, query) if pool is None else (-scores, ~pool.retrieved, query)
     if tie_key is not None:

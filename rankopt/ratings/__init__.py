@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from formulations.registry import member
 
 if TYPE_CHECKING:  # names for type checkers; the table below is text
-    from rankopt.ratings.baselines import ItemMeanBaseline as ItemMeanBaseline
-    from rankopt.ratings.baselines import PopularityBaseline as PopularityBaseline
+    from rankopt.ratings.evaluation import ItemMeanBaseline as ItemMeanBaseline
+    from rankopt.ratings.evaluation import PopularityBaseline as PopularityBaseline
     from rankopt.ratings.evaluation import RatingsEvaluation as RatingsEvaluation
     from rankopt.ratings.evaluation import evaluate_ratings as evaluate_ratings
     from rankopt.ratings.films import load_ratings_sample as load_ratings_sample
@@ -21,8 +21,8 @@ if TYPE_CHECKING:  # names for type checkers; the table below is text
     from rankopt.ratings.table import Ratings as Ratings
 
 PARTS = {
-    "ItemMeanBaseline": "rankopt.ratings.baselines:ItemMeanBaseline",
-    "PopularityBaseline": "rankopt.ratings.baselines:PopularityBaseline",
+    "ItemMeanBaseline": "rankopt.ratings.evaluation:ItemMeanBaseline",
+    "PopularityBaseline": "rankopt.ratings.evaluation:PopularityBaseline",
     "Ratings": "rankopt.ratings.table:Ratings",
     "RatingsEvaluation": "rankopt.ratings.evaluation:RatingsEvaluation",
     "Split": "rankopt.ratings.splits:Split",

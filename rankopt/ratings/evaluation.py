@@ -1,4 +1,4 @@
-"""Evaluation of scores on the test ratings of a split; results state their protocol.
+"""Evaluation of scores on the test ratings of a split, with the protocol in words; baselines of one score an item.
 
 * candidates "rated": the test ratings of a user are ranked; grades are the ratings
 * candidates "all": all items are ranked except those that the user has seen; an item without a test rating has grade 0.
@@ -60,10 +60,8 @@ def check_judges(measure: str | Measure, bounds: Ints, values: Floats) -> None:
 
 
 def from_which_on(measure: Any, bounds: Ints, values: Floats, tells: Callable[[Floats, Ints, Any], Bools]) -> str:
-    """A suggested `rel` for a binary measure under which all ratings are relevant; empty if no `rel` helps.
-
-    tells: (ratings, bounds, measure) -> which lists the measure distinguishes.
-    """
+    """A suggested `rel` for a binary measure under which all ratings are relevant; empty if no `rel` helps. tells:
+    (ratings, bounds, measure) -> which lists the measure distinguishes."""
     if not values.size:
         return ""
     high = values[values > np.median(values)]
@@ -176,11 +174,7 @@ def evaluate_ratings(
         raise DataError(f"{wanted!r} judges no user because none has candidates of two grades; test other ratings")
     what = "rated items only" if candidates == "rated" else "all items but those seen, not rated = 0"
     return RatingsEvaluation(
-        wanted,
-        sealed(split.test.users[tested]),
-        sealed(every),
-        tied,
-        f"{split.protocol}; {what}; ties averaged",
+        wanted, sealed(split.test.users[tested]), sealed(every), tied, f"{split.protocol}; {what}; ties averaged"
     )
 
 
@@ -254,3 +248,63 @@ def _checked(scores: Any, shape: tuple[int, ...]) -> Floats:
     if np.isnan(found).any():
         raise DataError("a score is NaN, which cannot be ordered; correct the ranker.")
     return found
+
+
+@dataclass(frozen=True, eq=False)
+class ItemScores(CompactReprMixin):
+    """`scores` (n_items,) of `items` for all users; other items have the score `unknown`."""
+
+    items: NDArray[np.object_]
+    scores: Floats
+    unknown: float
+
+    def predict(self, ratings: Ratings) -> Floats:
+        """The scores (n_ratings,) of the pairs, in their order; the ratings are not used."""
+        index = np.arange(self.items.size)
+        if ratings.items is not self.items:
+            known = {one: i for i, one in enumerate(self.items.tolist())}
+            index = np.array([known.get(one, -1) for one in ratings.items.tolist()], dtype=np.int64)
+        return np.append(self.scores, self.unknown)[index[ratings.columns]]
+
+
+@dataclass(frozen=True)
+class ItemMeanBaseline:
+    """b_j = m + c log(1 + n_j) + Σ_u (r_uj - m) / (n_j + κ): item means shrunk towards the mean m of all.
+
+    n_j is the number of its ratings, κ `shrinkage` >= 0, c `popularity`. An item without ratings has m.
+
+    >>> ratings = Ratings.from_arrays(["ann", "bob", "ann"], ["Alien", "Alien", "Brazil"], [5, 4, 3])
+    >>> ItemMeanBaseline(shrinkage=1).fit(ratings).scores.round(2)
+    array([4.33, 3.5 ])
+    """
+
+    shrinkage: float = 5.0
+    popularity: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.shrinkage) and self.shrinkage >= 0 and np.isfinite(self.popularity)):
+            raise OptionError(f"shrinkage must be a number >= 0 and popularity a finite number; got {self}.")
+
+    def fit(self, ratings: Ratings) -> ItemScores:
+        """Compute the scores. Raises DataError without ratings."""
+        mean = _mean(ratings)
+        counts = ratings.counts
+        above = np.bincount(ratings.columns, ratings.values - mean, ratings.n_items)
+        shrunk = above / np.maximum(counts + self.shrinkage, np.finfo(float).tiny)
+        return ItemScores(ratings.items, sealed(mean + self.popularity * np.log1p(counts) + shrunk), mean)
+
+
+@dataclass(frozen=True)
+class PopularityBaseline:
+    """The number of ratings of an item."""
+
+    def fit(self, ratings: Ratings) -> ItemScores:
+        """Count the ratings. Raises DataError without ratings."""
+        _mean(ratings)
+        return ItemScores(ratings.items, sealed(ratings.counts.astype(np.float64)), 0.0)
+
+
+def _mean(ratings: Ratings) -> float:
+    if not ratings.n_ratings:
+        raise DataError("a baseline needs at least one rating; got none.")
+    return float(ratings.values.mean())

@@ -32,11 +32,9 @@ MOST = np.iinfo(np.int32).max
 
 
 def coded(values: Any, what: str, universe: Any = None) -> tuple[Ids, Codes]:
-    """The universe of one id per rating, and the index (n,) of each in it.
-
-    universe: distinct ids in any order that include all of them; by default those that occur. what: "user" or "item",
-    for messages. Raises DataError for an id that is missing, not hashable or not in the universe.
-    """
+    """The universe of one id per rating, and the index (n,) of each in it. universe: distinct ids in any order that
+    include all of them; by default those that occur. what: "user" or "item", for messages. Raises DataError for an id
+    that is missing, not hashable or not in the universe."""
     plain = plain_ids(values, what)
     codes = np.empty(len(plain), dtype=np.int32)
     if universe is not None:
@@ -115,10 +113,8 @@ def placed(known: Ids, ids: Any, table: dict[Hashable, int] | None = None) -> In
 
 
 def check_present(ids: Any, found: Ints, what: str, of: str) -> None:
-    """Raise the DataError of training if an unknown id of `ids` (n,), found (n,) < 0, is missing (None, NaN, NA).
-
-    of: what needs the id.
-    """
+    """Raise the DataError of training if an unknown id of `ids` (n,), found (n,) < 0, is missing (None, NaN, NA). of:
+    what needs the id."""
     values = as_array(ids)
     if isinstance(values, np.ndarray) and values.dtype.kind in "iubUS":
         return
@@ -304,10 +300,7 @@ def triplets_of_csr(table: Any, users: Any, items: Any) -> tuple[Any, Any, Any, 
         entries = table.tocoo()
         rows, columns, values = entries.row, entries.col, entries.data
     found = []
-    for names, codes, size, what in (
-        (users, rows, table.shape[0], "user"),
-        (items, columns, table.shape[1], "item"),
-    ):
+    for names, codes, size, what in ((users, rows, table.shape[0], "user"), (items, columns, table.shape[1], "item")):
         ids = np.arange(size) if names is None else names
         known = distinct_ids(ids, what)
         if known.size != size:

@@ -123,10 +123,8 @@ def not_rising(bounds: Ints, columns: Shorts, ties_only: bool = False) -> Bools:
 
 
 def first_twice(bounds: Ints, columns: Shorts, order: Any) -> tuple[int, int, int] | None:
-    """The first pair that is rated twice: its index and the input rows of both ratings; None if there is none.
-
-    order: the input rows of the sorted ratings, None if they are sorted.
-    """
+    """The first pair that is rated twice: its index and the input rows of both ratings; None if there is none. order:
+    the input rows of the sorted ratings, None if they are sorted."""
     repeated = np.flatnonzero(not_rising(bounds, columns, ties_only=True))
     if not repeated.size:
         return None

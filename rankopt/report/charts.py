@@ -32,11 +32,9 @@ POINTS = 300
 
 
 def convergence(runs: Mapping[str, Columns], about: str) -> list[Drawing]:
-    """Three drawings of the runs: objective and bound against steps and against seconds, and the gap against seconds.
-
-    A gap is relative to the best objective of its run. Each round of the concave-convex procedure has its own problem,
-    bound and gap; each of several rounds is a line at the bound that was proven at its end.
-    """
+    """Three drawings of the runs: objective and bound against steps and against seconds, and the gap against seconds. A
+    gap is relative to the best objective of its run. Each round of the concave-convex procedure has its own problem,
+    bound and gap; each of several rounds is a line at the bound that was proven at its end."""
     table = {name: _numbers(run) for name, run in runs.items() if len(run.get("step", ()))}
     if not table:
         return []
@@ -166,9 +164,7 @@ WRITTEN = 9
 
 def heat_map(names: Sequence[str], shares: Floats, title: str, says: str) -> Drawing:
     """Shares (r, r) in [0, 1] as squares; NaN where no problem was answered by both. Shares below 1 have a red frame.
-
-    says: the caption.
-    """
+    says: the caption."""
     from matplotlib.patches import Rectangle
 
     r = len(names)

@@ -95,11 +95,9 @@ class SweepPlan:
 
 
 def sweep_plans(measure: Measure, relevance: Floats, offsets: Ints, weights: Floats) -> tuple[SweepPlan, ...]:
-    """The sweeps whose events add up to Σ_q v_q measure_q: relevance (N,), offsets, weights v (m,).
-
-    Selected by the measure's `sweep_kind`: "places" from its discount and gain, "precision", "cascade", "first
-    relevant"; "sum" combines the sweeps of all its `summands`.
-    """
+    """The sweeps whose events add up to Σ_q v_q measure_q: relevance (N,), offsets, weights v (m,). Selected by the
+    measure's `sweep_kind`: "places" from its discount and gain, "precision", "cascade", "first relevant"; "sum"
+    combines the sweeps of all its `summands`."""
     if measure.sweep_kind == "sum":
         summed: Any = measure
         parts = [sweep_plans(part, relevance, offsets, weights * own) for part, own in summed.summands(offsets)]

@@ -74,9 +74,7 @@ def scaled(mantissa: int, exponent: int, high: Floats, low: Floats) -> tuple[flo
 @compiled(nb.types.Tuple((nb.float64, nb.int64, nb.int64))(TEXT, nb.int64, TABLE, TABLE))
 def number_at(text: Bytes, at: int, high: Floats, low: Floats) -> tuple[float, int, int]:
     """The decimal number that begins at `at`, where it ends, and whether it is EXACT, HARD (for Python) or NONE at all.
-
-    The text ends with a byte that belongs to no number.
-    """
+    The text ends with a byte that belongs to no number."""
     negative = text[at] == MINUS
     if negative or text[at] == PLUS:
         at += 1
@@ -165,12 +163,9 @@ def _scan(
     text: Bytes, missing: float, width: int, high: Floats, low: Floats, grades: Floats, bounds: Ints,
     columns: Shorts, values: Floats, lines: Ints, starts: Ints, qids: Ints, documents: Ints, hard: Ints,
 ) -> tuple[int, int, int, int]:  # fmt: skip
-    """Fill the arrays; how many rows, entries, queries and hard numbers there are; -1 rows: it gave up.
-
-    text ends with a newline. missing: NaN refuses missing values. lines: the newlines before each row. qids,
-    documents: where names begin and end in the text, -1 for no document. hard: entry, begin and end of each number that
-    Python must read.
-    """
+    """Fill the arrays; how many rows, entries, queries and hard numbers there are; -1 rows: it gave up. text ends with
+    a newline. missing: NaN refuses missing values. lines: the newlines before each row. qids, documents: where names
+    begin and end in the text, -1 for no document. hard: entry, begin and end of each number that Python must read."""
     rows, entries, queries, hards, line = 0, 0, 0, 0, 0
     failed = (-1, 0, 0, 0)
     bounds[0] = 0

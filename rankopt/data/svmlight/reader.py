@@ -74,11 +74,9 @@ class Header:
         self.done = data is not None or self.listed is not None
 
     def names(self, greatest: int, n_features: int | None) -> list[str] | None:
-        """The names of features 1, ..., d, or None if the header does not name all.
-
-        d is `n_features` if set, else the greatest index of the data. Raises DataError for a repeated name and if the
-        number of names differs from n_features.
-        """
+        """The names of features 1, ..., d, or None if the header does not name all. d is `n_features` if set, else the
+        greatest index of the data. Raises DataError for a repeated name and if the number of names differs from
+        n_features."""
         names = self.listed
         if names is None:
             count = len(self.numbered)
@@ -123,9 +121,7 @@ AHEAD = COMPILED_FROM
 
 class SvmlightParser:
     """The parsed lines of a file, about `size` bytes of text at a time; `header` is filled while they are read.
-
-    missing, unjudged, dtype, n_features: as for `read_svmlight`.
-    """
+    missing, unjudged, dtype, n_features: as for `read_svmlight`."""
 
     def __init__(
         self,
@@ -207,10 +203,8 @@ def check_sparse(sparse: bool | str) -> None:
 
 
 def features_of(parsed: Parsed, d: int, dtype: np.dtype[Any], sparse: bool | str, where: str | None) -> Features:
-    """The table (N, d) of all entries, read-only.
-
-    where: the line with the greatest index, for the error about an oversized array; None if the caller set d.
-    """
+    """The table (N, d) of all entries, read-only. where: the line with the greatest index, for the error about an
+    oversized array; None if the caller set d."""
     n = parsed.grades.size
     values = parsed.values.astype(dtype, copy=False)
     for array in (values, parsed.columns, parsed.bounds):
