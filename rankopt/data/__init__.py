@@ -5,7 +5,7 @@ Names are loaded on first use.
 
 from typing import TYPE_CHECKING
 
-from formulations.registry import member
+from formulations.registry import lazy
 
 if TYPE_CHECKING:  # names for type checkers; the table below is text
     from rankopt.data.normalisation import QueryNormalizer as QueryNormalizer
@@ -45,13 +45,5 @@ PARTS = {
 
 __all__ = [*PARTS]
 
-
-if not TYPE_CHECKING:  # a checker that saw it would take any misspelt name
-
-    def __getattr__(name: str) -> object:
-        return member(__name__, name, PARTS)
-
-
-def __dir__() -> list[str]:
-    """Names for completion, loaded or not."""
-    return sorted({*globals(), *__all__})
+if not TYPE_CHECKING:  # a type checker would accept any misspelt name
+    __getattr__, __dir__ = lazy(__name__, PARTS)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from formulations.registry import load, member
+from formulations.registry import lazy, load
 from rankopt.errors import OptionError
 
 if TYPE_CHECKING:
@@ -69,13 +69,7 @@ PARTS = {
 
 __all__ = ["BOUNDS", "LOSSES", "FEATURE_MAPS", *PARTS, "get_bound", "get_loss", "get_feature_map"]
 
-
-def __getattr__(name: str) -> Any:
-    return member(__name__, name, PARTS)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy(__name__, PARTS)
 
 
 def get_bound(spec: str | Bound, **options: Any) -> Bound:

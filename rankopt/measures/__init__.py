@@ -15,9 +15,9 @@ nDCG@4    0.6313        1     0
 A new measure needs a class in one of these files and an entry in `MEASURES`.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from formulations.registry import member
+from formulations.registry import lazy
 
 if TYPE_CHECKING:  # names for type checkers; the tables below are text
     from rankopt.evaluation.comparison import Comparison as Comparison
@@ -99,12 +99,5 @@ PARTS = {
 
 __all__ = [*MEASURES, *PARTS]
 
-
-if not TYPE_CHECKING:  # a checker that saw it would take any misspelt name
-
-    def __getattr__(name: str) -> Any:
-        return member(__name__, name, MEASURES, PARTS)
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *MEASURES, *PARTS])
+if not TYPE_CHECKING:  # a type checker would accept any misspelt name
+    __getattr__, __dir__ = lazy(__name__, MEASURES, PARTS)
