@@ -321,7 +321,7 @@ class Kernel(Generic[Arguments, Returned]):
         return dispatcher
 
 
-class _LinkedLibrary(JITCodeLibrary):
+class _LinkedLibrary(JITCodeLibrary):  # type: ignore[misc]
     """The LLVM code of a kernel that only kernels call. Each caller optimizes and translates it with its own: doing so
     here as well takes a quarter of the time of compiling."""
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -21,3 +22,12 @@ def member(package: str, name: str, *tables: Mapping[str, str]) -> Any:
         if name in table:
             return load(table[name])
     raise AttributeError(f"module {package!r} has no attribute {name!r}")
+
+
+def lazy(package: str, *tables: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """`__getattr__` and `__dir__` of a package whose tables name objects that are imported on first use."""
+
+    def names() -> list[str]:
+        return sorted({*vars(sys.modules[package]), *(name for table in tables for name in table)})
+
+    return lambda name: member(package, name, *tables), names

@@ -20,10 +20,9 @@ from formulations import get_solver, ranking
 from rankopt.data.canonical_order import Arrangement
 from rankopt.data.queries import Queries
 from rankopt.losses import get_bound
-from rankopt.losses.criterion import Criterion
 from rankopt.losses.loss import GradientLoss, Loss, says
 from rankopt.losses.margin import Bound, MarginLoss
-from rankopt.losses.oracle import JointFeatureMap
+from rankopt.losses.oracle import Criterion, JointFeatureMap
 from rankopt.losses.oracle_positional import PositionalOracle
 from rankopt.losses.position_weights import parse_position_weights
 from rankopt.measures.measure import Measure

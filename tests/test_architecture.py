@@ -41,7 +41,7 @@ DOORS = {"rankopt.__main__", "rankopt.cli", "rankopt.testing", "formulations.tes
 PLUGINS = {
     "formulations.solvers": ("SOLVERS", lambda kind: "accepts" in vars(kind)),
     "rankopt.engines": ("ENGINES", lambda kind: "map" in vars(kind)),
-    "rankopt.losses.bounds": ("BOUNDS", lambda kind: "__call__" in vars(kind)),
+    "rankopt.losses.regret": ("BOUNDS", lambda kind: "__call__" in vars(kind)),
     "rankopt.losses": ("LOSSES", lambda kind: is_loss(kind)),
     "rankopt.measures": ("MEASURES", lambda kind: isinstance(vars(kind).get("name"), str)),
     "rankopt.optimize": ("METHODS", lambda kind: "step" in vars(kind)),
@@ -54,7 +54,7 @@ def is_loss(kind):
     """Whether a class is a loss that is made of grades and offsets; a function of LOSSES may make any other."""
     fields = getattr(kind, "__dataclass_fields__", {})
     needed = {name for name, one in fields.items() if one.default is one.default_factory is MISSING and is_field(one)}
-    told = {"at", "majorant"} <= {*vars(kind)} or {"gradient", "says"} <= {*vars(kind)}
+    told = all(hasattr(kind, name) for name in ("at", "majorant")) or {"gradient", "says"} <= {*vars(kind)}
     return told and needed == {"relevance", "offsets"}
 
 

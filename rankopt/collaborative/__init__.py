@@ -5,12 +5,10 @@ to a proved gap, from one dual state: a number per rating and a number per user 
 global bound, for factors of every width.
 """
 
-from typing import Any
-
-from formulations.registry import member
+from formulations.registry import lazy
 
 PARTS = {
-    "Factors": "rankopt.collaborative.factors:Factors",
+    "Factors": "rankopt.collaborative.problem:Factors",
     "GlobalBound": "rankopt.collaborative.global_bound:GlobalBound",
     "SingularValue": "rankopt.collaborative.singular_value:SingularValue",
     "VerifiedBound": "rankopt.collaborative.verification:VerifiedBound",
@@ -23,10 +21,4 @@ files of their names."""
 
 __all__ = ["PARTS", *PARTS]
 
-
-def __getattr__(name: str) -> Any:
-    return member(__name__, name, PARTS)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy(__name__, PARTS)

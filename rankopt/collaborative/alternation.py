@@ -15,20 +15,16 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rankopt.collaborative.factors import Factors
+from formulations.arrays import Floats
 from rankopt.collaborative.global_bound import whole_bound
 from rankopt.collaborative.least_squares import balanced
-from rankopt.collaborative.problem import ModelState
+from rankopt.collaborative.problem import Factors, ModelState
 from rankopt.collaborative.singular_value import scaled, top_pairs
 from rankopt.optimize.certificate import History, Stop
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -55,7 +51,7 @@ class AlternationStep:
         return f"step {self.step}: objective {self.primal:.6g}, gaps of users and items {gaps}, {self.seconds:.1f} s"
 
     @staticmethod
-    def draw(history: History, axes: Axes, x: NDArray[Any]) -> str:
+    def draw(history: History, axes: Axes, x: Floats) -> str:
         """J and the bounds of both blocks."""
         axes.plot(x, history.primal, label="objective")
         axes.plot(x, history.users, label="bound of the users' block")
@@ -120,11 +116,9 @@ def alternated(
     callbacks: Sequence[Callable[[AlternationStep, ModelState], bool | None]] = (),
     judge: Callable[[ModelState], float] | None = None, keep: Callable[[AlternationResult], None] | None = None,
 ) -> AlternationResult:  # fmt: skip
-    """Run rounds from a state, or from an earlier part of the run. begin: a function that returns either, since a
-    state is as large as the ratings and need not be referenced elsewhere.
-
-    An interruption from the keyboard ends it as Stop.INTERRUPTED, in a callback too; before the first round is done
-    there is nothing to keep, and it is raised."""
+    """Run rounds from a state, or from an earlier part of the run. begin: a function that returns either, since a state
+    is as large as the ratings and need not be referenced elsewhere. An interruption from the keyboard ends it as
+    Stop.INTERRUPTED, in a callback too; before the first round is done there is nothing to keep, and it is raised."""
     at = _begun(begin(), judge)
     began = perf_counter() - at.spent
     interrupted = False

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.arrays import Bools
 from rankopt.collaborative.linear_algebra import column_sums, row_sums
 from rankopt.data.canonical_order import PART, Hashes, mixed
 from rankopt.ratings.table import Ratings
@@ -129,7 +130,7 @@ class EncodedRatings:
             all_ratings=values.size,
         )
 
-    def keep(self, mask: NDArray[np.bool_]) -> EncodedRatings:
+    def keep(self, mask: Bools) -> EncodedRatings:
         """The ratings where the mask holds, of the same users and items in the same order; `given` are indices here."""
         before = np.concatenate([[0], np.cumsum(mask)])
         weights = self.weights[mask] if self.weights.size else self.weights
@@ -182,7 +183,7 @@ class EncodedRatings:
         parts = (values, self.columns.astype(kind, copy=False), self.bounds.astype(kind))
         return csr_array(parts, shape=(self.n_users, self.n_items), copy=False)
 
-    def select_users(self, chosen: NDArray[np.bool_]) -> EncodedRatings:
+    def select_users(self, chosen: Bools) -> EncodedRatings:
         """The ratings of these users (n,) alone, over the same items; `users` and `given` are indices as before."""
         return self if chosen.all() else self._selected(np.flatnonzero(chosen), np.arange(self.n_items))
 

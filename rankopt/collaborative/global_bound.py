@@ -29,16 +29,15 @@ from math import inf, nextafter
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
+from formulations.arrays import Floats, Ints, Shorts
 from rankopt.collaborative.linear_algebra import UNIT
 from rankopt.collaborative.problem import ModelState
 from rankopt.collaborative.singular_value import SingularValue, largest_singular_value
 from rankopt.errors import OptionError
 from rankopt.optimize.certificate import Certificate, Stop
-
-Floats = NDArray[np.float64]
 
 MORE = 1.0 + 1e-9
 """Covers what the reckoning of what is lost loses itself."""
@@ -120,7 +119,7 @@ class SquaredState:
 
 
 def of_squares(
-    bounds: NDArray[np.int64], columns: NDArray[np.int32], targets: Floats, residual: Floats, items: int,
+    bounds: Ints, columns: Shorts, targets: Floats, residual: Floats, items: int,
     weights: ArrayLike = 1.0,
 ) -> SquaredState:  # fmt: skip
     """The dual state of a regression: user u has the ratings bounds[u] : bounds[u + 1], of the items `columns`, with

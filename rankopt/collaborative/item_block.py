@@ -11,19 +11,16 @@ user has those with positive weight, and few more.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numba as nb
 import numpy as np
-from numpy.typing import NDArray
 
 from formulations.active_set.working_set import inner
+from formulations.arrays import Floats, Ints, Shorts
 from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, READ_SHORTS, compiled
 from rankopt.collaborative.linear_algebra import READ_TABLE, TABLE
 from rankopt.collaborative.user_block import mix
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Shorts = NDArray[np.int32]
 
 FEW = 6
 """Number of planes of a user from which a plane without weight is replaced by the next one; fewer than in the users'
@@ -37,8 +34,7 @@ MAX_PLANES = 512
 class UserPlanes:
     """bounds (n + 1,) of the ratings of n users; counts (n,) of planes, weights, which sum to one, and heights
     (planes,) user after user; slopes plane after plane, of each as many as the user has ratings. gram: of each user a
-    matrix of its planes in the metric of the block, row after row. Weights and gram are updated in-place.
-    """
+    matrix of its planes in the metric of the block, row after row. Weights and gram are updated in-place."""
 
     bounds: Ints
     counts: Ints
@@ -124,8 +120,9 @@ class UserPlanes:
         owner = np.repeat(np.arange(self.counts.size), self.counts)
         sizes = np.diff(self.bounds)[owner]
         ratings = _segments(self.bounds[:-1][owner], sizes)
-        slopes = np.bincount(ratings, np.repeat(self.weights, sizes) * self.slopes, self.bounds[-1])
-        return slopes, np.bincount(owner, self.weights * self.heights, self.counts.size)
+        slopes: Any = np.bincount(ratings, np.repeat(self.weights, sizes) * self.slopes, self.bounds[-1])
+        heights: Any = np.bincount(owner, self.weights * self.heights, self.counts.size)
+        return slopes, heights
 
     def check(self, bounds: Ints) -> None:
         """ValueError for what is not planes `with_weight` of users with these ratings."""

@@ -12,16 +12,13 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from formulations.arrays import Floats
 from rankopt.collaborative.encoded_ratings import RatedShard, item_shards, user_shards
-from rankopt.collaborative.factors import Factors
 from rankopt.collaborative.linear_algebra import solve_ridges, squared_loss
-from rankopt.collaborative.problem import FactorProblem, ModelState
+from rankopt.collaborative.problem import FactorProblem, Factors, ModelState
 from rankopt.engines.threads import Threads
 from rankopt.risk.shard import SHARD_ROWS
-
-Floats = NDArray[np.float64]
 
 CLOSED = 1e-10
 """The relative residual at which the system counts as solved."""

@@ -19,14 +19,10 @@ import math
 
 import numba as nb
 import numpy as np
-from numpy.typing import NDArray
 
+from formulations.arrays import Floats, Ints, Shorts
 from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, READ_SHORTS, compiled
 from formulations.parallel import share_ranges
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Shorts = NDArray[np.int32]
 
 TABLE = nb.types.Array(nb.float64, 2, "C")
 READ_TABLE = nb.types.Array(nb.float64, 2, "C", readonly=True)
@@ -42,11 +38,8 @@ def solve_ridges(
     bounds: Ints, columns: Shorts, target: Floats, weights: Floats, other: Floats, penalty: Floats,
     offset_penalty: Floats,
 ) -> tuple[Floats, Floats]:  # fmt: skip
-    """x (rows, d) and z (rows,) of every row.
-
-    weights: (entries,) or empty, which is 1 everywhere. penalty: (rows,) λ > 0. offset_penalty: (rows,) μ > 0, or
-    empty: no z. Parallel over rows: bit-identical for any number of threads.
-    """
+    """x (rows, d) and z (rows,) of every row. weights: (entries,) or empty, which is 1 everywhere. penalty: (rows,) λ >
+    0. offset_penalty: (rows,) μ > 0, or empty: no z. Parallel over rows: bit-identical for any number of threads."""
     rows = bounds.size - 1
     found, offset = np.zeros((rows, other.shape[1])), np.zeros(rows)
     other = np.ascontiguousarray(other)
@@ -58,10 +51,8 @@ def solve_ridges(
 
 @compiled(nb.void(TABLE, READ_TABLE, nb.int64, nb.int64, nb.int64, nb.int64, nb.float64), reassociate=True)
 def _add(matrix: Floats, rows: Floats, r: int, begin: int, size: int, width: int, sign: float) -> None:
-    """matrix[i, j] += sign Σ rows[r + s, i] rows[r + s, j] over s < 4, for begin <= i < size, i <= j < width.
-
-    Four lines at a time, so some numbers left of the diagonal, which nobody reads, are written too.
-    """
+    """matrix[i, j] += sign Σ rows[r + s, i] rows[r + s, j] over s < 4, for begin <= i < size, i <= j < width. Four
+    lines at a time, so some numbers left of the diagonal, which nobody reads, are written too."""
     first, second, third, fourth = rows[r], rows[r + 1], rows[r + 2], rows[r + 3]
     i = begin
     while i + 4 <= size:
@@ -213,10 +204,7 @@ def pull_by_column(bounds: Ints, columns: Shorts, slopes: Floats, other: Floats,
         _pulled_by_column(bounds, columns, slopes, np.ascontiguousarray(other), found)
 
 
-@compiled(
-    nb.void(READ_INTS, READ_SHORTS, READ_FLOATS, READ_TABLE, nb.int64, nb.int64, TABLE),
-    reassociate=True,
-)
+@compiled(nb.void(READ_INTS, READ_SHORTS, READ_FLOATS, READ_TABLE, nb.int64, nb.int64, TABLE), reassociate=True)
 def _pulled(bounds: Ints, columns: Shorts, slopes: Floats, other: Floats, first: int, last: int, found: Floats) -> None:
     d = other.shape[1]
     for i in range(first, last):

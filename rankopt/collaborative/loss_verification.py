@@ -30,17 +30,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment, linprog
 from scipy.sparse import coo_array, csr_array, eye_array, kron, vstack
 
+from formulations.arrays import Floats, Ints
 from rankopt.errors import OptionError
 from rankopt.losses.position_weights import parse_position_weights
 from rankopt.measures.notation import parse
 from rankopt.measures.positional import PositionalMeasure
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 SHORT = 60
 """Ratings up to which the program of n² variables is solved directly."""

@@ -8,19 +8,15 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from formulations.arrays import Floats, Ints, Shorts
 from rankopt.collaborative.encoded_ratings import RatedShard, user_shards
-from rankopt.collaborative.factors import Factors, pair_scores
 from rankopt.collaborative.item_block import MAX_PLANES, UserPlanes, ascend_users, form_gram
 from rankopt.collaborative.least_squares import balanced
 from rankopt.collaborative.linear_algebra import pulled_by_column, row_sums
-from rankopt.collaborative.problem import FactorProblem, ModelState, items_bound
+from rankopt.collaborative.problem import FactorProblem, Factors, ModelState, items_bound, pair_scores
 from rankopt.collaborative.user_block import solved_users
 from rankopt.engines.threads import Threads
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 CHUNK = 1 << 14
 """Minimum ratings (of complete users) whose planes are formed at a time."""
@@ -296,7 +292,7 @@ class PlaneBlocks:
             for shard, _, (_, heights, slopes) in self._answers(PlanesAt.from_factors(now.factors, touch))
         ]
 
-    def _given(self, shard: RatedShard, at: Factors) -> tuple[NDArray[np.int32], Floats, Floats, Floats]:
+    def _given(self, shard: RatedShard, at: Factors) -> tuple[Shorts, Floats, Floats, Floats]:
         """Arguments of a pass over the users of a shard."""
         return shard.columns, at.users[shard.rows], self.problem.of_items, self.problem.of_offsets
 

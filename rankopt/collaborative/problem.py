@@ -1,7 +1,7 @@
-"""What is minimised: a loss of each user's scores, and what pulls the parts of the model to zero and to a prior.
+"""The objective: a loss of each user's scores, and penalties that pull factors to zero and biases to a prior.
 
 J(U, M, b) = Σ_u l_u(f_u) + Σ_u (λ_u/2)‖U_u‖² + Σ_j (λ_j/2)‖M_j‖² + Σ_j (μ_j/2)(b_j - b⁰_j)² + Σ_u (μ_u/2) b_u²,
-f_uj = b_j + b_u + ⟨U_u, M_j⟩; weights stand in l_u.
+f_uj = b_j + b_u + ⟨U_u, M_j⟩; l_u includes the weights.
 """
 
 from __future__ import annotations
@@ -10,14 +10,97 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.active_set.working_set import inner
+from formulations.arrays import Floats, Ints, Shorts
+from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, READ_SHORTS, compiled
+from formulations.display import CompactReprMixin
+from formulations.parallel import share_ranges
 from rankopt.collaborative.encoded_ratings import EncodedRatings
-from rankopt.collaborative.factors import Factors
-from rankopt.collaborative.linear_algebra import UNIT, add_columns, add_sizes, pull_by_column, pulled, row_sums
+from rankopt.collaborative.linear_algebra import (
+    READ_TABLE,
+    UNIT,
+    add_columns,
+    add_sizes,
+    pull_by_column,
+    pulled,
+    row_sums,
+)
 
-Floats = NDArray[np.float64]
+ENTRIES = 1 << 14
+"""Ratings (of complete users) that one thread scores at a time."""
+
+
+@dataclass(frozen=True, eq=False)
+class Factors(CompactReprMixin):
+    """F[u, j] = offsets[j] + user_offsets[u] + ⟨users[u], items[j]⟩: users (n, d), items (m, d), offsets (m,),
+    user_offsets (n,)."""
+
+    users: Floats
+    items: Floats
+    offsets: Floats
+    user_offsets: Floats
+
+    @property
+    def dimensions(self) -> int:
+        return int(self.items.shape[1])
+
+    @property
+    def used(self) -> int:
+        """How many of the dimensions scores depend on: those that are 0 neither of all users nor of all items."""
+        return int(np.count_nonzero(self.users.any(axis=0) & self.items.any(axis=0)))
+
+    def offsets_alone(self) -> Factors:
+        """The same with U = M = 0."""
+        return replace(self, users=np.zeros_like(self.users), items=np.zeros_like(self.items))
+
+    def scores(self, bounds: Ints, columns: Shorts) -> Floats:
+        """(entries,) of the pairs: user u with the items columns[bounds[u] : bounds[u + 1]]."""
+        return pair_scores(self.users, self.items, self.offsets, self.user_offsets, bounds, columns)
+
+
+def pair_scores(
+    users: Floats, items: Floats, offsets: Floats, user_offsets: Floats, bounds: Ints, columns: Shorts
+) -> Floats:
+    """(entries,) the scores of the pairs that bounds and columns name, parallel over users."""
+    found = np.empty(columns.size)
+    arguments = (users, items, offsets, user_offsets, bounds, columns)
+    if found.size:
+        share_ranges(bounds, ENTRIES, lambda first, last: _scored(*arguments, first, last, found))
+    return found
+
+
+@compiled(nb.void(READ_TABLE, READ_TABLE, READ_FLOATS, READ_FLOATS, READ_INTS, READ_SHORTS, nb.int64, nb.int64, FLOATS))
+def _scored(
+    users: Floats, items: Floats, offsets: Floats, user_offsets: Floats, bounds: Ints, columns: Shorts, first: int,
+    last: int, found: Floats,
+) -> None:  # fmt: skip
+    for u in range(first, last):
+        for e in range(bounds[u], bounds[u + 1]):
+            j = columns[e]
+            found[e] = offsets[j] + user_offsets[u] + inner(users[u], items[j])
+
+
+AT_ONCE = 1 << 16
+"""Pairs whose factors are gathered at a time."""
+
+
+def scores_of_pairs(factors: Factors, users: Ints, items: Ints, unknown: float) -> Floats:
+    """(n,) b_j + b_u + ⟨U_u, M_j⟩ of the users and items with these indices, -1 for unknown: such a user adds 0,
+    such an item has the offset `unknown` of an item without ratings."""
+    found = np.empty(users.size)
+    for begin in range(0, users.size, AT_ONCE):
+        part = slice(begin, begin + AT_ONCE)
+        u, j = users[part], items[part]
+        some = np.where(j >= 0, factors.offsets[j] if factors.offsets.size else unknown, unknown)
+        some += np.where(u >= 0, factors.user_offsets[u], 0.0)
+        both = (u >= 0) & (j >= 0)
+        some[both] += np.einsum("ij,ij->i", factors.users[u[both]], factors.items[j[both]])
+        found[part] = some
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,12 +191,9 @@ class ModelState:
 
 
 def block_bounds(problem: FactorProblem, factors: Factors, slopes: Floats, heights: Floats) -> tuple[float, float]:
-    """Lower bounds of J over all U, b_u for these M, b, and over all M, b for these U, b_u.
-
-    Each l_u is replaced by its plane δ_u + ⟨ψ_u, f⟩, and the minimum has a closed form:
-    Σδ + ⟨ψ, b⟩ - Σ_u ‖Mᵀψ_u‖²/(2λ_u) - Σ_u (ψ_uᵀ1)²/(2μ_u), and likewise for the items. A bound of the rounding error
-    is subtracted.
-    """
+    """Lower bounds of J over all U, b_u for these M, b, and over all M, b for these U, b_u. Each l_u is replaced by its
+    plane δ_u + ⟨ψ_u, f⟩, and the minimum has a closed form: Σδ + ⟨ψ, b⟩ - Σ_u ‖Mᵀψ_u‖²/(2λ_u) - Σ_u (ψ_uᵀ1)²/(2μ_u),
+    and likewise for the items. A bound of the rounding error is subtracted."""
     rated = problem.rated
     sums = _Sums.from_problem(problem, factors, [(slice(0, rated.n_users), slopes, heights)])
     users = [sums.total, _product(sums.per_item, factors.offsets, sums.off_item)]

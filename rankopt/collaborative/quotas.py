@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.arrays import Bools, Floats, Ints
 from formulations.constraints.constrained_ranking import ConstrainedRanking
 from formulations.constraints.constraint import by_label
 from formulations.constraints.duals import earned, pressing
@@ -29,9 +30,6 @@ from rankopt.constraints.admissible import Admissible, infeasible_error
 from rankopt.constraints.specs import GroupCapacities, limits_count, select, selectors
 from rankopt.errors import DataError
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-
 
 @dataclass(frozen=True, eq=False)
 class CandidateClasses:
@@ -39,8 +37,8 @@ class CandidateClasses:
     stand for any of kind b. counted: of each rule, the column of each label and which items (n, labels) it counts."""
 
     kind: Ints
-    replaces: NDArray[np.bool_]
-    counted: tuple[tuple[dict[Any, int], NDArray[np.bool_]], ...]
+    replaces: Bools
+    counted: tuple[tuple[dict[Any, int], Bools], ...]
 
     @classmethod
     def from_constraints(
@@ -87,9 +85,7 @@ class CandidateClasses:
         return np.array(needed, dtype=np.int64)
 
 
-def _counted(
-    spec: ConstraintSpec, attributes: Mapping[str, NDArray[Any]], n: int
-) -> tuple[dict[Any, int], NDArray[np.bool_]]:
+def _counted(spec: ConstraintSpec, attributes: Mapping[str, NDArray[Any]], n: int) -> tuple[dict[Any, int], Bools]:
     """The column of each label that a rule limits (None: it has no labels), and which items each limit counts."""
     among = select(spec.documents, attributes, n)
     if spec.by is None:

@@ -6,16 +6,12 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from formulations.arrays import Floats, Ints
 from rankopt.data.validation import check_unmasked
 from rankopt.errors import DataError
 from rankopt.ratings.ids import ITEM, RATING, USER, check_present, check_spelling, plain_name
 from rankopt.ratings.table import Ratings
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-
 
 LARGEST = 1e100
 """Ratings and weights up to which sums of their squares and products are finite."""

@@ -15,21 +15,19 @@ from typing import Any, Literal, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.arrays import Floats, Ints
 from formulations.display import CompactReprMixin
 from formulations.solving.sensitivity import SensitivityCurve
-from rankopt.collaborative.factors import Factors, scores_of_pairs
-from rankopt.collaborative.fold_in import FoldInResult
+from rankopt.collaborative.problem import Factors, scores_of_pairs
 from rankopt.collaborative.quotas import ConstrainedRecommender
 from rankopt.collaborative.reading import places_of_pairs
+from rankopt.collaborative.user_loss import FoldInResult
 from rankopt.constraints.admissible import Admissible
 from rankopt.data.typing import Pairs
 from rankopt.data.validation import check_unmasked, sealed
 from rankopt.errors import DataError, OptionError
 from rankopt.ratings.ids import check_present, check_spelling, distinct_ids, placed
 from rankopt.ratings.table import Ratings
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 LISTED = 10
 """Users whose lists `print` shows."""
@@ -43,7 +41,7 @@ class KnownModel(CompactReprMixin):
 
     seen: Ratings
     factors: Factors
-    counts: NDArray[np.int64]
+    counts: Ints
     unknown: float
     proved: FoldInResult | None = None
     given: Ratings | None = None
@@ -179,10 +177,8 @@ MOST = 1e100
 @dataclass(frozen=True, eq=False, repr=False)
 class Recommendations(CompactReprMixin):
     """Lists of n users: that of user u is items[bounds[u]:bounds[u + 1]], best first, with the scores that order it.
-
     users (n,), bounds (n + 1,), items, scores (bounds[-1],). seconds (n,): how long each list took, where rules hold.
-    `recommendations[user]` is the list of items of one user.
-    """
+    `recommendations[user]` is the list of items of one user."""
 
     users: NDArray[Any]
     bounds: Ints
@@ -333,7 +329,7 @@ def _listed(ids: Any) -> NDArray[Any]:
     return np.asarray(values)
 
 
-def similar_items(known: Ratings, factors: NDArray[np.float64], item: Any, k: int) -> list[tuple[Any, float]]:
+def similar_items(known: Ratings, factors: Floats, item: Any, k: int) -> list[tuple[Any, float]]:
     """The k other items of largest cosine ⟨M_i, M_j⟩ / (‖M_i‖ ‖M_j‖), equal ones in the order of their ids; fewer where
     fewer have factors, and none where the item has not. Raises DataError for an item that the model does not know,
     OptionError for no number of items."""

@@ -18,21 +18,17 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from formulations.arrays import Bools, Floats, Ints
 from formulations.display import CompactReprMixin
 from rankopt.collaborative.alternation import Alternation, alternated
 from rankopt.collaborative.encoded_ratings import EncodedRatings
-from rankopt.collaborative.factors import Factors
-from rankopt.collaborative.problem import FactorProblem
+from rankopt.collaborative.problem import FactorProblem, Factors
 from rankopt.collaborative.singular_value import scaled, top_pairs
 from rankopt.errors import DataError, OptionError
 from rankopt.evaluation.evaluation import evaluate
 from rankopt.optimize.certificate import Stop
 from rankopt.ratings.evaluation import measured, ordered_lists
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 PRIORS = ("mean", "means")
 """What items may be pulled to: the mean of all ratings, or also their own."""
@@ -272,13 +268,13 @@ def _informative(values: Floats) -> Floats:
     return values[:, ~np.isnan(values).any(axis=0)]
 
 
-def _as_good(informative: Floats) -> NDArray[np.bool_]:
+def _as_good(informative: Floats) -> Bools:
     """Which strengths lie below the best by less than `SURE` standard errors of the difference."""
     behind = informative[int(np.argmax(informative.mean(axis=1)))] - informative
     return np.asarray(behind.mean(axis=1) <= SURE * behind.std(axis=1) / np.sqrt(informative.shape[1]))
 
 
-def folds_of(rated: EncodedRatings, folds: int) -> NDArray[np.int64]:
+def folds_of(rated: EncodedRatings, folds: int) -> Ints:
     """(ratings,) the fold of each: those of a user in turn, in the order of the items' content, the next user going on
     where one ends; and one further where items would be left out entirely, as in a table where all rated five items."""
     dealt = np.arange(rated.n_ratings) % folds

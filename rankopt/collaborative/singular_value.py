@@ -61,11 +61,11 @@ from math import inf, nextafter, sqrt
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpotrf
 from scipy.sparse import csr_array
 
+from formulations.arrays import Floats
 from rankopt.collaborative.linear_algebra import UNIT
 from rankopt.errors import DataError
 
@@ -105,8 +105,6 @@ def weighted_bound(psi: csr_array) -> float:
         x = np.maximum(grown / grown.max(), LEAST)
     return least * (1.0 + 2.0 * UNIT * (sum(longest(psi)) + 16)) + TINY
 
-
-Floats = NDArray[np.float64]
 
 STEPS = 48
 """Columns of a space; then it begins anew from the best vector that it has."""
@@ -203,11 +201,9 @@ class SingularValue:
 
 
 def largest_singular_value(psi: csr_array, *, start: Floats | None = None, widest: int = WIDEST) -> SingularValue:
-    """A number that is not below ‖Ψ‖₂, the proof of it, and an estimate with the singular pair that belongs to it.
-
-    psi: (rows, columns), sparse. start: (columns,) where the iteration begins, `natural_start` by default. widest: up
-    to which width of the smaller side the proof is a Cholesky factor. Raises DataError for entries that are not finite.
-    """
+    """A number that is not below ‖Ψ‖₂, the proof of it, and an estimate with the singular pair that belongs to it. psi:
+    (rows, columns), sparse. start: (columns,) where the iteration begins, `natural_start` by default. widest: up to
+    which width of the smaller side the proof is a Cholesky factor. Raises DataError for entries that are not finite."""
     psi = csr_array(psi, dtype=np.float64)
     if not np.isfinite(psi.data).all():
         raise DataError("the singular values of a matrix with NaN or infinite entries are not defined; leave them out.")
@@ -285,10 +281,8 @@ def scaled(table: Any, rows: Floats, columns: Floats) -> Any:
 
 
 def top_pairs(table: Any, count: int) -> tuple[Floats, Floats, Floats]:
-    """Left (n, count), values (count,) falling, right (m, count) of the largest singular values of a CSR table.
-
-    Values are iterative estimates from below. There are as many pairs as the smaller side has; the rest is 0.
-    """
+    """Left (n, count), values (count,) falling, right (m, count) of the largest singular values of a CSR table. Values
+    are iterative estimates from below. There are as many pairs as the smaller side has; the rest is 0."""
     n, m = table.shape
     left, values, right = np.zeros((n, count)), np.zeros(count), np.zeros((m, count))
     k = min(count, n, m)

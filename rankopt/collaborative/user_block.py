@@ -15,16 +15,13 @@ from typing import Any
 
 import numba as nb
 import numpy as np
-from numpy.typing import NDArray
 
 from formulations.active_set.working_set import inner
+from formulations.arrays import Bools, Floats, Ints, Shorts
 from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, READ_SHORTS, compiled
 from formulations.parallel import share_ranges
-from rankopt.collaborative.factors import pair_scores
 from rankopt.collaborative.linear_algebra import READ_TABLE, TABLE
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from rankopt.collaborative.problem import pair_scores
 
 FEW = 12
 """Planes of a user from which on one without weight makes way for the next, before there are more."""
@@ -59,7 +56,7 @@ class UserBundles:
         """Planes that a user may hold."""
         return len(self.slopes)
 
-    def full(self, users: NDArray[np.bool_]) -> bool:
+    def full(self, users: Bools) -> bool:
         """Whether one of these users (n,) has no slot left, and none whose plane has no weight."""
         crowded = users & (self.counts == self.room)
         return bool((self.weights[crowded] > 0.0).all(axis=1).any())
@@ -158,8 +155,6 @@ def mix(gram: Floats, value: Floats, count: int, tolerance: float, weight: Float
     return max(excess, 0.0)
 
 
-Shorts = NDArray[np.int32]
-
 ROOM = 24
 """Maximum number of planes of a user; memory is allocated for `FEW` until one of them needs more."""
 
@@ -176,11 +171,9 @@ def solved_users(
     loss: Any, user_weights: Floats, bounds: Ints, columns: Shorts, items: Floats, offsets: Floats, penalty: Floats,
     slopes: Floats, heights: Floats, users: Floats, tolerance: Floats,
 ) -> tuple[Floats, Floats, Floats, Floats]:  # fmt: skip
-    """U (n, d), ψ (ratings,), δ (n,), and l_u (n,) at U, where each user's gap is at most its tolerance (n,).
-
-    loss: of these users' scores, by planes. slopes, heights: a plane of each to start from. users: U that is replaced
-    by a better one only. The weights of users are in slopes, heights and l_u, not in the loss.
-    """
+    """U (n, d), ψ (ratings,), δ (n,), and l_u (n,) at U, where each user's gap is at most its tolerance (n,). loss: of
+    these users' scores, by planes. slopes, heights: a plane of each to start from. users: U that is replaced by a
+    better one only. The weights of users are in slopes, heights and l_u, not in the loss."""
     n, d = bounds.size - 1, items.shape[1]
     spread = np.repeat(user_weights, np.diff(bounds))
     none = np.zeros(n)
@@ -223,7 +216,7 @@ def solved_users(
 )  # fmt: skip
 def _admitted(
     bounds: Ints, columns: Shorts, items: Floats, offsets: Floats, penalty: Floats, fresh: Floats, height: Floats,
-    open_: NDArray[np.bool_], tolerance: Floats, slopes: Floats, heights: Floats, weights: Floats, counts: Ints,
+    open_: Bools, tolerance: Floats, slopes: Floats, heights: Floats, weights: Floats, counts: Ints,
     gram: Floats, moved: Floats, values: Floats, trial: Floats, dual: Floats, first: int, last: int,
 ) -> None:  # fmt: skip
     """One more plane for each open user, and its best mixture: trial U_u and the bound."""

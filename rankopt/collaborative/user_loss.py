@@ -1,4 +1,8 @@
-"""A loss of each user's scores by name, and the blocks that minimise it."""
+"""A loss of each user's scores by name, the blocks that minimise it, and the factors of new users.
+
+The factors of new users minimise Σ_u l_u + (λ_U/2)‖U‖² (+ (μ/2)‖b_u‖²) for fixed items: one users' block if the loss is
+convex, else a sequence of convex majorants.
+"""
 
 from __future__ import annotations
 
@@ -8,30 +12,29 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from formulations.arrays import Bools, Floats, Ints
 from formulations.compiled import is_small
+from formulations.parallel import threads
 from formulations.solvers.exact import ExactArgmax
 from rankopt.collaborative.encoded_ratings import EncodedRatings
 from rankopt.collaborative.least_squares import Regression
 from rankopt.collaborative.plane_blocks import PlaneBlocks
-from rankopt.collaborative.problem import FactorProblem
+from rankopt.collaborative.problem import FactorProblem, Factors, ModelState
+from rankopt.collaborative.regularization import Penalties
 from rankopt.data.canonical_order import Arrangement
 from rankopt.engines.threads import Threads
 from rankopt.errors import DataError, OptionError
 from rankopt.losses import LOSSES, get_bound, get_loss
-from rankopt.losses.loss import says
+from rankopt.losses.loss import SquaredError, says
 from rankopt.losses.oracle_positional import orderable
 from rankopt.losses.position_weights import parse_position_weights
 from rankopt.losses.regret import RegretBound
-from rankopt.losses.squared import SquaredError
 from rankopt.measures.measure import Measure
 from rankopt.measures.notation import MeasureMix
 from rankopt.ratings.evaluation import from_which_on, measured
+from rankopt.ratings.table import Ratings
 from rankopt.risk.shard import cut
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 SHIFTED = "shifted(0.25)"
 """The paper's decay of position weights."""
@@ -157,7 +160,7 @@ def _unfit(spec: Any) -> str:
     return ""
 
 
-def _orderable(rated: EncodedRatings, measure: Any) -> NDArray[np.bool_]:
+def _orderable(rated: EncodedRatings, measure: Any) -> Bools:
     """(n,) whose ratings the measure tells apart; of some users at a time, since it takes some numbers a rating."""
     found, values = np.empty(rated.n_users, dtype=bool), rated.values
     for first, last in cut(rated.bounds):
@@ -168,3 +171,72 @@ def _orderable(rated: EncodedRatings, measure: Any) -> NDArray[np.bool_]:
 
 def _cure(measure: Any, rated: EncodedRatings) -> str:
     return from_which_on(measure, rated.bounds, rated.values, orderable)
+
+
+MAX_MAJORANTS = 30
+"""Convex majorants of a bound that is not convex, at most."""
+
+MAX_CONVEX = 2
+"""Solutions of a convex block, at most: where the first value was far above the best, so was its tolerance."""
+
+
+@dataclass(frozen=True, eq=False)
+class FoldInResult:
+    """users (n, d), user_offsets (n,). value: Σ_u l_u + (λ/2)‖U‖² (+ (μ/2)‖b_u‖²); bound: what it cannot fall below for
+    these items, of the majorant if `kind` is that."""
+
+    users: Floats
+    user_offsets: Floats
+    value: float
+    bound: float
+    kind: str
+
+    @property
+    def relative_gap(self) -> float:
+        """The gap as a part of the value."""
+        away = max(self.value - self.bound, 0.0)
+        return away / abs(self.value) if self.value else np.inf if away else 0.0
+
+
+def fold_in(
+    loss: UserLoss, penalties: Penalties, lam: float, model: Factors, ratings: Ratings, weights: Floats | None = None,
+    tol: float = 1e-3,
+) -> FoldInResult:  # fmt: skip
+    """The best users for the items of the model. ratings: over its items, in their order, with weights (n_ratings,); a
+    user whose ratings tell the loss nothing has the factors 0."""
+    n, d = ratings.n_users, model.dimensions
+    users, user_offsets = np.zeros((n, d)), np.zeros(n)
+    nothing = FoldInResult(users, user_offsets, 0.0, 0.0, "blocks")
+    if not ratings.n_ratings:
+        return nothing
+    try:
+        rated = loss.seen(EncodedRatings.from_ratings(ratings, weights))
+    except DataError:  # no order to learn from
+        return nothing
+    problem = penalties.problem(rated).at_strength(lam, min(lam, 1.0))  # what items cost is taken off: let it be small
+    items = Factors(users[rated.users], model.items[rated.items], model.offsets[rated.items], user_offsets[rated.users])
+    blocks = loss.blocks(problem, Threads(threads()))  # local threads, independent of the engine of training
+    found = best_users(blocks, blocks.at(items), tol)
+    users[rated.users], user_offsets[rated.users] = found.factors.users, found.factors.user_offsets
+    kind = "blocks" if blocks.convex else "blocks of the majorant"
+    return FoldInResult(users, user_offsets, *_users_alone(problem, found), kind)
+
+
+def best_users(blocks: Any, now: ModelState, tol: float) -> ModelState:
+    """From a state, with its users replaced by better ones only, to a gap relative to the cost of users, or as close as
+    their block gets; of a bound that is not convex until a majorant gains no more than that, or `MAX_MAJORANTS` were
+    taken. Items cost the same throughout and count for nothing here."""
+    cost, _ = _users_alone(blocks.problem, now)
+    for _ in range(MAX_CONVEX if blocks.convex else MAX_MAJORANTS):
+        found = blocks.with_users(now, 0.5 * tol * abs(cost) / (abs(now.value) or 1.0))
+        before, (cost, bound) = cost, _users_alone(blocks.problem, found)
+        now = found
+        if (cost - bound if blocks.convex else before - cost) <= tol * abs(cost):
+            break
+    return now
+
+
+def _users_alone(problem: FactorProblem, now: ModelState) -> tuple[float, float]:
+    """What users cost, their losses with it, and what that cannot fall below for these items."""
+    cost = now.lost + problem.users_penalty(now.factors)
+    return cost, min(now.users - problem.items_penalty(now.factors), cost)

@@ -26,14 +26,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
+from formulations.arrays import Bools, Floats, Shorts
 from formulations.display import CompactReprMixin
-from rankopt.collaborative.factors import Factors
 from rankopt.collaborative.global_bound import GlobalBound
 from rankopt.collaborative.loss_verification import SlowLoss
+from rankopt.collaborative.problem import Factors
 from rankopt.optimize.certificate import Certificate
 from rankopt.ratings.table import Ratings
-
-Floats = NDArray[np.float64]
 
 ALLOWED = 1e-6
 """By how much numbers may be worse than claimed, as a part of J."""
@@ -137,7 +136,7 @@ def verify_factors(
 
 
 def planes_above(
-    name: str, slopes: Floats, heights: Floats, ratings: Ratings, seen: NDArray[np.bool_], users: list[int],
+    name: str, slopes: Floats, heights: Floats, ratings: Ratings, seen: Bools, users: list[int],
     loss: SlowLoss, weight: Floats,
 ) -> tuple[float, list[str]]:  # fmt: skip
     """By how much planes of these users stand above the loss, at most, and what is wrong with a dual state in words."""
@@ -156,9 +155,7 @@ def planes_above(
     return worst, wrong
 
 
-def drawn_users(
-    ratings: Ratings, loss: SlowLoss, seen: NDArray[np.bool_], planes: int, seed: int
-) -> tuple[list[int], int]:
+def drawn_users(ratings: Ratings, loss: SlowLoss, seen: Bools, planes: int, seed: int) -> tuple[list[int], int]:
     """The users whose planes are checked, and how many were drawn besides whose programs are too large."""
     if loss.highest is None:
         return [], 0
@@ -348,9 +345,7 @@ def _norm(rows: Indices, columns: Indices, data: Floats, shape: tuple[int, int],
     return sqrt(highest * (1.0 + 1e-14))
 
 
-def _by_sizes(
-    rows: NDArray[np.int32], columns: NDArray[np.int32], sizes: NDArray[np.longdouble], shape: tuple[int, int]
-) -> float:
+def _by_sizes(rows: Shorts, columns: Shorts, sizes: NDArray[np.longdouble], shape: tuple[int, int]) -> float:
     """max over columns j of (|Ψ|ᵀ|Ψ|x)_j / x_j, x from a few turns of the same."""
 
     def added(index: Indices, terms: NDArray[np.longdouble], count: int) -> NDArray[np.longdouble]:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.arrays import Floats
 from formulations.constraints.constraint import whole_number
 from formulations.constraints.language import ConstraintMethods, ConstraintSpec
 from formulations.constraints.ranking_set import RankingSet
@@ -206,7 +207,7 @@ class Admissible(ConstraintMethods[Selector, str]):
         queries: Queries,
         scores: Values,
         *,
-        weights: Callable[[int, int], NDArray[np.float64]] | None = None,
+        weights: Callable[[int, int], Floats] | None = None,
         side: Side | None = None,
         solver: Solver | str = "auto",
     ) -> SensitivityCurve:

@@ -8,8 +8,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from formulations.arrays import Floats
 from formulations.constraints.constraint import Constraint
 from formulations.constraints.language import ConstraintSpec
 from formulations.constraints.ranking_set import RankingSet
@@ -23,8 +23,6 @@ from rankopt.errors import DataError, OptionError
 if TYPE_CHECKING:
     from rankopt.data.canonical_order import Arrangement
     from rankopt.data.queries import Queries
-
-Floats = NDArray[np.float64]
 
 
 def price_of_rule(

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.arrays import Bools, Floats, Ints
 from formulations.constraints.constraint import by_label, unlabelled
 from formulations.constraints.kinds import KINDS, parameters, rounded_share
 from formulations.constraints.language import ConstraintSpec
@@ -42,7 +43,7 @@ def selectors(spec: ConstraintSpec) -> tuple[Any, ...]:
     return own + (spec.args if _selects(spec.kind) else ())
 
 
-def select(selector: Any, attributes: Attributes, n: int) -> NDArray[np.bool_]:
+def select(selector: Any, attributes: Attributes, n: int) -> Bools:
     """(n,) which documents a selector matches; None matches all."""
     if selector is None:
         return np.ones(n, dtype=bool)
@@ -256,7 +257,7 @@ def as_python(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _flags(values: NDArray[Any], name: str) -> NDArray[np.bool_]:
+def _flags(values: NDArray[Any], name: str) -> Bools:
     """An attribute of booleans; None and NaN are False."""
     if values.dtype == np.bool_:
         return values
@@ -279,11 +280,9 @@ def _matches(entry: Any, value: Any) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class GroupCapacities:
-    """Limits on nested or disjoint sets of documents over all positions. of_document: the limits of each document.
-
-    The admissible choices of documents are a laminar matroid [ORM, section 7.1]: the greedy pass from the best score
-    down, skipping documents that a limit excludes, maximizes Σ c_i s_π(i) for every non-increasing c >= 0.
-    """
+    """Limits on nested or disjoint sets of documents over all positions. of_document: the limits of each document. The
+    admissible choices of documents are a laminar matroid [ORM, section 7.1]: the greedy pass from the best score down,
+    skipping documents that a limit excludes, maximizes Σ c_i s_π(i) for every non-increasing c >= 0."""
 
     k: int
     limits: tuple[int, ...]
@@ -294,7 +293,7 @@ class GroupCapacities:
         cls, specs: Iterable[ConstraintSpec], attributes: Attributes, n: int, k: int
     ) -> GroupCapacities | None:
         """The constraints as limits; None if some are not limits over all positions, or if they overlap."""
-        found: list[tuple[NDArray[np.int64], int]] = []
+        found: list[tuple[Ints, int]] = []
         for spec in specs:
             limits = _document_limits(spec, attributes, n, k)
             if limits is None:
@@ -311,7 +310,7 @@ class GroupCapacities:
                 of_document[document].append(number)
         return cls(k, tuple(limit for _, limit in found), tuple(map(tuple, of_document)))
 
-    def order(self, scores: NDArray[np.float64]) -> NDArray[np.int64]:
+    def order(self, scores: Floats) -> Ints:
         """The documents of the ranking, best first, ties in input order; fewer than k if the limits allow no more."""
         left = list(self.limits)
         placed: list[int] = []
@@ -331,9 +330,7 @@ def limits_count(spec: ConstraintSpec) -> bool:
     return spec.penalty is None and (spec.kind == "forbid" or (spec.kind == "at_most" and bool(spec.args)))
 
 
-def _document_limits(
-    spec: ConstraintSpec, attributes: Attributes, n: int, k: int
-) -> list[tuple[NDArray[np.int64], int]] | None:
+def _document_limits(spec: ConstraintSpec, attributes: Attributes, n: int, k: int) -> list[tuple[Ints, int]] | None:
     """(documents, limit) over all positions; None for a constraint that is more than that."""
     everywhere = spec.positions is None or set(range(k)) <= set(spec.positions)
     if not everywhere or not limits_count(spec):

@@ -5,10 +5,9 @@ Names are loaded on first use.
 
 from typing import TYPE_CHECKING
 
-from formulations.registry import member
+from formulations.registry import lazy
 
 if TYPE_CHECKING:  # names for type checkers; the table below is text
-    from rankopt.data.attributes import read_attributes as read_attributes
     from rankopt.data.normalisation import QueryNormalizer as QueryNormalizer
     from rankopt.data.normalisation import normalise as normalise
     from rankopt.data.queries import Queries as Queries
@@ -22,6 +21,7 @@ if TYPE_CHECKING:  # names for type checkers; the table below is text
     from rankopt.data.svmlight.reader import read_svmlight as read_svmlight
     from rankopt.data.svmlight.reader import read_svmlight_blocks as read_svmlight_blocks
     from rankopt.data.svmlight.reader import write_svmlight as write_svmlight
+    from rankopt.data.tables import read_attributes as read_attributes
     from rankopt.data.tables import read_table as read_table
 
 PARTS = {
@@ -33,7 +33,7 @@ PARTS = {
     "load_sample": "rankopt.data.samples:load_sample",
     "normalise": "rankopt.data.normalisation:normalise",
     "open_queries": "rankopt.data.stored_folder:open_queries",
-    "read_attributes": "rankopt.data.attributes:read_attributes",
+    "read_attributes": "rankopt.data.tables:read_attributes",
     "read_svmlight": "rankopt.data.svmlight.reader:read_svmlight",
     "read_svmlight_blocks": "rankopt.data.svmlight.reader:read_svmlight_blocks",
     "read_table": "rankopt.data.tables:read_table",
@@ -45,13 +45,5 @@ PARTS = {
 
 __all__ = [*PARTS]
 
-
-if not TYPE_CHECKING:  # a checker that saw it would take any misspelt name
-
-    def __getattr__(name: str) -> object:
-        return member(__name__, name, PARTS)
-
-
-def __dir__() -> list[str]:
-    """Names for completion, loaded or not."""
-    return sorted({*globals(), *__all__})
+if not TYPE_CHECKING:  # a type checker would accept any misspelt name
+    __getattr__, __dir__ = lazy(__name__, PARTS)

@@ -19,23 +19,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.arrays import Bools, Floats, Ints
 from formulations.display import CompactReprMixin
 from formulations.parallel import share
 from rankopt.data.queries import Queries
 from rankopt.data.validation import Features, is_sparse
 from rankopt.errors import DataError
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-
 
 @dataclass(frozen=True, eq=False)
 class Arrangement(CompactReprMixin):
     """A reordered subset of queries as a view: document j has the features `features[rows[j]]`, which are not copied.
-
     The fields are those of `Queries`: `offsets` (m + 1,) delimits the documents of queries, `relevance` (N,) and the
-    columns of `attributes` are in document order. `weights` (m,): one per query.
-    """
+    columns of `attributes` are in document order. `weights` (m,): one per query."""
 
     features: Features
     rows: Ints
@@ -59,11 +55,9 @@ class Arrangement(CompactReprMixin):
             raise DataError("training needs relevance labels, and the queries have none; pass y")
         return self.relevance
 
-    def learnable(self, useful: NDArray[np.bool_], trait: str) -> Arrangement:
-        """The useful queries (m,) of positive weight, with weights scaled to sum to 1.
-
-        Raises DataError if there is none: no query has documents that `trait`.
-        """
+    def learnable(self, useful: Bools, trait: str) -> Arrangement:
+        """The useful queries (m,) of positive weight, with weights scaled to sum to 1. Raises DataError if there is
+        none: no query has documents that `trait`."""
         selected = np.flatnonzero(useful & (self.weights > 0))
         if not selected.size:
             raise DataError(
@@ -145,11 +139,9 @@ def fingerprints(features: Features) -> Hashes:
 def canonical(
     queries: Queries, weights: Floats, keep_documents: bool = False, attributes: Sequence[str] = ()
 ) -> Arrangement:
-    """Queries and their weights (m,) in canonical order. Features are read once, not copied.
-
-    keep_documents: do not reorder documents within queries, if their order has a meaning.
-    attributes: attributes that count as content; only these are included.
-    """
+    """Queries and their weights (m,) in canonical order. Features are read once, not copied. keep_documents: do not
+    reorder documents within queries, if their order has a meaning. attributes: attributes that count as content; only
+    these are included."""
     document = _fingerprints(queries)
     for number, name in enumerate(attributes):
         document = document + mixed(_labels(queries.attributes[name]) + np.uint64(2 * number + 1))

@@ -21,16 +21,13 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rankopt.data.grouping import codes_of_ids, grouped
+from formulations.arrays import Floats, Ints
 from rankopt.data.queries import Queries
-from rankopt.data.validation import Features, as_csr, is_sparse
+from rankopt.data.validation import Features, as_csr, codes_of_ids, grouped, is_sparse
 from rankopt.errors import DataError, OptionError
 from rankopt.fitting import atomic
 
 METHODS = ("sum", "zscore", "minmax", "rank")
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 def normalise(queries: Queries, method: str = "zscore") -> Queries:
@@ -39,10 +36,8 @@ def normalise(queries: Queries, method: str = "zscore") -> Queries:
 
 
 def normalised_rows(features: Features, offsets: Ints, method: str) -> Features:
-    """Features (N, d), grouped by query as in `offsets` (m + 1,), normalised within each query; a new table.
-
-    float32 stays float32, computed in float64. CSR allows "sum" only. Raises as `shift_and_scale` does.
-    """
+    """Features (N, d), grouped by query as in `offsets` (m + 1,), normalised within each query; a new table. float32
+    stays float32, computed in float64. CSR allows "sum" only. Raises as `shift_and_scale` does."""
     check_method(features, method)
     if is_sparse(features):
         return _sparse_shares(features, offsets)

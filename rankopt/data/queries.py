@@ -13,15 +13,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.arrays import Floats, Ints
 from formulations.display import CompactReprMixin
-from rankopt.data.grouping import codes_of_ids, codes_of_sizes, grouped
 from rankopt.data.typing import Ids, Rows, Sizes, Unjudged, Values
 from rankopt.data.validation import (
     Features,
     as_features,
+    codes_of_ids,
+    codes_of_sizes,
     column,
     frozen,
     frozen_features,
+    grouped,
     is_sparse,
     judged,
     picked,
@@ -32,7 +35,7 @@ from rankopt.errors import DataError
 
 
 def first_wrong_value(
-    features: Features | None, relevance: NDArray[np.float64] | None, names: Sequence[str] | None
+    features: Features | None, relevance: Floats | None, names: Sequence[str] | None
 ) -> tuple[int, str] | None:
     """The row of the first value that cannot be, and what is wrong with it; None where all can. No features: they are
     known to be finite."""
@@ -75,9 +78,7 @@ SHOWN = 6
 """Maximum number of distinct grades counted, and of attributes named."""
 
 
-def summary(
-    features: Features, offsets: NDArray[np.int64], relevance: NDArray[np.float64] | None, attributes: Sequence[str]
-) -> str:
+def summary(features: Features, offsets: Ints, relevance: Floats | None, attributes: Sequence[str]) -> str:
     """For example `Queries(2 queries, 5 documents (2 to 3 a query), 4 features float64, grades 0: 3, 1: 2)`."""
     sizes = np.diff(offsets)
     parts = [
@@ -96,7 +97,7 @@ def _named(attributes: Sequence[str]) -> str:
     return ", ".join(attributes[:SHOWN]) + more
 
 
-def _each(sizes: NDArray[np.int64]) -> str:
+def _each(sizes: Ints) -> str:
     if not sizes.size:
         return "0"
     return f"{sizes.min()}" if sizes.min() == sizes.max() else f"{sizes.min()} to {sizes.max()}"
@@ -110,7 +111,7 @@ def _count(number: int, one: str, many: str) -> str:
     return f"{number} {one if number == 1 else many}"
 
 
-def _grades(relevance: NDArray[np.float64] | None) -> str:
+def _grades(relevance: Floats | None) -> str:
     if relevance is None:
         return "no grades"
     grades, counts = np.unique(relevance, return_counts=True)
@@ -119,10 +120,6 @@ def _grades(relevance: NDArray[np.float64] | None) -> str:
     if grades.size > SHOWN:
         return f"grades {grades[0]:g} to {grades[-1]:g}"
     return "grades " + ", ".join(f"{grade:g}: {count}" for grade, count in zip(grades, counts, strict=True))
-
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -6,12 +6,13 @@ range reads or writes other memory. All indices are therefore checked first, in 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.arrays import Bools, Floats, Ints
 from rankopt.data.typing import Unjudged
 from rankopt.errors import DataError
 
@@ -26,9 +27,7 @@ CURE = "build the matrix anew (`scipy.sparse.csr_array(...)`), or correct its in
 
 def check_entries(table: Any) -> None:
     """Raise DataError unless all indices of a scipy sparse matrix or array lie within its shape. One pass, no copy.
-
-    Formats other than CSR, CSC, BSR and COO have no unchecked indices.
-    """
+    Formats other than CSR, CSC, BSR and COO have no unchecked indices."""
     kind = getattr(table, "format", None)
     if table.ndim != 2:
         raise DataError(f"features have shape {table.shape} but are a table of documents × features; reshape them.")
@@ -87,7 +86,6 @@ def _check_counts(values: int, indices: int, what: str) -> None:
         raise DataError(f"Sparse features have {values} values but {indices} {what} to put them in; {CURE}")
 
 
-Floats = NDArray[np.float64]
 Features = Any
 """(N, d) float64 or float32: a C-contiguous array, or a scipy CSR matrix or array."""
 
@@ -163,7 +161,7 @@ def _kind(one: Any) -> str:
     return one.dtype.kind if isinstance(one, np.generic) else "c" if isinstance(one, complex) else "O"
 
 
-def picked(items: Sequence[Hashable], rows: NDArray[np.int64]) -> tuple[Hashable, ...]:
+def picked(items: Sequence[Hashable], rows: Ints) -> tuple[Hashable, ...]:
     """The items at these positions."""
     return tuple(items[row] for row in rows.tolist())
 
@@ -175,10 +173,8 @@ def is_sparse(features: Features) -> bool:
 
 def as_features(features: Any) -> Features:
     """Features as a C-contiguous array or canonical CSR; float32 and float64 are preserved, integers become float64.
-
     The result may share memory with the argument. Raises DataError unless it is a table of real numbers with valid
-    sparse indices.
-    """
+    sparse indices."""
     if is_sparse(features):
         return _canonical(as_csr(features))
     if hasattr(features, "to_numpy"):
@@ -249,7 +245,7 @@ def _lent(array: NDArray[Scalar]) -> NDArray[Scalar]:
     return np.asarray(array.data.toreadonly()) if array.size else array
 
 
-def taken(features: Features, rows: NDArray[np.int64]) -> Features:
+def taken(features: Features, rows: Ints) -> Features:
     """These rows of the features, read-only."""
     table = features[rows]
     for array in (table.data, table.indices, table.indptr) if is_sparse(table) else (table,):
@@ -257,11 +253,9 @@ def taken(features: Features, rows: NDArray[np.int64]) -> Features:
     return table
 
 
-def judged(relevance: Floats, unjudged: Unjudged) -> tuple[Floats, NDArray[np.bool_] | None]:
+def judged(relevance: Floats, unjudged: Unjudged) -> tuple[Floats, Bools | None]:
     """Grades (N,) with negative ones replaced according to `unjudged`, and the mask of rows to keep (None: all).
-
-    unjudged: None raises DataError later, a grade >= 0 replaces negative grades, "drop" drops their rows.
-    """
+    unjudged: None raises DataError later, a grade >= 0 replaces negative grades, "drop" drops their rows."""
     if unjudged is not None and unjudged != "drop" and not (np.isreal(unjudged) and 0 <= float(unjudged) < np.inf):
         raise DataError(f"unjudged = {unjudged!r} is not valid for negative grades; pass a grade >= 0 or 'drop'.")
     negative = relevance < 0
@@ -272,3 +266,82 @@ def judged(relevance: Floats, unjudged: Unjudged) -> tuple[Floats, NDArray[np.bo
     if negative.all():
         raise DataError("All grades are negative, so unjudged='drop' leaves no document; add grades >= 0 of them.")
     return relevance, ~negative
+
+
+def codes_of_ids(qid: Any, n: int) -> tuple[Ints, tuple[Hashable, ...]]:
+    """Number the queries 0, 1, ... by first appearance: codes (n,) and the id of each code. qid: n hashables. Ids of
+    numpy arrays are returned as Python numbers and strings. Raises DataError for a wrong number of ids, and for an id
+    that is not hashable, None or NaN."""
+    values = as_array(qid)
+    if isinstance(values, np.ndarray) and (values.ndim != 1 or values.dtype != object):
+        if values.ndim != 1:
+            raise DataError(f"qid has shape {values.shape} but needs one id per row; pass a vector of {n} ids.")
+        starts = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]])) if values.size else np.arange(0)
+        heads = values[starts].tolist() if values.dtype.kind not in "mM" else list(values[starts])
+        length = values.size
+    else:
+        heads = list(_items(values))
+        starts, length = np.arange(len(heads)), len(heads)
+    if length != n:
+        raise DataError(f"qid has {length} entries but there are {n} rows; give each row the id of its query.")
+    known: dict[Hashable, int] = {}
+    codes = np.empty(len(heads), dtype=np.int64)
+    for i, head in enumerate(heads):
+        try:
+            codes[i] = known.setdefault(head, len(known))
+        except TypeError:
+            raise DataError(
+                f"The qid of row {starts[i]} is a {type(head).__name__}, which is not hashable; use numbers or strings."
+            ) from None
+    for name, code in known.items():
+        if _is_missing(name):
+            row = starts[np.flatnonzero(codes == code)[0]]
+            raise DataError(
+                f"The qid of row {row} is {name}; every document needs a query, fill it in or drop the row."
+            )
+    return np.repeat(codes, np.diff(np.append(starts, n))), tuple(known)
+
+
+def _is_missing(name: Hashable) -> bool:
+    if name is None:
+        return True
+    try:
+        return bool(name != name)
+    except TypeError:  # pandas.NA has no truth value
+        return True
+
+
+def _items(values: Any) -> Iterable[Hashable]:
+    if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
+        raise DataError(f"qid cannot be {values!r} because it needs one id per row; pass a sequence of ids.")
+    items: Iterable[Hashable] = values
+    return items
+
+
+def codes_of_sizes(group: Any, n: int) -> tuple[Ints, tuple[Hashable, ...]]:
+    """Codes (n,) and ids 0, 1, ... of consecutive queries of these sizes. Raises DataError for invalid sizes."""
+    sizes = np.asarray(as_array(group))
+    if sizes.ndim != 1 or sizes.size == 0 or sizes.dtype.kind not in "iuf" or (sizes != np.floor(sizes)).any():
+        raise DataError("group must be a vector of integers, the sizes of the queries.")
+    sizes = sizes.astype(np.int64)
+    if (sizes < 1).any():
+        q = int(np.flatnonzero(sizes < 1)[0])
+        raise DataError(
+            f"group[{q}] is {sizes[q]} but every query needs at least one document; leave out empty queries."
+        )
+    if int(sizes.sum()) != n:
+        raise DataError(
+            f"group sums to {int(sizes.sum())} but there are {n} rows; pass the size of each query in order."
+        )
+    return np.repeat(np.arange(sizes.size), sizes), tuple(range(sizes.size))
+
+
+def grouped(codes: Ints) -> tuple[Ints, Ints, Ints]:
+    """Row order (n,), offsets (m + 1,) and the code of each query (m,), for codes that may have gaps. Queries are in
+    order of first appearance, rows of a query in input order."""
+    order = np.arange(codes.size, dtype=np.int64)
+    if (codes[1:] < codes[:-1]).any():
+        order = np.argsort(codes, kind="stable").astype(np.int64, copy=False)
+        codes = codes[order]
+    starts = np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1]]))
+    return order, np.append(starts, codes.size).astype(np.int64), codes[starts]

@@ -3,9 +3,9 @@
 Names are loaded on first use.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from formulations.registry import member
+from formulations.registry import lazy
 
 if TYPE_CHECKING:  # names for type checkers; the table below is text
     from rankopt.evaluation.comparison import compare as compare
@@ -21,11 +21,4 @@ PARTS = {
 
 __all__ = [*PARTS]
 
-
-def __getattr__(name: str) -> Any:
-    return member(__name__, name, PARTS)
-
-
-def __dir__() -> list[str]:
-    """Names for completion, loaded or not."""
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy(__name__, PARTS)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from formulations.arrays import Floats
 from rankopt.errors import RankoptError
-from rankopt.measures.segments import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,10 +18,8 @@ if TYPE_CHECKING:
 def dots_of_means(
     measures: Sequence[str], runs: Mapping[str, tuple[Floats, Floats]], xlabel: str, axes: Axes | None = None
 ) -> Axes:
-    """Plot means as dots and intervals as bars, measures down and runs side by side.
-
-    runs: name -> means (M,), intervals (M, 2).
-    """
+    """Plot means as dots and intervals as bars, measures down and runs side by side. runs: name -> means (M,),
+    intervals (M, 2)."""
     import matplotlib.pyplot as plt
 
     axes = plt.subplots(layout="constrained")[1] if axes is None else axes

@@ -22,13 +22,14 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.arrays import Bools, Floats, Ints
 from formulations.display import CompactReprMixin
 from rankopt.data.svmlight.parser import NUMBER
 from rankopt.data.text import clipped, text_lines
 from rankopt.data.typing import Values
 from rankopt.errors import DataError, OptionError
-from rankopt.evaluation.judgements import Grouped, JudgedQueries, QueryIndexed, descending_text, vector
-from rankopt.measures.segments import Floats, Ints, query_of_row
+from rankopt.evaluation.evaluation import Grouped, JudgedQueries, QueryIndexed, descending_text, vector
+from rankopt.measures.segments import query_of_row
 from rankopt.measures.tied_ranking import Pool
 
 RUN, QRELS = "query Q0 document rank score tag", "query 0 document grade"
@@ -52,16 +53,14 @@ class Run(CompactReprMixin):
 
 @dataclass(frozen=True, eq=False)
 class Qrels(CompactReprMixin):
-    """Grades (N,) of documents, grouped by query; queries and documents in the order of the file.
-
-    judged: (N,) which documents have a grade; the others are unjudged documents of the pool, with grade 0.
-    """
+    """Grades (N,) of documents, grouped by query; queries and documents in the order of the file. judged: (N,) which
+    documents have a grade; the others are unjudged documents of the pool, with grade 0."""
 
     query_ids: tuple[str, ...]
     document_ids: tuple[str, ...]
     relevance: Floats
     offsets: Ints
-    judged: NDArray[np.bool_]
+    judged: Bools
 
 
 def read_run(path: str | PathLike[str]) -> Run:

@@ -3,9 +3,9 @@
 docs/experimental.md has the measurements. Names and results may change without notice.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from formulations.registry import member
+from formulations.registry import lazy
 
 if TYPE_CHECKING:  # the table is text: this tells a type checker what the names are
     from rankopt.experimental.counterfactual import CounterfactualChange as CounterfactualChange
@@ -29,12 +29,5 @@ PARTS = {
 
 __all__ = [*PARTS]
 
-
-if not TYPE_CHECKING:  # a checker that saw it would accept any misspelt name
-
-    def __getattr__(name: str) -> Any:
-        return member(__name__, name, PARTS)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+if not TYPE_CHECKING:  # a type checker would accept any misspelt name
+    __getattr__, __dir__ = lazy(__name__, PARTS)

@@ -28,9 +28,9 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from formulations.arrays import Floats
 from formulations.constraints.constrained_ranking import ConstrainedRanking
 from formulations.constraints.duals import relaxation_prices
 from formulations.constraints.ranking_set import RankingSet
@@ -41,8 +41,6 @@ from formulations.solving.solve import solve
 from rankopt.errors import OptionError
 from rankopt.explanations.contributions import Explanation
 from rankopt.rankers.inputs import read_queries
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,8 +267,7 @@ def shadow_prices(
             for row in np.flatnonzero(np.abs(prices) > rounding).tolist():
                 side = "at most" if prices[row] > 0 else "at least"
                 again = solve(
-                    constrained_ranking(problem.profit, _looser(sets[q], one.name, row, side)),
-                    deployment.solver,
+                    constrained_ranking(problem.profit, _looser(sets[q], one.name, row, side)), deployment.solver
                 )
                 gain, price = _above(again.value - solution.value, rounding), abs(float(prices[row]))
                 limits.append(BindingLimit(queries.query_ids[q], one.name, one.block.name(row), side, gain, price))

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from formulations.arrays import Floats
 from formulations.parallel import at_most
 from rankopt.boosting.ranker import WHOLE, seeds_of
 from rankopt.data.canonical_order import canonical
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from rankopt.constraints.admissible import Admissible
     from rankopt.data.queries import Queries
 
-Floats = NDArray[np.float64]
 
 ROUNDS, MAX_ROUNDS = 100, 1000
 """n_estimators=None: trees without eval_set, and at most with it."""

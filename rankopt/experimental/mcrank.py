@@ -7,12 +7,12 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
+from formulations.arrays import Floats
 from rankopt.data.canonical_order import canonical
 from rankopt.data.validation import is_sparse, taken
 from rankopt.errors import DataError, ModelError, OptionError
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from rankopt.constraints.admissible import Admissible
     from rankopt.data.queries import Queries
 
-Floats = NDArray[np.float64]
 
 MAX_GRADES = 31
 """Distinct grades beyond which they are numbers and not classes."""

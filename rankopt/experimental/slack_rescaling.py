@@ -12,9 +12,8 @@ from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from formulations.arrays import Shorts
+from formulations.arrays import Floats, Ints, Shorts
 from formulations.experimental.slack_rescaling import RescaledBatch, slack_rescaled_ranking, solve_slack_rescaled
 from formulations.solvers.solver import Solver
 from rankopt.errors import OptionError
@@ -23,9 +22,6 @@ from rankopt.losses.position_weights import parse_position_weights
 from rankopt.losses.segment_ops import alike, query_of_row, shared
 from rankopt.measures.notation import parse
 from rankopt.measures.positional import PositionalMeasure
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 EXACTLY = 1
 """Queries of a shard whose duals are also checked in rational numbers when bounds are proved."""

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.arrays import Floats, Ints, Shorts
 from formulations.display import CompactReprMixin
 from rankopt.data.canonical_order import Arrangement
 from rankopt.errors import ModelError
@@ -29,8 +30,6 @@ from rankopt.sweeps.sweep import LineSweep
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 LARGEST = 1e300
 """Bound of the sum of all leaves: no score overflows."""
@@ -153,10 +152,10 @@ class TreeTable(CompactReprMixin):
     """Trees times their weights as arrays: nodes as in `Tree`, number_i the threshold of a split or the value of a
     leaf; tree t begins at roots_t. Raises ModelError for arrays that are no trees."""
 
-    feature: NDArray[np.int32]
+    feature: Shorts
     number: Floats
-    left: NDArray[np.int32]
-    right: NDArray[np.int32]
+    left: Shorts
+    right: Shorts
     roots: Ints
     n_features: int
 

@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.arrays import Bools, Floats
 from formulations.display import CompactReprMixin
 from rankopt.boosting.growth import lightgbm
 from rankopt.experimental.tree_ensemble import Grower, MeasureObjective, Tree, descend
 from rankopt.sweeps.step_function import LinePoint, StepEvents, middle_point
-
-Floats = NDArray[np.float64]
 
 BINS = 255
 """Bins of a feature for scikit-learn."""
@@ -62,11 +61,8 @@ class GrowerData(CompactReprMixin):
 
 
 class ScikitLearn:
-    """`DecisionTreeRegressor`, best leaf first, on features that are binned once.
-
-    Its trees read features in single precision. Bin numbers are exact there, so a split of bins is a split of the
-    feature in double precision.
-    """
+    """`DecisionTreeRegressor`, best leaf first, on features that are binned once. Its trees read features in single
+    precision. Bin numbers are exact there, so a split of bins is a split of the feature in double precision."""
 
     def __init__(self, data: GrowerData) -> None:
         self.data, learned = data, data.learned
@@ -196,7 +192,7 @@ class OnMeasure:
         """None if no split leaves enough documents on both sides, or none raises M."""
         inside, count, found = tree.leaf_of == leaf, self.objective.grades.size, list[Split]()
 
-        def column(feature: int, cut: float) -> NDArray[np.bool_]:
+        def column(feature: int, cut: float) -> Bools:
             return np.asarray(inside & (self.data.features[:, feature] > cut))
 
         def fewest(feature: int, cut: float) -> int:

@@ -15,14 +15,12 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from formulations.arrays import Floats, Ints
 from formulations.display import CompactReprMixin
 from rankopt.errors import DataError
 from rankopt.scorers.linear import parts_of
-
-Floats = NDArray[np.float64]
 
 SHOWN = 10
 """Features that a printed explanation lists; the rest is summed in one line."""
@@ -45,7 +43,7 @@ class Explanation(CompactReprMixin):
     coef: Floats
     x: Floats
     y: Floats
-    column: NDArray[np.int64]
+    column: Ints
 
     @classmethod
     def from_coefficients(cls, features: tuple[str, ...], coef: Floats, x: Floats, y: Floats) -> Explanation:
@@ -87,17 +85,13 @@ class Explanation(CompactReprMixin):
         return "\n".join(lines)
 
 
-Ints = NDArray[np.int64]
-
 ROUNDING = 1e-14
 """Squares of deviations below this part of the mean square are what rounding leaves of a constant."""
 
 
 def deviations_within(features: Any, offsets: Ints) -> Floats:
     """(d,) the deviation of each feature about its mean in the query; 0 for one that is constant in every query.
-
-    features: (N, d) dense or CSR, documents of query q in rows offsets[q] : offsets[q + 1]; read once, in parts.
-    """
+    features: (N, d) dense or CSR, documents of query q in rows offsets[q] : offsets[q + 1]; read once, in parts."""
     sizes = np.diff(offsets)
     if hasattr(features, "tocsr"):
         table = csr_array(features).astype(np.float64)
@@ -128,7 +122,7 @@ class Weights(CompactReprMixin):
     features: tuple[str, ...]
     coef: Floats
     deviation: Floats
-    column: NDArray[np.int64]
+    column: Ints
 
     @classmethod
     def from_coefficients(cls, names: Sequence[str], coef: Floats, deviation: Floats) -> Weights:

@@ -20,15 +20,12 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from formulations.arrays import Bools, Floats, Ints
 from formulations.display import CompactReprMixin, first_lines
 from rankopt.errors import RankoptError
 from rankopt.losses.margin import Bound, referred
 from rankopt.losses.oracle import MaxOracle
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 SHOWN = 10
 """Queries that a printed table lists, those of the largest regret first."""
@@ -109,7 +106,7 @@ class Tightness(CompactReprMixin):
         return self.bound - self.regret
 
     @property
-    def silent(self) -> NDArray[np.bool_]:
+    def silent(self) -> Bools:
         """(m,) where the bound is trivial: not below the regret of the worst ranking."""
         return self._silent(self.trained)
 
@@ -196,7 +193,7 @@ class Tightness(CompactReprMixin):
     def __str__(self) -> str:
         return self.shown()
 
-    def _silent(self, name: str) -> NDArray[np.bool_]:
+    def _silent(self, name: str) -> Bools:
         return np.asarray(self.bounds[name] >= self.most * (1.0 - ROUNDING))
 
 
@@ -208,11 +205,8 @@ def of_parts(
     name: str, parts: Sequence[tuple[float, str, Tightness]], query_ids: Sequence[Hashable], shared: bool
 ) -> Tightness:
     """The table of a mix called `name`. parts: the weight C_l, name and table of each. query_ids: of the data, in order
-    (a query counts that is in one of the tables).
-
-    Every number of a query is Σ_l C_l times that of part l; where the slack is shared the largest of these, and the
-    growth of the bound is that of the part with the largest.
-    """
+    (a query counts that is in one of the tables). Every number of a query is Σ_l C_l times that of part l; where the
+    slack is shared the largest of these, and the growth of the bound is that of the part with the largest."""
     tables = [table for _, _, table in parts]
     known = {query: int(count) for table in tables for query, count in zip(table.query, table.documents, strict=True)}
     chosen = [query for query in query_ids if query in known]

@@ -11,30 +11,30 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from formulations.registry import load, member
+from formulations.registry import lazy, load
 from rankopt.errors import OptionError
 
 if TYPE_CHECKING:
     from rankopt.losses.loss import Loss
     from rankopt.losses.loss import LossValue as LossValue
+    from rankopt.losses.loss import SquaredError as SquaredError
     from rankopt.losses.margin import Bound
     from rankopt.losses.margin import MarginLoss as MarginLoss
     from rankopt.losses.oracle import ArgmaxResult as ArgmaxResult
     from rankopt.losses.oracle import JointFeatureMap as JointFeatureMap
     from rankopt.losses.oracle import MaxOracle as MaxOracle
     from rankopt.losses.oracle_positional import PositionalOracle as PositionalOracle
-    from rankopt.losses.ordinal import OrdinalHinge as OrdinalHinge
+    from rankopt.losses.pairwise import OrdinalHinge as OrdinalHinge
     from rankopt.losses.position_weights import parse_position_weights as parse_position_weights
     from rankopt.losses.preferences import PreferenceHinge as PreferenceHinge
     from rankopt.losses.preferences import PreferencePairs as PreferencePairs
     from rankopt.losses.score_loss import ScoreLoss as ScoreLoss
-    from rankopt.losses.squared import SquaredError as SquaredError
     from rankopt.measures.measure import Measure
 
 BOUNDS = {
-    "convex": "rankopt.losses.bounds:Convex",
-    "tie-aware": "rankopt.losses.bounds:TieAware",
-    "nonconvex": "rankopt.losses.bounds:Nonconvex",
+    "convex": "rankopt.losses.regret:Convex",
+    "tie-aware": "rankopt.losses.regret:TieAware",
+    "nonconvex": "rankopt.losses.regret:Nonconvex",
 }
 
 FEATURE_MAPS = {
@@ -45,10 +45,10 @@ FEATURE_MAPS = {
 
 LOSSES = {
     "pairwise": "rankopt.losses.pairwise:PairwiseHinge",
-    "ordinal": "rankopt.losses.ordinal:OrdinalHinge",
+    "ordinal": "rankopt.losses.pairwise:OrdinalHinge",
     "preferences": "rankopt.losses.preferences:PreferenceHinge",
     "smooth": "rankopt.losses.smooth:SmoothedRegret",
-    "squared": "rankopt.losses.squared:SquaredError",
+    "squared": "rankopt.losses.loss:SquaredError",
 }
 
 PARTS = {
@@ -57,10 +57,10 @@ PARTS = {
     "JointFeatureMap": "rankopt.losses.oracle:JointFeatureMap",
     "LossValue": "rankopt.losses.loss:LossValue",
     "MarginLoss": "rankopt.losses.margin:MarginLoss",
-    "OrdinalHinge": "rankopt.losses.ordinal:OrdinalHinge",
+    "OrdinalHinge": "rankopt.losses.pairwise:OrdinalHinge",
     "PreferenceHinge": "rankopt.losses.preferences:PreferenceHinge",
     "PreferencePairs": "rankopt.losses.preferences:PreferencePairs",
-    "SquaredError": "rankopt.losses.squared:SquaredError",
+    "SquaredError": "rankopt.losses.loss:SquaredError",
     "PositionalOracle": "rankopt.losses.oracle_positional:PositionalOracle",
     "ScoreLoss": "rankopt.losses.score_loss:ScoreLoss",
     "parse_position_weights": "rankopt.losses.position_weights:parse_position_weights",
@@ -69,13 +69,7 @@ PARTS = {
 
 __all__ = ["BOUNDS", "LOSSES", "FEATURE_MAPS", *PARTS, "get_bound", "get_loss", "get_feature_map"]
 
-
-def __getattr__(name: str) -> Any:
-    return member(__name__, name, PARTS)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy(__name__, PARTS)
 
 
 def get_bound(spec: str | Bound, **options: Any) -> Bound:
@@ -94,9 +88,8 @@ def get_bound(spec: str | Bound, **options: Any) -> Bound:
 
 
 def get_feature_map(spec: str | JointFeatureMap, measure: Measure | None = None) -> JointFeatureMap:
-    """Return the feature map with this name, or `spec` itself.
-
-    OptionError lists the known maps, and those that can bound the regret of `measure` if this one cannot."""
+    """Return the feature map with this name, or `spec` itself. OptionError lists the known maps, and those that can
+    bound the regret of `measure` if this one cannot."""
     found: JointFeatureMap = spec  # type: ignore[assignment]
     if isinstance(spec, str):
         if spec not in FEATURE_MAPS:
@@ -109,16 +102,13 @@ def get_feature_map(spec: str | JointFeatureMap, measure: Measure | None = None)
         )
     if measure is not None and not found.takes(measure):
         others = [name for name, path in FEATURE_MAPS.items() if load(path).takes(measure)]
+        name = repr(spec) if isinstance(spec, str) else getattr(spec, "__name__", type(spec).__name__)
         cure = f"take map {' or '.join(map(repr, others))}" if others else "train another measure and evaluate with it"
         raise OptionError(
-            f"map {_name_of(spec)} cannot bound the regret of {measure} because the measure does not have the "
+            f"map {name} cannot bound the regret of {measure} because the measure does not have the "
             f"required form; {cure}"
         )
     return found
-
-
-def _name_of(spec: Any) -> str:
-    return repr(spec) if isinstance(spec, str) else getattr(spec, "__name__", type(spec).__name__)
 
 
 def get_loss(spec: str | Callable[..., Loss]) -> Callable[..., Loss]:

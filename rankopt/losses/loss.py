@@ -5,15 +5,15 @@ A loss with `says = "gradient"` has no planes: `rankopt.optimize.annealing` mini
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from formulations.arrays import Floats, Ints
 from formulations.display import CompactReprMixin
-
-Floats = NDArray[np.float64]
+from rankopt.losses.segment_ops import query_of_row
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,3 +86,41 @@ class GradientLoss(Protocol):
 def says(loss: Any) -> str:
     """Output of a loss, or of a factory of losses: "plane" or "gradient"."""
     return str(getattr(loss, "says", "plane"))
+
+
+@dataclass(frozen=True, eq=False)
+class ConvexLoss:
+    """Base of convex losses of grades, relevance (N,), without a reference; a subclass defines `at`."""
+
+    relevance: Floats
+    offsets: Ints
+    convex = True
+
+    def majorant(self, scores: Floats) -> Self:
+        return self
+
+    def only(self, first: int, last: int) -> Self:
+        low, high = self.offsets[first], self.offsets[last]
+        return replace(self, relevance=self.relevance[low:high], offsets=self.offsets[first : last + 1] - low)
+
+    def reference_weights(self, scores: Floats) -> Floats:
+        return np.zeros(scores.size)
+
+
+@dataclass(frozen=True, eq=False)
+class SquaredError(ConvexLoss):
+    """loss_q(s) = ½ Σ_j (s_j - y_j)² over the documents of query q, slope s - y [paper 5, A.1, with the sign of the
+    slope corrected].
+
+    relevance: (N,) targets y. offsets: (m + 1,). A sum, not a mean: a long list counts for more. The plane at s is the
+    tangent. `RegressionRanker` minimizes it in closed form, and also learns from queries of one grade, which a
+    `LossRanker` leaves out.
+    """
+
+    def at(self, scores: Floats, prove: bool = False) -> LossValue:
+        """Values and tangents at `scores`, (N,)."""
+        began, query, lists = perf_counter(), query_of_row(self.offsets), self.offsets.size - 1
+        slope = scores - self.relevance
+        value: Floats = np.asarray(np.bincount(query, 0.5 * slope * slope, lists), dtype=np.float64)
+        height: Floats = np.asarray(np.bincount(query, -0.5 * slope * (scores + self.relevance), lists), np.float64)
+        return LossValue(value, value, height, slope, np.zeros(scores.size), perf_counter() - began)

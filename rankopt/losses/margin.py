@@ -6,14 +6,11 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from formulations.arrays import Floats
 from rankopt.losses.loss import LossValue
 from rankopt.losses.oracle import MaxOracle
 from rankopt.losses.segment_ops import query_of_row
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class Bound(Protocol):

@@ -18,14 +18,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from formulations import RankingSet as RankingSet_admissible_orders
-from formulations import RankingSet as RankingSet_argmax_admissible
-from formulations.arrays import Shorts
+from formulations import RankingSet
+from formulations.arrays import Bools, Floats, Ints, Shorts
 from formulations.constraints.structure import kinds
 from formulations.errors import UnsupportedProblemError
 from formulations.solvers import compatible_solvers
@@ -37,22 +35,6 @@ from rankopt.losses.oracle import ArgmaxResult
 from rankopt.losses.position_weights import Decay
 from rankopt.losses.segment_ops import alike, shared
 from rankopt.measures.positional import PositionalMeasure
-
-if TYPE_CHECKING:
-    from formulations.constraints.ranking_set import RankingSet
-
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-
-
-def charges_of(sets: tuple[RankingSet, ...], rows: Ints, offsets: Ints, places: Ints) -> Floats:
-    """(m,) penalty of the ranking rows[places[q] : places[q + 1]] of each query in its set."""
-    paid = np.zeros(len(sets))
-    for q, admissible in enumerate(sets):
-        if admissible.soft_constraints:
-            paid[q] = admissible.charge(rows[places[q] : places[q + 1]] - offsets[q])
-    return paid
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +75,7 @@ class AdmissibleOrders:
     """Queries with their sets S_q. gain b (N,) by document, rows offsets[q]:offsets[q+1]. discount a and decay c by
     position; places[q]:places[q+1] are the positions of query q."""
 
-    sets: tuple[RankingSet_admissible_orders, ...]
+    sets: tuple[RankingSet, ...]
     gain: Floats
     discount: Floats
     position_weights: Floats
@@ -163,7 +145,11 @@ class AdmissibleOrders:
 
     def charged(self, rows: Ints) -> Floats:
         """(m,) what these orders pay for the soft constraints that they break."""
-        return charges_of(self.sets, rows, self.offsets, self.places)
+        paid = np.zeros(len(self))
+        for q, admissible in enumerate(self.sets):
+            if admissible.soft_constraints:
+                paid[q] = admissible.charge(rows[self.places[q] : self.places[q + 1]] - self.offsets[q])
+        return paid
 
     def worth(self, rows: Ints) -> Floats:
         """(m,) a[π]ᵀb of these orders, less what they pay."""
@@ -182,7 +168,7 @@ class AdmissibleOrders:
         return np.asarray(np.add.reduceat(np.abs(weights), self.places[:-1]) * tallest)
 
 
-def _kinds(admissible: RankingSet_admissible_orders) -> Ints:
+def _kinds(admissible: RankingSet) -> Ints:
     """(n,) equal for documents that the set does not distinguish: same block or none, same columns."""
     if admissible.soft_constraints:
         features = np.column_stack([kinds(admissible.compiled_with_soft), admissible.cell_penalties.T])
@@ -216,7 +202,7 @@ class AdmissibleArgmax(AdmissibleOrders):
     @classmethod
     def build(
         cls,
-        sets: Sequence[RankingSet_argmax_admissible],
+        sets: Sequence[RankingSet],
         gain: Floats,
         discount: Floats,
         position_weights: Floats,
@@ -238,7 +224,7 @@ class AdmissibleArgmax(AdmissibleOrders):
         queries: Arrangement,
         measure: PositionalMeasure,
         position_weights: Decay,
-        sets_of: Callable[[Arrangement], Sequence[RankingSet_argmax_admissible]],
+        sets_of: Callable[[Arrangement], Sequence[RankingSet]],
         start_of: Callable[[Arrangement], Floats],
         solver: Solver | str = "auto",
     ) -> tuple[Arrangement, AdmissibleArgmax]:
@@ -270,11 +256,7 @@ class AdmissibleArgmax(AdmissibleOrders):
     @property
     def best(self) -> Floats:
         """(m,) the greatest a[π]ᵀb, ignoring penalties."""
-        return self._most.value
-
-    @property
-    def _most(self) -> Orders:
-        return self.optimal_rankings if self.unpaid is None else self.unpaid
+        return (self.unpaid or self.optimal_rankings).value
 
     @property
     def worst_unpaid(self) -> Floats | None:
@@ -290,12 +272,10 @@ class AdmissibleArgmax(AdmissibleOrders):
     def at(self, scores: Floats, prove: bool = False) -> ArgmaxResult:
         """Bounds are always proven by dual variables; a fractional relaxation gives a bound above the value."""
         ones = np.ones(len(self))
-        answer, best = self.argmax(-ones, ones, scores), self._most
+        answer, best = self.argmax(-ones, ones, scores), self.unpaid or self.optimal_rankings
         slope = shared(self.placed(answer.rows), scores, self.kind_and_gain, self.offsets)
         bound = answer.bound + (best.bound - best.value)
-        earned = self.measured(answer.rows)
-        if self.soft:
-            earned = earned + self.charged(answer.rows)
+        earned = self.measured(answer.rows) + (self.charged(answer.rows) if self.soft else 0.0)
         return ArgmaxResult(slope, earned, answer.value, bound, answer.seconds)
 
     def mean_of_best(self, which: str = "average") -> Floats:
@@ -324,7 +304,10 @@ class AdmissibleArgmax(AdmissibleOrders):
                 f"reference must be 'average' under constraints; got {which!r}. It follows the input order, which may "
                 "be inadmissible; 'average' uses a best admissible order, or a mean of several"
             )
-        return self.best_rows(_distinct_scores(self.start, self.offsets))
+        sizes, scores = np.diff(self.offsets), self.start  # brought to size 1, equal ones falling by document order
+        size = np.maximum.reduceat(np.abs(scores), self.offsets[:-1])
+        position = (np.arange(scores.size) - np.repeat(self.offsets[:-1], sizes)) / np.repeat(sizes, sizes)
+        return self.best_rows(scores / np.repeat(np.where(size > 0, size, 1.0), sizes) - 1e-6 * position)
 
     def liked_rows(self, scores: Floats) -> Ints:
         """The highest-scoring rankings."""
@@ -334,7 +317,7 @@ class AdmissibleArgmax(AdmissibleOrders):
     def only(self, first: int, last: int) -> AdmissibleArgmax:
         return self.some(np.arange(first, last))
 
-    def orderable(self) -> NDArray[np.bool_]:
+    def orderable(self) -> Bools:
         """(m,) whether the best admissible order is worth more than the worst."""
         none = np.zeros(len(self))
         worst = self.argmax(none - 1.0, none, np.zeros(self.gain.size))
@@ -342,12 +325,9 @@ class AdmissibleArgmax(AdmissibleOrders):
         return np.asarray(self.measured(self.optimal_rankings.rows) + lost > 1e-12 * self.sizes(self.gain, True))
 
     def best_rows(self, scores: Floats) -> Ints:
-        """(K,) the ranking with the largest c[π]ᵀs among the maximisers of a[π]ᵀb.
-
-        Maximises a[π]ᵀb + δ c[π]ᵀs (both scaled to 1) less p(π), which each term includes. If the result maximises
-        a[π]ᵀb, no other maximiser has a larger c[π]ᵀs; else δ was too large and a smaller one is tried. After the last
-        δ, ties remain.
-        """
+        """(K,) the ranking with the largest c[π]ᵀs among the maximisers of a[π]ᵀb. Maximises a[π]ᵀb + δ c[π]ᵀs (both
+        scaled to 1) less p(π), which each term includes. If the result maximises a[π]ᵀb, no other maximiser has a
+        larger c[π]ᵀs; else δ was too large and a smaller one is tried. After the last δ, ties remain."""
         best = self.worth(self.optimal_rankings.rows)
         rows = self.optimal_rankings.rows.copy()
         worth, size = self.sizes(self.gain, True), self.sizes(scores, False)
@@ -370,30 +350,18 @@ class AdmissibleArgmax(AdmissibleOrders):
 
     def some(self, queries: Ints) -> AdmissibleArgmax:
         """The queries of these positions, in this order."""
-        places, best = self.places, self.optimal_rankings
+        places = self.places
         documents = np.concatenate([np.arange(self.offsets[q], self.offsets[q + 1]) for q in queries])
         spots = np.concatenate([np.arange(places[q], places[q + 1]) for q in queries])
         offsets = np.concatenate([[0], np.cumsum(np.diff(self.offsets)[queries])])
         moved = np.repeat(offsets[:-1] - self.offsets[queries], np.diff(places)[queries])
-        unpaid = self.unpaid
+
+        def cut(orders: Orders) -> Orders:
+            return Orders(orders.rows[spots] + moved, orders.value[queries], orders.bound[queries], 0.0)
+
         return replace(
             self,
-            sets=tuple(self.sets[q] for q in queries),
-            gain=self.gain[documents],
-            discount=self.discount[spots],
-            position_weights=self.position_weights[spots],
-            offsets=offsets,
-            start=self.start[documents],
-            optimal_rankings=Orders(best.rows[spots] + moved, best.value[queries], best.bound[queries], 0.0),
-            unpaid=None
-            if unpaid is None
-            else Orders(unpaid.rows[spots] + moved, unpaid.value[queries], unpaid.bound[queries], 0.0),
-        )
-
-
-def _distinct_scores(scores: Floats, offsets: Ints) -> Floats:
-    """The scores, brought to size 1, with equal ones falling by the order of the documents."""
-    sizes = np.diff(offsets)
-    size = np.maximum.reduceat(np.abs(scores), offsets[:-1])
-    position = (np.arange(scores.size) - np.repeat(offsets[:-1], sizes)) / np.repeat(sizes, sizes)
-    return np.asarray(scores / np.repeat(np.where(size > 0, size, 1.0), sizes) - 1e-6 * position)
+            sets=tuple(self.sets[q] for q in queries), gain=self.gain[documents], discount=self.discount[spots],
+            position_weights=self.position_weights[spots], offsets=offsets, start=self.start[documents],
+            optimal_rankings=cut(self.optimal_rankings), unpaid=None if self.unpaid is None else cut(self.unpaid),
+        )  # fmt: skip

@@ -16,10 +16,9 @@ from typing import Any, ClassVar
 
 import numba as nb
 import numpy as np
-from numpy.typing import NDArray
 
 from formulations import ranking, relevance_ranking, solve_batch
-from formulations.arrays import Shorts
+from formulations.arrays import Bools, Floats, Ints, Shorts
 from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, READ_SHORTS, compiled
 from formulations.parallel import share_ranges
 from formulations.problems.ranking import RankTwoBatch, laid_out
@@ -28,8 +27,7 @@ from formulations.solvers.solver import Solver
 from formulations.sorting import QUERY_ROWS, sort_falling
 from rankopt.data.canonical_order import Arrangement
 from rankopt.errors import OptionError
-from rankopt.losses.criterion import Criterion
-from rankopt.losses.oracle import ArgmaxResult, OrdersArgmax, settled
+from rankopt.losses.oracle import EXACTLY, ArgmaxResult, Criterion, OrdersArgmax, settled
 from rankopt.losses.position_weights import Decay
 from rankopt.losses.segment_ops import (
     alike,
@@ -44,9 +42,6 @@ from rankopt.losses.segment_ops import (
 from rankopt.measures.measure import Measure
 from rankopt.measures.notation import MeasureMix
 from rankopt.measures.positional import PositionalMeasure
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 def mean_of_best(which: str, gain: Floats, position_weights: Floats, offsets: Ints) -> Floats:
@@ -109,20 +104,12 @@ def by_score(scores: Floats, decay: Floats, offsets: Ints, first: int, last: int
 
 @compiled(nb.void(READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_INTS, nb.int64, nb.int64, FLOATS))
 def best_by_score(
-    scores: Floats,
-    gain: Floats,
-    discount: Floats,
-    decay: Floats,
-    offsets: Ints,
-    first: int,
-    last: int,
-    weights: Floats,
-) -> None:
-    """weights = c̄ of the tie-aware bound for the queries first <= q < last.
-
-    Sorted by gain, then score; within each run of positions of equal discount by score again. Finally documents of
-    equal gain and score, possibly in several runs, share their mean.
-    """
+    scores: Floats, gain: Floats, discount: Floats, decay: Floats, offsets: Ints, first: int, last: int, weights:
+    Floats,
+) -> None:  # fmt: skip
+    """weights = c̄ of the tie-aware bound for the queries first <= q < last. Sorted by gain, then score; within each
+    run of positions of equal discount by score again. Finally documents of equal gain and score, possibly in several
+    runs, share their mean."""
     for q in range(first, last):
         low, high = offsets[q], offsets[q + 1]
         count = high - low
@@ -174,7 +161,7 @@ def best_by_score_in_numpy(
 
 @dataclass(frozen=True, eq=False)
 class PatternArgmax(OrdersArgmax):
-    """gain(π) = the measure of the pattern of grades. position_weights: c."""
+    """gain(π) = a function of the relevance vector. position_weights: c."""
 
     position_weights: Decay
 
@@ -205,16 +192,12 @@ class PatternArgmax(OrdersArgmax):
         return self.position_weights.weights(n, self.criterion.measure)
 
 
-EXACTLY = 1
-"""Queries of a shard whose proof is also checked in rational arithmetic, where dual variables prove bounds."""
-
-
 def with_distinct_grades(queries: Arrangement, measure: Measure) -> Arrangement:
     """The queries that have something to order."""
     return queries.learnable(orderable(queries.graded, queries.offsets, measure), f"{measure} tells apart")
 
 
-def orderable(relevance: Floats, offsets: Ints, measure: Measure) -> NDArray[np.bool_]:
+def orderable(relevance: Floats, offsets: Ints, measure: Measure) -> Bools:
     """(m,) which queries have something to order: their best order is worth more than their worst."""
     if isinstance(measure, MeasureMix):
         return np.asarray(np.any([orderable(relevance, offsets, part.measure) for part in measure.parts], axis=0))
@@ -255,12 +238,9 @@ class PositionalOracle:
         gain = measure.gain(queries.graded, queries.offsets)
         solver = solver.for_batch(queries.offsets) if isinstance(solver, ExactArgmax) else solver
         problem = ranking(
-            np.zeros(gain.size),
-            gain,
-            discount=measure.discount,
+            np.zeros(gain.size), gain, discount=measure.discount, offsets=queries.offsets,
             position_weights=lambda n: position_weights.weights(n, measure),
-            offsets=queries.offsets,
-        )
+        )  # fmt: skip
         return cls(problem, solver)
 
     @property
@@ -285,15 +265,8 @@ class PositionalOracle:
         answer = solve_batch(self.problem.with_scores(scores), self.solver, directed_rounding=False)
         answer = answer.proved(exactly=EXACTLY) if prove else answer
         problem, slope, earned = answer.problems, np.empty(scores.size), np.empty(len(answer))
-        arguments = (
-            problem.scores,
-            problem.gain,
-            problem.discount,
-            problem.position_weights,
-            self.kind,
-            self.offsets,
-            answer.order,
-        )
+        parts = (problem.scores, problem.gain, problem.discount, problem.position_weights)
+        arguments = (*parts, self.kind, self.offsets, answer.order)
         if _placed.pays(200 * scores.size):
             share_ranges(self.offsets, QUERY_ROWS, lambda first, last: _placed(*arguments, first, last, slope, earned))
         else:
@@ -305,18 +278,13 @@ class PositionalOracle:
         return ArgmaxResult(slope, earned, answer.value, answer.bound, answer.seconds)
 
     def mean_of_best(self, which: str = "average") -> Floats:
-        """The mean over all orders that are best by gain; "first": equal gains in the order of the input, as in the
-        papers, which makes that order a part of the problem."""
         return mean_of_best(which, self.problem.gain, self.problem.position_weights, self.offsets)
 
     def best_then_score(self, scores: Floats) -> Floats:
-        """Sorted by gain, then by score, then within each run of positions of equal discount (such as all beyond a
-        cutoff) by score again. Documents of equal gain and score share their mean."""
         problem = self.problem
         return liked_of_best(scores, problem.gain, problem.discount, problem.position_weights, self.offsets)
 
     def top_scoring(self, scores: Floats) -> Floats:
-        """The decay by rank of score, documents of equal score share theirs."""
         return liked(scores, self.problem.position_weights, self.offsets)
 
     def only(self, first: int, last: int) -> PositionalOracle:
@@ -336,23 +304,12 @@ class PositionalOracle:
     )
 )  # fmt: skip
 def _placed(
-    scores: Floats,
-    gain: Floats,
-    discount: Floats,
-    decay: Floats,
-    kind: Shorts,
-    offsets: Ints,
-    order: Ints,
-    first: int,
-    last: int,
-    slope: Floats,
-    earned: Floats,
-) -> None:
+    scores: Floats, gain: Floats, discount: Floats, decay: Floats, kind: Shorts, offsets: Ints, order: Ints, first:
+    int, last: int, slope: Floats, earned: Floats,
+) -> None:  # fmt: skip
     """For the queries first <= q < last, with document order[low + i] (index within the query) at position i: slope is
-    the decay at the position of each document, shared by documents of equal score and kind; earned = a[π]ᵀb.
-
-    In an optimal ranking the documents of a kind have decreasing scores. If strictly, no two are equal.
-    """
+    the decay at the position of each document, shared by documents of equal score and kind; earned = a[π]ᵀb. In an
+    optimal ranking the documents of a kind have decreasing scores. If strictly, no two are equal."""
     longest = 1
     for q in range(first, last):
         longest = max(longest, offsets[q + 1] - offsets[q])

@@ -1,4 +1,4 @@
-"""Feature maps of the relevance pattern: first relevant document [paper 4, φ_mrr] and pairs [paper 4, φ_po].
+"""Feature maps of the relevance vector: first relevant document [paper 4, φ_mrr] and pairs [paper 4, φ_po].
 
 First relevant document: r(π) moves it above the irrelevant documents that precede it.
 
@@ -26,26 +26,21 @@ from typing import Any, ClassVar
 
 import numba as nb
 import numpy as np
-from numpy.typing import NDArray
 
 from formulations import first_relevant_ranking, pairwise_ranking
-from formulations.arrays import Shorts
+from formulations.arrays import Bools, Floats, Ints, Shorts
 from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, READ_SHORTS, SHORTS, compiled
 from formulations.parallel import share_ranges
 from formulations.solvers.solver import Solver
 from formulations.sorting import QUERY_ROWS, sort_pairs
 from rankopt.data.canonical_order import Arrangement
 from rankopt.errors import OptionError
-from rankopt.losses.criterion import Criterion
-from rankopt.losses.oracle import ArgmaxResult, OrdersArgmax, settled
+from rankopt.losses.oracle import ArgmaxResult, Criterion, OrdersArgmax, settled
 from rankopt.losses.position_weights import Decay
-from rankopt.losses.segment_ops import mean_of_alike, mean_of_runs, sorted_rows
+from rankopt.losses.segment_ops import count_pairs, mean_of_alike, mean_of_runs, sorted_rows
 from rankopt.measures.binary import WinnerTakesAll
 from rankopt.measures.first_relevant import ReciprocalRank
 from rankopt.measures.measure import Measure
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +122,7 @@ class FirstRelevantArgmax(OrdersArgmax):
         return 1.0 / np.maximum(self._others, 1.0) if self.shared else np.ones(self.offsets.size - 1)
 
     @cached_property
-    def _good(self) -> NDArray[np.bool_]:
+    def _good(self) -> Bools:
         return np.asarray(self.criterion.optimal_rankings[0] > 0)
 
     @cached_property
@@ -151,13 +146,10 @@ class FirstRelevantArgmax(OrdersArgmax):
         return np.asarray(self._first(scores, self._top(scores)[query]) * (self.strength * self._others)[query])
 
 
-def inversions(kind: Shorts, runs: NDArray[np.bool_], ties: NDArray[np.bool_]) -> Floats:
-    """(N,) the number of documents of higher kind below each one, less those of lower kind above it.
-
-    kind: (N,) of the documents in ranked order. runs: (N,) whether a run begins; only pairs within runs count. ties:
-    (N,) False for documents tied with the previous one; a run always begins with True. Pairs of tied documents count
-    half.
-    """
+def inversions(kind: Shorts, runs: Bools, ties: Bools) -> Floats:
+    """(N,) the number of documents of higher kind below each one, less those of lower kind above it. kind: (N,) of the
+    documents in ranked order. runs: (N,) whether a run begins; only pairs within runs count. ties: (N,) False for
+    documents tied with the previous one; a run always begins with True. Pairs of tied documents count half."""
     n = kind.size
     run, tie = _bounds(runs), _bounds(ties | runs)
     difference = np.zeros(n)
@@ -172,21 +164,11 @@ def inversions(kind: Shorts, runs: NDArray[np.bool_], ties: NDArray[np.bool_]) -
     return difference
 
 
-def _bounds(begins: NDArray[np.bool_]) -> Ints:
+def _bounds(begins: Bools) -> Ints:
     """(2, N) start and end of the segment of each position."""
     first = np.flatnonzero(np.append(True, begins[1:]))
     last = np.append(first[1:], begins.size)
     return np.repeat(np.array([first, last]), last - first, axis=1)
-
-
-def pairs(kind: Shorts, offsets: Ints) -> Floats:
-    """(m,) the pairs of documents of different kinds; kinds count from 0 in every query."""
-    sizes = np.diff(offsets)
-    query = np.repeat(np.arange(sizes.size), sizes)
-    starts = offsets[:-1][query]  # a query has no more kinds than documents
-    counts = np.bincount(starts + kind, minlength=int(offsets[-1])).astype(np.float64)
-    same = np.add.reduceat(counts * counts, offsets[:-1])
-    return np.asarray((sizes.astype(np.float64) ** 2 - same) / 2)
 
 
 @compiled(nb.void(READ_FLOATS, SHORTS, READ_SHORTS, FLOATS, FLOATS, FLOATS, FLOATS))
@@ -242,15 +224,8 @@ def inverted_by_score(scores: Floats, kind: Shorts, offsets: Ints, first: int, l
 
 @compiled(nb.void(READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_SHORTS, READ_INTS, nb.int64, nb.int64, FLOATS))
 def inverted_of_best(
-    scores: Floats,
-    discount: Floats,
-    share: Floats,
-    kind: Shorts,
-    offsets: Ints,
-    first: int,
-    last: int,
-    slope: Floats,
-) -> None:
+    scores: Floats, discount: Floats, share: Floats, kind: Shorts, offsets: Ints, first: int, last: int, slope: Floats,
+) -> None:  # fmt: skip
     """share times `inversions` of the highest-scoring optimal rankings, for the queries first <= q < last: by kind,
     within kinds by score, and by score again within runs of positions with equal discount. Documents of equal kind and
     score share their mean."""
@@ -370,7 +345,7 @@ class PairwiseArgmax(OrdersArgmax):
     def share(self) -> Floats:
         """(N,) κ of the query of each document."""
         criterion = self.criterion
-        return np.asarray((1.0 / np.maximum(pairs(criterion.kind, self.offsets), 1.0))[criterion.query])
+        return np.asarray((1.0 / np.maximum(count_pairs(criterion.kind, self.offsets), 1.0))[criterion.query])
 
     @cached_property
     def _apart_by_runs(self) -> bool:
@@ -379,22 +354,22 @@ class PairwiseArgmax(OrdersArgmax):
         kind = self.criterion.kind[sorted_rows(self.criterion.query, gain)]
         return not (~self._runs()[1:] & (kind[1:] != kind[:-1])).any()
 
-    def _slope_by_position(self, rows: Ints, runs: NDArray[np.bool_], ties: NDArray[np.bool_]) -> Floats:
+    def _slope_by_position(self, rows: Ints, runs: Bools, ties: Bools) -> Floats:
         slope = np.empty(rows.size)
         slope[rows] = inversions(self.criterion.kind[rows], runs, ties) * self.share
         return slope
 
-    def _begins(self) -> NDArray[np.bool_]:
+    def _begins(self) -> Bools:
         """(N,) where a query begins."""
         begins = np.zeros(self.shape, dtype=bool)
         begins[self.offsets[:-1]] = True
         return begins
 
-    def _runs(self) -> NDArray[np.bool_]:
+    def _runs(self) -> Bools:
         """(N,) whether a run of positions starts within which every order has the same value."""
         _, discount = self.criterion.optimal_rankings
         return self._begins() | self._apart(discount)
 
-    def _apart(self, values: Floats) -> NDArray[np.bool_]:
+    def _apart(self, values: Floats) -> Bools:
         """(N,) which values are others than the one before."""
         return np.append(True, values[1:] != values[:-1])

@@ -8,18 +8,14 @@ from itertools import pairwise
 from time import perf_counter
 
 import numpy as np
-from numpy.typing import NDArray
 
 from formulations import matching, solve
+from formulations.arrays import Bools, Floats, Ints
 from formulations.solvers.solver import Solver
 from rankopt.data.canonical_order import Arrangement
 from rankopt.errors import OptionError
 from rankopt.losses.oracle import ArgmaxResult
 from rankopt.losses.segment_ops import query_of_row
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 EMPTY = -1
 """Marks a slot without a document."""
@@ -27,10 +23,8 @@ EMPTY = -1
 
 def matched(profit: Floats, solver: Solver | str = "auto", belongs: Bools | None = None) -> tuple[Ints, float, float]:
     """The document of each slot (EMPTY where n < k leaves none) that maximise Σ profit[j, i]; value and proven bound.
-
     profit: (n, k), a row a document. belongs: (n, k); a slot that some document belongs in takes one of these only.
-    Every document has a slot where n <= k, every slot a document where n >= k.
-    """
+    Every document has a slot where n <= k, every slot a document where n >= k."""
     n, k = profit.shape
     blanks = max(k - n, 0)
     worth = np.vstack([profit, np.zeros((blanks, k))]).T
@@ -116,11 +110,9 @@ class SlotArgmax:
         return replace(self, benefit=self.benefit[low:high], offsets=self.offsets[first : last + 1] - low)
 
     def _matchings(self, profit: Floats, content: Floats, best_only: bool = False) -> tuple[Floats, Floats, Floats]:
-        """(N, k) 0/1 matrix of the best matching of each query; values and bounds (m,).
-
-        content: (N, t) features of the documents. Documents are matched in the order of their content; equal ones share
-        a mean. All matchings of a batch are solved here: replace this loop to solve them faster.
-        """
+        """(N, k) 0/1 matrix of the best matching of each query; values and bounds (m,). content: (N, t) features of the
+        documents. Documents are matched in the order of their content; equal ones share a mean. All matchings of a
+        batch are solved here: replace this loop to solve them faster."""
         query = query_of_row(self.offsets)
         rows = np.lexsort((*content.T[::-1], query))
         ordered, fits = profit[rows], self.benefit[rows] > 0

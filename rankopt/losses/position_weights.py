@@ -24,24 +24,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from formulations.arrays import Floats
 from rankopt.errors import OptionError
 
-Floats = NDArray[np.float64]
-
-
-def _power(i: Floats, exponent: float) -> Floats:
-    return i**-exponent
-
-
-def _shifted(i: Floats, exponent: float) -> Floats:
-    return (i + 1.0) ** -exponent
-
-
 FAMILIES: dict[str, Callable[[Floats, float], Floats]] = {
-    "power": _power,
-    "shifted": _shifted,
+    "power": lambda i, exponent: np.asarray(i**-exponent),
+    "shifted": lambda i, exponent: np.asarray((i + 1.0) ** -exponent),
     "log": lambda i, _: 1.0 / np.log2(i + 1.0),
     "loglog": lambda i, _: 1.0 / np.log2(np.log2(i + 1.0) + 1.0),
 }
@@ -74,17 +64,12 @@ class Decay:
                 )
             weights = discount(n)[:reach]
         elif self.family == "linear":
-            k = self._linear_reach(n, measure)
+            cutoff = self.cut or getattr(measure, "cutoff", None)
+            k = n if cutoff is None else int(cutoff)
             weights = np.maximum(k + 1.0 - np.arange(1, n + 1), 0.0)
         else:
             weights = FAMILIES[self.family](np.arange(1.0, reach + 1.0), self.exponent)
         return np.pad(weights, (0, n - weights.size))
-
-    def _linear_reach(self, n: int, measure: Any) -> int:
-        if self.cut is not None:
-            return self.cut
-        cutoff = getattr(measure, "cutoff", None)
-        return n if cutoff is None else int(cutoff)
 
     def __str__(self) -> str:
         if self.family == "given":

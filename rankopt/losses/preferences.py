@@ -11,22 +11,20 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from time import perf_counter
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numba as nb
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from formulations.arrays import Shorts
+from formulations.arrays import Floats, Ints, Shorts
 from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, READ_SHORTS, compiled
 from formulations.parallel import share_ranges
 from formulations.sorting import QUERY_ROWS, sort_falling
 from rankopt.errors import OptionError
-from rankopt.losses.loss import LossValue
-from rankopt.losses.segment_ops import query_of_row, sorted_rows
+from rankopt.losses.loss import ConvexLoss, LossValue
+from rankopt.losses.segment_ops import alike, count_pairs, query_of_row
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Rule = Callable[[Floats], tuple[ArrayLike, ArrayLike, ArrayLike]]
 
 GAINS: dict[str, Callable[[Floats], Floats]] = {
@@ -47,7 +45,7 @@ class PreferencePairs(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class PreferenceHinge:
+class PreferenceHinge(ConvexLoss):
     """loss_q(s) = 1/|P_q| Σ_{(i, j) in P_q} C(i, j) max(0, 1 + s_i - s_j), where i ranks below j [paper 5, eq. 16];
     0 if P_q is empty.
 
@@ -58,11 +56,8 @@ class PreferenceHinge:
     Raises OptionError for decreasing gains and for pairs across queries.
     """
 
-    relevance: Floats
-    offsets: Ints
     gain: str | Callable[[Floats], Floats] = "exponential"
     pairs: PreferencePairs | None = None
-    convex = True
 
     @classmethod
     def by(cls, rule: Rule) -> Callable[..., PreferenceHinge]:
@@ -120,24 +115,15 @@ class PreferenceHinge:
     @cached_property
     def level(self) -> Shorts:
         """(N,) the grade of each document as 0, 1, 2, ... within its query."""
-        query = query_of_row(self.offsets)
-        rows = sorted_rows(query, -self.relevance)
-        grade = self.relevance[rows]
-        rises = np.append(True, (grade[1:] != grade[:-1]) | (query[1:] != query[:-1]))[: rows.size]
-        count = np.cumsum(rises) - 1
-        level = np.empty(rows.size, dtype=np.int32)
-        level[rows] = count - count[np.minimum(self.offsets[:-1], rows.size - 1)][query]
-        return level
+        return alike(self.offsets, self.relevance)
 
     @cached_property
     def share(self) -> Floats:
         """(m,) 1/|P_q|, 0 if P_q is empty."""
-        sizes, query = np.diff(self.offsets), query_of_row(self.offsets)
+        pairs = count_pairs(self.level, self.offsets)
         if self.checked is not None:
-            pairs = np.bincount(query[self.checked.worse], minlength=sizes.size).astype(np.float64)
-        else:
-            of_level = np.bincount(self.offsets[:-1][query] + self.level, minlength=query.size).astype(np.float64)
-            pairs = (sizes.astype(np.float64) ** 2 - np.bincount(query, of_level**2, sizes.size)) / 2
+            query = query_of_row(self.offsets)
+            pairs = np.bincount(query[self.checked.worse], minlength=pairs.size).astype(np.float64)
         return np.divide(1.0, pairs, out=np.zeros(pairs.size), where=pairs > 0)
 
     def at(self, scores: Floats, prove: bool = False) -> LossValue:
@@ -157,38 +143,28 @@ class PreferenceHinge:
         return above, below
 
     def _by_sweep(self, scores: Floats) -> tuple[Floats, Floats]:
-
         above, below = np.zeros(scores.size), np.zeros(scores.size)
         arguments = (np.ascontiguousarray(scores, dtype=np.float64), self.level, self.gains, self.offsets)
         sums = sum_gains if sum_gains.pays(PYTHON * scores.size) else sum_gains.in_python
         share_ranges(self.offsets, QUERY_ROWS, lambda first, last: sums(*arguments, first, last, above, below))
         return above, below
 
-    def majorant(self, scores: Floats) -> PreferenceHinge:
-        return self
-
-    def only(self, first: int, last: int) -> PreferenceHinge:
+    def only(self, first: int, last: int) -> Self:
+        pairs, some = self.checked, super().only(first, last)
+        if pairs is None:
+            return some
         low, high = self.offsets[first], self.offsets[last]
-        pairs = self.checked
-        if pairs is not None:
-            here = (pairs.worse >= low) & (pairs.worse < high)
-            pairs = PreferencePairs(pairs.worse[here] - low, pairs.better[here] - low, pairs.cost[here])
-        offsets = self.offsets[first : last + 1] - low
-        return replace(self, relevance=self.relevance[low:high], offsets=offsets, pairs=pairs)
-
-    def reference_weights(self, scores: Floats) -> Floats:
-        return np.zeros(scores.size)
+        here = (pairs.worse >= low) & (pairs.worse < high)
+        pairs = PreferencePairs(pairs.worse[here] - low, pairs.better[here] - low, pairs.cost[here])
+        return replace(some, pairs=pairs)
 
 
 def _ruled(rule: Rule, relevance: Floats, offsets: Ints) -> PreferenceHinge:
-    parts: list[PreferencePairs] = []
+    parts = []
     for low, high in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
         worse, better, cost = (np.atleast_1d(np.asarray(part)) for part in rule(relevance[low:high]))
-        parts.append(
-            PreferencePairs(worse.astype(np.int64) + low, better.astype(np.int64) + low, cost.astype(np.float64))
-        )
-    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
-    return PreferenceHinge(relevance, offsets, pairs=PreferencePairs(*columns))
+        parts.append((worse.astype(np.int64) + low, better.astype(np.int64) + low, cost.astype(np.float64)))
+    return PreferenceHinge(relevance, offsets, pairs=PreferencePairs(*map(np.concatenate, zip(*parts, strict=True))))
 
 
 @compiled(nb.void(INTS, FLOATS, nb.int64, nb.float64))

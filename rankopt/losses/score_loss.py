@@ -16,12 +16,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from formulations.arrays import Bools, Floats, Ints
 from formulations.solvers.exact import ExactArgmax
 from rankopt.data.canonical_order import Arrangement
-from rankopt.data.grouping import codes_of_ids, grouped
-from rankopt.data.validation import column
+from rankopt.data.validation import codes_of_ids, column, grouped
 from rankopt.errors import DataError
 from rankopt.losses.loss import Loss
 from rankopt.losses.margin import Bound
@@ -30,9 +30,6 @@ from rankopt.losses.oracle_positional import orderable
 from rankopt.losses.regret import RegretBound
 from rankopt.measures.measure import Measure
 from rankopt.measures.tied_ranking import ranked
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -108,19 +105,16 @@ class ScoreLoss:
 
 @dataclass(frozen=True, eq=False)
 class GradedLoss:
-    """A `ScoreLoss` of documents with known grades; only `at(scores)` varies.
-
-    relevance: (N,) query by query, split by `offsets` (m + 1,); document j is the caller's row rows[j].
-    query_ids: m. counted: (m,) queries with distinct grades. kept, loss: the caller's rows of their documents, and
-    their loss; None if no query counts.
-    """
+    """A `ScoreLoss` of documents with known grades; only `at(scores)` varies. relevance: (N,) query by query, split by
+    `offsets` (m + 1,); document j is the caller's row rows[j]. query_ids: m. counted: (m,) queries with distinct
+    grades. kept, loss: the caller's rows of their documents, and their loss; None if no query counts."""
 
     measure: Measure
     relevance: Floats
     rows: Ints
     offsets: Ints
     query_ids: tuple[Hashable, ...]
-    counted: NDArray[np.bool_]
+    counted: Bools
     kept: Ints
     loss: Loss | None
 
@@ -175,7 +169,7 @@ class AtScores:
     value: Floats
     bound: Floats
     slope: Floats
-    counted: NDArray[np.bool_]
+    counted: Bools
 
     @property
     def mean(self) -> float:

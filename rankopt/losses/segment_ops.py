@@ -12,13 +12,10 @@ import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.arrays import Shorts
+from formulations.arrays import Floats, Ints, Shorts
 from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, READ_SHORTS, compiled
 from formulations.parallel import share_ranges
 from formulations.sorting import QUERY_ROWS, falling_rows
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 def query_of_row(offsets: Ints) -> Ints:
@@ -34,10 +31,8 @@ def sorted_rows(query: Ints, *keys: NDArray[np.generic]) -> Ints:
 
 
 def mean_of_alike(values: Floats, order: Ints, *traits: NDArray[np.generic]) -> Floats:
-    """For each entry, the mean of `values` over all entries with equal traits; `order` makes these adjacent.
-
-    Values are added in order, as in the kernel.
-    """
+    """For each entry, the mean of `values` over all entries with equal traits; `order` makes these adjacent. Values are
+    added in order, as in the kernel."""
     differs = np.zeros(order.size, dtype=bool)
     for trait in traits:
         differs[1:] |= trait[order[1:]] != trait[order[:-1]]
@@ -76,19 +71,26 @@ def alike(offsets: Ints, *traits: NDArray[Any]) -> Shorts:
     differs = np.zeros(order.size, dtype=bool)
     for trait in traits:
         differs[1:] |= trait[order[1:]] != trait[order[:-1]]
-    differs[offsets[:-1]] = False
+    sizes = np.diff(offsets)
+    starts = offsets[:-1][sizes > 0]
+    differs[starts] = False
     count = np.cumsum(differs)
     kind = np.empty(order.size, dtype=np.int32)
-    kind[order] = count - np.repeat(count[offsets[:-1]], np.diff(offsets))
+    kind[order] = count - np.repeat(count[starts], sizes[sizes > 0])
     return kind
 
 
-def shared(slope: Floats, scores: Floats, kind: Shorts, offsets: Ints, order: Ints | None = None) -> Floats:
-    """`slope` (N,) averaged over documents of one query with equal score and kind; changed in place.
+def count_pairs(kind: Shorts, offsets: Ints) -> Floats:
+    """(m,) the number of pairs of documents of different kinds; kinds count from 0 in every query."""
+    sizes, query = np.diff(offsets), query_of_row(offsets)
+    counts = np.bincount(offsets[:-1][query] + kind, minlength=kind.size).astype(np.float64)
+    return np.asarray((sizes.astype(np.float64) ** 2 - np.bincount(query, counts**2, sizes.size)) / 2)
 
-    order: (N,) rankings of the documents (indices within the query) in which each kind is sorted by score, if
-    available: equal documents are then adjacent in their kind.
-    """
+
+def shared(slope: Floats, scores: Floats, kind: Shorts, offsets: Ints, order: Ints | None = None) -> Floats:
+    """`slope` (N,) averaged over documents of one query with equal score and kind; changed in place. order: (N,)
+    rankings of the documents (indices within the query) in which each kind is sorted by score, if available: equal
+    documents are then adjacent in their kind."""
     arguments = (np.ascontiguousarray(scores), kind, offsets)
     kernel = share_range if order is None else share_ordered
     if not kernel.pays(150 * slope.size):
@@ -110,10 +112,8 @@ def _bits(scores: Ints, i: int) -> Any:
 
 @compiled(nb.int64(INTS, READ_INTS, READ_SHORTS, nb.int64, nb.int64))
 def _slot(table: Ints, bits: Ints, kind: Shorts, i: int, size: int) -> Any:
-    """The hash table slot of document i, or a free one (-1), in a table of `size` slots, a power of 2.
-
-    The leading bits of the product are used: scores like 1 and 2 differ in their leading bits only.
-    """
+    """The hash table slot of document i, or a free one (-1), in a table of `size` slots, a power of 2. The leading bits
+    of the product are used: scores like 1 and 2 differ in their leading bits only."""
     mixed = nb.uint64(_bits(bits, i)) * LARGE + nb.uint64(kind[i]) * OTHER
     slot = nb.int64((mixed >> HALF) * nb.uint64(size) >> HALF)
     while table[slot] >= 0 and (_bits(bits, table[slot]) != _bits(bits, i) or kind[table[slot]] != kind[i]):
@@ -129,10 +129,8 @@ def share_query(
     bits: Ints, kind: Shorts, low: int, high: int, buffers: Ints, table: Ints, total: Floats, slope: Floats
 ) -> None:
     """`shared` for the query of rows low <= i < high; scores as bits. Documents with a nonzero slope are inserted into
-    a hash table; the others are looked up.
-
-    Memory: three integer rows and one row of sums, one entry a document; table: a power of 2, twice the documents.
-    """
+    a hash table; the others are looked up. Memory: three integer rows and one row of sums, one entry a document; table:
+    a power of 2, twice the documents."""
     heavy, leader, count = buffers[0], buffers[1], buffers[2]
     held = 0
     for i in range(low, high):
@@ -177,11 +175,9 @@ def table_size(documents: int) -> Any:
 
 @compiled(nb.void(READ_FLOATS, READ_SHORTS, READ_INTS, nb.int64, nb.int64, FLOATS))
 def share_range(scores: Floats, kind: Shorts, offsets: Ints, first: int, last: int, slope: Floats) -> None:
-    """`shared` of the queries first <= q < last, in time linear in their documents.
-
-    Of a list that ends at position 10 ten documents have a slope. In a best order these have the highest scores of
-    their kind; where no other has so high a score, and no two of them are equal, a glance at each is all.
-    """
+    """`shared` of the queries first <= q < last, in time linear in their documents. Of a list that ends at position 10
+    ten documents have a slope. In a best order these have the highest scores of their kind; where no other has so high
+    a score, and no two of them are equal, a glance at each is all."""
     longest = 1
     for q in range(first, last):
         longest = max(longest, offsets[q + 1] - offsets[q])

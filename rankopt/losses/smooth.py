@@ -22,8 +22,8 @@ from typing import Any, ClassVar
 
 import numba as nb
 import numpy as np
-from numpy.typing import NDArray
 
+from formulations.arrays import Floats, Ints
 from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, compiled, is_small
 from formulations.parallel import share_ranges
 from rankopt.data.canonical_order import rows_of
@@ -34,9 +34,6 @@ from rankopt.losses.segment_ops import query_of_row, sorted_rows
 from rankopt.measures.measure import Measure
 from rankopt.measures.notation import parse
 from rankopt.measures.positional import PositionalMeasure
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 QUERY_ROWS = 1 << 11
 """Rows of complete queries that one thread processes at a time; the exponentials a row are the positions that count."""
@@ -229,10 +226,8 @@ def smoothed(
     value: Floats,
     slope: Floats,
 ) -> None:
-    """value[q] = A_q and its slopes, of the queries first <= q < last; σ = 0 is the limit, with slopes of 0.
-
-    Positions of equal score are merged: their discounts add up. `slope` must be zero on input.
-    """
+    """value[q] = A_q and its slopes, of the queries first <= q < last; σ = 0 is the limit, with slopes of 0. Positions
+    of equal score are merged: their discounts add up. `slope` must be zero on input."""
     longest, most = 1, 1
     for q in range(first, last):
         longest, most = max(longest, offsets[q + 1] - offsets[q]), max(most, places[q])

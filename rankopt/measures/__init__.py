@@ -15,9 +15,9 @@ nDCG@4    0.6313        1     0
 A new measure needs a class in one of these files and an entry in `MEASURES`.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from formulations.registry import member
+from formulations.registry import lazy
 
 if TYPE_CHECKING:  # names for type checkers; the tables below are text
     from rankopt.evaluation.comparison import Comparison as Comparison
@@ -40,8 +40,8 @@ if TYPE_CHECKING:  # names for type checkers; the tables below are text
     from rankopt.measures.binary import Rprec as Rprec
     from rankopt.measures.convention import Convention as Convention
     from rankopt.measures.convention import conventions as conventions
-    from rankopt.measures.custom import Custom as Custom
     from rankopt.measures.dcg import DCG as DCG
+    from rankopt.measures.dcg import Custom as Custom
     from rankopt.measures.dcg import MeanNDCG as MeanNDCG
     from rankopt.measures.dcg import nDCG as nDCG
     from rankopt.measures.first_relevant import RR as RR
@@ -64,7 +64,7 @@ MEASURES = {
     "ERU": "rankopt.measures.user_models:ERU",
     "NERU": "rankopt.measures.user_models:NERU",
     "AUC": "rankopt.measures.average_precision:AUC",
-    "Custom": "rankopt.measures.custom:Custom",
+    "Custom": "rankopt.measures.dcg:Custom",
     "AP": "rankopt.measures.average_precision:AP",
     "ERR": "rankopt.measures.user_models:ERR",
     "MeanNDCG": "rankopt.measures.dcg:MeanNDCG",
@@ -99,12 +99,5 @@ PARTS = {
 
 __all__ = [*MEASURES, *PARTS]
 
-
-if not TYPE_CHECKING:  # a checker that saw it would take any misspelt name
-
-    def __getattr__(name: str) -> Any:
-        return member(__name__, name, MEASURES, PARTS)
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *MEASURES, *PARTS])
+if not TYPE_CHECKING:  # a type checker would accept any misspelt name
+    __getattr__, __dir__ = lazy(__name__, MEASURES, PARTS)

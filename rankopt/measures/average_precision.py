@@ -24,11 +24,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from formulations.arrays import Bools, Floats, Ints
 from rankopt.measures.binary import Binary
 from rankopt.measures.positional import PositionalMeasure
-from rankopt.measures.segments import Floats, Ints, position_in_query, query_of_row, totals
+from rankopt.measures.segments import position_in_query, query_of_row, totals
 from rankopt.measures.tied_ranking import Ranking
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class AreaUnderCurve(Binary, PositionalMeasure):
         both = positive * negative > 0
         return np.divide(positive - 1, 2 * negative, out=np.zeros_like(positive), where=both)
 
-    def defined(self, relevance: Floats, offsets: Ints) -> NDArray[np.bool_]:
+    def defined(self, relevance: Floats, offsets: Ints) -> Bools:
         positive, negative = self._classes(relevance, offsets)
         return np.asarray(positive * negative > 0)
 
@@ -86,7 +86,7 @@ class AveragePrecision(Binary):
     has_gain_table: ClassVar[bool] = True
     sweep_kind: ClassVar[str] = "precision"
 
-    def defined(self, relevance: Floats, offsets: Ints) -> NDArray[np.bool_]:
+    def defined(self, relevance: Floats, offsets: Ints) -> Bools:
         return self.any_relevant(relevance, offsets)
 
     def optimal_rankings(self, relevance: Floats, offsets: Ints) -> tuple[Floats, Floats]:

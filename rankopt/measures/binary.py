@@ -36,12 +36,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from formulations.arrays import Bools, Floats, Ints
 from rankopt.errors import MeasureError
 from rankopt.measures.measure import Measure
 from rankopt.measures.positional import PositionalMeasure
-from rankopt.measures.segments import Floats, Ints, query_of_row, totals
+from rankopt.measures.segments import query_of_row, totals
 from rankopt.measures.tied_ranking import Ranking
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class Binary(Measure):
         marked = relevance > 0 if self.rel is None else relevance >= self.rel
         return marked.astype(np.float64)
 
-    def any_relevant(self, relevance: Floats, offsets: Ints) -> NDArray[np.bool_]:
+    def any_relevant(self, relevance: Floats, offsets: Ints) -> Bools:
         """Which queries (m,) have a relevant document."""
         return np.asarray(totals(self.relevant(relevance), offsets) > 0)
 
@@ -100,10 +100,8 @@ P = Precision()
 
 @dataclass(frozen=True, repr=False)
 class Recall(Binary, PositionalMeasure):
-    """Relevant documents among the first k, over all relevant documents; undefined without relevant documents.
-
-    Raises MeasureError without a cutoff.
-    """
+    """Relevant documents among the first k, over all relevant documents; undefined without relevant documents. Raises
+    MeasureError without a cutoff."""
 
     name: ClassVar[str] = "R"
 
@@ -118,7 +116,7 @@ class Recall(Binary, PositionalMeasure):
         relevant = self.relevant(relevance)
         return np.asarray(relevant / np.maximum(totals(relevant, offsets), 1)[query_of_row(offsets)])
 
-    def defined(self, relevance: Floats, offsets: Ints) -> NDArray[np.bool_]:
+    def defined(self, relevance: Floats, offsets: Ints) -> Bools:
         return self.any_relevant(relevance, offsets)
 
 
@@ -132,7 +130,7 @@ class RPrecision(Binary):
     name: ClassVar[str] = "Rprec"
     takes_cutoff: ClassVar[bool] = False
 
-    def defined(self, relevance: Floats, offsets: Ints) -> NDArray[np.bool_]:
+    def defined(self, relevance: Floats, offsets: Ints) -> Bools:
         return self.any_relevant(relevance, offsets)
 
     def values(self, ranking: Ranking) -> Floats:

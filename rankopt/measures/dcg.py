@@ -21,6 +21,13 @@ Discounts and gains of DCG by name, by table and by function.
                "binary" 1 where y > 0, else 0
 
 An array of discounts is continued by 0. An array of gains is indexed by integer grades.
+
+`Custom(discount=a, gain=b)` is Σ_j a[π(j)] b(y_j), whatever the convention; normalized it is nDCG(discount=a, gain=b).
+Measures with functions print but do not parse.
+
+>>> from rankopt.measures import Custom, evaluate
+>>> evaluate([0, 2, 1], [9., 8., 7.], Custom(discount=[3, 2, 1], gain=[0, 1, 10])).mean()
+21.0
 """
 
 from collections.abc import Callable, Sequence
@@ -30,11 +37,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, get_a
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from formulations.arrays import Bools, Floats, Ints
 from rankopt.errors import MeasureError
 from rankopt.measures.convention import Convention
 from rankopt.measures.measure import Measure
 from rankopt.measures.positional import PositionalMeasure, best_sum, per_best
-from rankopt.measures.segments import Floats, Ints, descending, query_of_row, running, totals
+from rankopt.measures.segments import descending, query_of_row, running, totals
 from rankopt.measures.tied_ranking import Ranking
 
 DiscountName = Literal["log2", "letor"]
@@ -182,7 +190,7 @@ class NormalizedDiscountedGain(DiscountedGain):
     def gain(self, relevance: Floats, offsets: Ints) -> Floats:
         return per_best(super().gain(relevance, offsets), self.discounts(offsets), offsets)
 
-    def defined(self, relevance: Floats, offsets: Ints) -> NDArray[np.bool_]:
+    def defined(self, relevance: Floats, offsets: Ints) -> Bools:
         return np.asarray(best_sum(self.discounts(offsets), super().gain(relevance, offsets), offsets) > 0)
 
 
@@ -216,7 +224,7 @@ class MeanNormalizedDiscountedGain(Measure):
         settled = self.dcg.with_convention(convention)
         return replace(self, stated_discount=settled.stated_discount, stated_gain=settled.stated_gain)
 
-    def defined(self, relevance: Floats, offsets: Ints) -> NDArray[np.bool_]:
+    def defined(self, relevance: Floats, offsets: Ints) -> Bools:
         return np.asarray(self.dcg.best(relevance, offsets) > 0)
 
     def values(self, ranking: Ranking) -> Floats:
@@ -230,3 +238,26 @@ class MeanNormalizedDiscountedGain(Measure):
 
 
 MeanNDCG = MeanNormalizedDiscountedGain()
+
+
+@dataclass(frozen=True, repr=False)
+class CustomMeasure(DiscountedGain):
+    """A discount and a gain defined by the user; conventions do not change them."""
+
+    name: ClassVar[str] = "Custom"
+
+    def with_convention(self, convention: Convention) -> Self:
+        return self
+
+    def discount(self, n: int) -> Floats:
+        if self.stated_discount is None:
+            raise MeasureError("Custom has no discount; write Custom(discount=..., gain=...).")
+        return super().discount(n)
+
+    def gain(self, relevance: Floats, offsets: Ints) -> Floats:
+        if self.stated_gain is None:
+            raise MeasureError("Custom has no gain; write Custom(discount=..., gain=...).")
+        return super().gain(relevance, offsets)
+
+
+Custom = CustomMeasure()

@@ -28,12 +28,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from formulations.arrays import Bools, Floats, Ints
 from rankopt.errors import MeasureError
 from rankopt.measures.binary import Binary
 from rankopt.measures.positional import PositionalMeasure
-from rankopt.measures.segments import Floats, Ints, position_in_query, query_of_row, running, totals
+from rankopt.measures.segments import position_in_query, query_of_row, running, totals
 from rankopt.measures.tied_ranking import Ranking
 
 if TYPE_CHECKING:
@@ -42,10 +42,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class FirstRelevant(Binary, PositionalMeasure):
-    """A function of min {π(j) : y_j = 1}, at best 1; undefined without relevant documents.
-
-    with_gains: for the error message, measures that have gains.
-    """
+    """A function of min {π(j) : y_j = 1}, at best 1; undefined without relevant documents. with_gains: for the error
+    message, measures that have gains."""
 
     with_gains: ClassVar[str]
 
@@ -66,7 +64,7 @@ class FirstRelevant(Binary, PositionalMeasure):
     def best(self, relevance: Floats, offsets: Ints) -> Floats:
         return self.any_relevant(relevance, offsets).astype(np.float64)
 
-    def defined(self, relevance: Floats, offsets: Ints) -> NDArray[np.bool_]:
+    def defined(self, relevance: Floats, offsets: Ints) -> Bools:
         return self.any_relevant(relevance, offsets)
 
 

@@ -6,12 +6,11 @@ from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from formulations.arrays import Bools, Floats, Ints
 from formulations.typing import Whole
 from rankopt.errors import MeasureError
 from rankopt.measures.convention import Convention
-from rankopt.measures.segments import Floats, Ints
 from rankopt.measures.tied_ranking import Ranking
 
 if TYPE_CHECKING:
@@ -77,7 +76,7 @@ class Measure:
         """The measure with unset options taken from the convention."""
         return self
 
-    def defined(self, relevance: Floats, offsets: Ints) -> NDArray[np.bool_]:
+    def defined(self, relevance: Floats, offsets: Ints) -> Bools:
         """Which queries (m,) the measure is defined on; the convention sets the value of the others."""
         return np.ones(len(offsets) - 1, dtype=np.bool_)
 

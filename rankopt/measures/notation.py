@@ -39,14 +39,14 @@ from importlib.util import find_spec
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from formulations.arrays import Bools, Floats, Ints
 from formulations.typing import Whole
 from rankopt.errors import MeasureError
 from rankopt.measures import MEASURES
 from rankopt.measures.convention import Convention
 from rankopt.measures.measure import Measure
-from rankopt.measures.segments import Floats, Ints, query_of_row
+from rankopt.measures.segments import query_of_row
 from rankopt.measures.tied_ranking import Ranking
 
 UNCUT = {"map": "AP", "ndcg": "nDCG", "recip_rank": "RR", "rprec": "Rprec", "bpref": "Bpref", "infap": "infAP"}
@@ -349,7 +349,7 @@ class MeasureMix(Measure):
         parts = tuple(replace(part, measure=part.measure.with_convention(convention)) for part in self.parts)
         return replace(self, parts=parts, fewer_than_k=convention.fewer_than_k)
 
-    def defined(self, relevance: Floats, offsets: Ints) -> NDArray[np.bool_]:
+    def defined(self, relevance: Floats, offsets: Ints) -> Bools:
         known = [part.measure.defined(relevance, offsets) for part in self.parts]
         return np.asarray(np.logical_and.reduce(known))
 

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from formulations.arrays import Floats, Ints
 from rankopt.errors import MeasureError
 from rankopt.measures.measure import Measure
-from rankopt.measures.segments import Floats, Ints, descending, position_in_query, query_of_row, totals
+from rankopt.measures.segments import descending, position_in_query, query_of_row, totals
 from rankopt.measures.tied_ranking import Ranking
 
 if TYPE_CHECKING:

@@ -4,10 +4,8 @@ Rows of query q are `offsets[q]:offsets[q + 1]`; queries may be empty. Nothing h
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from formulations.arrays import Floats, Ints
 
 MANY = 1 << 14
 """Number of values from which compiled code sorts."""
@@ -39,10 +37,8 @@ def descending(values: Floats, offsets: Ints) -> Floats:
 
 
 def running(combine: np.ufunc, values: Floats, offsets: Ints) -> Floats:
-    """`combine.accumulate` inside each query: running sums, products or maxima (N,).
-
-    Loops over positions, so that the rounding of a query does not depend on other queries.
-    """
+    """`combine.accumulate` inside each query: running sums, products or maxima (N,). Loops over positions, so that the
+    rounding of a query does not depend on other queries."""
     result = np.array(values, dtype=np.float64)
     starts, lengths = offsets[:-1], np.diff(offsets)
     for position in range(1, int(lengths.max(initial=0))):

@@ -16,10 +16,9 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.arrays import Bools, Floats, Ints
 from formulations.display import CompactReprMixin
-from rankopt.measures.segments import Floats, Ints, position_in_query, query_of_row
-
-Marks = NDArray[np.bool_]
+from rankopt.measures.segments import position_in_query, query_of_row
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,11 +30,11 @@ class Pool:
     retrieved  occurs in the run; other documents have no position and only count among the relevant ones
     """
 
-    judged: Marks
-    pooled: Marks
-    retrieved: Marks
+    judged: Bools
+    pooled: Bools
+    retrieved: Bools
 
-    def at(self, rows: NDArray[np.int64]) -> Pool:
+    def at(self, rows: Ints) -> Pool:
         """The flags of these rows, in this order."""
         return Pool(self.judged[rows], self.pooled[rows], self.retrieved[rows])
 
@@ -71,7 +70,7 @@ class Ranking(CompactReprMixin):
         return np.diff(self.groups)
 
     @property
-    def retrieved(self) -> Marks | Literal[True]:
+    def retrieved(self) -> Bools | Literal[True]:
         """Which rows (N,) have a position that counts."""
         return True if self.pool is None else self.pool.retrieved
 
@@ -104,23 +103,14 @@ class Ranking(CompactReprMixin):
 
     def at(self, rows: Ints) -> Self:
         """The ranking with its rows replaced by these, within the same queries and tie groups."""
-        return replace(
-            self,
-            relevance=self.relevance[rows],
-            pool=None if self.pool is None else self.pool.at(rows),
-        )
+        return replace(self, relevance=self.relevance[rows], pool=None if self.pool is None else self.pool.at(rows))
 
 
 def ranked(
-    relevance: Floats,
-    scores: Floats,
-    offsets: Ints,
-    tie_key: NDArray[np.int64] | None = None,
-    pool: Pool | None = None,
+    relevance: Floats, scores: Floats, offsets: Ints, tie_key: Ints | None = None, pool: Pool | None = None
 ) -> Ranking:
     """Rank by decreasing scores (N,). With a `tie_key` (N,) equal scores are ordered by increasing key, and only
-    documents of equal score and key are tied. With a `pool` documents that are not retrieved come last.
-    """
+    documents of equal score and key are tied. With a `pool` documents that are not retrieved come last."""
     query = query_of_row(offsets)
     keys: tuple[NDArray[Any], ...] = (-scores, query) if pool is None else (-scores, ~pool.retrieved, query)
     if tie_key is not None:

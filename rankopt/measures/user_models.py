@@ -34,13 +34,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from formulations.arrays import Bools, Floats, Ints
 from rankopt.errors import MeasureError
 from rankopt.measures.binary import Binary
 from rankopt.measures.measure import Measure
 from rankopt.measures.positional import PositionalMeasure, best_sum, per_best
-from rankopt.measures.segments import Floats, Ints, position_in_query, running, totals
+from rankopt.measures.segments import position_in_query, running, totals
 from rankopt.measures.tied_ranking import Ranking
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ class NormalizedExpectedUtility(ExpectedUtility):
     def gain(self, relevance: Floats, offsets: Ints) -> Floats:
         return per_best(super().gain(relevance, offsets), self.discounts(offsets), offsets)
 
-    def defined(self, relevance: Floats, offsets: Ints) -> NDArray[np.bool_]:
+    def defined(self, relevance: Floats, offsets: Ints) -> Bools:
         return np.asarray(best_sum(self.discounts(offsets), super().gain(relevance, offsets), offsets) > 0)
 
 

@@ -26,9 +26,8 @@ from rankopt.collaborative.alternation import (
     widened,
 )
 from rankopt.collaborative.encoded_ratings import EncodedRatings
-from rankopt.collaborative.factors import scores_of_pairs
 from rankopt.collaborative.global_bound import certificate_of
-from rankopt.collaborative.problem import ModelState, dual_to_caller, factors_to_caller, placed
+from rankopt.collaborative.problem import ModelState, dual_to_caller, factors_to_caller, placed, scores_of_pairs
 from rankopt.collaborative.regularization import (
     PRIORS,
     RATINGS,

@@ -332,7 +332,7 @@ class DirectRanker(LinearRanker):
                 raise OptionError(f"direction = {direction!r} is no feature; give its number, or one of the names")
             direction = names.index(direction)
         about = f"weight of {names[direction]}" if isinstance(direction, int | np.integer) else "t"
-        from rankopt.sweeps.drawing import draw_line
+        from rankopt.sweeps.step_function import draw_line
 
         own: Point = self.step_rule if point is None else point
         at = float(self.coef_[direction]) if isinstance(direction, int | np.integer) else 0.0

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from rankopt.collaborative.factors import Factors
-from rankopt.collaborative.fold_in import fold_in
+from rankopt.collaborative.problem import Factors
 from rankopt.collaborative.reading import read_ratings_and_weights
 from rankopt.collaborative.recommendation import KnownModel, Recommendations, Seen
+from rankopt.collaborative.user_loss import fold_in
 from rankopt.constraints.admissible import Admissible
 from rankopt.data.typing import Ids, Values
 from rankopt.options import check

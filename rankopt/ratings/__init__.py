@@ -3,13 +3,13 @@
 Names are loaded on first use.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from formulations.registry import member
+from formulations.registry import lazy
 
 if TYPE_CHECKING:  # names for type checkers; the table below is text
-    from rankopt.ratings.baselines import ItemMeanBaseline as ItemMeanBaseline
-    from rankopt.ratings.baselines import PopularityBaseline as PopularityBaseline
+    from rankopt.ratings.evaluation import ItemMeanBaseline as ItemMeanBaseline
+    from rankopt.ratings.evaluation import PopularityBaseline as PopularityBaseline
     from rankopt.ratings.evaluation import RatingsEvaluation as RatingsEvaluation
     from rankopt.ratings.evaluation import evaluate_ratings as evaluate_ratings
     from rankopt.ratings.films import load_ratings_sample as load_ratings_sample
@@ -21,8 +21,8 @@ if TYPE_CHECKING:  # names for type checkers; the table below is text
     from rankopt.ratings.table import Ratings as Ratings
 
 PARTS = {
-    "ItemMeanBaseline": "rankopt.ratings.baselines:ItemMeanBaseline",
-    "PopularityBaseline": "rankopt.ratings.baselines:PopularityBaseline",
+    "ItemMeanBaseline": "rankopt.ratings.evaluation:ItemMeanBaseline",
+    "PopularityBaseline": "rankopt.ratings.evaluation:PopularityBaseline",
     "Ratings": "rankopt.ratings.table:Ratings",
     "RatingsEvaluation": "rankopt.ratings.evaluation:RatingsEvaluation",
     "Split": "rankopt.ratings.splits:Split",
@@ -37,11 +37,4 @@ PARTS = {
 
 __all__ = [*PARTS]
 
-
-def __getattr__(name: str) -> Any:
-    return member(__name__, name, PARTS)
-
-
-def __dir__() -> list[str]:
-    """Names for completion, loaded or not."""
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy(__name__, PARTS)

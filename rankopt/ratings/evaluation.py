@@ -1,4 +1,4 @@
-"""Evaluation of scores on the test ratings of a split; results state their protocol.
+"""Evaluation of scores on the test ratings of a split, with the protocol in words; baselines of one score an item.
 
 * candidates "rated": the test ratings of a user are ranked; grades are the ratings
 * candidates "all": all items are ranked except those that the user has seen; an item without a test rating has grade 0.
@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.arrays import Bools, Floats, Ints
 from formulations.display import CompactReprMixin
 from rankopt.data.validation import sealed
 from rankopt.errors import DataError, MeasureError, OptionError
@@ -31,11 +32,8 @@ from rankopt.measures.notation import MeasureMix, parse
 from rankopt.ratings.splits import Split, number_of_users
 from rankopt.ratings.table import Ratings
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
-
-def ordered_lists(bounds: Ints, values: Floats) -> NDArray[np.bool_]:
+def ordered_lists(bounds: Ints, values: Floats) -> Bools:
     """(n,) whether list i, ratings bounds[i]:bounds[i + 1], has at least two different ratings."""
     sizes = np.diff(bounds)
     found, starts = np.zeros(sizes.size, dtype=bool), bounds[:-1][sizes > 0]
@@ -61,13 +59,9 @@ def check_judges(measure: str | Measure, bounds: Ints, values: Floats) -> None:
         )
 
 
-def from_which_on(
-    measure: Any, bounds: Ints, values: Floats, tells: Callable[[Floats, Ints, Any], NDArray[np.bool_]]
-) -> str:
-    """A suggested `rel` for a binary measure under which all ratings are relevant; empty if no `rel` helps.
-
-    tells: (ratings, bounds, measure) -> which lists the measure distinguishes.
-    """
+def from_which_on(measure: Any, bounds: Ints, values: Floats, tells: Callable[[Floats, Ints, Any], Bools]) -> str:
+    """A suggested `rel` for a binary measure under which all ratings are relevant; empty if no `rel` helps. tells:
+    (ratings, bounds, measure) -> which lists the measure distinguishes."""
     if not values.size:
         return ""
     high = values[values > np.median(values)]
@@ -85,7 +79,7 @@ def _parts(measure: Any) -> list[Measure]:
     return [part.measure for part in measure.parts] if isinstance(measure, MeasureMix) else [measure]
 
 
-def _parted(values: Floats, bounds: Ints, measure: Binary) -> NDArray[np.bool_]:
+def _parted(values: Floats, bounds: Ints, measure: Binary) -> Bools:
     return ordered_lists(bounds, measure.relevant(values))
 
 
@@ -180,11 +174,7 @@ def evaluate_ratings(
         raise DataError(f"{wanted!r} judges no user because none has candidates of two grades; test other ratings")
     what = "rated items only" if candidates == "rated" else "all items but those seen, not rated = 0"
     return RatingsEvaluation(
-        wanted,
-        sealed(split.test.users[tested]),
-        sealed(every),
-        tied,
-        f"{split.protocol}; {what}; ties averaged",
+        wanted, sealed(split.test.users[tested]), sealed(every), tied, f"{split.protocol}; {what}; ties averaged"
     )
 
 
@@ -204,12 +194,12 @@ def _check_arguments(split: Any, predict: Any) -> None:
         )
 
 
-def _ends(pairs: Ratings) -> NDArray[np.int64]:
+def _ends(pairs: Ratings) -> Ints:
     """Indices into `bounds` that delimit the pairs of users with at least one."""
     return np.concatenate([[0], 1 + np.flatnonzero(np.diff(pairs.bounds))])
 
 
-def _scored(split: Split, predict: Any, tested: NDArray[np.int64], candidates: str) -> Iterator[tuple[Ratings, Floats]]:
+def _scored(split: Split, predict: Any, tested: Ints, candidates: str) -> Iterator[tuple[Ratings, Floats]]:
     """Pairs with their grades and scores, a block of users at a time."""
     test = split.test
     if candidates == "rated":
@@ -233,7 +223,7 @@ def _scored(split: Split, predict: Any, tested: NDArray[np.int64], candidates: s
             yield pairs, table[pairs.user_of(), pairs.columns]
 
 
-def _unseen(split: Split, users: NDArray[np.int64]) -> Ratings:
+def _unseen(split: Split, users: Ints) -> Ratings:
     """All pairs of these users and their unseen items; the grade is the test rating or 0."""
     test, seen = split.test, split.seen
     grades = test.select_users(users).to_csr()[users].toarray()
@@ -258,3 +248,63 @@ def _checked(scores: Any, shape: tuple[int, ...]) -> Floats:
     if np.isnan(found).any():
         raise DataError("a score is NaN, which cannot be ordered; correct the ranker.")
     return found
+
+
+@dataclass(frozen=True, eq=False)
+class ItemScores(CompactReprMixin):
+    """`scores` (n_items,) of `items` for all users; other items have the score `unknown`."""
+
+    items: NDArray[np.object_]
+    scores: Floats
+    unknown: float
+
+    def predict(self, ratings: Ratings) -> Floats:
+        """The scores (n_ratings,) of the pairs, in their order; the ratings are not used."""
+        index = np.arange(self.items.size)
+        if ratings.items is not self.items:
+            known = {one: i for i, one in enumerate(self.items.tolist())}
+            index = np.array([known.get(one, -1) for one in ratings.items.tolist()], dtype=np.int64)
+        return np.append(self.scores, self.unknown)[index[ratings.columns]]
+
+
+@dataclass(frozen=True)
+class ItemMeanBaseline:
+    """b_j = m + c log(1 + n_j) + Σ_u (r_uj - m) / (n_j + κ): item means shrunk towards the mean m of all.
+
+    n_j is the number of its ratings, κ `shrinkage` >= 0, c `popularity`. An item without ratings has m.
+
+    >>> ratings = Ratings.from_arrays(["ann", "bob", "ann"], ["Alien", "Alien", "Brazil"], [5, 4, 3])
+    >>> ItemMeanBaseline(shrinkage=1).fit(ratings).scores.round(2)
+    array([4.33, 3.5 ])
+    """
+
+    shrinkage: float = 5.0
+    popularity: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.shrinkage) and self.shrinkage >= 0 and np.isfinite(self.popularity)):
+            raise OptionError(f"shrinkage must be a number >= 0 and popularity a finite number; got {self}.")
+
+    def fit(self, ratings: Ratings) -> ItemScores:
+        """Compute the scores. Raises DataError without ratings."""
+        mean = _mean(ratings)
+        counts = ratings.counts
+        above = np.bincount(ratings.columns, ratings.values - mean, ratings.n_items)
+        shrunk = above / np.maximum(counts + self.shrinkage, np.finfo(float).tiny)
+        return ItemScores(ratings.items, sealed(mean + self.popularity * np.log1p(counts) + shrunk), mean)
+
+
+@dataclass(frozen=True)
+class PopularityBaseline:
+    """The number of ratings of an item."""
+
+    def fit(self, ratings: Ratings) -> ItemScores:
+        """Count the ratings. Raises DataError without ratings."""
+        _mean(ratings)
+        return ItemScores(ratings.items, sealed(ratings.counts.astype(np.float64)), 0.0)
+
+
+def _mean(ratings: Ratings) -> float:
+    if not ratings.n_ratings:
+        raise DataError("a baseline needs at least one rating; got none.")
+    return float(ratings.values.mean())

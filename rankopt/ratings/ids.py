@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.arrays import Ints, Shorts
 from rankopt.data.validation import as_array, check_entries, check_unmasked, sealed
 from rankopt.errors import DataError
 
 Ids = NDArray[Any]
-Codes = NDArray[np.int32]
+Codes = Shorts
 
 CHUNK = 1 << 18
 """Number of ids per block; keeps temporaries small compared with the ratings."""
@@ -31,11 +32,9 @@ MOST = np.iinfo(np.int32).max
 
 
 def coded(values: Any, what: str, universe: Any = None) -> tuple[Ids, Codes]:
-    """The universe of one id per rating, and the index (n,) of each in it.
-
-    universe: distinct ids in any order that include all of them; by default those that occur. what: "user" or "item",
-    for messages. Raises DataError for an id that is missing, not hashable or not in the universe.
-    """
+    """The universe of one id per rating, and the index (n,) of each in it. universe: distinct ids in any order that
+    include all of them; by default those that occur. what: "user" or "item", for messages. Raises DataError for an id
+    that is missing, not hashable or not in the universe."""
     plain = plain_ids(values, what)
     codes = np.empty(len(plain), dtype=np.int32)
     if universe is not None:
@@ -88,7 +87,7 @@ def places(known: Ids) -> dict[Hashable, int]:
     return {one: i for i, one in enumerate(known.tolist())}
 
 
-def placed(known: Ids, ids: Any, table: dict[Hashable, int] | None = None) -> NDArray[np.int64]:
+def placed(known: Ids, ids: Any, table: dict[Hashable, int] | None = None) -> Ints:
     """The index (n,) of each id in a universe, -1 for unknown ids. table: its `places`, if cached."""
     plain = ids if isinstance(ids, np.ndarray | list) else list(ids)
     if known.dtype == np.int64:
@@ -113,11 +112,9 @@ def placed(known: Ids, ids: Any, table: dict[Hashable, int] | None = None) -> ND
     return np.fromiter((table.get(one, -1) for one in items), dtype=np.int64, count=len(items))
 
 
-def check_present(ids: Any, found: NDArray[np.int64], what: str, of: str) -> None:
-    """Raise the DataError of training if an unknown id of `ids` (n,), found (n,) < 0, is missing (None, NaN, NA).
-
-    of: what needs the id.
-    """
+def check_present(ids: Any, found: Ints, what: str, of: str) -> None:
+    """Raise the DataError of training if an unknown id of `ids` (n,), found (n,) < 0, is missing (None, NaN, NA). of:
+    what needs the id."""
     values = as_array(ids)
     if isinstance(values, np.ndarray) and values.dtype.kind in "iubUS":
         return
@@ -252,7 +249,7 @@ def _chunks(values: Ids) -> Iterator[tuple[int, Ids]]:
 INTEGER = compile(r"0|-?[1-9][0-9]{0,17}")
 
 
-def check_spelling(known: NDArray[Any], ids: Any, found: NDArray[np.int64], what: str) -> None:
+def check_spelling(known: NDArray[Any], ids: Any, found: Ints, what: str) -> None:
     """Raise DataError if an unknown id of `ids` (n,), found (n,) < 0, is known under another type: 17 for "17"."""
     missing = np.flatnonzero(found < 0)
     if not missing.size or not known.size:
@@ -303,10 +300,7 @@ def triplets_of_csr(table: Any, users: Any, items: Any) -> tuple[Any, Any, Any, 
         entries = table.tocoo()
         rows, columns, values = entries.row, entries.col, entries.data
     found = []
-    for names, codes, size, what in (
-        (users, rows, table.shape[0], "user"),
-        (items, columns, table.shape[1], "item"),
-    ):
+    for names, codes, size, what in ((users, rows, table.shape[0], "user"), (items, columns, table.shape[1], "item")):
         ids = np.arange(size) if names is None else names
         known = distinct_ids(ids, what)
         if known.size != size:

@@ -67,10 +67,8 @@ class Layout:
         return cut(line, self.separator)
 
     def numbers(self) -> re.Pattern[bytes]:
-        """Pattern of a line of numbers with ids that are integers and exact as doubles, including its end.
-
-        Use `sub` to test a text of such lines: Python 3.11.2 matches `(line)*+` wrongly.
-        """
+        """Pattern of a line of numbers with ids that are integers and exact as doubles, including its end. Use `sub` to
+        test a text of such lines: Python 3.11.2 matches `(line)*+` wrongly."""
         integer, number = rb"(?:0|[1-9][0-9]{0,14}+)", rb"[+-]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?"
         fields = [integer if index in (self.user, self.item) else number for index in range(self.fields)]
         return re.compile(re.escape(self.separator).join(fields) + rb"\r?(?:\n|\Z)")
@@ -136,12 +134,8 @@ def is_of_columns(file: str) -> bool:
 def ratings_of_columns(
     file: str, columns: tuple[str | None, str | None, str | None], attributes: dict[str, dict[Any, Any]] | None
 ) -> Ratings:
-    """The ratings of the file.
-
-    columns: of user, item and rating, None for the usual names. attributes: attributes of items.
-
-    Raises DataError naming the file, as `Ratings.from_frame` does, and for missing values.
-    """
+    """The ratings of the file. columns: of user, item and rating, None for the usual names. attributes: attributes of
+    items. Raises DataError naming the file, as `Ratings.from_frame` does, and for missing values."""
     table = table_at(file)
     try:
         names = chosen_columns(list(table.column_names), *columns)
@@ -168,10 +162,8 @@ TITLE, GENRES = ("title", "name"), ("genres", "genre", "categories")
 
 
 def read_items(path: str | PathLike[str]) -> dict[str, dict[Any, Any]]:
-    """`title` and `genre`: item id -> its title, and -> the tuple of its genres or None.
-
-    Raises DataError naming file and line for a wrong number of fields and for a repeated item.
-    """
+    """`title` and `genre`: item id -> its title, and -> the tuple of its genres or None. Raises DataError naming file
+    and line for a wrong number of fields and for a repeated item."""
     file = fspath(path)
     lines = _lines(file)
     number, first = next(lines, (1, ""))

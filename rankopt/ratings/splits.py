@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from formulations.arrays import Bools
 from formulations.display import CompactReprMixin
 from rankopt.errors import DataError, OptionError
 from rankopt.ratings.ids import check_spelling
@@ -165,7 +165,7 @@ def _attributes(train: Ratings, test: Ratings) -> dict[str, dict[Hashable, Any]]
     return known
 
 
-def _drawn(ratings: Ratings, n: int, random: np.random.Generator) -> NDArray[np.bool_]:
+def _drawn(ratings: Ratings, n: int, random: np.random.Generator) -> Bools:
     """(n_ratings,) mask of n random ratings of each user."""
     order = np.lexsort((random.random(ratings.n_ratings), ratings.user_of()))
     rank = np.arange(ratings.n_ratings) - np.repeat(ratings.bounds[:-1], np.diff(ratings.bounds))

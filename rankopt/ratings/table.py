@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.arrays import Bools, Floats, Ints, Shorts
 from formulations.display import CompactReprMixin
 from formulations.typing import Sparse
 from rankopt.data.typing import Frame, Ids, Values
@@ -34,9 +35,7 @@ NAMED = 6
 """Maximum number of attribute names shown."""
 
 
-def summary(
-    bounds: NDArray[np.int64], counts: NDArray[np.int64], values: NDArray[np.float64], attributes: Mapping[str, Any]
-) -> str:
+def summary(bounds: Ints, counts: Ints, values: Floats, attributes: Mapping[str, Any]) -> str:
     """For example `Ratings(2 users (1 to 2 ratings each), 2 items (1 to 2), 3 ratings 2: 1, 4: 1, 5: 1)`."""
     parts = [
         f"{bounds.size - 1} users ({_range(np.diff(bounds))} ratings each)",
@@ -49,13 +48,13 @@ def summary(
     return f"Ratings({', '.join(parts)})"
 
 
-def _range(sizes: NDArray[np.int64]) -> str:
+def _range(sizes: Ints) -> str:
     if not sizes.size:
         return "0"
     return f"{sizes.min()}" if sizes.min() == sizes.max() else f"{sizes.min()} to {sizes.max()}"
 
 
-def _values(values: NDArray[np.float64]) -> str:
+def _values(values: Floats) -> str:
     if not values.size:
         return ""
     some = np.unique(values[:1000])
@@ -91,10 +90,7 @@ def _bytes(values: NDArray[Any]) -> bytes:
     return b"words" + repr(values.tolist()).encode(errors="surrogatepass")
 
 
-Ints = NDArray[np.int64]
-
-
-def by_code(codes: NDArray[np.int32], size: int) -> tuple[Ints, NDArray[Any]]:
+def by_code(codes: Shorts, size: int) -> tuple[Ints, NDArray[Any]]:
     """Bounds (size + 1,) int64 and the positions (n,) sorted by code, stable."""
     from scipy.sparse import csr_array
 
@@ -105,7 +101,7 @@ def by_code(codes: NDArray[np.int32], size: int) -> tuple[Ints, NDArray[Any]]:
     return columns.indptr.astype(np.int64), columns.indices
 
 
-def in_order(users: NDArray[np.int32], items: NDArray[np.int32], n_users: int, n_items: int) -> tuple[Ints, Any]:
+def in_order(users: Shorts, items: Shorts, n_users: int, n_items: int) -> tuple[Ints, Any]:
     """Bounds (n_users + 1,) of the users, and the order (n,) of the ratings: by user, item, input row."""
     order = None
     if ((users[1:] < users[:-1]) | ((users[1:] == users[:-1]) & (items[1:] < items[:-1]))).any():
@@ -118,7 +114,7 @@ def in_order(users: NDArray[np.int32], items: NDArray[np.int32], n_users: int, n
     return bounds, order
 
 
-def not_rising(bounds: Ints, columns: NDArray[np.int32], ties_only: bool = False) -> NDArray[np.bool_]:
+def not_rising(bounds: Ints, columns: Shorts, ties_only: bool = False) -> Bools:
     """(n - 1,) where the item of a rating is not below (ties_only: equals) that of the next rating of its user."""
     wrong = columns[1:] == columns[:-1] if ties_only else columns[1:] <= columns[:-1]
     inner = bounds[1:-1]
@@ -126,11 +122,9 @@ def not_rising(bounds: Ints, columns: NDArray[np.int32], ties_only: bool = False
     return np.asarray(wrong)
 
 
-def first_twice(bounds: Ints, columns: NDArray[np.int32], order: Any) -> tuple[int, int, int] | None:
-    """The first pair that is rated twice: its index and the input rows of both ratings; None if there is none.
-
-    order: the input rows of the sorted ratings, None if they are sorted.
-    """
+def first_twice(bounds: Ints, columns: Shorts, order: Any) -> tuple[int, int, int] | None:
+    """The first pair that is rated twice: its index and the input rows of both ratings; None if there is none. order:
+    the input rows of the sorted ratings, None if they are sorted."""
     repeated = np.flatnonzero(not_rising(bounds, columns, ties_only=True))
     if not repeated.size:
         return None
@@ -219,9 +213,6 @@ def _typed(values: NDArray[Any]) -> NDArray[Any]:
     return values.astype(bool) if kinds == {bool} else values
 
 
-Floats = NDArray[np.float64]
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Ratings(CompactReprMixin):
     """Immutable explicit ratings of users × items in CSR form; user u has the ratings bounds[u]:bounds[u+1].
@@ -247,7 +238,7 @@ class Ratings(CompactReprMixin):
     users: NDArray[Any]
     items: NDArray[Any]
     bounds: Ints
-    columns: NDArray[np.int32]
+    columns: Shorts
     values: Floats
     attributes: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
@@ -319,9 +310,9 @@ class Ratings(CompactReprMixin):
     def from_indices(
         cls,
         users: NDArray[Any],
-        rows: NDArray[np.int32],
+        rows: Shorts,
         items: NDArray[Any],
-        columns: NDArray[np.int32],
+        columns: Shorts,
         rating: Any,
         twice: Callable[[Any, Any, int, int], DataError] | None = None,
     ) -> "Ratings":
@@ -404,7 +395,7 @@ class Ratings(CompactReprMixin):
     def __hash__(self) -> int:
         return hash(self.fingerprint)
 
-    def user_of(self) -> NDArray[np.int32]:
+    def user_of(self) -> Shorts:
         """(n_ratings,) the index in `users` of the user of each rating."""
         return np.repeat(np.arange(self.n_users, dtype=np.int32), np.diff(self.bounds))
 

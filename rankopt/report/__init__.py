@@ -14,10 +14,8 @@ __all__ = ["save", "write"]
 
 
 def write(rows: Sequence[BenchmarkRow], path: str | PathLike[str], made_by: str = "") -> Path:
-    """Write the report of the rows to `path`, an HTML file, and return the path.
-
-    made_by: the command, printed at the foot of the page.
-    """
+    """Write the report of the rows to `path`, an HTML file, and return the path. made_by: the command, printed at the
+    foot of the page."""
     from rankopt.report.swap_page import page_of_swap
 
     return save(page_of_swap(rows, made_by), path)

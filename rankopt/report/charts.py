@@ -8,15 +8,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from formulations.arrays import Floats, Ints
 from rankopt.experiments.summaries import relative_gaps
 from rankopt.report.page import LIGHT, SHADES, Drawing, line_style, log_scale, shortened
 
 if TYPE_CHECKING:
     from formulations.solving.sensitivity import SensitivityCurve
 
-Floats = NDArray[np.float64]
 Columns = Mapping[str, Sequence[float | None]]
 """The columns step, round, seconds, primal and bound of a run, of one length."""
 
@@ -33,11 +32,9 @@ POINTS = 300
 
 
 def convergence(runs: Mapping[str, Columns], about: str) -> list[Drawing]:
-    """Three drawings of the runs: objective and bound against steps and against seconds, and the gap against seconds.
-
-    A gap is relative to the best objective of its run. Each round of the concave-convex procedure has its own problem,
-    bound and gap; each of several rounds is a line at the bound that was proven at its end.
-    """
+    """Three drawings of the runs: objective and bound against steps and against seconds, and the gap against seconds. A
+    gap is relative to the best objective of its run. Each round of the concave-convex procedure has its own problem,
+    bound and gap; each of several rounds is a line at the bound that was proven at its end."""
     table = {name: _numbers(run) for name, run in runs.items() if len(run.get("step", ()))}
     if not table:
         return []
@@ -103,20 +100,20 @@ def _numbers(run: Columns) -> dict[str, Floats]:
     return {name: np.where(np.isfinite(column), column, np.nan) for name, column in table.items()}
 
 
-def _thinned(rows: NDArray[np.int64]) -> NDArray[np.int64]:
+def _thinned(rows: Ints) -> Ints:
     """At most POINTS of the rows, the first and the last included, denser at the start of a run."""
     if rows.size <= POINTS:
         return rows
     return rows[np.unique(np.round(np.geomspace(1, rows.size, POINTS)).astype(np.int64)) - 1]
 
 
-def _round_ends(run: dict[str, Floats]) -> NDArray[np.int64]:
+def _round_ends(run: dict[str, Floats]) -> Ints:
     """The last step of each round, at most POINTS of them."""
     rounds = run["round"]
     return _thinned(np.flatnonzero(np.append(rounds[1:] != rounds[:-1], True)))
 
 
-def _marker(rows: NDArray[np.int64]) -> str:
+def _marker(rows: Ints) -> str:
     """The marker of a line; a line of one point is invisible without one."""
     return "." if rows.size == 1 else ""
 
@@ -167,9 +164,7 @@ WRITTEN = 9
 
 def heat_map(names: Sequence[str], shares: Floats, title: str, says: str) -> Drawing:
     """Shares (r, r) in [0, 1] as squares; NaN where no problem was answered by both. Shares below 1 have a red frame.
-
-    says: the caption.
-    """
+    says: the caption."""
     from matplotlib.patches import Rectangle
 
     r = len(names)

@@ -26,11 +26,9 @@ def page_of_cofi(
     name: str,
     made_by: str = "",
 ) -> str:
-    """The page of a fitted ranker.
-
-    accuracy: names and evaluations of the ranker and the baselines, each list by the same protocols; empty without a
-    test. prices: the sensitivity curve of the quota; None if items have no attribute `by`.
-    """
+    """The page of a fitted ranker. accuracy: names and evaluations of the ranker and the baselines, each list by the
+    same protocols; empty without a test. prices: the sensitivity curve of the quota; None if items have no attribute
+    `by`."""
     drawings, omitted = _training(ranker)
     judged = accuracy[0][1] if accuracy else []
     return render(

@@ -22,11 +22,8 @@ SHOWN = ("nDCG@1", "nDCG@5", "nDCG@10", "AP")
 def page_of_demo(
     rankers: Mapping[str, Any], swapped: Mapping[tuple[str, str], Any], test: Queries, made_by: str
 ) -> str:
-    """The page.
-
-    rankers: fitted rankers by name; swapped: fitted rankers by argmax and master solver; test: the test queries;
-    made_by: the command.
-    """
+    """The page. rankers: fitted rankers by name; swapped: fitted rankers by argmax and master solver; test: the test
+    queries; made_by: the command."""
     from rankopt.measures import evaluate
 
     notations = [*(f"nDCG@{k}" for k in range(1, 11)), "AP"]
@@ -58,10 +55,8 @@ def page_of_demo(
 
 def finding_of_demo(rankers: Mapping[str, Any], found: Mapping[str, Evaluation]) -> str:
     """Which ranker is best on the test queries, which are not distinguishable from it, and the largest convex gap.
-
-    found: evaluations that hold `MEASURE`, by ranker.
-    """
-    from rankopt.evaluation.leader import leader
+    found: evaluations that hold `MEASURE`, by ranker."""
+    from rankopt.evaluation.comparison import leader
 
     gaps = [ranker.certificate_ for ranker in rankers.values() if hasattr(ranker, "certificate_")]
     worst = max((proved.relative_gap for proved in gaps if proved.kind == "global"), default=None)

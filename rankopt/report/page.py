@@ -116,11 +116,9 @@ STYLE = {
 
 
 class Drawing:
-    """A figure in the style of the page: draw within `with Drawing(...) as axes`; afterwards `svg` holds it.
-
-    title: above the figure. says: the caption and the label for screen readers. x, y: labels of the axes. Two or more
-    labelled lines get a legend below the axes, in two columns.
-    """
+    """A figure in the style of the page: draw within `with Drawing(...) as axes`; afterwards `svg` holds it. title:
+    above the figure. says: the caption and the label for screen readers. x, y: labels of the axes. Two or more labelled
+    lines get a legend below the axes, in two columns."""
 
     def __init__(self, title: str, says: str, x: str = "", y: str = "", height: float = HEIGHT) -> None:
         self.title, self.says, self.x, self.y, self.height = title, says, x, y, height

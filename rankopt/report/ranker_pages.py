@@ -66,11 +66,8 @@ def page_of_training(
 def page_of_explanations(
     name: str, tightness: Tightness, weights: Sequence[tuple[str, Weights]], worst: int, made_by: str = ""
 ) -> str:
-    """The page.
-
-    name: of the ranker and its data; tightness: of all queries; weights: the name and weights of each score, empty for
-    trees; worst: how many queries are listed; made_by: the command.
-    """
+    """The page. name: of the ranker and its data; tightness: of all queries; weights: the name and weights of each
+    score, empty for trees; worst: how many queries are listed; made_by: the command."""
     columns = {**tightness.columns(), "query": [*map(str, tightness.query)]}
     chosen = tightness.worst(worst).tolist()
     return render(

@@ -9,13 +9,10 @@ After a swap in a truncated list, `entering` finds the line below that reaches t
 
 import numba as nb
 import numpy as np
-from numpy.typing import NDArray
 
+from formulations.arrays import Floats, Ints
 from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, compiled
 from formulations.sorting import sort_falling
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 ROUNDING = 4 * float(np.finfo(np.float64).eps)
 """Of a computed score s + t a, by |s| + |t a|; twice what two roundings can do, for the time itself is rounded."""
@@ -230,10 +227,8 @@ the end."""
 
 @compiled(nb.int64(READ_FLOATS, READ_FLOATS, nb.int64, nb.int64))
 def entering(line_s: Floats, line_a: Floats, place: int, lines: int) -> int:
-    """The line below `place`, by increasing slope, that first overtakes the one there; -1 if none.
-
-    Of lines whose times are equal up to rounding, the flattest: later crossings follow.
-    """
+    """The line below `place`, by increasing slope, that first overtakes the one there; -1 if none. Of lines whose times
+    are equal up to rounding, the flattest: later crossings follow."""
     own_s, own_a, found, soonest, limit = line_s[place], line_a[place], -1, np.inf, np.inf
     for line in range(lines - 1, place, -1):
         r = line & NATURAL

@@ -10,16 +10,13 @@ from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
+from formulations.arrays import Floats, Ints
 from rankopt.data.canonical_order import rows_of
 from rankopt.measures.measure import Measure
 from rankopt.measures.tied_ranking import ranked
 from rankopt.sweeps.step_function import StepFunction, best_interval
 from rankopt.sweeps.sweep import LineSweep
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 def all_crossings(scores: Floats, slopes: Floats, offsets: Ints) -> Floats:

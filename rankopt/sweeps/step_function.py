@@ -13,13 +13,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from formulations.arrays import Floats, Ints
 from formulations.parallel import share
 
-Floats = NDArray[np.float64]
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 
 MANY = 1 << 15
 """Events from which threads put them together: memory that is new takes longer than to hand out the work."""
@@ -57,9 +60,6 @@ def joined(parts: Sequence[StepEvents]) -> StepEvents:
         for number in range(len(parts)):
             fill(number)
     return combined
-
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,11 +152,7 @@ def _inside(
     index = np.searchsorted(filled, own[ends])
     apart[ends] &= wanted[index + 1] | (index == filled.size - 1)  # else the rest is not needed
     lows, highs = (times + widths)[apart], np.append((times - widths)[1:], np.inf)[apart]
-    return (
-        np.append(-np.inf, lows),
-        np.append(times[0] - widths[0], highs),
-        np.append(events.start, values[apart]),
-    )
+    return (np.append(-np.inf, lows), np.append(times[0] - widths[0], highs), np.append(events.start, values[apart]))
 
 
 def _nearest(lows: Floats, highs: Floats, values: Floats) -> tuple[float, float, float]:
@@ -263,10 +259,8 @@ def _standing(steps: StepFunction, t: float, index: int, events: StepEvents) -> 
 
 
 def _areas(jumps: Floats, values: Floats) -> tuple[Floats, Callable[[Floats], Floats]]:
-    """∫ M from 0 to each jumping point, and t -> ∫ M from 0 to t.
-
-    Summed from 0 on either way, so that far jumping points cost no digits near it.
-    """
+    """∫ M from 0 to each jumping point, and t -> ∫ M from 0 to t. Summed from 0 on either way, so that far jumping
+    points cost no digits near it."""
     zero = int(np.searchsorted(jumps, 0.0))
     pieces = values[1:-1] * np.diff(jumps)
     at = np.empty(jumps.size)
@@ -340,3 +334,53 @@ class _Pieces:
         i = max(adjacent, key=lambda j: self.values[j])
         margin = min(step, float(self.highs[i] - self.lows[i]) / 2)
         return self.at(i, float(self.lows[i]) + margin if t <= self.lows[i] else float(self.highs[i]) - margin)
+
+
+AROUND = 0.9
+"""Fraction of the jumps that is shown; the others are far out and small."""
+
+MOST = 4000
+"""Intervals that are drawn, at most: the widest there, since no eye sees the others."""
+
+
+def draw_line(
+    steps: StepFunction,
+    line: LinePoint,
+    at: float,
+    measure: str,
+    about: str,
+    axes: Axes | None = None,
+    colours: Sequence[str] = ("C0", "C1", "C2"),
+    legend: bool = True,
+) -> Axes:
+    """Plot the steps of M(t) against at + t. `line` is the point chosen by a search, `at` the current one. colours: of
+    the steps, the chosen point and the current point. Returns the matplotlib axes."""
+    if axes is None:
+        import matplotlib.pyplot as plt
+
+        axes = plt.subplots(layout="constrained")[1]
+    low, high = shown_range(steps, line)
+    lows, highs = np.clip(steps.lows, low, high), np.clip(steps.highs, low, high)
+    inside = np.flatnonzero(highs > lows)
+    inside = np.sort(inside[np.argsort(lows[inside] - highs[inside], kind="stable")[:MOST]])
+    x = np.column_stack([lows[inside], highs[inside]]).ravel() + at
+    axes.plot(x, np.repeat(steps.values[inside], 2), linewidth=1.2, color=colours[0], label=measure)
+    begin, end = max(line.low, low), min(line.high, high)
+    axes.axvspan(begin + at, end + at, alpha=0.25, linewidth=0, color=colours[1])
+    axes.plot([line.t + at], [line.value], marker="o", linestyle="none", color=colours[1], label="a search stands here")
+    axes.axvline(at, linestyle="--", linewidth=1.0, color=colours[2], label="now")
+    axes.set(xlabel=about, ylabel=f"mean {measure}", xlim=(low + at, high + at))
+    if legend:
+        axes.legend(frameon=False)
+    return axes
+
+
+def shown_range(steps: StepFunction, line: LinePoint) -> tuple[float, float]:
+    """The t worth seeing: most jumping points, 0, and the point that was chosen."""
+    jumps = steps.highs[:-1]
+    if not jumps.size:
+        return -1.0, 1.0
+    low, high = np.quantile(jumps, [(1 - AROUND) / 2, (1 + AROUND) / 2])
+    low, high = min(low, 0.0, line.t), max(high, 0.0, line.t)
+    margin = 0.05 * (high - low) or 1.0
+    return float(low - margin), float(high + margin)

@@ -17,8 +17,8 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from formulations.arrays import Floats, Ints
 from formulations.parallel import share, threads
 from formulations.sorting import falling_rows
 from rankopt.errors import OptionError
@@ -28,9 +28,6 @@ from rankopt.measures.segments import position_in_query, query_of_row, totals
 from rankopt.measures.tied_ranking import ranked
 from rankopt.sweeps.intersections import ROUNDING
 from rankopt.sweeps.step_function import StepEvents, joined
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 BLOCK = 1 << 17
 """Documents of rankings that are valued at once, about."""
@@ -99,11 +96,9 @@ class SweepPlan:
 
 
 def sweep_plans(measure: Measure, relevance: Floats, offsets: Ints, weights: Floats) -> tuple[SweepPlan, ...]:
-    """The sweeps whose events add up to Σ_q v_q measure_q: relevance (N,), offsets, weights v (m,).
-
-    Selected by the measure's `sweep_kind`: "places" from its discount and gain, "precision", "cascade", "first
-    relevant"; "sum" combines the sweeps of all its `summands`.
-    """
+    """The sweeps whose events add up to Σ_q v_q measure_q: relevance (N,), offsets, weights v (m,). Selected by the
+    measure's `sweep_kind`: "places" from its discount and gain, "precision", "cascade", "first relevant"; "sum"
+    combines the sweeps of all its `summands`."""
     if measure.sweep_kind == "sum":
         summed: Any = measure
         parts = [sweep_plans(part, relevance, offsets, weights * own) for part, own in summed.summands(offsets)]

@@ -16,13 +16,10 @@ is the attribute `digit` of the documents.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
+from formulations.arrays import Floats, Ints
 from rankopt.data.queries import Queries
 from rankopt.data.samples import Sample
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 TRAIN_IMAGES = 1000
 DOCUMENTS = 8

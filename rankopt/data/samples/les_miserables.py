@@ -20,12 +20,10 @@ edge alone were unknown.
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from formulations.arrays import Floats, Ints
 from rankopt.data.queries import Queries, concatenate
 from rankopt.data.samples import Sample
-
-Floats = NDArray[np.float64]
 
 GRADES_FROM = (1, 2, 3, 5)
 """Least numbers of chapters of grades 1, 2, 3, 4."""
@@ -70,7 +68,7 @@ def les_miserables() -> Sample:
     )
 
 
-def _worth_asking(chapters: Floats) -> NDArray[np.int64]:
+def _worth_asking(chapters: Floats) -> Ints:
     """The characters whose documents have something to order."""
     grades = _grades(chapters)
     kinds = sum((grades == grade).any(axis=1).astype(int) for grade in range(1, len(GRADES_FROM) + 1))
@@ -81,7 +79,7 @@ def _grades(chapters: Floats) -> Floats:
     return np.searchsorted(GRADES_FROM, chapters, side="right").astype(np.float64)
 
 
-def _queries(chapters: Floats, names: list[str], queries: NDArray[np.int64]) -> Queries:
+def _queries(chapters: Floats, names: list[str], queries: Ints) -> Queries:
     """One query for each of these characters over all others of this graph."""
     blocks = _communities(chapters)
     leaders = np.array([names[max(block, key=lambda v: chapters[v].sum())] for block in blocks])

@@ -16,11 +16,11 @@ import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.arrays import Floats, Ints, Shorts
 from formulations.compiled import compiled
 from rankopt.data.svmlight.parser import INDEX_DIGITS, Parsed, Rules
 from rankopt.data.text import is_text
 
-Floats = NDArray[np.float64]
 Bytes = NDArray[Any]  # of uint8
 
 TEXT = nb.types.Array(nb.uint8, 1, "C", readonly=True)
@@ -74,9 +74,7 @@ def scaled(mantissa: int, exponent: int, high: Floats, low: Floats) -> tuple[flo
 @compiled(nb.types.Tuple((nb.float64, nb.int64, nb.int64))(TEXT, nb.int64, TABLE, TABLE))
 def number_at(text: Bytes, at: int, high: Floats, low: Floats) -> tuple[float, int, int]:
     """The decimal number that begins at `at`, where it ends, and whether it is EXACT, HARD (for Python) or NONE at all.
-
-    The text ends with a byte that belongs to no number.
-    """
+    The text ends with a byte that belongs to no number."""
     negative = text[at] == MINUS
     if negative or text[at] == PLUS:
         at += 1
@@ -118,8 +116,6 @@ def number_at(text: Bytes, at: int, high: Floats, low: Floats) -> tuple[float, i
     value, sure = scaled(mantissa, exponent, high, low)
     return (-value if negative else value), at, (EXACT if sure else HARD)
 
-
-Ints = NDArray[np.int64]
 
 HARDEST = 1 << 16
 """Numbers of a text that may be left to Python's `float`; with more it is read line by line."""
@@ -165,14 +161,11 @@ def _after(text: Bytes, at: int, word: bytes, fold: int) -> int:
 )  # fmt: skip
 def _scan(
     text: Bytes, missing: float, width: int, high: Floats, low: Floats, grades: Floats, bounds: Ints,
-    columns: NDArray[np.int32], values: Floats, lines: Ints, starts: Ints, qids: Ints, documents: Ints, hard: Ints,
+    columns: Shorts, values: Floats, lines: Ints, starts: Ints, qids: Ints, documents: Ints, hard: Ints,
 ) -> tuple[int, int, int, int]:  # fmt: skip
-    """Fill the arrays; how many rows, entries, queries and hard numbers there are; -1 rows: it gave up.
-
-    text ends with a newline. missing: NaN refuses missing values. lines: the newlines before each row. qids,
-    documents: where names begin and end in the text, -1 for no document. hard: entry, begin and end of each number that
-    Python must read.
-    """
+    """Fill the arrays; how many rows, entries, queries and hard numbers there are; -1 rows: it gave up. text ends with
+    a newline. missing: NaN refuses missing values. lines: the newlines before each row. qids, documents: where names
+    begin and end in the text, -1 for no document. hard: entry, begin and end of each number that Python must read."""
     rows, entries, queries, hards, line = 0, 0, 0, 0, 0
     failed = (-1, 0, 0, 0)
     bounds[0] = 0

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.arrays import Floats, Ints, Shorts
 from rankopt.data.text import check_text, clipped, is_text
 from rankopt.errors import DataError
 
@@ -43,11 +44,9 @@ LARGEST_INDEX = 2**31 - 1
 
 @dataclass(frozen=True)
 class Rules:
-    """Reader options for one file.
-
-    missing: the value of missing features, None for an error. negative: whether grades may be negative. limit: bound on
-    the magnitude of values. width, said: the greatest index, and the source of this bound.
-    """
+    """Reader options for one file. missing: the value of missing features, None for an error. negative: whether grades
+    may be negative. limit: bound on the magnitude of values. width, said: the greatest index, and the source of this
+    bound."""
 
     file: str
     missing: float | None = None
@@ -149,17 +148,15 @@ def _of_value(index: int, tail: bytes, rules: Rules) -> str | None:
 @dataclass(frozen=True)
 class Parsed:
     """N lines of data: grades (N,), row r holds entries bounds[r]:bounds[r + 1] of columns (from 0) and values (nnz,).
-
     `lines` (N,): line numbers of rows. `starts`: the first rows of the queries that begin here, `qids` their names;
-    rows before starts[0] continue the previous query. `documents`: N names or None. `size`: bytes of text.
-    """
+    rows before starts[0] continue the previous query. `documents`: N names or None. `size`: bytes of text."""
 
-    grades: NDArray[np.float64]
-    bounds: NDArray[np.int64]
-    columns: NDArray[np.int32]
-    values: NDArray[np.float64]
-    lines: NDArray[np.int64]
-    starts: NDArray[np.int64]
+    grades: Floats
+    bounds: Ints
+    columns: Shorts
+    values: Floats
+    lines: Ints
+    starts: Ints
     qids: list[bytes]
     documents: list[str | None]
     size: int
@@ -219,11 +216,9 @@ def _one(arrays: list[NDArray[Any]]) -> NDArray[Any]:
 
 
 def parse_lines(text: bytes, first_line: int, rules: Rules, seen: dict[bytes, int]) -> Parsed:
-    """Parse all lines; raises DataError naming file and line for the first invalid one.
-
-    first_line: the line number of the start of the text. seen: previous queries and their first lines, the last of
-    which may continue; those of this text are added.
-    """
+    """Parse all lines; raises DataError naming file and line for the first invalid one. first_line: the line number of
+    the start of the text. seen: previous queries and their first lines, the last of which may continue; those of this
+    text are added."""
     grades, values = array("d"), array("d")
     columns, bounds, lines, starts = array("i"), array("q", [0]), array("q"), array("q")
     qids: list[bytes] = []

@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from formulations.arrays import Floats
 from rankopt.data.queries import Queries
 from rankopt.data.svmlight.parser import LARGEST_INDEX, Parsed, Rules, joined, parse_lines, query_name
 from rankopt.data.text import BLOCK, clipped, is_text, text_blocks
@@ -74,11 +74,9 @@ class Header:
         self.done = data is not None or self.listed is not None
 
     def names(self, greatest: int, n_features: int | None) -> list[str] | None:
-        """The names of features 1, ..., d, or None if the header does not name all.
-
-        d is `n_features` if set, else the greatest index of the data. Raises DataError for a repeated name and if the
-        number of names differs from n_features.
-        """
+        """The names of features 1, ..., d, or None if the header does not name all. d is `n_features` if set, else the
+        greatest index of the data. Raises DataError for a repeated name and if the number of names differs from
+        n_features."""
         names = self.listed
         if names is None:
             count = len(self.numbered)
@@ -123,9 +121,7 @@ AHEAD = COMPILED_FROM
 
 class SvmlightParser:
     """The parsed lines of a file, about `size` bytes of text at a time; `header` is filled while they are read.
-
-    missing, unjudged, dtype, n_features: as for `read_svmlight`.
-    """
+    missing, unjudged, dtype, n_features: as for `read_svmlight`."""
 
     def __init__(
         self,
@@ -207,10 +203,8 @@ def check_sparse(sparse: bool | str) -> None:
 
 
 def features_of(parsed: Parsed, d: int, dtype: np.dtype[Any], sparse: bool | str, where: str | None) -> Features:
-    """The table (N, d) of all entries, read-only.
-
-    where: the line with the greatest index, for the error about an oversized array; None if the caller set d.
-    """
+    """The table (N, d) of all entries, read-only. where: the line with the greatest index, for the error about an
+    oversized array; None if the caller set d."""
     n = parsed.grades.size
     values = parsed.values.astype(dtype, copy=False)
     for array in (values, parsed.columns, parsed.bounds):
@@ -374,7 +368,7 @@ def write_svmlight(queries: Queries, path: str | PathLike[str]) -> None:
     Path(file).write_bytes(gzip.compress(text, mtime=0) if file.endswith(".gz") else text)
 
 
-def _lines(queries: Queries, relevance: NDArray[np.float64]) -> Iterator[str]:
+def _lines(queries: Queries, relevance: Floats) -> Iterator[str]:
     if queries.feature_names is not None:
         yield from header_lines(queries.feature_names)
     names = [_word(name, "Query id", "'#' and blanks", "#") for name in queries.query_ids]

@@ -18,12 +18,11 @@ from rankopt.collaborative import least_squares, plane_blocks
 from rankopt.collaborative import user_block as user_masters
 from rankopt.collaborative.alternation import Alternation, alternated
 from rankopt.collaborative.encoded_ratings import EncodedRatings, compact
-from rankopt.collaborative.factors import Factors
 from rankopt.collaborative.item_block import FEW
 from rankopt.collaborative.least_squares import RidgesFor
 from rankopt.collaborative.linear_algebra import solve_ridges
 from rankopt.collaborative.plane_blocks import PlanesAt
-from rankopt.collaborative.problem import ModelState, block_bounds
+from rankopt.collaborative.problem import Factors, ModelState, block_bounds
 from rankopt.collaborative.regularization import Penalties, start_of
 from rankopt.collaborative.user_block import UserBundles, mix
 from rankopt.collaborative.user_loss import UserLoss

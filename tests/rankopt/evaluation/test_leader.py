@@ -5,8 +5,7 @@ import pytest
 
 from rankopt.data import Queries
 from rankopt.errors import DataError
-from rankopt.evaluation.comparison import compare, holm
-from rankopt.evaluation.leader import leader
+from rankopt.evaluation.comparison import compare, holm, leader
 from rankopt.measures import evaluate
 
 QUERIES = 40

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rankopt.data import Queries
-from rankopt.losses.criterion import Criterion
+from rankopt.losses.oracle import Criterion
 from rankopt.measures import evaluate, parse
 from rankopt.rankers import LargeMarginRanker
 

@@ -10,10 +10,9 @@ from scipy.optimize import minimize
 
 from rankopt.errors import OptionError
 from rankopt.losses import get_loss
-from rankopt.losses.ordinal import OrdinalHinge, count_costs
-from rankopt.losses.pairwise import PairwiseHinge
+from rankopt.losses.loss import SquaredError
+from rankopt.losses.pairwise import OrdinalHinge, PairwiseHinge, count_costs
 from rankopt.losses.preferences import PreferenceHinge, PreferencePairs, sum_gains
-from rankopt.losses.squared import SquaredError
 from rankopt.rankers import LossRanker
 from rankopt.testing import check_loss
 

@@ -10,10 +10,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from rankopt import Admissible
 from rankopt.collaborative.encoded_ratings import EncodedRatings
-from rankopt.collaborative.fold_in import best_users
 from rankopt.collaborative.quotas import ConstrainedRecommender
 from rankopt.collaborative.regularization import Penalties
-from rankopt.collaborative.user_loss import UserLoss
+from rankopt.collaborative.user_loss import UserLoss, best_users
 from rankopt.errors import DataError, ModelError, OptionError
 from rankopt.rankers import CofiRanker, load_model
 from rankopt.ratings import Ratings, load_ratings_sample
