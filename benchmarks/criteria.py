@@ -8,7 +8,6 @@ p: paired randomization test over the test queries of all splits against the fir
 from __future__ import annotations
 
 import numpy as np
-from rankopt.rankers.scale import unit_of
 
 from benchmarks.common import Run, case, least, ndcg, p_value, table, timed
 from benchmarks.data import Split, folds, mq2008, ohsumed_fold, set_names, splits
@@ -18,6 +17,7 @@ from rankopt.losses.smooth import SmoothedRegret
 from rankopt.measures import evaluate
 from rankopt.optimize.certificate import Stop
 from rankopt.rankers import LargeMarginRanker, RegressionRanker, SmoothRanker
+from rankopt.rankers.starts import unit_of
 from rankopt.scorers.linear import Linear, linear_scores, parts_of
 
 BOTH = ("MQ2008", "OHSUMED")

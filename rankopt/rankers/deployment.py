@@ -26,8 +26,7 @@ from rankopt.constraints.specs import GroupCapacities
 from rankopt.data.canonical_order import Arrangement
 from rankopt.data.queries import Queries
 from rankopt.errors import DataError, OptionError
-from rankopt.losses.criterion import Criterion
-from rankopt.losses.oracle import MaxOracle
+from rankopt.losses.oracle import Criterion, MaxOracle
 from rankopt.losses.oracle_constrained import AdmissibleArgmax
 from rankopt.losses.oracle_positional import with_distinct_grades
 from rankopt.losses.position_weights import Decay, parse_position_weights
