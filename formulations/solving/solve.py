@@ -38,7 +38,7 @@ def takes(solver: Solver | str, option: str) -> bool:
         return option != "options" if solver == "auto" else takes(get_solver(solver), option)
     one: Any = solver
     known = is_dataclass(one) and any(entry.name == option for entry in fields(one) if entry.init)
-    return known and bool(getattr(one, f"takes_{option}", True))
+    return known and bool(getattr(one, f"supports_{option}", True))
 
 
 @dataclass(frozen=True)
