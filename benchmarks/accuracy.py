@@ -303,10 +303,10 @@ def ohsumed(run: Run) -> None:
     for ours in ("large margin, chosen", "large margin, mean of ten"):
         for other in list(found)[:4]:
             for measure, place in (("NDCG@10", 9), ("MAP", 10)):
-                told = compare(*(np.concatenate([one[place] for one in found[name]]) for name in (ours, other)))
-                low, high = told.interval
+                compared = compare(*(np.concatenate([one[place] for one in found[name]]) for name in (ours, other)))
+                low, high = compared.interval
                 interval = f"{low:+.4f} to {high:+.4f}"
-                row(ours, other, measure, f"{told.difference:+.4f}", interval, f"{told.p_randomization:.3f}")
+                row(ours, other, measure, f"{compared.difference:+.4f}", interval, f"{compared.p_randomization:.3f}")
 
 
 @case(data=True)

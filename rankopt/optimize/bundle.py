@@ -138,7 +138,8 @@ class Bundle:
     minimises that model, and the next planes are taken on the way from the best point so far to where it is least.
 
     groups: how many groups the queries make at most; one, where a solver of one's own takes one alone.
-        `Bundle(groups=1, damping=1)` is the plain method, which needs many times as many passes (benchmarks/training.md).
+        `Bundle(groups=1, damping=1)` is the plain method, which needs many times as many passes
+        (benchmarks/training.md).
     damping: which part of that way is gone, 0 < damping <= 1. The bound is the model's either way.
     keep_idle: master solves that a plane may lie idle before it is dropped.
     """

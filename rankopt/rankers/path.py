@@ -109,8 +109,8 @@ class RegularizationPathMixin:
         each of `position_weights` and `bounds` (default: those of the ranker).
 
         The data are read once. Each λ starts at the previous solution with all planes found so far: ten λ take as many
-        passes as one to three of the most expensive fits (benchmarks/training.md). If these planes suffice, a λ takes no
-        step and `n_iter_` is 0. Each position weight and bound starts anew. A path does not support checkpoints.
+        passes as one to three of the most expensive fits (benchmarks/training.md). If these planes suffice, a λ takes
+        no step and `n_iter_` is 0. Each position weight and bound starts anew. A path does not support checkpoints.
 
         Under a nonconvex bound the result may be another critical point than that of a separate fit, which starts at
         w₀. Limits apply to each model; Ctrl-C returns the models so far. `each` is called with every fitted model. The
