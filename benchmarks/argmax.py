@@ -56,8 +56,8 @@ def mslr() -> Queries:
 
 def films() -> Queries:
     """Long queries: the larger part of the ratings is ranked, features come from the smaller one."""
-    asked, known = (film_ratings(data_folder() / "ml-100k" / f"u1.{part}.gz") for part in ("base", "test"))
-    return film_queries(known, asked)
+    ranked, known = (film_ratings(data_folder() / "ml-100k" / f"u1.{part}.gz") for part in ("base", "test"))
+    return film_queries(known, ranked)
 
 
 def drawn(*sizes: int, below: tuple[float, ...] = (0.52, 0.84, 0.97, 0.99)) -> Queries:

@@ -88,7 +88,7 @@ class Results:
 
 @dataclass(frozen=True)
 class Run:
-    """What the command line asked for."""
+    """Options of the command line."""
 
     quick: bool = False
     seed: int = 0

@@ -112,8 +112,8 @@ def start(run: Run) -> None:
                           for part in (split.train, split.test) for v in (w0, w)),
                     ])  # fmt: skip
                 moved, *before_after = np.mean(rows, axis=0)
-                told = (f"{a:.3f} to {b:.3f}" for a, b in zip(before_after[::2], before_after[1::2], strict=True))
-                row(name, "1 / f" if inward else "1", f"{size:g}", f"{moved:.2g}", *told)
+                cells = (f"{a:.3f} to {b:.3f}" for a, b in zip(before_after[::2], before_after[1::2], strict=True))
+                row(name, "1 / f" if inward else "1", f"{size:g}", f"{moved:.2g}", *cells)
 
 
 # The smoothed measure.

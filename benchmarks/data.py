@@ -14,16 +14,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.sparse import csr_array
 
+from benchmarks.common import Run
 from rankopt.data import Queries, concatenate, load_sample, read_svmlight
 from rankopt.data.normalisation import normalise
-
-if TYPE_CHECKING:
-    from benchmarks.common import Run
 
 
 @dataclass(frozen=True)
@@ -159,21 +156,21 @@ def film_genres() -> tuple[np.ndarray, np.ndarray, list[str]]:
     return flags, (years - 1990) / 20.0, names
 
 
-def film_queries(known: np.ndarray, asked: np.ndarray, least: int = 10) -> Queries:
+def film_queries(known: np.ndarray, ranked: np.ndarray, least: int = 10) -> Queries:
     """A query for each user with `least` ratings: grade = rating - 1; "genre" is the rarest genre, "genres" all."""
     flags, years, names = film_genres()
-    asked = asked[np.isin(asked[:, 0], np.flatnonzero(np.bincount(asked[:, 0], minlength=USERS) >= least))]
-    asked = asked[np.lexsort((asked[:, 1], asked[:, 0]))]
+    ranked = ranked[np.isin(ranked[:, 0], np.flatnonzero(np.bincount(ranked[:, 0], minlength=USERS) >= least))]
+    ranked = ranked[np.lexsort((ranked[:, 1], ranked[:, 0]))]
     count, every = flags.sum(axis=0), np.empty(len(flags), dtype=object)
     every[:] = [tuple(names[g] for g in np.flatnonzero(row)) for row in flags]
     rarest = np.array([names[min(np.flatnonzero(row), key=lambda g: count[g])] for row in flags], dtype=object)
     return Queries.from_arrays(
-        _film_features(known, asked, flags, years), asked[:, 2] - 1.0, qid=asked[:, 0],
-        attributes={"genre": rarest[asked[:, 1]], "genres": every[asked[:, 1]]},
+        _film_features(known, ranked, flags, years), ranked[:, 2] - 1.0, qid=ranked[:, 0],
+        attributes={"genre": rarest[ranked[:, 1]], "genres": every[ranked[:, 1]]},
     )  # fmt: skip
 
 
-def _film_features(known: np.ndarray, asked: np.ndarray, flags: np.ndarray, years: np.ndarray) -> np.ndarray:
+def _film_features(known: np.ndarray, ranked: np.ndarray, flags: np.ndarray, years: np.ndarray) -> np.ndarray:
     """Mean of the film, its count, tastes of the user for its genres, neighbours, year, genres."""
     user, film, rating = known.T
     films, mean = np.bincount(film, minlength=FILMS), rating.mean()
@@ -182,15 +179,15 @@ def _film_features(known: np.ndarray, asked: np.ndarray, flags: np.ndarray, year
     level = np.bincount(user, rating - mean - height[film], USERS) / (users + SHRINK)
     residual = csr_array((rating - mean - height[film] - level[user], (user, film)), shape=(USERS, FILMS))
     seen = csr_array((np.ones(film.size), (user, film)), shape=(USERS, FILMS))
-    own, dense = flags[asked[:, 1]], residual.toarray()
-    tastes = ((residual @ flags) / (seen @ flags + SHRINK))[asked[:, 0]] * own
+    own, dense = flags[ranked[:, 1]], residual.toarray()
+    tastes = ((residual @ flags) / (seen @ flags + SHRINK))[ranked[:, 0]] * own
     unit = dense / np.maximum(np.linalg.norm(dense, axis=0), 1e-9)
     alike = np.maximum(unit.T @ unit, 0.0) ** 2
     np.fill_diagonal(alike, 0.0)
     near = (dense @ alike) / (seen.toarray() @ alike + 0.1)
     columns = [
-        height[asked[:, 1]], np.log1p(films[asked[:, 1]]) / 5.0, tastes.sum(axis=1) / own.sum(axis=1),
-        tastes.max(axis=1), near[asked[:, 0], asked[:, 1]], years[asked[:, 1]],
+        height[ranked[:, 1]], np.log1p(films[ranked[:, 1]]) / 5.0, tastes.sum(axis=1) / own.sum(axis=1),
+        tastes.max(axis=1), near[ranked[:, 0], ranked[:, 1]], years[ranked[:, 1]],
     ]  # fmt: skip
     return np.column_stack([*columns, own.astype(float)])
 

@@ -51,7 +51,7 @@ def arrays(run: Run) -> bool:
     """Arrays of other types, shapes, layouts, values, lying sparse matrices: our errors or finite answers in 20 s.
 
     The same numbers in another layout give the same coefficients to the last bit; a fit that fails leaves the ranker
-    unfitted; nobody's array is written to."""
+    unfitted; no array of the caller is written to."""
     return attack(run, "arrays", 5000, 40)
 
 
@@ -196,13 +196,13 @@ def certificates(run: Run) -> bool:
 
     def attempt(number: int) -> str | None:
         own = case_of(number)
-        wrong, told, _ = check(Tiny.drawn(number, run.seed))
-        stalled, ours = told.startswith("stalled"), own[1] == "auto" or own[0] == "block_frank_wolfe"
+        wrong, reason, _ = check(Tiny.drawn(number, run.seed))
+        stalled, ours = reason.startswith("stalled"), own[1] == "auto" or own[0] == "block_frank_wolfe"
         for key in (("method", own[0]), ("master", own[1])):
-            found = {"tries": 1, "wrong": bool(wrong), "lost": told.startswith("lost"), "stalled": stalled}
+            found = {"tries": 1, "wrong": bool(wrong), "lost": reason.startswith("lost"), "stalled": stalled}
             counts.setdefault(key, Counter()).update(found)
-        fault = wrong or told.startswith("lost") or (stalled and ours)
-        return f"{own}: {wrong or told}"[:300] if fault else None
+        fault = wrong or reason.startswith("lost") or (stalled and ours)
+        return f"{own}: {wrong or reason}"[:300] if fault else None
 
     def report() -> None:
         row = table("", "", "tries", "wrong", "lost", "stalled")

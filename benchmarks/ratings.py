@@ -220,11 +220,11 @@ def global_gap(run: Run) -> None:
             own = CofiRanker(loss, factors=width, tol=1e-3, time_limit=600.0, max_iter=500, **options)
             _, fit_seconds = timed(lambda own=own: own.fit(train))
             verified, verify_seconds = timed(lambda own=own: own.verify(train, planes=20))
-            told, shown = own.certificate_, own.item_factors_.shape[1]
+            proof, shown = own.certificate_, own.item_factors_.shape[1]
             row(
-                name, f"free: {shown}" if width == "free" else shown, f"{told.primal:.6g}",
-                f"{100 * told.users_gap:.3f}%", f"{100 * told.items_gap:.3f}%", f"{100 * told.relative_gap:.2f}%",
-                f"{told.singular:.4f} ({told.proof})", f"{fit_seconds:.1f}",
+                name, f"free: {shown}" if width == "free" else shown, f"{proof.primal:.6g}",
+                f"{100 * proof.users_gap:.3f}%", f"{100 * proof.items_gap:.3f}%", f"{100 * proof.relative_gap:.2f}%",
+                f"{proof.singular:.4f} ({proof.proof})", f"{fit_seconds:.1f}",
                 "yes" if verified else "; ".join(verified.wrong), f"{verify_seconds:.1f}",
             )  # fmt: skip
 

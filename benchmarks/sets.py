@@ -249,7 +249,7 @@ def price_of_quota(run: Run) -> None:
 
     Scores of a ridge, Σ s_π(i) / log2(i + 1); mean, spread, what is lost against the loosest limit, and its price."""
 
-    def told(title: str, train: Queries, parts: list[Queries], one: Admissible, name: str, limits: range) -> None:
+    def show(title: str, train: Queries, parts: list[Queries], one: Admissible, name: str, limits: range) -> None:
         own, problems = RegressionRanker().fit(train), []
         for queries in parts:
             scores = own.predict(queries)
@@ -270,11 +270,11 @@ def price_of_quota(run: Run) -> None:
         print(curves, flush=True)
 
     ((train, test),) = movielens([1])
-    told("ml-100k", train, [test], Admissible(5).at_most(5, by="genre", name="genre"), "genre", range(1, 6))
+    show("ml-100k", train, [test], Admissible(5).at_most(5, by="genre", name="genre"), "genre", range(1, 6))
     ((train, test),) = experts([1])
     for title, positions in (("of 10", range(10)), ("of the first 5", range(5))):
         one = Admissible(10).at_least(0, documents="protected", positions=positions, name="protected")
-        told(f"W3C, protected {title}", train, [train, test], one, "protected", range(len(positions) + 1))
+        show(f"W3C, protected {title}", train, [train, test], one, "protected", range(len(positions) + 1))
 
 
 @case(data=True)

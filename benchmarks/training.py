@@ -144,15 +144,15 @@ def step(run: Run) -> None:
     losses += [("RR", "first-relevant"), ("nDCG@10", "positional"), ("AP", "positional"), ("RR@10", "positional")]
     row = table("measure", "map", "convex", "tie-aware", "nonconvex")
     for measure, feature_map in run.size(losses, losses[:2]):
-        told = []
+        ratios = []
         for bound in ("convex", "tie-aware", "nonconvex"):
             own = LargeMarginRanker(measure, feature_map=feature_map, bound=bound, w0=np.full(136, 1e-9), lam=1.0)
             risk = own.objective(queries).risk
             ours, products = least(
                 run.size(15, 2), lambda risk=risk: risk.at(w), lambda: (X @ w, X.T @ r[: len(X)]), clock=perf_counter
             )
-            told.append(f"{ours / products:.2f}")
-        row(measure, feature_map, *told)
+            ratios.append(f"{ours / products:.2f}")
+        row(measure, feature_map, *ratios)
 
 
 @dataclass(frozen=True)
