@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.active_set.working_set import inner
-from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, READ_SHORTS, compiled
+from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, READ_SHORTS, compiled, inlined
 from formulations.parallel import share_ranges
 from rankopt.collaborative.factors import pair_scores
 from rankopt.collaborative.linear_algebra import READ_TABLE, TABLE
@@ -84,7 +84,7 @@ class UserBundles:
         return np.asarray(np.einsum("uk,uk->u", self.weights, self.heights))
 
 
-@compiled(nb.int64(nb.int64, nb.int64, nb.int64, INTS, TABLE, TABLE, TABLE, CUBE))
+@inlined
 def free_slot(
     u: int, low: int, high: int, counts: Ints, weights: Floats, slopes: Floats, heights: Floats, gram: Floats
 ) -> int:
@@ -262,9 +262,7 @@ def _admitted(
         dual[u] = bound
 
 
-@compiled(
-    nb.void(nb.int64, nb.int64, READ_SHORTS, READ_TABLE, READ_FLOATS, READ_FLOATS, nb.float64, FLOATS, FLOATS, nb.int64)
-)
+@inlined
 def _plane(
     low: int, high: int, columns: Shorts, items: Floats, offsets: Floats, slope: Floats, height: float, moved: Floats,
     values: Floats, k: int,

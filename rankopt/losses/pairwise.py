@@ -15,7 +15,7 @@ import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.compiled import INTS, READ_FLOATS, READ_INTS, compiled
+from formulations.compiled import INTS, READ_FLOATS, READ_INTS, compiled, inlined
 from formulations.parallel import share_ranges
 from formulations.sorting import QUERY_ROWS, sort_falling
 from rankopt.losses.loss import LossValue
@@ -88,7 +88,7 @@ class PairwiseHinge:
         return np.zeros(scores.size)
 
 
-@compiled(nb.void(INTS, nb.int64))
+@inlined
 def _insert(tree: Ints, level: int) -> None:
     """Count one more document of this level (from 0)."""
     i = level + 1
@@ -97,7 +97,7 @@ def _insert(tree: Ints, level: int) -> None:
         i += i & -i
 
 
-@compiled(nb.int64(INTS, nb.int64))
+@inlined
 def _below(tree: Ints, level: int) -> int:
     """How many counted documents have a lower level."""
     total = 0
