@@ -208,11 +208,24 @@ def compiled(
     return lambda function: Kernel(function, signatures, reassociate, numpy)
 
 
-def inlined(function: Callable[Arguments, Returned]) -> Callable[Arguments, Returned]:
-    """A short function that numba copies into the kernels that call it and does not compile itself; elsewhere it is
-    plain Python. It must not call kernels, and sums in the order of the kernel that calls it."""
-    vars(function).update(py_func=function, targetoptions={"inline": "always"}, content=_content(function))
-    return function
+class inlined(Generic[Arguments, Returned]):
+    """A short function that numba copies into the kernels that call it and does not compile by itself; elsewhere it is
+    plain Python. It must not call kernels."""
+
+    targetoptions: ClassVar[dict[str, str]] = {"inline": "always"}
+    _numba_type_ = nb.types.Dummy("inlined")
+
+    __name__: str
+
+    def __init__(self, function: Callable[Arguments, Returned]) -> None:
+        update_wrapper(self, function)
+        self.py_func, self.content = function, _content(function)
+
+    def __call__(self, *arguments: Arguments.args, **named: Arguments.kwargs) -> Returned:
+        return self.py_func(*arguments, **named)
+
+    def __reduce__(self) -> str:
+        return self.__name__  # found again in its module
 
 
 class Kernel(Generic[Arguments, Returned]):

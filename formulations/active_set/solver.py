@@ -22,7 +22,7 @@ from formulations.active_set.working_set import (
     newton,
 )
 from formulations.arrays import Floats, Ints, frozen
-from formulations.compiled import FLOATS, INTS, compiled
+from formulations.compiled import FLOATS, INTS, compiled, inlined
 from formulations.errors import SolverError
 from formulations.sorting import sort_few
 
@@ -99,7 +99,7 @@ def settle(program: MarginDual, working: WorkingSet, small: float, flat: float, 
             return
 
 
-@compiled(nb.void(FLOATS, FLOATS))
+@inlined
 def _copy(source: Floats, target: Floats) -> None:
     for i in range(source.size):
         target[i] = source[i]

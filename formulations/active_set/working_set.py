@@ -15,7 +15,7 @@ import numba as nb
 import numpy as np
 
 from formulations.arrays import Floats, Ints
-from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, compiled
+from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, compiled, inlined
 
 MATRIX = nb.types.Array(nb.float64, 2, "C")
 
@@ -111,7 +111,7 @@ def join(rows: Floats, factor: Floats, count: int) -> bool:
     return False
 
 
-@compiled(nb.void(MATRIX, nb.int64, nb.int64))
+@inlined
 def drop(factor: Floats, count: int, gone: int) -> None:
     """Remove row `gone`: the rows below move up, and plane rotations make the factor triangular again."""
     for i in range(gone, count - 1):
@@ -178,18 +178,18 @@ WORKING = nb.types.NamedTuple(
 )
 
 
-@compiled(nb.int64(MARGIN_DUAL, nb.int64))
+@inlined
 def group_of(program: MarginDual, plane: int) -> int:
     planes = program.values.size
     return plane - planes if plane >= planes else program.group[plane]
 
 
-@compiled(nb.float64(MARGIN_DUAL, nb.int64))
+@inlined
 def height(program: MarginDual, plane: int) -> float:
     return 0.0 if plane >= program.values.size else program.values[plane]
 
 
-@compiled(nb.void(MARGIN_DUAL, nb.int64, nb.int64, FLOATS))
+@inlined
 def difference(program: MarginDual, plane: int, base: int, row: Floats) -> None:
     """Write slopes[plane] - slopes[base] to row."""
     planes = program.values.size
@@ -230,7 +230,7 @@ REFRESHED = 30
 """Changes of the factor after which it is made anew."""
 
 
-@compiled(nb.void(WORKING, nb.int64))
+@inlined
 def close(working: WorkingSet, place: int) -> None:
     """Close the open plane at this index."""
     count = working.counts[0]

@@ -21,10 +21,10 @@ from formulations.argmax.layout import ANY, ASSIGNMENT, FEW, ONE_SORT
 from formulations.argmax.order_ideals import FREE, restore_order
 from formulations.argmax.order_ideals import TABLE_PLACEMENT as TABLE
 from formulations.arrays import Bytes, Floats, Ints, Shorts
-from formulations.compiled import BYTES, FLOATS, INTS, READ_FLOATS, compiled
+from formulations.compiled import BYTES, FLOATS, INTS, READ_FLOATS, compiled, inlined
 
 
-@compiled(nb.void(INTS, INTS, FLOATS, nb.int64))
+@inlined
 def lift(heap: Ints, heap_index: Ints, distance: Floats, i: int) -> None:
     """Move the slot at heap index i up while its distance is below that of its parent."""
     slot = heap[i]
@@ -41,7 +41,7 @@ def lift(heap: Ints, heap_index: Ints, distance: Floats, i: int) -> None:
     heap_index[slot] = i
 
 
-@compiled(nb.int64(INTS, INTS, FLOATS, nb.int64))
+@inlined
 def take_nearest(heap: Ints, heap_index: Ints, distance: Floats, held: int) -> int:
     """Take the slot of least distance off a heap of `held` slots."""
     nearest = heap[0]
@@ -64,7 +64,7 @@ def take_nearest(heap: Ints, heap_index: Ints, distance: Floats, held: int) -> i
     return int(nearest)
 
 
-@compiled(nb.int64(nb.int64, nb.float64, nb.float64, nb.int64, FLOATS, INTS, INTS, INTS, INTS, nb.int64))
+@inlined
 def _reach(
     slot: int,
     d: float,
@@ -203,7 +203,7 @@ def augment(
         label[p] = chain[holds[p]]
 
 
-@compiled(nb.float64(READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, nb.int64, nb.int64, INTS))
+@inlined
 def greedy_order(
     scores: Floats, gain: Floats, discount: Floats, decay: Floats, stop: int, ahead: int, order: Ints
 ) -> float:
@@ -230,7 +230,7 @@ def greedy_order(
     return total
 
 
-@compiled(nb.void(FLOATS, FLOATS, FLOATS, FLOATS, nb.int64, FLOATS))
+@inlined
 def order_prices(s: Floats, b: Floats, a: Floats, c: Floats, stop: int, price: Floats) -> None:
     """Duals of documents in order: midway between neighbours, then raised until no earlier position prefers another.
 
@@ -259,7 +259,7 @@ FREE_DENSE = -1
 EPSILON = 2.0**-52
 
 
-@compiled(nb.int64(FLOATS, INTS))
+@inlined
 def _nearest(distance: Floats, stands: Ints) -> int:
     """The document at the least distance; among ties a free one."""
     n = distance.size

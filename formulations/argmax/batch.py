@@ -31,7 +31,7 @@ from formulations.argmax.layout import (
 )
 from formulations.argmax.order_ideals import CHAINS, NO_BEAM, best_labels, sort_chains
 from formulations.arrays import Bytes, Floats, Ints, Shorts
-from formulations.compiled import READ_SHORTS, compiled
+from formulations.compiled import compiled, inlined
 from formulations.parallel import share_ranges
 
 if TYPE_CHECKING:
@@ -111,13 +111,13 @@ def argmax_of(batch: RankTwoBatch, layout: Layout, room: int) -> tuple[Ints, Flo
     return order, value, bound, ways
 
 
-@compiled(nb.int64(nb.int64, nb.int64, nb.int64, nb.boolean))
+@inlined
 def _states_of_merge(room: int, n: int, last: int, few: bool) -> int:
     """Maximum number of states of a query that is merged here."""
     return min(states_of(room, n), (16 if few else FEW_STATES) * last + min(512, n * n // 8))
 
 
-@compiled(nb.boolean(READ_SHORTS, READ_SHORTS, nb.int64))
+@inlined
 def _is_cut(low: Shorts, high: Shorts, stop: int) -> bool:
     """Whether to search the first positions; not if an assignment of a short list costs less."""
     turn = places_of(low, high, stop)

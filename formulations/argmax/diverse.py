@@ -8,13 +8,13 @@ import numba as nb
 import numpy as np
 
 from formulations.arrays import Floats, Ints
-from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, compiled
+from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, compiled, inlined
 
 MATRIX = nb.types.Array(nb.float64, 2, "C")
 TABLE = nb.types.Array(nb.int64, 2, "C")
 
 
-@compiled(nb.void(READ_FLOATS, READ_FLOATS, READ_INTS, READ_FLOATS, READ_FLOATS, MATRIX, TABLE))
+@inlined
 def _collapse(
     scores: Floats, gain: Floats, block: Ints, discount: Floats, decay: Floats, best: Floats, holder: Ints
 ) -> None:
@@ -29,7 +29,7 @@ def _collapse(
                 holder[i, block[j]] = j
 
 
-@compiled(nb.void(MATRIX, INTS, FLOATS))
+@inlined
 def _assign(best: Floats, chosen: Ints, price: Floats) -> None:
     """chosen[i] = the block at position i of the best assignment, price[r] >= 0 the dual of a block, 0 if unused."""
     positions, blocks = best.shape

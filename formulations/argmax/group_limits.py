@@ -31,7 +31,7 @@ import numba as nb
 import numpy as np
 
 from formulations.arrays import Bools, Floats, Ints
-from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, compiled
+from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, compiled, inlined
 from formulations.errors import InfeasibleError
 from formulations.problems.group_sequence import NOISE, WORK, GroupSequence
 
@@ -347,7 +347,7 @@ FARTHEST = 1e9
 """How far a cap may rise, of what it began with, before what it limits is taken to be impossible."""
 
 
-@compiled(nb.void(READ_FLOATS, nb.int64, INTS, MATRIX))
+@inlined
 def _corner(over: Floats, plane: int, active: Ints, inverse: Floats) -> None:
     """The vertex of one plane: multipliers at their caps for violated sides, else at 0."""
     sides = active.size - 1

@@ -16,7 +16,7 @@ import numba as nb
 import numpy as np
 
 from formulations.arrays import Bytes, Floats, Ints, Shorts
-from formulations.compiled import BYTES, FLOATS, INTS, READ_FLOATS, READ_INTS, READ_SHORTS, SHORTS, compiled
+from formulations.compiled import BYTES, FLOATS, INTS, READ_FLOATS, READ_INTS, READ_SHORTS, SHORTS, compiled, inlined
 from formulations.sorting import falling_rows
 
 WAYS = ("any order", "one sort", "two sorts", "merge", "order ideals", "prices", "few candidates", "assignment")
@@ -33,13 +33,13 @@ BATCH = (
 the first query, one after the last, maximum number of states; order, value, bound and method, which are filled."""
 
 
-@compiled(nb.int64(nb.int64, nb.int64))
+@inlined
 def states_of(room: int, n: int) -> int:
     """The maximum number of states of a query of n documents: `room`, or if 0 the limit of a narrow search."""
     return room if room > 0 else 80 * n + 2048
 
 
-@compiled(nb.void(BYTES, SHORTS, INTS, nb.int64, INTS))
+@inlined
 def place(label: Bytes, document: Shorts, start: Ints, last: int, order: Ints) -> None:
     """The next document of chain label[p] at each position p < last; chain g begins at start[g], which moves on."""
     for p in range(last):
@@ -114,7 +114,7 @@ def find_cones(discount: Floats, decay: Floats, low: Shorts, high: Shorts) -> in
     return stop
 
 
-@compiled(nb.int64(READ_SHORTS, READ_SHORTS, nb.int64))
+@inlined
 def places_of(low: Shorts, high: Shorts, stop: int) -> int:
     """The first position from which all steps are parallel, if it is near and the cone the same before it; else 0."""
     turn = 0

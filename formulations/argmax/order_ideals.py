@@ -17,7 +17,7 @@ import numpy as np
 from numba import int64
 
 from formulations.arrays import Bytes, Floats, Ints, Shorts
-from formulations.compiled import BYTES, FLOATS, INTS, READ_FLOATS, READ_INTS, READ_SHORTS, SHORTS, compiled
+from formulations.compiled import BYTES, FLOATS, INTS, READ_FLOATS, READ_INTS, READ_SHORTS, SHORTS, compiled, inlined
 from formulations.sorting import nth_largest, sort_pairs
 
 
@@ -221,7 +221,7 @@ def best_labels(
     return widest
 
 
-@compiled(nb.void(READ_FLOATS, READ_SHORTS, nb.int64, FLOATS, SHORTS))
+@inlined
 def _few(scores: Floats, members: Shorts, reach: int, height: Floats, document: Shorts) -> None:
     """height, document: the `reach` best scores and their documents, ties in input order."""
     held = 0

@@ -15,7 +15,7 @@ from formulations.argmax.assignment import augment
 from formulations.argmax.order_ideals import NO_BEAM, best_labels
 from formulations.argmax.order_ideals import TABLE_PLACEMENT as AFTER
 from formulations.arrays import Bytes, Floats, Ints, Shorts
-from formulations.compiled import BYTES, FLOATS, INTS, READ_FLOATS, READ_SHORTS, SHORTS, compiled
+from formulations.compiled import BYTES, FLOATS, INTS, READ_FLOATS, READ_SHORTS, SHORTS, compiled, inlined
 
 
 @compiled(nb.void(FLOATS, READ_FLOATS, INTS, INTS, READ_FLOATS, READ_FLOATS, nb.int64, nb.int64, INTS, BYTES))
@@ -152,11 +152,7 @@ def open_slack(
     return total
 
 
-@compiled(
-    nb.int64(
-        FLOATS, READ_FLOATS, INTS, READ_FLOATS, READ_FLOATS, nb.int64, BYTES, INTS, FLOATS, FLOATS, nb.float64,
-    )
-)  # fmt: skip
+@inlined
 def loose_positions(
     height: Floats,
     worth: Floats,
@@ -183,7 +179,7 @@ def loose_positions(
     return loose
 
 
-@compiled(nb.void(FLOATS, READ_FLOATS, INTS, INTS, READ_FLOATS, READ_FLOATS, nb.int64, BYTES, INTS, FLOATS))
+@inlined
 def raise_prices(
     height: Floats,
     worth: Floats,
@@ -240,7 +236,7 @@ FEW_LOOSE = 2
 """Unsuitable positions that are repaired at once."""
 
 
-@compiled(nb.void(BYTES, BYTES, nb.int64))
+@inlined
 def _copy(source: Bytes, target: Bytes, count: int) -> None:
     for i in range(count):
         target[i] = source[i]
@@ -300,7 +296,7 @@ def _pruned(
     return widest
 
 
-@compiled(nb.void(FLOATS, READ_FLOATS, INTS, INTS, READ_FLOATS, READ_FLOATS, nb.int64, FLOATS))
+@inlined
 def _begin(
     height: Floats,
     worth: Floats,

@@ -12,7 +12,7 @@ import numba as nb
 import numpy as np
 
 from formulations.arrays import Bytes, Floats, Ints, Shorts
-from formulations.compiled import BYTES, INTS, READ_FLOATS, READ_INTS, SHORTS, compiled
+from formulations.compiled import BYTES, INTS, READ_FLOATS, READ_INTS, SHORTS, compiled, inlined
 
 TABLE = nb.types.Array(nb.float64, 2, "C")
 INT_TABLE = nb.types.Array(nb.int64, 2, "C")
@@ -51,7 +51,7 @@ def pair_tails(height: Floats, begins: Ints, grade: Floats, k: int, total: Float
                 free[pair, i] += free[pair, i + 1]
 
 
-@compiled(nb.float64(INTS, READ_FLOATS, TABLE, TABLE, INT_TABLE))
+@inlined
 def pairwise_tail(taken: Ints, grade: Floats, total: Floats, free: Floats, until: Ints) -> float:
     chains, value = grade.size, 0.0
     for low in range(chains):
@@ -64,7 +64,7 @@ def pairwise_tail(taken: Ints, grade: Floats, total: Floats, free: Floats, until
     return value
 
 
-@compiled(nb.int64(READ_FLOATS, INTS, INTS, READ_FLOATS, nb.boolean))
+@inlined
 def next_of(height: Floats, begins: Ints, taken: Ints, grade: Floats, others: bool) -> int:
     """The chain with the best remaining document, the highest among ties, -1 if none; `others`: only irrelevant
     ones."""
@@ -77,7 +77,7 @@ def next_of(height: Floats, begins: Ints, taken: Ints, grade: Floats, others: bo
     return best
 
 
-@compiled(nb.float64(READ_FLOATS, INTS, INTS, READ_FLOATS, READ_FLOATS, nb.int64, INTS))
+@inlined
 def positional_tail(
     height: Floats, begins: Ints, taken: Ints, grade: Floats, decay: Floats, k: int, room: Ints
 ) -> float:
@@ -91,7 +91,7 @@ def positional_tail(
     return value
 
 
-@compiled(nb.float64(READ_FLOATS, INTS, INTS, READ_FLOATS, nb.float64, INTS, INTS))
+@inlined
 def first_tail(
     height: Floats, begins: Ints, taken: Ints, grade: Floats, strength: float, room: Ints, more: Ints
 ) -> float:

@@ -25,14 +25,10 @@ import numpy as np
 
 from formulations.argmax.order_ideals import sort_chain
 from formulations.arrays import Bools, Bytes, Floats, Ints, Shorts
-from formulations.compiled import BYTES, FLOATS, INTS, READ_FLOATS, READ_INTS, READ_SHORTS, SHORTS, compiled
+from formulations.compiled import BYTES, FLOATS, INTS, READ_FLOATS, READ_INTS, READ_SHORTS, SHORTS, compiled, inlined
 
 
-@compiled(
-    nb.float64(
-        READ_FLOATS, FLOATS, READ_FLOATS, READ_FLOATS, nb.float64, nb.float64, nb.float64, nb.int64, nb.int64, nb.int64,
-    )
-)  # fmt: skip
+@inlined
 def _apart(
     bad: Floats, after: Floats, discount: Floats, moment: Floats,
     kappa: float, first: float, rise: float, j: int, i: int, other: int,
@@ -290,7 +286,7 @@ def grid_range(
                 j -= 1
 
 
-@compiled(nb.void(READ_FLOATS, READ_FLOATS, nb.float64, nb.int64, FLOATS, INTS, FLOATS, FLOATS, FLOATS))
+@inlined
 def _pairwise_tails(
     bad: Floats,
     good: Floats,
@@ -326,7 +322,7 @@ def _pairwise_tails(
             tail[x] += kappa * ((until - x) * scored[here] - here * (summed[until] - summed[x]))
 
 
-@compiled(nb.void(READ_FLOATS, READ_FLOATS, READ_FLOATS, nb.int64, FLOATS))
+@inlined
 def _positional_tails(bad: Floats, good: Floats, decay: Floats, k: int, tail: Floats) -> None:
     for first in range(max(k - bad.size, 0), min(k, good.size) + 1):
         x, j, total = first, k - first, 0.0

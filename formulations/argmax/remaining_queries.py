@@ -24,7 +24,7 @@ from formulations.argmax.layout import TWO_SORTS as TWO_SORTS_OPEN_QUERIES
 from formulations.argmax.order_ideals import CHAINS, NO_BEAM, best_labels, sort_chains
 from formulations.argmax.pruned_search import AUGMENTED, GIVEN_UP, LEFT, PROVED, priced_labels, searched_labels
 from formulations.arrays import Bytes, Floats, Ints, Shorts
-from formulations.compiled import INTS, READ_FLOATS, compiled
+from formulations.compiled import INTS, READ_FLOATS, compiled, inlined
 from formulations.sorting import sort_falling
 
 ANY, ONE_SORT, TWO_SORTS, MERGE, IDEALS, PRICES, FEW, ASSIGNMENT, UNSOLVED = range(9)
@@ -152,7 +152,7 @@ TINY, SHORT = 40, 150
 """Documents up to which an assignment costs less than duals of a good order, than a wide search."""
 
 
-@compiled(nb.boolean(READ_FLOATS, nb.int64, nb.int64))
+@inlined
 def _tied(decay: Floats, stop: int, chains: int) -> bool:
     """Whether most exchanges of documents are ties, because of equal decays and few gains."""
     steps = 1
@@ -161,7 +161,7 @@ def _tied(decay: Floats, stop: int, chains: int) -> bool:
     return steps * chains <= stop // 4
 
 
-@compiled(nb.boolean(READ_FLOATS, nb.int64, nb.int64, nb.int64))
+@inlined
 def _once(decay: Floats, n: int, stop: int, chains: int) -> bool:
     """Whether a query is worth only one attempt of a dual bound."""
     return n <= SHORT or _tied(decay, stop, chains)

@@ -20,7 +20,7 @@ import numpy as np
 from formulations.argmax.layout import BATCH, CUT, IDEALS, MERGE, fill_up, place, places_of, settle
 from formulations.argmax.order_ideals import CHAINS, sort_chains
 from formulations.arrays import Bytes, Floats, Ints, Shorts
-from formulations.compiled import BYTES, FLOATS, INTS, READ_FLOATS, READ_SHORTS, SHORTS, compiled
+from formulations.compiled import BYTES, FLOATS, INTS, READ_FLOATS, READ_SHORTS, SHORTS, compiled, inlined
 
 NEEDS = nb.types.Array(nb.int64, 2, "C")
 COSTS = nb.types.Array(nb.float64, 3, "C")
@@ -281,7 +281,7 @@ PLACED, SLOTS = 1 << 15, 1 << 15
 """Most states of a query, and vectors of counts at one position."""
 
 
-@compiled(nb.int64(nb.int64, nb.int64))
+@inlined
 def _states_of_prefixes(room: int, n: int) -> int:
     """The maximum number of states of a query of n documents, cheaper than an assignment."""
     return min(room if room > 0 else min(n, 40) * n, PLACED)

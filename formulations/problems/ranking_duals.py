@@ -13,7 +13,7 @@ import numba as nb
 import numpy as np
 
 from formulations.arrays import Floats, Ints
-from formulations.compiled import FLOATS, PAIRS, READ_FLOATS, READ_INTS, compiled, is_small
+from formulations.compiled import FLOATS, PAIRS, READ_FLOATS, READ_INTS, compiled, inlined, is_small
 from formulations.parallel import share_ranges
 from formulations.problems.directed_rounding import above, below, products
 
@@ -28,7 +28,7 @@ TINY, DROPPED = 2.0**-900, 2.0**-1040
 """Below TINY a product drops digits that no double holds; DROPPED is more than they are worth."""
 
 
-@compiled(nb.float64(READ_FLOATS))
+@inlined
 def _tallest(values: Floats) -> float:
     found = 0.0
     for value in values:
@@ -69,7 +69,7 @@ def settle_prices(scores: Floats, gain: Floats, discount: Floats, decay: Floats,
         prices[j] = 0.0
 
 
-@compiled(nb.types.UniTuple(nb.float64, 2)(nb.float64, nb.float64))
+@inlined
 def _sum(left: float, right: float) -> tuple[float, float]:
     """The sum and its rounding error."""
     total = left + right
@@ -77,7 +77,7 @@ def _sum(left: float, right: float) -> tuple[float, float]:
     return total, (left - (total - moved)) + (right - moved)
 
 
-@compiled(nb.types.UniTuple(nb.float64, 2)(nb.float64, nb.float64))
+@inlined
 def _product(left: float, right: float) -> tuple[float, float]:
     """The product and its rounding error."""
     product = left * right
@@ -90,7 +90,7 @@ def _product(left: float, right: float) -> tuple[float, float]:
     return product, b * d - (((product - a * c) - b * c) - a * d)
 
 
-@compiled(nb.types.UniTuple(nb.float64, 3)(nb.float64, nb.float64, nb.float64, nb.float64, nb.float64))
+@inlined
 def _profit(c: float, s: float, a: float, b: float, v: float) -> tuple[float, float, float]:
     """c s - a b - v as a pair of doubles, and a bound on its error."""
     up, up_digits = _product(c, s)
@@ -107,7 +107,7 @@ def _profit(c: float, s: float, a: float, b: float, v: float) -> tuple[float, fl
     return high, low, off
 
 
-@compiled(nb.float64(nb.float64, nb.float64, nb.float64))
+@inlined
 def _above(high: float, low: float, off: float) -> float:
     """A double that is not below high + low + off."""
     if off > 0.0:

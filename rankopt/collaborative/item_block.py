@@ -11,14 +11,13 @@ user has those with positive weight, and few more.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numba as nb
 import numpy as np
 
 from formulations.active_set.working_set import inner
 from formulations.arrays import Floats, Ints, Shorts
-from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, READ_SHORTS, compiled
+from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, READ_SHORTS, compiled, inlined
 from rankopt.collaborative.linear_algebra import READ_TABLE, TABLE
 from rankopt.collaborative.user_block import mix
 
@@ -120,9 +119,9 @@ class UserPlanes:
         owner = np.repeat(np.arange(self.counts.size), self.counts)
         sizes = np.diff(self.bounds)[owner]
         ratings = _segments(self.bounds[:-1][owner], sizes)
-        slopes: Any = np.bincount(ratings, np.repeat(self.weights, sizes) * self.slopes, self.bounds[-1])
-        heights: Any = np.bincount(owner, self.weights * self.heights, self.counts.size)
-        return slopes, heights
+        slopes = np.bincount(ratings, np.repeat(self.weights, sizes) * self.slopes, self.bounds[-1])
+        heights = np.bincount(owner, self.weights * self.heights, self.counts.size)
+        return slopes.astype(np.float64, copy=False), heights.astype(np.float64, copy=False)
 
     def check(self, bounds: Ints) -> None:
         """ValueError for what is not planes `with_weight` of users with these ratings."""
@@ -180,7 +179,7 @@ def form_gram(
         at, table = at + count * size, table + count * count
 
 
-@compiled(nb.void(nb.int64, READ_SHORTS, READ_FLOATS, READ_FLOATS, READ_FLOATS, FLOATS))
+@inlined
 def _measured(low: int, columns: Shorts, user: Floats, of_items: Floats, of_offsets: Floats, metric: Floats) -> None:
     """metric[e]: how much the score of a user's e-th rating falls as its slope rises by one."""
     square = inner(user, user)
@@ -189,7 +188,7 @@ def _measured(low: int, columns: Shorts, user: Floats, of_items: Floats, of_offs
         metric[e] = square / of_items[j] + (1.0 / of_offsets[j] if of_offsets.size else 0.0)
 
 
-@compiled(nb.void(nb.int64, nb.int64, READ_TABLE, READ_FLOATS, TABLE))
+@inlined
 def _related(k: int, count: int, slopes: Floats, metric: Floats, gram: Floats) -> None:
     """The entries of plane k of a user with his first `count` ones."""
     for other in range(count):

@@ -18,7 +18,7 @@ import numpy as np
 
 from formulations.active_set.working_set import inner
 from formulations.arrays import Bools, Floats, Ints, Shorts
-from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, READ_SHORTS, compiled
+from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, READ_SHORTS, compiled, inlined
 from formulations.parallel import share_ranges
 from rankopt.collaborative.linear_algebra import READ_TABLE, TABLE
 from rankopt.collaborative.problem import pair_scores
@@ -81,7 +81,7 @@ class UserBundles:
         return np.asarray(np.einsum("uk,uk->u", self.weights, self.heights))
 
 
-@compiled(nb.int64(nb.int64, nb.int64, nb.int64, INTS, TABLE, TABLE, TABLE, CUBE))
+@inlined
 def free_slot(
     u: int, low: int, high: int, counts: Ints, weights: Floats, slopes: Floats, heights: Floats, gram: Floats
 ) -> int:
@@ -255,9 +255,7 @@ def _admitted(
         dual[u] = bound
 
 
-@compiled(
-    nb.void(nb.int64, nb.int64, READ_SHORTS, READ_TABLE, READ_FLOATS, READ_FLOATS, nb.float64, FLOATS, FLOATS, nb.int64)
-)
+@inlined
 def _plane(
     low: int, high: int, columns: Shorts, items: Floats, offsets: Floats, slope: Floats, height: float, moved: Floats,
     values: Floats, k: int,

@@ -19,12 +19,12 @@ import numpy as np
 
 from formulations import ranking, relevance_ranking, solve_batch
 from formulations.arrays import Bools, Floats, Ints, Shorts
-from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, READ_SHORTS, compiled
+from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, READ_SHORTS, compiled
 from formulations.parallel import share_ranges
 from formulations.problems.ranking import RankTwoBatch, laid_out
 from formulations.solvers.exact import ExactArgmax
 from formulations.solvers.solver import Solver
-from formulations.sorting import QUERY_ROWS, sort_falling
+from formulations.sorting import QUERY_ROWS
 from rankopt.data.canonical_order import Arrangement
 from rankopt.errors import OptionError
 from rankopt.losses.oracle import EXACTLY, ArgmaxResult, Criterion, OrdersArgmax, settled
@@ -56,99 +56,17 @@ def mean_of_best(which: str, gain: Floats, position_weights: Floats, offsets: In
     return weights
 
 
-def liked_of_best(scores: Floats, gain: Floats, discount: Floats, position_weights: Floats, offsets: Ints) -> Floats:
-    """c of the highest-scoring optimal ranking: sorted by gain, then by score, then within each run of positions of
-    equal discount (such as all beyond a cutoff) by score again. Documents of equal gain and score share their mean."""
-    weights = np.empty(scores.size)
-    arguments = (scores, gain, discount, position_weights, offsets)
-    if not best_by_score.pays(200 * scores.size):
-        return best_by_score_in_numpy(*arguments)
-    share_ranges(offsets, QUERY_ROWS, lambda first, last: best_by_score(*arguments, first, last, weights))
-    return weights
-
-
 def liked(scores: Floats, position_weights: Floats, offsets: Ints) -> Floats:
     """The decay by rank of score, documents of equal score share theirs."""
-    weights = np.empty(scores.size)
-    arguments = (scores, position_weights, offsets)
-    if not by_score.pays(100 * scores.size):
-        return by_score_in_numpy(*arguments)
-    share_ranges(offsets, QUERY_ROWS, lambda first, last: by_score(*arguments, first, last, weights))
-    return weights
-
-
-@compiled(nb.void(INTS, READ_FLOATS, READ_FLOATS, nb.int64, nb.int64, FLOATS))
-def _shared(order: Ints, scores: Floats, decay: Floats, first: int, last: int, weights: Floats) -> None:
-    """Documents order[first:last] get the decay of their positions, those of equal score the mean of theirs."""
-    start = first
-    while start < last:
-        end, total = start, 0.0
-        while end < last and scores[order[end]] == scores[order[start]]:
-            total += decay[end]
-            end += 1
-        for i in range(start, end):
-            weights[order[i]] = total / (end - start)
-        start = end
-
-
-@compiled(nb.void(READ_FLOATS, READ_FLOATS, READ_INTS, nb.int64, nb.int64, FLOATS))
-def by_score(scores: Floats, decay: Floats, offsets: Ints, first: int, last: int, weights: Floats) -> None:
-    """weights = c̄ of the nonconvex bound for the queries first <= q < last: the decay by rank of score."""
-    for q in range(first, last):
-        low, high = offsets[q], offsets[q + 1]
-        order = np.arange(high - low)
-        key = scores[low:high].copy()
-        sort_falling(order, key, np.empty(high - low, np.int64))
-        _shared(order, key, decay[low:high], 0, high - low, weights[low:high])
-
-
-@compiled(nb.void(READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_INTS, nb.int64, nb.int64, FLOATS))
-def best_by_score(
-    scores: Floats, gain: Floats, discount: Floats, decay: Floats, offsets: Ints, first: int, last: int, weights:
-    Floats,
-) -> None:  # fmt: skip
-    """weights = c̄ of the tie-aware bound for the queries first <= q < last. Sorted by gain, then score; within each
-    run of positions of equal discount by score again. Finally documents of equal gain and score, possibly in several
-    runs, share their mean."""
-    for q in range(first, last):
-        low, high = offsets[q], offsets[q + 1]
-        count = high - low
-        order, spare = np.arange(count), np.empty(count, np.int64)
-        key, worth, weight = scores[low:high].copy(), gain[low:high].copy(), weights[low:high]
-        sort_falling(order, key, spare)
-        sort_falling(order, worth, spare)
-        by_gain = order.copy()
-        start = 0
-        while start < count:
-            end = start
-            while end < count and discount[low + end] == discount[low + start]:
-                end += 1
-            sort_falling(order[start:end], key, spare)
-            _shared(order, key, decay[low:high], start, end, weight)
-            start = end
-        start = 0
-        while start < count:
-            end, total, x = start, 0.0, by_gain[start]
-            while end < count and key[by_gain[end]] == key[x] and worth[by_gain[end]] == worth[x]:
-                total += weight[by_gain[end]]
-                end += 1
-            for i in range(start, end):
-                weight[by_gain[i]] = total / (end - start)
-            start = end
-
-
-def by_score_in_numpy(scores: Floats, position_weights: Floats, offsets: Ints) -> Floats:
-    """`top_scoring` of all queries, the same bits."""
     query = query_of_row(offsets)
     rows, weights = sorted_rows(query, scores), np.empty(scores.size)
     weights[rows] = mean_of_alike(position_weights, np.arange(rows.size), query, scores[rows])
     return weights
 
 
-def best_by_score_in_numpy(
-    scores: Floats, gain: Floats, discount: Floats, position_weights: Floats, offsets: Ints
-) -> Floats:
-    """`best_then_score` of all queries, the same bits."""
+def liked_of_best(scores: Floats, gain: Floats, discount: Floats, position_weights: Floats, offsets: Ints) -> Floats:
+    """c of the highest-scoring optimal ranking: sorted by gain, then by score, then within each run of positions of
+    equal discount (such as all beyond a cutoff) by score again. Documents of equal gain and score share their mean."""
     query, weights = query_of_row(offsets), np.empty(scores.size)
     by_gain = sorted_rows(query, gain, scores)
     begins = np.append(True, (query[1:] != query[:-1]) | (discount[1:] != discount[:-1]))

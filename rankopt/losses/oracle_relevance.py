@@ -24,15 +24,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
-import numba as nb
 import numpy as np
 
 from formulations import first_relevant_ranking, pairwise_ranking
 from formulations.arrays import Bools, Floats, Ints, Shorts
-from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, READ_SHORTS, SHORTS, compiled
-from formulations.parallel import share_ranges
 from formulations.solvers.solver import Solver
-from formulations.sorting import QUERY_ROWS, sort_pairs
 from rankopt.data.canonical_order import Arrangement
 from rankopt.errors import OptionError
 from rankopt.losses.oracle import ArgmaxResult, Criterion, OrdersArgmax, settled
@@ -171,109 +167,14 @@ def _bounds(begins: Bools) -> Ints:
     return np.repeat(np.array([first, last]), last - first, axis=1)
 
 
-@compiled(nb.void(READ_FLOATS, SHORTS, READ_SHORTS, FLOATS, FLOATS, FLOATS, FLOATS))
-def _invert_run(
-    height: Floats, document: Shorts, kind: Shorts, left: Floats, seen: Floats, tied: Floats, difference: Floats
-) -> None:
-    """`inversions` of a run of documents by falling height, tied where that is equal. left, seen, tied: a number for
-    each kind, 0 before and after."""
-    count = document.size
-    kinds = left.size
-    for i in range(count):
-        left[kind[document[i]]] += 1.0
-    start = 0
-    while start < count:
-        end = start
-        while end < count and height[end] == height[start]:
-            tied[kind[document[end]]] += 1.0
-            end += 1
-        for i in range(start, end):
-            own = kind[document[i]]
-            behind = 0.0
-            for k in range(own):
-                behind -= seen[k] + 0.5 * tied[k]
-            for k in range(own + 1, kinds):
-                behind += left[k] - 0.5 * tied[k]
-            difference[document[i]] = behind
-        for i in range(start, end):
-            own = kind[document[i]]
-            seen[own], left[own], tied[own] = seen[own] + tied[own], left[own] - tied[own], 0.0
-        start = end
-    for i in range(count):
-        left[kind[document[i]]], seen[kind[document[i]]] = 0.0, 0.0
-
-
-@compiled(nb.void(READ_FLOATS, READ_SHORTS, READ_INTS, nb.int64, nb.int64, FLOATS))
-def inverted_by_score(scores: Floats, kind: Shorts, offsets: Ints, first: int, last: int, difference: Floats) -> None:
-    """`inversions` of the orders by score, for the queries first <= q < last: (N,) by document."""
-    longest = 1
-    for q in range(first, last):
-        longest = max(longest, offsets[q + 1] - offsets[q])
-    height, other, counts = np.empty(longest), np.empty(longest), np.zeros((3, longest))
-    document, spare = np.empty(longest, np.int32), np.empty(longest, np.int32)
-    for q in range(first, last):
-        low, high, kinds = offsets[q], offsets[q + 1], 1
-        count = high - low
-        for i in range(count):
-            height[i], document[i] = scores[low + i], i
-            kinds = max(kinds, kind[low + i] + 1)
-        sort_pairs(height[:count], document[:count], other[:count], spare[:count])
-        left, seen, tied = counts[0, :kinds], counts[1, :kinds], counts[2, :kinds]
-        _invert_run(height[:count], document[:count], kind[low:high], left, seen, tied, difference[low:high])
-
-
-@compiled(nb.void(READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_SHORTS, READ_INTS, nb.int64, nb.int64, FLOATS))
-def inverted_of_best(
-    scores: Floats, discount: Floats, share: Floats, kind: Shorts, offsets: Ints, first: int, last: int, slope: Floats,
-) -> None:  # fmt: skip
-    """share times `inversions` of the highest-scoring optimal rankings, for the queries first <= q < last: by kind,
-    within kinds by score, and by score again within runs of positions with equal discount. Documents of equal kind and
-    score share their mean."""
-    longest = 1
-    for q in range(first, last):
-        longest = max(longest, offsets[q + 1] - offsets[q])
-    height, other, counts = np.empty(longest), np.empty(longest), np.zeros((3, longest))
-    document, spare = np.empty(longest, np.int32), np.empty(longest, np.int32)
-    by_kind, begins = np.empty(longest, np.int64), np.empty(longest + 1, np.int64)
-    for q in range(first, last):
-        low, high, kinds = offsets[q], offsets[q + 1], 1
-        count = high - low
-        s, own, a, r = scores[low:high], kind[low:high], discount[low:high], slope[low:high]
-        for i in range(count):
-            height[i], document[i] = s[i], i
-            kinds = max(kinds, own[i] + 1)
-        sort_pairs(height[:count], document[:count], other[:count], spare[:count])
-        begins[: kinds + 1] = 0
-        for i in range(count):  # the highest kind first
-            begins[kinds - own[i]] += 1
-        for k in range(kinds):
-            begins[k + 1] += begins[k]
-        for i in range(count):
-            x = document[i]
-            by_kind[begins[kinds - 1 - own[x]]] = x
-            begins[kinds - 1 - own[x]] += 1
-        left, seen, tied = counts[0, :kinds], counts[1, :kinds], counts[2, :kinds]
-        start = 0
-        while start < count:
-            end = start
-            while end < count and a[end] == a[start]:
-                document[end], height[end] = by_kind[end], s[by_kind[end]]
-                end += 1
-            run = slice(start, end)
-            sort_pairs(height[run], document[run], other[run], spare[run])
-            _invert_run(height[run], document[run], own, left, seen, tied, r)
-            start = end
-        for i in range(count):
-            r[i] *= share[low + i]
-        start = 0
-        while start < count:
-            end, total, x = start, 0.0, by_kind[start]
-            while end < count and own[by_kind[end]] == own[x] and s[by_kind[end]] == s[x]:
-                total += r[by_kind[end]]
-                end += 1
-            for i in range(start, end):
-                r[by_kind[i]] = total / (end - start)
-            start = end
+def pairs(kind: Shorts, offsets: Ints) -> Floats:
+    """(m,) the pairs of documents of different kinds; kinds count from 0 in every query."""
+    sizes = np.diff(offsets)
+    query = np.repeat(np.arange(sizes.size), sizes)
+    starts = offsets[:-1][query]  # a query has no more kinds than documents
+    counts = np.bincount(starts + kind, minlength=int(offsets[-1])).astype(np.float64)
+    same = np.add.reduceat(counts * counts, offsets[:-1])
+    return np.asarray((sizes.astype(np.float64) ** 2 - same) / 2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -315,14 +216,9 @@ class PairwiseArgmax(OrdersArgmax):
     def best_then_score(self, scores: Floats) -> Floats:
         """Sorted by gain, then by score; within each run of positions that the measure does not distinguish by score
         again. Documents of equal gain and score share their mean."""
-        (gain, discount), query = self.criterion.optimal_rankings, self.criterion.query
+        (gain, _), query = self.criterion.optimal_rankings, self.criterion.query
         if self._apart_by_runs:
             return np.zeros(self.shape)
-        if inverted_of_best.pays(500 * scores.size):
-            arguments = (np.ascontiguousarray(scores), discount, self.share, self.criterion.kind, self.offsets)
-            slope = np.empty(self.shape)
-            share_ranges(self.offsets, QUERY_ROWS, lambda first, last: inverted_of_best(*arguments, first, last, slope))
-            return slope
         runs = self._runs()
         by_gain = sorted_rows(query, gain, scores)
         rows = by_gain[sorted_rows(np.cumsum(runs), scores[by_gain])]
@@ -333,13 +229,8 @@ class PairwiseArgmax(OrdersArgmax):
 
     def top_scoring(self, scores: Floats) -> Floats:
         """The order by score, pairs of equal score half."""
-        slope, offsets, kind = np.empty(self.shape), self.offsets, self.criterion.kind
-        if not inverted_by_score.pays(250 * scores.size):
-            rows = sorted_rows(self.criterion.query, scores)
-            return self._slope_by_position(rows, self._begins(), self._apart(scores[rows]))
-        arguments = (np.ascontiguousarray(scores), kind, offsets)
-        share_ranges(offsets, QUERY_ROWS, lambda first, last: inverted_by_score(*arguments, first, last, slope))
-        return slope * self.share
+        rows = sorted_rows(self.criterion.query, scores)
+        return self._slope_by_position(rows, self._begins(), self._apart(scores[rows]))
 
     @cached_property
     def share(self) -> Floats:

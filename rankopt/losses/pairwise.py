@@ -16,7 +16,7 @@ import numba as nb
 import numpy as np
 
 from formulations.arrays import Floats, Ints, Shorts
-from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, READ_SHORTS, compiled
+from formulations.compiled import INTS, READ_FLOATS, READ_INTS, compiled, inlined
 from formulations.parallel import share_ranges
 from formulations.sorting import QUERY_ROWS, sort_falling
 from rankopt.errors import OptionError
@@ -60,7 +60,7 @@ class PairwiseHinge(ConvexLoss):
         return LossValue(value, value, height, slope, np.zeros(scores.size), perf_counter() - began)
 
 
-@compiled(nb.void(INTS, nb.int64))
+@inlined
 def _insert(tree: Ints, level: int) -> None:
     """Count one more document of this level (from 0)."""
     i = level + 1
@@ -69,7 +69,7 @@ def _insert(tree: Ints, level: int) -> None:
         i += i & -i
 
 
-@compiled(nb.int64(INTS, nb.int64))
+@inlined
 def _below(tree: Ints, level: int) -> int:
     """How many counted documents have a lower level."""
     total = 0

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from formulations.arrays import Floats, Ints, Shorts
-from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, READ_SHORTS, compiled
+from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, READ_SHORTS, compiled, inlined
 from formulations.parallel import share_ranges
 from formulations.sorting import QUERY_ROWS, sort_falling
 from rankopt.errors import OptionError
@@ -167,7 +167,7 @@ def _ruled(rule: Rule, relevance: Floats, offsets: Ints) -> PreferenceHinge:
     return PreferenceHinge(relevance, offsets, pairs=PreferencePairs(*map(np.concatenate, zip(*parts, strict=True))))
 
 
-@compiled(nb.void(INTS, FLOATS, nb.int64, nb.float64))
+@inlined
 def _insert(count: Ints, total: Floats, level: int, gain: float) -> None:
     """One more document of this level (from 0) and gain."""
     i = level + 1
@@ -177,7 +177,7 @@ def _insert(count: Ints, total: Floats, level: int, gain: float) -> None:
         i += i & -i
 
 
-@compiled(nb.float64(INTS, FLOATS, nb.int64, nb.float64))
+@inlined
 def _apart(count: Ints, total: Floats, level: int, gain: float) -> float:
     """Σ of their gains - `gain` over the documents of a lower level."""
     summed, found = 0.0, 0

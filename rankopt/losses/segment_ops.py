@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.arrays import Floats, Ints, Shorts
-from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, READ_SHORTS, compiled
+from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, READ_SHORTS, compiled, inlined
 from formulations.parallel import share_ranges
 from formulations.sorting import QUERY_ROWS, falling_rows
 
@@ -104,13 +104,13 @@ def shared(slope: Floats, scores: Floats, kind: Shorts, offsets: Ints, order: In
     return slope
 
 
-@compiled(nb.int64(READ_INTS, nb.int64))
+@inlined
 def _bits(scores: Ints, i: int) -> Any:
     """The bits of a score; minus zero is zero."""
     return 0 if scores[i] == MINUS_ZERO else scores[i]
 
 
-@compiled(nb.int64(INTS, READ_INTS, READ_SHORTS, nb.int64, nb.int64))
+@inlined
 def _slot(table: Ints, bits: Ints, kind: Shorts, i: int, size: int) -> Any:
     """The hash table slot of document i, or a free one (-1), in a table of `size` slots, a power of 2. The leading bits
     of the product are used: scores like 1 and 2 differ in their leading bits only."""

@@ -24,7 +24,7 @@ import numba as nb
 import numpy as np
 
 from formulations.arrays import Floats, Ints
-from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, compiled, is_small
+from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, compiled, inlined, is_small
 from formulations.parallel import share_ranges
 from rankopt.data.canonical_order import rows_of
 from rankopt.errors import OptionError
@@ -190,7 +190,7 @@ NOTHING = 38.0
 """exp(-38) = 3e-17: larger exponents do not change a sum that contains 1."""
 
 
-@compiled(nb.void(READ_FLOATS, nb.int64, nb.int64, nb.int64, FLOATS))
+@inlined
 def _largest(scores: Floats, low: int, high: int, k: int, top: Floats) -> None:
     """top[:k]: the k largest scores of the rows low <= i < high, falling."""
     held = 0

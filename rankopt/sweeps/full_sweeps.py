@@ -30,7 +30,7 @@ import numba as nb
 import numpy as np
 
 from formulations.arrays import Floats, Ints
-from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, compiled
+from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, compiled, inlined
 from rankopt.measures.segments import totals
 from rankopt.sweeps.intersections import DIGIT, HALF, LOW, first_groups, longest, pairs_in_time, sort_times, width
 
@@ -69,7 +69,7 @@ def added(
     return total
 
 
-@compiled(nb.void(READ_FLOATS, INTS, nb.int64, nb.int64, FLOATS))
+@inlined
 def mean_passed(weight: Floats, order: Ints, low: int, high: int, passed: Floats) -> None:
     """passed[i]: the mean over all subsets of i documents of the group of Π (1 - p), for i up to all of them."""
     passed[0] = 1.0
@@ -179,7 +179,7 @@ def sweep_walks(
     return found
 
 
-@compiled(nb.float64(nb.int64, nb.int64, nb.int64, READ_FLOATS))
+@inlined
 def _heavier(kind: int, state: int, bits: int, powers: Floats) -> float:
     """R or Π of all documents above."""
     above = state >> bits

@@ -11,14 +11,14 @@ import numba as nb
 import numpy as np
 
 from formulations.arrays import Floats, Ints
-from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, compiled
+from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, compiled, inlined
 from formulations.sorting import sort_falling
 
 ROUNDING = 4 * float(np.finfo(np.float64).eps)
 """Of a computed score s + t a, by |s| + |t a|; twice what two roundings can do, for the time itself is rounded."""
 
 
-@compiled(nb.float64(nb.float64, nb.float64, nb.float64, nb.float64, nb.float64))
+@inlined
 def width(t: float, s: float, a: float, other_s: float, other_a: float) -> float:
     """Distance from the crossing within which rounded scores may give either order of the two lines."""
     spread = abs(s) + abs(other_s) + abs(t) * (abs(a) + abs(other_a))
@@ -60,7 +60,7 @@ def first_groups(
     return groups
 
 
-@compiled(nb.int64(READ_INTS, nb.int64, nb.int64))
+@inlined
 def longest(offsets: Ints, first: int, last: int) -> int:
     """Documents of the longest of the queries first <= q < last, at least 1: the buffer size of a sweep."""
     most = 1
@@ -96,7 +96,7 @@ SAMPLES = 25
 """Maximum sample size for the median |t|."""
 
 
-@compiled(nb.float64(READ_FLOATS, READ_FLOATS, nb.int64, nb.int64))
+@inlined
 def _middle(s: Floats, a: Floats, walkers: int, samples: int) -> float:
     """The middle |t| of some pairs of a walker and another line, of those where it is a number and not 0; else 1."""
     lines, sizes, known = s.size, np.empty(samples), 0
@@ -116,7 +116,7 @@ def _middle(s: Floats, a: Floats, walkers: int, samples: int) -> float:
     return sizes[known // 2] if known else 1.0
 
 
-@compiled(nb.void(READ_FLOATS, READ_FLOATS, nb.float64, nb.float64, nb.float64, nb.float64, nb.int64, INTS))
+@inlined
 def _deal(s: Floats, a: Floats, own_s: float, own_a: float, middle: float, top: float, pair: int, words: Ints) -> None:
     """words[k]: the number of the crossing of a line with line k of some that are all steeper, or all flatter."""
     for k in range(words.size):
@@ -164,7 +164,7 @@ def pairs_in_time(s: Floats, a: Floats, walkers: int, words: Ints, spare: Ints, 
     return pairs
 
 
-@compiled(nb.void(INTS, INTS, INTS, nb.int64))
+@inlined
 def _collect(words: Ints, spare: Ints, counts: Ints, digit: int) -> None:
     """Put in order of their numbers, of two digits of so many bits."""
     mask = (1 << digit) - 1

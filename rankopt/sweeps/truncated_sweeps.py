@@ -33,7 +33,7 @@ import numba as nb
 import numpy as np
 
 from formulations.arrays import Floats, Ints
-from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, compiled
+from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, compiled, inlined
 from formulations.sorting import sort_falling
 from rankopt.sweeps.full_sweeps import PRECISION
 from rankopt.sweeps.intersections import ROUNDING, entering, first_order, longest, width
@@ -316,7 +316,7 @@ def sweep_cuts(
     return found
 
 
-@compiled(nb.float64(nb.int64, nb.int64, nb.int64, nb.int64))
+@inlined
 def _reciprocal(above: int, size: int, relevant: int, cutoff: int) -> float:
     """The mean of [position <= k] / position of the first relevant document in a tied group below `above` documents."""
     total, missed = 0.0, 1.0

@@ -11,7 +11,7 @@ import pytest
 
 import formulations
 import rankopt
-from formulations.compiled import KERNELS, Kernel, compiled
+from formulations.compiled import KERNELS, Kernel, compiled, inlined
 
 BANNED = {
     "sort", "argsort", "searchsorted", "unique", "median", "percentile", "quantile", "partition", "argpartition",
@@ -64,6 +64,18 @@ def test_kernels_call_kernels_and_are_the_same_in_python():
     exec("def twice(x):\n    return above(above(x))", outer_globals)
     twice = compiled(nb.float64(nb.float64))(outer_globals["twice"])
     assert twice(1.0) == twice.in_python(1.0) == 3.0
+
+
+def test_an_inlined_function_is_part_of_the_kernels_that_call_it():
+    known = len(KERNELS)
+    outer = {"shifted": inlined(lambda x, by: x + by if by > 0.0 else x)}
+    exec("def twice(x):\n    return shifted(shifted(x, 1.0), -1.0)", outer)
+    twice = compiled(nb.float64(nb.float64))(outer["twice"])
+    assert twice(1.0) == twice.in_python(1.0) == 2.0
+    assert len(KERNELS) == known + 1
+    other = {"shifted": inlined(lambda x, by: x - by)}
+    exec("def twice(x):\n    return shifted(shifted(x, 1.0), -1.0)", other)
+    assert twice.content != compiled(nb.float64(nb.float64))(other["twice"]).content
 
 
 def test_a_kernel_of_several_types_compiles_the_one_it_is_called_with():

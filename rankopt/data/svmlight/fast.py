@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.arrays import Floats, Ints, Shorts
-from formulations.compiled import compiled
+from formulations.compiled import compiled, inlined
 from rankopt.data.svmlight.parser import INDEX_DIGITS, Parsed, Rules
 from rankopt.data.text import is_text
 
@@ -43,7 +43,7 @@ def powers_of_ten() -> tuple[Floats, Floats]:
     return high, low
 
 
-@compiled(nb.types.Tuple((nb.float64, nb.boolean))(nb.int64, nb.int64, TABLE, TABLE))
+@inlined
 def scaled(mantissa: int, exponent: int, high: Floats, low: Floats) -> tuple[float, bool]:
     """mantissa · 10^exponent for 0 < mantissa < 10^18, and whether it is sure to be correctly rounded."""
     if mantissa < 1 << 53 and -22 <= exponent <= 22:
@@ -127,7 +127,7 @@ NEWLINE, RETURN, TAB, BLANK, HASH, COLON, EQUALS, DELETE = 10, 13, 9, 32, 35, 58
 SPANS = nb.int64[:, ::1]
 
 
-@compiled(nb.int64(TEXT, nb.int64))
+@inlined
 def _skip(text: Bytes, at: int) -> int:
     """The next byte that is no blank; a return that ends its line is one."""
     while text[at] == BLANK or text[at] == TAB:
@@ -135,7 +135,7 @@ def _skip(text: Bytes, at: int) -> int:
     return at + 1 if text[at] == RETURN and text[at + 1] == NEWLINE else at
 
 
-@compiled(nb.int64(TEXT, nb.int64))
+@inlined
 def _word(text: Bytes, at: int) -> int:
     """The end of the word that begins at `at`; a control character in it is its end too."""
     while text[at] > BLANK and text[at] != HASH and text[at] != DELETE:
@@ -143,7 +143,7 @@ def _word(text: Bytes, at: int) -> int:
     return at
 
 
-@compiled(nb.int64(TEXT, nb.int64, nb.types.Bytes(nb.uint8, 1, "C"), nb.int64))
+@inlined
 def _after(text: Bytes, at: int, word: bytes, fold: int) -> int:
     """The index after `word`, or -1 if `word` is not at `at`. fold: 32 to ignore case, else 0."""
     for letter in word:

@@ -13,7 +13,7 @@ from rankopt.errors import OptionError
 from rankopt.losses import BOUNDS, FEATURE_MAPS, MarginLoss, get_bound, get_feature_map
 from rankopt.losses.oracle import Criterion
 from rankopt.losses.oracle_positional import with_distinct_grades
-from rankopt.losses.oracle_relevance import PairwiseArgmax, inverted_by_score
+from rankopt.losses.oracle_relevance import PairwiseArgmax
 from rankopt.losses.pairwise import PairwiseHinge
 from rankopt.losses.position_weights import parse_position_weights
 from rankopt.losses.regret import Convex
@@ -150,20 +150,6 @@ def test_the_bound_of_auc_over_pairs_is_the_pairwise_hinge():
             np.testing.assert_allclose(ours.placed - ours.reference, theirs.placed, rtol=0, atol=1e-12)
         tied = rng.integers(-1, 2, relevance.size) * 0.5  # margins of exactly 1: one value, but many slopes
         np.testing.assert_allclose(loss.at(tied).value, hinge.at(tied).value, rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize("measure", ["DCG", "DCG@3", "nDCG@10", "P@2", "RR"])
-def test_references_of_pairs_are_compiled_to_the_same_bits(measure, monkeypatch):
-    rng = np.random.default_rng(1)
-    for grades in (2, 5):
-        relevance, offsets = batch(rng, queries=30, largest=40, grades=grades)
-        argmax = argmax_of(measure, "pairwise", relevance, offsets)
-        for scores in (rng.normal(size=relevance.size), rng.choice([0.0, -0.0, 1.0, 2.0], relevance.size)):
-            known = []
-            for pays in (False, True):
-                monkeypatch.setattr(type(inverted_by_score), "pays", lambda self, cost, pays=pays: pays)
-                known.append(np.array([argmax.top_scoring(scores), argmax.best_then_score(scores)]))
-            np.testing.assert_array_equal(*known)
 
 
 @pytest.mark.parametrize("name", FEATURE_MAPS)
