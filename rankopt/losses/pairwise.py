@@ -16,7 +16,7 @@ import numba as nb
 import numpy as np
 
 from formulations.arrays import Floats, Ints, Shorts
-from formulations.compiled import INTS, READ_FLOATS, READ_INTS, compiled, inlined
+from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, READ_SHORTS, compiled, inlined
 from formulations.parallel import share_ranges
 from formulations.sorting import QUERY_ROWS, sort_falling
 from rankopt.errors import OptionError
