@@ -236,9 +236,11 @@ class Notation(NamedTuple):
 class FileFormat:
     """A kind of file and its limits.
 
-    name: what the manifest's "format" is. classes: a function that returns the classes of records and enumerations,
-    name → "module:class"; no other class can be named in a file. notations: key in the JSON → `Notation`. rule: what
-    can be stored, said where something cannot. is_printable: whether text fields of records must be printable.
+    name: the manifest's "format". manifest: the member with the manifest. classes: a function that returns the classes
+    of records and enumerations, name → "module:class"; a file can name no others. notations: key in the JSON →
+    `Notation`. rule: end of the error message for a value that cannot be stored. is_printable: whether text fields of
+    records must be printable. has_nan: whether the JSON may contain NaN. json_limit, value_limit, directory_limit:
+    bytes of JSON, number of values, bytes of the zip's central directory.
     """
 
     name: str
