@@ -136,7 +136,7 @@ def read_zip(path: str | PathLike[str], directory_limit: int = 1 << 20) -> dict[
     except SerializationError:
         raise
     except Exception as error:  # a malformed zip file may raise anything in zipfile
-        raise SerializationError(str(error)) from error
+        raise SerializationError(_reason(error)) from error
     _check_sums(members.pop(SUMS), members)
     return members
 
@@ -216,7 +216,12 @@ def _read_npy(
             raise ValueError(f"shape {shape} of {dtype} does not fill {size - start} bytes")
         return make(dtype, shape, start)
     except Exception as error:  # a malformed header may raise anything in the parser
-        raise SerializationError(f"an array is not a plain npy file ({str(error)[:200]})") from error
+        raise SerializationError(f"an array is not a plain npy file ({_reason(error)})") from error
+
+
+def _reason(error: Exception) -> str:
+    """The message in one line, not longer than a line: it may repeat content of the file."""
+    return " ".join(str(error).split())[:200] or type(error).__name__
 
 
 class Notation(NamedTuple):
@@ -231,9 +236,11 @@ class Notation(NamedTuple):
 class FileFormat:
     """A kind of file and its limits.
 
-    name: what the manifest's "format" is. classes: a function that returns the classes of records and enumerations,
-    name → "module:class"; no other class can be named in a file. notations: key in the JSON → `Notation`. rule: what
-    can be stored, said where something cannot. is_printable: whether text fields of records must be printable.
+    name: the manifest's "format". manifest: the member with the manifest. classes: a function that returns the classes
+    of records and enumerations, name → "module:class"; a file can name no others. notations: key in the JSON →
+    `Notation`. rule: end of the error message for a value that cannot be stored. is_printable: whether text fields of
+    records must be printable. has_nan: whether the JSON may contain NaN. json_limit, value_limit, directory_limit:
+    bytes of JSON, number of values, bytes of the zip's central directory.
     """
 
     name: str
@@ -287,7 +294,7 @@ def parse_json(text: bytes, name: str, limit: int, has_nan: bool = False) -> Any
     try:
         return json.loads(text.decode(), object_pairs_hook=_distinct, parse_constant=float if has_nan else _refuse)
     except (ValueError, RecursionError) as error:
-        raise SerializationError(f"{name} is missing or not its JSON ({error})") from error
+        raise SerializationError(f"{name} is missing or not its JSON ({_reason(error)})") from error
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -463,8 +470,7 @@ class Decoder:
             if hasattr(record, "check_stored"):
                 record.check_stored()
         except Exception as error:  # invalid fields may raise anything in the class
-            why = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
-            raise SerializationError(f"{name!r} cannot be built from its fields ({why})") from error
+            raise SerializationError(f"{name!r} cannot be built from its fields ({_reason(error)})") from error
         return record
 
 

@@ -93,6 +93,8 @@ class RankingSet(ConstraintMethods[Some, Labels], CompactReprMixin):
             )
         if not isinstance(self.constraints, tuple) or not all(isinstance(one, Constraint) for one in self._every):
             raise InvalidProblemError("constraints must be a tuple of Constraint instances; call the methods of a set")
+        for soft in self.soft_constraints:
+            valid_penalty(soft.penalty, soft.name)
         for one in self._every:
             forbids = (self.positions * self.documents,) if one.forbids is None else one.forbids.shape
             cells = one.matrix.shape[1]

@@ -43,17 +43,14 @@ class Log:
 
 
 @dataclass(frozen=True)
-class ArgmaxRecorder:
-    """Records every batch of ranking problems of a training run; under constraints every single problem."""
+class Recorder:
+    """Records every batch of ranking problems, every constrained ranking and every master program of a training run."""
 
     log: Log
 
     accepts: ClassVar[tuple[type[Problem], ...]] = (
-        RankTwoAssignment,
-        RelevanceRanking,
-        ConstrainedRanking,
-        PenalizedRanking,
-    )
+        RankTwoAssignment, RelevanceRanking, ConstrainedRanking, PenalizedRanking, GroupedSimplexQP,
+    )  # fmt: skip
     package: ClassVar[str] = "rankopt"
     spec: ClassVar[str] = "recorder"
 
@@ -62,7 +59,7 @@ class ArgmaxRecorder:
 
     def solve(self, problem: Problem, warm_start: Solution | None = None) -> SolverResult:
         self.log.keep([problem])
-        solution = solve(problem)
+        solution = solve(problem, warm_start=warm_start)
         return SolverResult(solution.x, solution.y, solution.message)
 
     @overload
@@ -72,25 +69,6 @@ class ArgmaxRecorder:
     def solve_batch(self, batch: RankTwoBatch | RelevanceBatch) -> BatchSolution | RelevanceSolution:
         self.log.keep(batch)
         return solve_batch(batch)
-
-
-@dataclass(frozen=True)
-class MasterRecorder:
-    """Records every master program of a training run."""
-
-    log: Log
-
-    accepts: ClassVar[tuple[type[Problem], ...]] = (GroupedSimplexQP,)
-    package: ClassVar[str] = "rankopt"
-    spec: ClassVar[str] = "recorder"
-
-    def reason_unsupported(self, problem: Problem) -> str | None:
-        return None
-
-    def solve(self, problem: GroupedSimplexQP, warm_start: Solution | None = None) -> SolverResult:
-        self.log.keep(problem)
-        solution = solve(problem, warm_start=warm_start)
-        return SolverResult(solution.x, solution.y, solution.message)
 
 
 def argmax_tape(log: Log, count: int, seed: int, label: str = "argmax") -> ProblemTrace:
@@ -119,9 +97,8 @@ def master_tape(log: Log, count: int, label: str = "master") -> ProblemTrace:
     """About `count` master programs, evenly spaced over the run, from few planes to many."""
     steps = sorted(log.heard)
     spread = np.unique(np.linspace(0, len(steps) - 1, min(count, len(steps))).round().astype(int))
-    return ProblemTrace(
-        label, tuple(RecordedProblem.judged(f"step {steps[i]:04d}", log.heard[steps[i]][0], steps[i]) for i in spread)
-    )
+    chosen = [(steps[i], log.heard[steps[i]][0][0]) for i in spread]
+    return ProblemTrace(label, tuple(RecordedProblem.judged(f"step {step:04d}", form, step) for step, form in chosen))
 
 
 @dataclass(frozen=True)

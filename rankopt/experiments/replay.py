@@ -39,6 +39,7 @@ from formulations.problems.simplex_qp import GroupedSimplexQP
 from formulations.solvers.batch_solution import BatchSolution, RelevanceSolution
 from formulations.solvers.solver import BatchSolver, Solver, SolverResult
 from formulations.solving.solve import solve
+from rankopt.errors import OptionError
 from rankopt.experiments.isolation import Entrant, memory_peak, resolved, start_peak
 from rankopt.experiments.rows import BenchmarkRow, Outcome
 from rankopt.experiments.traces import ProblemTrace, RecordedProblem
@@ -280,17 +281,13 @@ class Replay:
         began = perf_counter()
         try:
             row = self._judged(blank, taped, began)
-        except MemoryError as error:
-            row = replace(blank, status=Outcome.OUT_OF_MEMORY, message=f"MemoryError {error}".strip())
-        except CertificateError as error:
-            row = replace(blank, status=Outcome.WRONG, certified=False, message=str(error))
         except (InfeasibleError, UnboundedError) as error:
             status, took = Outcome.FAILED if taped.known else Outcome.NO_OPTIMUM, perf_counter() - began
             row = replace(
                 blank, status=status, message=str(error), seconds=took, seconds_whole=took, repeats=1, times=(took,)
             )
-        except FormulationError as error:
-            row = replace(blank, message=str(error), **fault(error))
+        except (MemoryError, FormulationError) as error:
+            row = replace(blank, **fault(error))
         return replace(row, memory=memory_peak())
 
     def _judged(self, blank: BenchmarkRow, taped: RecordedProblem, began: float) -> BenchmarkRow:
@@ -343,24 +340,24 @@ def warm(solver: Solver | None, form: type[Problem]) -> None:
 
 def fault(error: Exception) -> dict[str, Any]:
     """The fields of a row that follow from an error of `solve` or of training."""
-    if isinstance(error, UnsupportedProblemError):
-        return {"status": Outcome.UNSUPPORTED}
-    if isinstance(error, FractionalSolutionError):
-        return {"status": Outcome.FAILED, "integral": False}
-    if isinstance(error, InvalidSolutionError):
-        return {"status": Outcome.WRONG, "certified": False}
-    if isinstance(error, UnknownSolverError):
-        return {"status": Outcome.MISSING}
-    if not isinstance(error, SolverCrashError):
-        return {"status": Outcome.FAILED}
-    cause: BaseException | None = error.__cause__
-    while cause is not None:
-        if isinstance(cause, MemoryError):
-            return {"status": Outcome.OUT_OF_MEMORY}
-        if isinstance(cause, ImportError):
-            return {"status": Outcome.MISSING}
-        cause = cause.__cause__
-    return {"status": Outcome.CRASHED}
+    if isinstance(error, MemoryError):
+        return {"status": Outcome.OUT_OF_MEMORY, "message": f"MemoryError {error}".strip()}
+    more: dict[str, Any] = {}
+    if isinstance(error, SolverCrashError):
+        status, cause = Outcome.CRASHED, error.__cause__
+        while cause is not None and status is Outcome.CRASHED:
+            if isinstance(cause, MemoryError | ImportError):
+                status = Outcome.OUT_OF_MEMORY if isinstance(cause, MemoryError) else Outcome.MISSING
+            cause = cause.__cause__
+    elif isinstance(error, UnsupportedProblemError | OptionError):
+        status = Outcome.UNSUPPORTED
+    elif isinstance(error, FractionalSolutionError):
+        status, more = Outcome.FAILED, {"integral": False}
+    elif isinstance(error, InvalidSolutionError | CertificateError):
+        status, more = Outcome.WRONG, {"certified": False}
+    else:
+        status = Outcome.MISSING if isinstance(error, UnknownSolverError) else Outcome.FAILED
+    return {"status": status, "message": str(error), **more}
 
 
 def _is_integral(form: Problem, answer: SolverResult | None) -> bool | None:

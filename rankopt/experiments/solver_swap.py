@@ -43,7 +43,7 @@ from rankopt.experiments.isolation import (
     spec_of,
     start_peak,
 )
-from rankopt.experiments.recording import ArgmaxRecorder, Log, MasterRecorder, argmax_tape, master_tape
+from rankopt.experiments.recording import Log, Recorder, argmax_tape, master_tape
 from rankopt.experiments.replay import Replay, blank_rows, fault, warm
 from rankopt.experiments.rows import BenchmarkRow, Outcome, versions
 from rankopt.experiments.supervisor import RowFile, grown
@@ -110,11 +110,8 @@ class LiveRun:
             began = perf_counter()
             self.swapped.fit(self.queries)
             row = self._judged(replace(self.blank, seconds=perf_counter() - began, repeats=1, **known.fields()))
-        except MemoryError as error:
-            row = replace(self.blank, status=Outcome.OUT_OF_MEMORY, message=f"MemoryError {error}".strip())
-        except (FormulationError, RankoptError) as error:
-            how = {"status": Outcome.UNSUPPORTED} if isinstance(error, OptionError) else fault(error)
-            row = replace(self.blank, **known.fields(), message=str(error), **how)
+        except (MemoryError, FormulationError, RankoptError) as error:
+            row = replace(self.blank, **{**known.fields(), **fault(error)})
         return replace(row, memory=memory_peak())
 
     def _judged(self, row: BenchmarkRow) -> BenchmarkRow:
@@ -215,16 +212,12 @@ class RecordedRun:
         return str(target)
 
     def argmax_tape(self) -> ProblemTrace:
-        return self._recorded(
-            "argmax", lambda log: argmax_tape(log, self.problems, self.seed), argmax_solver=ArgmaxRecorder
-        )
+        return self._recorded("argmax", lambda log: argmax_tape(log, self.problems, self.seed), argmax_solver=Recorder)
 
     def master_tape(self, method: Any, name: str) -> ProblemTrace:
         """The master programs of a run with this method."""
         count, label = max(1, self.problems // 2), f"master:{name}"
-        return self._recorded(
-            label, lambda log: master_tape(log, count, label), master_solver=MasterRecorder, method=method
-        )
+        return self._recorded(label, lambda log: master_tape(log, count, label), master_solver=Recorder, method=method)
 
     def path(self, label: str) -> Path:
         """The file of the trace with this label."""

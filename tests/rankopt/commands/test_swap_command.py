@@ -1,6 +1,7 @@
 """`rankopt swap`: a table, rows, a report, a baseline; problems in files; `rankopt trace inspect`."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -249,10 +250,9 @@ def test_a_tape_is_looked_into(folder, tmp_path):
     assert "set.mps  LinearProgram" in done.stdout
     assert json.loads(called_with("trace", "inspect", path, "--json").stdout)["tape"] == ProblemTrace.load(path).name
     assert called_with("trace", "inspect", path, "--solve").exit_code == 0
-    with np.load(path) as file:
-        parts = {name: file[name] for name in file.files}
-    for known, word in (([[9.0, 9.0]], "is not attained"), ([[-9.0, -9.0]], "is no bound")):
-        np.savez(tmp_path / "lie.npz", **{**parts, "known": np.array(known)})
+    tape = ProblemTrace.load(path)
+    for known, word in ((9.0, "is not attained"), (-9.0, "is no bound")):
+        replace(tape, problems=(replace(tape.problems[0], known=(known, known)),)).save(tmp_path / "lie.npz")
         lie = called_with("trace", "inspect", tmp_path / "lie.npz", "--solve")
         assert lie.exit_code == 1
         assert word in lie.stdout

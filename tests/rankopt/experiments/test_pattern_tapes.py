@@ -6,7 +6,7 @@ import pytest
 from formulations import first_relevant_ranking, pairwise_ranking, relevance_ranking, solve, solve_batch
 from formulations.problems.relevance_losses import TableLoss
 from rankopt.experiments import Outcome, ProblemTrace, SolverSwap
-from rankopt.experiments.recording import ArgmaxRecorder, Log, argmax_tape
+from rankopt.experiments.recording import Log, Recorder, argmax_tape
 from rankopt.experiments.replay import batch_claim, tied_pairs
 from rankopt.experiments.traces import RecordedProblem
 
@@ -20,7 +20,7 @@ def batch(n=8, count=6):
 def test_what_a_training_asks_is_recorded_and_answered_as_usual():
     log, asked = Log(), batch()
     for _ in range(3):
-        answer = solve_batch(asked, ArgmaxRecorder(log))
+        answer = solve_batch(asked, Recorder(log))
         usual = solve_batch(asked)
         np.testing.assert_array_equal(answer.order, usual.order)
         np.testing.assert_allclose(answer.value, usual.value, atol=1e-13)
@@ -60,9 +60,9 @@ def test_false_claims_in_batches_are_told():
     form = batch()[0]
     taped = RecordedProblem.judged("one", form)
     log = Log()
-    assert batch_claim(taped, ArgmaxRecorder(log)) is None
+    assert batch_claim(taped, Recorder(log)) is None
 
-    class Boasting(ArgmaxRecorder):
+    class Boasting(Recorder):
         def solve_batch(self, batch):
             from dataclasses import replace
 

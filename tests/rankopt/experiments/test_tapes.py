@@ -10,7 +10,7 @@ from rankopt.constraints import Admissible
 from rankopt.data import load_sample
 from rankopt.errors import DataError, OptionError
 from rankopt.experiments import Outcome, ProblemTrace, SolverSwap
-from rankopt.experiments.recording import ArgmaxRecorder, Log, argmax_tape
+from rankopt.experiments.recording import Log, Recorder, argmax_tape
 from rankopt.experiments.replay import tied_pairs
 from rankopt.experiments.traces import RecordedProblem
 from rankopt.rankers import LargeMarginRanker
@@ -63,9 +63,7 @@ def test_a_recorded_run_meets_what_training_asks_and_changes_nothing(train):
     with pytest.warns(match="stopped before"):
         usual = LargeMarginRanker("nDCG@5", **options).fit(train)
     with pytest.warns(match="stopped before"):
-        ranker = LargeMarginRanker("nDCG@5", argmax_solver=ArgmaxRecorder(log), callbacks=[log.stepped], **options).fit(
-            train
-        )
+        ranker = LargeMarginRanker("nDCG@5", argmax_solver=Recorder(log), callbacks=[log.stepped], **options).fit(train)
     np.testing.assert_array_equal(ranker.coef_, usual.coef_)
     assert min(log.heard) == 0
     assert max(log.heard) == 20  # the last evaluation, after 20 steps
