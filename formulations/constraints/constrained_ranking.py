@@ -112,7 +112,7 @@ class ConstrainedRanking(ProfitProblem):
             return self.bound(y)
         price, limit = pressing(stated, y)
         used = price != 0.0
-        return float((price[used] * limit[used]).sum() + earned(stated, self.worth, price, np.empty(0)).sum())
+        return float((price[used] * limit[used]).sum() + earned(stated, self.worth, price).sum())
 
     def active_dual(self, y: Floats) -> Floats:
         """The duals of the cases of a proof by cases."""
@@ -146,9 +146,9 @@ class ConstrainedRanking(ProfitProblem):
             prices = relaxation_prices(stated, self.worth)
             y = np.zeros(stated.lower.size - self.positions) if prices is None else prices
         y = self.active_dual(y)
-        named = split_by_block(stated.blocks, np.concatenate([earned(stated, self.worth, y, np.empty(0)), y]))
+        named = split_by_block(stated.blocks, np.concatenate([earned(stated, self.worth, y), y]))
         documents = np.zeros(self.documents)
-        documents[stated.own_row] = named.get("document", np.empty(0))
+        documents[stated.own_row] = named.get("document")
         return {**named, "document": documents}
 
 

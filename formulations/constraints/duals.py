@@ -98,14 +98,12 @@ def pressing(stated: SetRows, y: Floats) -> tuple[Floats, Floats]:
     return price, limit
 
 
-def earned(stated: SetRows, profit: Floats, price: Floats, path: Floats) -> Floats:
-    """(k,) the largest reduced profit of each position, in a case."""
-    left = profit.ravel()[... if stated.whole_cells else stated.cell] - stated.weights @ price
-    if not stated.whole_cells:
-        allowed, left = left, np.full(profit.size, -np.inf)
-        left[stated.cell] = allowed
-    if path.size:
-        left += open_cells(path, *stated.shape)
+def earned(stated: SetRows, profit: Floats, price: Floats) -> Floats:
+    """(k,) the largest reduced profit of each position."""
+    if stated.whole_cells:
+        return np.asarray((profit.ravel() - stated.weights @ price).reshape(profit.shape).max(axis=1))
+    left = np.full(profit.size, -np.inf)
+    left[stated.cell] = profit.ravel()[stated.cell] - stated.weights @ price
     return np.asarray(left.reshape(profit.shape).max(axis=1))
 
 

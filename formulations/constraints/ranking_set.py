@@ -16,12 +16,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count as counting
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from formulations.arrays import Bools, Floats, Ints, frozen
+from formulations.arrays import Bools, Floats, Ints
 from formulations.constraints.conflict import emptiness, room
 from formulations.constraints.constraint import Constraint, Labels, Some, violations, whole_number
 from formulations.constraints.from_cvxpy import read_constraints, shape_of
@@ -30,6 +30,7 @@ from formulations.constraints.repair import Repair, repair
 from formulations.constraints.rows import (
     SetRows,
     SoftConstraint,
+    allowed_cells,
     cell_penalties,
     charge_of,
     valid_penalty,
@@ -40,10 +41,6 @@ from formulations.display import CompactReprMixin
 from formulations.errors import InfeasibleError, InvalidProblemError
 from formulations.problems.assignment import is_order
 from formulations.problems.linear_program import LinearProgram
-
-if TYPE_CHECKING:
-    pass
-
 
 LARGEST = 1 << 28
 """The largest number of cells; each has a variable."""
@@ -57,14 +54,8 @@ class RankingSet(ConstraintMethods[Some, Labels], CompactReprMixin):
     indices or a range; None means all. by= takes one label per document (a tuple for several, None for none) and makes
     one row per label. name= names the rows in duals, conflicts and violations.
 
-    Parameters
-    ----------
-    documents, positions : int
-        n and k.
-    constraints : tuple of Constraint
-        The compiled constraints; the methods append to it.
-    soft_constraints : tuple of SoftConstraint
-        Constraints that may be violated at a penalty (`penalized`); they exclude no ranking.
+    documents, positions: n and k. constraints: the compiled constraints; the methods append to it. soft_constraints:
+    constraints that may be violated at a penalty (`penalized`); they exclude no ranking.
 
     Raises InvalidProblemError for arguments that name no cell or count, InfeasibleError for k > n. Whether the set is
     empty is found out when a problem is stated over it, or by `check_nonempty`.
@@ -154,16 +145,12 @@ class RankingSet(ConstraintMethods[Some, Labels], CompactReprMixin):
     @cached_property
     def allowed_cells(self) -> Bools:
         """(k, n) the cells that no hard constraint forbids."""
-        allowed = np.ones((self.positions, self.documents), dtype=bool)
-        for constraint in self.constraints:
-            if constraint.forbids is not None:
-                allowed &= ~constraint.forbids
-        return frozen(allowed)
+        return allowed_cells(self.constraints, self.shape)
 
     @cached_property
     def compiled(self) -> SetRows:
         """All rows over the allowed cells: positions, documents unless another row implies it, hard constraints."""
-        return SetRows.from_constraints(self.allowed_cells, self.constraints)
+        return SetRows.from_constraints(self.constraints, self.shape)
 
     @cached_property
     def compiled_with_soft(self) -> SetRows:

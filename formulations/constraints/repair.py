@@ -82,11 +82,7 @@ def repair(
         if held.name in penalty_of or price is not None
     ]
     must = [held for held, price in pairs if held.name not in penalty_of and price is None]
-    allowed = np.ones(shape, dtype=bool)
-    for held in must:
-        if held.forbids is not None:
-            allowed &= ~held.forbids
-    stated = SetRows.from_constraints(allowed, must)
+    stated = SetRows.from_constraints(must, shape)
     fillable = room(stated, must)
     if fillable < k:
         raise InfeasibleError(emptiness(stated, must, fillable))

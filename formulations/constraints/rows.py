@@ -13,7 +13,7 @@ widened matrix is totally unimodular exactly if the matrix of all rows is, hard 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -47,10 +47,10 @@ class SetRows(Memoized, CompactReprMixin):
     price: Floats | None = None
 
     @classmethod
-    def from_constraints(cls, allowed: Bools, constraints: Iterable[Constraint]) -> SetRows:
-        """The rows of the rankings that use allowed cells (k, n) and satisfy the constraints."""
-        k, n = allowed.shape
-        cell = np.flatnonzero(allowed.ravel())
+    def from_constraints(cls, constraints: Sequence[Constraint], shape: tuple[int, int]) -> SetRows:
+        """The rows of the rankings of k of n documents that satisfy the constraints."""
+        k, n = shape
+        cell = np.flatnonzero(allowed_cells(constraints, shape).ravel())
         row, column = np.arange(cell.size), cell % n
         position = csr_array((np.ones(cell.size), (cell // n, row)), shape=(k, cell.size))
         document = csr_array((np.ones(cell.size), (column, row)), shape=(n, cell.size))
@@ -172,6 +172,15 @@ class SetRows(Memoized, CompactReprMixin):
         if (by_position != by_position[0]).any():
             return None
         return frozen(np.unique(by_position[0], return_inverse=True)[1].astype(np.int64))
+
+
+def allowed_cells(constraints: Iterable[Constraint], shape: tuple[int, int]) -> Bools:
+    """(k, n) the cells that no constraint forbids."""
+    allowed = np.ones(shape, dtype=bool)
+    for constraint in constraints:
+        if constraint.forbids is not None:
+            allowed &= ~constraint.forbids
+    return frozen(allowed)
 
 
 def implied_documents(extra: csr_array, upper: Floats, document: csr_array) -> Bools:

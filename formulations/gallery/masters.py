@@ -92,21 +92,13 @@ def l1_margin_dual(
     >>> solution.value, abs(solution.dual["feature"])
     (0.75, array([0.5, 0. ]))
     """
-    rows = finite("subgradients", np.asarray(subgradients, dtype=np.float64), 2)
-    heights = finite("intercepts", np.asarray(intercepts, dtype=np.float64), 1)
-    capacities = finite("group_mass", np.atleast_1d(np.asarray(group_mass, dtype=np.float64)), 1)
-    planes, features = rows.shape
-    members = np.zeros(planes, dtype=np.int64) if groups is None else whole("groups", np.asarray(groups))
-    if not planes or heights.size != planes or members.shape != (planes,):
-        raise InvalidProblemError("subgradients, intercepts and groups need one entry a plane, and at least one plane")
-    if not (lam > 0 and np.isfinite(lam)):
-        raise InvalidProblemError(f"lam must be positive and finite; got {lam}.")
-    if (capacities <= 0).any() or members.min() < 0 or members.max() >= capacities.size:
-        raise InvalidProblemError(f"groups run from 0 to {capacities.size - 1}, and every group_mass must be positive")
+    planar = margin_dual(subgradients, intercepts, lam=lam, groups=groups, group_mass=group_mass)
+    planes, features = planar.slopes.shape
+    members, capacities = planar.group, planar.capacity
     held = csr_array((np.ones(planes), (members, np.arange(planes))), (capacities.size, planes))
     return LinearProgram(
-        objective=heights,
-        matrix=csr_array(vstack([csr_array(rows.T), held])),
+        objective=planar.values,
+        matrix=csr_array(vstack([csr_array(planar.slopes.T), held])),
         row_lower=np.concatenate([np.full(features, -lam), np.full(capacities.size, -np.inf)]),
         row_upper=np.concatenate([np.full(features, lam), capacities]),
         lower=np.zeros(planes),

@@ -235,10 +235,7 @@ def _confirm_vertex(program: Program | None, vertex: Vertex) -> None:
         raise CertificateError("the point is feasible, but not a vertex")
 
 
-KINDS = {
-    Colouring: "bipartite", RowOrder: "interval", Families: "laminar", Tree: "network", Signings: "enumeration",
-}  # fmt: skip
-HARDNESS = ("series-parallel", *KINDS.values())
+HARDNESS = ("series-parallel", "bipartite", "interval", "laminar", "network", "enumeration")
 
 MOST_CELLS, MOST_ROWS = 2**28, 20
 """Size limits of dense 2-sums and of enumerated row sets."""
@@ -286,10 +283,9 @@ def _confirm_proof(matrix: csr_array, proof: Proof) -> str:
     elif isinstance(evidence, TwoSum):
         kind = max(_confirm_two_sum(matrix, evidence), key=HARDNESS.index)
     else:
-        record(evidence, tuple(KINDS), "the evidence of a proof")
-        kind = next(kind for form, kind in KINDS.items() if isinstance(evidence, form))
-        turned = csr_array(matrix.T) if transposed else matrix
-        next(check for form, check in CHECKS.items() if isinstance(evidence, form))(turned, evidence)
+        record(evidence, tuple(CHECKS), "the evidence of a proof")
+        kind, check = next(entry for form, entry in CHECKS.items() if isinstance(evidence, form))
+        check(csr_array(matrix.T) if transposed else matrix, evidence)
     if not isinstance(proof.kind, str) or kind != proof.kind:
         raise CertificateError(f"the proof claims kind {proof.kind!r}, but its evidence is {kind!r}")
     return kind
@@ -462,9 +458,13 @@ def _two_values(values: Any, rows: int, name: str) -> Ints:
     return labels
 
 
-CHECKS: dict[type, Any] = {
-    Colouring: _colouring, RowOrder: _row_order, Families: _laminar, Tree: _tree, Signings: _signings,
-}  # fmt: skip
+CHECKS: dict[type, tuple[str, Any]] = {
+    Colouring: ("bipartite", _colouring),
+    RowOrder: ("interval", _row_order),
+    Families: ("laminar", _laminar),
+    Tree: ("network", _tree),
+    Signings: ("enumeration", _signings),
+}
 
 
 def record(value: Any, kind: type | tuple[type, ...], name: str) -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, issparse
 
-from formulations.arrays import LARGEST, Floats
+from formulations.arrays import LARGEST
 from formulations.errors import InvalidProblemError, UnsupportedProblemError
 from formulations.problems.program import Program
 
@@ -49,25 +49,19 @@ class Statement:
 
     def _broken_limit(self) -> str | None:
         """The first row or variable whose limit is not an integer."""
-        if self.program is None:
-            return None
         program = self.program
+        if program is None:
+            return None
         for limits, kind, name in (
             (program.row_lower, "lower", program.row_name),
             (program.row_upper, "upper", program.row_name),
             (program.lower, "lower", program.variable_name),
             (program.upper, "upper", program.variable_name),
         ):
-            broken = _first_broken(limits)
-            if broken is not None:
-                return f"{name(broken)} has {kind} limit {limits[broken]:g}"
+            broken = np.flatnonzero(np.isfinite(limits) & (limits != np.floor(limits)))
+            if broken.size:
+                return f"{name(int(broken[0]))} has {kind} limit {limits[broken[0]]:g}"
         return None
-
-
-def _first_broken(limits: Floats) -> int | None:
-    held = np.where(np.isfinite(limits), limits, 0.0)
-    broken = np.flatnonzero(held != np.floor(held))
-    return int(broken[0]) if broken.size else None
 
 
 def stated(problem: csr_array | ArrayLike | Any) -> Statement:

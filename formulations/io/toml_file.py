@@ -28,20 +28,9 @@ A set of rankings, or a bare matrix, in a TOML file.
     name = "highs"
     time_limit = 10                     # and options of the solver or its package
 
-A file with a key `matrix` states only that matrix. The sizes of files, sets and rows are limited (see the constants
-below); larger sets are stated in Python.
-
-The solver is a name, or an equivalent table of its name and its options:
-
-    solver = "highs"
-    solver = "highs(presolve='off', time_limit=10)"
-
-    [solver]
-    name = "highs"
-    presolve = "off"
-    time_limit = 10
-
-The file only names the solver; reading it solves nothing.
+A file with a key `matrix` states only that matrix. A name may have options, "highs(presolve='off', time_limit=10)", as
+the table [solver] may. The file only names the solver; reading it solves nothing. The sizes of files, sets and rows are
+limited (see the constants below); larger sets are stated in Python.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ class LatticeLevels:
     """The states of a lattice by the sum of their counts, from 0 to n."""
 
     def __init__(self, lengths: tuple[int, ...]) -> None:
-        shape = tuple(length + 1 for length in lengths)
+        self.lengths, shape = lengths, tuple(length + 1 for length in lengths)
         counts = np.indices(shape).reshape(len(lengths), -1)
         self.strides: Ints = np.array([int(np.prod(shape[h + 1 :], dtype=np.int64)) for h in range(len(lengths))])
         self.there: Bools = counts < np.array(lengths)[:, None]
@@ -41,7 +41,7 @@ class LatticeLevels:
         traced from the end with the lowest tied chain as the last edge."""
         chains = np.empty(len(self.states) - 1, dtype=np.int64)
         state, strides = self.level.size - 1, self.strides.tolist()
-        counts = [int(most) for most in np.unravel_index(state, [self._extent(h) for h in range(len(strides))])]
+        counts = list(self.lengths)
         for step in range(chains.size - 1, -1, -1):
             for chain, stride in enumerate(strides):
                 before = state - stride
@@ -53,10 +53,6 @@ class LatticeLevels:
             counts[chain] -= 1
             state = before
         return chains
-
-    def _extent(self, chain: int) -> int:
-        whole = self.level.size if chain == 0 else int(self.strides[chain - 1])
-        return whole // int(self.strides[chain])
 
 
 def farthest(edges: NDArray[Any], levels: LatticeLevels) -> NDArray[Any]:
