@@ -8,7 +8,11 @@ with positive mass: the simplex method ends at one of its vertices.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from formulations.arrays import Bools, Floats, Ints
 from formulations.constraints.constrained_ranking import ConstrainedRanking
@@ -17,6 +21,17 @@ from formulations.errors import FractionalSolutionError, SolverError
 from formulations.problems.assignment import Assignment, order_of_cells
 from formulations.problems.min_cost_flow import MinCostFlow
 from formulations.problems.program import Program
+
+Point = tuple[NDArray[Any], Floats | None]
+"""A primal and a dual."""
+
+Back = Callable[[NDArray[Any], Floats | None], Point]
+"""The way back of a bridge: from a primal and a dual of the restated problem to those of the original one."""
+
+
+class NotApplicable(Exception):
+    """The problem lacks the structure that a narrowing bridge needs."""
+
 
 THRESHOLDS = (1e-3, 1e-6, 0.0)
 """Thresholds below which mass counts as zero, in order."""

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.arrays import Bools, Floats, memoized
-from formulations.bridges.bridge import Back, NotApplicable, Point
-from formulations.bridges.crossover import order_of_widened, order_on_face
+from formulations.bridges.crossover import Back, NotApplicable, Point, order_of_widened, order_on_face
 from formulations.constraints.constrained_ranking import ConstrainedRanking, PenalizedRanking
 from formulations.constraints.rows import SetRows, widened
 from formulations.constraints.structure import BlockCollapse, LaminarNetwork, PrefixNetwork, candidates, falls_in_groups

@@ -22,11 +22,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from formulations.arrays import Bools, Floats, Ints
-from formulations.constraints.conflict import emptiness, room
+from formulations.constraints.conflict import Repair, emptiness, repair, room
 from formulations.constraints.constraint import Constraint, Labels, Some, violations, whole_number
 from formulations.constraints.from_cvxpy import read_constraints, shape_of
 from formulations.constraints.language import ConstraintMethods, ConstraintSpec
-from formulations.constraints.repair import Repair, repair
 from formulations.constraints.rows import (
     SetRows,
     SoftConstraint,

@@ -21,7 +21,7 @@ from formulations.compiled import READ_INTS, compiled
 from formulations.errors import InfeasibleError, InvalidProblemError
 from formulations.problems.directed_rounding import above, added, below
 from formulations.problems.min_cost_flow import MinCostFlow
-from formulations.problems.problem import EPSILON, Problem, checked_dual
+from formulations.problems.problem import EPSILON, Problem, checked_dual, integers_below
 from formulations.problems.program import Block, Program
 
 WORTH = nb.types.Array(nb.float64, 2, "C", readonly=True)
@@ -187,15 +187,8 @@ class GroupSequence(Problem):
         return below(self._earned(x))
 
     def violation(self, x: NDArray[Any]) -> float:
-        sequence = np.asarray(x)
-        if (
-            sequence.shape != (self.positions,)
-            or sequence.dtype.kind not in "iuf"
-            or (sequence != np.floor(sequence)).any()
-        ):
-            return float("inf")
-        chosen = sequence.astype(np.int64)
-        if chosen.min() < 0 or chosen.max() >= self.groups:
+        chosen = integers_below(x, self.positions, self.groups)
+        if chosen is None:
             return float("inf")
         held = self.counts(chosen)
         if (held[:, -1] > self.sizes).any():

@@ -15,7 +15,7 @@ from formulations.display import CompactReprMixin
 from formulations.errors import InvalidProblemError
 from formulations.problems.directed_rounding import above, added, below
 from formulations.problems.min_cost_flow import MinCostFlow
-from formulations.problems.problem import EPSILON, Problem, checked_dual
+from formulations.problems.problem import EPSILON, Problem, checked_dual, integers_below
 from formulations.problems.program import Block, Program
 from formulations.problems.relevance_values import DOCUMENT, FIRST, PAIRWISE, POSITIONAL, RANK, FeatureMap, GainTable
 
@@ -183,12 +183,9 @@ class LatticePath(Problem):
         return np.asarray(self.edges[chain, passed])
 
     def violation(self, x: NDArray[Any]) -> float:
-        chain = np.asarray(x)
-        if chain.shape != (sum(self.lengths),) or chain.dtype.kind not in "iuf" or (chain != np.floor(chain)).any():
-            return float("inf")
-        inside = (chain >= 0).all() and (chain < len(self.lengths)).all()
-        held = inside and np.array_equal(np.bincount(chain.astype(np.int64), minlength=len(self.lengths)), self.lengths)
-        return 0.0 if held else float("inf")
+        chain = integers_below(x, sum(self.lengths), len(self.lengths))
+        complete = chain is not None and tuple(np.bincount(chain, minlength=len(self.lengths))) == self.lengths
+        return 0.0 if complete else float("inf")
 
     def bound(self, y: Floats) -> float:
         potential, levels = checked_dual(y, self.states, "states"), self.levels

@@ -256,6 +256,15 @@ def checked_dual(y: Any, size: int, entry: str) -> Floats:
     return np.asarray(y, dtype=np.float64)
 
 
+def integers_below(x: Any, size: int, limit: int) -> Ints | None:
+    """A point as `size` integers from 0 to limit - 1; None if it is something else."""
+    values = np.asarray(x)
+    if values.shape != (size,) or values.dtype.kind not in "iuf" or (values != np.floor(values)).any():
+        return None
+    chosen = values.astype(np.int64)
+    return chosen if chosen.min() >= 0 and chosen.max() < limit else None
+
+
 def proven(problem: Problem, y: Floats | None, outward: bool = True) -> float | None:
     """The bound that y proves; None if y has a wrong shape or is not finite."""
     if not isinstance(y, np.ndarray) or y.dtype.kind not in "iuf" or not np.isfinite(y).all():

@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 
 from formulations.bridges import Chain, crossings
-from formulations.bridges.bridge import Back
+from formulations.bridges.crossover import Back
 from formulations.errors import (
     FormulationError,
     FractionalSolutionError,
