@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import count as counting
 from typing import Any
 
@@ -121,10 +121,7 @@ class RankingSet(ConstraintMethods[Some, Labels], CompactReprMixin):
         is not affine or has other variables.
         """
         k, n = shape_of(variable)
-        found = cls(n, k)
-        for constraint in read_constraints(variable, constraints):
-            found = found._with(constraint)
-        return found
+        return reduce(cls._with, read_constraints(variable, constraints), cls(n, k))
 
     def __and__(self, other: RankingSet) -> RankingSet:
         """The rankings in both sets."""
@@ -135,11 +132,7 @@ class RankingSet(ConstraintMethods[Some, Labels], CompactReprMixin):
                 f"& needs two sets of the same k and n; got {self.positions} of {self.documents} documents and "
                 f"{other.positions} of {other.documents}."
             )
-        both = self
-        others: tuple[Constraint | SoftConstraint, ...] = (*other.constraints, *other.soft_constraints)
-        for constraint in others:
-            both = both._with(constraint)
-        return both
+        return reduce(RankingSet._with, (*other.constraints, *other.soft_constraints), self)
 
     @cached_property
     def allowed_cells(self) -> Bools:

@@ -175,7 +175,7 @@ def read_ranking_set(path: str | PathLike[str]) -> ConstrainedRanking | RankingS
     stated = _parsed(file)
     if "matrix" in stated:
         _only(file, stated, {"matrix"}, "a file with a matrix states nothing else")
-        return _numbers(file, "matrix", stated["matrix"], 2)
+        return finite(f"{file}: matrix", stated["matrix"], 2)
     admissible, profit = _set_of(file, stated)
     try:
         return admissible if profit is None else constrained_ranking(profit, admissible)
@@ -257,22 +257,15 @@ def _parsed(file: str) -> dict[str, Any]:
 
 def _profit(file: str, stated: dict[str, Any]) -> Floats | None:
     if "profit" in stated:
-        return _numbers(file, "profit", stated["profit"], 2)
+        return finite(f"{file}: profit", stated["profit"], 2)
     if ("weights" in stated) != ("scores" in stated):
         raise InvalidProblemError(
             f"{file}: weights (a position) and scores (a document) make the profit together; give both"
         )
     if "weights" not in stated:
         return None
-    weights, scores = (_numbers(file, name, stated[name], 1) for name in ("weights", "scores"))
+    weights, scores = (finite(f"{file}: {name}", stated[name], 1) for name in ("weights", "scores"))
     return np.outer(weights, scores)
-
-
-def _numbers(file: str, name: str, values: Any, dimensions: int) -> Floats:
-    try:
-        return finite(f"{file}: {name}", values, dimensions)
-    except ValueError as error:
-        raise InvalidProblemError(str(error)) from None
 
 
 def _table(file: str, name: str, value: Any) -> dict[str, Any]:

@@ -140,8 +140,30 @@ class Problem(CompactReprMixin, ABC):
         return {"y": y}
 
     def solution(self, x: NDArray[Any], y: Floats | None = None, *, outward: bool = True) -> Solution:
-        """The solution with this primal and dual, value and bound recomputed, rounded outward if requested."""
-        return judged(self, x, y, outward)
+        """The solution with primal x and dual y, its violation, value and bound recomputed, rounded outward if
+        requested; y is recovered from x if it is missing or if recovered duals close its gap. Raises
+        `InvalidSolutionError` if x is infeasible or malformed."""
+        with np.errstate(all="ignore"):
+            violation = self.violation(x)
+        if not np.isfinite(violation):
+            raise InvalidSolutionError(
+                f"the solver returned an infeasible or malformed point for {type(self).__name__}: {_shortly(x)}"
+            )
+        value = self.value_lower_bound(x) if outward else self.value(x)
+        rounding = self.rounding
+        candidates: list[tuple[float, Floats | None]] = []
+        proved = proven(self, y, outward)
+        if y is not None and proved is not None:
+            candidates.append((proved, y))
+        if not candidates or abs(candidates[0][0] - value) > rounding:
+            recovered = self.recover_dual(x)
+            if recovered is not None:
+                candidates.append((self.bound(recovered) if outward else self.bound_float64(recovered), recovered))
+        sign = 1.0 if self.is_maximization else -1.0
+        bound, dual = min(candidates, key=lambda pair: sign * pair[0], default=(sign * np.inf, None))
+        status = status_of(sign * (bound - value), violation, rounding, self.tolerance)
+        dual = None if dual is None else self.active_dual(dual)
+        return Solution(self, x, dual, float(value), float(bound), status, float(violation))
 
     def write(self, path: str | Path) -> None:
         """Write the problem as a linear or quadratic program to an .mps or .lp file.
@@ -221,32 +243,6 @@ class Solution(CompactReprMixin):
             f"Solution({self.status.name}, value={self.value:.9g}, bound={self.bound:.9g}, "
             f"solver={self.solver!r}, {1e3 * self.seconds:.3g} ms)"
         )
-
-
-def judged(problem: Problem, x: NDArray[Any], y: Floats | None, outward: bool) -> Solution:
-    """The solution with primal x and dual y, its violation, value and bound recomputed; y is recovered from x if it
-    is missing or if recovered duals close its gap. Raises `InvalidSolutionError` if x is infeasible or malformed."""
-    with np.errstate(all="ignore"):
-        violation = problem.violation(x)
-    if not np.isfinite(violation):
-        raise InvalidSolutionError(
-            f"the solver returned an infeasible or malformed point for {type(problem).__name__}: {_shortly(x)}"
-        )
-    value = problem.value_lower_bound(x) if outward else problem.value(x)
-    rounding = problem.rounding
-    candidates: list[tuple[float, Floats | None]] = []
-    proved = proven(problem, y, outward)
-    if y is not None and proved is not None:
-        candidates.append((proved, y))
-    if not candidates or abs(candidates[0][0] - value) > rounding:
-        recovered = problem.recover_dual(x)
-        if recovered is not None:
-            candidates.append((problem.bound(recovered) if outward else problem.bound_float64(recovered), recovered))
-    sign = 1.0 if problem.is_maximization else -1.0
-    bound, dual = min(candidates, key=lambda pair: sign * pair[0], default=(sign * np.inf, None))
-    status = status_of(sign * (bound - value), violation, rounding, problem.tolerance)
-    dual = None if dual is None else problem.active_dual(dual)
-    return Solution(problem, x, dual, float(value), float(bound), status, float(violation))
 
 
 def checked_dual(y: Any, size: int, entry: str) -> Floats:

@@ -11,7 +11,7 @@ With g relevant documents above and b others (positions from 0, n₊ relevant do
 and the measure is the sum over documents. A `GainTable` stores these numbers.
 
 >>> get_relevance_loss("RR@10")
-NamedLoss('RR', cutoff=10)
+NamedLoss(name='RR', cutoff=10)
 
 A loss of your own is a function of the counts, evaluated once for all cells:
 
@@ -104,9 +104,6 @@ class NamedLoss:
     @property
     def graded(self) -> bool:
         return self.name == "ERR"
-
-    def __repr__(self) -> str:
-        return f"NamedLoss({self.name!r}, cutoff={self.cutoff})"
 
     def gain_table(self, relevance: Floats, offsets: Ints) -> GainTable:
         if self.name == "AUC":
