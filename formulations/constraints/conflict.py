@@ -216,10 +216,7 @@ def _point(members: Sequence[ConflictMember], usable: Bools, objective: Floats |
     if found.status == 2:
         return None
     if found.x is None:
-        raise SolverError(
-            f"whether the set is empty could not be decided{within(found, SECONDS)} ({found.message}); state fewer or "
-            "simpler constraints"
-        )
+        raise SolverError(f"emptiness is undecided{within(found, SECONDS)} ({found.message}); use fewer constraints")
     point = np.zeros(usable.size, dtype=np.int64)
     point[free] = np.round(found.x)
     return point
@@ -313,10 +310,7 @@ def repair(
         raise InfeasibleError(emptiness(stated, must, fillable))
     paid = sorted(one.penalty for one in may if one.penalty > 0.0)
     if paid and paid[-1] > FAR * paid[0]:
-        raise InvalidProblemError(
-            f"penalties must lie within a factor of {FAR:g} of each other; got {paid[0]:g} to {paid[-1]:g}. "
-            "Rescale them, and remove the penalty of constraints that must hold."
-        )
+        raise InvalidProblemError(f"penalties must lie within a factor of {FAR:g}; got {paid[0]:g} to {paid[-1]:g}.")
     rows, worth = with_soft_rows(stated, may), -cell_penalties(may, shape)
     order = _least(rows, worth)
     cost = charge_of(may, order, n)

@@ -51,14 +51,9 @@ class ConstrainedRanking(ProfitProblem):
         object.__setattr__(self, "profit", finite("profit", self.profit, 2))
         shape = (self.admissible.positions, self.admissible.documents)
         if self.profit.shape != shape:
-            raise InvalidProblemError(
-                f"profit has shape {self.profit.shape}, but the set ranks {shape[0]} of {shape[1]} documents; "
-                "give one row per position and one column per document"
-            )
+            raise InvalidProblemError(f"profit must have shape {shape}, as the set has; got {self.profit.shape}.")
         if self.admissible.soft_constraints and not self.takes_soft:
-            raise InvalidProblemError(
-                "the set has soft constraints; state the problem by constrained_ranking(profit, admissible)"
-            )
+            raise InvalidProblemError("the set has soft constraints. Use constrained_ranking(profit, admissible).")
         self.admissible.check_nonempty()
 
     @property
@@ -176,10 +171,7 @@ class PenalizedRanking(ConstrainedRanking):
             raise InvalidProblemError("a ranking of rank two has no set; leave `ranked` out")
         for one in self.admissible.soft_constraints:
             if not self.charge * one.penalty <= LARGEST:
-                raise InvalidProblemError(
-                    f"breaking {one.name!r} costs charge {self.charge:g} × penalty {one.penalty:g} a unit, more than "
-                    f"{LARGEST:g}; lower one of them"
-                )
+                raise InvalidProblemError(f"charge * penalty of {one.name!r} must be at most {LARGEST:g}.")
 
     @cached_property
     def compiled(self) -> SetRows:

@@ -118,9 +118,7 @@ def chosen(name: str, given: Any, size: int) -> Ints:
     if array.size == 0:
         return np.empty(0, dtype=np.int64)
     if array.ndim != 1 or array.dtype.kind not in "iu":
-        raise InvalidProblemError(
-            f"{name} must be a mask of booleans, integer indices or a range; got {array.dtype} of shape {array.shape}."
-        )
+        raise InvalidProblemError(f"{name} must be a mask, indices or a range; got {array.dtype} {array.shape}.")
     wrong = array[(array < 0) | (array >= size)]
     if wrong.size:
         raise InvalidProblemError(f"{name} must be indices from 0 to {size - 1}; got {int(wrong[0])}.")
@@ -147,9 +145,7 @@ def by_label(labels: Iterable[Any], size: int) -> dict[Hashable, Ints]:
         raise InvalidProblemError(f"by= must be a list with the label of each document; got a {type(labels).__name__}.")
     entries = labels.tolist() if hasattr(labels, "tolist") else list(labels)
     if len(entries) != size:
-        raise InvalidProblemError(
-            f"by= needs one label (or None) per document; got {len(entries)} labels for {size} documents."
-        )
+        raise InvalidProblemError(f"by= needs one label (or None) per document; got {len(entries)} labels for {size}.")
     members: dict[Hashable, list[int]] = {}
     for document, entry in enumerate(entries):
         carried = entry.tolist() if isinstance(entry, np.ndarray) else entry

@@ -85,9 +85,7 @@ def _counted(
     shape: Shape, name: str, side: str, count: Any, documents: Any, positions: Any, by: Any, prefixes: Any = None
 ) -> Constraint:
     if prefixes is not None:
-        raise InvalidProblemError(
-            f"prefixes belong to share=; got count={count!r}. Use positions=range(p) with a count."
-        )
+        raise InvalidProblemError(f"prefixes= needs share=; got count={count!r}. Use positions=range(p) with a count.")
     k, n = shape
     columns, rows = chosen("documents", documents, n), chosen("positions", positions, k)
     suffix = "" if rows.size == k else f" at {rows.size} of {k} positions"
@@ -137,10 +135,7 @@ def between(
     least = _counted(shape, name or "between", "at least", low, documents, positions, by)
     most = _counted(shape, name or "between", "at most", high, documents, positions, by)
     if isinstance(low, Mapping) or isinstance(high, Mapping):
-        raise InvalidProblemError(
-            "between() takes one low and one high for all labels; got a mapping. Use at_least() and at_most() for "
-            "counts per label."
-        )
+        raise InvalidProblemError("between() needs one low and one high; got a mapping. Use at_least() and at_most().")
     if low > high:
         raise InvalidProblemError(f"between() needs low <= high; got low={low}, high={high}.")
     if by is None:
@@ -278,9 +273,7 @@ def precedes(shape: Shape, *documents: Any, name: str | None = None) -> Constrai
     first, second = (_documents("precedes()", part, n) for part in documents)
     single = all(map(_single, documents))
     if single and first == second:
-        raise InvalidProblemError(
-            f"A document cannot precede itself; got document {first[0]} twice. Name two documents."
-        )
+        raise InvalidProblemError(f"A document cannot precede itself; got document {first[0]} twice. Name two.")
     second = np.setdiff1d(second, first)
     forbids = np.zeros(shape, dtype=bool)
     forbids[: 1 if first.size else k, second] = True
@@ -302,9 +295,7 @@ def precedence_chain(shape: Shape, *documents: Any, name: str | None = None) -> 
     """
     k, n = shape
     if len(documents) < 2:
-        raise InvalidProblemError(
-            f"precedence_chain() needs a list of two or more documents or sets; got {documents!r}."
-        )
+        raise InvalidProblemError(f"precedence_chain() needs two or more documents or sets; got {documents!r}.")
     order = [_documents("precedence_chain()", part, n) for part in documents]
     single = [int(part[0]) for part, selector in zip(order, documents, strict=True) if _single(selector)]
     if len(set(single)) < len(single):
@@ -393,9 +384,7 @@ def add_rows(
     dense = matrix if issparse(matrix) else np.atleast_2d(numbers("the matrix of add_rows()", matrix))
     cells = shape[0] * shape[1]
     if dense.ndim != 2 or dense.shape[1] != cells:
-        raise InvalidProblemError(
-            f"add_rows() needs {cells} columns, the k n cells in C order; got shape {dense.shape}."
-        )
+        raise InvalidProblemError(f"add_rows() needs {cells} columns, a cell each in C order; got shape {dense.shape}.")
     compiled = csr_array(dense, dtype=np.float64, copy=True)
     finite("entries of add_rows()", compiled.data, 1)
     compiled.sum_duplicates()

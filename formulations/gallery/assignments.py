@@ -92,9 +92,7 @@ def constrained_ranking(profit: ArrayLike | RankTwoAssignment, admissible: Ranki
     (array([0, 1, 2]), 19.0, 'ortools via laminar flow')
     """
     if not isinstance(admissible, RankingSet):
-        raise InvalidProblemError(
-            f"admissible must be a RankingSet; got a {type(admissible).__name__}. Start from RankingSet(n, k)."
-        )
+        raise InvalidProblemError(f"admissible must be a RankingSet(n, k); got a {type(admissible).__name__}.")
     ranked = None
     if isinstance(profit, RankTwoAssignment):
         ranked, profit = profit, profit.assignment().profit

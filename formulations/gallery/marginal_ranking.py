@@ -75,9 +75,7 @@ def marginal_ranking(
         raise InfeasibleError(f"{k} positions cannot be filled by {n} documents. Reduce the problem to {n} positions.")
     attention = finite("exposure", 1.0 / np.log2(np.arange(2.0, k + 2)) if exposure is None else exposure, 1)
     if attention.size != k or not (attention >= 0).all() or not attention.any():
-        raise InvalidProblemError(
-            f"exposure must be {k} nonnegative numbers, one per position, and not all 0; got {attention}."
-        )
+        raise InvalidProblemError(f"exposure must be {k} nonnegative numbers, not all 0; got {attention}.")
     several = list(constraints) if isinstance(constraints, Iterable) else [constraints]
     added = _distinct([_stated(constraint, attention, n) for constraint in several])
     levels = [part.label for part in added if part.level is not None]

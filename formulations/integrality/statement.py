@@ -71,9 +71,7 @@ def stated(problem: csr_array | ArrayLike | Any) -> Statement:
     if not isinstance(program, Program):
         return Statement(_bare(problem), None)
     if program.hessian is not None:
-        raise UnsupportedProblemError(
-            f"{type(problem).__name__} cannot be restated as a linear program: its objective is curved"
-        )
+        raise UnsupportedProblemError(f"{type(problem).__name__} is no linear program: its objective is curved")
     return Statement(_tidy(program.matrix), program)
 
 
@@ -92,9 +90,7 @@ def _bare(matrix: csr_array | ArrayLike) -> csr_array:
         try:
             array = np.asarray(matrix)
         except ValueError as error:
-            raise InvalidProblemError(
-                f"matrix cannot be read as an array: {error}; give rows of equal length"
-            ) from None
+            raise InvalidProblemError(f"matrix needs rows of equal length: {error}") from None
         if array.shape == () or array.dtype == object:
             raise InvalidProblemError(
                 f"expected a problem, set or matrix; got a {type(matrix).__name__}. Pass a problem, a RankingSet "
@@ -103,9 +99,7 @@ def _bare(matrix: csr_array | ArrayLike) -> csr_array:
         shape, kind, data = array.shape, array.dtype, array
         matrix = array
     if len(shape) != 2 or 0 in shape:
-        raise InvalidProblemError(
-            f"matrix has shape {shape}, but needs two dimensions, one row and one column at least"
-        )
+        raise InvalidProblemError(f"matrix must have two dimensions and an entry at least; got shape {shape}.")
     if kind.kind not in "biuf":
         raise InvalidProblemError(f"matrix holds {kind}, but needs real numbers; convert it to integers")
     if not (np.abs(data.astype(np.float64)) <= LARGEST).all():

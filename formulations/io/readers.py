@@ -173,9 +173,7 @@ def read_lp(path: Path) -> Program:
         location = f"{path.name}, line {line_number}"
         bare = line.partition("\\")[0].strip()
         if " ".join(bare.lower().split()) in UNSUPPORTED:
-            raise InvalidProblemError(
-                f"{location} begins an unsupported section {bare!r}; restate it with rows and integer variables"
-            )
+            raise InvalidProblemError(f"{location} begins an unsupported section {bare!r}; restate it with rows")
         key, rest = _section(bare)
         if key:
             at = key
@@ -365,9 +363,7 @@ class _Lp:
         name = self._label(f"row_{len(self.found.row_lower) + 1}")
         if name in self.found.rows:
             line = self._line(begun)
-            raise InvalidProblemError(
-                f"{self.name}, line {line}: a second row has the name {name[:40]!r}; name it otherwise"
-            )
+            raise InvalidProblemError(f"{self.name}, line {line}: a second row has the name {name[:40]!r}; rename it")
         sides, signs = [self._side()], []
         while self._peek()[1] in ("<=", ">=", "=") and len(sides) < 3:
             signs.append(self._peek()[1])

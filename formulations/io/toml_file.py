@@ -72,9 +72,7 @@ def read_program(path: str | PathLike[str]) -> LinearProgram | QuadraticProgram:
     file = Path(path)
     suffix = Path(file.stem).suffix if file.suffix == ".gz" else file.suffix
     if suffix not in READERS:
-        raise UnsupportedProblemError(
-            f"{file.name!r} cannot be read: the format is not known; end the name with .mps or .lp"
-        )
+        raise UnsupportedProblemError(f"the name of a program must end with .mps or .lp; got {file.name!r}.")
     program = READERS[suffix](file)
     if program.hessian is None:
         return LinearProgram.from_program(program)
@@ -85,9 +83,7 @@ def read_program(path: str | PathLike[str]) -> LinearProgram | QuadraticProgram:
 def _check_convex(name: str, program: Program) -> None:
     assert program.hessian is not None
     if program.integer is not None:
-        raise InvalidProblemError(
-            f"{name} has squares and integer variables, which no problem class supports; remove one of them"
-        )
+        raise InvalidProblemError(f"{name} has squares and integer variables, which no problem class supports")
     if program.is_maximization:
         raise InvalidProblemError(f"{name} maximises with squares; state the minimum of the negative")
     size = program.objective.size
@@ -96,9 +92,7 @@ def _check_convex(name: str, program: Program) -> None:
     hessian = program.hessian.toarray()
     values = np.linalg.eigvalsh(hessian)
     if not np.array_equal(hessian, hessian.T) or values[0] < -1e-9 * max(1.0, values[-1]):
-        raise InvalidProblemError(
-            f"{name}: its squares are not convex (an eigenvalue is {values[0]:.3g}); correct the hessian"
-        )
+        raise InvalidProblemError(f"{name}: its squares are not convex (an eigenvalue is {values[0]:.3g})")
 
 
 LONGEST = 1000
@@ -117,15 +111,11 @@ def solver_of(file: str, stated: dict[str, Any]) -> str | None:
         if not isinstance(said, str) or not said:
             raise InvalidProblemError(f'{file}: [solver] does not say which one; write name = "highs" below it')
         if "(" in said and options:
-            raise InvalidProblemError(
-                f"{file}: [solver] has options in its name {said[:40]!r} and as keys; use one of the two"
-            )
+            raise InvalidProblemError(f"{file}: [solver] has options in its name {said[:40]!r} and as keys")
         written = ", ".join(f"{_word(file, name)}={_written(file, name, value)}" for name, value in options.items())
         said = f"{said}({written})" if options else said
     if not isinstance(said, str) or not said:
-        raise InvalidProblemError(
-            f'{file}: solver = {str(said)[:40]!r} is no name; write solver = "highs", or [solver]'
-        )
+        raise InvalidProblemError(f'{file}: solver must be a name, such as "highs"; got {str(said)[:40]!r}.')
     if len(said) > LONGEST:
         raise InvalidProblemError(f"{file}: the solver and its options have more than {LONGEST} letters; shorten them")
     return said
@@ -133,9 +123,7 @@ def solver_of(file: str, stated: dict[str, Any]) -> str | None:
 
 def _word(file: str, name: str) -> str:
     if not name.isidentifier():
-        raise InvalidProblemError(
-            f'{file}: [solver] has an option {name[:40]!r}, which is no word; write presolve = "off"'
-        )
+        raise InvalidProblemError(f"{file}: an option of [solver] must be a word; got {name[:40]!r}.")
     return name
 
 
@@ -144,9 +132,7 @@ def _written(file: str, name: str, value: Any) -> str:
     if isinstance(value, dict):
         return "{" + ", ".join(f"{key!r}: {_written(file, key, part)}" for key, part in value.items()) + "}"
     if not isinstance(value, str | int | float) or not isfinite(value if isinstance(value, float) else 0.0):
-        raise InvalidProblemError(
-            f"{file}: [solver] has {name} = {str(value)[:40]}; options are words, finite numbers, true and false"
-        )
+        raise InvalidProblemError(f"{file}: [solver] {name} must be a word, number or bool; got {str(value)[:40]}.")
     return repr(value)
 
 
@@ -200,10 +186,7 @@ def _set_of(file: str, stated: dict[str, Any]) -> tuple[RankingSet, Floats | Non
     except InvalidProblemError as error:
         raise InvalidProblemError(f"{file}: {error}") from None
     if admissible.positions * admissible.documents > CELLS:
-        raise InvalidProblemError(
-            f"{file}: {admissible.positions} positions × {admissible.documents} documents are more than {CELLS} cells; "
-            "state fewer documents, the best by score, say, or state the set in Python"
-        )
+        raise InvalidProblemError(f"{file}: a set in a file may have {CELLS} cells; state larger ones in Python")
     reader = _Reader(file, _table(file, "attributes", stated.get("attributes", {})), admissible)
     constraints = stated.get("constraint", [])
     if not isinstance(constraints, list):
@@ -245,9 +228,7 @@ def _parsed(file: str) -> dict[str, Any]:
     except tomllib.TOMLDecodeError as error:
         raise InvalidProblemError(f"{file} is no TOML: {error}") from None
     except RecursionError:
-        raise InvalidProblemError(
-            f"{file} is nested too deep; arrays of a statement are rows of numbers or labels"
-        ) from None
+        raise InvalidProblemError(f"{file} is nested too deep; use rows of numbers or labels") from None
     except FormulationError:
         raise
     except ValueError as error:  # of numbers, such as 5,000 digits
@@ -259,9 +240,7 @@ def _profit(file: str, stated: dict[str, Any]) -> Floats | None:
     if "profit" in stated:
         return finite(f"{file}: profit", stated["profit"], 2)
     if ("weights" in stated) != ("scores" in stated):
-        raise InvalidProblemError(
-            f"{file}: weights (a position) and scores (a document) make the profit together; give both"
-        )
+        raise InvalidProblemError(f"{file}: weights (a position) and scores (a document) need each other")
     if "weights" not in stated:
         return None
     weights, scores = (finite(f"{file}: {name}", stated[name], 1) for name in ("weights", "scores"))
@@ -301,9 +280,7 @@ class _Reader:
         where["name"] = None if where["name"] is None else str(where["name"])
         self.entries += self._entries(kind, args, where)
         if self.entries > ENTRIES:
-            raise InvalidProblemError(
-                f"{location}: the rows up to here have more than {ENTRIES} entries; state it in Python"
-            )
+            raise InvalidProblemError(f"{location}: the rows up to here have more than {ENTRIES} entries")
         try:
             self.admissible = self.admissible.add(kind, *args, **where)
         except FormulationError as error:
@@ -321,9 +298,7 @@ class _Reader:
             kind, first = kinds[0], parameters(kinds[0])[0]
             arguments = {key: value for key, value in table.items() if key != kind}
             if first in arguments:
-                raise InvalidProblemError(
-                    f"{location}: {kind} = ... is its {first}; got a key {first!r} too. Remove one."
-                )
+                raise InvalidProblemError(f"{location}: {kind} = ... is its {first}; got a key {first!r} too.")
             arguments[first] = table[kind]
         else:
             got = " and ".join(kinds) or (f"kind = {named!r}" if "kind" in table else "none")

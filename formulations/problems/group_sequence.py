@@ -129,9 +129,7 @@ class GroupSequence(Problem):
         inside = np.ones(self.worth.shape[1] - 1, dtype=bool)
         inside[self.start[1:] - 1] = False
         if (np.diff(self.worth, axis=1)[:, inside] > 0).any():
-            raise InvalidProblemError(
-                "worth must not increase inside a group. Sort the columns of each group in descending order."
-            )
+            raise InvalidProblemError("worth must not increase inside a group. Sort the columns of each group.")
 
     @cached_property
     def start(self) -> Ints:
@@ -257,9 +255,7 @@ class GroupSequence(Problem):
             for p in range(k):
                 low, high = int(self.lower[g, p]), int(min(self.upper[g, p], self.sizes[g], p + 2))
                 if low > high:
-                    raise InfeasibleError(
-                        f"group {g} needs at least {low} members at positions 0 to {p}, but at most {high} are allowed"
-                    )
+                    raise InfeasibleError(f"group {g} needs {low} members at positions 0 to {p}; at most {high} fit")
                 before, behind = k + g * k + p, sink if p == k - 1 else k + g * k + p + 1
                 supply[before] -= low
                 supply[behind] += low

@@ -93,9 +93,7 @@ class LatticePath(Problem):
     def __post_init__(self) -> None:
         object.__setattr__(self, "profit", finite("profit", self.profit, np.ndim(self.profit)))
         if self.profit.ndim < 2 or self.profit.shape[0] != self.profit.ndim - 1:
-            raise InvalidProblemError(
-                f"profit must have shape (G, N_0 + 1, ...), a table of edges per chain; got {self.profit.shape}."
-            )
+            raise InvalidProblemError(f"profit must have shape (G, N_0 + 1, ..., N_G-1 + 1); got {self.profit.shape}.")
         if self.profit.size == 0 or not sum(self.lengths):
             raise InvalidProblemError("a lattice path needs at least one edge")
         object.__setattr__(self, "constant", float(finite("constant", [self.constant], 1)[0]))

@@ -53,9 +53,7 @@ def implied_reach(matrix: csr_array, row_lower: Floats, row_upper: Floats, lower
 def _limits(name: str, values: Floats, size: int) -> Floats:
     array = np.array(values, dtype=np.float64)
     if array.shape != (size,) or np.isnan(array).any():
-        raise InvalidProblemError(
-            f"{name} must have {size} entries without NaN. Use an infinite entry where there is no limit."
-        )
+        raise InvalidProblemError(f"{name} must have {size} entries without NaN, infinite ones for no limit.")
     return frozen(array)
 
 
@@ -115,9 +113,7 @@ class LinearProgram(Problem):
             crossed = np.flatnonzero(low > high)
             if crossed.size:
                 index = int(crossed[0])
-                raise InfeasibleError(
-                    f"{name_at(blocks, index)} must be at least {low[index]} and at most {high[index]}"
-                )
+                raise InfeasibleError(f"{name_at(blocks, index)} must be at least {low[index]}, at most {high[index]}")
 
     @classmethod
     def from_program(cls, program: Program) -> LinearProgram:

@@ -30,10 +30,7 @@ def non_increasing(name: str, weights: Floats) -> None:
     """Raise `InvalidProblemError` where a weight is above the one before it."""
     if (np.diff(weights) > 0).any():
         index = int(np.flatnonzero(np.diff(weights) > 0)[0])
-        raise InvalidProblemError(
-            f"{name}[{index + 1}] = {weights[index + 1]} is above {name}[{index}] = {weights[index]}: "
-            "position weights must not increase"
-        )
+        raise InvalidProblemError(f"{name} must not increase; got {weights[index]} before {weights[index + 1]}.")
 
 
 def non_increasing_by_query(name: str, weights: Floats, offsets: Ints) -> None:
@@ -51,10 +48,7 @@ def weights_for(weights: ArrayLike | Weights, n: int) -> Floats:
     try:
         array = np.asarray(raw, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidProblemError(
-            f"position weights cannot be read as numbers: {error}. Pass an array, or a function from the number of "
-            "documents to one."
-        ) from None
+        raise InvalidProblemError(f"position weights must be numbers or a function of n; got {error}.") from None
     if array.ndim != 1:
         raise InvalidProblemError(f"position weights must have one dimension; got shape {array.shape}.")
     return array[:n]
@@ -101,9 +95,7 @@ class ScoredBatch(Memoized, CompactReprMixin):
         batch = object.__new__(type(self))
         batch.__dict__.update(self.__dict__, scores=finite("scores", scores, 1))
         if batch.scores.shape != self.scores.shape:
-            raise InvalidProblemError(
-                f"scores has {batch.scores.size} entries, but there are {self.scores.size} documents"
-            )
+            raise InvalidProblemError(f"scores must have {self.scores.size} entries; got {batch.scores.size}.")
         batch.check_magnitude()
         return batch
 

@@ -268,9 +268,7 @@ class RelevanceBatch(ScoredBatch):
         scores = max(float(self.scores.max()), -float(self.scores.min()))
         reach = float((slope * self.sizes).max()) * scores + float(most.max())
         if not reach <= LARGEST:
-            raise InvalidProblemError(
-                f"values reach {reach:g}, but must be below {LARGEST:g}. Rescale scores, gains or weights."
-            )
+            raise InvalidProblemError(f"values must be below {LARGEST:g}; got {reach:g}. Rescale scores or gains.")
 
 
 def _checked(batch: RelevanceBatch) -> None:

@@ -60,9 +60,7 @@ class GroupedSimplexQP(Problem):
         if self.known_gram is not None:
             object.__setattr__(self, "known_gram", finite("gram", self.known_gram, 2))
             if self.known_gram.shape != (planes, planes):
-                raise InvalidProblemError(
-                    f"gram must have a row and a column for each of {planes} planes; got shape {self.known_gram.shape}."
-                )
+                raise InvalidProblemError(f"gram must have shape {(planes, planes)}; got {self.known_gram.shape}.")
         if not (self.lam > 0 and np.isfinite(self.lam)):
             raise InvalidProblemError(f"lam must be positive and finite; got {self.lam}.")
         if (self.capacity <= 0).any() or self.group.min() < 0 or self.group.max() >= groups:

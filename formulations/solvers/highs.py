@@ -72,9 +72,7 @@ class Highs(Solver):
             probe.setOptionValue("output_flag", False)
             for name, value in self.options.items():
                 if probe.setOptionValue(name, value) != highspy.HighsStatus.kOk:
-                    raise UnknownSolverError(
-                        f"'highs' has no option {name!r} that may be {value!r}; see HiGHS's own list"
-                    )
+                    raise UnknownSolverError(f"'highs' has no option {name!r} of value {value!r}")
 
     def reason_unsupported(self, problem: Problem) -> str | None:
         if not isinstance(problem, LinearProgram):

@@ -72,17 +72,13 @@ def check_limits(time_limit: Any = None, threads: Any = None, verbose: Any = Non
     """Raise UnknownSolverError unless the time is a positive number of seconds, threads an integer >= 1, the log True
     or False, and options a mapping of names. None leaves the choice to the solver."""
     if time_limit is not None and not (_plain(time_limit, Real) and time_limit > 0):
-        raise UnknownSolverError(
-            f"time_limit must be a positive number of seconds; got {time_limit!r}. Leave it out for no limit."
-        )
+        raise UnknownSolverError(f"time_limit must be a positive number of seconds, or None; got {time_limit!r}.")
     if threads is not None and not (_plain(threads, Integral) and threads >= 1):
         raise UnknownSolverError(f"threads must be an integer, 1 or more; got {threads!r}. Or leave it out.")
     if verbose is not None and not isinstance(verbose, bool | np.bool_):
         raise UnknownSolverError(f"verbose must be True or False; got {verbose!r}. Write verbose=True.")
     if options is not None and not (isinstance(options, Mapping) and all(isinstance(key, str) for key in options)):
-        raise UnknownSolverError(
-            f"options must be a mapping of names; got {options!r}. Write options={{'name': value}}."
-        )
+        raise UnknownSolverError(f"options must be a mapping, {{'name': value}}; got {options!r}.")
 
 
 def _plain(value: Any, kind: type) -> bool:

@@ -60,9 +60,7 @@ def integrality_gap(problem: AnyProblem, solver: Solver | str = "highs") -> Inte
     """
     said = stated(problem).program
     if said is None:
-        raise UnsupportedProblemError(
-            "a bare matrix has no objective, so no optimum; give a problem, or ask verify_integrality"
-        )
+        raise UnsupportedProblemError("a matrix has no objective. Give a problem, or use verify_integrality().")
     program = LinearProgram.from_program(said)
     relaxed = solve(replace(program, integer=None), solver)
     every = np.ones(program.objective.size, dtype=np.bool_)

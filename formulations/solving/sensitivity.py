@@ -241,9 +241,7 @@ def sensitivity(
         return _curve(problem, constraint, requested, side, solver)
     every = tuple(problem)
     if not every or not all(isinstance(one, ConstrainedRanking) for one in every):
-        raise InvalidProblemError(
-            "price_of takes problems of ranking_set, one at least; give each set its profit there"
-        )
+        raise InvalidProblemError("sensitivity() needs one problem of constrained_ranking() at least")
     found = [_curve(one, constraint, requested, side, solver) for one in every]
     return SensitivityCurve.from_curves(found[0].name, requested, found)
 
@@ -414,9 +412,7 @@ def read_limits(limits: Any) -> Floats:
     except (OverflowError, TypeError, ValueError):
         parsed = np.empty(0)
     if parsed.ndim != 1 or not parsed.size or not np.isfinite(parsed).all():
-        raise InvalidProblemError(
-            f"limits must be one or more finite numbers; got {limits!r}. Pass, for example, range(1, 5)."
-        )
+        raise InvalidProblemError(f"limits must be one or more finite numbers; got {limits!r}. Use, say, range(1, 5).")
     if parsed.size > MAX_POINTS:
         raise InvalidProblemError(
             f"limits from {parsed[0]:g} on are more than {MAX_POINTS}, the most that a sweep tries; give a shorter "

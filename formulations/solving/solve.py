@@ -68,9 +68,7 @@ class SolveOptions:
             if takes(solver, name):
                 aimed = replace(aimed, **{name: _joined(name, value, getattr(aimed, name))})
             elif strict:
-                raise UnknownSolverError(
-                    f"{solver.spec!r} has no {word}; leave out {name} = {value!r}, or choose another solver"
-                )
+                raise UnknownSolverError(f"{solver.spec!r} has no {word}; leave out {name}={value!r}")
         return cast("Solver", aimed)
 
 
@@ -130,9 +128,7 @@ def solve(
     )
     if isinstance(solver, str) and solver == "auto":
         if options:
-            raise UnknownSolverError(
-                f"options {dict(options)} are of one solver, but 'auto' tries several; name the solver"
-            )
+            raise UnknownSolverError(f"options {dict(options)} need a named solver; 'auto' tries several")
         return _cheapest(problem, warm_start, solve_options, directed_rounding)
     chosen = solve_options.for_solver(get_solver(solver) if isinstance(solver, str) else solver, strict=True)
     return _solve(problem, chosen, warm_start, directed_rounding)
@@ -166,9 +162,7 @@ def _cheapest(problem: Problem, start: Solution | None, solve_options: SolveOpti
         return min(loose, key=lambda solution: solution.gap)
     if not failures:
         said = ". ".join(["", *refusals[:1]])  # the first is the best match
-        raise UnsupportedProblemError(
-            f"no installed solver accepts this {type(problem).__name__}; give one of your own{said}"
-        )
+        raise UnsupportedProblemError(f"no installed solver accepts this {type(problem).__name__}; give your own{said}")
     raise SolverError("every solver failed. " + "; ".join(failures))
 
 
@@ -230,17 +224,13 @@ def _answered(
     except (InfeasibleError, UnboundedError) as error:
         if not problem.always_feasible:
             raise
-        raise InvalidSolutionError(
-            f"{solver.spec!r} is wrong, every {type(problem).__name__} is solvable: {error}"
-        ) from error
+        raise InvalidSolutionError(f"{solver.spec!r} is wrong, the problem is solvable: {error}") from error
     except FormulationError:
         raise
     except (Exception, SystemExit) as error:  # any error of a solver package or of the user's solver
         raise SolverCrashError(f"{solver.spec!r} crashed: {type(error).__name__}: {error}") from error
     if not (isinstance(answer, SolverResult) and isinstance(answer.x, np.ndarray)):
-        raise InvalidSolutionError(
-            f"{solver.spec!r} returned {type(answer).__name__}, which is no Answer with an array x"
-        )
+        raise InvalidSolutionError(f"{solver.spec!r} must return a SolverResult; got {type(answer).__name__}.")
     seconds = perf_counter() - began
     x, y = np.asarray(answer.x), answer.y
     if x.dtype.kind not in "iuf" or not np.isfinite(x).all():

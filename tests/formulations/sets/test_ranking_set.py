@@ -185,7 +185,7 @@ def test_shares_are_whole_for_a_ranking_by_one_score():
         (lambda s: s.at_most(share=0.5, prefixes=[0]), "lengths from 1 to 3"),
         (lambda s: s.at_most(share={"a": 0.5}), "Give by="),
         (lambda s: s.between(2, 1), "low <= high; got low=2, high=1"),
-        (lambda s: s.precedence_chain([1]), "a list of two or more documents"),
+        (lambda s: s.precedence_chain([1]), "two or more documents"),
         (lambda s: s.precedence_chain([1, 2, 1]), "cannot precede itself"),
         (lambda s: s.min_distance(0, by=SITE), "1 or more; got 0"),
         (lambda s: s.add("implies", 3), "two documents or two sets"),
@@ -285,7 +285,7 @@ WRONG = {
     "an index beyond the end": (lambda: START.at_most(1, documents=[5]), "indices from 0 to 4; got 5"),
     "a negative index": (lambda: START.fix(-1, 0), "from 0 to 4; got -1"),
     "an index twice": (lambda: START.at_most(1, documents=[1, 1]), "distinct indices.*Name each once"),
-    "a real index": (lambda: START.forbid([0.5]), "integer indices"),
+    "a real index": (lambda: START.forbid([0.5]), "indices or a range"),
     "lists of two lengths": (lambda: START.forbid([[0], [1, 2]]), "must be a mask or indices"),
     "a real count": (lambda: START.at_most(2.5), "0 or more; got 2.5"),
     "a negative count": (lambda: START.at_least(-1), "an integer, 0 or more; got -1"),
@@ -298,7 +298,7 @@ WRONG = {
         lambda: START.at_most({"a": -1}, by=SITE),
         r"count\['a'\] must be an integer, 0 or more; got -1",
     ),
-    "too few labels": (lambda: START.at_most(1, by=["a"]), "one label .* per document; got 1 labels for 5 documents"),
+    "too few labels": (lambda: START.at_most(1, by=["a"]), "one label .* per document; got 1 labels for 5"),
     "one word for labels": (lambda: START.at_most(1, by="sites"), "a list with the label of each document; got a str"),
     "a mapping for labels": (
         lambda: START.at_most(1, by={0: "a"}),
@@ -332,10 +332,13 @@ WRONG = {
     "sets of two shapes": (lambda: START & RankingSet(4, 3), "two sets of the same k and n"),
     "no ranking": (lambda: START.violations([0, 0, 1]), "none twice; got .0, 0, 1."),
     "half a ranking": (lambda: START.is_feasible([0, 1]), "is the document at each position"),
-    "profits of another shape": (lambda: constrained_ranking(np.ones((N, K)), START), "give one row per position"),
+    "profits of another shape": (
+        lambda: constrained_ranking(np.ones((N, K)), START),
+        r"profit must have shape \(3, 5\)",
+    ),
     "profits of NaN": (lambda: constrained_ranking(np.full((K, N), np.nan), START), r"profit\[0, 0\] is nan"),
     "profits of words": (lambda: constrained_ranking([["a"] * N] * K, START), "cannot be read as numbers"),
-    "no set": (lambda: constrained_ranking(np.ones((K, N)), [0, 1]), "Start from RankingSet"),
+    "no set": (lambda: constrained_ranking(np.ones((K, N)), [0, 1]), "must be a RankingSet"),
     "profits of one query in a row": (lambda: diverse_retrieval([1.0, 2.0], ["a", "b"]), "must have 2 dimension"),
 }
 
