@@ -26,7 +26,9 @@ def shape_of(variable: Any) -> tuple[int, int]:
     declared = [name for name, value in variable.attributes.items() if value is not None and value is not False]
     unread = set(declared) - {"nonneg", "boolean", "integer"}
     if unread:
-        raise InvalidProblemError(f"{variable.name()} is declared with {', '.join(sorted(unread))}; use constraints")
+        raise InvalidProblemError(
+            f"{variable.name()} is declared with {', '.join(sorted(unread))}; state it as constraints"
+        )
     k, n = variable.shape
     return int(k), int(n)
 

@@ -72,7 +72,9 @@ class RankingSet(ConstraintMethods[Some, Labels], CompactReprMixin):
                 raise InvalidProblemError(f"{name} must be 1 or more; got 0.")
             object.__setattr__(self, name, size)
         if self.positions * self.documents > LARGEST:
-            raise InvalidProblemError(f"a set may have {LARGEST} cells; got {self.positions} × {self.documents}.")
+            raise InvalidProblemError(
+                f"{self.positions} positions × {self.documents} documents are more than {LARGEST} cells"
+            )
         if self.positions > self.documents:
             raise InfeasibleError(
                 f"{self.positions} positions cannot be filled by {self.documents} documents, one each; "

@@ -73,6 +73,7 @@ def l1_margin_dual(
                  group      Σ α[i] over the planes i of group g is at most group_mass[g]
                  0 <= α[i] <= group_mass[group of i]   (implied by the group; with it any duals prove a bound)
     recovery     w = the duals of the rows `feature`; a feature with a slack row has weight 0
+    integrality  none: real variables
 
     Every feasible α proves a lower bound of the primal, and any α >= 0 becomes feasible by scaling.
 
@@ -126,6 +127,7 @@ def item_block_dual(
     dual         max Σ_i α_i (heights[i] + ⟨planes[i], prior⟩) - ‖Σ_i α_i planes[i]ᵀ users[u]‖² / (2 lam)
                      - ‖Σ_i α_i planes[i]‖² / (2 lam_offsets),   α >= 0,   Σ α_i over the planes of u at most weights[u]
     recovery     M_j = -Σ_i α_i planes[i, j] users[u] / lam,   b = prior - Σ_i α_i planes[i] / lam_offsets
+    integrality  none: real variables
 
     A user contributes a mean of messages planes[i, j] users[u], no rating [paper 5, section 7]. The problem has one λ,
     so the columns of b are scaled by √(lam_offsets / lam); `unpacked` splits a step. Dense, for a few hundred planes
@@ -195,6 +197,7 @@ def user_block_dual(
     dual         max Σ_i α_i (heights[i] + ⟨planes[i], offsets + items U₀⟩) - ‖itemsᵀ planesᵀα‖² / (2 lam)
                  α >= 0,   Σ_i α_i <= weight
     recovery     U = U₀ - itemsᵀ ψ / lam,  ψ = planesᵀα the dual state of this user, δ = heightsᵀα
+    integrality  none: real variables
 
     The users of a block are independent programs, with one feature per factor. A nonnegative loss has the plane 0,
     which is ξ >= 0; so each α is a valid state, and the sums of values and bounds over users enclose the block.

@@ -185,8 +185,9 @@ def _set_of(file: str, stated: dict[str, Any]) -> tuple[RankingSet, Floats | Non
         admissible = RankingSet(stated["documents"], stated["positions"])
     except InvalidProblemError as error:
         raise InvalidProblemError(f"{file}: {error}") from None
-    if admissible.positions * admissible.documents > CELLS:
-        raise InvalidProblemError(f"{file}: a set in a file may have {CELLS} cells; state larger ones in Python")
+    k, n = admissible.shape
+    if k * n > CELLS:
+        raise InvalidProblemError(f"{file}: {k} positions × {n} documents are more than {CELLS} cells; use Python")
     reader = _Reader(file, _table(file, "attributes", stated.get("attributes", {})), admissible)
     constraints = stated.get("constraint", [])
     if not isinstance(constraints, list):
