@@ -81,14 +81,11 @@ def flow_on_support(problem: MinCostFlow, flow: Floats) -> Floats:
     for verification.
     """
     from scipy.optimize import linprog
-    from scipy.sparse import csr_array
 
     rounded = np.round(flow)
     if np.abs(flow - rounded).max(initial=0.0) < WHOLE and problem.violation(rounded) == 0.0:
         return rounded
-    arcs, nodes = flow.size, problem.supply.size
-    ends = (np.concatenate([problem.tail, problem.head]), np.tile(np.arange(arcs), 2))
-    balance = csr_array((np.repeat([1.0, -1.0], arcs), ends), shape=(nodes, arcs))
+    balance = problem.program.matrix
     for threshold in THRESHOLDS:
         low = np.where(flow > problem.capacity - threshold, problem.capacity, 0)
         high = np.where(flow < threshold, 0, problem.capacity)

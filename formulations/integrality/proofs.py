@@ -122,11 +122,8 @@ def _attempt(matrix: Any, ways: tuple[tuple[str, Callable[[Any], Evidence | None
     """The first of some kinds of proof that holds for the matrix or its transpose."""
     for kind, find in ways:
         for transposed in (False, True):
-            if (
-                transposed
-                and kind == "laminar"
-                and (abs(matrix).sum(axis=1, dtype=np.float64) ** 2).sum() > MOST_MEETINGS
-            ):
+            meetings = (abs(matrix).sum(axis=1, dtype=np.float64) ** 2).sum()
+            if transposed and kind == "laminar" and meetings > MOST_MEETINGS:
                 continue
             evidence = find(matrix.T if transposed else matrix)
             if evidence is not None:

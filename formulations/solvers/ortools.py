@@ -52,8 +52,7 @@ class OrTools(Solver):
 def _assigned(problem: Assignment) -> SolverResult:
     """Rows of zeros pad the matrix to a square."""
     k, n = problem.positions, problem.documents
-    mask = np.ones((k, n), dtype=bool) if problem.allowed is None else problem.allowed
-    rows, columns = np.nonzero(mask)
+    rows, columns = problem.cells
     costs = rounded_costs(-problem.profit[rows, columns], k, n, shift=True)
     spare = n - k
     rows = np.concatenate([rows, np.repeat(np.arange(k, n), n)])

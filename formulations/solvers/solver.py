@@ -7,7 +7,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Protocol, runtime_checkable
@@ -134,20 +135,11 @@ def optioned(solver: Solver, **options: Any) -> Solver:
     return changed
 
 
-def listed(text: str) -> Iterable[str]:
+def listed(text: str) -> list[str]:
     """The names of a comma-separated list; commas inside brackets belong to a name.
 
-    >>> list(listed("exact, highs(method='ipm', presolve='off')"))
+    >>> listed("exact, highs(method='ipm', presolve='off')")
     ['exact', "highs(method='ipm', presolve='off')"]
     """
-    name, depth = "", 0
-    for letter in f"{text},":
-        depth += (letter == "(") - (letter == ")")
-        if letter == "," and depth <= 0:
-            if name.strip():
-                yield name.strip()
-            name, depth = "", 0
-        else:
-            name += letter
-    if name.strip():  # an unclosed bracket is reported when the name is parsed
-        yield name.strip(" ,")
+    names = (name.strip() for name in re.findall(r"(?:[^,(]|\([^)]*\)?)+", text))
+    return [name for name in names if name]
