@@ -182,15 +182,8 @@ def _members(constraints: Sequence[Constraint], k: int, n: int) -> list[Conflict
             members.append(ConflictMember(constraint.name, constraint.said(0), cells, np.full(1, -np.inf), np.zeros(1)))
         for row in range(constraint.rows):
             part = slice(row, row + 1)
-            members.append(
-                ConflictMember(
-                    constraint.block.name(row),
-                    constraint.said(row),
-                    constraint.matrix[part],
-                    constraint.lower[part],
-                    constraint.upper[part],
-                )
-            )
+            rows = constraint.matrix[part], constraint.lower[part], constraint.upper[part]
+            members.append(ConflictMember(constraint.block.name(row), constraint.said(row), *rows))
     members.append(ConflictMember("document", "each is ranked at most once", document, np.full(n, -np.inf), np.ones(n)))
     members.append(ConflictMember(POSITION, "each holds one document", position, np.ones(k), np.ones(k)))
     return members

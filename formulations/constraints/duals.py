@@ -233,10 +233,9 @@ def _relaxed(stated: SetRows, profit: Floats, path: Path, cost: float) -> tuple[
     count, cells = limits.shape
     highest = 4.0 * (k + 1) * cost
     dear = np.full(stated.lower.size, np.inf) if stated.price is None else stated.price / scale
+    costs = np.minimum(highest, dear[np.concatenate([above, below])])
     found = linprog(
-        np.concatenate(
-            [-profit.ravel()[stated.cell[left]] / scale, np.minimum(highest, dear[np.concatenate([above, below])])]
-        ),
+        np.concatenate([-profit.ravel()[stated.cell[left]] / scale, costs]),
         A_ub=csr_array(hstack([limits, -eye_array(count)])),
         b_ub=np.concatenate([stated.upper[above], -stated.lower[below]]),
         A_eq=csr_array(hstack([weights[:k], csr_array((k, count))])),

@@ -410,20 +410,10 @@ def add_rows(
     return Constraint(name or "row", "within its limits", compiled, low, high, None if single else names)
 
 
-KINDS: dict[str, Callable[..., Constraint]] = {
-    "at_most": at_most,
-    "at_least": at_least,
-    "exactly": exactly,
-    "between": between,
-    "forbid": forbid,
-    "fix": fix,
-    "position_in": position_in,
-    "precedes": precedes,
-    "precedence_chain": precedence_chain,
-    "min_distance": min_distance,
-    "implies": implies,
-    "add_rows": add_rows,
-}
+COUNTS = (at_most, at_least, exactly, between)
+CELLS = (forbid, fix, position_in, precedes, precedence_chain, min_distance, implies)
+
+KINDS: dict[str, Callable[..., Constraint]] = {kind.__name__: kind for kind in (*COUNTS, *CELLS, add_rows)}
 
 
 def parameters(kind: str, *, required: bool = False) -> tuple[str, ...]:

@@ -131,7 +131,8 @@ class RankingSet(ConstraintMethods[Some, Labels], CompactReprMixin):
                 f"& needs two sets of the same k and n; got {self.positions} of {self.documents} documents and "
                 f"{other.positions} of {other.documents}."
             )
-        return reduce(RankingSet._with, (*other.constraints, *other.soft_constraints), self)
+        others: tuple[Constraint | SoftConstraint, ...] = (*other.constraints, *other.soft_constraints)
+        return reduce(RankingSet._with, others, self)
 
     @cached_property
     def allowed_cells(self) -> Bools:

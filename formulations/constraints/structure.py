@@ -189,7 +189,7 @@ class NestedGroups:
         return groups.tree(np.arange(index.size)) if complete else None
 
     @property
-    def network(self) -> tuple[Any, ...]:
+    def network(self) -> tuple[Bools, Ints, Ints, Ints, Ints]:
         """The arrays that kernels read."""
         return self.allowed, self.leaf, self.parent, self.low, self.high
 
@@ -272,13 +272,9 @@ def kinds(stated: SetRows) -> Ints:
     position, document = np.divmod(stated.cell[cell], n)
     allowed, holder = np.divmod(stated.cell, n)
     width = others + 1
-    table = csr_array(
-        (
-            np.concatenate([entries.data, np.ones(stated.cell.size)]),
-            (np.concatenate([document, holder]), np.concatenate([position * width + row, allowed * width + others])),
-        ),
-        shape=(n, k * width),
-    )
+    columns = np.concatenate([position * width + row, allowed * width + others])
+    values = np.concatenate([entries.data, np.ones(stated.cell.size)])
+    table = csr_array((values, (np.concatenate([document, holder]), columns)), shape=(n, k * width))
     return frozen(equal_rows(table))
 
 

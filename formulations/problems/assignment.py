@@ -172,11 +172,8 @@ class Assignment(ProfitProblem):
         k, n = self.positions, self.documents
         positions, documents = self.cells
         count = positions.size
-        column = np.arange(count)
-        matrix = csr_array(
-            (np.ones(2 * count), (np.concatenate([positions, k + documents]), np.concatenate([column, column]))),
-            shape=(k + n, count),
-        )
+        ends = np.concatenate([positions, k + documents]), np.tile(np.arange(count), 2)
+        matrix = csr_array((np.ones(2 * count), ends), shape=(k + n, count))
         return Program(
             objective=self.profit[positions, documents],
             matrix=matrix,

@@ -69,14 +69,8 @@ class MinCostFlow(Problem):
     @property
     def program(self) -> Program:
         count, nodes = self.cost.size, self.supply.size
-        arc = np.arange(count)
-        matrix = csr_array(
-            (
-                np.concatenate([np.ones(count), -np.ones(count)]),
-                (np.concatenate([self.tail, self.head]), np.concatenate([arc, arc])),
-            ),
-            shape=(nodes, count),
-        )
+        ends = np.concatenate([self.tail, self.head]), np.tile(np.arange(count), 2)
+        matrix = csr_array((np.repeat([1.0, -1.0], count), ends), shape=(nodes, count))
         supply, ceiling = self.supply.astype(np.float64), self.capacity.astype(np.float64)
         return Program(
             self.cost, matrix, supply, supply, np.zeros(count), ceiling,

@@ -53,7 +53,8 @@ def solve_batch(
         answer = _answers(batch, chosen, _orders(batch, chosen), -open_, open_).proved()
     else:
         answer = _one_by_one(batch, chosen, directed_rounding)
-    return replace(answer, seconds=perf_counter() - began)
+    timed: BatchSolution | RelevanceSolution = replace(answer, seconds=perf_counter() - began)
+    return timed
 
 
 def _answers(batch: RankTwoBatch | RelevanceBatch, solver: Any, order: Ints, value: Floats, bound: Floats) -> Any:

@@ -16,6 +16,7 @@ rows and trees are cached between calls, so equal problems have equal answers.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -188,16 +189,9 @@ class _Search:
     def placed(self) -> float | None:
         """The bound of the flow through the tree, whose ranking is written to `order`; None if it has none."""
         tree, result = self.tree, np.empty(2)
-        solver = place_nested if place_nested.pays(WORK * self.base.size) else place_nested.in_python
+        solver: Any = place_nested if place_nested.pays(WORK * self.base.size) else place_nested.in_python
         for near in NEAR:
-            ended = solver(
-                *self.data,
-                self.base,
-                *tree.network,
-                near,
-                self.order,
-                result,
-            )
+            ended = solver(*self.data, self.base, *tree.network, near, self.order, result)
             if ended != LOST:
                 break
         return float(result[1]) if ended == FOUND else None
@@ -278,7 +272,8 @@ class _Search:
             dearest = self.size + float(self.cap @ np.abs(rows.flat[self.side]).max(axis=1, initial=0.0))
             reward = 4.0 * (orders.shape[1] + 1.0) * dearest
         pays = ascend.pays(4.0 * WORK * self.base.size)
-        ended = (ascend if pays else ascend.in_python)(
+        search: Any = ascend if pays else ascend.in_python
+        ended = search(
             *self.data, self.base, part.allowed, *tree.network[1:], part.placed, reward,
             rows.flat, rows.low, rows.high, rows.rounding, self.price, self.side, self.sign, self.cap, orders, value,
             reached, weight, counted, self.at, self.order, bounds, CLOSED * (self.size + self.step),

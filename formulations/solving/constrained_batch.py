@@ -82,16 +82,9 @@ class SetBatch(CompactReprMixin):
         """The batch of these queries, in this order."""
         rows, offsets = _gathered(self.offsets, queries)
         spots, position_offsets = _gathered(self.places, queries)
-        return SetBatch(
-            [self.sets[q] for q in queries.tolist()],
-            self.scores[rows],
-            self.gain[rows],
-            self.discount[spots],
-            self.position_weights[spots],
-            offsets,
-            position_offsets,
-            None if self.charge is None else self.charge[queries],
-        )
+        sets, charge = [self.sets[q] for q in queries.tolist()], None if self.charge is None else self.charge[queries]
+        documents, weights = (self.scores[rows], self.gain[rows]), (self.discount[spots], self.position_weights[spots])
+        return SetBatch(sets, *documents, *weights, offsets, position_offsets, charge)
 
 
 def solve_sets(batch: SetBatch, solver: Solver | str = "auto") -> SetBatchSolution:
@@ -132,18 +125,8 @@ def _collapsed(batch: SetBatch, queries: list[int], order: Ints, value: Floats, 
     for q in np.flatnonzero(few).tolist():  # the pass would search for a free block forever
         part.sets[q].check_nonempty()
     found, best, proven = np.empty(part.position_weights.size, dtype=np.int64), np.empty(len(part)), np.empty(len(part))
-    collapsed_argmax(
-        part.scores,
-        part.gain,
-        blocks,
-        part.offsets,
-        part.discount,
-        part.position_weights,
-        part.places,
-        found,
-        best,
-        proven,
-    )
+    documents, weights = (part.scores, part.gain, blocks, part.offsets), (part.discount, part.position_weights)
+    collapsed_argmax(*documents, *weights, part.places, found, best, proven)
     tallest = [np.maximum.reduceat(np.abs(height), part.offsets[:-1]) for height in (part.scores, part.gain)]
     weight = [np.add.reduceat(np.abs(weights), part.places[:-1]) for weights in (part.position_weights, part.discount)]
     rounding = 4.0 * EPSILON * (2.0 + np.diff(part.places)) * (weight[0] * tallest[0] + weight[1] * tallest[1])

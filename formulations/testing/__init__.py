@@ -126,7 +126,9 @@ def _check_batch(solver: Solver) -> None:
     stated = [
         (problem, optimum)
         for _, problem, optimum in instances(RankTwoAssignment)
-        if isinstance(problem, RankTwoAssignment) and min(problem.discount[-1], problem.position_weights[-1]) >= 0
+        if optimum is not None
+        and isinstance(problem, RankTwoAssignment)
+        and min(problem.discount[-1], problem.position_weights[-1]) >= 0
     ]
     problems = [problem for problem, _ in stated]
     offsets = np.cumsum([0] + [problem.documents for problem in problems])
