@@ -35,9 +35,7 @@ def sequences_of(problem: ConstrainedRanking, network: PrefixNetwork) -> tuple[G
     """The group sequence problem of such a set, and the way back."""
     profit, k, n = problem.profit, problem.positions, problem.documents
     if not falls_in_groups(profit, network.rows.group):
-        raise NotApplicable(
-            "its rows limit prefixes over disjoint groups, but its profits are not of rank one inside these"
-        )
+        raise NotApplicable("its rows limit prefixes over disjoint groups, but its profits are not of rank one")
     chosen = network.chosen(profit[0] - profit[-1] if k == n else profit[0])
     placed = profit[:, chosen]
     sequences = network.ranking(placed)

@@ -171,7 +171,8 @@ class PenalizedRanking(ConstrainedRanking):
             raise InvalidProblemError("a ranking of rank two has no set; leave `ranked` out")
         for one in self.admissible.soft_constraints:
             if not self.charge * one.penalty <= LARGEST:
-                raise InvalidProblemError(f"charge * penalty of {one.name!r} must be at most {LARGEST:g}.")
+                cost = f"charge {self.charge:g} × penalty {one.penalty:g}"
+                raise InvalidProblemError(f"breaking {one.name!r} costs {cost} a unit, more than {LARGEST:g}")
 
     @cached_property
     def compiled(self) -> SetRows:

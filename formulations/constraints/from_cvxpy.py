@@ -56,10 +56,7 @@ def _affine(constraint: Any, variable: Any, name: str) -> tuple[csr_array, Float
     if strangers:
         raise InvalidProblemError(f"{name!r} uses {', '.join(strangers)}, but a set has the variable π only")
     if not expression.is_affine():
-        raise InvalidProblemError(
-            f"{name!r} ({constraint}) is not affine: as rows it would need auxiliary columns, which a set of rankings "
-            "has not; write it as sums of π"
-        )
+        raise InvalidProblemError(f"{name!r} ({constraint}) is not affine: it needs auxiliary columns; use sums of π")
     if any(parameter.value is None for parameter in expression.parameters()):
         raise InvalidProblemError(f"{name!r} ({constraint}) has a parameter without a value; give it one")
     saved = variable.value

@@ -182,10 +182,7 @@ def _shared(
     rounding: str,
 ) -> Constraint:
     if count is not None or positions is not None:
-        raise InvalidProblemError(
-            f"share= limits prefixes and takes neither a count nor positions; got count={count!r}, "
-            f"positions={positions!r}. Use prefixes= to choose prefixes."
-        )
+        raise InvalidProblemError(f"share= takes neither a count nor positions; got {count!r} and {positions!r}.")
     k, n = shape
     columns = chosen("documents", documents, n)
     groups = _groups(columns, by, n)
@@ -295,7 +292,7 @@ def precedence_chain(shape: Shape, *documents: Any, name: str | None = None) -> 
     """
     k, n = shape
     if len(documents) < 2:
-        raise InvalidProblemError(f"precedence_chain() needs two or more documents or sets; got {documents!r}.")
+        raise InvalidProblemError(f"precedence_chain() needs a list of two or more documents; got {documents!r}.")
     order = [_documents("precedence_chain()", part, n) for part in documents]
     single = [int(part[0]) for part, selector in zip(order, documents, strict=True) if _single(selector)]
     if len(set(single)) < len(single):
@@ -391,10 +388,7 @@ def add_rows(
     compiled.eliminate_zeros()
     low, high = numbers("lower", lower), numbers("upper", upper)
     if {low.shape, high.shape} - {(), compiled.shape[:1]}:
-        raise InvalidProblemError(
-            f"lower and upper must be one number, or one per row; got shapes {low.shape} and {high.shape} for "
-            f"{compiled.shape[0]} rows."
-        )
+        raise InvalidProblemError(f"lower and upper must be one number, or one per row; got {low.shape}, {high.shape}.")
     low, high = (np.broadcast_to(side, compiled.shape[:1]).copy() for side in (low, high))
     if not ((low <= high) & (low < np.inf) & (high > -np.inf)).all():
         raise InvalidProblemError(

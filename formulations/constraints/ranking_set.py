@@ -71,15 +71,13 @@ class RankingSet(ConstraintMethods[Some, Labels], CompactReprMixin):
             if size == 0:
                 raise InvalidProblemError(f"{name} must be 1 or more; got 0.")
             object.__setattr__(self, name, size)
-        if self.positions * self.documents > LARGEST:
+        k, n = self.shape
+        if k * n > LARGEST:
             raise InvalidProblemError(
-                f"{self.positions} positions × {self.documents} documents are more than {LARGEST} cells"
+                f"{k} positions × {n} documents are more than {LARGEST} cells; rank fewer documents"
             )
-        if self.positions > self.documents:
-            raise InfeasibleError(
-                f"{self.positions} positions cannot be filled by {self.documents} documents, one each; "
-                f"lower k to {self.documents}"
-            )
+        if k > n:
+            raise InfeasibleError(f"{k} positions cannot be filled by {n} documents, one each; lower k to {n}")
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -127,10 +125,7 @@ class RankingSet(ConstraintMethods[Some, Labels], CompactReprMixin):
         if not isinstance(other, RankingSet):
             return NotImplemented
         if (self.documents, self.positions) != (other.documents, other.positions):
-            raise InvalidProblemError(
-                f"& needs two sets of the same k and n; got {self.positions} of {self.documents} documents and "
-                f"{other.positions} of {other.documents}."
-            )
+            raise InvalidProblemError(f"& needs two sets of the same k and n; got {self.shape} and {other.shape}.")
         others: tuple[Constraint | SoftConstraint, ...] = (*other.constraints, *other.soft_constraints)
         return reduce(RankingSet._with, others, self)
 

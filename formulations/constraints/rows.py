@@ -262,10 +262,7 @@ def penalized(constraint: Any, *, penalty: float) -> SoftConstraint:
     InvalidProblemError for a penalty that is not a number from 0 to 1e150.
     """
     if isinstance(constraint, SoftConstraint | str) or not hasattr(constraint, "args"):
-        raise InvalidProblemError(
-            f"penalized() needs a cvxpy constraint; got a {type(constraint).__name__}. For a set write "
-            "RankingSet(...).penalized(name, penalty=...)."
-        )
+        raise InvalidProblemError(f"got {constraint!r}, no constraint of cvxpy; see RankingSet(...).penalized()")
     return SoftConstraint(constraint, valid_penalty(penalty))
 
 

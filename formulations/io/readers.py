@@ -323,9 +323,9 @@ class _Lp:
         kind, word = self._peek()
         if self.at == begun or not (kind in ("name", "number") or word == "["):
             return
+        words = f"{self.tokens[self.at - 1][1][:40]!r} and {word[:40]!r}"
         raise InvalidProblemError(
-            f"{self.name}, line {self._line(self.at)}: no + or - separates {self.tokens[self.at - 1][1][:40]!r} "
-            f"and {word[:40]!r}; write one, or begin a row with its name and a colon"
+            f"{self.name}, line {self._line(self.at)}: no + or - separates {words}; write one, or name the row"
         )
 
     def _line(self, at: int) -> int:

@@ -143,12 +143,7 @@ class Problem(CompactReprMixin, ABC):
         """The solution with primal x and dual y, its violation, value and bound recomputed, rounded outward if
         requested; y is recovered from x if it is missing or if recovered duals close its gap. Raises
         `InvalidSolutionError` if x is infeasible or malformed."""
-        with np.errstate(all="ignore"):
-            violation = self.violation(x)
-        if not np.isfinite(violation):
-            raise InvalidSolutionError(
-                f"the solver returned an infeasible or malformed point for {type(self).__name__}: {_shortly(x)}"
-            )
+        violation = self.check_point(x)
         value = self.value_lower_bound(x) if outward else self.value(x)
         rounding = self.rounding
         candidates: list[tuple[float, Floats | None]] = []
@@ -164,6 +159,14 @@ class Problem(CompactReprMixin, ABC):
         status = status_of(sign * (bound - value), violation, rounding, self.tolerance)
         dual = None if dual is None else self.active_dual(dual)
         return Solution(self, x, dual, float(value), float(bound), status, float(violation))
+
+    def check_point(self, x: NDArray[Any]) -> float:
+        """The violation of x; raises `InvalidSolutionError` if x is infeasible or malformed."""
+        with np.errstate(all="ignore"):
+            violation = self.violation(x)
+        if not np.isfinite(violation):
+            raise InvalidSolutionError(f"an infeasible or malformed point of {type(self).__name__}: {_shortly(x)}")
+        return violation
 
     def write(self, path: str | Path) -> None:
         """Write the problem as a linear or quadratic program to an .mps or .lp file.

@@ -66,10 +66,7 @@ def laid_out(weights: ArrayLike | Weights, offsets: Ints) -> Floats:
 
 def _check_magnitude(problem: RankTwoAssignment | RankTwoBatch) -> None:
     if not problem.scale <= LARGEST:
-        raise InvalidProblemError(
-            f"profits decay · score - discount · gain reach {problem.scale:g}, but must be below {LARGEST:g}. "
-            "Rescale scores, gains or position weights."
-        )
+        raise InvalidProblemError(f"profits must be below {LARGEST:g}; got {problem.scale:g}. Rescale scores or gains.")
 
 
 def _largest(*factors: Floats) -> float:
@@ -124,10 +121,7 @@ class RankTwoAssignment(Memoized, OrderProblem):
                 f"discount ({self.discount.size}) and position_weights ({self.position_weights.size}) one a position"
             )
         if self.positions > self.documents:
-            raise InfeasibleError(
-                f"{self.positions} positions cannot be filled by {self.documents} documents. "
-                f"Cut discount and position_weights to {self.documents} entries."
-            )
+            raise InfeasibleError(f"{self.positions} positions cannot be filled by {self.documents} documents")
         non_increasing("discount", self.discount)
         non_increasing("position_weights", self.position_weights)
         _check_magnitude(self)

@@ -86,8 +86,7 @@ def err_gains(relevance: Floats, offsets: Ints, cutoff: int | None = None, max_g
     """
     if relevance.size and not (relevance.min() >= 0.0 and relevance.max() <= max_grade):
         raise InvalidProblemError(
-            f"ERR needs grades from 0 to max_grade = {max_grade:g}; got grades from {relevance.min():g} to "
-            f"{relevance.max():g}. Pass ERR(max_grade=...)."
+            f"ERR needs grades from 0 to {max_grade:g}; got {relevance.min():g} to {relevance.max():g}."
         )
     position, stops = _positions(offsets), (np.exp2(relevance) - 1.0) / np.exp2(max_grade)
     discount = _cut(1.0 / (position + 1.0), position, cutoff)

@@ -50,10 +50,10 @@ CVXPY = {
 }
 """By cvxpy's names; cvxpy itself is queried for others."""
 
-SHARED = ("CLARABEL", "COPT", "CVXOPT", "DAQP", "ECOS", "GUROBI", "HIGHS", "MOSEK")
-SHARED += ("OSQP", "PIQP", "PROXQP", "QPALM", "SCS")
+SHARED = {"CLARABEL", "COPT", "CVXOPT", "DAQP", "ECOS", "GUROBI", "HIGHS", "MOSEK"}
+SHARED |= {"OSQP", "PIQP", "PROXQP", "QPALM", "SCS"}
 
-QPSOLVERS = {name.lower(): CVXPY[name] for name in SHARED} | {"quadprog": BackEnd("quadprog", "quadprog")}
+QPSOLVERS = {name.lower(): CVXPY[name] for name in sorted(SHARED)} | {"quadprog": BackEnd("quadprog", "quadprog")}
 """By the names of qpsolvers, likewise."""
 
 

@@ -23,9 +23,16 @@ from formulations.problems.problem import Problem, Solution, row_units, unit
 from formulations.solvers.solver import Solver, SolverResult, check_limits
 
 
-def presolve(whole: int, variables: int) -> dict[str, Any]:
-    """The presolve option of HiGHS for a program with this many integer variables among all of its variables."""
-    return {"presolve": "off"} if 0 < whole < variables else {}
+def presolve(whole: int, variables: int, options: Mapping[str, Any], spec: str) -> dict[str, Any]:
+    """The presolve option of HiGHS for a program with this many integer variables among all of its variables;
+    UnknownSolverError if the options require another."""
+    needed = {"presolve": "off"} if 0 < whole < variables else {}
+    if any(options.get(name, value) != value for name, value in needed.items()):
+        raise UnknownSolverError(
+            f"{spec!r} cannot presolve a program with integer and real variables because HiGHS then reports suboptimal "
+            "points as optimal (ERGO-Code/HiGHS#2957); remove the option presolve"
+        )
+    return needed
 
 
 DROPPED = 1e-9
@@ -137,12 +144,7 @@ class _Run:
         if problem.integer is not None and not relaxed:
             kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
             program.integrality_ = [kinds[int(flag)] for flag in problem.integer]
-            needed = presolve(int(problem.integer.sum()), problem.integer.size)
-            if any(options.options.get(name, value) != value for name, value in needed.items()):
-                raise UnknownSolverError(
-                    "'highs' cannot presolve a program with integer and real variables because HiGHS then reports "
-                    "suboptimal points as optimal (ERGO-Code/HiGHS#2957); remove the option presolve"
-                )
+            needed = presolve(int(problem.integer.sum()), problem.integer.size, options.options, "highs")
             if options.presolve == "choose":
                 self._set(**needed)
         self._check(self.highs.passModel(program), "passModel")

@@ -128,7 +128,9 @@ def solve(
     )
     if isinstance(solver, str) and solver == "auto":
         if options:
-            raise UnknownSolverError(f"options {dict(options)} need a named solver; 'auto' tries several")
+            raise UnknownSolverError(
+                f"options {dict(options)} are of one solver; 'auto' tries several, name the solver"
+            )
         return _cheapest(problem, warm_start, solve_options, directed_rounding)
     chosen = solve_options.for_solver(get_solver(solver) if isinstance(solver, str) else solver, strict=True)
     return _solve(problem, chosen, warm_start, directed_rounding)
@@ -236,12 +238,7 @@ def _answered(
     if x.dtype.kind not in "iuf" or not np.isfinite(x).all():
         raise InvalidSolutionError(f"{solver.spec!r} returned values that are no finite numbers ({answer.message})")
     if backs:  # the ways back assume the right shape
-        with np.errstate(all="ignore"):
-            violation = restated.violation(x)
-        if not np.isfinite(violation):
-            raise InvalidSolutionError(
-                f"{solver.spec!r} returned an infeasible or malformed point for {type(restated).__name__}: {x}"
-            )
+        restated.check_point(x)
         y = y if restated.is_valid_dual(y) else None
     for back in reversed(backs):
         x, y = back(x, y)
