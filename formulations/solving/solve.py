@@ -128,9 +128,7 @@ def solve(
     )
     if isinstance(solver, str) and solver == "auto":
         if options:
-            raise UnknownSolverError(
-                f"options {dict(options)} are of one solver; 'auto' tries several, name the solver"
-            )
+            raise UnknownSolverError(f"options {dict(options)} are of one solver, not 'auto'; name the solver")
         return _cheapest(problem, warm_start, solve_options, directed_rounding)
     chosen = solve_options.for_solver(get_solver(solver) if isinstance(solver, str) else solver, strict=True)
     return _solve(problem, chosen, warm_start, directed_rounding)
