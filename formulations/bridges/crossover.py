@@ -22,8 +22,7 @@ from formulations.problems.assignment import Assignment, order_of_cells
 from formulations.problems.min_cost_flow import MinCostFlow
 from formulations.problems.program import Program
 
-Point = tuple[NDArray[Any], Floats | None]
-"""A primal and a dual."""
+Point = tuple[NDArray[Any], Floats | None]  # A primal and a dual
 
 Back = Callable[[NDArray[Any], Floats | None], Point]
 """The way back of a bridge: from a primal and a dual of the restated problem to those of the original one."""
@@ -33,11 +32,8 @@ class NotApplicable(Exception):
     """The problem lacks the structure that a narrowing bridge needs."""
 
 
-THRESHOLDS = (1e-3, 1e-6, 0.0)
-"""Thresholds below which mass counts as zero, in order."""
-
-WHOLE = 1e-6
-"""Tolerance of integrality within which entries are rounded."""
+THRESHOLDS = (1e-3, 1e-6, 0.0)  # thresholds below which mass counts as zero, in order
+WHOLE = 1e-6  # tolerance of integrality within which entries are rounded
 
 
 def _check_filled(positions: Ints, mass: Floats, k: int) -> None:
@@ -96,8 +92,7 @@ def flow_on_support(problem: MinCostFlow, flow: Floats) -> Floats:
     return flow
 
 
-LOST = 1e-7
-"""Tolerated loss of value against the point, per position and relative to the largest profit."""
+LOST = 1e-7  # tolerated loss of value against the point, per position and relative to the largest profit
 
 
 def order_on_face(problem: ConstrainedRanking, mass: Floats) -> Ints:

@@ -63,11 +63,8 @@ def greedy_point(stated: SetRows, constraints: Sequence[Constraint]) -> Ints | N
 
 POSITION = "position"
 
-SECONDS = 30.0
-"""Time limit of one feasibility search."""
-
-NOTICED = 1e-7
-"""Smaller duals and sums of violations are rounding."""
+SECONDS = 30.0  # time limit of one feasibility search
+NOTICED = 1e-7  # smaller duals and sums of violations are rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,8 +243,7 @@ def _stacked(members: Sequence[ConflictMember], cells: Ints) -> tuple[csr_array,
     return scaled, low, high
 
 
-FAR = 1e6
-"""Largest ratio of two penalties in one objective: solvers resolve about ten digits."""
+FAR = 1e6  # largest ratio of two penalties in one objective: solvers resolve about ten digits
 
 
 @dataclass(frozen=True, eq=False)

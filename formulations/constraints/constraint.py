@@ -95,8 +95,7 @@ def rows_of_cells(rows: list[tuple[Ints, Ints]], k: int, n: int) -> csr_array:
     return csr_array((np.ones(columns.size), columns, indptr), shape=(len(rows), k * n))
 
 
-MOST = 2**53
-"""Integers beyond this are not all doubles."""
+MOST = 2**53  # integers beyond this are not all doubles
 
 
 def chosen(name: str, given: Any, size: int) -> Ints:
@@ -202,17 +201,13 @@ def unlabelled(label: Any) -> bool:
 Some: TypeAlias = Whole | Sequence[Whole] | AbstractSet[Whole] | SupportsArray
 """Selector of documents or positions: an index, a mask, indices or a range."""
 
-Count: TypeAlias = Whole | Mapping[Any, Whole]
-"""A count, for all labels alike or by label."""
+Count: TypeAlias = Whole | Mapping[Any, Whole]  # A count, for all labels alike or by label
 
-Shares: TypeAlias = Share | Mapping[Any, Share]
-"""A share, for all labels alike or by label."""
+Shares: TypeAlias = Share | Mapping[Any, Share]  # A share, for all labels alike or by label
 
 Labels: TypeAlias = NonTextSequence[Hashable | Iterable[Hashable]] | Iterator[Hashable | Iterable[Hashable]]
 """The label of each document; several, or None."""
 
-Prefixes: TypeAlias = Whole | Iterable[Whole]
-"""How many positions from the first on."""
+Prefixes: TypeAlias = Whole | Iterable[Whole]  # how many positions from the first on
 
-Rounding = Literal["up", "down", "nearest"]
-"""Rounding of a fractional share."""
+Rounding = Literal["up", "down", "nearest"]  # rounding of a fractional share

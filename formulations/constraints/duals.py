@@ -29,11 +29,8 @@ COSTS = (1.0, 1e6)
 """Costs of a unit of violation, as multiples of the largest profit. Rows with small coefficients have small violations;
 for an integral point the higher cost decides whether it is a ranking of the set."""
 
-WHOLE = 0.5 - 1e-6
-"""Points with no entry nearer to 1/2 are integral."""
-
-MOST_CASES = 200
-"""Node limit of the tree; beyond it the bound of the linear program is used."""
+WHOLE = 0.5 - 1e-6  # points with no entry nearer to 1/2 are integral
+MOST_CASES = 200  # node limit of the tree; beyond it the bound of the linear program is used
 
 
 def proven_bound(stated: SetRows, profit: Floats, y: Floats) -> float:
@@ -253,8 +250,7 @@ def _relaxed(stated: SetRows, profit: Floats, path: Path, cost: float) -> tuple[
     return price[k:], mass
 
 
-OUT_OF_TIME, FAILED = 1, 4
-"""Statuses of `milp`."""
+OUT_OF_TIME, FAILED = 1, 4  # statuses of `milp`
 
 
 def whole_point(objective: Any, *, options: dict[str, Any], **program: Any) -> Any:

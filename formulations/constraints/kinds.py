@@ -34,8 +34,7 @@ from formulations.constraints.constraint import (
 )
 from formulations.errors import InvalidProblemError
 
-Shape = tuple[int, int]
-"""k positions and n documents."""
+Shape = tuple[int, int]  # k positions and n documents
 
 
 def at_most(
@@ -146,8 +145,7 @@ def between(
     return Constraint(name or "between", texts, most.matrix, least.lower, most.upper, most.labels)
 
 
-MAX_DENOMINATOR = 1000
-"""The largest denominator of a fraction that a float is read as: 1/3, or .1 + .2, which is 3/10."""
+MAX_DENOMINATOR = 1000  # the largest denominator of a fraction that a float is read as: 1/3, or .1 + .2, which is 3/10
 
 ROUNDINGS: dict[str, Callable[[Fraction], int]] = {"up": ceil, "down": floor, "nearest": round}
 

@@ -60,11 +60,8 @@ class ConstraintSpec:
         return KINDS[self.kind](shape, *self.args, **self.where)
 
 
-D = TypeVar("D")
-"""What selects documents: indices, a mask or a range; or an attribute."""
-
-L = TypeVar("L")
-"""What gives labels: one value per document; or the name of an attribute."""
+D = TypeVar("D")  # what selects documents: indices, a mask or a range; or an attribute
+L = TypeVar("L")  # what gives labels: one value per document; or the name of an attribute
 
 
 class ConstraintMethods(Generic[D, L]):

@@ -41,8 +41,7 @@ from formulations.errors import InfeasibleError, InvalidProblemError
 from formulations.problems.assignment import is_order
 from formulations.problems.linear_program import LinearProgram
 
-LARGEST = 1 << 28
-"""The largest number of cells; each has a variable."""
+LARGEST = 1 << 28  # the largest number of cells; each has a variable
 
 
 @dataclass(frozen=True, eq=False)

@@ -305,8 +305,7 @@ def candidates(stated: SetRows, profit: Floats) -> Bools | None:
     return np.asarray(needed.ravel()[stated.cell])
 
 
-NEAR = 8.0 * EPSILON
-"""Relative rounding error of one or two products of a weight and a score."""
+NEAR = 8.0 * EPSILON  # relative rounding error of one or two products of a weight and a score
 
 
 @dataclass(frozen=True, eq=False)
@@ -452,8 +451,7 @@ def falls_in_groups(profit: Floats, group: Ints) -> bool:
     return bool((rises <= NEAR * np.maximum(size[:-1], size[1:])[together]).all())
 
 
-MOST_NUMBERS = 1 << 21
-"""Largest number of coefficients, zeros included, of dense rows."""
+MOST_NUMBERS = 1 << 21  # largest number of coefficients, zeros included, of dense rows
 
 
 @dataclass(frozen=True, eq=False)

@@ -119,13 +119,11 @@ def _check_profits(program: Program, group: Ints, order: Ints, k: int, n: int) -
         raise CertificateError("the order does not name group after group")
 
 
-LARGEST_ENUMERATED = 12
-"""Largest size for which minimality is checked by enumeration of signed row sets."""
+LARGEST_ENUMERATED = 12  # largest size for which minimality is checked by enumeration of signed row sets
 
 LARGEST_NUMERATOR = 2**31
 
-LARGEST_SUM = 2.0**52
-"""Below this limit doubles represent every integer and half-integer."""
+LARGEST_SUM = 2.0**52  # below this limit doubles represent every integer and half-integer
 
 
 def confirm_witness(statement: Statement, witness: Witness) -> None:
@@ -237,8 +235,7 @@ def _confirm_vertex(program: Program | None, vertex: Vertex) -> None:
 
 HARDNESS = ("series-parallel", "bipartite", "interval", "laminar", "network", "enumeration")
 
-MOST_CELLS, MOST_ROWS = 2**28, 20
-"""Size limits of dense 2-sums and of enumerated row sets."""
+MOST_CELLS, MOST_ROWS = 2**28, 20  # size limits of dense 2-sums and of enumerated row sets
 
 
 def check_evidence(problem: csr_array | ArrayLike | Any, evidence: Proof | Witness | Undecided) -> str | None:

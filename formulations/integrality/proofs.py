@@ -20,14 +20,12 @@ from formulations.integrality.statement import stated
 HARDNESS = ("series-parallel", "bipartite", "interval", "laminar", "network", "enumeration")
 """The kinds of proofs in ascending order; a proof of several parts has the kind of its hardest part."""
 
-MOST_CELLS = 2**28
-"""Largest dense matrix; only proofs for the sparse matrix apply above it."""
+MOST_CELLS = 2**28  # largest dense matrix; only proofs for the sparse matrix apply above it
 
 LARGE = 150
 SAMPLE = 40
 
-MOST_MEETINGS = 4 * 10**6
-"""Largest number of pairs of sets that a proof by columns compares."""
+MOST_MEETINGS = 4 * 10**6  # largest number of pairs of sets that a proof by columns compares
 
 Remainder: TypeAlias = list[tuple[list[int], list[int]]]
 """Rows and columns of the blocks that no quick proof covers, parts of a block before it."""

@@ -29,11 +29,8 @@ from scipy.sparse import coo_array, csr_array
 from formulations.errors import InvalidProblemError
 from formulations.problems.program import Block, Program
 
-BYTES = 1 << 28
-"""Largest size of a file, decompressed."""
-
-INFINITE = 1e20
-"""Limits from this magnitude on are infinite, as in CPLEX and HiGHS; many files write 1e30."""
+BYTES = 1 << 28  # largest size of a file, decompressed
+INFINITE = 1e20  # limits from this magnitude on are infinite, as in CPLEX and HiGHS; many files write 1e30
 
 
 def text_of(path: Path) -> str:
@@ -420,8 +417,7 @@ class _Lp:
             self.found.upper[column] = value
 
 
-Words = list[str]
-"""The variable fixed at one that carries a constant of the objective; no name of a file has a space."""
+Words = list[str]  # the variable fixed at one that carries a constant of the objective; no name of a file has a space
 
 LIMITS = {"N": (-math.inf, math.inf), "E": (0.0, 0.0), "G": (0.0, math.inf), "L": (-math.inf, 0.0)}
 SENSES = {"MAX": True, "MAXIMIZE": True, "MAXIMISE": True, "MIN": False, "MINIMIZE": False, "MINIMISE": False}

@@ -59,8 +59,7 @@ from formulations.problems.quadratic_program import QuadraticProgram
 
 READERS = {".mps": read_mps, ".lp": read_lp}
 
-CHECKED = 3000
-"""Largest number of variables for which the hessian is tested for positive semidefiniteness."""
+CHECKED = 3000  # largest number of variables for which the hessian is tested for positive semidefiniteness
 
 
 def read_program(path: str | PathLike[str]) -> LinearProgram | QuadraticProgram:
@@ -95,8 +94,7 @@ def _check_convex(name: str, program: Program) -> None:
         raise InvalidProblemError(f"{name}: its squares are not convex (an eigenvalue is {values[0]:.3g})")
 
 
-LONGEST = 1000
-"""Largest length of a solver name with its options."""
+LONGEST = 1000  # largest length of a solver name with its options
 
 
 def solver_of(file: str, stated: dict[str, Any]) -> str | None:
@@ -138,8 +136,7 @@ def _written(file: str, name: str, value: Any) -> str:
 
 KEYS = {"documents", "positions", "profit", "weights", "scores", "attributes", "constraint", "solver"}
 
-BYTES, TABLES = 1 << 23, 1 << 16
-"""Largest number of bytes of a file; of keys, and of lines that begin a table or a row."""
+BYTES, TABLES = 1 << 23, 1 << 16  # largest number of bytes of a file; of keys, and of lines that begin a table or a row
 
 CELLS, ENTRIES = 1 << 22, 1 << 24
 """Largest number of cells of a set (positions × documents), and of entries in all its rows."""
@@ -147,8 +144,7 @@ CELLS, ENTRIES = 1 << 22, 1 << 24
 LONG_KEY = re.compile(r"""(?:^|[\[{,\n])[ \t]*+(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){16}""")
 """A key of more than 16 parts: the parser's cost is quadratic in their number."""
 
-LONG_NUMBER = re.compile(r"\b0[xob][0-9A-Fa-f_]{65}")
-"""An integer that Python reads and cannot print."""
+LONG_NUMBER = re.compile(r"\b0[xob][0-9A-Fa-f_]{65}")  # an integer that Python reads and cannot print
 
 
 def read_ranking_set(path: str | PathLike[str]) -> ConstrainedRanking | RankingSet | Floats:
@@ -260,8 +256,7 @@ def _only(file: str, stated: dict[str, Any], known: set[str], cure: str) -> None
         raise InvalidProblemError(f"{file} has a key {unknown[0]!r}; {cure}")
 
 
-SEQUENCES = ("precedes", "precedence_chain", "implies")
-"""Kinds whose arguments are a list of documents or sets."""
+SEQUENCES = ("precedes", "precedence_chain", "implies")  # kinds whose arguments are a list of documents or sets
 
 
 @dataclass

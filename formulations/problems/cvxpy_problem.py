@@ -25,8 +25,7 @@ class CvxpyStatement(Protocol):
     def variables(self) -> Any: ...
 
 
-AnyProblem: TypeAlias = Problem | CvxpyStatement
-"""What can be solved: a form, or a user's own `cvxpy.Problem`."""
+AnyProblem: TypeAlias = Problem | CvxpyStatement  # what can be solved: a form, or a user's own `cvxpy.Problem`
 
 
 @dataclass(frozen=True, eq=False)

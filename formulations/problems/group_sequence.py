@@ -88,11 +88,8 @@ def settle_prices(
             price[g, p] = height[g, p + 1] - height[g, p]
 
 
-NOISE = 8.0 * EPSILON
-"""Differences that count as none, to the scale of a problem."""
-
-WORK = 6000
-"""Nanoseconds that Python takes for a node of the network in one sweep, about."""
+NOISE = 8.0 * EPSILON  # differences that count as none, to the scale of a problem
+WORK = 6000  # nanoseconds that Python takes for a node of the network in one sweep, about
 
 
 @dataclass(frozen=True, eq=False)

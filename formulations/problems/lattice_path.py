@@ -213,8 +213,7 @@ class LatticePath(Problem):
         return {"state": y.reshape(self.profit.shape[1:])}
 
 
-MOST_STATES = 1 << 21
-"""Maximum number of states of an explicit lattice."""
+MOST_STATES = 1 << 21  # maximum number of states of an explicit lattice
 
 
 @dataclass(frozen=True, eq=False)

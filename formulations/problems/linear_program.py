@@ -16,8 +16,7 @@ from formulations.problems.directed_rounding import Pair, above, below, differen
 from formulations.problems.problem import EPSILON, Problem, checked_dual, row_units
 from formulations.problems.program import Block, Program, name_at, split_by_block
 
-CARE = 1.0 + 1e-9
-"""Limits are worked out in double precision, and taken a little wider."""
+CARE = 1.0 + 1e-9  # limits are worked out in double precision, and taken a little wider
 
 
 def implied_reach(matrix: csr_array, row_lower: Floats, row_upper: Floats, lower: Floats, upper: Floats) -> Floats:

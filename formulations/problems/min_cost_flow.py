@@ -16,8 +16,7 @@ from formulations.problems.directed_rounding import above, added, below, product
 from formulations.problems.problem import EPSILON, Problem, checked_dual
 from formulations.problems.program import Block, Program, name_at, split_by_block
 
-LARGEST_INTEGER = 2.0**53
-"""Largest limit up to which doubles represent every integer."""
+LARGEST_INTEGER = 2.0**53  # largest limit up to which doubles represent every integer
 
 
 @dataclass(frozen=True, eq=False)

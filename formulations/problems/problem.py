@@ -29,8 +29,7 @@ from formulations.problems.program import Program, algebra, write
 
 EPSILON = 2.0**-52
 
-SMALL = 400
-"""Most numbers in a problem that is printed in full."""
+SMALL = 400  # most numbers in a problem that is printed in full
 
 
 class Problem(CompactReprMixin, ABC):

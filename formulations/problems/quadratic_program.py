@@ -18,8 +18,7 @@ from formulations.problems.linear_program import LinearProgram
 from formulations.problems.problem import EPSILON, Problem, checked_dual
 from formulations.problems.program import Program
 
-TRIES = 4
-"""Maximum number of corrections of duals without a bound."""
+TRIES = 4  # maximum number of corrections of duals without a bound
 
 
 @dataclass(frozen=True, eq=False)

@@ -55,8 +55,7 @@ def every_bad_for_itself(good: Floats, bad: Floats, share: Floats, discount: Flo
     return float(np.nextafter(most.sum() - earned.sum() + off, np.inf))
 
 
-EXACT_DOCUMENTS = 400
-"""Longest query whose value is rounded once, from rational numbers: a few milliseconds."""
+EXACT_DOCUMENTS = 400  # longest query whose value is rounded once, from rational numbers: a few milliseconds
 
 
 @dataclass(frozen=True, eq=False)

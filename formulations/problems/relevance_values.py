@@ -142,8 +142,7 @@ def _no_table(queries: int) -> tuple[Floats, Ints]:
     return np.zeros(0), np.zeros(queries + 1, dtype=np.int64)
 
 
-TINY = 2.0**-900
-"""More than what a few thousand products drop where they fall below what doubles hold."""
+TINY = 2.0**-900  # more than what a few thousand products drop where they fall below what doubles hold
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,11 +18,8 @@ from formulations.problems.program import Program, laid_out, number, summed
 
 UNIT = 2.0**-53
 
-CARE = 1.0 + 1e-9
-"""Covers what corrections round themselves."""
-
-MOST_TERMS = 1 << 20
-"""Planes of more numbers are summed in double precision, and what that may lose is added."""
+CARE = 1.0 + 1e-9  # covers what corrections round themselves
+MOST_TERMS = 1 << 20  # planes of more numbers are summed in double precision, and what that may lose is added
 
 
 @dataclass(frozen=True, eq=False)

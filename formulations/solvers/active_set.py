@@ -13,8 +13,7 @@ from formulations.problems.problem import Solution
 from formulations.problems.simplex_qp import GroupedSimplexQP
 from formulations.solvers.solver import Solver, SolverResult
 
-FEW = 32
-"""Number of planes that Python handles in a millisecond."""
+FEW = 32  # number of planes that Python handles in a millisecond
 
 
 @dataclass(frozen=True)

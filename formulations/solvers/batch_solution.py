@@ -20,8 +20,7 @@ from formulations.problems.ranking import RankTwoBatch
 from formulations.problems.relevance_ranking import RelevanceBatch
 from formulations.problems.relevance_values import OrderValues
 
-RATIONAL_DOCUMENTS = 400
-"""Largest query that is proved in rational numbers, which takes about a second."""
+RATIONAL_DOCUMENTS = 400  # largest query that is proved in rational numbers, which takes about a second
 
 
 Batch = TypeVar("Batch", RankTwoBatch, RelevanceBatch)

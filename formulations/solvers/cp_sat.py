@@ -15,8 +15,7 @@ from formulations.problems.linear_program import LinearProgram
 from formulations.problems.problem import Problem, Solution
 from formulations.solvers.solver import Solver, SolverResult, check_limits
 
-LARGEST = 1 << 40
-"""Coefficients and limits of this magnitude or more could overflow in a sum."""
+LARGEST = 1 << 40  # coefficients and limits of this magnitude or more could overflow in a sum
 
 
 @dataclass(frozen=True)

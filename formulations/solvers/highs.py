@@ -35,11 +35,8 @@ def presolve(whole: int, variables: int, options: Mapping[str, Any], spec: str) 
     return needed
 
 
-DROPPED = 1e-9
-"""HiGHS silently drops matrix entries of this magnitude or less."""
-
-ENDLESS = 1e20
-"""HiGHS treats limits of this magnitude or more as infinite."""
+DROPPED = 1e-9  # HiGHS silently drops matrix entries of this magnitude or less
+ENDLESS = 1e20  # HiGHS treats limits of this magnitude or more as infinite
 
 
 @dataclass(frozen=True)

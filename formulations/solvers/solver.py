@@ -86,8 +86,7 @@ def _plain(value: Any, kind: type) -> bool:
     return isinstance(value, kind) and not isinstance(value, bool)
 
 
-LONGEST = 1000
-"""Largest length of a name with its options."""
+LONGEST = 1000  # largest length of a name with its options
 
 
 def stated(spec: str) -> tuple[str, dict[str, Any]]:

@@ -27,8 +27,7 @@ from formulations.constraints.structure import NestedGroups, SideConstraintRows
 from formulations.display import CompactReprMixin
 from formulations.problems.problem import EPSILON
 
-SURE = 1e-6
-"""Smaller fractions of documents are rounding."""
+SURE = 1e-6  # smaller fractions of documents are rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,25 +78,15 @@ class Subproblem(CompactReprMixin):
         return parts if share < 0.5 else parts[::-1]
 
 
-NEAR = (2.0**-50, 2.0**-43, 2.0**-36)
-"""Tolerance of equality, relative to the largest profit."""
-
-WORK = 1e4
-"""Nanoseconds per cell in Python."""
-
-TIGHT = 1e-9
-"""Relative gap above which the general solvers are used instead."""
-
-CLOSED = 1e-11
-"""Relative gap at which a subproblem is closed."""
+NEAR = (2.0**-50, 2.0**-43, 2.0**-36)  # tolerance of equality, relative to the largest profit
+WORK = 1e4  # nanoseconds per cell in Python
+TIGHT = 1e-9  # relative gap above which the general solvers are used instead
+CLOSED = 1e-11  # relative gap at which a subproblem is closed
 
 """Sums of broken rows and parts of documents below this are rounding."""
 
-ASKED = 400
-"""Largest number of flows before the general solvers are used instead."""
-
-ROOM = 24
-"""Capacity of the list of known rankings."""
+ASKED = 400  # largest number of flows before the general solvers are used instead
+ROOM = 24  # capacity of the list of known rankings
 
 
 def best_of_groups(

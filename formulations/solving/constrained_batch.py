@@ -109,8 +109,7 @@ def solve_sets(batch: SetBatch, solver: Solver | str = "auto") -> SetBatchSoluti
     return SetBatchSolution(order, value, bound, way)
 
 
-Found: TypeAlias = tuple[Ints, float, float, str]
-"""Order, value, bound and algorithm of one query."""
+Found: TypeAlias = tuple[Ints, float, float, str]  # order, value, bound and algorithm of one query
 
 
 def _collapsed(batch: SetBatch, queries: list[int], order: Ints, value: Floats, bound: Floats) -> None:

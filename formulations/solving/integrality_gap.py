@@ -20,8 +20,7 @@ from formulations.problems.problem import Solution
 from formulations.solvers.solver import Solver
 from formulations.solving.solve import solve
 
-OPEN = 1e-6
-"""Differences below this part of the largest objective coefficient may be solver errors."""
+OPEN = 1e-6  # differences below this part of the largest objective coefficient may be solver errors
 
 
 @dataclass(frozen=True, eq=False)

@@ -48,11 +48,8 @@ Side: TypeAlias = Literal["at most", "at least", "exactly"]
 
 SIDES = ("at most", "at least", "exactly")
 
-MAX_POINTS = 10_000
-"""Largest number of points of a curve."""
-
-MAX_NAMED = 10
-"""Largest number of limits in a message."""
+MAX_POINTS = 10_000  # largest number of points of a curve
+MAX_NAMED = 10  # largest number of limits in a message
 
 RELATIVE_GAP = 1e-7
 """Tolerance of equality of the relaxation and a ranking, relative to the largest profit, as of LP solvers."""

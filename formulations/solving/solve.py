@@ -81,8 +81,7 @@ def _joined(name: str, value: Any, own: Any) -> Any:
 
 log = logging.getLogger("formulations")
 
-LOOSE = 1e-6
-"""The relative gap above which "auto" tries the next solver."""
+LOOSE = 1e-6  # the relative gap above which "auto" tries the next solver
 
 
 def solve(
