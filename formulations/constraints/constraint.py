@@ -14,10 +14,9 @@ from scipy.sparse import csr_array
 from formulations.arrays import Bools, Floats, Ints, frozen
 from formulations.display import CompactReprMixin
 from formulations.errors import InvalidProblemError
+from formulations.problems.problem import EPSILON
 from formulations.problems.program import Block
 from formulations.typing import NonTextSequence, Share, SupportsArray, Whole
-
-EPSILON = 2.0**-52
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,9 +1,6 @@
 """Check evidence against the matrix alone, independently of the code that found it.
 
-Every claim is recomputed in integers; a false one raises `CertificateError` with its location. `confirm_prefix_groups`
-checks limits on prefixes over disjoint groups, `confirm_witness` a submatrix: its determinant, its minimality and its
-vertex.
-
+Every claim is recomputed in integers; a false one raises `CertificateError` with its location.
 A forged record may contain anything: imaginary numbers with the expected absolute values, -2**63 (its own negative),
 masked arrays, a proof inside itself. Only plain values are accepted; all else raises `CertificateError`.
 """

@@ -148,7 +148,7 @@ SECTIONS = {
     "general": "whole", "generals": "whole", "gen": "whole", "integer": "whole", "integers": "whole",
     "binary": "binary", "binaries": "binary", "bin": "binary",
 }  # fmt: skip
-CONSTANT = "objective constant"
+CONSTANT = "objective constant"  # a variable fixed at one; no name of a file has a space
 UNSUPPORTED = {"semi-continuous", "semi", "semis", "sos", "sos1", "sos2", "lazy constraints", "user cuts", "pwlobj"}
 UNSUPPORTED |= {"general constraints", "gencons", "scenario"}
 
@@ -417,7 +417,7 @@ class _Lp:
             self.found.upper[column] = value
 
 
-Words = list[str]  # the variable fixed at one that carries a constant of the objective; no name of a file has a space
+Words = list[str]
 
 LIMITS = {"N": (-math.inf, math.inf), "E": (0.0, 0.0), "G": (0.0, math.inf), "L": (-math.inf, 0.0)}
 SENSES = {"MAX": True, "MAXIMIZE": True, "MAXIMISE": True, "MIN": False, "MINIMIZE": False, "MINIMISE": False}

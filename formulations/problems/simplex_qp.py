@@ -12,13 +12,11 @@ from scipy.sparse import csr_array, diags_array, eye_array, hstack, vstack
 
 from formulations.arrays import Floats, Ints, finite, frozen, whole
 from formulations.errors import InvalidProblemError
-from formulations.problems.directed_rounding import above, below, difference, products
+from formulations.problems.directed_rounding import UNIT, above, below, difference, products
+from formulations.problems.linear_program import CARE
 from formulations.problems.problem import EPSILON, Problem, checked_dual
 from formulations.problems.program import Program, laid_out, number, summed
 
-UNIT = 2.0**-53
-
-CARE = 1.0 + 1e-9  # covers what corrections round themselves
 MOST_TERMS = 1 << 20  # planes of more numbers are summed in double precision, and what that may lose is added
 
 

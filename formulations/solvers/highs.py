@@ -1,11 +1,8 @@
 """HiGHS: linear programs, with or without integers.
 
-Programs with integer and real variables are solved without presolve. HiGHS 1.14.0 fixes a real variable with one row if
-the row has capacity for it, and computes that capacity as if integer variables without other rows stayed at their worst
-limit. So min 2x + 3z, x + z >= 4.5, z integer, 0 <= x, z <= 10 gives 15, reported as optimal; the optimum is 9
-(ERGO-Code/HiGHS#2957; repaired by #2961 in 1.15.0, which cannot be loaded together with OR-Tools). It affected 34 of
-1500 random small programs. Programs with integer variables alone or real variables alone are not affected (none of
-3000).
+Programs with integer and real variables are solved without presolve, because that of HiGHS 1.14.0 loses optima: min 2x
++ 3z, x + z >= 4.5, z integer, 0 <= x, z <= 10 gives 15 in place of 9 (ERGO-Code/HiGHS#2957; repaired by #2961 in
+1.15.0, which cannot be loaded together with OR-Tools).
 """
 
 from __future__ import annotations

@@ -83,8 +83,6 @@ WORK = 1e4  # nanoseconds per cell in Python
 TIGHT = 1e-9  # relative gap above which the general solvers are used instead
 CLOSED = 1e-11  # relative gap at which a subproblem is closed
 
-"""Sums of broken rows and parts of documents below this are rounding."""
-
 ASKED = 400  # largest number of flows before the general solvers are used instead
 ROOM = 24  # capacity of the list of known rankings
 

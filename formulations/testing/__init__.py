@@ -1,10 +1,4 @@
-"""Conformance checks for a user's own solver or problem, the same that ours pass.
-
-    def test_my_solver():
-        check_solver(MySolver())
-
-    def test_my_problem():
-        check_problem(my_problem(data))
+"""Conformance checks for a user's own solver or problem, the same that ours pass: `check_solver(MySolver())` in a test.
 
 They raise AssertionError with the name of the failing instance, and return what was checked.
 """
