@@ -85,18 +85,13 @@ def emptiness(stated: SetRows, constraints: Sequence[Constraint], places: int) -
     found = conflict((k, n), constraints)
     left = "" if not places else f"the set admits at most {'1 document' if places == 1 else f'{places} documents'}: "
     # A constraint that names positions would name others in a shorter list.
-    alike = all(_alike(member, k, n) for member in _members(constraints, k, n)[:-1])
+    tables = [member.matrix.toarray().reshape(-1, k, n) for member in _members(constraints, k, n)[:-1]]
+    alike = all((table == table[:, :1]).all() for table in tables)
     cure = f"lower k to {places}, or loosen one of them" if places and alike else "loosen one of them"
     return (
         f"no ranking of {k} of {n} documents is in the set. "
         f"Conflict: {', '.join(f'{member.name} ({member.says})' for member in found)}; {left}{cure}"
     )
-
-
-def _alike(member: ConflictMember, k: int, n: int) -> bool:
-    """Whether a member is the same at every position."""
-    by_position = member.matrix.toarray().reshape(-1, k, n)
-    return bool((by_position == by_position[:, :1]).all())
 
 
 def room(stated: SetRows, constraints: Sequence[Constraint]) -> int:

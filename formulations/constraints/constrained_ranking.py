@@ -190,13 +190,9 @@ class PenalizedRanking(ConstrainedRanking):
     @cached_property
     def scale(self) -> float:
         """The largest profit or charge of a row, in magnitude."""
-        return float(max(np.abs(self.worth).max(), self._dearest))
-
-    @property
-    def _dearest(self) -> float:
         price, (over, under) = self._prices, reach(self.compiled)
         most = np.maximum(over, under)[self.compiled.lower.size - price.size :]
-        return float((price * most).max(initial=0.0))
+        return float(max(np.abs(self.worth).max(), (price * most).max(initial=0.0)))
 
     @property
     def _prices(self) -> Floats:

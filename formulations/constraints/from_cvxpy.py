@@ -62,7 +62,8 @@ def _affine(constraint: Any, variable: Any, name: str) -> tuple[csr_array, Float
     saved = variable.value
     variable.save_value(np.zeros((k, n)))
     try:
-        constant = _dense(expression.value).ravel(order="F")
+        value = expression.value.toarray() if issparse(expression.value) else expression.value
+        constant = np.asarray(value, dtype=np.float64).ravel(order="F")
         gradient = expression.grad.get(variable)
     finally:
         variable.save_value(saved)
@@ -82,10 +83,6 @@ def _affine(constraint: Any, variable: Any, name: str) -> tuple[csr_array, Float
     if kind in ("Equality", "Zero"):
         return matrix, right, right
     return (matrix, right, -below) if kind == "NonNeg" else (matrix, below, right)
-
-
-def _dense(values: Any) -> Floats:
-    return np.asarray(values.toarray() if issparse(values) else values, dtype=np.float64)
 
 
 def _said(

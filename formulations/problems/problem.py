@@ -164,7 +164,8 @@ class Problem(CompactReprMixin, ABC):
         with np.errstate(all="ignore"):
             violation = self.violation(x)
         if not np.isfinite(violation):
-            raise InvalidSolutionError(f"an infeasible or malformed point of {type(self).__name__}: {_shortly(x)}")
+            point = np.array2string(np.asarray(x), threshold=8, edgeitems=3)
+            raise InvalidSolutionError(f"an infeasible or malformed point of {type(self).__name__}: {point}")
         return violation
 
     def write(self, path: str | Path) -> None:
@@ -281,10 +282,6 @@ def status_of(gap: float, violation: float, rounding: float, tolerance: float) -
     if not np.isfinite(gap):
         return Status.FEASIBLE
     return Status.OPTIMAL if gap <= rounding else Status.BOUNDED_GAP
-
-
-def _shortly(x: NDArray[Any]) -> str:
-    return np.array2string(np.asarray(x), threshold=8, edgeitems=3)
 
 
 def unit(values: Floats) -> float:

@@ -192,19 +192,15 @@ def write(problem: Program, path: Path) -> None:
     formats = {".mps": _mps, ".lp": _lp}
     if path.suffix not in formats:
         raise UnsupportedProblemError(f"the file name must end with .mps or .lp; got {path.name!r}.")
-    text = "\n".join(formats[path.suffix](problem, _triangle(problem.hessian))) + "\n"
+    entries: Entries = []
+    if problem.hessian is not None:
+        lower = tril(problem.hessian).tocoo()
+        entries = [(int(i), int(j), float(v)) for i, j, v in zip(*lower.coords, lower.data, strict=True) if v]
+    text = "\n".join(formats[path.suffix](problem, entries)) + "\n"
     path.write_text(text, encoding="ascii")
 
 
 Entries = list[tuple[int, int, float]]
-
-
-def _triangle(hessian: csr_array | None) -> Entries:
-    """The entries of the lower triangle of a symmetric matrix."""
-    if hessian is None:
-        return []
-    lower = tril(hessian).tocoo()
-    return [(int(i), int(j), float(v)) for i, j, v in zip(*lower.coords, lower.data, strict=True) if v]
 
 
 def _mps(problem: Program, hessian: Entries) -> Iterator[str]:

@@ -216,7 +216,15 @@ class RelevanceBatch(ScoredBatch):
             relevant = np.logical_or.reduceat(self.grade > 0, self.offsets[:-1])
             if not relevant[self.map.weight > 0].all():
                 object.__setattr__(self, "map", FeatureMap(FIRST, np.where(relevant, self.map.weight, 0.0)))
-        _checked(self)
+        rows, queries = self.scores.size, len(self)
+        if self.grade.size != rows or self.earnings.discount.size != rows:
+            raise InvalidProblemError(f"scores ({rows}), grade and earnings need one entry a document")
+        weights = rows if self.map.kind == POSITIONAL else queries
+        if self.map.weight.size != weights or self.earnings.constant.size != queries:
+            raise InvalidProblemError(f"feature map and earnings must describe the same {queries} queries as scores")
+        if self.map.kind == POSITIONAL:
+            non_increasing_by_query("position_weights", self.map.weight, self.offsets)
+        self.check_magnitude()
 
     @property
     def sizes(self) -> Ints:
@@ -268,15 +276,3 @@ class RelevanceBatch(ScoredBatch):
         reach = float((slope * self.sizes).max()) * scores + float(most.max())
         if not reach <= LARGEST:
             raise InvalidProblemError(f"values must be below {LARGEST:g}; got {reach:g}. Rescale scores or gains.")
-
-
-def _checked(batch: RelevanceBatch) -> None:
-    rows, queries = batch.scores.size, len(batch)
-    if batch.grade.size != rows or batch.earnings.discount.size != rows:
-        raise InvalidProblemError(f"scores ({rows}), grade and earnings need one entry a document")
-    weights = rows if batch.map.kind == POSITIONAL else queries
-    if batch.map.weight.size != weights or batch.earnings.constant.size != queries:
-        raise InvalidProblemError(f"feature map and earnings must describe the same {queries} queries as scores")
-    if batch.map.kind == POSITIONAL:
-        non_increasing_by_query("position_weights", batch.map.weight, batch.offsets)
-    batch.check_magnitude()

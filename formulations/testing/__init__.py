@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from formulations.arrays import Floats
 from formulations.bridges import crossings
 from formulations.certificates.certify import certify
 from formulations.constraints.constrained_ranking import ConstrainedRanking
@@ -126,10 +125,10 @@ def _check_batch(solver: Solver) -> None:
     ]
     problems = [problem for problem, _ in stated]
     offsets = np.cumsum([0] + [problem.documents for problem in problems])
-    columns = {
-        name: np.concatenate([_padded(getattr(problem, name), problem.documents) for problem in problems])
-        for name in ("scores", "gain", "discount", "position_weights")
-    }
+    columns = {}
+    for name in ("scores", "gain", "discount", "position_weights"):
+        parts = [(getattr(problem, name), problem.documents) for problem in problems]
+        columns[name] = np.concatenate([np.pad(values, (0, size - values.size)) for values, size in parts])
     answer = solve_batch(RankTwoBatch(**columns, offsets=offsets), solver)
     for query, (problem, optimum) in enumerate(stated):
         label = f"{solver.spec!r}, query {query} of a batch"
@@ -137,10 +136,6 @@ def _check_batch(solver: Solver) -> None:
         assert sorted(order.tolist()) == list(range(problem.documents)), f"{label}: {order} is no order"
         assert abs(answer.value[query] - optimum) <= problem.rounding, f"{label}: {answer.value[query]!r}"
         assert answer.bound[query] >= optimum - problem.rounding, f"{label}: {answer.bound[query]!r}"
-
-
-def _padded(values: Floats, size: int) -> Floats:
-    return np.pad(values, (0, size - values.size))
 
 
 def _certified(problem: Problem, solver: Solver | str, label: str) -> Solution:
