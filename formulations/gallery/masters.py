@@ -78,11 +78,8 @@ def l1_margin_dual(
     Every feasible α proves a lower bound of the primal, and any α >= 0 becomes feasible by scaling.
 
     Args:
-        subgradients: (m, d), one row per plane.
-        intercepts: (m,) the height of each plane at w = 0.
+        subgradients, intercepts, groups, group_mass: as in `margin_dual`.
         lam: weight of the 1-norm, positive.
-        groups: (m,) the group (slack) of each plane, counted from 0; all one group by default.
-        group_mass: (G,) the weight of each group's slack, positive, or one number for the only group.
 
     Raises:
         InvalidProblemError: a number is NaN or infinite, lengths do not fit, lam or a mass is not positive.

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from formulations.arrays import Bools, Floats, Ints, finite
 from formulations.display import CompactReprMixin
@@ -97,19 +97,6 @@ class LatticePath(Problem):
         if self.profit.size == 0 or not sum(self.lengths):
             raise InvalidProblemError("a lattice path needs at least one edge")
         object.__setattr__(self, "constant", float(finite("constant", [self.constant], 1)[0]))
-
-    @classmethod
-    def grid(cls, cells: ArrayLike) -> LatticePath:
-        """The lattice of two grades: cells[g, b] (n₊, n₋ + 1), the gain of relevant document g below b others.
-
-        >>> path = LatticePath.grid([[0.0, 2.0, 1.0], [0.0, 3.0, 4.0]])
-        >>> path.value(np.array([0, 1, 0, 1]))  # a bad, a good, a bad, a good
-        6.0
-        """
-        table = finite("cells", cells, 2)
-        profit = np.zeros((2, table.shape[1], table.shape[0] + 1))
-        profit[1, :, :-1] = table.T
-        return cls(profit)
 
     @property
     def lengths(self) -> tuple[int, ...]:

@@ -180,14 +180,10 @@ class RelevanceSolution(QuerySolutions[RelevanceBatch]):
         return replace(self, value=self._judged.least, bound=bound)
 
     def proved(self, exactly: int = 0, seed: int = 0) -> RelevanceSolution:
-        """The same solution with values recomputed and bounds from the complete lattice of every query, for any solver
-        and proof; both rounded outward. For small batches (`is_small`) the potentials are stored and checked at every
-        edge; otherwise longest paths are recomputed by the compiled grid and lattice. Queries with more states
-        (`PROVED_STATES`, `PROVED_COUNTS`) keep their bound.
-
-        exactly: this many queries, drawn by `seed` from the shorter half, are also evaluated in rational arithmetic if
-        their lattice has few edges (`RATIONAL_EDGES`); raises `CertificateError` if their gap exceeds the claimed one
-        beyond rounding.
+        """As `BatchSolution.proved`, with bounds from the complete lattice of every query. For small batches
+        (`is_small`) the potentials are checked at every edge; otherwise longest paths are recomputed by the compiled
+        grid and lattice. Queries with more states (`PROVED_STATES`, `PROVED_COUNTS`) keep their bound; exactly: of the
+        queries whose lattice has few edges (`RATIONAL_EDGES`).
         """
         batch, layout = self.problems, layout_of(self.problems)
         states = layout.states(batch.sizes)
