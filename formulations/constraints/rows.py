@@ -62,11 +62,7 @@ class SetRows(Memoized, CompactReprMixin):
         remaining = np.flatnonzero(~implied_documents(extra, high, document))
         matrix = csr_array(vstack([position, document[remaining], extra]))
         matrix.sort_indices()
-        names = (
-            Block("document", (n,))
-            if remaining.size == n
-            else Block("document", tuple(remaining.tolist()), by_label=True)
-        )
+        names = Block("document", tuple(remaining.tolist()), by_label=True)
         return cls(
             shape=(k, n),
             cell=frozen(cell),

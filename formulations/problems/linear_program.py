@@ -49,6 +49,16 @@ def implied_reach(matrix: csr_array, row_lower: Floats, row_upper: Floats, lower
     return np.asarray(np.maximum(np.abs(lowest), np.abs(highest)) * CARE)
 
 
+def finite_matrix(name: str, matrix: Any) -> csr_array:
+    """A read-only copy of a sparse matrix in double precision, duplicates summed; errors as `finite`."""
+    copied = csr_array(matrix, dtype=np.float64, copy=True)
+    copied.sum_duplicates()
+    finite(name, copied.data, 1)
+    for part in (copied.data, copied.indices, copied.indptr):
+        part.setflags(write=False)
+    return copied
+
+
 def _limits(name: str, values: Floats, size: int) -> Floats:
     array = np.array(values, dtype=np.float64)
     if array.shape != (size,) or np.isnan(array).any():
@@ -84,12 +94,8 @@ class LinearProgram(Problem):
     rows: tuple[Block, ...] = ()
 
     def __post_init__(self) -> None:
-        matrix = csr_array(self.matrix, dtype=np.float64, copy=True)
-        matrix.sum_duplicates()
+        matrix = finite_matrix("matrix entries", self.matrix)
         count, size = matrix.shape
-        finite("matrix entries", matrix.data, 1)
-        for part in (matrix.data, matrix.indices, matrix.indptr):
-            part.setflags(write=False)
         object.__setattr__(self, "matrix", matrix)
         object.__setattr__(self, "objective", finite("objective", self.objective, 1))
         if self.objective.size != size:

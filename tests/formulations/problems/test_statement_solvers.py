@@ -80,7 +80,7 @@ def test_whether_there_is_one_is_found_out_where_it_is_asked(tmp_path, said):
 
 
 def test_verify_asks_the_solver_that_is_named(tmp_path, monkeypatch):
-    import formulations.solving.integrality_gap as gap
+    import formulations.solving.integrality as gap
 
     asked = []
     real = gap.solve
