@@ -41,11 +41,7 @@ class Statement:
         limits."""
         broken = self._broken_limit()
         if broken is not None:
-            raise InvalidProblemError(
-                f"limits must be integers; {broken}. If all coefficients are integers, round "
-                "the limit inwards (no integral point is lost), or pass the matrix alone (of a set: "
-                "`program.matrix`)"
-            )
+            raise InvalidProblemError(f"limits must be integers; {broken}. Round it inwards, or pass `program.matrix`.")
 
     def _broken_limit(self) -> str | None:
         """The first row or variable whose limit is not an integer."""

@@ -301,11 +301,10 @@ class _Reader:
             raise InvalidProblemError(f"{location}: it needs one of the kinds {', '.join(KINDS)}; got {got}.")
         known = parameters(kind)
         _only(location, arguments, {*known, "name", "penalty"}, f"{kind} takes {', '.join(known)}, name and penalty")
-        for key in parameters(kind, required=True):
+        needed = parameters(kind, required=True)
+        for key in needed:
             if key not in arguments:
-                raise InvalidProblemError(
-                    f"{location}: {kind} needs {' and '.join(parameters(kind, required=True))}; got no {key}."
-                )
+                raise InvalidProblemError(f"{location}: {kind} needs {' and '.join(needed)}; got no {key}.")
         arguments = {key: self._value(location, key, value) for key, value in arguments.items()}
         first = known[0]
         if first not in arguments:

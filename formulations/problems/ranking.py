@@ -116,10 +116,7 @@ class RankTwoAssignment(Memoized, OrderProblem):
         if self.scores.size == 0 or self.discount.size == 0:
             raise InvalidProblemError("a ranking needs at least one document and one position")
         if self.gain.size != self.scores.size or self.position_weights.size != self.discount.size:
-            raise InvalidProblemError(
-                f"scores ({self.scores.size}) and gain ({self.gain.size}) need one entry a document, "
-                f"discount ({self.discount.size}) and position_weights ({self.position_weights.size}) one a position"
-            )
+            raise InvalidProblemError("scores and gain need one entry a document, the weights one a position")
         if self.positions > self.documents:
             raise InfeasibleError(f"{self.positions} positions cannot be filled by {self.documents} documents")
         non_increasing("discount", self.discount)

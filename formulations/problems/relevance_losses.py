@@ -179,8 +179,7 @@ def get_relevance_loss(loss: RelevanceLoss | str) -> RelevanceLoss:
     if not isinstance(loss, str):
         if not callable(getattr(loss, "gain_table", None)) or not isinstance(getattr(loss, "graded", None), bool):
             raise InvalidProblemError(
-                "loss must be a name or have the attributes graded and gain_table(relevance, offsets); got a "
-                f"{type(loss).__name__}. Write one of {', '.join(NAMES)}, or use Discounted, TableLoss or StepwiseLoss."
+                f"loss must be {', '.join(NAMES)} or a RelevanceLoss; got a {type(loss).__name__}."
             )
         return loss
     name, _, tail = loss.partition("@")

@@ -122,10 +122,7 @@ class RelevanceRanking(Memoized, OrderProblem):
     def lattice(self) -> LatticePath:
         """The longest path with explicit edges, cached."""
         if self.chains.states > MOST_STATES:
-            raise UnsupportedProblemError(
-                f"{self.shape_text} exceed the limit of {MOST_STATES} for an explicit lattice. Use the solver 'exact', "
-                "which needs no lattice for most losses; else use a loss with a cutoff or merge grades."
-            )
+            raise UnsupportedProblemError(f"{self.shape_text} exceed {MOST_STATES}; use 'exact' or a cutoff.")
         edges = edges_of(self.chains, self.map, self.earnings)
         return LatticePath(edges, float(self.earnings.constant[0]))
 

@@ -72,9 +72,7 @@ class QuerySolutions(CompactReprMixin, Generic[Batch]):
             solution, said = proven[query], proven.bound[query] - self.value[query]
             gap = certify(solution.problem, solution, exact=True).gap
             if gap > max(said, 0.0) + solution.problem.rounding:
-                raise CertificateError(
-                    f"query {query}: the solution claims gap {said:g}; in rational arithmetic it is {float(gap):g}"
-                )
+                raise CertificateError(f"query {query} claims gap {said:g}; in rationals it is {float(gap):g}")
 
 
 @dataclass(frozen=True, eq=False)

@@ -350,10 +350,7 @@ class ConstraintLimit:
         loose = limit > 0 if self.side == "at most" else limit < 0 and self.side == "at least"
         largest = float(np.abs(self.constraint.matrix.data).max(initial=1.0))
         if self.is_soft and not loose and abs(limit) > MAX_COUNT * largest:
-            raise InvalidProblemError(
-                f"limit {limit:g} of {self.constraint.name!r} is beyond what doubles count, and as this is soft each "
-                "unit costs; give a limit that rankings come near to"
-            )
+            raise InvalidProblemError(f"limit {limit:g} of the soft {self.constraint.name!r} is too large to count")
         other = (self.constraint.lower if self.side == "at most" else self.constraint.upper)[self.rows]
         crossed = other[other > limit if self.side == "at most" else other < limit]
         if crossed.size and self.side != "exactly":
@@ -382,10 +379,7 @@ def _side(held: Constraint, rows: Bools, name: Hashable, side: str | None) -> st
     if not rows.any():
         raise InvalidProblemError(f"{name!r} forbids cells and has no limit; sweep a constraint that counts")
     if held.forbids is not None and name == held.name:
-        raise InvalidProblemError(
-            f"{name!r} has rows and forbidden cells, so it has no single limit; sweep a row, {held.block.name(0)!r} "
-            f"say, or make it soft: penalized({name!r}, penalty=...)"
-        )
+        raise InvalidProblemError(f"{name!r} has rows and forbidden cells; use a row, say {held.block.name(0)!r}")
     below, above = np.isfinite(held.lower[rows]), np.isfinite(held.upper[rows])
     if side is not None:
         if side not in SIDES:

@@ -199,10 +199,7 @@ def _solve(problem: Problem, solver: Solver, warm_start: Solution | None, direct
             "Choose a solver of formulations.compatible_solvers(problem)"
         )
     accepted = " or ".join(form.__name__ for form in solver.accepts)
-    raise UnsupportedProblemError(
-        f"{solver.spec!r} accepts {accepted}, and {type(problem).__name__} cannot be restated as that; "
-        "choose a solver of formulations.compatible_solvers(problem)"
-    )
+    raise UnsupportedProblemError(f"{solver.spec!r} accepts {accepted}, not this {type(problem).__name__}")
 
 
 def _answered(
