@@ -178,9 +178,8 @@ def get_relevance_loss(loss: RelevanceLoss | str) -> RelevanceLoss:
     """
     if not isinstance(loss, str):
         if not callable(getattr(loss, "gain_table", None)) or not isinstance(getattr(loss, "graded", None), bool):
-            raise InvalidProblemError(
-                f"loss must be {', '.join(NAMES)} or a RelevanceLoss; got a {type(loss).__name__}."
-            )
+            names = ", ".join(NAMES)
+            raise InvalidProblemError(f"loss must be a name ({names}) or a RelevanceLoss; got a {type(loss).__name__}.")
         return loss
     name, _, tail = loss.partition("@")
     if name not in NAMES or (tail and not (tail.isdecimal() and int(tail) > 0)) or loss.endswith("@"):

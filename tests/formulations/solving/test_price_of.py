@@ -271,6 +271,6 @@ def test_a_set_that_is_empty_as_it_stands_is_swept_to_where_it_holds_a_ranking()
 def test_a_limit_that_breaks_a_soft_constraint_beyond_counting_is_named(side, far, loose):
     stated = getattr(RankingSet(N, K), side.replace(" ", "_"))(1, by=SITE, name="site").penalized("site", penalty=2.0)
     problem = constrained_ranking(np.eye(K, N), stated)
-    with pytest.raises(InvalidProblemError, match=r"limit -?1e\+\d+ of 'site' is beyond what doubles count"):
+    with pytest.raises(InvalidProblemError, match=r"limit -?1e\+\d+ of the soft 'site' is too large"):
         sensitivity(problem, "site", [1, far])
     assert sensitivity(problem, "site", [loose]).value.tolist() == [3.0]
