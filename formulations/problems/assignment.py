@@ -137,7 +137,8 @@ class Assignment(ProfitProblem):
         if self.allowed is not None:
             allowed = np.asarray(self.allowed)
             if allowed.shape != profit.shape or allowed.dtype != np.bool_:
-                raise InvalidProblemError(f"allowed must be bool {profit.shape}; got {allowed.dtype} {allowed.shape}.")
+                got = f"{allowed.dtype} of shape {allowed.shape}"
+                raise InvalidProblemError(f"allowed must be boolean of shape {profit.shape}; got {got}.")
             object.__setattr__(self, "allowed", None if allowed.all() else frozen(allowed.copy()))
         self._check_matching()
 

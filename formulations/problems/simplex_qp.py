@@ -142,7 +142,7 @@ class GroupedSimplexQP(Problem):
     @cached_property
     def _squares(self) -> Floats:
         """‖slopes[i]‖² of each plane."""
-        return np.asarray(np.einsum("ij,ij->i", self.slopes, self.slopes))
+        return frozen(np.einsum("ij,ij->i", self.slopes, self.slopes))
 
     @cached_property
     def rounding(self) -> float:

@@ -355,7 +355,7 @@ class ConstraintLimit:
         crossed = other[other > limit if self.side == "at most" else other < limit]
         if crossed.size and self.side != "exactly":
             raise InvalidProblemError(
-                f"{self.constraint.name!r} cannot be {self.side} {limit:g}, its other limit {crossed[0]:g}"
+                f"{self.constraint.name!r} cannot be {self.side} {limit:g}: its other limit is {crossed[0]:g}"
             )
 
 
@@ -404,7 +404,7 @@ def read_limits(limits: Any) -> Floats:
     if parsed.ndim != 1 or not parsed.size or not np.isfinite(parsed).all():
         raise InvalidProblemError(f"limits must be one or more finite numbers; got {limits!r}. Use, say, range(1, 5).")
     if parsed.size > MAX_POINTS:
-        raise InvalidProblemError(f"limits may be {MAX_POINTS} at most; got more, from {parsed[0]:g} on.")
+        raise InvalidProblemError(f"limits from {parsed[0]:g} on are more than {MAX_POINTS}, use a shorter range")
     return parsed
 
 

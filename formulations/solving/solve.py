@@ -220,7 +220,8 @@ def _answered(
     except (InfeasibleError, UnboundedError) as error:
         if not problem.always_feasible:
             raise
-        raise InvalidSolutionError(f"{solver.spec!r} is wrong, the problem is solvable: {error}") from error
+        kind = type(problem).__name__
+        raise InvalidSolutionError(f"{solver.spec!r} is wrong, every {kind} is solvable: {error}") from error
     except FormulationError:
         raise
     except (Exception, SystemExit) as error:  # any error of a solver package or of the user's solver
