@@ -104,11 +104,11 @@ if TYPE_CHECKING:
     from formulations.solvers.solver import SolverResult as SolverResult
     from formulations.solvers.sweep import solver_grid as solver_grid
     from formulations.solving.batch import solve_batch as solve_batch
-    from formulations.solving.integrality_gap import integrality_gap as integrality_gap
+    from formulations.solving.integrality import SuggestedChange as SuggestedChange
+    from formulations.solving.integrality import integrality_gap as integrality_gap
+    from formulations.solving.integrality import suggest_changes as suggest_changes
     from formulations.solving.sensitivity import sensitivity as sensitivity
     from formulations.solving.solve import solve as solve
-    from formulations.solving.suggested_changes import SuggestedChange as SuggestedChange
-    from formulations.solving.suggested_changes import suggest_changes as suggest_changes
 
 ROOMS = (
     "problems", "integrality", "argmax", "active_set", "constraints", "marginals", "bridges", "gallery",
@@ -133,7 +133,7 @@ GALLERY = {
 """Every problem, `name: "module:function"`."""
 
 WORDS = {
-    "SuggestedChange": "formulations.solving.suggested_changes:SuggestedChange",
+    "SuggestedChange": "formulations.solving.integrality:SuggestedChange",
     "SolverResult": "formulations.solvers.solver:SolverResult",
     "Assignment": "formulations.problems.assignment:Assignment",
     "BatchSolution": "formulations.solvers.batch_solution:BatchSolution",
@@ -181,11 +181,11 @@ WORDS = {
     "UnsupportedProblemError": "formulations.errors:UnsupportedProblemError",
     "Witness": "formulations.integrality.evidence:Witness",
     "compatible_solvers": "formulations.solvers:compatible_solvers",
-    "suggest_changes": "formulations.solving.suggested_changes:suggest_changes",
+    "suggest_changes": "formulations.solving.integrality:suggest_changes",
     "certify": "formulations.certificates.certify:certify",
     "check_evidence": "formulations.integrality.checker:check_evidence",
     "birkhoff_decomposition": "formulations.marginals.birkhoff:birkhoff_decomposition",
-    "integrality_gap": "formulations.solving.integrality_gap:integrality_gap",
+    "integrality_gap": "formulations.solving.integrality:integrality_gap",
     "get_solver": "formulations.solvers:get_solver",
     "function_solver": "formulations.solvers.function_solver:function_solver",
     "sensitivity": "formulations.solving.sensitivity:sensitivity",

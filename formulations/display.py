@@ -23,17 +23,10 @@ from formulations.errors import FormulationError
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-LINES, WIDE = 10, 120
-"""Lines and columns at a prompt."""
-
-NOTEBOOK_LINES, NOTEBOOK_WIDE = 40, 240
-"""Lines and columns of text in a notebook."""
-
-FEW = 6
-"""Members of an array or a row that are shown one by one."""
-
-SHORT = 60
-"""Columns that one field may take."""
+LINES, WIDE = 10, 120  # lines and columns at a prompt
+NOTEBOOK_LINES, NOTEBOOK_WIDE = 40, 240  # lines and columns of text in a notebook
+FEW = 6  # members of an array or a row that are shown one by one
+SHORT = 60  # columns that one field may take
 
 CUT = " ..."
 
@@ -176,8 +169,7 @@ def view(title: str, facts: Mapping[str, object]) -> str:
     return f"<div><strong>{escape(title)}</strong>{body}</div>"
 
 
-MOST_TICKS = 30
-"""Beyond so many positions matplotlib chooses the ticks: thousands take minutes to draw."""
+MOST_TICKS = 30  # beyond so many positions matplotlib chooses the ticks: thousands take minutes to draw
 
 
 def data_frame(columns: Mapping[str, Any]) -> Any:

@@ -15,12 +15,14 @@ in the original problem, so no bridge has to be trusted.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cache
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from formulations.bridges import narrowing, widening
-from formulations.bridges.bridge import Back, Bridge, NotApplicable
+from formulations.bridges.crossover import Back, NotApplicable
 from formulations.constraints.constrained_ranking import ConstrainedRanking, PenalizedRanking
 from formulations.errors import UnsupportedProblemError
 from formulations.problems.assignment import Assignment
@@ -34,7 +36,29 @@ from formulations.problems.ranking import RankTwoAssignment
 from formulations.problems.relevance_ranking import RelevanceRanking
 from formulations.problems.simplex_qp import GroupedSimplexQP
 
-__all__ = ["BRIDGES", "Chain", "chains", "crossings", "restated"]
+__all__ = ["BRIDGES", "Bridge", "Chain", "chains", "crossings", "restated"]
+
+
+@dataclass(frozen=True)
+class Bridge:
+    """A restatement of problems of class `source` as problems of class `target`.
+
+    `cross` returns the restated problem and the way back for a primal and a dual; a narrowing bridge raises
+    `NotApplicable` if the problem lacks the structure. `label` describes the bridge in a solution ("collapsed
+    assignment"), `because` states why both problems have the same optimum, if that depends on the problem.
+    """
+
+    source: type[Problem]
+    target: type[Problem]
+    cross: Callable[[Any], tuple[Problem, Back]]
+    label: str = ""
+    because: str | Callable[[Any], str] = ""
+
+    @property
+    def words(self) -> str:
+        """The label, or LinearProgram → linear program."""
+        return self.label or re.sub("([A-Z])", r" \1", self.target.__name__).lower().strip()
+
 
 Restated = TypeVar("Restated", bound=Problem)
 Chain = tuple[Bridge, ...]

@@ -8,7 +8,11 @@ with positive mass: the simplex method ends at one of its vertices.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from formulations.arrays import Bools, Floats, Ints
 from formulations.constraints.constrained_ranking import ConstrainedRanking
@@ -18,11 +22,18 @@ from formulations.problems.assignment import Assignment, order_of_cells
 from formulations.problems.min_cost_flow import MinCostFlow
 from formulations.problems.program import Program
 
-THRESHOLDS = (1e-3, 1e-6, 0.0)
-"""Thresholds below which mass counts as zero, in order."""
+Point = tuple[NDArray[Any], Floats | None]  # A primal and a dual
 
-WHOLE = 1e-6
-"""Tolerance of integrality within which entries are rounded."""
+Back = Callable[[NDArray[Any], Floats | None], Point]
+"""The way back of a bridge: from a primal and a dual of the restated problem to those of the original one."""
+
+
+class NotApplicable(Exception):
+    """The problem lacks the structure that a narrowing bridge needs."""
+
+
+THRESHOLDS = (1e-3, 1e-6, 0.0)  # thresholds below which mass counts as zero, in order
+WHOLE = 1e-6  # tolerance of integrality within which entries are rounded
 
 
 def _check_filled(positions: Ints, mass: Floats, k: int) -> None:
@@ -66,14 +77,11 @@ def flow_on_support(problem: MinCostFlow, flow: Floats) -> Floats:
     for verification.
     """
     from scipy.optimize import linprog
-    from scipy.sparse import csr_array
 
     rounded = np.round(flow)
     if np.abs(flow - rounded).max(initial=0.0) < WHOLE and problem.violation(rounded) == 0.0:
         return rounded
-    arcs, nodes = flow.size, problem.supply.size
-    ends = (np.concatenate([problem.tail, problem.head]), np.tile(np.arange(arcs), 2))
-    balance = csr_array((np.repeat([1.0, -1.0], arcs), ends), shape=(nodes, arcs))
+    balance = problem.program.matrix
     for threshold in THRESHOLDS:
         low = np.where(flow > problem.capacity - threshold, problem.capacity, 0)
         high = np.where(flow < threshold, 0, problem.capacity)
@@ -84,8 +92,7 @@ def flow_on_support(problem: MinCostFlow, flow: Floats) -> Floats:
     return flow
 
 
-LOST = 1e-7
-"""Tolerated loss of value against the point, per position and relative to the largest profit."""
+LOST = 1e-7  # tolerated loss of value against the point, per position and relative to the largest profit
 
 
 def order_on_face(problem: ConstrainedRanking, mass: Floats) -> Ints:

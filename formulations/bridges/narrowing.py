@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.arrays import Bools, Floats, memoized
-from formulations.bridges.bridge import Back, NotApplicable, Point
-from formulations.bridges.crossover import order_of_widened, order_on_face
+from formulations.bridges.crossover import Back, NotApplicable, Point, order_of_widened, order_on_face
 from formulations.constraints.constrained_ranking import ConstrainedRanking, PenalizedRanking
 from formulations.constraints.rows import SetRows, widened
 from formulations.constraints.structure import BlockCollapse, LaminarNetwork, PrefixNetwork, candidates, falls_in_groups
@@ -36,9 +35,7 @@ def sequences_of(problem: ConstrainedRanking, network: PrefixNetwork) -> tuple[G
     """The group sequence problem of such a set, and the way back."""
     profit, k, n = problem.profit, problem.positions, problem.documents
     if not falls_in_groups(profit, network.rows.group):
-        raise NotApplicable(
-            "its rows limit prefixes over disjoint groups, but its profits are not of rank one inside these"
-        )
+        raise NotApplicable("its rows limit prefixes over disjoint groups, but its profits are not of rank one")
     chosen = network.chosen(profit[0] - profit[-1] if k == n else profit[0])
     placed = profit[:, chosen]
     sequences = network.ranking(placed)

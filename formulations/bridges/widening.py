@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.arrays import Floats, Ints
-from formulations.bridges.bridge import Back, NotApplicable, Point
-from formulations.bridges.crossover import flow_on_support, order_on_support
+from formulations.bridges.crossover import Back, NotApplicable, Point, flow_on_support, order_on_support
 from formulations.errors import SolverError
 from formulations.problems.assignment import Assignment
 from formulations.problems.lattice_path import MOST_STATES, LatticePath

@@ -1,24 +1,38 @@
-"""Emptiness of a ranking set and irreducible conflicts among its constraints.
+"""Emptiness of a ranking set, irreducible conflicts among its constraints, and rankings of least violation.
 
 A conflict is irreducible if removing any member makes the others satisfiable. It is found by divide and conquer [Junker
 2004, QuickXplain]; each test is a search for one integral point. A greedy pass over the positions is tried first,
 because it is much cheaper; its ranking is checked, and a failure proves nothing.
+
+A repair minimizes Σ penalty[r] · violation[r] over the rankings that satisfy the constraints without a penalty. An
+integer search finds one. Duals within the penalties, or a proof by cases, bound the cost of every other ranking
+(`constraints.duals`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.sparse import csr_array, eye_array, hstack, vstack
 
-from formulations.arrays import Bools, Floats, Ints
+from formulations.arrays import Bools, Floats, Ints, frozen
 from formulations.constraints.constraint import Constraint, violations
-from formulations.constraints.duals import whole_point, within
-from formulations.constraints.rows import SetRows
+from formulations.constraints.duals import proven_bound, recovered_prices, whole_point, within
+from formulations.constraints.rows import (
+    SetRows,
+    SoftConstraint,
+    cell_penalties,
+    charge_of,
+    valid_penalty,
+    widened,
+    with_soft_rows,
+)
 from formulations.constraints.structure import equal_rows
-from formulations.errors import SolverError
+from formulations.display import CompactReprMixin
+from formulations.errors import InfeasibleError, InvalidProblemError, SolverError
+from formulations.problems.assignment import order_of_cells
 
 
 def greedy_point(stated: SetRows, constraints: Sequence[Constraint]) -> Ints | None:
@@ -49,11 +63,8 @@ def greedy_point(stated: SetRows, constraints: Sequence[Constraint]) -> Ints | N
 
 POSITION = "position"
 
-SECONDS = 30.0
-"""Time limit of one feasibility search."""
-
-NOTICED = 1e-7
-"""Smaller duals and sums of violations are rounding."""
+SECONDS = 30.0  # time limit of one feasibility search
+NOTICED = 1e-7  # smaller duals and sums of violations are rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,18 +85,13 @@ def emptiness(stated: SetRows, constraints: Sequence[Constraint], places: int) -
     found = conflict((k, n), constraints)
     left = "" if not places else f"the set admits at most {'1 document' if places == 1 else f'{places} documents'}: "
     # A constraint that names positions would name others in a shorter list.
-    alike = all(_alike(member, k, n) for member in _members(constraints, k, n)[:-1])
+    tables = [member.matrix.toarray().reshape(-1, k, n) for member in _members(constraints, k, n)[:-1]]
+    alike = all((table == table[:, :1]).all() for table in tables)
     cure = f"lower k to {places}, or loosen one of them" if places and alike else "loosen one of them"
     return (
         f"no ranking of {k} of {n} documents is in the set. "
         f"Conflict: {', '.join(f'{member.name} ({member.says})' for member in found)}; {left}{cure}"
     )
-
-
-def _alike(member: ConflictMember, k: int, n: int) -> bool:
-    """Whether a member is the same at every position."""
-    by_position = member.matrix.toarray().reshape(-1, k, n)
-    return bool((by_position == by_position[:, :1]).all())
 
 
 def room(stated: SetRows, constraints: Sequence[Constraint]) -> int:
@@ -168,15 +174,8 @@ def _members(constraints: Sequence[Constraint], k: int, n: int) -> list[Conflict
             members.append(ConflictMember(constraint.name, constraint.said(0), cells, np.full(1, -np.inf), np.zeros(1)))
         for row in range(constraint.rows):
             part = slice(row, row + 1)
-            members.append(
-                ConflictMember(
-                    constraint.block.name(row),
-                    constraint.said(row),
-                    constraint.matrix[part],
-                    constraint.lower[part],
-                    constraint.upper[part],
-                )
-            )
+            rows = constraint.matrix[part], constraint.lower[part], constraint.upper[part]
+            members.append(ConflictMember(constraint.block.name(row), constraint.said(row), *rows))
     members.append(ConflictMember("document", "each is ranked at most once", document, np.full(n, -np.inf), np.ones(n)))
     members.append(ConflictMember(POSITION, "each holds one document", position, np.ones(k), np.ones(k)))
     return members
@@ -202,10 +201,7 @@ def _point(members: Sequence[ConflictMember], usable: Bools, objective: Floats |
     if found.status == 2:
         return None
     if found.x is None:
-        raise SolverError(
-            f"whether the set is empty could not be decided{within(found, SECONDS)} ({found.message}); state fewer or "
-            "simpler constraints"
-        )
+        raise SolverError(f"emptiness is undecided{within(found, SECONDS)} ({found.message}); use fewer constraints")
     point = np.zeros(usable.size, dtype=np.int64)
     point[free] = np.round(found.x)
     return point
@@ -240,3 +236,89 @@ def _stacked(members: Sequence[ConflictMember], cells: Ints) -> tuple[csr_array,
         np.concatenate([np.empty(0), *(getattr(m, side) for m in members)]) / unit for side in ("lower", "upper")
     )
     return scaled, low, high
+
+
+FAR = 1e6  # largest ratio of two penalties in one objective: solvers resolve about ten digits
+
+
+@dataclass(frozen=True, eq=False)
+class Repair(CompactReprMixin):
+    """order: the document at each position. broken: name of a row, pin or ban → violation. cost: the penalties of these
+    violations; bound: a lower bound for all rankings. least: the smallest positive penalty."""
+
+    order: Ints
+    broken: dict[str, float]
+    cost: float
+    bound: float
+    least: float = 1.0
+
+    @property
+    def proved(self) -> bool:
+        """Whether no ranking costs less, up to rounding."""
+        return self.cost - self.bound <= 1e-12 * self.cost + 1e-9 * self.least
+
+    def __str__(self) -> str:
+        if not self.broken:
+            return f"Nothing has to be broken: {self.order.tolist()} is in the set"
+        parts = ", ".join(f"{name} by {amount:g}" for name, amount in self.broken.items())
+        proof = "none costs less" if self.proved else f"none is proved to cost less than {self.bound:g}"
+        return f"{self.order.tolist()} breaks {parts}, at a cost of {self.cost:g}; {proof}"
+
+
+def repair(
+    shape: tuple[int, int],
+    constraints: Sequence[Constraint],
+    soft: Sequence[SoftConstraint],
+    penalties: float | Mapping[str, float],
+) -> Repair:
+    """A ranking of least violation of k of n documents; see `RankingSet.repair`."""
+    k, n = shape
+    pairs = [(held, None) for held in constraints] + [(one.constraint, one.penalty) for one in soft]
+    if isinstance(penalties, Mapping):
+        unknown = sorted(set(penalties) - {held.name for held, _ in pairs}, key=repr)
+        if unknown:
+            known = ", ".join(repr(held.name) for held, _ in pairs) or "none"
+            raise InvalidProblemError(f"No constraint is named {unknown[0]!r}; the names are {known}.")
+    penalty_of = penalties if isinstance(penalties, Mapping) else {held.name: penalties for held, _ in pairs}
+    may = [
+        SoftConstraint(
+            held, valid_penalty(penalty_of[held.name], held.name) if held.name in penalty_of else float(price or 0.0)
+        )
+        for held, price in pairs
+        if held.name in penalty_of or price is not None
+    ]
+    must = [held for held, price in pairs if held.name not in penalty_of and price is None]
+    stated = SetRows.from_constraints(must, shape)
+    fillable = room(stated, must)
+    if fillable < k:
+        raise InfeasibleError(emptiness(stated, must, fillable))
+    paid = sorted(one.penalty for one in may if one.penalty > 0.0)
+    if paid and paid[-1] > FAR * paid[0]:
+        raise InvalidProblemError(f"penalties must lie within a factor of {FAR:g}; got {paid[0]:g} to {paid[-1]:g}.")
+    rows, worth = with_soft_rows(stated, may), -cell_penalties(may, shape)
+    order = _least(rows, worth)
+    cost = charge_of(may, order, n)
+    y = recovered_prices(rows, worth, order, admitted=True)
+    bound = 0.0 if y is None else max(0.0, -proven_bound(rows, worth, y))
+    off = violations([one.constraint for one in may], order, n)
+    return Repair(frozen(order), off, cost, min(bound, cost), paid[0] if paid else 1.0)
+
+
+def _least(stated: SetRows, worth: Floats) -> Ints:
+    """The document at each position of the optimum of the widened integer program."""
+    from scipy.optimize import Bounds, LinearConstraint
+
+    program = widened(stated, worth, integer=True)
+    costs = np.abs(program.objective[program.objective != 0.0])
+    scale = float(costs.min(initial=np.inf)) if costs.size else 1.0
+    found = whole_point(
+        -program.objective / scale,
+        constraints=LinearConstraint(program.matrix, program.row_lower, program.row_upper),
+        bounds=Bounds(program.lower, program.upper),
+        integrality=program.integer,
+        options={"time_limit": SECONDS, "mip_rel_gap": 0.0},
+    )
+    if found.x is None:
+        raise SolverError(f"no repair was found{within(found, SECONDS)} ({found.message}); let fewer constraints give")
+    k, n = stated.shape
+    return order_of_cells(stated.cell[found.x[: stated.cell.size] > 0.5], k, n)

@@ -51,14 +51,9 @@ class ConstrainedRanking(ProfitProblem):
         object.__setattr__(self, "profit", finite("profit", self.profit, 2))
         shape = (self.admissible.positions, self.admissible.documents)
         if self.profit.shape != shape:
-            raise InvalidProblemError(
-                f"profit has shape {self.profit.shape}, but the set ranks {shape[0]} of {shape[1]} documents; "
-                "give one row per position and one column per document"
-            )
+            raise InvalidProblemError(f"profit must have shape {shape}, as the set has; got {self.profit.shape}.")
         if self.admissible.soft_constraints and not self.takes_soft:
-            raise InvalidProblemError(
-                "the set has soft constraints; state the problem by constrained_ranking(profit, admissible)"
-            )
+            raise InvalidProblemError("the set has soft constraints. Use constrained_ranking(profit, admissible).")
         self.admissible.check_nonempty()
 
     def check_stored(self) -> None:
@@ -119,7 +114,7 @@ class ConstrainedRanking(ProfitProblem):
             return self.bound(y)
         price, limit = pressing(stated, y)
         used = price != 0.0
-        return float((price[used] * limit[used]).sum() + earned(stated, self.worth, price, np.empty(0)).sum())
+        return float((price[used] * limit[used]).sum() + earned(stated, self.worth, price).sum())
 
     def active_dual(self, y: Floats) -> Floats:
         """The duals of the cases of a proof by cases."""
@@ -153,9 +148,9 @@ class ConstrainedRanking(ProfitProblem):
             prices = relaxation_prices(stated, self.worth)
             y = np.zeros(stated.lower.size - self.positions) if prices is None else prices
         y = self.active_dual(y)
-        named = split_by_block(stated.blocks, np.concatenate([earned(stated, self.worth, y, np.empty(0)), y]))
+        named = split_by_block(stated.blocks, np.concatenate([earned(stated, self.worth, y), y]))
         documents = np.zeros(self.documents)
-        documents[stated.own_row] = named.get("document", np.empty(0))
+        documents[stated.own_row] = named.get("document")
         return {**named, "document": documents}
 
 
@@ -183,10 +178,8 @@ class PenalizedRanking(ConstrainedRanking):
             raise InvalidProblemError("a ranking of rank two has no set; leave `ranked` out")
         for one in self.admissible.soft_constraints:
             if not self.charge * one.penalty <= LARGEST:
-                raise InvalidProblemError(
-                    f"breaking {one.name!r} costs charge {self.charge:g} × penalty {one.penalty:g} a unit, more than "
-                    f"{LARGEST:g}; lower one of them"
-                )
+                cost = f"charge {self.charge:g} × penalty {one.penalty:g}"
+                raise InvalidProblemError(f"breaking {one.name!r} costs {cost} a unit, more than {LARGEST:g}")
 
     @cached_property
     def compiled(self) -> SetRows:
@@ -204,13 +197,9 @@ class PenalizedRanking(ConstrainedRanking):
     @cached_property
     def scale(self) -> float:
         """The largest profit or charge of a row, in magnitude."""
-        return float(max(np.abs(self.worth).max(), self._dearest))
-
-    @property
-    def _dearest(self) -> float:
         price, (over, under) = self._prices, reach(self.compiled)
         most = np.maximum(over, under)[self.compiled.lower.size - price.size :]
-        return float((price * most).max(initial=0.0))
+        return float(max(np.abs(self.worth).max(), (price * most).max(initial=0.0)))
 
     @property
     def _prices(self) -> Floats:

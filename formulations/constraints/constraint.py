@@ -14,10 +14,9 @@ from scipy.sparse import csr_array
 from formulations.arrays import Bools, Floats, Ints, frozen
 from formulations.display import CompactReprMixin
 from formulations.errors import InvalidProblemError
+from formulations.problems.problem import EPSILON
 from formulations.problems.program import Block
 from formulations.typing import NonTextSequence, Share, SupportsArray, Whole
-
-EPSILON = 2.0**-52
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,8 +109,7 @@ def rows_of_cells(rows: list[tuple[Ints, Ints]], k: int, n: int) -> csr_array:
     return csr_array((np.ones(columns.size), columns, indptr), shape=(len(rows), k * n))
 
 
-MOST = 2**53
-"""Integers beyond this are not all doubles."""
+MOST = 2**53  # integers beyond this are not all doubles
 
 
 def chosen(name: str, given: Any, size: int) -> Ints:
@@ -133,9 +131,7 @@ def chosen(name: str, given: Any, size: int) -> Ints:
     if array.size == 0:
         return np.empty(0, dtype=np.int64)
     if array.ndim != 1 or array.dtype.kind not in "iu":
-        raise InvalidProblemError(
-            f"{name} must be a mask of booleans, integer indices or a range; got {array.dtype} of shape {array.shape}."
-        )
+        raise InvalidProblemError(f"{name} must be a mask, indices or a range; got {array.dtype} {array.shape}.")
     wrong = array[(array < 0) | (array >= size)]
     if wrong.size:
         raise InvalidProblemError(f"{name} must be indices from 0 to {size - 1}; got {int(wrong[0])}.")
@@ -162,9 +158,7 @@ def by_label(labels: Iterable[Any], size: int) -> dict[Hashable, Ints]:
         raise InvalidProblemError(f"by= must be a list with the label of each document; got a {type(labels).__name__}.")
     entries = labels.tolist() if hasattr(labels, "tolist") else list(labels)
     if len(entries) != size:
-        raise InvalidProblemError(
-            f"by= needs one label (or None) per document; got {len(entries)} labels for {size} documents."
-        )
+        raise InvalidProblemError(f"by= needs one label (or None) per document; got {len(entries)} labels for {size}.")
     members: dict[Hashable, list[int]] = {}
     for document, entry in enumerate(entries):
         carried = entry.tolist() if isinstance(entry, np.ndarray) else entry
@@ -176,10 +170,7 @@ def by_label(labels: Iterable[Any], size: int) -> dict[Hashable, Ints]:
             try:
                 found = members.setdefault(label, [])
             except TypeError:
-                raise InvalidProblemError(
-                    f"A label must be a number, a string or a tuple of them; got a {type(label).__name__} for document "
-                    f"{document}."
-                ) from None
+                raise InvalidProblemError(f"A label must be a number or a string; got {label!r}.") from None
             if document not in found[-1:]:
                 found.append(document)
     return {label: np.array(documents, dtype=np.int64) for label, documents in members.items()}
@@ -224,17 +215,13 @@ def unlabelled(label: Any) -> bool:
 Some: TypeAlias = Whole | Sequence[Whole] | AbstractSet[Whole] | SupportsArray
 """Selector of documents or positions: an index, a mask, indices or a range."""
 
-Count: TypeAlias = Whole | Mapping[Any, Whole]
-"""A count, for all labels alike or by label."""
+Count: TypeAlias = Whole | Mapping[Any, Whole]  # A count, for all labels alike or by label
 
-Shares: TypeAlias = Share | Mapping[Any, Share]
-"""A share, for all labels alike or by label."""
+Shares: TypeAlias = Share | Mapping[Any, Share]  # A share, for all labels alike or by label
 
 Labels: TypeAlias = NonTextSequence[Hashable | Iterable[Hashable]] | Iterator[Hashable | Iterable[Hashable]]
 """The label of each document; several, or None."""
 
-Prefixes: TypeAlias = Whole | Iterable[Whole]
-"""How many positions from the first on."""
+Prefixes: TypeAlias = Whole | Iterable[Whole]  # how many positions from the first on
 
-Rounding = Literal["up", "down", "nearest"]
-"""Rounding of a fractional share."""
+Rounding = Literal["up", "down", "nearest"]  # rounding of a fractional share

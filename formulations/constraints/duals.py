@@ -29,11 +29,8 @@ COSTS = (1.0, 1e6)
 """Costs of a unit of violation, as multiples of the largest profit. Rows with small coefficients have small violations;
 for an integral point the higher cost decides whether it is a ranking of the set."""
 
-WHOLE = 0.5 - 1e-6
-"""Points with no entry nearer to 1/2 are integral."""
-
-MOST_CASES = 200
-"""Node limit of the tree; beyond it the bound of the linear program is used."""
+WHOLE = 0.5 - 1e-6  # points with no entry nearer to 1/2 are integral
+MOST_CASES = 200  # node limit of the tree; beyond it the bound of the linear program is used
 
 
 def proven_bound(stated: SetRows, profit: Floats, y: Floats) -> float:
@@ -98,14 +95,12 @@ def pressing(stated: SetRows, y: Floats) -> tuple[Floats, Floats]:
     return price, limit
 
 
-def earned(stated: SetRows, profit: Floats, price: Floats, path: Floats) -> Floats:
-    """(k,) the largest reduced profit of each position, in a case."""
-    left = profit.ravel()[... if stated.whole_cells else stated.cell] - stated.weights @ price
-    if not stated.whole_cells:
-        allowed, left = left, np.full(profit.size, -np.inf)
-        left[stated.cell] = allowed
-    if path.size:
-        left += open_cells(path, *stated.shape)
+def earned(stated: SetRows, profit: Floats, price: Floats) -> Floats:
+    """(k,) the largest reduced profit of each position."""
+    if stated.whole_cells:
+        return np.asarray((profit.ravel() - stated.weights @ price).reshape(profit.shape).max(axis=1))
+    left = np.full(profit.size, -np.inf)
+    left[stated.cell] = profit.ravel()[stated.cell] - stated.weights @ price
     return np.asarray(left.reshape(profit.shape).max(axis=1))
 
 
@@ -235,10 +230,9 @@ def _relaxed(stated: SetRows, profit: Floats, path: Path, cost: float) -> tuple[
     count, cells = limits.shape
     highest = 4.0 * (k + 1) * cost
     dear = np.full(stated.lower.size, np.inf) if stated.price is None else stated.price / scale
+    costs = np.minimum(highest, dear[np.concatenate([above, below])])
     found = linprog(
-        np.concatenate(
-            [-profit.ravel()[stated.cell[left]] / scale, np.minimum(highest, dear[np.concatenate([above, below])])]
-        ),
+        np.concatenate([-profit.ravel()[stated.cell[left]] / scale, costs]),
         A_ub=csr_array(hstack([limits, -eye_array(count)])),
         b_ub=np.concatenate([stated.upper[above], -stated.lower[below]]),
         A_eq=csr_array(hstack([weights[:k], csr_array((k, count))])),
@@ -256,8 +250,7 @@ def _relaxed(stated: SetRows, profit: Floats, path: Path, cost: float) -> tuple[
     return price[k:], mass
 
 
-OUT_OF_TIME, FAILED = 1, 4
-"""Statuses of `milp`."""
+OUT_OF_TIME, FAILED = 1, 4  # statuses of `milp`
 
 
 def whole_point(objective: Any, *, options: dict[str, Any], **program: Any) -> Any:

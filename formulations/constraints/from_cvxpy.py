@@ -22,9 +22,7 @@ from formulations.errors import InvalidProblemError
 def shape_of(variable: Any) -> tuple[int, int]:
     """k positions and n documents of the variable π; InvalidProblemError where it cannot be the variable of a set."""
     if len(getattr(variable, "shape", ())) != 2 or type(variable).__name__ != "Variable":
-        raise InvalidProblemError(
-            "the variable of a ranking set must be a cvxpy.Variable((k, n)), one row per position"
-        )
+        raise InvalidProblemError("the variable of a set must be a cvxpy.Variable((k, n)), one row per position")
     declared = [name for name, value in variable.attributes.items() if value is not None and value is not False]
     unread = set(declared) - {"nonneg", "boolean", "integer"}
     if unread:
@@ -39,9 +37,7 @@ def read_constraints(variable: Any, constraints: Any) -> Iterator[Constraint | S
     """The cvxpy constraints on π = `variable` as constraints of a ranking set."""
     if not isinstance(constraints, Iterable):
         what = "None" if constraints is None else f"one {type(constraints).__name__}"
-        raise InvalidProblemError(
-            f"from_cvxpy(π, constraints) needs a list, [a, penalized(b, penalty=1)] or [] for none; got {what}."
-        )
+        raise InvalidProblemError(f"from_cvxpy(π, constraints) needs a list of constraints, [] for none; got {what}.")
     for index, entry in enumerate(constraints):
         constraint = entry.constraint if isinstance(entry, SoftConstraint) else entry
         name = str(getattr(constraint, "label", None) or f"constraint {index}")
@@ -58,20 +54,16 @@ def _affine(constraint: Any, variable: Any, name: str) -> tuple[csr_array, Float
     expression = constraint.expr if hasattr(constraint, "expr") else constraint.args[0]
     strangers = [other.name() for other in expression.variables() if other is not variable]
     if strangers:
-        raise InvalidProblemError(
-            f"{name!r} uses {', '.join(strangers)}, but a set of rankings has the variable π only"
-        )
+        raise InvalidProblemError(f"{name!r} uses {', '.join(strangers)}, but a set has the variable π only")
     if not expression.is_affine():
-        raise InvalidProblemError(
-            f"{name!r} ({constraint}) is not affine: as rows it would need auxiliary columns, which a set of rankings "
-            "has not; write it as sums of π"
-        )
+        raise InvalidProblemError(f"{name!r} ({constraint}) is not affine: it needs auxiliary columns; use sums of π")
     if any(parameter.value is None for parameter in expression.parameters()):
         raise InvalidProblemError(f"{name!r} ({constraint}) has a parameter without a value; give it one")
     saved = variable.value
     variable.save_value(np.zeros((k, n)))
     try:
-        constant = _dense(expression.value).ravel(order="F")
+        value = expression.value.toarray() if issparse(expression.value) else expression.value
+        constant = np.asarray(value, dtype=np.float64).ravel(order="F")
         gradient = expression.grad.get(variable)
     finally:
         variable.save_value(saved)
@@ -91,10 +83,6 @@ def _affine(constraint: Any, variable: Any, name: str) -> tuple[csr_array, Float
     if kind in ("Equality", "Zero"):
         return matrix, right, right
     return (matrix, right, -below) if kind == "NonNeg" else (matrix, below, right)
-
-
-def _dense(values: Any) -> Floats:
-    return np.asarray(values.toarray() if issparse(values) else values, dtype=np.float64)
 
 
 def _said(

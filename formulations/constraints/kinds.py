@@ -34,8 +34,7 @@ from formulations.constraints.constraint import (
 )
 from formulations.errors import InvalidProblemError
 
-Shape = tuple[int, int]
-"""k positions and n documents."""
+Shape = tuple[int, int]  # k positions and n documents
 
 
 def at_most(
@@ -85,9 +84,7 @@ def _counted(
     shape: Shape, name: str, side: str, count: Any, documents: Any, positions: Any, by: Any, prefixes: Any = None
 ) -> Constraint:
     if prefixes is not None:
-        raise InvalidProblemError(
-            f"prefixes belong to share=; got count={count!r}. Use positions=range(p) with a count."
-        )
+        raise InvalidProblemError(f"prefixes= needs share=; got count={count!r}. Use positions=range(p) with a count.")
     k, n = shape
     columns, rows = chosen("documents", documents, n), chosen("positions", positions, k)
     suffix = "" if rows.size == k else f" at {rows.size} of {k} positions"
@@ -137,10 +134,7 @@ def between(
     least = _counted(shape, name or "between", "at least", low, documents, positions, by)
     most = _counted(shape, name or "between", "at most", high, documents, positions, by)
     if isinstance(low, Mapping) or isinstance(high, Mapping):
-        raise InvalidProblemError(
-            "between() takes one low and one high for all labels; got a mapping. Use at_least() and at_most() for "
-            "counts per label."
-        )
+        raise InvalidProblemError("between() needs one low and one high; got a mapping. Use at_least() and at_most().")
     if low > high:
         raise InvalidProblemError(f"between() needs low <= high; got low={low}, high={high}.")
     if by is None:
@@ -151,8 +145,7 @@ def between(
     return Constraint(name or "between", texts, most.matrix, least.lower, most.upper, most.labels)
 
 
-MAX_DENOMINATOR = 1000
-"""The largest denominator of a fraction that a float is read as: 1/3, or .1 + .2, which is 3/10."""
+MAX_DENOMINATOR = 1000  # the largest denominator of a fraction that a float is read as: 1/3, or .1 + .2, which is 3/10
 
 ROUNDINGS: dict[str, Callable[[Fraction], int]] = {"up": ceil, "down": floor, "nearest": round}
 
@@ -187,10 +180,7 @@ def _shared(
     rounding: str,
 ) -> Constraint:
     if count is not None or positions is not None:
-        raise InvalidProblemError(
-            f"share= limits prefixes and takes neither a count nor positions; got count={count!r}, "
-            f"positions={positions!r}. Use prefixes= to choose prefixes."
-        )
+        raise InvalidProblemError(f"share= takes neither a count nor positions; got {count!r} and {positions!r}.")
     k, n = shape
     columns = chosen("documents", documents, n)
     groups = _groups(columns, by, n)
@@ -278,9 +268,7 @@ def precedes(shape: Shape, *documents: Any, name: str | None = None) -> Constrai
     first, second = (_documents("precedes()", part, n) for part in documents)
     single = all(map(_single, documents))
     if single and first == second:
-        raise InvalidProblemError(
-            f"A document cannot precede itself; got document {first[0]} twice. Name two documents."
-        )
+        raise InvalidProblemError(f"A document cannot precede itself; got document {first[0]} twice. Name two.")
     second = np.setdiff1d(second, first)
     forbids = np.zeros(shape, dtype=bool)
     forbids[: 1 if first.size else k, second] = True
@@ -302,9 +290,7 @@ def precedence_chain(shape: Shape, *documents: Any, name: str | None = None) -> 
     """
     k, n = shape
     if len(documents) < 2:
-        raise InvalidProblemError(
-            f"precedence_chain() needs a list of two or more documents or sets; got {documents!r}."
-        )
+        raise InvalidProblemError(f"precedence_chain() needs a list of two or more documents; got {documents!r}.")
     order = [_documents("precedence_chain()", part, n) for part in documents]
     single = [int(part[0]) for part, selector in zip(order, documents, strict=True) if _single(selector)]
     if len(set(single)) < len(single):
@@ -393,19 +379,14 @@ def add_rows(
     dense = matrix if issparse(matrix) else np.atleast_2d(numbers("the matrix of add_rows()", matrix))
     cells = shape[0] * shape[1]
     if dense.ndim != 2 or dense.shape[1] != cells:
-        raise InvalidProblemError(
-            f"add_rows() needs {cells} columns, the k n cells in C order; got shape {dense.shape}."
-        )
+        raise InvalidProblemError(f"add_rows() needs {cells} columns, a cell each in C order; got shape {dense.shape}.")
     compiled = csr_array(dense, dtype=np.float64, copy=True)
     finite("entries of add_rows()", compiled.data, 1)
     compiled.sum_duplicates()
     compiled.eliminate_zeros()
     low, high = numbers("lower", lower), numbers("upper", upper)
     if {low.shape, high.shape} - {(), compiled.shape[:1]}:
-        raise InvalidProblemError(
-            f"lower and upper must be one number, or one per row; got shapes {low.shape} and {high.shape} for "
-            f"{compiled.shape[0]} rows."
-        )
+        raise InvalidProblemError(f"lower and upper must be one number, or one per row; got {low.shape}, {high.shape}.")
     low, high = (np.broadcast_to(side, compiled.shape[:1]).copy() for side in (low, high))
     if not ((low <= high) & (low < np.inf) & (high > -np.inf)).all():
         raise InvalidProblemError(
@@ -421,20 +402,10 @@ def add_rows(
     return Constraint(name or "row", "within its limits", compiled, low, high, None if single else names)
 
 
-KINDS: dict[str, Callable[..., Constraint]] = {
-    "at_most": at_most,
-    "at_least": at_least,
-    "exactly": exactly,
-    "between": between,
-    "forbid": forbid,
-    "fix": fix,
-    "position_in": position_in,
-    "precedes": precedes,
-    "precedence_chain": precedence_chain,
-    "min_distance": min_distance,
-    "implies": implies,
-    "add_rows": add_rows,
-}
+COUNTS = (at_most, at_least, exactly, between)
+CELLS = (forbid, fix, position_in, precedes, precedence_chain, min_distance, implies)
+
+KINDS: dict[str, Callable[..., Constraint]] = {kind.__name__: kind for kind in (*COUNTS, *CELLS, add_rows)}
 
 
 def parameters(kind: str, *, required: bool = False) -> tuple[str, ...]:

@@ -25,22 +25,10 @@ FIELDS = ("documents", "positions", "by", "name")
 
 @dataclass(frozen=True)
 class ConstraintSpec:
-    """One constraint as plain data: what a call of a method states, and a table of a TOML file.
+    """One constraint as plain data: a call of a method, or a table of a TOML file.
 
-    Attributes
-    ----------
-    kind : str
-        A key of `KINDS`.
-    args : tuple
-        Positional arguments: counts, a distance, or documents.
-    documents, positions, by
-        The documents and positions that it counts, and the labels of which each has a row; None for all.
-    name : str, optional
-        The name of its rows.
-    penalty : float, optional
-        The cost of a unit of violation; None if it must hold.
-    options : tuple of (str, value)
-        Further keyword arguments of the kind, sorted by name.
+    kind: a key of `KINDS`. args: counts, a distance, or documents. penalty: the cost of a unit of violation; None if it
+    must hold. options: further keyword arguments of the kind, sorted by name.
     """
 
     kind: str
@@ -72,11 +60,8 @@ class ConstraintSpec:
         return KINDS[self.kind](shape, *self.args, **self.where)
 
 
-D = TypeVar("D")
-"""What selects documents: indices, a mask or a range; or an attribute."""
-
-L = TypeVar("L")
-"""What gives labels: one value per document; or the name of an attribute."""
+D = TypeVar("D")  # what selects documents: indices, a mask or a range; or an attribute
+L = TypeVar("L")  # what gives labels: one value per document; or the name of an attribute
 
 
 class ConstraintMethods(Generic[D, L]):

@@ -14,22 +14,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import count as counting
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from formulations.arrays import Bools, Floats, Ints, frozen
-from formulations.constraints.conflict import emptiness, room
+from formulations.arrays import Bools, Floats, Ints
+from formulations.constraints.conflict import Repair, emptiness, repair, room
 from formulations.constraints.constraint import Constraint, Labels, Some, violations, whole_number
 from formulations.constraints.from_cvxpy import read_constraints, shape_of
 from formulations.constraints.language import ConstraintMethods, ConstraintSpec
-from formulations.constraints.repair import Repair, repair
 from formulations.constraints.rows import (
     SetRows,
     SoftConstraint,
+    allowed_cells,
     cell_penalties,
     charge_of,
     valid_penalty,
@@ -41,12 +41,7 @@ from formulations.errors import InfeasibleError, InvalidProblemError
 from formulations.problems.assignment import is_order
 from formulations.problems.linear_program import LinearProgram
 
-if TYPE_CHECKING:
-    pass
-
-
-LARGEST = 1 << 28
-"""The largest number of cells; each has a variable."""
+LARGEST = 1 << 28  # the largest number of cells; each has a variable
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,14 +52,8 @@ class RankingSet(ConstraintMethods[Some, Labels], CompactReprMixin):
     indices or a range; None means all. by= takes one label per document (a tuple for several, None for none) and makes
     one row per label. name= names the rows in duals, conflicts and violations.
 
-    Parameters
-    ----------
-    documents, positions : int
-        n and k.
-    constraints : tuple of Constraint
-        The compiled constraints; the methods append to it.
-    soft_constraints : tuple of SoftConstraint
-        Constraints that may be violated at a penalty (`penalized`); they exclude no ranking.
+    documents, positions: n and k. constraints: the compiled constraints; the methods append to it. soft_constraints:
+    constraints that may be violated at a penalty (`penalized`); they exclude no ranking.
 
     Raises InvalidProblemError for arguments that name no cell or count, InfeasibleError for k > n. Whether the set is
     empty is found out when a problem is stated over it, or by `check_nonempty`.
@@ -81,25 +70,22 @@ class RankingSet(ConstraintMethods[Some, Labels], CompactReprMixin):
             if size == 0:
                 raise InvalidProblemError(f"{name} must be 1 or more; got 0.")
             object.__setattr__(self, name, size)
-        if self.positions * self.documents > LARGEST:
+        k, n = self.shape
+        if k * n > LARGEST:
             raise InvalidProblemError(
-                f"{self.positions} positions × {self.documents} documents are more than {LARGEST} cells; rank fewer "
-                "documents, the best by score, say"
+                f"{k} positions × {n} documents are more than {LARGEST} cells; rank fewer documents"
             )
-        if self.positions > self.documents:
-            raise InfeasibleError(
-                f"{self.positions} positions cannot be filled by {self.documents} documents, one each; "
-                f"lower k to {self.documents}"
-            )
+        if k > n:
+            raise InfeasibleError(f"{k} positions cannot be filled by {n} documents, one each; lower k to {n}")
         if not isinstance(self.constraints, tuple) or not all(isinstance(one, Constraint) for one in self._every):
             raise InvalidProblemError("constraints must be a tuple of Constraint instances; call the methods of a set")
         for soft in self.soft_constraints:
             valid_penalty(soft.penalty, soft.name)
         for one in self._every:
-            forbids = (self.positions * self.documents,) if one.forbids is None else one.forbids.shape
+            forbids = (k * n,) if one.forbids is None else one.forbids.shape
             cells = one.matrix.shape[1]
-            if cells != self.positions * self.documents or forbids not in (self.shape, (cells,)):
-                raise InvalidProblemError(f"{one.name!r} is not over the {self.positions} × {self.documents} cells")
+            if cells != k * n or forbids not in (self.shape, (cells,)):
+                raise InvalidProblemError(f"{one.name!r} is not over the {k} × {n} cells")
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -140,39 +126,26 @@ class RankingSet(ConstraintMethods[Some, Labels], CompactReprMixin):
         is not affine or has other variables.
         """
         k, n = shape_of(variable)
-        found = cls(n, k)
-        for constraint in read_constraints(variable, constraints):
-            found = found._with(constraint)
-        return found
+        return reduce(cls._with, read_constraints(variable, constraints), cls(n, k))
 
     def __and__(self, other: RankingSet) -> RankingSet:
         """The rankings in both sets."""
         if not isinstance(other, RankingSet):
             return NotImplemented
         if (self.documents, self.positions) != (other.documents, other.positions):
-            raise InvalidProblemError(
-                f"& needs two sets of the same k and n; got {self.positions} of {self.documents} documents and "
-                f"{other.positions} of {other.documents}."
-            )
-        both = self
+            raise InvalidProblemError(f"& needs two sets of the same k and n; got {self.shape} and {other.shape}.")
         others: tuple[Constraint | SoftConstraint, ...] = (*other.constraints, *other.soft_constraints)
-        for constraint in others:
-            both = both._with(constraint)
-        return both
+        return reduce(RankingSet._with, others, self)
 
     @cached_property
     def allowed_cells(self) -> Bools:
         """(k, n) the cells that no hard constraint forbids."""
-        allowed = np.ones((self.positions, self.documents), dtype=bool)
-        for constraint in self.constraints:
-            if constraint.forbids is not None:
-                allowed &= ~constraint.forbids
-        return frozen(allowed)
+        return allowed_cells(self.constraints, self.shape)
 
     @cached_property
     def compiled(self) -> SetRows:
         """All rows over the allowed cells: positions, documents unless another row implies it, hard constraints."""
-        return SetRows.from_constraints(self.allowed_cells, self.constraints)
+        return SetRows.from_constraints(self.constraints, self.shape)
 
     @cached_property
     def compiled_with_soft(self) -> SetRows:

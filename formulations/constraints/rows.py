@@ -13,7 +13,7 @@ widened matrix is totally unimodular exactly if the matrix of all rows is, hard 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -47,10 +47,10 @@ class SetRows(Memoized, CompactReprMixin):
     price: Floats | None = None
 
     @classmethod
-    def from_constraints(cls, allowed: Bools, constraints: Iterable[Constraint]) -> SetRows:
-        """The rows of the rankings that use allowed cells (k, n) and satisfy the constraints."""
-        k, n = allowed.shape
-        cell = np.flatnonzero(allowed.ravel())
+    def from_constraints(cls, constraints: Sequence[Constraint], shape: tuple[int, int]) -> SetRows:
+        """The rows of the rankings of k of n documents that satisfy the constraints."""
+        k, n = shape
+        cell = np.flatnonzero(allowed_cells(constraints, shape).ravel())
         row, column = np.arange(cell.size), cell % n
         position = csr_array((np.ones(cell.size), (cell // n, row)), shape=(k, cell.size))
         document = csr_array((np.ones(cell.size), (column, row)), shape=(n, cell.size))
@@ -62,11 +62,7 @@ class SetRows(Memoized, CompactReprMixin):
         remaining = np.flatnonzero(~implied_documents(extra, high, document))
         matrix = csr_array(vstack([position, document[remaining], extra]))
         matrix.sort_indices()
-        names = (
-            Block("document", (n,))
-            if remaining.size == n
-            else Block("document", tuple(remaining.tolist()), by_label=True)
-        )
+        names = Block("document", tuple(remaining.tolist()), by_label=True)
         return cls(
             shape=(k, n),
             cell=frozen(cell),
@@ -174,6 +170,15 @@ class SetRows(Memoized, CompactReprMixin):
         return frozen(np.unique(by_position[0], return_inverse=True)[1].astype(np.int64))
 
 
+def allowed_cells(constraints: Iterable[Constraint], shape: tuple[int, int]) -> Bools:
+    """(k, n) the cells that no constraint forbids."""
+    allowed = np.ones(shape, dtype=bool)
+    for constraint in constraints:
+        if constraint.forbids is not None:
+            allowed &= ~constraint.forbids
+    return frozen(allowed)
+
+
 def implied_documents(extra: csr_array, upper: Floats, document: csr_array) -> Bools:
     """(n,) whether a row of `extra` that is at most 1 holds all cells of a document (or the document has none)."""
     held = np.diff(document.indptr)
@@ -253,10 +258,7 @@ def penalized(constraint: Any, *, penalty: float) -> SoftConstraint:
     InvalidProblemError for a penalty that is not a number from 0 to 1e150.
     """
     if isinstance(constraint, SoftConstraint | str) or not hasattr(constraint, "args"):
-        raise InvalidProblemError(
-            f"penalized() needs a cvxpy constraint; got a {type(constraint).__name__}. For a set write "
-            "RankingSet(...).penalized(name, penalty=...)."
-        )
+        raise InvalidProblemError(f"got {constraint!r}, no constraint of cvxpy; see RankingSet(...).penalized()")
     return SoftConstraint(constraint, valid_penalty(penalty))
 
 

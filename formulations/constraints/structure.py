@@ -1,22 +1,5 @@
-"""Structures of ranking sets that have fast solvers.
-
-BlockCollapse: each cell is in exactly one row besides its position's, and these rows are "at most 1". The set is an
-assignment of positions to rows (Π(B, k) and generalizations).
-
-LaminarNetwork: the rows are two laminar families. One unit of flow per position enters at the root of the first family,
-runs down its tree (one arc per row, which carries the row's sum), along one cell, up the tree of the second family, and
-leaves at its root.
-
-NestedGroups: nested groups of documents with integer limits over all positions form a tree.
-
-candidates: cells that a best ranking needs. Documents are of one kind if their columns and forbidden cells are equal.
-Of a kind, the k documents of largest profit at each position suffice: a ranking with another one there can exchange it
-for a free one of these. One more makes the duals of the smaller program prove the larger one: one of k + 1 documents is
-not ranked, so its dual is 0, and its position earns at least as much as any removed document could.
-
-PrefixNetwork: limits on prefixes, where the profits of each group fall in one order of its documents
-(`integrality.prefix_limits`), as those of rank one do. Only the group at each position is free; of each group the k
-best documents can be needed, and one more for the duals.
+"""Structures of ranking sets that have fast solvers: a matching, a flow, nested groups, limits on prefixes; and the
+cells that a best ranking needs.
 """
 
 from __future__ import annotations
@@ -43,8 +26,9 @@ from formulations.problems.program import Block
 
 @dataclass(frozen=True, eq=False)
 class BlockCollapse:
-    """Cells sorted by position and row: run t of `cell`, from starts[t] on, is entry place[t] of the k × rows
-    assignment."""
+    """The set is an assignment of positions to rows (Π(B, k) and generalizations): each cell is in exactly one row
+    besides its position's, and these rows are "at most 1". Cells sorted by position and row: run t of `cell`, from
+    starts[t] on, is entry place[t] of the k × rows assignment."""
 
     shape: tuple[int, int]
     rows: int
@@ -97,8 +81,10 @@ class BlockCollapse:
 
 @dataclass(frozen=True, eq=False)
 class LaminarNetwork:
-    """Arcs: the cells, then the rows. Nodes: the rows, then the two roots. Limits are integers; lower limits are
-    shifted into the supplies, `floor` stores them."""
+    """A set whose rows are two laminar families: one unit of flow per position runs down the tree of the first family
+    (one arc per row, which carries the row's sum), along one cell, and up the tree of the second. Arcs: the cells, then
+    the rows. Nodes: the rows, then the two roots. Limits are integers; lower limits are shifted into the supplies,
+    `floor` stores them."""
 
     stated: SetRows
     tail: Ints
@@ -189,7 +175,7 @@ class NestedGroups:
         return groups.tree(np.arange(index.size)) if complete else None
 
     @property
-    def network(self) -> tuple[Any, ...]:
+    def network(self) -> tuple[Bools, Ints, Ints, Ints, Ints]:
         """The arrays that kernels read."""
         return self.allowed, self.leaf, self.parent, self.low, self.high
 
@@ -272,13 +258,9 @@ def kinds(stated: SetRows) -> Ints:
     position, document = np.divmod(stated.cell[cell], n)
     allowed, holder = np.divmod(stated.cell, n)
     width = others + 1
-    table = csr_array(
-        (
-            np.concatenate([entries.data, np.ones(stated.cell.size)]),
-            (np.concatenate([document, holder]), np.concatenate([position * width + row, allowed * width + others])),
-        ),
-        shape=(n, k * width),
-    )
+    columns = np.concatenate([position * width + row, allowed * width + others])
+    values = np.concatenate([entries.data, np.ones(stated.cell.size)])
+    table = csr_array((values, (np.concatenate([document, holder]), columns)), shape=(n, k * width))
     return frozen(equal_rows(table))
 
 
@@ -294,7 +276,12 @@ def equal_rows(table: csr_array) -> Ints:
 
 
 def candidates(stated: SetRows, profit: Floats) -> Bools | None:
-    """The allowed cells that are needed for this profit (k, n); None if all may be."""
+    """The allowed cells that are needed for this profit (k, n); None if all may be.
+
+    Documents are of one kind if their columns and forbidden cells are equal. Of a kind, the k documents of largest
+    profit at each position suffice, by exchange. One more makes the duals of the smaller program prove the larger one:
+    it is not ranked, so its dual is 0, and its position earns at least as much as any removed document could.
+    """
     k, n = stated.shape
     kind = kinds(stated)
     large = np.flatnonzero(np.bincount(kind) > k + 1)
@@ -309,13 +296,15 @@ def candidates(stated: SetRows, profit: Floats) -> Bools | None:
     return np.asarray(needed.ravel()[stated.cell])
 
 
-NEAR = 8.0 * EPSILON
-"""Relative rounding error of one or two products of a weight and a score."""
+NEAR = 8.0 * EPSILON  # relative rounding error of one or two products of a weight and a score
 
 
 @dataclass(frozen=True, eq=False)
 class PrefixNetwork:
-    """rows: the limits. sizes (groups,): how many documents of each group can be needed. taken: their indices once the
+    """Limits on prefixes, where the profits of each group fall in one order of its documents
+    (`integrality.prefix_limits`). Only the group at each position is free.
+
+    rows: the limits. sizes (groups,): how many documents of each group can be needed. taken: their indices once the
     documents are sorted by group. own: (n,) the row with a document's dual, counted from the first after the positions.
     short: the groups in a small integer type, which sorts fast."""
 
@@ -456,8 +445,7 @@ def falls_in_groups(profit: Floats, group: Ints) -> bool:
     return bool((rises <= NEAR * np.maximum(size[:-1], size[1:])[together]).all())
 
 
-MOST_NUMBERS = 1 << 21
-"""Largest number of coefficients, zeros included, of dense rows."""
+MOST_NUMBERS = 1 << 21  # largest number of coefficients, zeros included, of dense rows
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,9 @@ from formulations.problems.ranking import RankTwoAssignment
 def matching(profit: ArrayLike, *, allowed: ArrayLike | None = None) -> Assignment:
     """Matching: assign documents to positions with any profit matrix; see `Assignment`.
 
-    A position can be any slot: a rank in a list, a topic, or the other side of a matching    [ORM, section 7.3].
+    A position can be any slot: a rank in a list, a topic, or the other side of a matching [ORM, section 7.3].
+
+    integrality  totally unimodular: the incidence matrix of a bipartite graph
 
     Args:
         profit: (k, n), one row per position, one column per document.
@@ -72,8 +74,9 @@ def diverse_retrieval(profit: ArrayLike, groups: Sequence[Hashable | None]) -> C
 def constrained_ranking(profit: ArrayLike | RankTwoAssignment, admissible: RankingSet) -> ConstrainedRanking:
     """The best ranking in a set with quotas, fixed and forbidden cells, precedence or rows of any kind.
 
-    Solved by its most special structure: an assignment, a flow, a linear program, else an integer program. Integrality
-    depends on the rows: `verify_integrality(problem)` proves it or returns a violating submatrix.
+    Solved by its most special structure: an assignment, a flow, a linear program, else an integer program.
+
+    integrality  depends on the rows: `verify_integrality(problem)` proves it or returns a violating submatrix
 
     Args:
         profit: (k, n), one row per position, one column per document; or a `ranking` problem of the same k and n.
@@ -92,9 +95,7 @@ def constrained_ranking(profit: ArrayLike | RankTwoAssignment, admissible: Ranki
     (array([0, 1, 2]), 19.0, 'ortools via laminar flow')
     """
     if not isinstance(admissible, RankingSet):
-        raise InvalidProblemError(
-            f"admissible must be a RankingSet; got a {type(admissible).__name__}. Start from RankingSet(n, k)."
-        )
+        raise InvalidProblemError(f"admissible must be a RankingSet(n, k); got a {type(admissible).__name__}.")
     ranked = None
     if isinstance(profit, RankTwoAssignment):
         ranked, profit = profit, profit.assignment().profit

@@ -75,9 +75,7 @@ def marginal_ranking(
         raise InfeasibleError(f"{k} positions cannot be filled by {n} documents. Reduce the problem to {n} positions.")
     attention = finite("exposure", 1.0 / np.log2(np.arange(2.0, k + 2)) if exposure is None else exposure, 1)
     if attention.size != k or not (attention >= 0).all() or not attention.any():
-        raise InvalidProblemError(
-            f"exposure must be {k} nonnegative numbers, one per position, and not all 0; got {attention}."
-        )
+        raise InvalidProblemError(f"exposure must be {k} nonnegative numbers, not all 0; got {attention}.")
     several = list(constraints) if isinstance(constraints, Iterable) else [constraints]
     added = _distinct([_stated(constraint, attention, n) for constraint in several])
     levels = [part.label for part in added if part.level is not None]
@@ -108,17 +106,11 @@ def _stated(constraint: Any, attention: Floats, documents: int) -> ExposureRows:
         matrix = csr_array(constraint.A)
         count, size = matrix.shape
         if size != attention.size * documents:
-            raise InvalidProblemError(
-                f"A of a LinearConstraint has {size} columns, but P has {attention.size} × {documents} cells. "
-                "Pass one column per cell, in the order of P.ravel()."
-            )
+            raise InvalidProblemError(f"A needs {attention.size} * {documents} columns, a cell of P each; got {size}.")
         low, high = (np.broadcast_to(np.asarray(limit, float), (count,)) for limit in (constraint.lb, constraint.ub))
         return ExposureRows("row", (count,), matrix, low, high)
     if not hasattr(constraint, "rows"):
-        raise InvalidProblemError(
-            f"a constraint cannot be a {type(constraint).__name__}. Use ExposureBounds, DemographicParity, "
-            "DisparateTreatment or DisparateImpact of formulations, or scipy.optimize.LinearConstraint."
-        )
+        raise InvalidProblemError(f"constraints may be ExposureBounds and the like; not a {type(constraint).__name__}.")
     rows: ExposureRows = constraint.rows(attention, documents)
     return rows
 

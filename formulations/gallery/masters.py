@@ -73,15 +73,13 @@ def l1_margin_dual(
                  group      Σ α[i] over the planes i of group g is at most group_mass[g]
                  0 <= α[i] <= group_mass[group of i]   (implied by the group; with it any duals prove a bound)
     recovery     w = the duals of the rows `feature`; a feature with a slack row has weight 0
+    integrality  none: real variables
 
     Every feasible α proves a lower bound of the primal, and any α >= 0 becomes feasible by scaling.
 
     Args:
-        subgradients: (m, d), one row per plane.
-        intercepts: (m,) the height of each plane at w = 0.
+        subgradients, intercepts, groups, group_mass: as in `margin_dual`.
         lam: weight of the 1-norm, positive.
-        groups: (m,) the group (slack) of each plane, counted from 0; all one group by default.
-        group_mass: (G,) the weight of each group's slack, positive, or one number for the only group.
 
     Raises:
         InvalidProblemError: a number is NaN or infinite, lengths do not fit, lam or a mass is not positive.
@@ -92,21 +90,13 @@ def l1_margin_dual(
     >>> solution.value, abs(solution.dual["feature"])
     (0.75, array([0.5, 0. ]))
     """
-    rows = finite("subgradients", np.asarray(subgradients, dtype=np.float64), 2)
-    heights = finite("intercepts", np.asarray(intercepts, dtype=np.float64), 1)
-    capacities = finite("group_mass", np.atleast_1d(np.asarray(group_mass, dtype=np.float64)), 1)
-    planes, features = rows.shape
-    members = np.zeros(planes, dtype=np.int64) if groups is None else whole("groups", np.asarray(groups))
-    if not planes or heights.size != planes or members.shape != (planes,):
-        raise InvalidProblemError("subgradients, intercepts and groups need one entry a plane, and at least one plane")
-    if not (lam > 0 and np.isfinite(lam)):
-        raise InvalidProblemError(f"lam must be positive and finite; got {lam}.")
-    if (capacities <= 0).any() or members.min() < 0 or members.max() >= capacities.size:
-        raise InvalidProblemError(f"groups run from 0 to {capacities.size - 1}, and every group_mass must be positive")
+    planar = margin_dual(subgradients, intercepts, lam=lam, groups=groups, group_mass=group_mass)
+    planes, features = planar.slopes.shape
+    members, capacities = planar.group, planar.capacity
     held = csr_array((np.ones(planes), (members, np.arange(planes))), (capacities.size, planes))
     return LinearProgram(
-        objective=heights,
-        matrix=csr_array(vstack([csr_array(rows.T), held])),
+        objective=planar.values,
+        matrix=csr_array(vstack([csr_array(planar.slopes.T), held])),
         row_lower=np.concatenate([np.full(features, -lam), np.full(capacities.size, -np.inf)]),
         row_upper=np.concatenate([np.full(features, lam), capacities]),
         lower=np.zeros(planes),
@@ -134,6 +124,7 @@ def item_block_dual(
     dual         max Σ_i α_i (heights[i] + ⟨planes[i], prior⟩) - ‖Σ_i α_i planes[i]ᵀ users[u]‖² / (2 lam)
                      - ‖Σ_i α_i planes[i]‖² / (2 lam_offsets),   α >= 0,   Σ α_i over the planes of u at most weights[u]
     recovery     M_j = -Σ_i α_i planes[i, j] users[u] / lam,   b = prior - Σ_i α_i planes[i] / lam_offsets
+    integrality  none: real variables
 
     A user contributes a mean of messages planes[i, j] users[u], no rating [paper 5, section 7]. The problem has one λ,
     so the columns of b are scaled by √(lam_offsets / lam); `unpacked` splits a step. Dense, for a few hundred planes
@@ -163,10 +154,7 @@ def item_block_dual(
     towards = finite("prior", np.asarray(prior, dtype=np.float64), 1)
     members, size = whole("user", np.asarray(user)), slopes.shape[1]
     if at.shape != (len(slopes),) or members.shape != at.shape or towards.shape != (size,):
-        raise InvalidProblemError(
-            f"planes {slopes.shape} need a height {at.shape} and a user {members.shape} each, and prior "
-            f"{towards.shape} an entry for each column"
-        )
+        raise InvalidProblemError("planes need a height and a user each, and prior an entry for each column")
     if members.size and (members.min() < 0 or members.max() >= len(factors)):
         raise InvalidProblemError(f"user must be between 0 and {len(factors) - 1}; got another index.")
     if not (lam_offsets > 0 and np.isfinite(lam_offsets)):
@@ -203,6 +191,7 @@ def user_block_dual(
     dual         max Σ_i α_i (heights[i] + ⟨planes[i], offsets + items U₀⟩) - ‖itemsᵀ planesᵀα‖² / (2 lam)
                  α >= 0,   Σ_i α_i <= weight
     recovery     U = U₀ - itemsᵀ ψ / lam,  ψ = planesᵀα the dual state of this user, δ = heightsᵀα
+    integrality  none: real variables
 
     The users of a block are independent programs, with one feature per factor. A nonnegative loss has the plane 0,
     which is ξ >= 0; so each α is a valid state, and the sums of values and bounds over users enclose the block.
@@ -229,8 +218,5 @@ def user_block_dual(
     factors = finite("items", np.asarray(items, dtype=np.float64), 2)
     fixed = finite("offsets", np.asarray(offsets, dtype=np.float64), 1)
     if slopes.shape[1] != len(factors) or fixed.shape != (len(factors),) or at.shape != (len(slopes),):
-        raise InvalidProblemError(
-            f"planes {slopes.shape} need a height each, {at.shape}, and a row of items {factors.shape} and of offsets "
-            f"{fixed.shape} for each column"
-        )
+        raise InvalidProblemError("planes need a height each, and a row of items and of offsets for each column")
     return margin_dual(slopes @ factors, at + slopes @ fixed, lam=lam, group_mass=weight, w0=start)

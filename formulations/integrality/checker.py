@@ -1,9 +1,6 @@
 """Check evidence against the matrix alone, independently of the code that found it.
 
-Every claim is recomputed in integers; a false one raises `CertificateError` with its location. `confirm_prefix_groups`
-checks limits on prefixes over disjoint groups, `confirm_witness` a submatrix: its determinant, its minimality and its
-vertex.
-
+Every claim is recomputed in integers; a false one raises `CertificateError` with its location.
 A forged record may contain anything: imaginary numbers with the expected absolute values, -2**63 (its own negative),
 masked arrays, a proof inside itself. Only plain values are accepted; all else raises `CertificateError`.
 """
@@ -119,13 +116,11 @@ def _check_profits(program: Program, group: Ints, order: Ints, k: int, n: int) -
         raise CertificateError("the order does not name group after group")
 
 
-LARGEST_ENUMERATED = 12
-"""Largest size for which minimality is checked by enumeration of signed row sets."""
+LARGEST_ENUMERATED = 12  # largest size for which minimality is checked by enumeration of signed row sets
 
 LARGEST_NUMERATOR = 2**31
 
-LARGEST_SUM = 2.0**52
-"""Below this limit doubles represent every integer and half-integer."""
+LARGEST_SUM = 2.0**52  # below this limit doubles represent every integer and half-integer
 
 
 def confirm_witness(statement: Statement, witness: Witness) -> None:
@@ -235,13 +230,9 @@ def _confirm_vertex(program: Program | None, vertex: Vertex) -> None:
         raise CertificateError("the point is feasible, but not a vertex")
 
 
-KINDS = {
-    Colouring: "bipartite", RowOrder: "interval", Families: "laminar", Tree: "network", Signings: "enumeration",
-}  # fmt: skip
-HARDNESS = ("series-parallel", *KINDS.values())
+HARDNESS = ("series-parallel", "bipartite", "interval", "laminar", "network", "enumeration")
 
-MOST_CELLS, MOST_ROWS = 2**28, 20
-"""Size limits of dense 2-sums and of enumerated row sets."""
+MOST_CELLS, MOST_ROWS = 2**28, 20  # size limits of dense 2-sums and of enumerated row sets
 
 
 def check_evidence(problem: csr_array | ArrayLike | Any, evidence: Proof | Witness | Undecided) -> str | None:
@@ -286,10 +277,9 @@ def _confirm_proof(matrix: csr_array, proof: Proof) -> str:
     elif isinstance(evidence, TwoSum):
         kind = max(_confirm_two_sum(matrix, evidence), key=HARDNESS.index)
     else:
-        record(evidence, tuple(KINDS), "the evidence of a proof")
-        kind = next(kind for form, kind in KINDS.items() if isinstance(evidence, form))
-        turned = csr_array(matrix.T) if transposed else matrix
-        next(check for form, check in CHECKS.items() if isinstance(evidence, form))(turned, evidence)
+        record(evidence, tuple(CHECKS), "the evidence of a proof")
+        kind, check = next(entry for form, entry in CHECKS.items() if isinstance(evidence, form))
+        check(csr_array(matrix.T) if transposed else matrix, evidence)
     if not isinstance(proof.kind, str) or kind != proof.kind:
         raise CertificateError(f"the proof claims kind {proof.kind!r}, but its evidence is {kind!r}")
     return kind
@@ -462,9 +452,13 @@ def _two_values(values: Any, rows: int, name: str) -> Ints:
     return labels
 
 
-CHECKS: dict[type, Any] = {
-    Colouring: _colouring, RowOrder: _row_order, Families: _laminar, Tree: _tree, Signings: _signings,
-}  # fmt: skip
+CHECKS: dict[type, tuple[str, Any]] = {
+    Colouring: ("bipartite", _colouring),
+    RowOrder: ("interval", _row_order),
+    Families: ("laminar", _laminar),
+    Tree: ("network", _tree),
+    Signings: ("enumeration", _signings),
+}
 
 
 def record(value: Any, kind: type | tuple[type, ...], name: str) -> Any:

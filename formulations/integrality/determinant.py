@@ -18,8 +18,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 Number: TypeAlias = int | Fraction
-Entries: TypeAlias = tuple[tuple[int, int, Number], ...]
-"""Entries other than 0: row, column and value, row by row."""
+Entries: TypeAlias = tuple[tuple[int, int, Number], ...]  # entries other than 0: row, column and value, row by row
 
 
 def exactly(value: Any) -> Number:

@@ -190,8 +190,7 @@ class Vertex(CompactReprMixin):
         )
 
 
-WRITTEN_OUT = 40
-"""Rows up to which a witness prints its submatrix."""
+WRITTEN_OUT = 40  # rows up to which a witness prints its submatrix
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,8 +23,7 @@ from numpy.typing import NDArray
 from formulations.arrays import frozen
 from formulations.integrality.evidence import Tree
 
-Arcs = dict[int, tuple[int, int]]
-"""Tail and head of the arc of each row."""
+Arcs = dict[int, tuple[int, int]]  # tail and head of the arc of each row
 
 
 def tree_of(matrix: NDArray[np.int8]) -> Tree | None:

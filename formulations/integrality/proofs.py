@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
-from formulations.arrays import Ints, frozen
+from formulations.arrays import frozen
 from formulations.integrality.decomposition import components, reduced, separation
 from formulations.integrality.evidence import Evidence, Families, Part, Parts, Proof, Signings, Signs, TwoSum
 from formulations.integrality.ghouila_houri import MOST_ROWS, enumerated
@@ -20,14 +20,12 @@ from formulations.integrality.statement import stated
 HARDNESS = ("series-parallel", "bipartite", "interval", "laminar", "network", "enumeration")
 """The kinds of proofs in ascending order; a proof of several parts has the kind of its hardest part."""
 
-MOST_CELLS = 2**28
-"""Largest dense matrix; only proofs for the sparse matrix apply above it."""
+MOST_CELLS = 2**28  # largest dense matrix; only proofs for the sparse matrix apply above it
 
 LARGE = 150
 SAMPLE = 40
 
-MOST_MEETINGS = 4 * 10**6
-"""Largest number of pairs of sets that a proof by columns compares."""
+MOST_MEETINGS = 4 * 10**6  # largest number of pairs of sets that a proof by columns compares
 
 Remainder: TypeAlias = list[tuple[list[int], list[int]]]
 """Rows and columns of the blocks that no quick proof covers, parts of a block before it."""
@@ -122,17 +120,13 @@ def _attempt(matrix: Any, ways: tuple[tuple[str, Callable[[Any], Evidence | None
     """The first of some kinds of proof that holds for the matrix or its transpose."""
     for kind, find in ways:
         for transposed in (False, True):
-            if transposed and kind == "laminar" and (_counts(matrix) ** 2).sum() > MOST_MEETINGS:
+            meetings = (abs(matrix).sum(axis=1, dtype=np.float64) ** 2).sum()
+            if transposed and kind == "laminar" and meetings > MOST_MEETINGS:
                 continue
             evidence = find(matrix.T if transposed else matrix)
             if evidence is not None:
                 return Proof(kind, (int(matrix.shape[0]), int(matrix.shape[1])), evidence, transposed)
     return None
-
-
-def _counts(matrix: csr_array | Signs) -> Ints:
-    """How many entries each row has."""
-    return np.asarray(abs(matrix).sum(axis=1), dtype=np.int64).ravel()
 
 
 def _families(matrix: csr_array | Signs) -> Families | None:

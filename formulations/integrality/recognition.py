@@ -29,8 +29,7 @@ from scipy.sparse.csgraph import connected_components
 from formulations.arrays import Ints, frozen
 from formulations.integrality.evidence import Colouring, RowOrder, Signs
 
-STARTS = 20
-"""How many cycles are looked at for a short one."""
+STARTS = 20  # how many cycles are looked at for a short one
 
 
 def row_classes(matrix: csr_array) -> Colouring | None:

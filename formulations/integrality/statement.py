@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, issparse
 
-from formulations.arrays import LARGEST, Floats
+from formulations.arrays import LARGEST
 from formulations.errors import InvalidProblemError, UnsupportedProblemError
 from formulations.problems.program import Program
 
@@ -41,33 +41,23 @@ class Statement:
         limits."""
         broken = self._broken_limit()
         if broken is not None:
-            raise InvalidProblemError(
-                f"limits must be integers; {broken}. If all coefficients are integers, round "
-                "the limit inwards (no integral point is lost), or pass the matrix alone (of a set: "
-                "`program.matrix`)"
-            )
+            raise InvalidProblemError(f"limits must be integers; {broken}. Round it inwards, or pass `program.matrix`.")
 
     def _broken_limit(self) -> str | None:
         """The first row or variable whose limit is not an integer."""
-        if self.program is None:
-            return None
         program = self.program
+        if program is None:
+            return None
         for limits, kind, name in (
             (program.row_lower, "lower", program.row_name),
             (program.row_upper, "upper", program.row_name),
             (program.lower, "lower", program.variable_name),
             (program.upper, "upper", program.variable_name),
         ):
-            broken = _first_broken(limits)
-            if broken is not None:
-                return f"{name(broken)} has {kind} limit {limits[broken]:g}"
+            broken = np.flatnonzero(np.isfinite(limits) & (limits != np.floor(limits)))
+            if broken.size:
+                return f"{name(int(broken[0]))} has {kind} limit {limits[broken[0]]:g}"
         return None
-
-
-def _first_broken(limits: Floats) -> int | None:
-    held = np.where(np.isfinite(limits), limits, 0.0)
-    broken = np.flatnonzero(held != np.floor(held))
-    return int(broken[0]) if broken.size else None
 
 
 def stated(problem: csr_array | ArrayLike | Any) -> Statement:
@@ -77,9 +67,7 @@ def stated(problem: csr_array | ArrayLike | Any) -> Statement:
     if not isinstance(program, Program):
         return Statement(_bare(problem), None)
     if program.hessian is not None:
-        raise UnsupportedProblemError(
-            f"{type(problem).__name__} cannot be restated as a linear program: its objective is curved"
-        )
+        raise UnsupportedProblemError(f"{type(problem).__name__} is no linear program: its objective is curved")
     return Statement(_tidy(program.matrix), program)
 
 
@@ -98,9 +86,7 @@ def _bare(matrix: csr_array | ArrayLike) -> csr_array:
         try:
             array = np.asarray(matrix)
         except ValueError as error:
-            raise InvalidProblemError(
-                f"matrix cannot be read as an array: {error}; give rows of equal length"
-            ) from None
+            raise InvalidProblemError(f"matrix needs rows of equal length: {error}") from None
         if array.shape == () or array.dtype == object:
             raise InvalidProblemError(
                 f"expected a problem, set or matrix; got a {type(matrix).__name__}. Pass a problem, a RankingSet "
@@ -109,9 +95,7 @@ def _bare(matrix: csr_array | ArrayLike) -> csr_array:
         shape, kind, data = array.shape, array.dtype, array
         matrix = array
     if len(shape) != 2 or 0 in shape:
-        raise InvalidProblemError(
-            f"matrix has shape {shape}, but needs two dimensions, one row and one column at least"
-        )
+        raise InvalidProblemError(f"matrix must have two dimensions and an entry at least; got shape {shape}.")
     if kind.kind not in "biuf":
         raise InvalidProblemError(f"matrix holds {kind}, but needs real numbers; convert it to integers")
     if not (np.abs(data.astype(np.float64)) <= LARGEST).all():

@@ -44,7 +44,7 @@ def shrunk(matrix: Signs, rows: list[int], columns: list[int]) -> tuple[list[int
     while True:
         part = matrix[np.ix_(chosen, across)]
         smaller = _block(part) or _without_single_entries(part)
-        if smaller is None and _is_cycle(part):
+        if smaller is None and all((np.count_nonzero(part, axis=axis) == 2).all() for axis in (0, 1)):
             return chosen.tolist(), across.tolist(), True
         smaller = smaller or _minor(part)
         if smaller is None and len(part) > LARGEST_ENUMERATED:
@@ -57,10 +57,6 @@ def shrunk(matrix: Signs, rows: list[int], columns: list[int]) -> tuple[list[int
 
 
 Kept = tuple[list[int], list[int]]
-
-
-def _is_cycle(part: Signs) -> bool:
-    return bool((np.count_nonzero(part, axis=0) == 2).all() and (np.count_nonzero(part, axis=1) == 2).all())
 
 
 def _block(part: Signs) -> Kept | None:

@@ -20,6 +20,7 @@ import re
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -28,11 +29,8 @@ from scipy.sparse import coo_array, csr_array
 from formulations.errors import InvalidProblemError
 from formulations.problems.program import Block, Program
 
-BYTES = 1 << 28
-"""Largest size of a file, decompressed."""
-
-INFINITE = 1e20
-"""Limits from this magnitude on are infinite, as in CPLEX and HiGHS; many files write 1e30."""
+BYTES = 1 << 28  # largest size of a file, decompressed
+INFINITE = 1e20  # limits from this magnitude on are infinite, as in CPLEX and HiGHS; many files write 1e30
 
 
 def text_of(path: Path) -> str:
@@ -150,7 +148,7 @@ SECTIONS = {
     "general": "whole", "generals": "whole", "gen": "whole", "integer": "whole", "integers": "whole",
     "binary": "binary", "binaries": "binary", "bin": "binary",
 }  # fmt: skip
-CONSTANT = "objective constant"
+CONSTANT = "objective constant"  # a variable fixed at one; no name of a file has a space
 UNSUPPORTED = {"semi-continuous", "semi", "semis", "sos", "sos1", "sos2", "lazy constraints", "user cuts", "pwlobj"}
 UNSUPPORTED |= {"general constraints", "gencons", "scenario"}
 
@@ -169,40 +167,36 @@ def read_lp(path: Path) -> Program:
     sections: dict[str, list[tuple[str, str, int]]] = {}
     at = ""
     for line_number, line in enumerate(text_of(path).splitlines(), 1):
+        location = f"{path.name}, line {line_number}"
         bare = line.partition("\\")[0].strip()
-        words = " ".join(bare.lower().split())
-        if words in UNSUPPORTED:
-            raise InvalidProblemError(
-                f"{path.name}, line {line_number} begins an unsupported section {bare!r}; "
-                "restate it with rows and integer variables"
-            )
-        key = SECTIONS.get(words)
-        if key is None and bare:
-            first = bare.split()
-            for count in (2, 1):  # a section may begin on the line that names it
-                head = SECTIONS.get(" ".join(first[:count]).lower())
-                if head in ("max", "min", "rows") and len(first) > count and not bare.split()[count].startswith(":"):
-                    key, bare = head, bare.split(None, count)[count]
-                    break
-            else:
-                if not at:
-                    raise InvalidProblemError(
-                        f"{path.name}, line {line_number} precedes maximize or minimize; begin with one"
-                    )
-                sections[at] += _tokens(bare, f"{path.name}, line {line_number}", line_number)
-                continue
-            at = key
-            sections.setdefault(at, []).extend(_tokens(bare, f"{path.name}, line {line_number}", line_number))
-            continue
-        if key == "end":
-            at = "end"
-            break
-        if key is not None:
+        if " ".join(bare.lower().split()) in UNSUPPORTED:
+            raise InvalidProblemError(f"{location} begins an unsupported section {bare!r}; restate it with rows")
+        key, rest = _section(bare)
+        if key:
             at = key
             sections.setdefault(at, [])
+        if at == "end":
+            break
+        if rest and not at:
+            raise InvalidProblemError(f"{location} precedes maximize or minimize; begin with one")
+        if rest:
+            sections[at] += _tokens(rest, location, line_number)
     if at != "end" or not {"max", "min"} & sections.keys():
         raise InvalidProblemError(f"{path.name} needs maximize or minimize and end; it was cut off, or is no LP file")
     return _Lp(path.name, sections).program()
+
+
+def _section(line: str) -> tuple[str, str]:
+    """The section that a line begins, "" for none, and what else it holds: max, min and rows may begin on this line."""
+    words = line.split()
+    whole = SECTIONS.get(" ".join(words).lower())
+    if whole is not None:
+        return whole, ""
+    for count in (2, 1):
+        head = SECTIONS.get(" ".join(words[:count]).lower(), "")
+        if head in ("max", "min", "rows") and len(words) > count and not words[count].startswith(":"):
+            return head, line.split(None, count)[count]
+    return "", line
 
 
 def _tokens(text: str, location: str, line: int) -> list[tuple[str, str, int]]:
@@ -326,9 +320,9 @@ class _Lp:
         kind, word = self._peek()
         if self.at == begun or not (kind in ("name", "number") or word == "["):
             return
+        words = f"{self.tokens[self.at - 1][1][:40]!r} and {word[:40]!r}"
         raise InvalidProblemError(
-            f"{self.name}, line {self._line(self.at)}: no + or - separates {self.tokens[self.at - 1][1][:40]!r} "
-            f"and {word[:40]!r}; write one, or begin a row with its name and a colon"
+            f"{self.name}, line {self._line(self.at)}: no + or - separates {words}; write one, or name the row"
         )
 
     def _line(self, at: int) -> int:
@@ -366,9 +360,7 @@ class _Lp:
         name = self._label(f"row_{len(self.found.row_lower) + 1}")
         if name in self.found.rows:
             line = self._line(begun)
-            raise InvalidProblemError(
-                f"{self.name}, line {line}: a second row has the name {name[:40]!r}; name it otherwise"
-            )
+            raise InvalidProblemError(f"{self.name}, line {line}: a second row has the name {name[:40]!r}; rename it")
         sides, signs = [self._side()], []
         while self._peek()[1] in ("<=", ">=", "=") and len(sides) < 3:
             signs.append(self._peek()[1])
@@ -426,7 +418,6 @@ class _Lp:
 
 
 Words = list[str]
-"""The variable fixed at one that carries a constant of the objective; no name of a file has a space."""
 
 LIMITS = {"N": (-math.inf, math.inf), "E": (0.0, 0.0), "G": (0.0, math.inf), "L": (-math.inf, 0.0)}
 SENSES = {"MAX": True, "MAXIMIZE": True, "MAXIMISE": True, "MIN": False, "MINIMIZE": False, "MINIMISE": False}
@@ -466,9 +457,16 @@ class _Mps:
         self.constant, self.whole = 0.0, False
         self.limited: set[int] = set()
         self.steps: dict[str, Callable[[Words], None]] = {
-            "OBJSENSE": self._sense, "ROWS": self._row, "COLUMNS": self._column, "RHS": self._right, "NAME": self._none,
-            "RANGES": self._range, "BOUNDS": self._bound, "QUADOBJ": self._square, "QMATRIX": self._half_square,
-        }  # fmt: skip
+            "OBJSENSE": self._sense,
+            "ROWS": self._row,
+            "COLUMNS": self._column,
+            "RHS": self._right,
+            "NAME": self._none,
+            "RANGES": self._range,
+            "BOUNDS": self._bound,
+            "QUADOBJ": partial(self._entry, both=True),
+            "QMATRIX": partial(self._entry, both=False),
+        }
 
     def wrong(self, why: str) -> None:
         raise InvalidProblemError(f"{self.place}: it {why}; write the file in free MPS format")
@@ -571,14 +569,8 @@ class _Mps:
         if kind == "BV":
             self.found.upper[column] = 1.0
 
-    def _square(self, words: Words) -> None:
-        """An entry of one triangle of the hessian, used for both."""
-        self._entry(words, both=True)
-
-    def _half_square(self, words: Words) -> None:
-        self._entry(words, both=False)
-
     def _entry(self, words: Words, both: bool) -> None:
+        """An entry of the hessian; both: of one triangle, used for both."""
         if len(words) != 3 or not {*words[:2]} <= self.found.columns.keys():
             self.wrong("is no entry of the hessian: two variables and a number")
         i, j = (self.found.columns[name] for name in words[:2])

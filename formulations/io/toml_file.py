@@ -28,20 +28,9 @@ A set of rankings, or a bare matrix, in a TOML file.
     name = "highs"
     time_limit = 10                     # and options of the solver or its package
 
-A file with a key `matrix` states only that matrix. The sizes of files, sets and rows are limited (see the constants
-below); larger sets are stated in Python.
-
-The solver is a name, or an equivalent table of its name and its options:
-
-    solver = "highs"
-    solver = "highs(presolve='off', time_limit=10)"
-
-    [solver]
-    name = "highs"
-    presolve = "off"
-    time_limit = 10
-
-The file only names the solver; reading it solves nothing.
+A file with a key `matrix` states only that matrix. A name may have options, "highs(presolve='off', time_limit=10)", as
+the table [solver] may. The file only names the solver; reading it solves nothing. The sizes of files, sets and rows are
+limited (see the constants below); larger sets are stated in Python.
 """
 
 from __future__ import annotations
@@ -70,8 +59,7 @@ from formulations.problems.quadratic_program import QuadraticProgram
 
 READERS = {".mps": read_mps, ".lp": read_lp}
 
-CHECKED = 3000
-"""Largest number of variables for which the hessian is tested for positive semidefiniteness."""
+CHECKED = 3000  # largest number of variables for which the hessian is tested for positive semidefiniteness
 
 
 def read_program(path: str | PathLike[str]) -> LinearProgram | QuadraticProgram:
@@ -83,9 +71,7 @@ def read_program(path: str | PathLike[str]) -> LinearProgram | QuadraticProgram:
     file = Path(path)
     suffix = Path(file.stem).suffix if file.suffix == ".gz" else file.suffix
     if suffix not in READERS:
-        raise UnsupportedProblemError(
-            f"{file.name!r} cannot be read: the format is not known; end the name with .mps or .lp"
-        )
+        raise UnsupportedProblemError(f"the name of a program must end with .mps or .lp; got {file.name!r}.")
     program = READERS[suffix](file)
     if program.hessian is None:
         return LinearProgram.from_program(program)
@@ -96,9 +82,7 @@ def read_program(path: str | PathLike[str]) -> LinearProgram | QuadraticProgram:
 def _check_convex(name: str, program: Program) -> None:
     assert program.hessian is not None
     if program.integer is not None:
-        raise InvalidProblemError(
-            f"{name} has squares and integer variables, which no problem class supports; remove one of them"
-        )
+        raise InvalidProblemError(f"{name} has squares and integer variables, which no problem class supports")
     if program.is_maximization:
         raise InvalidProblemError(f"{name} maximises with squares; state the minimum of the negative")
     size = program.objective.size
@@ -107,13 +91,10 @@ def _check_convex(name: str, program: Program) -> None:
     hessian = program.hessian.toarray()
     values = np.linalg.eigvalsh(hessian)
     if not np.array_equal(hessian, hessian.T) or values[0] < -1e-9 * max(1.0, values[-1]):
-        raise InvalidProblemError(
-            f"{name}: its squares are not convex (an eigenvalue is {values[0]:.3g}); correct the hessian"
-        )
+        raise InvalidProblemError(f"{name}: its squares are not convex (an eigenvalue is {values[0]:.3g})")
 
 
-LONGEST = 1000
-"""Largest length of a solver name with its options."""
+LONGEST = 1000  # largest length of a solver name with its options
 
 
 def solver_of(file: str, stated: dict[str, Any]) -> str | None:
@@ -128,15 +109,11 @@ def solver_of(file: str, stated: dict[str, Any]) -> str | None:
         if not isinstance(said, str) or not said:
             raise InvalidProblemError(f'{file}: [solver] does not say which one; write name = "highs" below it')
         if "(" in said and options:
-            raise InvalidProblemError(
-                f"{file}: [solver] has options in its name {said[:40]!r} and as keys; use one of the two"
-            )
+            raise InvalidProblemError(f"{file}: [solver] has options in its name {said[:40]!r} and as keys")
         written = ", ".join(f"{_word(file, name)}={_written(file, name, value)}" for name, value in options.items())
         said = f"{said}({written})" if options else said
     if not isinstance(said, str) or not said:
-        raise InvalidProblemError(
-            f'{file}: solver = {str(said)[:40]!r} is no name; write solver = "highs", or [solver]'
-        )
+        raise InvalidProblemError(f'{file}: solver must be a name, such as "highs"; got {str(said)[:40]!r}.')
     if len(said) > LONGEST:
         raise InvalidProblemError(f"{file}: the solver and its options have more than {LONGEST} letters; shorten them")
     return said
@@ -144,9 +121,7 @@ def solver_of(file: str, stated: dict[str, Any]) -> str | None:
 
 def _word(file: str, name: str) -> str:
     if not name.isidentifier():
-        raise InvalidProblemError(
-            f'{file}: [solver] has an option {name[:40]!r}, which is no word; write presolve = "off"'
-        )
+        raise InvalidProblemError(f"{file}: an option of [solver] must be a word; got {name[:40]!r}.")
     return name
 
 
@@ -155,16 +130,13 @@ def _written(file: str, name: str, value: Any) -> str:
     if isinstance(value, dict):
         return "{" + ", ".join(f"{key!r}: {_written(file, key, part)}" for key, part in value.items()) + "}"
     if not isinstance(value, str | int | float) or not isfinite(value if isinstance(value, float) else 0.0):
-        raise InvalidProblemError(
-            f"{file}: [solver] has {name} = {str(value)[:40]}; options are words, finite numbers, true and false"
-        )
+        raise InvalidProblemError(f"{file}: [solver] {name} must be a word, number or bool; got {str(value)[:40]}.")
     return repr(value)
 
 
 KEYS = {"documents", "positions", "profit", "weights", "scores", "attributes", "constraint", "solver"}
 
-BYTES, TABLES = 1 << 23, 1 << 16
-"""Largest number of bytes of a file; of keys, and of lines that begin a table or a row."""
+BYTES, TABLES = 1 << 23, 1 << 16  # largest number of bytes of a file; of keys, and of lines that begin a table or a row
 
 CELLS, ENTRIES = 1 << 22, 1 << 24
 """Largest number of cells of a set (positions × documents), and of entries in all its rows."""
@@ -172,8 +144,7 @@ CELLS, ENTRIES = 1 << 22, 1 << 24
 LONG_KEY = re.compile(r"""(?:^|[\[{,\n])[ \t]*+(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){16}""")
 """A key of more than 16 parts: the parser's cost is quadratic in their number."""
 
-LONG_NUMBER = re.compile(r"\b0[xob][0-9A-Fa-f_]{65}")
-"""An integer that Python reads and cannot print."""
+LONG_NUMBER = re.compile(r"\b0[xob][0-9A-Fa-f_]{65}")  # an integer that Python reads and cannot print
 
 
 def read_ranking_set(path: str | PathLike[str]) -> ConstrainedRanking | RankingSet | Floats:
@@ -186,7 +157,7 @@ def read_ranking_set(path: str | PathLike[str]) -> ConstrainedRanking | RankingS
     stated = _parsed(file)
     if "matrix" in stated:
         _only(file, stated, {"matrix"}, "a file with a matrix states nothing else")
-        return _numbers(file, "matrix", stated["matrix"], 2)
+        return finite(f"{file}: matrix", stated["matrix"], 2)
     admissible, profit = _set_of(file, stated)
     try:
         return admissible if profit is None else constrained_ranking(profit, admissible)
@@ -210,11 +181,9 @@ def _set_of(file: str, stated: dict[str, Any]) -> tuple[RankingSet, Floats | Non
         admissible = RankingSet(stated["documents"], stated["positions"])
     except InvalidProblemError as error:
         raise InvalidProblemError(f"{file}: {error}") from None
-    if admissible.positions * admissible.documents > CELLS:
-        raise InvalidProblemError(
-            f"{file}: {admissible.positions} positions × {admissible.documents} documents are more than {CELLS} cells; "
-            "state fewer documents, the best by score, say, or state the set in Python"
-        )
+    k, n = admissible.shape
+    if k * n > CELLS:
+        raise InvalidProblemError(f"{file}: {k} positions × {n} documents are more than {CELLS} cells; use Python")
     reader = _Reader(file, _table(file, "attributes", stated.get("attributes", {})), admissible)
     constraints = stated.get("constraint", [])
     if not isinstance(constraints, list):
@@ -256,9 +225,7 @@ def _parsed(file: str) -> dict[str, Any]:
     except tomllib.TOMLDecodeError as error:
         raise InvalidProblemError(f"{file} is no TOML: {error}") from None
     except RecursionError:
-        raise InvalidProblemError(
-            f"{file} is nested too deep; arrays of a statement are rows of numbers or labels"
-        ) from None
+        raise InvalidProblemError(f"{file} is nested too deep; use rows of numbers or labels") from None
     except FormulationError:
         raise
     except ValueError as error:  # of numbers, such as 5,000 digits
@@ -268,22 +235,13 @@ def _parsed(file: str) -> dict[str, Any]:
 
 def _profit(file: str, stated: dict[str, Any]) -> Floats | None:
     if "profit" in stated:
-        return _numbers(file, "profit", stated["profit"], 2)
+        return finite(f"{file}: profit", stated["profit"], 2)
     if ("weights" in stated) != ("scores" in stated):
-        raise InvalidProblemError(
-            f"{file}: weights (a position) and scores (a document) make the profit together; give both"
-        )
+        raise InvalidProblemError(f"{file}: weights (a position) and scores (a document) need each other")
     if "weights" not in stated:
         return None
-    weights, scores = (_numbers(file, name, stated[name], 1) for name in ("weights", "scores"))
+    weights, scores = (finite(f"{file}: {name}", stated[name], 1) for name in ("weights", "scores"))
     return np.outer(weights, scores)
-
-
-def _numbers(file: str, name: str, values: Any, dimensions: int) -> Floats:
-    try:
-        return finite(f"{file}: {name}", values, dimensions)
-    except ValueError as error:
-        raise InvalidProblemError(str(error)) from None
 
 
 def _table(file: str, name: str, value: Any) -> dict[str, Any]:
@@ -298,8 +256,7 @@ def _only(file: str, stated: dict[str, Any], known: set[str], cure: str) -> None
         raise InvalidProblemError(f"{file} has a key {unknown[0]!r}; {cure}")
 
 
-SEQUENCES = ("precedes", "precedence_chain", "implies")
-"""Kinds whose arguments are a list of documents or sets."""
+SEQUENCES = ("precedes", "precedence_chain", "implies")  # kinds whose arguments are a list of documents or sets
 
 
 @dataclass
@@ -319,9 +276,7 @@ class _Reader:
         where["name"] = None if where["name"] is None else str(where["name"])
         self.entries += self._entries(kind, args, where)
         if self.entries > ENTRIES:
-            raise InvalidProblemError(
-                f"{location}: the rows up to here have more than {ENTRIES} entries; state it in Python"
-            )
+            raise InvalidProblemError(f"{location}: the rows up to here have more than {ENTRIES} entries")
         try:
             self.admissible = self.admissible.add(kind, *args, **where)
         except FormulationError as error:
@@ -339,20 +294,17 @@ class _Reader:
             kind, first = kinds[0], parameters(kinds[0])[0]
             arguments = {key: value for key, value in table.items() if key != kind}
             if first in arguments:
-                raise InvalidProblemError(
-                    f"{location}: {kind} = ... is its {first}; got a key {first!r} too. Remove one."
-                )
+                raise InvalidProblemError(f"{location}: {kind} = ... is its {first}; got a key {first!r} too.")
             arguments[first] = table[kind]
         else:
             got = " and ".join(kinds) or (f"kind = {named!r}" if "kind" in table else "none")
             raise InvalidProblemError(f"{location}: it needs one of the kinds {', '.join(KINDS)}; got {got}.")
         known = parameters(kind)
         _only(location, arguments, {*known, "name", "penalty"}, f"{kind} takes {', '.join(known)}, name and penalty")
-        for key in parameters(kind, required=True):
+        needed = parameters(kind, required=True)
+        for key in needed:
             if key not in arguments:
-                raise InvalidProblemError(
-                    f"{location}: {kind} needs {' and '.join(parameters(kind, required=True))}; got no {key}."
-                )
+                raise InvalidProblemError(f"{location}: {kind} needs {' and '.join(needed)}; got no {key}.")
         arguments = {key: self._value(location, key, value) for key, value in arguments.items()}
         first = known[0]
         if first not in arguments:

@@ -130,21 +130,15 @@ class Assignment(ProfitProblem):
         profit = finite("profit", self.profit, 2)
         positions, documents = profit.shape
         if positions == 0 or documents == 0:
-            raise InvalidProblemError(
-                f"profit must have at least one position and one document; got shape {profit.shape}."
-            )
+            raise InvalidProblemError(f"profit must have a position and a document at least; got shape {profit.shape}.")
         if positions > documents:
-            raise InfeasibleError(
-                f"{positions} positions cannot be filled by {documents} documents. "
-                f"Reduce the problem to {documents} positions."
-            )
+            raise InfeasibleError(f"{positions} positions cannot be filled by {documents} documents. Rank {documents}.")
         object.__setattr__(self, "profit", profit)
         if self.allowed is not None:
             allowed = np.asarray(self.allowed)
             if allowed.shape != profit.shape or allowed.dtype != np.bool_:
-                raise InvalidProblemError(
-                    f"allowed must be boolean of shape {profit.shape}; got {allowed.dtype} of shape {allowed.shape}."
-                )
+                got = f"{allowed.dtype} of shape {allowed.shape}"
+                raise InvalidProblemError(f"allowed must be boolean of shape {profit.shape}; got {got}.")
             object.__setattr__(self, "allowed", None if allowed.all() else frozen(allowed.copy()))
         self._check_matching()
 
@@ -179,11 +173,8 @@ class Assignment(ProfitProblem):
         k, n = self.positions, self.documents
         positions, documents = self.cells
         count = positions.size
-        column = np.arange(count)
-        matrix = csr_array(
-            (np.ones(2 * count), (np.concatenate([positions, k + documents]), np.concatenate([column, column]))),
-            shape=(k + n, count),
-        )
+        ends = np.concatenate([positions, k + documents]), np.tile(np.arange(count), 2)
+        matrix = csr_array((np.ones(2 * count), ends), shape=(k + n, count))
         return Program(
             objective=self.profit[positions, documents],
             matrix=matrix,

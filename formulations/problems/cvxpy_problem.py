@@ -25,8 +25,7 @@ class CvxpyStatement(Protocol):
     def variables(self) -> Any: ...
 
 
-AnyProblem: TypeAlias = Problem | CvxpyStatement
-"""What can be solved: a form, or a user's own `cvxpy.Problem`."""
+AnyProblem: TypeAlias = Problem | CvxpyStatement  # what can be solved: a form, or a user's own `cvxpy.Problem`
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,10 +108,7 @@ def as_form(problem: Any) -> Problem:
         return problem
     if type(problem).__module__.partition(".")[0] == "cvxpy" and hasattr(problem, "objective"):
         return CvxpyProblem(problem)
-    raise UnsupportedProblemError(
-        f"problem cannot be a {type(problem).__name__}. Build one with a gallery function of formulations, or pass a "
-        "cvxpy.Problem."
-    )
+    raise UnsupportedProblemError(f"problem cannot be a {type(problem).__name__}; use ours or a cvxpy.Problem")
 
 
 def _flat(values: Any) -> Floats:

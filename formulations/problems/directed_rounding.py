@@ -23,14 +23,9 @@ UNIT = 2.0**-53
 
 SPLIT = 2.0**27 + 1.0
 
-TINY = 2.0**-900
-"""Below this a product drops digits that no double holds."""
-
-DROPPED = 2.0**-1040
-"""More than what it drops then."""
-
-MOST_TERMS = 400
-"""Longer sums of a row are taken in double precision, and what that may lose is counted."""
+TINY = 2.0**-900  # below this a product drops digits that no double holds
+DROPPED = 2.0**-1040  # more than what it drops then
+MOST_TERMS = 400  # longer sums of a row are taken in double precision, and what that may lose is counted
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,7 +21,7 @@ from formulations.compiled import READ_INTS, compiled
 from formulations.errors import InfeasibleError, InvalidProblemError
 from formulations.problems.directed_rounding import above, added, below
 from formulations.problems.min_cost_flow import MinCostFlow
-from formulations.problems.problem import EPSILON, Problem, checked_dual
+from formulations.problems.problem import EPSILON, Problem, checked_dual, integers_below
 from formulations.problems.program import Block, Program
 
 WORTH = nb.types.Array(nb.float64, 2, "C", readonly=True)
@@ -88,11 +88,8 @@ def settle_prices(
             price[g, p] = height[g, p + 1] - height[g, p]
 
 
-NOISE = 8.0 * EPSILON
-"""Differences that count as none, to the scale of a problem."""
-
-WORK = 6000
-"""Nanoseconds that Python takes for a node of the network in one sweep, about."""
+NOISE = 8.0 * EPSILON  # differences that count as none, to the scale of a problem
+WORK = 6000  # nanoseconds that Python takes for a node of the network in one sweep, about
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,9 +126,7 @@ class GroupSequence(Problem):
         inside = np.ones(self.worth.shape[1] - 1, dtype=bool)
         inside[self.start[1:] - 1] = False
         if (np.diff(self.worth, axis=1)[:, inside] > 0).any():
-            raise InvalidProblemError(
-                "worth must not increase inside a group. Sort the columns of each group in descending order."
-            )
+            raise InvalidProblemError("worth must not increase inside a group. Sort the columns of each group.")
 
     @cached_property
     def start(self) -> Ints:
@@ -187,15 +182,8 @@ class GroupSequence(Problem):
         return below(self._earned(x))
 
     def violation(self, x: NDArray[Any]) -> float:
-        sequence = np.asarray(x)
-        if (
-            sequence.shape != (self.positions,)
-            or sequence.dtype.kind not in "iuf"
-            or (sequence != np.floor(sequence)).any()
-        ):
-            return float("inf")
-        chosen = sequence.astype(np.int64)
-        if chosen.min() < 0 or chosen.max() >= self.groups:
+        chosen = integers_below(x, self.positions, self.groups)
+        if chosen is None:
             return float("inf")
         held = self.counts(chosen)
         if (held[:, -1] > self.sizes).any():
@@ -264,9 +252,7 @@ class GroupSequence(Problem):
             for p in range(k):
                 low, high = int(self.lower[g, p]), int(min(self.upper[g, p], self.sizes[g], p + 2))
                 if low > high:
-                    raise InfeasibleError(
-                        f"group {g} needs at least {low} members at positions 0 to {p}, but at most {high} are allowed"
-                    )
+                    raise InfeasibleError(f"group {g} needs {low} members at positions 0 to {p}; at most {high} fit")
                 before, behind = k + g * k + p, sink if p == k - 1 else k + g * k + p + 1
                 supply[before] -= low
                 supply[behind] += low

@@ -8,14 +8,14 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from formulations.arrays import Bools, Floats, Ints, finite
 from formulations.display import CompactReprMixin
 from formulations.errors import InvalidProblemError
 from formulations.problems.directed_rounding import above, added, below
 from formulations.problems.min_cost_flow import MinCostFlow
-from formulations.problems.problem import EPSILON, Problem, checked_dual
+from formulations.problems.problem import EPSILON, Problem, checked_dual, integers_below
 from formulations.problems.program import Block, Program
 from formulations.problems.relevance_values import DOCUMENT, FIRST, PAIRWISE, POSITIONAL, RANK, FeatureMap, GainTable
 
@@ -24,7 +24,7 @@ class LatticeLevels:
     """The states of a lattice by the sum of their counts, from 0 to n."""
 
     def __init__(self, lengths: tuple[int, ...]) -> None:
-        shape = tuple(length + 1 for length in lengths)
+        self.lengths, shape = lengths, tuple(length + 1 for length in lengths)
         counts = np.indices(shape).reshape(len(lengths), -1)
         self.strides: Ints = np.array([int(np.prod(shape[h + 1 :], dtype=np.int64)) for h in range(len(lengths))])
         self.there: Bools = counts < np.array(lengths)[:, None]
@@ -41,7 +41,7 @@ class LatticeLevels:
         traced from the end with the lowest tied chain as the last edge."""
         chains = np.empty(len(self.states) - 1, dtype=np.int64)
         state, strides = self.level.size - 1, self.strides.tolist()
-        counts = [int(most) for most in np.unravel_index(state, [self._extent(h) for h in range(len(strides))])]
+        counts = list(self.lengths)
         for step in range(chains.size - 1, -1, -1):
             for chain, stride in enumerate(strides):
                 before = state - stride
@@ -53,10 +53,6 @@ class LatticeLevels:
             counts[chain] -= 1
             state = before
         return chains
-
-    def _extent(self, chain: int) -> int:
-        whole = self.level.size if chain == 0 else int(self.strides[chain - 1])
-        return whole // int(self.strides[chain])
 
 
 def farthest(edges: NDArray[Any], levels: LatticeLevels) -> NDArray[Any]:
@@ -97,25 +93,10 @@ class LatticePath(Problem):
     def __post_init__(self) -> None:
         object.__setattr__(self, "profit", finite("profit", self.profit, np.ndim(self.profit)))
         if self.profit.ndim < 2 or self.profit.shape[0] != self.profit.ndim - 1:
-            raise InvalidProblemError(
-                f"profit must have shape (G, N_0 + 1, ...), a table of edges per chain; got {self.profit.shape}."
-            )
+            raise InvalidProblemError(f"profit must have shape (G, N_0 + 1, ..., N_G-1 + 1); got {self.profit.shape}.")
         if self.profit.size == 0 or not sum(self.lengths):
             raise InvalidProblemError("a lattice path needs at least one edge")
         object.__setattr__(self, "constant", float(finite("constant", [self.constant], 1)[0]))
-
-    @classmethod
-    def grid(cls, cells: ArrayLike) -> LatticePath:
-        """The lattice of two grades: cells[g, b] (n₊, n₋ + 1), the gain of relevant document g below b others.
-
-        >>> path = LatticePath.grid([[0.0, 2.0, 1.0], [0.0, 3.0, 4.0]])
-        >>> path.value(np.array([0, 1, 0, 1]))  # a bad, a good, a bad, a good
-        6.0
-        """
-        table = finite("cells", cells, 2)
-        profit = np.zeros((2, table.shape[1], table.shape[0] + 1))
-        profit[1, :, :-1] = table.T
-        return cls(profit)
 
     @property
     def lengths(self) -> tuple[int, ...]:
@@ -187,12 +168,9 @@ class LatticePath(Problem):
         return np.asarray(self.edges[chain, passed])
 
     def violation(self, x: NDArray[Any]) -> float:
-        chain = np.asarray(x)
-        if chain.shape != (sum(self.lengths),) or chain.dtype.kind not in "iuf" or (chain != np.floor(chain)).any():
-            return float("inf")
-        inside = (chain >= 0).all() and (chain < len(self.lengths)).all()
-        held = inside and np.array_equal(np.bincount(chain.astype(np.int64), minlength=len(self.lengths)), self.lengths)
-        return 0.0 if held else float("inf")
+        chain = integers_below(x, sum(self.lengths), len(self.lengths))
+        complete = chain is not None and tuple(np.bincount(chain, minlength=len(self.lengths))) == self.lengths
+        return 0.0 if complete else float("inf")
 
     def bound(self, y: Floats) -> float:
         potential, levels = checked_dual(y, self.states, "states"), self.levels
@@ -222,8 +200,7 @@ class LatticePath(Problem):
         return {"state": y.reshape(self.profit.shape[1:])}
 
 
-MOST_STATES = 1 << 21
-"""Maximum number of states of an explicit lattice."""
+MOST_STATES = 1 << 21  # maximum number of states of an explicit lattice
 
 
 @dataclass(frozen=True, eq=False)

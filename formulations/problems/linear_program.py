@@ -16,8 +16,7 @@ from formulations.problems.directed_rounding import Pair, above, below, differen
 from formulations.problems.problem import EPSILON, Problem, checked_dual, row_units
 from formulations.problems.program import Block, Program, name_at, named, split_by_block
 
-CARE = 1.0 + 1e-9
-"""Limits are worked out in double precision, and taken a little wider."""
+CARE = 1.0 + 1e-9  # limits are worked out in double precision, and taken a little wider
 
 
 def implied_reach(matrix: csr_array, row_lower: Floats, row_upper: Floats, lower: Floats, upper: Floats) -> Floats:
@@ -50,12 +49,20 @@ def implied_reach(matrix: csr_array, row_lower: Floats, row_upper: Floats, lower
     return np.asarray(np.maximum(np.abs(lowest), np.abs(highest)) * CARE)
 
 
+def finite_matrix(name: str, matrix: Any) -> csr_array:
+    """A read-only copy of a sparse matrix in double precision, duplicates summed; errors as `finite`."""
+    copied = csr_array(matrix, dtype=np.float64, copy=True)
+    copied.sum_duplicates()
+    finite(name, copied.data, 1)
+    for part in (copied.data, copied.indices, copied.indptr):
+        part.setflags(write=False)
+    return copied
+
+
 def _limits(name: str, values: Floats, size: int) -> Floats:
     array = np.array(values, dtype=np.float64)
     if array.shape != (size,) or np.isnan(array).any():
-        raise InvalidProblemError(
-            f"{name} must have {size} entries without NaN. Use an infinite entry where there is no limit."
-        )
+        raise InvalidProblemError(f"{name} must have {size} entries without NaN, infinite ones for no limit.")
     return frozen(array)
 
 
@@ -87,12 +94,8 @@ class LinearProgram(Problem):
     rows: tuple[Block, ...] = ()
 
     def __post_init__(self) -> None:
-        matrix = csr_array(self.matrix, dtype=np.float64, copy=True)
-        matrix.sum_duplicates()
+        matrix = finite_matrix("matrix entries", self.matrix)
         count, size = matrix.shape
-        finite("matrix entries", matrix.data, 1)
-        for part in (matrix.data, matrix.indices, matrix.indptr):
-            part.setflags(write=False)
         object.__setattr__(self, "matrix", matrix)
         object.__setattr__(self, "objective", finite("objective", self.objective, 1))
         if self.objective.size != size:
@@ -113,9 +116,7 @@ class LinearProgram(Problem):
             crossed = np.flatnonzero(low > high)
             if crossed.size:
                 index = int(crossed[0])
-                raise InfeasibleError(
-                    f"{name_at(blocks, index)} must be at least {low[index]} and at most {high[index]}"
-                )
+                raise InfeasibleError(f"{name_at(blocks, index)} must be at least {low[index]}, at most {high[index]}")
 
     @classmethod
     def from_program(cls, program: Program) -> LinearProgram:

@@ -16,8 +16,7 @@ from formulations.problems.directed_rounding import above, added, below, product
 from formulations.problems.problem import EPSILON, Problem, checked_dual
 from formulations.problems.program import Block, Program, name_at, named, split_by_block
 
-LARGEST_INTEGER = 2.0**53
-"""Largest limit up to which doubles represent every integer."""
+LARGEST_INTEGER = 2.0**53  # largest limit up to which doubles represent every integer
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,14 +66,8 @@ class MinCostFlow(Problem):
     @property
     def program(self) -> Program:
         count, nodes = self.cost.size, self.supply.size
-        arc = np.arange(count)
-        matrix = csr_array(
-            (
-                np.concatenate([np.ones(count), -np.ones(count)]),
-                (np.concatenate([self.tail, self.head]), np.concatenate([arc, arc])),
-            ),
-            shape=(nodes, count),
-        )
+        ends = np.concatenate([self.tail, self.head]), np.tile(np.arange(count), 2)
+        matrix = csr_array((np.repeat([1.0, -1.0], count), ends), shape=(nodes, count))
         supply, ceiling = self.supply.astype(np.float64), self.capacity.astype(np.float64)
         return Program(
             self.cost, matrix, supply, supply, np.zeros(count), ceiling,

@@ -29,8 +29,7 @@ from formulations.problems.program import Program, algebra, write
 
 EPSILON = 2.0**-52
 
-SMALL = 400
-"""Most numbers in a problem that is printed in full."""
+SMALL = 400  # most numbers in a problem that is printed in full
 
 
 class Problem(CompactReprMixin, ABC):
@@ -140,8 +139,34 @@ class Problem(CompactReprMixin, ABC):
         return {"y": y}
 
     def solution(self, x: NDArray[Any], y: Floats | None = None, *, outward: bool = True) -> Solution:
-        """The solution with this primal and dual, value and bound recomputed, rounded outward if requested."""
-        return judged(self, x, y, outward)
+        """The solution with primal x and dual y, its violation, value and bound recomputed, rounded outward if
+        requested; y is recovered from x if it is missing or if recovered duals close its gap. Raises
+        `InvalidSolutionError` if x is infeasible or malformed."""
+        violation = self.check_point(x)
+        value = self.value_lower_bound(x) if outward else self.value(x)
+        rounding = self.rounding
+        candidates: list[tuple[float, Floats | None]] = []
+        proved = proven(self, y, outward)
+        if y is not None and proved is not None:
+            candidates.append((proved, y))
+        if not candidates or abs(candidates[0][0] - value) > rounding:
+            recovered = self.recover_dual(x)
+            if recovered is not None:
+                candidates.append((self.bound(recovered) if outward else self.bound_float64(recovered), recovered))
+        sign = 1.0 if self.is_maximization else -1.0
+        bound, dual = min(candidates, key=lambda pair: sign * pair[0], default=(sign * np.inf, None))
+        status = status_of(sign * (bound - value), violation, rounding, self.tolerance)
+        dual = None if dual is None else self.active_dual(dual)
+        return Solution(self, x, dual, float(value), float(bound), status, float(violation))
+
+    def check_point(self, x: NDArray[Any]) -> float:
+        """The violation of x; raises `InvalidSolutionError` if x is infeasible or malformed."""
+        with np.errstate(all="ignore"):
+            violation = self.violation(x)
+        if not np.isfinite(violation):
+            point = np.array2string(np.asarray(x), threshold=8, edgeitems=3)
+            raise InvalidSolutionError(f"an infeasible or malformed point of {type(self).__name__}: {point}")
+        return violation
 
     def write(self, path: str | Path) -> None:
         """Write the problem as a linear or quadratic program to an .mps or .lp file.
@@ -223,37 +248,20 @@ class Solution(CompactReprMixin):
         )
 
 
-def judged(problem: Problem, x: NDArray[Any], y: Floats | None, outward: bool) -> Solution:
-    """The solution with primal x and dual y, its violation, value and bound recomputed; y is recovered from x if it
-    is missing or if recovered duals close its gap. Raises `InvalidSolutionError` if x is infeasible or malformed."""
-    with np.errstate(all="ignore"):
-        violation = problem.violation(x)
-    if not np.isfinite(violation):
-        raise InvalidSolutionError(
-            f"the solver returned an infeasible or malformed point for {type(problem).__name__}: {_shortly(x)}"
-        )
-    value = problem.value_lower_bound(x) if outward else problem.value(x)
-    rounding = problem.rounding
-    candidates: list[tuple[float, Floats | None]] = []
-    proved = proven(problem, y, outward)
-    if y is not None and proved is not None:
-        candidates.append((proved, y))
-    if not candidates or abs(candidates[0][0] - value) > rounding:
-        recovered = problem.recover_dual(x)
-        if recovered is not None:
-            candidates.append((problem.bound(recovered) if outward else problem.bound_float64(recovered), recovered))
-    sign = 1.0 if problem.is_maximization else -1.0
-    bound, dual = min(candidates, key=lambda pair: sign * pair[0], default=(sign * np.inf, None))
-    status = status_of(sign * (bound - value), violation, rounding, problem.tolerance)
-    dual = None if dual is None else problem.active_dual(dual)
-    return Solution(problem, x, dual, float(value), float(bound), status, float(violation))
-
-
 def checked_dual(y: Any, size: int, entry: str) -> Floats:
     """A dual with one entry for each of `size` things as doubles; `InvalidProblemError` for another shape."""
     if np.shape(y) != (size,):
         raise InvalidProblemError(f"a dual must have one entry for each of {size} {entry}; got shape {np.shape(y)}.")
     return np.asarray(y, dtype=np.float64)
+
+
+def integers_below(x: Any, size: int, limit: int) -> Ints | None:
+    """A point as `size` integers from 0 to limit - 1; None if it is something else."""
+    values = np.asarray(x)
+    if values.shape != (size,) or values.dtype.kind not in "iuf" or (values != np.floor(values)).any():
+        return None
+    chosen = values.astype(np.int64)
+    return chosen if chosen.min() >= 0 and chosen.max() < limit else None
 
 
 def proven(problem: Problem, y: Floats | None, outward: bool = True) -> float | None:
@@ -274,10 +282,6 @@ def status_of(gap: float, violation: float, rounding: float, tolerance: float) -
     if not np.isfinite(gap):
         return Status.FEASIBLE
     return Status.OPTIMAL if gap <= rounding else Status.BOUNDED_GAP
-
-
-def _shortly(x: NDArray[Any]) -> str:
-    return np.array2string(np.asarray(x), threshold=8, edgeitems=3)
 
 
 def unit(values: Floats) -> float:

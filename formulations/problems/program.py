@@ -4,9 +4,8 @@
     subject to               row_lower <= matrix x <= row_upper
                              lower <= x <= upper,   x[j] integer where integer[j]
 
-Every problem class converts itself to a `Program`.
-
-Names of variables and rows are computed from their index and never stored.
+Every problem class converts itself to a `Program`. Names of variables and rows are computed from their index. Files are
+in free MPS or LP format, with ASCII names (π[0, 1] becomes pi_0_1), and numbers read back to the same double.
 
 >>> block = Block("π", (2, 3))
 >>> block.name(4), block.size
@@ -15,22 +14,13 @@ Names of variables and rows are computed from their index and never stored.
 "block['b.org']"
 >>> Block("document", (4, 7), by_label=True).name(1), Block("π", ((0, 2),)).name(0)
 ('document[7]', 'π[0, 2]')
-
-Programs print in algebraic notation.
-
 >>> from formulations.problems.assignment import Assignment
->>> print(Assignment(np.array([[3.0, 2.0, -1.0]])))
-maximise    3 π[0, 0] + 2 π[0, 1] - π[0, 2]
-subject to  position[0]: π[0, 0] + π[0, 1] + π[0, 2] = 1
+>>> print(Assignment(np.array([[3.0, 2.0]])))
+maximise    3 π[0, 0] + 2 π[0, 1]
+subject to  position[0]: π[0, 0] + π[0, 1] = 1
             document[0]: π[0, 0] <= 1
             document[1]: π[0, 1] <= 1
-            document[2]: π[0, 2] <= 1
-            0 <= π[0, 0], π[0, 1], π[0, 2] <= 1
-
-Files are in free MPS or LP format.
-
-File names of variables and rows are ASCII: π[0, 1] becomes pi_0_1. Rows without limits are omitted. Numbers are
-written so that they read back to the same double.
+            0 <= π[0, 0], π[0, 1] <= 1
 """
 
 from __future__ import annotations
@@ -222,19 +212,15 @@ def write(problem: Program, path: Path) -> None:
     formats = {".mps": _mps, ".lp": _lp}
     if path.suffix not in formats:
         raise UnsupportedProblemError(f"the file name must end with .mps or .lp; got {path.name!r}.")
-    text = "\n".join(formats[path.suffix](problem, _triangle(problem.hessian))) + "\n"
+    entries: Entries = []
+    if problem.hessian is not None:
+        lower = tril(problem.hessian).tocoo()
+        entries = [(int(i), int(j), float(v)) for i, j, v in zip(*lower.coords, lower.data, strict=True) if v]
+    text = "\n".join(formats[path.suffix](problem, entries)) + "\n"
     path.write_text(text, encoding="ascii")
 
 
 Entries = list[tuple[int, int, float]]
-
-
-def _triangle(hessian: csr_array | None) -> Entries:
-    """The entries of the lower triangle of a symmetric matrix."""
-    if hessian is None:
-        return []
-    lower = tril(hessian).tocoo()
-    return [(int(i), int(j), float(v)) for i, j, v in zip(*lower.coords, lower.data, strict=True) if v]
 
 
 def _mps(problem: Program, hessian: Entries) -> Iterator[str]:

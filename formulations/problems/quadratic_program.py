@@ -11,15 +11,14 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, hstack
 from scipy.sparse.linalg import lsqr
 
-from formulations.arrays import Floats, finite
+from formulations.arrays import Floats
 from formulations.errors import InvalidProblemError
 from formulations.problems.directed_rounding import Pair, above, added, below, difference, products, weighted
-from formulations.problems.linear_program import LinearProgram
+from formulations.problems.linear_program import LinearProgram, finite_matrix
 from formulations.problems.problem import EPSILON, Problem, checked_dual
 from formulations.problems.program import Program
 
-TRIES = 4
-"""Maximum number of corrections of duals without a bound."""
+TRIES = 4  # maximum number of corrections of duals without a bound
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,10 +40,7 @@ class QuadraticProgram(Problem):
     is_maximization = False
 
     def __post_init__(self) -> None:
-        hessian = csr_array(self.hessian, dtype=np.float64, copy=True)
-        finite("hessian entries", hessian.data, 1)
-        for part in (hessian.data, hessian.indices, hessian.indptr):
-            part.setflags(write=False)
+        hessian = finite_matrix("hessian entries", self.hessian)
         object.__setattr__(self, "hessian", hessian)
         rest = self._feasible_set
         for name in ("matrix", "row_lower", "row_upper", "lower", "upper"):

@@ -30,10 +30,7 @@ def non_increasing(name: str, weights: Floats) -> None:
     """Raise `InvalidProblemError` where a weight is above the one before it."""
     if (np.diff(weights) > 0).any():
         index = int(np.flatnonzero(np.diff(weights) > 0)[0])
-        raise InvalidProblemError(
-            f"{name}[{index + 1}] = {weights[index + 1]} is above {name}[{index}] = {weights[index]}: "
-            "position weights must not increase"
-        )
+        raise InvalidProblemError(f"{name} must not increase; got {weights[index]} before {weights[index + 1]}.")
 
 
 def non_increasing_by_query(name: str, weights: Floats, offsets: Ints) -> None:
@@ -51,10 +48,7 @@ def weights_for(weights: ArrayLike | Weights, n: int) -> Floats:
     try:
         array = np.asarray(raw, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidProblemError(
-            f"position weights cannot be read as numbers: {error}. Pass an array, or a function from the number of "
-            "documents to one."
-        ) from None
+        raise InvalidProblemError(f"position weights must be numbers or a function of n; got {error}.") from None
     if array.ndim != 1:
         raise InvalidProblemError(f"position weights must have one dimension; got shape {array.shape}.")
     return array[:n]
@@ -72,10 +66,7 @@ def laid_out(weights: ArrayLike | Weights, offsets: Ints) -> Floats:
 
 def _check_magnitude(problem: RankTwoAssignment | RankTwoBatch) -> None:
     if not problem.scale <= LARGEST:
-        raise InvalidProblemError(
-            f"profits decay · score - discount · gain reach {problem.scale:g}, but must be below {LARGEST:g}. "
-            "Rescale scores, gains or position weights."
-        )
+        raise InvalidProblemError(f"profits must be below {LARGEST:g}; got {problem.scale:g}. Rescale scores or gains.")
 
 
 def _largest(*factors: Floats) -> float:
@@ -101,9 +92,7 @@ class ScoredBatch(Memoized, CompactReprMixin):
         batch = object.__new__(type(self))
         batch.__dict__.update(self.__dict__, scores=finite("scores", scores, 1))
         if batch.scores.shape != self.scores.shape:
-            raise InvalidProblemError(
-                f"scores has {batch.scores.size} entries, but there are {self.scores.size} documents"
-            )
+            raise InvalidProblemError(f"scores must have {self.scores.size} entries; got {batch.scores.size}.")
         batch.check_magnitude()
         return batch
 
@@ -127,15 +116,9 @@ class RankTwoAssignment(Memoized, OrderProblem):
         if self.scores.size == 0 or self.discount.size == 0:
             raise InvalidProblemError("a ranking needs at least one document and one position")
         if self.gain.size != self.scores.size or self.position_weights.size != self.discount.size:
-            raise InvalidProblemError(
-                f"scores ({self.scores.size}) and gain ({self.gain.size}) need one entry a document, "
-                f"discount ({self.discount.size}) and position_weights ({self.position_weights.size}) one a position"
-            )
+            raise InvalidProblemError("scores and gain need one entry a document, the weights one a position")
         if self.positions > self.documents:
-            raise InfeasibleError(
-                f"{self.positions} positions cannot be filled by {self.documents} documents. "
-                f"Cut discount and position_weights to {self.documents} entries."
-            )
+            raise InfeasibleError(f"{self.positions} positions cannot be filled by {self.documents} documents")
         non_increasing("discount", self.discount)
         non_increasing("position_weights", self.position_weights)
         _check_magnitude(self)

@@ -19,8 +19,7 @@ from formulations.problems.directed_rounding import above, below, products
 
 EPSILON = 2.0**-52
 
-PASSES = 4
-"""Typical number of passes over all pairs of position and document."""
+PASSES = 4  # typical number of passes over all pairs of position and document
 
 SPLIT = 2.0**27 + 1.0
 
@@ -302,8 +301,7 @@ def prices_of(scores: Floats, gain: Floats, discount: Floats, position_weights: 
     return prices
 
 
-JUDGED_ROWS, PROVED_ROWS = 1 << 14, 1 << 11
-"""Rows of the queries that a thread judges, and proves, at a time."""
+JUDGED_ROWS, PROVED_ROWS = 1 << 14, 1 << 11  # rows of the queries that a thread judges, and proves, at a time
 
 
 def bound_of_prices(scores: Floats, gain: Floats, discount: Floats, position_weights: Floats, prices: Floats) -> float:

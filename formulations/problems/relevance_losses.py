@@ -11,7 +11,7 @@ With g relevant documents above and b others (positions from 0, n₊ relevant do
 and the measure is the sum over documents. A `GainTable` stores these numbers.
 
 >>> get_relevance_loss("RR@10")
-NamedLoss('RR', cutoff=10)
+NamedLoss(name='RR', cutoff=10)
 
 A loss of your own is a function of the counts, evaluated once for all cells:
 
@@ -85,10 +85,8 @@ def err_gains(relevance: Floats, offsets: Ints, cutoff: int | None = None, max_g
     max_grade: the highest grade of the scale.
     """
     if relevance.size and not (relevance.min() >= 0.0 and relevance.max() <= max_grade):
-        raise InvalidProblemError(
-            f"ERR needs grades from 0 to max_grade = {max_grade:g}; got grades from {relevance.min():g} to "
-            f"{relevance.max():g}. Pass ERR(max_grade=...)."
-        )
+        got = f"{relevance.min():g} to {relevance.max():g}"
+        raise InvalidProblemError(f"ERR needs grades from 0 to max_grade = {max_grade:g}; got {got}.")
     position, stops = _positions(offsets), (np.exp2(relevance) - 1.0) / np.exp2(max_grade)
     discount = _cut(1.0 / (position + 1.0), position, cutoff)
     return GainTable.by_document(stops, 1.0 - stops, discount, offsets.size - 1)
@@ -104,9 +102,6 @@ class NamedLoss:
     @property
     def graded(self) -> bool:
         return self.name == "ERR"
-
-    def __repr__(self) -> str:
-        return f"NamedLoss({self.name!r}, cutoff={self.cutoff})"
 
     def gain_table(self, relevance: Floats, offsets: Ints) -> GainTable:
         if self.name == "AUC":
@@ -183,10 +178,8 @@ def get_relevance_loss(loss: RelevanceLoss | str) -> RelevanceLoss:
     """
     if not isinstance(loss, str):
         if not callable(getattr(loss, "gain_table", None)) or not isinstance(getattr(loss, "graded", None), bool):
-            raise InvalidProblemError(
-                "loss must be a name or have the attributes graded and gain_table(relevance, offsets); got a "
-                f"{type(loss).__name__}. Write one of {', '.join(NAMES)}, or use Discounted, TableLoss or StepwiseLoss."
-            )
+            names = ", ".join(NAMES)
+            raise InvalidProblemError(f"loss must be a name ({names}) or a RelevanceLoss; got a {type(loss).__name__}.")
         return loss
     name, _, tail = loss.partition("@")
     if name not in NAMES or (tail and not (tail.isdecimal() and int(tail) > 0)) or loss.endswith("@"):

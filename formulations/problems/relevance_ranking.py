@@ -55,8 +55,7 @@ def every_bad_for_itself(good: Floats, bad: Floats, share: Floats, discount: Flo
     return float(np.nextafter(most.sum() - earned.sum() + off, np.inf))
 
 
-EXACT_DOCUMENTS = 400
-"""Longest query whose value is rounded once, from rational numbers: a few milliseconds."""
+EXACT_DOCUMENTS = 400  # longest query whose value is rounded once, from rational numbers: a few milliseconds
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,10 +122,7 @@ class RelevanceRanking(Memoized, OrderProblem):
     def lattice(self) -> LatticePath:
         """The longest path with explicit edges, cached."""
         if self.chains.states > MOST_STATES:
-            raise UnsupportedProblemError(
-                f"{self.shape_text} exceed the limit of {MOST_STATES} for an explicit lattice. Use the solver 'exact', "
-                "which needs no lattice for most losses; else use a loss with a cutoff or merge grades."
-            )
+            raise UnsupportedProblemError(f"{self.shape_text} exceed {MOST_STATES}; use 'exact' or a cutoff.")
         edges = edges_of(self.chains, self.map, self.earnings)
         return LatticePath(edges, float(self.earnings.constant[0]))
 
@@ -217,7 +213,15 @@ class RelevanceBatch(ScoredBatch):
             relevant = np.logical_or.reduceat(self.grade > 0, self.offsets[:-1])
             if not relevant[self.map.weight > 0].all():
                 object.__setattr__(self, "map", FeatureMap(FIRST, np.where(relevant, self.map.weight, 0.0)))
-        _checked(self)
+        rows, queries = self.scores.size, len(self)
+        if self.grade.size != rows or self.earnings.discount.size != rows:
+            raise InvalidProblemError(f"scores ({rows}), grade and earnings need one entry a document")
+        weights = rows if self.map.kind == POSITIONAL else queries
+        if self.map.weight.size != weights or self.earnings.constant.size != queries:
+            raise InvalidProblemError(f"feature map and earnings must describe the same {queries} queries as scores")
+        if self.map.kind == POSITIONAL:
+            non_increasing_by_query("position_weights", self.map.weight, self.offsets)
+        self.check_magnitude()
 
     @property
     def sizes(self) -> Ints:
@@ -268,18 +272,4 @@ class RelevanceBatch(ScoredBatch):
         scores = max(float(self.scores.max()), -float(self.scores.min()))
         reach = float((slope * self.sizes).max()) * scores + float(most.max())
         if not reach <= LARGEST:
-            raise InvalidProblemError(
-                f"values reach {reach:g}, but must be below {LARGEST:g}. Rescale scores, gains or weights."
-            )
-
-
-def _checked(batch: RelevanceBatch) -> None:
-    rows, queries = batch.scores.size, len(batch)
-    if batch.grade.size != rows or batch.earnings.discount.size != rows:
-        raise InvalidProblemError(f"scores ({rows}), grade and earnings need one entry a document")
-    weights = rows if batch.map.kind == POSITIONAL else queries
-    if batch.map.weight.size != weights or batch.earnings.constant.size != queries:
-        raise InvalidProblemError(f"feature map and earnings must describe the same {queries} queries as scores")
-    if batch.map.kind == POSITIONAL:
-        non_increasing_by_query("position_weights", batch.map.weight, batch.offsets)
-    batch.check_magnitude()
+            raise InvalidProblemError(f"values must be below {LARGEST:g}; got {reach:g}. Rescale scores or gains.")

@@ -37,7 +37,7 @@ from formulations.display import CompactReprMixin
 from formulations.errors import InvalidProblemError
 from formulations.problems.problem import EPSILON
 
-POSITIONAL, PAIRWISE, FIRST = "positional", "pairwise", "first-relevant"
+FEATURE_MAPS = POSITIONAL, PAIRWISE, FIRST = "positional", "pairwise", "first-relevant"
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,10 +49,8 @@ class FeatureMap(CompactReprMixin):
     weight: Floats
 
     def __post_init__(self) -> None:
-        if self.kind not in (POSITIONAL, PAIRWISE, FIRST):
-            raise InvalidProblemError(
-                f"unknown feature map {self.kind!r}. Use {POSITIONAL!r}, {PAIRWISE!r} or {FIRST!r}."
-            )
+        if self.kind not in FEATURE_MAPS:
+            raise InvalidProblemError(f"feature map must be one of {FEATURE_MAPS}; got {self.kind!r}.")
         object.__setattr__(self, "weight", finite("weight", self.weight, 1))
         if self.kind != POSITIONAL and (self.weight < 0).any():
             raise InvalidProblemError("the scale of a feature map must not be negative: it would reward wrong pairs")
@@ -67,10 +65,7 @@ def strength_of(strength: float) -> float:
     """The scale of a feature map as a float; raises `InvalidProblemError` for anything but a number >= 0."""
     number = isinstance(strength, int | float | np.integer | np.floating) and not isinstance(strength, bool)
     if not number or not 0.0 <= strength <= LARGEST:
-        raise InvalidProblemError(
-            f"scale must be one number from 0 to {LARGEST:g}, the same for all queries; got {strength!r}. "
-            "A negative scale would reward wrong pairs."
-        )
+        raise InvalidProblemError(f"scale must be a number from 0 to {LARGEST:g}, not one per query; got {strength!r}.")
     return float(strength)
 
 
@@ -107,9 +102,7 @@ class GainTable(CompactReprMixin):
 
     def __post_init__(self) -> None:
         if self.kind not in (RANK, DOCUMENT, TABLE):
-            raise InvalidProblemError(
-                f"unknown kind of gain table {self.kind!r}. Use {RANK!r}, {DOCUMENT!r} or {TABLE!r}."
-            )
+            raise InvalidProblemError(f"gain table must be {RANK!r}, {DOCUMENT!r} or {TABLE!r}; got {self.kind!r}.")
         for name in ("discount", "share", "passing", "constant", "table"):
             object.__setattr__(self, name, finite(name, getattr(self, name), 1))
         object.__setattr__(self, "starts", whole("starts", self.starts))
@@ -149,8 +142,7 @@ def _no_table(queries: int) -> tuple[Floats, Ints]:
     return np.zeros(0), np.zeros(queries + 1, dtype=np.int64)
 
 
-TINY = 2.0**-900
-"""More than what a few thousand products drop where they fall below what doubles hold."""
+TINY = 2.0**-900  # more than what a few thousand products drop where they fall below what doubles hold
 
 
 @dataclass(frozen=True, eq=False)

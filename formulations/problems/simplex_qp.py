@@ -12,17 +12,12 @@ from scipy.sparse import csr_array, diags_array, eye_array, hstack, vstack
 
 from formulations.arrays import Floats, Ints, finite, frozen, whole
 from formulations.errors import InvalidProblemError
-from formulations.problems.directed_rounding import above, below, difference, products
+from formulations.problems.directed_rounding import UNIT, above, below, difference, products
+from formulations.problems.linear_program import CARE
 from formulations.problems.problem import EPSILON, Problem, checked_dual
 from formulations.problems.program import Program, laid_out, number, summed
 
-UNIT = 2.0**-53
-
-CARE = 1.0 + 1e-9
-"""Covers what corrections round themselves."""
-
-MOST_TERMS = 1 << 20
-"""Planes of more numbers are summed in double precision, and what that may lose is added."""
+MOST_TERMS = 1 << 20  # planes of more numbers are summed in double precision, and what that may lose is added
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,9 +55,7 @@ class GroupedSimplexQP(Problem):
         if self.known_gram is not None:
             object.__setattr__(self, "known_gram", finite("gram", self.known_gram, 2))
             if self.known_gram.shape != (planes, planes):
-                raise InvalidProblemError(
-                    f"gram must have a row and a column for each of {planes} planes; got shape {self.known_gram.shape}."
-                )
+                raise InvalidProblemError(f"gram must have shape {(planes, planes)}; got {self.known_gram.shape}.")
         if not (self.lam > 0 and np.isfinite(self.lam)):
             raise InvalidProblemError(f"lam must be positive and finite; got {self.lam}.")
         if (self.capacity <= 0).any() or self.group.min() < 0 or self.group.max() >= groups:
@@ -154,7 +147,7 @@ class GroupedSimplexQP(Problem):
     @cached_property
     def _squares(self) -> Floats:
         """‖slopes[i]‖² of each plane."""
-        return np.asarray(np.einsum("ij,ij->i", self.slopes, self.slopes))
+        return frozen(np.einsum("ij,ij->i", self.slopes, self.slopes))
 
     @cached_property
     def rounding(self) -> float:

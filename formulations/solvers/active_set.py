@@ -13,8 +13,7 @@ from formulations.problems.problem import Solution
 from formulations.problems.simplex_qp import GroupedSimplexQP
 from formulations.solvers.solver import Solver, SolverResult
 
-FEW = 32
-"""Number of planes that Python handles in a millisecond."""
+FEW = 32  # number of planes that Python handles in a millisecond
 
 
 @dataclass(frozen=True)
@@ -23,15 +22,11 @@ class ActiveSet(Solver):
     `block_ascent`.
 
     The active planes hold weight and are independent. A Cholesky factor of their Gram matrix, updated as planes enter
-    and leave, gives their best point. The step ends where a weight would become negative, and that plane leaves; at the
-    best point the plane that exceeds the model most enters. A plane that depends on the active ones replaces one of
-    them. The Gram matrix of all planes is never formed, because it loses digits for steep and nearly parallel planes.
-    The method ends if the Frank-Wolfe gap, summed over the groups, is below `tolerance` of the objective (or rounding),
-    or if neither gap nor objective improves. A warm start is dropped if it leads nowhere.
-
-    Of many groups, those with a plane above the one that holds the capacity are processed, the worst first. With d
-    features at most d planes besides one per group hold weight, so the factor is at most d × d for any number of groups
-    and planes. A plane's height costs d, and a group's best plane is computed only when the group is processed.
+    and leave, gives their best point; the Gram matrix of all planes, which loses digits, is never formed. A plane
+    leaves where its weight would become negative; the plane that exceeds the model most enters, and replaces one that
+    it depends on. The method ends if the Frank-Wolfe gap, summed over the groups, is below `tolerance` of the objective
+    (or rounding), or if neither gap nor objective improves. A warm start is dropped if it leads nowhere. Of many
+    groups, those with a plane above the one that holds the capacity are processed, the worst first.
 
     compiled: whether to use compiled code; None: if there are more than FEW planes. For small data Python is fast
         enough, with initial weights from daqp.

@@ -50,22 +50,10 @@ CVXPY = {
 }
 """By cvxpy's names; cvxpy itself is queried for others."""
 
-QPSOLVERS = {
-    "clarabel": BackEnd("clarabel", "clarabel"),
-    "copt": BackEnd("coptpy", "coptpy"),
-    "cvxopt": BackEnd("cvxopt", "cvxopt"),
-    "daqp": BackEnd("daqp", "daqp"),
-    "ecos": BackEnd("ecos", "ecos"),
-    "gurobi": BackEnd("gurobipy", "gurobipy"),
-    "highs": BackEnd("highspy", "highspy"),
-    "mosek": BackEnd("mosek", "mosek"),
-    "osqp": BackEnd("osqp", "osqp"),
-    "piqp": BackEnd("piqp", "piqp"),
-    "proxqp": BackEnd("proxsuite", "proxsuite"),
-    "qpalm": BackEnd("qpalm", "qpalm"),
-    "quadprog": BackEnd("quadprog", "quadprog"),
-    "scs": BackEnd("scs", "scs"),
-}
+SHARED = {"CLARABEL", "COPT", "CVXOPT", "DAQP", "ECOS", "GUROBI", "HIGHS", "MOSEK"}
+SHARED |= {"OSQP", "PIQP", "PROXQP", "QPALM", "SCS"}
+
+QPSOLVERS = {name.lower(): CVXPY[name] for name in sorted(SHARED)} | {"quadprog": BackEnd("quadprog", "quadprog")}
 """By the names of qpsolvers, likewise."""
 
 

@@ -20,8 +20,7 @@ from formulations.problems.ranking import RankTwoBatch
 from formulations.problems.relevance_ranking import RelevanceBatch
 from formulations.problems.relevance_values import OrderValues
 
-RATIONAL_DOCUMENTS = 400
-"""Largest query that is proved in rational numbers, which takes about a second."""
+RATIONAL_DOCUMENTS = 400  # largest query that is proved in rational numbers, which takes about a second
 
 
 Batch = TypeVar("Batch", RankTwoBatch, RelevanceBatch)
@@ -73,9 +72,7 @@ class QuerySolutions(CompactReprMixin, Generic[Batch]):
             solution, said = proven[query], proven.bound[query] - self.value[query]
             gap = certify(solution.problem, solution, exact=True).gap
             if gap > max(said, 0.0) + solution.problem.rounding:
-                raise CertificateError(
-                    f"query {query}: the solution claims gap {said:g}; in rational arithmetic it is {float(gap):g}"
-                )
+                raise CertificateError(f"query {query} claims gap {said:g}; in rationals it is {float(gap):g}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,14 +178,10 @@ class RelevanceSolution(QuerySolutions[RelevanceBatch]):
         return replace(self, value=self._judged.least, bound=bound)
 
     def proved(self, exactly: int = 0, seed: int = 0) -> RelevanceSolution:
-        """The same solution with values recomputed and bounds from the complete lattice of every query, for any solver
-        and proof; both rounded outward. For small batches (`is_small`) the potentials are stored and checked at every
-        edge; otherwise longest paths are recomputed by the compiled grid and lattice. Queries with more states
-        (`PROVED_STATES`, `PROVED_COUNTS`) keep their bound.
-
-        exactly: this many queries, drawn by `seed` from the shorter half, are also evaluated in rational arithmetic if
-        their lattice has few edges (`RATIONAL_EDGES`); raises `CertificateError` if their gap exceeds the claimed one
-        beyond rounding.
+        """As `BatchSolution.proved`, with bounds from the complete lattice of every query. For small batches
+        (`is_small`) the potentials are checked at every edge; otherwise longest paths are recomputed by the compiled
+        grid and lattice. Queries with more states (`PROVED_STATES`, `PROVED_COUNTS`) keep their bound; exactly: of the
+        queries whose lattice has few edges (`RATIONAL_EDGES`).
         """
         batch, layout = self.problems, layout_of(self.problems)
         states = layout.states(batch.sizes)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -13,10 +12,10 @@ from formulations.bridges.widening import rounded_costs
 from formulations.errors import InfeasibleError, SolverError, UnknownSolverError
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.problem import Problem, Solution
+from formulations.solvers.ortools import load
 from formulations.solvers.solver import Solver, SolverResult, check_limits
 
-LARGEST = 1 << 40
-"""Coefficients and limits of this magnitude or more could overflow in a sum."""
+LARGEST = 1 << 40  # coefficients and limits of this magnitude or more could overflow in a sum
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ class CpSat(Solver):
         return None
 
     def solve(self, problem: LinearProgram, warm_start: Solution | None = None) -> SolverResult:
-        cp_model = _module()
+        cp_model = load("sat.python.cp_model")
         model = cp_model.CpModel()
         limits = zip(problem.lower.tolist(), problem.upper.tolist(), strict=True)
         x = [model.new_int_var(int(low), int(high), "") for low, high in limits]
@@ -91,12 +90,3 @@ class CpSat(Solver):
         point = np.array([solver.value(variable) for variable in x], dtype=np.float64)
         bound = float(np.ldexp(solver.best_objective_bound, -costs.exponent))
         return SolverResult(point, None, solver.status_name(status), {**costs.details, "told_bound": bound})
-
-
-def _module() -> Any:
-    """ortools.sat.python.cp_model; its loading warns of SWIG's own types."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        from ortools.sat.python import cp_model
-
-    return cp_model

@@ -187,13 +187,8 @@ class Cvxpy(Solver):
         data, chain, _ = statement.get_problem_data(self.backend or None)
         if chain.solver.name() != cvxpy.HIGHS:
             return {}
-        needed = presolve(len(data["bool_vars_idx"]) + len(data["int_vars_idx"]), data["c"].size)
-        if any(self.options.get(name, value) != value for name, value in needed.items()):
-            raise UnknownSolverError(
-                f"{self.spec!r} cannot presolve a program with integer and real variables because HiGHS then reports "
-                "suboptimal points as optimal (ERGO-Code/HiGHS#2957); remove the option presolve"
-            )
-        return needed
+        integers = len(data["bool_vars_idx"]) + len(data["int_vars_idx"])
+        return presolve(integers, data["c"].size, self.options, self.spec)
 
 
 def _known_to_cvxpy() -> tuple[str, ...]:

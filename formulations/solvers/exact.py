@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 import numpy as np
 
@@ -38,17 +38,11 @@ class ExactArgmax(Solver):
     room: int | None = None
     compiled: bool | None = None
 
-    accepts = (
-        RankTwoAssignment, RelevanceRanking, LatticePath, GroupSequence,
-    )  # fmt: skip
+    accepts = (RankTwoAssignment, RelevanceRanking, LatticePath, GroupSequence)
     package: ClassVar[str] = "rankopt"
     spec = "exact"
 
-    def solve(
-        self,
-        problem: RankTwoAssignment | RelevanceRanking | LatticePath | GroupSequence,
-        warm_start: Solution | None = None,
-    ) -> SolverResult:
+    def solve(self, problem: Any, warm_start: Solution | None = None) -> SolverResult:
         if isinstance(problem, GroupSequence):
             from formulations.argmax.group_limits import prefix_argmax
 

@@ -75,9 +75,7 @@ def function_solver(
     forms = (accepts,) if isinstance(accepts, type) else tuple(accepts)
     wrong = [form for form in forms if not (isinstance(form, type) and issubclass(form, Problem))]
     if wrong or not forms:
-        raise UnknownSolverError(
-            f"accepts names {wrong or 'nothing'}; give forms, such as formulations.RankTwoAssignment"
-        )
+        raise UnknownSolverError(f"accepts must be problem classes, one at least; got {wrong or 'none'}.")
     label = str(name or getattr(function, "__name__", type(function).__name__))
     return FunctionSolver(function, forms, label, package, rejects)
 
@@ -88,12 +86,8 @@ def imported(place: str) -> Solver:
     try:
         found = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:
-        raise UnknownSolverError(
-            f"no solver is at {place!r}: {error}; give module:attribute of an installed one"
-        ) from error
+        raise UnknownSolverError(f"no solver is at {place!r} (module:attribute): {error}") from error
     solver = found() if isinstance(found, type) else found
     if not isinstance(solver, Solver):
-        raise UnknownSolverError(
-            f"{place!r} is a {type(solver).__name__} , not a solver; wrap a function by function_solver(function, ...)"
-        )
+        raise UnknownSolverError(f"{place!r} must be a solver, see function_solver(); got a {type(solver).__name__}.")
     return solver

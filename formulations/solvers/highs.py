@@ -1,11 +1,8 @@
 """HiGHS: linear programs, with or without integers.
 
-Programs with integer and real variables are solved without presolve. HiGHS 1.14.0 fixes a real variable with one row if
-the row has capacity for it, and computes that capacity as if integer variables without other rows stayed at their worst
-limit. So min 2x + 3z, x + z >= 4.5, z integer, 0 <= x, z <= 10 gives 15, reported as optimal; the optimum is 9
-(ERGO-Code/HiGHS#2957; repaired by #2961 in 1.15.0, which cannot be loaded together with OR-Tools). It affected 34 of
-1500 random small programs. Programs with integer variables alone or real variables alone are not affected (none of
-3000).
+Programs with integer and real variables are solved without presolve, because that of HiGHS 1.14.0 loses optima: min 2x
++ 3z, x + z >= 4.5, z integer, 0 <= x, z <= 10 gives 15 in place of 9 (ERGO-Code/HiGHS#2957; repaired by #2961 in
+1.15.0, which cannot be loaded together with OR-Tools).
 """
 
 from __future__ import annotations
@@ -23,16 +20,20 @@ from formulations.problems.problem import Problem, Solution, row_units, unit
 from formulations.solvers.solver import Solver, SolverResult, check_limits
 
 
-def presolve(whole: int, variables: int) -> dict[str, Any]:
-    """The presolve option of HiGHS for a program with this many integer variables among all of its variables."""
-    return {"presolve": "off"} if 0 < whole < variables else {}
+def presolve(whole: int, variables: int, options: Mapping[str, Any], spec: str) -> dict[str, Any]:
+    """The presolve option of HiGHS for a program with this many integer variables among all of its variables;
+    UnknownSolverError if the options require another."""
+    needed = {"presolve": "off"} if 0 < whole < variables else {}
+    if any(options.get(name, value) != value for name, value in needed.items()):
+        raise UnknownSolverError(
+            f"{spec!r} cannot presolve a program with integer and real variables because HiGHS then reports suboptimal "
+            "points as optimal (ERGO-Code/HiGHS#2957); remove the option presolve"
+        )
+    return needed
 
 
-DROPPED = 1e-9
-"""HiGHS silently drops matrix entries of this magnitude or less."""
-
-ENDLESS = 1e20
-"""HiGHS treats limits of this magnitude or more as infinite."""
+DROPPED = 1e-9  # HiGHS silently drops matrix entries of this magnitude or less
+ENDLESS = 1e20  # HiGHS treats limits of this magnitude or more as infinite
 
 
 @dataclass(frozen=True)
@@ -72,9 +73,7 @@ class Highs(Solver):
             probe.setOptionValue("output_flag", False)
             for name, value in self.options.items():
                 if probe.setOptionValue(name, value) != highspy.HighsStatus.kOk:
-                    raise UnknownSolverError(
-                        f"'highs' has no option {name!r} that may be {value!r}; see HiGHS's own list"
-                    )
+                    raise UnknownSolverError(f"'highs' has no option {name!r} of value {value!r}")
 
     def reason_unsupported(self, problem: Problem) -> str | None:
         if not isinstance(problem, LinearProgram):
@@ -139,12 +138,7 @@ class _Run:
         if problem.integer is not None and not relaxed:
             kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
             program.integrality_ = [kinds[int(flag)] for flag in problem.integer]
-            needed = presolve(int(problem.integer.sum()), problem.integer.size)
-            if any(options.options.get(name, value) != value for name, value in needed.items()):
-                raise UnknownSolverError(
-                    "'highs' cannot presolve a program with integer and real variables because HiGHS then reports "
-                    "suboptimal points as optimal (ERGO-Code/HiGHS#2957); remove the option presolve"
-                )
+            needed = presolve(int(problem.integer.sum()), problem.integer.size, options.options, "highs")
             if options.presolve == "choose":
                 self._set(**needed)
         self._check(self.highs.passModel(program), "passModel")

@@ -52,14 +52,13 @@ class OrTools(Solver):
 def _assigned(problem: Assignment) -> SolverResult:
     """Rows of zeros pad the matrix to a square."""
     k, n = problem.positions, problem.documents
-    mask = np.ones((k, n), dtype=bool) if problem.allowed is None else problem.allowed
-    rows, columns = np.nonzero(mask)
+    rows, columns = problem.cells
     costs = rounded_costs(-problem.profit[rows, columns], k, n, shift=True)
     spare = n - k
     rows = np.concatenate([rows, np.repeat(np.arange(k, n), n)])
     columns = np.concatenate([columns, np.tile(np.arange(n), spare)])
     values = np.concatenate([np.asarray(costs.values), np.zeros(spare * n, dtype=np.int64)])
-    solver = _module("linear_sum_assignment").SimpleLinearSumAssignment()
+    solver = load("graph.python.linear_sum_assignment").SimpleLinearSumAssignment()
     solver.add_arcs_with_cost(rows.astype(np.int32), columns.astype(np.int32), values)
     status = solver.solve()
     # Reading a mate after any other status ends the process.
@@ -72,7 +71,7 @@ def _assigned(problem: Assignment) -> SolverResult:
 def _routed(problem: MinCostFlow) -> SolverResult:
     terms = problem.units
     costs = rounded_costs(problem.cost, terms, problem.supply.size, shift=False)
-    solver = _module("min_cost_flow").SimpleMinCostFlow()
+    solver = load("graph.python.min_cost_flow").SimpleMinCostFlow()
     arcs = solver.add_arcs_with_capacity_and_unit_cost(
         problem.tail.astype(np.int32), problem.head.astype(np.int32), problem.capacity, np.asarray(costs.values)
     )
@@ -86,10 +85,10 @@ def _routed(problem: MinCostFlow) -> SolverResult:
     return SolverResult(flow, message=f"OPTIMAL, integer costs times 2^{costs.exponent}", details=dict(costs.details))
 
 
-def _module(name: str) -> Any:
-    """ortools.graph.python.`name`; its loading warns of SWIG's own types."""
+def load(name: str) -> Any:
+    """The module ortools.`name`; its loading warns of SWIG's own types."""
     import importlib
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return importlib.import_module(f"ortools.graph.python.{name}")
+        return importlib.import_module(f"ortools.{name}")

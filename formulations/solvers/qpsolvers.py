@@ -22,9 +22,7 @@ TOLERANCES = {
     "clarabel": ("tol_gap_abs", "tol_gap_rel", "tol_feas"),
     "daqp": ("primal_tol", "dual_tol"),
     "highs": ("primal_feasibility_tolerance", "dual_feasibility_tolerance"),
-    "osqp": ("eps_abs", "eps_rel"),
-    "piqp": ("eps_abs", "eps_rel"),
-    "scs": ("eps_abs", "eps_rel"),
+    **dict.fromkeys(("osqp", "piqp", "scs"), ("eps_abs", "eps_rel")),
 }
 """Each back end's names of its tolerances; others keep their defaults."""
 

@@ -7,7 +7,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Protocol, runtime_checkable
@@ -72,25 +73,20 @@ def check_limits(time_limit: Any = None, threads: Any = None, verbose: Any = Non
     """Raise UnknownSolverError unless the time is a positive number of seconds, threads an integer >= 1, the log True
     or False, and options a mapping of names. None leaves the choice to the solver."""
     if time_limit is not None and not (_plain(time_limit, Real) and time_limit > 0):
-        raise UnknownSolverError(
-            f"time_limit must be a positive number of seconds; got {time_limit!r}. Leave it out for no limit."
-        )
+        raise UnknownSolverError(f"time_limit must be a positive number of seconds, or None; got {time_limit!r}.")
     if threads is not None and not (_plain(threads, Integral) and threads >= 1):
         raise UnknownSolverError(f"threads must be an integer, 1 or more; got {threads!r}. Or leave it out.")
     if verbose is not None and not isinstance(verbose, bool | np.bool_):
         raise UnknownSolverError(f"verbose must be True or False; got {verbose!r}. Write verbose=True.")
     if options is not None and not (isinstance(options, Mapping) and all(isinstance(key, str) for key in options)):
-        raise UnknownSolverError(
-            f"options must be a mapping of names; got {options!r}. Write options={{'name': value}}."
-        )
+        raise UnknownSolverError(f"options must be a mapping, {{'name': value}}; got {options!r}.")
 
 
 def _plain(value: Any, kind: type) -> bool:
     return isinstance(value, kind) and not isinstance(value, bool)
 
 
-LONGEST = 1000
-"""Largest length of a name with its options."""
+LONGEST = 1000  # largest length of a name with its options
 
 
 def stated(spec: str) -> tuple[str, dict[str, Any]]:
@@ -138,20 +134,11 @@ def optioned(solver: Solver, **options: Any) -> Solver:
     return changed
 
 
-def listed(text: str) -> Iterable[str]:
+def listed(text: str) -> list[str]:
     """The names of a comma-separated list; commas inside brackets belong to a name.
 
-    >>> list(listed("exact, highs(method='ipm', presolve='off')"))
+    >>> listed("exact, highs(method='ipm', presolve='off')")
     ['exact', "highs(method='ipm', presolve='off')"]
     """
-    name, depth = "", 0
-    for letter in f"{text},":
-        depth += (letter == "(") - (letter == ")")
-        if letter == "," and depth <= 0:
-            if name.strip():
-                yield name.strip()
-            name, depth = "", 0
-        else:
-            name += letter
-    if name.strip():  # an unclosed bracket is reported when the name is parsed
-        yield name.strip(" ,")
+    names = (name.strip() for name in re.findall(r"(?:[^,(]|\([^)]*\)?)+", text))
+    return [name for name in names if name]

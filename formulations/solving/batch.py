@@ -81,13 +81,11 @@ def _orders(batch: RankTwoBatch | RelevanceBatch, solver: Any) -> Ints:
         raise SolverCrashError(f"{spec!r} crashed: {type(error).__name__}: {error}") from error
     order = getattr(said, "order", None)
     if not isinstance(said, kind) or not isinstance(order, np.ndarray):
-        raise InvalidSolutionError(
-            f"{spec!r} returned {type(said).__name__}, which is no {kind.__name__} with an array of orders"
-        )
+        raise InvalidSolutionError(f"{spec!r} must return a {kind.__name__} of orders; got {type(said).__name__}.")
     order = np.asarray(order)
     if order.shape != batch.scores.shape or order.dtype.kind not in "iu":
         raise InvalidSolutionError(
-            f"{spec!r} returned orders of {order.dtype} and shape {order.shape} for {batch.scores.size} rows"
+            f"{spec!r} must return {batch.scores.size} integers; got {order.dtype}, {order.shape}"
         )
     starts = np.repeat(batch.offsets[:-1], np.diff(batch.offsets))
     inside = (order >= 0) & (order < np.repeat(np.diff(batch.offsets), np.diff(batch.offsets)))
@@ -95,9 +93,7 @@ def _orders(batch: RankTwoBatch | RelevanceBatch, solver: Any) -> Ints:
     if not inside.all() or (held != 1).any():
         row = int(np.flatnonzero(~inside | (held != 1))[0])
         query = int(np.searchsorted(batch.offsets, row, side="right")) - 1
-        raise InvalidSolutionError(
-            f"{spec!r} must return an order of the documents of each query; that of query {query} is not one"
-        )
+        raise InvalidSolutionError(f"{spec!r} must return orders of documents; that of query {query} is not one")
     return np.ascontiguousarray(order, dtype=np.int64)
 
 

@@ -27,8 +27,7 @@ from formulations.constraints.structure import NestedGroups, SideConstraintRows
 from formulations.display import CompactReprMixin
 from formulations.problems.problem import EPSILON
 
-SURE = 1e-6
-"""Smaller fractions of documents are rounding."""
+SURE = 1e-6  # smaller fractions of documents are rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,25 +78,13 @@ class Subproblem(CompactReprMixin):
         return parts if share < 0.5 else parts[::-1]
 
 
-NEAR = (2.0**-50, 2.0**-43, 2.0**-36)
-"""Tolerance of equality, relative to the largest profit."""
+NEAR = (2.0**-50, 2.0**-43, 2.0**-36)  # tolerance of equality, relative to the largest profit
+WORK = 1e4  # nanoseconds per cell in Python
+TIGHT = 1e-9  # relative gap above which the general solvers are used instead
+CLOSED = 1e-11  # relative gap at which a subproblem is closed
 
-WORK = 1e4
-"""Nanoseconds per cell in Python."""
-
-TIGHT = 1e-9
-"""Relative gap above which the general solvers are used instead."""
-
-CLOSED = 1e-11
-"""Relative gap at which a subproblem is closed."""
-
-"""Sums of broken rows and parts of documents below this are rounding."""
-
-ASKED = 400
-"""Largest number of flows before the general solvers are used instead."""
-
-ROOM = 24
-"""Capacity of the list of known rankings."""
+ASKED = 400  # largest number of flows before the general solvers are used instead
+ROOM = 24  # capacity of the list of known rankings
 
 
 def best_of_groups(
@@ -191,14 +178,7 @@ class _Search:
         tree, result = self.tree, np.empty(2)
         solver: Any = place_nested if place_nested.pays(WORK * self.base.size) else place_nested.in_python
         for near in NEAR:
-            ended = solver(
-                *self.data,
-                self.base,
-                *tree.network,
-                near,
-                self.order,
-                result,
-            )
+            ended = solver(*self.data, self.base, *tree.network, near, self.order, result)
             if ended != LOST:
                 break
         return float(result[1]) if ended == FOUND else None
@@ -279,8 +259,8 @@ class _Search:
             dearest = self.size + float(self.cap @ np.abs(rows.flat[self.side]).max(axis=1, initial=0.0))
             reward = 4.0 * (orders.shape[1] + 1.0) * dearest
         pays = ascend.pays(4.0 * WORK * self.base.size)
-        method: Any = ascend if pays else ascend.in_python
-        ended = method(
+        search: Any = ascend if pays else ascend.in_python
+        ended = search(
             *self.data, self.base, part.allowed, *tree.network[1:], part.placed, reward,
             rows.flat, rows.low, rows.high, rows.rounding, self.price, self.side, self.sign, self.cap, orders, value,
             reached, weight, counted, self.at, self.order, bounds, CLOSED * (self.size + self.step),

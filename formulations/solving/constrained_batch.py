@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,43 +82,34 @@ class SetBatch(CompactReprMixin):
         """The batch of these queries, in this order."""
         rows, offsets = _gathered(self.offsets, queries)
         spots, position_offsets = _gathered(self.places, queries)
-        return SetBatch(
-            [self.sets[q] for q in queries.tolist()],
-            self.scores[rows],
-            self.gain[rows],
-            self.discount[spots],
-            self.position_weights[spots],
-            offsets,
-            position_offsets,
-            None if self.charge is None else self.charge[queries],
-        )
+        sets, charge = [self.sets[q] for q in queries.tolist()], None if self.charge is None else self.charge[queries]
+        documents, weights = (self.scores[rows], self.gain[rows]), (self.discount[spots], self.position_weights[spots])
+        return SetBatch(sets, *documents, *weights, offsets, position_offsets, charge)
 
 
 def solve_sets(batch: SetBatch, solver: Solver | str = "auto") -> SetBatchSolution:
     """Solve every query. "auto" and "exact" solve collapsed sets, such as Π(B, k), in one compiled pass; limits on
     prefixes by groups alone if the profit has rank one; and others by `best_of_groups` if that proves its answer. Every
     other solver gets query by query. Raises what `solve` raises."""
-    count = len(batch)
+    count, together = len(batch), list[int]()
     order, value, bound = np.empty(batch.position_weights.size, dtype=np.int64), np.empty(count), np.empty(count)
     way = np.empty(count, dtype=object)
-    together: list[int] = []
-    if isinstance(solver, str) and solver in ("auto", "exact"):
+    special = isinstance(solver, str) and solver in ("auto", "exact")
+    if special:
         hard = [q for q in range(count) if not batch.sets[q].soft_constraints]
         together = [q for q in hard if batch.sets[q].compiled.blocks_of is not None]
         _collapsed(batch, together, order, value, bound)
         way[together] = "collapsed"
-        for q in sorted(set(range(count)) - set(together)):
-            if not batch.sets[q].soft_constraints and _grouped(batch, q, order, value, bound):
-                way[q] = "prefix groups"
-                together.append(q)
-            elif algorithm := _limited(batch, q, order, value, bound):
-                way[q] = algorithm
-                together.append(q)
     for q in sorted(set(range(count)) - set(together)):
-        solution = solve(batch[q], solver, directed_rounding=False)
-        order[batch.spots(q)] = solution.order
-        value[q], bound[q], way[q] = solution.value, max(solution.bound, solution.value), solution.solver
+        found = (_grouped(batch, q) or _limited(batch, q)) if special else None
+        if found is None:
+            solution = solve(batch[q], solver, directed_rounding=False)
+            found = solution.order, solution.value, max(solution.bound, solution.value), solution.solver
+        order[batch.spots(q)], value[q], bound[q], way[q] = found
     return SetBatchSolution(order, value, bound, way)
+
+
+Found: TypeAlias = tuple[Ints, float, float, str]  # order, value, bound and algorithm of one query
 
 
 def _collapsed(batch: SetBatch, queries: list[int], order: Ints, value: Floats, bound: Floats) -> None:
@@ -132,18 +124,8 @@ def _collapsed(batch: SetBatch, queries: list[int], order: Ints, value: Floats, 
     for q in np.flatnonzero(few).tolist():  # the pass would search for a free block forever
         part.sets[q].check_nonempty()
     found, best, proven = np.empty(part.position_weights.size, dtype=np.int64), np.empty(len(part)), np.empty(len(part))
-    collapsed_argmax(
-        part.scores,
-        part.gain,
-        blocks,
-        part.offsets,
-        part.discount,
-        part.position_weights,
-        part.places,
-        found,
-        best,
-        proven,
-    )
+    documents, weights = (part.scores, part.gain, blocks, part.offsets), (part.discount, part.position_weights)
+    collapsed_argmax(*documents, *weights, part.places, found, best, proven)
     tallest = [np.maximum.reduceat(np.abs(height), part.offsets[:-1]) for height in (part.scores, part.gain)]
     weight = [np.add.reduceat(np.abs(weights), part.places[:-1]) for weights in (part.position_weights, part.discount)]
     rounding = 4.0 * EPSILON * (2.0 + np.diff(part.places)) * (weight[0] * tallest[0] + weight[1] * tallest[1])
@@ -151,44 +133,40 @@ def _collapsed(batch: SetBatch, queries: list[int], order: Ints, value: Floats, 
     order[spots], value[queries], bound[queries] = found, best, np.maximum(proven, best) + rounding
 
 
-def _grouped(batch: SetBatch, query: int, order: Ints, value: Floats, bound: Floats) -> bool:
-    """Solve a query of limits on prefixes with profits of rank one; returns whether it is one."""
+def _grouped(batch: SetBatch, query: int) -> Found | None:
+    """Solve a query of limits on prefixes with profits of rank one; None for others."""
+    if batch.sets[query].soft_constraints:
+        return None
     network = PrefixNetwork.beyond_flows(batch.sets[query].compiled)
     if isinstance(network, str):
-        return False
+        return None
     scores, gain, discount, decay = batch.data(query)
     factors = of_rank_one(scores, gain, discount, decay)
     if factors is None:
-        return False
+        return None
     batch.sets[query].check_nonempty()
     weights, heights = factors
     chosen = network.chosen(heights)
     problem = network.ranking(np.outer(weights, heights[chosen]))
     group, passing = prefix_argmax(problem)
     placed = network.order(chosen, group)
-    order[batch.spots(query)], value[query] = placed, decay @ scores[placed] - discount @ gain[placed]
+    value = float(decay @ scores[placed] - discount @ gain[placed])
     # What all documents earn at the last position, where all are placed, is no choice and is in no worth.
     fixed = weights[-1] * heights.sum() if decay.size == scores.size else 0.0
     size = np.abs(decay).sum() * np.abs(scores).max() + np.abs(discount).sum() * np.abs(gain).max()
     proven = problem.bound(passing.ravel()) + fixed + 8.0 * EPSILON * (2.0 + decay.size) * size
-    bound[query] = max(proven, value[query])
-    return True
+    return placed, value, max(float(proven), value), "prefix groups"
 
 
-def _limited(batch: SetBatch, query: int, order: Ints, value: Floats, bound: Floats) -> str:
-    """Solve a query by branch and bound; returns the algorithm, "" if it is left open."""
+def _limited(batch: SetBatch, query: int) -> Found | None:
+    """Solve a query by branch and bound; None if it is left open."""
     admissible = batch.sets[query]
-    if admissible.soft_constraints:
-        admissible.check_nonempty()
-        charge = 1.0 if batch.charge is None else float(batch.charge[query])
-        costs = admissible.cell_penalties if admissible.cell_penalties.any() else None
-        found = best_of_groups(admissible.compiled_with_soft, *batch.data(query), charge, costs)
-    else:
-        found = best_of_groups(admissible.compiled, *batch.data(query))
-    if found is None:
-        return ""
-    order[batch.spots(query)], value[query], bound[query], way = found
-    return way
+    if not admissible.soft_constraints:
+        return best_of_groups(admissible.compiled, *batch.data(query))
+    admissible.check_nonempty()
+    charge = 1.0 if batch.charge is None else float(batch.charge[query])
+    costs = admissible.cell_penalties if admissible.cell_penalties.any() else None
+    return best_of_groups(admissible.compiled_with_soft, *batch.data(query), charge, costs)
 
 
 def of_rank_one(

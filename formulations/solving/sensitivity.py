@@ -48,11 +48,8 @@ Side: TypeAlias = Literal["at most", "at least", "exactly"]
 
 SIDES = ("at most", "at least", "exactly")
 
-MAX_POINTS = 10_000
-"""Largest number of points of a curve."""
-
-MAX_NAMED = 10
-"""Largest number of limits in a message."""
+MAX_POINTS = 10_000  # largest number of points of a curve
+MAX_NAMED = 10  # largest number of limits in a message
 
 RELATIVE_GAP = 1e-7
 """Tolerance of equality of the relaxation and a ranking, relative to the largest profit, as of LP solvers."""
@@ -241,9 +238,7 @@ def sensitivity(
         return _curve(problem, constraint, requested, side, solver)
     every = tuple(problem)
     if not every or not all(isinstance(one, ConstrainedRanking) for one in every):
-        raise InvalidProblemError(
-            "price_of takes problems of ranking_set, one at least; give each set its profit there"
-        )
+        raise InvalidProblemError("sensitivity() needs one problem of constrained_ranking() at least")
     found = [_curve(one, constraint, requested, side, solver) for one in every]
     return SensitivityCurve.from_curves(found[0].name, requested, found)
 
@@ -355,16 +350,12 @@ class ConstraintLimit:
         loose = limit > 0 if self.side == "at most" else limit < 0 and self.side == "at least"
         largest = float(np.abs(self.constraint.matrix.data).max(initial=1.0))
         if self.is_soft and not loose and abs(limit) > MAX_COUNT * largest:
-            raise InvalidProblemError(
-                f"limit {limit:g} of {self.constraint.name!r} is beyond what doubles count, and as this is soft each "
-                "unit costs; give a limit that rankings come near to"
-            )
+            raise InvalidProblemError(f"limit {limit:g} of the soft {self.constraint.name!r} is too large to count")
         other = (self.constraint.lower if self.side == "at most" else self.constraint.upper)[self.rows]
         crossed = other[other > limit if self.side == "at most" else other < limit]
         if crossed.size and self.side != "exactly":
             raise InvalidProblemError(
-                f"{self.constraint.name!r} cannot be {self.side} {limit:g}: its other limit is {crossed[0]:g}; sweep "
-                "on that side only"
+                f"{self.constraint.name!r} cannot be {self.side} {limit:g}: its other limit is {crossed[0]:g}"
             )
 
 
@@ -388,10 +379,7 @@ def _side(held: Constraint, rows: Bools, name: Hashable, side: str | None) -> st
     if not rows.any():
         raise InvalidProblemError(f"{name!r} forbids cells and has no limit; sweep a constraint that counts")
     if held.forbids is not None and name == held.name:
-        raise InvalidProblemError(
-            f"{name!r} has rows and forbidden cells, so it has no single limit; sweep a row, {held.block.name(0)!r} "
-            f"say, or make it soft: penalized({name!r}, penalty=...)"
-        )
+        raise InvalidProblemError(f"{name!r} has rows and forbidden cells; use a row, say {held.block.name(0)!r}")
     below, above = np.isfinite(held.lower[rows]), np.isfinite(held.upper[rows])
     if side is not None:
         if side not in SIDES:
@@ -414,14 +402,9 @@ def read_limits(limits: Any) -> Floats:
     except (OverflowError, TypeError, ValueError):
         parsed = np.empty(0)
     if parsed.ndim != 1 or not parsed.size or not np.isfinite(parsed).all():
-        raise InvalidProblemError(
-            f"limits must be one or more finite numbers; got {limits!r}. Pass, for example, range(1, 5)."
-        )
+        raise InvalidProblemError(f"limits must be one or more finite numbers; got {limits!r}. Use, say, range(1, 5).")
     if parsed.size > MAX_POINTS:
-        raise InvalidProblemError(
-            f"limits from {parsed[0]:g} on are more than {MAX_POINTS}, the most that a sweep tries; give a shorter "
-            "range, or one with a step: range(0, 1000, 10)"
-        )
+        raise InvalidProblemError(f"limits from {parsed[0]:g} on are more than {MAX_POINTS}, use a shorter range")
     return parsed
 
 

@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 
 from formulations.bridges import Chain, crossings
-from formulations.bridges.bridge import Back
+from formulations.bridges.crossover import Back
 from formulations.errors import (
     FormulationError,
     FractionalSolutionError,
@@ -68,9 +68,7 @@ class SolveOptions:
             if takes(solver, name):
                 aimed = replace(aimed, **{name: _joined(name, value, getattr(aimed, name))})
             elif strict:
-                raise UnknownSolverError(
-                    f"{solver.spec!r} has no {word}; leave out {name} = {value!r}, or choose another solver"
-                )
+                raise UnknownSolverError(f"{solver.spec!r} has no {word}; leave out {name}={value!r}")
         return cast("Solver", aimed)
 
 
@@ -83,8 +81,7 @@ def _joined(name: str, value: Any, own: Any) -> Any:
 
 log = logging.getLogger("formulations")
 
-LOOSE = 1e-6
-"""The relative gap above which "auto" tries the next solver."""
+LOOSE = 1e-6  # the relative gap above which "auto" tries the next solver
 
 
 def solve(
@@ -130,9 +127,7 @@ def solve(
     )
     if isinstance(solver, str) and solver == "auto":
         if options:
-            raise UnknownSolverError(
-                f"options {dict(options)} are of one solver, but 'auto' tries several; name the solver"
-            )
+            raise UnknownSolverError(f"options {dict(options)} are of one solver, not 'auto'; name the solver")
         return _cheapest(problem, warm_start, solve_options, directed_rounding)
     chosen = solve_options.for_solver(get_solver(solver) if isinstance(solver, str) else solver, strict=True)
     return _solve(problem, chosen, warm_start, directed_rounding)
@@ -166,9 +161,7 @@ def _cheapest(problem: Problem, start: Solution | None, solve_options: SolveOpti
         return min(loose, key=lambda solution: solution.gap)
     if not failures:
         said = ". ".join(["", *refusals[:1]])  # the first is the best match
-        raise UnsupportedProblemError(
-            f"no installed solver accepts this {type(problem).__name__}; give one of your own{said}"
-        )
+        raise UnsupportedProblemError(f"no installed solver accepts this {type(problem).__name__}; give your own{said}")
     raise SolverError("every solver failed. " + "; ".join(failures))
 
 
@@ -206,10 +199,7 @@ def _solve(problem: Problem, solver: Solver, warm_start: Solution | None, direct
             "Choose a solver of formulations.compatible_solvers(problem)"
         )
     accepted = " or ".join(form.__name__ for form in solver.accepts)
-    raise UnsupportedProblemError(
-        f"{solver.spec!r} accepts {accepted}, and {type(problem).__name__} cannot be restated as that; "
-        "choose a solver of formulations.compatible_solvers(problem)"
-    )
+    raise UnsupportedProblemError(f"{solver.spec!r} accepts {accepted}, not this {type(problem).__name__}")
 
 
 def _answered(
@@ -230,9 +220,8 @@ def _answered(
     except (InfeasibleError, UnboundedError) as error:
         if not problem.always_feasible:
             raise
-        raise InvalidSolutionError(
-            f"{solver.spec!r} is wrong, every {type(problem).__name__} is solvable: {error}"
-        ) from error
+        kind = type(problem).__name__
+        raise InvalidSolutionError(f"{solver.spec!r} is wrong, every {kind} is solvable: {error}") from error
     except FormulationError:
         raise
     except (Exception, SystemExit) as error:  # any error of a solver package or of the user's solver
@@ -246,12 +235,7 @@ def _answered(
     if x.dtype.kind not in "iuf" or not np.isfinite(x).all():
         raise InvalidSolutionError(f"{solver.spec!r} returned values that are no finite numbers ({answer.message})")
     if backs:  # the ways back assume the right shape
-        with np.errstate(all="ignore"):
-            violation = restated.violation(x)
-        if not np.isfinite(violation):
-            raise InvalidSolutionError(
-                f"{solver.spec!r} returned an infeasible or malformed point for {type(restated).__name__}: {x}"
-            )
+        restated.check_point(x)
         y = y if restated.is_valid_dual(y) else None
     for back in reversed(backs):
         x, y = back(x, y)

@@ -1,10 +1,4 @@
-"""Conformance checks for a user's own solver or problem, the same that ours pass.
-
-    def test_my_solver():
-        check_solver(MySolver())
-
-    def test_my_problem():
-        check_problem(my_problem(data))
+"""Conformance checks for a user's own solver or problem, the same that ours pass: `check_solver(MySolver())` in a test.
 
 They raise AssertionError with the name of the failing instance, and return what was checked.
 """
@@ -17,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from formulations.arrays import Floats
 from formulations.bridges import crossings
 from formulations.certificates.certify import certify
 from formulations.constraints.constrained_ranking import ConstrainedRanking
@@ -126,19 +119,16 @@ def _check_batch(solver: Solver) -> None:
     stated = [
         (problem, optimum)
         for _, problem, optimum in instances(RankTwoAssignment)
-        if isinstance(problem, RankTwoAssignment) and optimum is not None
-    ]
-    stated = [
-        (problem, optimum)
-        for problem, optimum in stated
-        if min(problem.discount[-1], problem.position_weights[-1]) >= 0
+        if optimum is not None
+        and isinstance(problem, RankTwoAssignment)
+        and min(problem.discount[-1], problem.position_weights[-1]) >= 0
     ]
     problems = [problem for problem, _ in stated]
     offsets = np.cumsum([0] + [problem.documents for problem in problems])
-    columns = {
-        name: np.concatenate([_padded(getattr(problem, name), problem.documents) for problem in problems])
-        for name in ("scores", "gain", "discount", "position_weights")
-    }
+    columns = {}
+    for name in ("scores", "gain", "discount", "position_weights"):
+        parts = [(getattr(problem, name), problem.documents) for problem in problems]
+        columns[name] = np.concatenate([np.pad(values, (0, size - values.size)) for values, size in parts])
     answer = solve_batch(RankTwoBatch(**columns, offsets=offsets), solver)
     for query, (problem, optimum) in enumerate(stated):
         label = f"{solver.spec!r}, query {query} of a batch"
@@ -146,10 +136,6 @@ def _check_batch(solver: Solver) -> None:
         assert sorted(order.tolist()) == list(range(problem.documents)), f"{label}: {order} is no order"
         assert abs(answer.value[query] - optimum) <= problem.rounding, f"{label}: {answer.value[query]!r}"
         assert answer.bound[query] >= optimum - problem.rounding, f"{label}: {answer.bound[query]!r}"
-
-
-def _padded(values: Floats, size: int) -> Floats:
-    return np.pad(values, (0, size - values.size))
 
 
 def _certified(problem: Problem, solver: Solver | str, label: str) -> Solution:

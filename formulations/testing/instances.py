@@ -7,9 +7,10 @@ planes. Random rankings under limits on prefixes over disjoint groups have profi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import permutations, product
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -126,16 +127,8 @@ def instances(form: type[Problem]) -> Iterator[Instance]:
 
 
 def _stated(form: type[Problem]) -> Iterator[Instance]:
-    if form is RankTwoAssignment:
-        yield from ((name, problem, brute_force(problem)) for name, problem in _rankings())
-    elif form is Assignment:
-        yield from ((name, problem, brute_force(problem)) for name, problem in _matchings())
-    elif form is ConstrainedRanking:
-        yield from ((name, constrained, brute_force(constrained)) for name, constrained in _constrained())
-    elif form is PenalizedRanking:
-        yield from ((name, softened, brute_force(softened)) for name, softened in _softened())
-    elif form is RelevanceRanking:
-        yield from ((name, pattern, brute_force(pattern)) for name, pattern in _patterns())
+    if form in RANKED:
+        yield from ((name, problem, brute_force(problem)) for name, problem in RANKED[form]())
     elif form is LatticePath:
         yield from ((name, pattern.lattice(), brute_force(pattern)) for name, pattern in _patterns())
     elif form is GroupSequence:
@@ -294,12 +287,8 @@ def _softened() -> Iterator[tuple[str, PenalizedRanking]]:
     random = np.random.default_rng(14)
     profit, tied = random.normal(size=(4, 6)), random.integers(0, 2, (4, 6)).astype(float)
     sites = RankingSet(6, 4).at_most(1, by=[*"aabbcd"], name="site").penalized("site", penalty=0.5)
-    late = (
-        RankingSet(6, 4)
-        .forbid([0, 1], range(2), name="late")
-        .penalized("late", penalty=0.25)
-        .at_most(1, by=[*"aabbcd"])
-    )
+    early = RankingSet(6, 4).forbid([0, 1], range(2), name="late").penalized("late", penalty=0.25)
+    late = early.at_most(1, by=[*"aabbcd"])
     top = sites.at_least(2, documents=[4, 5], positions=range(3), name="top").penalized("top", penalty=1.5)
     yield "soft sites", PenalizedRanking(profit, sites)
     yield "soft sites, tied", PenalizedRanking(tied, sites)
@@ -327,6 +316,15 @@ def _sequences() -> Iterator[tuple[str, GroupSequence]]:
         ("1e-9", profit * 1e-9, floors),
     ):
         yield name, restated(ConstrainedRanking(weights, one), GroupSequence)
+
+
+RANKED: dict[type[Problem], Callable[[], Iterator[tuple[str, Any]]]] = {
+    RankTwoAssignment: _rankings,
+    Assignment: _matchings,
+    ConstrainedRanking: _constrained,
+    PenalizedRanking: _softened,
+    RelevanceRanking: _patterns,
+}
 
 
 def _two_routes() -> MinCostFlow:

@@ -202,7 +202,7 @@ class ConstrainedRecommender:
         if found.status is not Status.OPTIMAL or found.y is None or found.y.ndim != 1:
             return None
         price, _ = pressing(stated, found.y)
-        bound = earned(stated, problem.profit, price, np.empty(0))
+        bound = earned(stated, problem.profit, price)
         offered = np.outer(weights, scores[others] - lowest)
         row = stated.own_row.size
         specs = [one for one in zip(self.admissible.specs, kinds.counted, strict=True) if one[0].kind != "forbid"]

@@ -125,7 +125,7 @@ def verify(file: str, effort: int, seed: int, sweeps: tuple[str, ...], report: s
     from formulations.errors import InfeasibleError
     from formulations.integrality import check_evidence, verify_integrality
     from formulations.io.toml_file import read_ranking_set, read_solver
-    from formulations.solving.integrality_gap import integrality_gap
+    from formulations.solving.integrality import integrality_gap
     from formulations.solving.solve import solve
 
     try:
@@ -227,7 +227,7 @@ def _advised(admissible: Any, found: Any) -> list[str]:
     """Changes that make a refuted set integral, each tried and proved."""
     from formulations.constraints.ranking_set import RankingSet
     from formulations.integrality import Witness
-    from formulations.solving.suggested_changes import suggest_changes
+    from formulations.solving.integrality import suggest_changes
 
     if not isinstance(found, Witness) or not isinstance(admissible, RankingSet):
         return []

@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.arrays import Floats
+from formulations.constraints.conflict import Repair
 from formulations.constraints.constraint import whole_number
 from formulations.constraints.language import ConstraintMethods, ConstraintSpec
 from formulations.constraints.ranking_set import RankingSet
-from formulations.constraints.repair import Repair
 from formulations.errors import InfeasibleError, InvalidProblemError
 from rankopt.constraints.specs import (
     Attributes,

@@ -30,7 +30,7 @@ from formulations.integrality.evidence import Proof, Witness
 from formulations.integrality.verify import verify_integrality
 from formulations.marginals.exposure import ExposureBounds
 from formulations.problems.linear_program import LinearProgram
-from formulations.solving.integrality_gap import integrality_gap
+from formulations.solving.integrality import integrality_gap
 from rankopt.experiments.isolation import Limits, memory_peak, start_peak
 from rankopt.experiments.rows import BenchmarkRow, Outcome, versions
 from rankopt.experiments.supervisor import RowFile, grown

@@ -14,7 +14,7 @@ from rankopt.report.charts import limit_curve
 from rankopt.report.page import LIGHT, Drawing, brief, render
 
 if TYPE_CHECKING:
-    from formulations.solving.integrality_gap import IntegralityGap
+    from formulations.solving.integrality import IntegralityGap
     from formulations.solving.sensitivity import SensitivityCurve
 
 MOST_ENTRIES = 4000

@@ -25,7 +25,7 @@ from formulations.integrality import Proof, Undecided, Witness, check_evidence, 
 from formulations.integrality.evidence import Parts
 from formulations.integrality.network import tree_of
 from formulations.integrality.recognition import laminar_families, leaf_of_columns, tree_parents
-from formulations.solving.integrality_gap import integrality_gap
+from formulations.solving.integrality import integrality_gap
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -93,13 +93,13 @@ def test_a_batch_answers_as_its_queries_do(loss, map_):
 @pytest.mark.parametrize("strength", ["x", [1, 2], None, -1.0, float("nan"), 1e200])
 def test_strengths_that_are_none_are_refused_by_name(strength):
     for map_ in (pairwise_ranking, first_relevant_ranking):
-        with pytest.raises(InvalidProblemError, match="scale must be one number"):
+        with pytest.raises(InvalidProblemError, match="scale must be a number"):
             map_([1.0, 2.0], [0, 1], "AP", scale=strength)
 
 
 @pytest.mark.parametrize("position_weights", ["log", lambda n: "log", [[1.0, 0.5], [1.0]]])
 def test_position_weights_that_are_no_numbers_are_refused(position_weights):
-    with pytest.raises(InvalidProblemError, match="position weights cannot be read as numbers"):
+    with pytest.raises(InvalidProblemError, match="position weights must be numbers"):
         relevance_ranking([1.0, 2.0], [0, 1], "AP", position_weights=position_weights)
 
 

@@ -46,17 +46,17 @@ def test_no_solver_is_none(tmp_path):
 @pytest.mark.parametrize(
     ("said", "message"),
     [
-        ("solver = 3", "solver = '3' is no name; write solver = \"highs\""),
-        ("solver = ''", "is no name"),
-        ("solver = ['highs']", "is no name"),
+        ("solver = 3", "solver must be a name, such as \"highs\"; got '3'"),
+        ("solver = ''", "solver must be a name"),
+        ("solver = ['highs']", "solver must be a name"),
         ("[solver]\npresolve = 'off'", 'does not say which one; write name = "highs"'),
         ("[solver]\nname = 7", "does not say which one"),
-        ('[solver]\nname = "highs(verbose=True)"\nlog = true', "use one of the two"),
-        ("[solver]\nname = 'highs'\ntime_limit = inf", "time_limit = inf; options are words, finite numbers"),
-        ("[solver]\nname = 'highs'\ntime_limit = nan", "options are words, finite numbers"),
-        ("[solver]\nname = 'highs'\nstart = [1, 2]", "options are words"),
-        ("[solver]\nname = 'highs'\nsince = 2024-01-01", "options are words"),
-        ("[solver]\nname = 'highs'\n'a=1, b' = 2", "which is no word"),
+        ('[solver]\nname = "highs(verbose=True)"\nlog = true', "and as keys"),
+        ("[solver]\nname = 'highs'\ntime_limit = inf", "time_limit must be a word, number or bool"),
+        ("[solver]\nname = 'highs'\ntime_limit = nan", "must be a word, number or bool"),
+        ("[solver]\nname = 'highs'\nstart = [1, 2]", "must be a word, number or bool"),
+        ("[solver]\nname = 'highs'\nsince = 2024-01-01", "must be a word, number or bool"),
+        ("[solver]\nname = 'highs'\n'a=1, b' = 2", "must be a word"),
         ("[solver]\nname = 'highs'\nnote = '" + "x" * 2000 + "'", "more than 1000 letters"),
     ],
 )
@@ -80,7 +80,7 @@ def test_whether_there_is_one_is_found_out_where_it_is_asked(tmp_path, said):
 
 
 def test_verify_asks_the_solver_that_is_named(tmp_path, monkeypatch):
-    import formulations.solving.integrality_gap as gap
+    import formulations.solving.integrality as gap
 
     asked = []
     real = gap.solve

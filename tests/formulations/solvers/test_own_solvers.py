@@ -69,9 +69,9 @@ def test_what_goes_wrong_has_a_name():
     for nothing in (lambda problem: None, lambda problem: np.array([0.5]), lambda problem: SolverResult(np.array([7]))):
         with pytest.raises(InvalidSolutionError):
             solve(problem, function_solver(nothing, accepts=RankTwoAssignment))
-    with pytest.raises(UnknownSolverError, match="give forms"):
+    with pytest.raises(UnknownSolverError, match="must be problem classes"):
         function_solver(honest, accepts=int)
-    with pytest.raises(UnknownSolverError, match="give forms"):
+    with pytest.raises(UnknownSolverError, match="must be problem classes"):
         function_solver(honest, accepts=())
 
 

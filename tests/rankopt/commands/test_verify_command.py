@@ -197,8 +197,8 @@ TWO = (("at_most", 0), ("at_least", 1))
         (SITES + "[[constraint]]\nprecedes = [1, 1]", "cannot precede itself"),
         (SITES + "[[constraint]]\nat_most = 1\ndocuments = [9]", "from 0 to 4; got 9"),
         (SITES + "[constraint]\nat_most = 1", "two brackets"),
-        ("documents = 2\npositions = 1\nweights = [1.0]", "give both"),
-        ("documents = 2\npositions = 1\nprofit = [[1.0]]", "profit has shape"),
+        ("documents = 2\npositions = 1\nweights = [1.0]", "need each other"),
+        ("documents = 2\npositions = 1\nprofit = [[1.0]]", "profit must have shape"),
     ],
 )
 def test_what_cannot_be_read_says_where_and_why(tmp_path, text, says):
