@@ -255,7 +255,7 @@ def exists(module, attribute):
 def test_every_plugin_is_in_the_table_of_its_package(package):
     table, must_be_listed = PLUGINS[package]
     listed = set()
-    home = package.removesuffix(".bounds")
+    home = package.removesuffix(".regret")
     for place in getattr(import_module(home), table).values():
         module, attribute = place.split(":")
         entry = getattr(import_module(module), attribute)

@@ -94,7 +94,7 @@ def test_limits_hold_from_the_first_problem_on(function, found, words):
 
 
 def test_experiments_that_ask_nothing_are_slips():
-    with pytest.raises(OptionError, match="1 or more"):
+    with pytest.raises(OptionError, match="must be an integer >= 1"):
         SolverSwap(rankings(), problems=0)
     with pytest.raises(OptionError, match="nothing to swap"):
         SolverSwap(rankings(), argmax_solvers=(), master_solvers=(), methods=())

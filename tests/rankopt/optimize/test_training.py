@@ -282,7 +282,7 @@ def test_warm_start_goes_on_from_the_previous_weights():
         ({"engine": "cloud"}, "serial"),
         ({"engine": None}, "no engine"),
         ({"engine": 42}, "no engine"),
-        ({"max_iter": 1.5}, "pass an integer >= 1"),
+        ({"max_iter": 1.5}, "must be an integer >= 1"),
         ({"measure": "MeanNDCG"}, "cannot bound the regret of MeanNDCG"),
         ({"tol": -1}, "tol"),
         ({"max_iter": 0}, "max_iter"),
