@@ -128,7 +128,7 @@ def test_several_runs_are_compared_in_pairs(files):
         (["train", "{train}"], 2, "--model"),
         (["train", "{missing}", "--model", "{out}"], 2, "does not exist"),
         (["train", "{train}", "--model", "{out}", "--lam", "1", "--lam", "2"], 2, "--validate"),
-        (["train", "{train}", "--model", "{out}", "--lam", "-1"], 5, "positive"),
+        (["train", "{train}", "--model", "{out}", "--lam", "-1"], 5, "lam must be a number > 0"),
         (["train", "{train}", "--model", "{out}", "--measure", "nDGC@10"], 5, "nDCG"),
         (["train", "{train}", "--model", "{out}", "--argmax-solver", "gurobi"], 5, "known are"),
         (["train", "{broken}", "--model", "{out}"], 3, "line 2"),

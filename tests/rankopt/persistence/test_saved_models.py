@@ -103,9 +103,9 @@ class OfTheUser(RegressionRanker):
     ("ranker", "change", "says"),
     [
         (OfTheUser(), {}, "OfTheUser cannot be saved because its class is not one of .*RegressionRanker"),
-        (RegressionRanker(), {"alpha": object()}, "the parameter alpha of RegressionRanker cannot be saved"),
-        (RegressionRanker(), {"alpha": [0, (1, np.random.default_rng(0))]}, r"alpha of RegressionRanker\[1\]\[1\]"),
-        (RegressionRanker(), {"alpha": np.array([None])}, "an array of object"),
+        (LargeMarginRanker(), {"w0": object()}, "the parameter w0 of LargeMarginRanker cannot be saved"),
+        (LargeMarginRanker(), {"w0": [0, (1, np.random.default_rng(0))]}, r"w0 of LargeMarginRanker\[1\]\[1\]"),
+        (LargeMarginRanker(), {"w0": np.array([None])}, "an array of object"),
     ],
 )
 def test_what_is_not_data_is_not_saved(ranker, change, says, queries, tmp_path):
@@ -119,7 +119,7 @@ def test_values_that_contain_themselves_are_not_saved(queries, tmp_path):
     loop = []
     loop.append(loop)
     with pytest.raises(ModelError, match="nested deeper"):
-        RegressionRanker().fit(queries).set_params(alpha=loop).save(tmp_path / "model")
+        LargeMarginRanker().fit(queries).set_params(w0=loop).save(tmp_path / "model")
 
 
 def test_an_unfitted_ranker_is_not_saved(tmp_path):
