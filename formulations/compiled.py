@@ -335,7 +335,7 @@ class Kernel(Generic[Arguments, Returned]):
 
 
 class _LinkedLibrary(JITCodeLibrary):  # type: ignore[misc]
-    """The optimized LLVM code of a kernel that kernels call, which is translated to machine code in each caller only."""
+    """The LLVM code of a kernel that kernels call: optimized, but translated to machine code in the callers only."""
 
     def _finalize_final_module(self) -> None:
         self._finalize_dynamic_globals()
