@@ -335,11 +335,7 @@ class Kernel(Generic[Arguments, Returned]):
 
 
 class _LinkedLibrary(JITCodeLibrary):  # type: ignore[misc]
-    """The LLVM code of a kernel that only kernels call. Each caller optimizes and translates it with its own: doing so
-    here as well takes a quarter of the time of compiling."""
-
-    def _optimize_final_module(self) -> None:
-        pass
+    """The LLVM code of a kernel that kernels call: optimized, but translated to machine code in the callers only."""
 
     def _finalize_final_module(self) -> None:
         self._finalize_dynamic_globals()

@@ -1,12 +1,13 @@
-"""Rows sorted inside queries: stable, NaN last, for every kind of key."""
+"""Rows sorted inside queries, by counting, by merging or by NumPy: always the one stable order."""
 
 import numpy as np
 import pytest
 
-from formulations.sorting import falling_rows
+from formulations import sorting as sorted_queries
+from formulations.sorting import falling_rows, sort_range
 
 
-@pytest.mark.parametrize("kinds", [2, 12, 13, 1000])
+@pytest.mark.parametrize("kinds", [2, sorted_queries.LEVELS, sorted_queries.LEVELS + 1, 1000])
 @pytest.mark.parametrize("seed", range(3))
 def test_one_stable_order(kinds, seed):
     draws = np.random.default_rng(seed)
@@ -16,6 +17,10 @@ def test_one_stable_order(kinds, seed):
     first, second = draws.integers(-3, kinds, size=(2, offsets[-1])).astype(float)
     first[first == 0.0] = draws.choice([0.0, -0.0], size=(first == 0.0).sum())  # are equal
     wanted = np.lexsort((-second, -first, query))
+    rows = np.arange(offsets[-1])
+    for key in (second, first):
+        sort_range(offsets, key.copy(), 0, 30, rows)
+    np.testing.assert_array_equal(rows, wanted)
     np.testing.assert_array_equal(falling_rows(offsets, first, second), wanted)
     np.testing.assert_array_equal(falling_rows(offsets, first.astype(np.int64), second), wanted)
 
@@ -26,8 +31,10 @@ def test_as_they_come_without_keys_and_nothing_of_nothing():
     assert falling_rows(np.array([0, 0, 0]), np.zeros(0)).size == 0
 
 
+@pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize("kind", [bool, np.uint8, np.int8, np.int64, np.float32, np.float64])
-def test_every_kind_of_key_is_sorted_as_numbers(kind):
+def test_compiled_and_by_numpy_agree_for_every_kind_of_key(kind, compiled, monkeypatch):
+    monkeypatch.setattr(type(sort_range), "pays", lambda self, nanoseconds: compiled)
     draws, lengths = np.random.default_rng(0), [7, 0, 33, 260]
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     key = draws.integers(-128, 256, size=300).astype(kind)
@@ -35,7 +42,9 @@ def test_every_kind_of_key_is_sorted_as_numbers(kind):
     np.testing.assert_array_equal(falling_rows(offsets, key), wanted)
 
 
-def test_infinite_keys_come_first_and_last_and_what_is_no_number_behind_all():
+@pytest.mark.parametrize("compiled", [True, False])
+def test_infinite_keys_come_first_and_last_and_what_is_no_number_behind_all(compiled, monkeypatch):
+    monkeypatch.setattr(type(sort_range), "pays", lambda self, nanoseconds: compiled)
     key = np.array([np.nan, 1.0, -np.inf, np.inf, np.nan, 1.0, 2.0, np.nan])
     np.testing.assert_array_equal(falling_rows(np.array([0, 6, 8]), key), [3, 1, 5, 2, 0, 4, 6, 7])
     many = np.random.default_rng(0).choice([np.nan, 1.0, 2.0, 3.0], size=5000)
