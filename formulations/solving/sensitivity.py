@@ -403,7 +403,10 @@ def read_limits(limits: Any) -> Floats:
     if parsed.ndim != 1 or not parsed.size or not np.isfinite(parsed).all():
         raise InvalidProblemError(f"limits must be one or more finite numbers; got {limits!r}. Use, say, range(1, 5).")
     if parsed.size > MAX_POINTS:
-        raise InvalidProblemError(f"limits from {parsed[0]:g} on are more than {MAX_POINTS}, use a shorter range")
+        raise InvalidProblemError(
+            f"limits from {parsed[0]:g} on are more than {MAX_POINTS}, the most that a sweep tries; give a shorter "
+            "range, or one with a step"
+        )
     return parsed
 
 
