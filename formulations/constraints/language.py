@@ -90,16 +90,10 @@ class ConstraintMethods(Generic[D, L]):
     ) -> Self:
         """At most `count` of the documents at the positions, or a share of each prefix.
 
-        Parameters
-        ----------
-        count : int or mapping
-            The limit; with `by` also a mapping from label to limit (other labels are free).
-        share : float or mapping
-            Instead of a count: at most this share of the first p positions, for every p of `prefixes` (default all).
-        rounding : {"up", "down", "nearest"}
-            How share * p is rounded; default "up".
-        require_all_positions : bool
-            `Admissible` only: skip queries that lack some of the positions.
+        count: the limit; with `by` also a mapping from label to limit (other labels are free). share: instead of a
+        count: at most this share of the first p positions, for every p of `prefixes` (default all). rounding: how
+        share * p is rounded, "up" (default), "down" or "nearest". require_all_positions: `Admissible` only: skip
+        queries that lack some of the positions.
         """
         return self.add(
             "at_most", *_given(count), share=share, documents=documents, positions=positions, by=by, prefixes=prefixes,

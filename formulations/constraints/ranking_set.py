@@ -190,10 +190,7 @@ class RankingSet(ConstraintMethods[Some, Labels], CompactReprMixin):
     def _placed(self, order: ArrayLike) -> Ints:
         placed = np.asarray(order)
         if not is_order(placed, self.positions, self.documents):
-            raise InvalidProblemError(
-                f"A ranking of {self.positions} of {self.documents} documents is the document at each position, none "
-                f"twice; got {placed.tolist()}."
-            )
+            raise InvalidProblemError(f"A ranking is the document at each position, none twice; got {placed.tolist()}.")
         return placed
 
     def is_feasible(self, order: ArrayLike) -> bool:

@@ -89,18 +89,10 @@ class SetRows(Memoized, CompactReprMixin):
         """maximize Σ profit[i, j] π[i, j] over the set (or over the needed cells); the relaxation or the integer
         program."""
         cell = self.cell if needed is None else self.cell[needed]
-        size = cell.size
-        return Program(
-            objective=profit.ravel()[cell],
-            matrix=self.matrix if needed is None else self.matrix[:, needed],
-            row_lower=self.lower,
-            row_upper=self.upper,
-            lower=np.zeros(size),
-            upper=np.ones(size),
-            integer=np.ones(size, dtype=bool) if integer else None,
-            variables=self.variables(needed),
-            rows=self.blocks,
-        )
+        matrix = self.matrix if needed is None else self.matrix[:, needed]
+        limits = self.lower, self.upper, np.zeros(cell.size), np.ones(cell.size)
+        marked, names = np.ones(cell.size, dtype=bool) if integer else None, self.variables(needed)
+        return Program(profit.ravel()[cell], matrix, *limits, integer=marked, variables=names, rows=self.blocks)
 
     @cached_property
     def whole_limits(self) -> Bools:

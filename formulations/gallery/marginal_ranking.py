@@ -106,11 +106,11 @@ def _stated(constraint: Any, attention: Floats, documents: int) -> ExposureRows:
         matrix = csr_array(constraint.A)
         count, size = matrix.shape
         if size != attention.size * documents:
-            raise InvalidProblemError(f"A needs {attention.size} * {documents} columns, a cell of P each; got {size}.")
+            raise InvalidProblemError(f"A has {size} columns, but P has {attention.size} × {documents} cells")
         low, high = (np.broadcast_to(np.asarray(limit, float), (count,)) for limit in (constraint.lb, constraint.ub))
         return ExposureRows("row", (count,), matrix, low, high)
     if not hasattr(constraint, "rows"):
-        raise InvalidProblemError(f"constraints may be ExposureBounds and the like; not a {type(constraint).__name__}.")
+        raise InvalidProblemError(f"a constraint cannot be a {type(constraint).__name__}; use ExposureBounds")
     rows: ExposureRows = constraint.rows(attention, documents)
     return rows
 

@@ -284,13 +284,5 @@ def witness(statement: Statement, found: Violator, vertex: Vertex | None) -> Wit
         for part, by in zip((found.rows, found.columns), order, strict=True)
     )
     entries = entries_of(statement.matrix[list(rows)][:, list(columns)])
-    return Witness(
-        rows=rows,
-        columns=columns,
-        determinant=determinant(entries, len(rows)),
-        entries=entries,
-        row_names=tuple(map(statement.row_name, rows)),
-        column_names=tuple(map(statement.column_name, columns)),
-        minimal=found.minimal,
-        vertex=vertex,
-    )
+    names = tuple(map(statement.row_name, rows)), tuple(map(statement.column_name, columns))
+    return Witness(rows, columns, determinant(entries, len(rows)), entries, *names, found.minimal, vertex)

@@ -139,7 +139,8 @@ def consecutive_order(matrix: NDArray[np.int8]) -> RowOrder | None:
         return None
     ones = matrix != 0
     for order in _guesses(ones):
-        if _consecutive(ones[order]):
+        placed = ones[order]
+        if (placed[0] + (placed[1:] & ~placed[:-1]).sum(axis=0) <= 1).all():
             return RowOrder(frozen(order))
     return None
 
@@ -152,11 +153,6 @@ def _guesses(ones: NDArray[np.bool_]) -> list[Ints]:
     mean = (ones @ np.arange(columns)) / np.maximum(ones.sum(axis=1), 1)
     orders = [np.arange(rows), np.lexsort((last, first)), np.lexsort((first, last)), np.argsort(mean, kind="stable")]
     return [np.asarray(order, dtype=np.int64) for order in orders]
-
-
-def _consecutive(ones: NDArray[np.bool_]) -> bool:
-    starts = ones[0].astype(np.int64) + (ones[1:] & ~ones[:-1]).sum(axis=0)
-    return bool((starts <= 1).all())
 
 
 def laminar_families(matrix: csr_array | ArrayLike) -> Signs | None:

@@ -41,7 +41,7 @@ class Statement:
         limits."""
         broken = self._broken_limit()
         if broken is not None:
-            raise InvalidProblemError(f"limits must be integers; {broken}. Round it inwards, or pass `program.matrix`.")
+            raise InvalidProblemError(f"limits must be integers; {broken}; round it inwards, or pass `program.matrix`.")
 
     def _broken_limit(self) -> str | None:
         """The first row or variable whose limit is not an integer."""
@@ -79,25 +79,19 @@ def _tidy(matrix: csr_array) -> csr_array:
 
 
 def _bare(matrix: csr_array | ArrayLike) -> csr_array:
-    if issparse(matrix):
-        sparse: Any = matrix
-        shape, kind, data = sparse.shape, sparse.dtype, sparse.tocoo().data
-    else:
+    array: Any = matrix
+    if not issparse(matrix):
         try:
             array = np.asarray(matrix)
         except ValueError as error:
             raise InvalidProblemError(f"matrix needs rows of equal length: {error}") from None
         if array.shape == () or array.dtype == object:
-            raise InvalidProblemError(
-                f"expected a problem, set or matrix; got a {type(matrix).__name__}. Pass a problem, a RankingSet "
-                "(of cvxpy constraints: RankingSet.from_cvxpy), or rows of integers."
-            )
-        shape, kind, data = array.shape, array.dtype, array
-        matrix = array
+            raise InvalidProblemError(f"expected a problem, a set or a matrix; got a {type(matrix).__name__}.")
+    shape, kind, data = array.shape, array.dtype, array.tocoo().data if issparse(array) else array
     if len(shape) != 2 or 0 in shape:
         raise InvalidProblemError(f"matrix must have two dimensions and an entry at least; got shape {shape}.")
     if kind.kind not in "biuf":
         raise InvalidProblemError(f"matrix holds {kind}, but needs real numbers; convert it to integers")
     if not (np.abs(data.astype(np.float64)) <= LARGEST).all():
         raise InvalidProblemError("matrix holds a number that is not finite; remove the row or column that has it")
-    return _tidy(csr_array(matrix))
+    return _tidy(csr_array(array))

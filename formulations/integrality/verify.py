@@ -54,10 +54,10 @@ def verify_integrality(
       columns: column 0, column 2, column 4
       no fractional vertex of the problem itself is known
     """
-    options: tuple[tuple[str, Any, int], ...] = (("seed", seed, 0), ("max_effort", max_effort, 0))
-    for name, value, least in options:
-        if not isinstance(value, Integral) or value < least:
-            raise InvalidProblemError(f"{name} must be an integer, {least} or more; got {value!r}.")
+    options: dict[str, Any] = {"seed": seed, "max_effort": max_effort}
+    for name, value in options.items():
+        if not isinstance(value, Integral) or value < 0:
+            raise InvalidProblemError(f"{name} must be an integer, 0 or more; got {value!r}.")
     nonempty = getattr(problem, "check_nonempty", None)
     if callable(nonempty):
         nonempty()

@@ -203,18 +203,15 @@ def random_polyhedron(matrix: csr_array, rng: np.random.Generator) -> Polyhedron
 
 def costs(columns: int, count: int, rng: np.random.Generator) -> Iterator[Floats]:
     """Objectives with many ties (few ones, or small integers), of ±1, and of reals."""
+    kinds: tuple[Callable[[], Floats], ...] = (
+        lambda: rng.integers(-1, 2, columns).astype(np.float64),
+        lambda: -(rng.random(columns) < 0.3).astype(np.float64),
+        lambda: rng.choice([-1.0, 1.0], columns),
+        lambda: rng.normal(size=columns),
+        lambda: rng.integers(-3, 4, columns).astype(np.float64),
+    )
     for turn in range(count):
-        kind = turn % 5
-        if kind == 0:
-            yield rng.integers(-1, 2, columns).astype(np.float64)
-        elif kind == 1:
-            yield -(rng.random(columns) < 0.3).astype(np.float64)
-        elif kind == 2:
-            yield rng.choice([-1.0, 1.0], columns)
-        elif kind == 3:
-            yield rng.normal(size=columns)
-        else:
-            yield rng.integers(-3, 4, columns).astype(np.float64)
+        yield kinds[turn % 5]()
 
 
 OBJECTIVES = 24

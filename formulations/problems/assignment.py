@@ -140,18 +140,11 @@ class Assignment(ProfitProblem):
                 got = f"{allowed.dtype} of shape {allowed.shape}"
                 raise InvalidProblemError(f"allowed must be boolean of shape {profit.shape}; got {got}.")
             object.__setattr__(self, "allowed", None if allowed.all() else frozen(allowed.copy()))
-        self._check_matching()
-
-    def _check_matching(self) -> None:
-        """Raise `InfeasibleError` with a set of positions that has too few documents (Hall's condition)."""
-        if self.allowed is None:
-            return
-        positions = deficient_positions(self.allowed)
-        if positions.size:
-            documents = int(self.allowed[positions].any(axis=0).sum())
+        positions = np.empty(0) if self.allowed is None else deficient_positions(self.allowed)
+        if positions.size:  # Hall's condition fails
+            few = int(np.asarray(self.allowed)[positions].any(axis=0).sum())
             raise InfeasibleError(
-                f"positions {positions.tolist()} share only {documents} allowed document(s), "
-                f"but need {positions.size}. Allow more documents there."
+                f"positions {positions.tolist()} share only {few} allowed document(s), but need {positions.size}"
             )
 
     @cached_property
@@ -175,16 +168,10 @@ class Assignment(ProfitProblem):
         count = positions.size
         ends = np.concatenate([positions, k + documents]), np.tile(np.arange(count), 2)
         matrix = csr_array((np.ones(2 * count), ends), shape=(k + n, count))
-        return Program(
-            objective=self.profit[positions, documents],
-            matrix=matrix,
-            row_lower=np.concatenate([np.ones(k), np.full(n, -np.inf if n > k else 1.0)]),
-            row_upper=np.ones(k + n),
-            lower=np.zeros(count),
-            upper=np.ones(count),
-            variables=self.cell_names,
-            rows=(Block("position", (k,)), Block("document", (n,))),
-        )
+        row_lower = np.concatenate([np.ones(k), np.full(n, -np.inf if n > k else 1.0)])
+        limits = row_lower, np.ones(k + n), np.zeros(count), np.ones(count)
+        blocks = Block("position", (k,)), Block("document", (n,))
+        return Program(self.profit[positions, documents], matrix, *limits, variables=self.cell_names, rows=blocks)
 
     def masked_profit(self) -> Floats:
         """The profit, -inf where a document is not allowed."""

@@ -59,7 +59,7 @@ def products(left: Floats, right: Floats) -> tuple[Floats, Floats, float]:
     """Terms and digits with Σ left · right = Σ terms + Σ digits, up to the error bound returned third."""
     with np.errstate(all="ignore"):
         high, low = _product(left, right)
-    return high, low, _dropped(left, right, high)
+    return high, low, DROPPED * float(((np.abs(high) < TINY) & (left != 0.0) & (right != 0.0)).sum())
 
 
 def added(left: Floats, right: Floats) -> tuple[Floats, Floats]:
@@ -111,7 +111,3 @@ def _halves(values: Floats) -> tuple[Floats, Floats]:
     moved = SPLIT * values
     high = moved - (moved - values)
     return high, values - high
-
-
-def _dropped(left: Floats, right: Floats, product: Floats) -> float:
-    return DROPPED * float(((np.abs(product) < TINY) & (left != 0.0) & (right != 0.0)).sum())

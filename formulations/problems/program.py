@@ -316,14 +316,11 @@ def _names(problem: Program) -> tuple[list[str], list[str]]:
 
 def _plain(name: str) -> str:
     """pi_0_1 for π[0, 1]."""
-    letters = ("".join(_ascii(letter) for letter in name)).rstrip("]")
+    ascii_ = (c if c.isascii() else unicodedata.name(c, "").split(" ")[-1].lower() for c in name)
+    letters = "".join(ascii_).rstrip("]")
     plain = re.sub(r"[^A-Za-z0-9.]+", "_", letters).strip("_.") or "x"
     # A name that begins with a digit, or with e and a digit, reads as a number.
     return f"x_{plain}" if re.match(r"[0-9.]|[eE][0-9]", plain) else plain
-
-
-def _ascii(letter: str) -> str:
-    return letter if letter.isascii() else unicodedata.name(letter, "").split(" ")[-1].lower()
 
 
 def _unique(name: str, taken: set[str]) -> str:

@@ -6,9 +6,7 @@
 
 times a strength. The order by grade has slope 0 under the last two.
 
-Gain tables store a loss of the relevance vector as arrays for the queries of a batch.
-
-The document at position p (from 0) of its query gains
+A gain table stores a loss of the relevance vector. The document at position p (from 0) of its query gains
 
     kind "rank"       share[g] discount[p]       if relevant, with g relevant documents above it; else 0
     kind "document"   share[j] Π passing[i] discount[p]       the product over the documents i above it
@@ -16,8 +14,6 @@ The document at position p (from 0) of its query gains
 
 and gain(y) is the sum over documents less the constant of the query. AUC, AP, RR and binary sums of discounts are of
 the first kind, graded ones and ERR of the second.
-
-Slope, gain and value of orders are evaluated from the definition, in doubles or exactly in rational numbers.
 """
 
 from __future__ import annotations

@@ -63,10 +63,8 @@ class CpSat(Solver):
             part = slice(problem.matrix.indptr[row], problem.matrix.indptr[row + 1])
             terms = [x[column] for column in problem.matrix.indices[part]]
             total = cp_model.LinearExpr.weighted_sum(terms, problem.matrix.data[part].astype(np.int64).tolist())
-            lowest, highest = (
-                int(side) if np.isfinite(side) else end
-                for side, end in ((low, cp_model.INT_MIN), (high, cp_model.INT_MAX))
-            )
+            lowest = int(low) if np.isfinite(low) else cp_model.INT_MIN
+            highest = int(high) if np.isfinite(high) else cp_model.INT_MAX
             model.add_linear_constraint(total, lowest, highest)
         units = int(np.ceil(np.maximum(np.abs(problem.lower), np.abs(problem.upper)).sum()))
         costs = rounded_costs(problem.objective, units, len(x), shift=False)

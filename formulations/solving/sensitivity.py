@@ -122,10 +122,8 @@ class SensitivityCurve(CompactReprMixin):
     def _moments(self, values: Floats) -> tuple[Floats, Floats]:
         """Mean and standard deviation of values (problems, m); NaN of too few."""
         none = np.full(self.limits.size, np.nan)
-        return (
-            values.mean(axis=0) if len(values) else none,
-            values.std(axis=0, ddof=1) if len(values) > 1 else none,
-        )
+        mean = values.mean(axis=0) if len(values) else none
+        return mean, values.std(axis=0, ddof=1) if len(values) > 1 else none
 
     @property
     def mean(self) -> Floats:
@@ -354,9 +352,8 @@ class ConstraintLimit:
         other = (self.constraint.lower if self.side == "at most" else self.constraint.upper)[self.rows]
         crossed = other[other > limit if self.side == "at most" else other < limit]
         if crossed.size and self.side != "exactly":
-            raise InvalidProblemError(
-                f"{self.constraint.name!r} cannot be {self.side} {limit:g}: its other limit is {crossed[0]:g}"
-            )
+            name = repr(self.constraint.name)
+            raise InvalidProblemError(f"{name} cannot be {self.side} {limit:g}: its other limit is {crossed[0]:g}")
 
 
 def limit_of(admissible: RankingSet, constraint: str, side: str | None = None) -> ConstraintLimit:
@@ -379,7 +376,9 @@ def _side(held: Constraint, rows: Bools, name: Hashable, side: str | None) -> st
     if not rows.any():
         raise InvalidProblemError(f"{name!r} forbids cells and has no limit; sweep a constraint that counts")
     if held.forbids is not None and name == held.name:
-        raise InvalidProblemError(f"{name!r} has rows and forbidden cells; use a row, say {held.block.name(0)!r}")
+        raise InvalidProblemError(
+            f"{name!r} has rows and forbidden cells; use {held.block.name(0)!r} or penalized({name!r})"
+        )
     below, above = np.isfinite(held.lower[rows]), np.isfinite(held.upper[rows])
     if side is not None:
         if side not in SIDES:
@@ -404,7 +403,10 @@ def read_limits(limits: Any) -> Floats:
     if parsed.ndim != 1 or not parsed.size or not np.isfinite(parsed).all():
         raise InvalidProblemError(f"limits must be one or more finite numbers; got {limits!r}. Use, say, range(1, 5).")
     if parsed.size > MAX_POINTS:
-        raise InvalidProblemError(f"limits from {parsed[0]:g} on are more than {MAX_POINTS}, use a shorter range")
+        raise InvalidProblemError(
+            f"limits from {parsed[0]:g} on are more than {MAX_POINTS}, the most that a sweep tries; give a shorter "
+            "range, or one with a step"
+        )
     return parsed
 
 
