@@ -84,12 +84,12 @@ class Blocks(Protocol):
     """A problem with its loss: maps a state to the state after a block."""
 
     def around(self, now: ModelState, precision: float) -> tuple[ModelState, ModelState]:
-        """The same point with what was proved of it on the way; and the point after both blocks, each solved to this
-        part of J. J never rises."""
+        """The same point with the bounds proved on the way, and the point after both blocks, solved to this part of J;
+        J never rises."""
         ...
 
     def whole(self, now: ModelState) -> ModelState:
-        """The standing with its dual state, and nothing that blocks write to."""
+        """The state with its dual state, and nothing that blocks write to."""
         ...
 
 
@@ -116,13 +116,6 @@ class AlternationResult:
     stop: Stop | None
     spent: float
     begun: int = 0
-
-
-def gone_on(at: AlternationResult, start: ModelState, judged: bool) -> AlternationResult:
-    """The same run from another standing, after the rounds so far. What was best on eval_set stays so; of J what was
-    best before does not count, since the new standing is to do better in the end."""
-    best, known = (at.best, at.judged) if judged else (start, -np.inf)
-    return AlternationResult(best, known, start, at.steps, None, at.spent, len(at.steps) - 1)
 
 
 def alternated(
@@ -250,15 +243,20 @@ def widened(
     most = min(blocks.problem.rated.n_users, blocks.problem.rated.n_items)
     try:
         gap = _gap(blocks, done, judged)
-        while resumed is not None or _may_widen(done, gap, settings, judged):
+        while resumed is not None or (gap > settings.tol and _is_closed(done, settings, judged)):
             at, resumed = resumed, None
-            wider = _with_pairs(blocks, _stands(done, judged), most) if at is None else None
+            wider = _with_pairs(blocks, done.now if judged else done.best, most) if at is None else None
             if at is None and wider is None:
                 break
             tried = run(partial(_begin, blocks, done, at, wider, judged), done, min(gap / WIDENING_FINER, settings.tol))
             left = _gap(blocks, tried, judged)
             closes = left <= (1.0 - GAIN) * gap
-            done, gap = _better(done, tried, left < gap, judged), min(left, gap)
+            if left < gap or judged:  # closer to the global optimum, or perhaps with a better round on eval_set
+                done = tried
+            else:  # the narrower part, with all rounds, and why the run ended if the wider part did not end by itself
+                stop = done.stop if tried.stop in (Stop.GAP, Stop.STALLED) else tried.stop
+                done = replace(done, steps=tried.steps, stop=stop, spent=tried.spent)
+            gap = min(left, gap)
             if not closes:
                 break
     except KeyboardInterrupt:  # between two parts: each of them ends by itself
@@ -266,37 +264,26 @@ def widened(
     return done
 
 
-def _may_widen(done: AlternationResult, gap: float, settings: Alternation, judged: bool) -> bool:
-    closed = done.stop in (Stop.GAP, Stop.CHOSEN) and not (judged and idle(done) >= settings.patience)
-    return gap > settings.tol and closed
+def _is_closed(done: AlternationResult, settings: Alternation, judged: bool) -> bool:
+    return done.stop in (Stop.GAP, Stop.CHOSEN) and not (judged and idle(done) >= settings.patience)
 
 
 def _begin(
     blocks: Any, done: AlternationResult, at: AlternationResult | None, wider: Factors | None, judged: bool
 ) -> AlternationResult:
+    """The part at `at`, else the run continued from wider factors. The best on eval_set is kept; the best of J is not,
+    since the wider part ends below it."""
     if at is not None:
         return at
     assert wider is not None
-    return gone_on(done, blocks.begun(wider), judged)
-
-
-def _better(done: AlternationResult, tried: AlternationResult, closer: bool, judged: bool) -> AlternationResult:
-    """The result of the two parts: the wider one if it is closer to the global optimum, or may have a better round
-    on eval_set; else the narrower one, with all rounds, and with why the run ended, if the wider part did not end by
-    itself."""
-    if closer or judged:
-        return tried
-    stop = done.stop if tried.stop in (Stop.GAP, Stop.STALLED) else tried.stop
-    return replace(done, steps=tried.steps, stop=stop, spent=tried.spent)
-
-
-def _stands(done: AlternationResult, judged: bool) -> ModelState:
-    """The state to add factors to: the best of J, or the current one if the best is by another measure."""
-    return done.now if judged else done.best
+    start = blocks.begun(wider)
+    best, known = (done.best, done.judged) if judged else (start, -np.inf)
+    return AlternationResult(best, known, start, done.steps, None, done.spent, len(done.steps) - 1)
 
 
 def _gap(blocks: Any, done: AlternationResult, judged: bool) -> float:
-    now = _stands(done, judged)
+    """The global gap of the best state of J, or of the current one if the best is by another measure."""
+    now = done.now if judged else done.best
     return whole_bound(blocks, now).gap(now.value)
 
 

@@ -11,7 +11,7 @@ workers, so results are bit-identical for every engine.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -284,31 +284,30 @@ def user_shards(
     rated: EncodedRatings, ratings: int, user_weights: Floats, loss: Callable[[Floats, Ints], Any] | None = None
 ) -> tuple[RatedShard, ...]:
     """Shards of complete users with at least so many ratings, except the last."""
-    found = []
-    for first, last in cut(rated.bounds, ratings):
-        entries = slice(int(rated.bounds[first]), int(rated.bounds[last]))
-        weights = rated.weights[entries] if rated.weights.size else rated.weights
-        found.append(
-            RatedShard(
-                ShardValues(rated.stored[entries, None]), "users", first, last,
-                rated.bounds[first : last + 1] - rated.bounds[first], rated.columns[entries], weights,
-                user_weights[first:last], loss, rated.stored.size <= LASTING,
-            )
-        )  # fmt: skip
-    return tuple(found)
+    return tuple(
+        RatedShard(
+            ShardValues(rated.stored[entries, None]), "users", first, last, bounds, rated.columns[entries],
+            rated.weights[entries] if rated.weights.size else rated.weights, user_weights[first:last], loss,
+            rated.stored.size <= LASTING,
+        )
+        for first, last, bounds, entries in _pieces(rated.bounds, ratings)
+    )  # fmt: skip
 
 
 def item_shards(rated: EncodedRatings, ratings: int) -> tuple[RatedShard, ...]:
     """Shards of complete items with at least so many ratings, except the last."""
     order, users = rated.by_item
-    found = []
-    for first, last in cut(rated.item_bounds, ratings):
-        entries = slice(int(rated.item_bounds[first]), int(rated.item_bounds[last]))
-        weights = rated.weights[order[entries]] if rated.weights.size else rated.weights
-        found.append(
-            RatedShard(
-                ShardValues(rated.stored[order[entries], None]), "items", first, last,
-                rated.item_bounds[first : last + 1] - rated.item_bounds[first], users[entries], weights, np.zeros(0),
-            )
-        )  # fmt: skip
-    return tuple(found)
+    return tuple(
+        RatedShard(
+            ShardValues(rated.stored[order[entries], None]), "items", first, last, bounds, users[entries],
+            rated.weights[order[entries]] if rated.weights.size else rated.weights, np.zeros(0),
+        )
+        for first, last, bounds, entries in _pieces(rated.item_bounds, ratings)
+    )  # fmt: skip
+
+
+def _pieces(bounds: Ints, ratings: int) -> Iterator[tuple[int, int, Ints, slice]]:
+    """First and last row of each shard, its bounds from 0, and its entries."""
+    for first, last in cut(bounds, ratings):
+        own = bounds[first : last + 1]
+        yield first, last, own - own[0], slice(int(own[0]), int(own[-1]))

@@ -234,20 +234,13 @@ def certificate_of(blocks: Any, now: ModelState, stop: Stop, whole: bool = True)
 
 def whole_bound(blocks: Any, now: ModelState) -> GlobalBound:
     """The best bound that the dual states of a standing give."""
-    now = blocks.whole(now)
-    states = [(now.slopes, now.heights)] if now.of_items is None else [(now.slopes, now.heights), now.of_items]
-    return max((_bound(blocks, *state) for state in states), key=lambda found: found.value)
-
-
-def _bound(blocks: Any, slopes: Floats, heights: Floats) -> GlobalBound:
-    problem, curvature = blocks.problem, blocks.curvature(slopes)
-    return global_bound(
-        problem.rated.table(slopes),
-        float(heights.sum()) + 0.5 * curvature,
-        problem.prior,
-        problem.of_users,
-        problem.of_items,
-        problem.of_offsets if problem.of_offsets.size else np.inf,
-        problem.of_user_offsets if problem.of_user_offsets.size else None,
-        curvature=curvature,
-    )
+    now, problem = blocks.whole(now), blocks.problem
+    of_offsets = problem.of_offsets if problem.of_offsets.size else np.inf
+    penalties = (problem.prior, problem.of_users, problem.of_items, of_offsets)
+    of_user_offsets = problem.of_user_offsets if problem.of_user_offsets.size else None
+    found = []
+    for slopes, heights in [(now.slopes, now.heights), *([] if now.of_items is None else [now.of_items])]:
+        curvature = blocks.curvature(slopes)
+        table, height = problem.rated.table(slopes), float(heights.sum()) + 0.5 * curvature
+        found.append(global_bound(table, height, *penalties, of_user_offsets, curvature=curvature))
+    return max(found, key=lambda one: one.value)

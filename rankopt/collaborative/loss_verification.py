@@ -8,15 +8,11 @@
 
 Nothing here is shared with `rankopt.losses` or with a solver of `formulations`.
 
-`highest_plane`: the highest plane of a fixed slope below a loss of one user's scores, by a linear program.
-
-    pairs     max Σ x_p,  0 <= x_p <= C_p,  Σ_p x_p (e_i - e_j) = ψ: a flow from worse to better items
-    orders    least Σ a_i b_j X_ij over doubly stochastic X with Σ_i c_i X_ij = t_j, t = ψ + r̄: a mean of rankings
-
-The second has n² variables. Its cost sees the grade of an item only, so Y_gi, the share of position i of items of gain
-g, is sufficient; and rows X_j that add up to Y_g with these means t_j exist if and only if Y_g on the points c is
-larger in convex order than one unit on each t_j (Hardy, Littlewood and Pólya; Strassen). Between two neighbouring c the
-one side is linear and the other convex, so it is enough to check at each c:
+The program of the mean of rankings, with t = ψ + r̄, has n² variables. Its cost sees the grade of an item only, so
+Y_gi, the share of position i of items of gain g, is sufficient; and rows X_j that add up to Y_g with these means t_j
+exist if and only if Y_g on the points c is larger in convex order than one unit on each t_j (Hardy, Littlewood and
+Pólya; Strassen). Between two neighbouring c the one side is linear and the other convex, so it is enough to check at
+each c:
 
     Σ_i Y_gi (c_i - c_m)⁺ >= Σ_j (t_j - c_m)⁺  for every m,    Σ_i Y_gi = n_g,    Σ_i c_i Y_gi = Σ_j t_j
 
@@ -133,12 +129,17 @@ class SlowLoss:
 def slow_loss(spec: Any, bound: Any = "convex", position_weights: Any = "shifted(0.25)") -> SlowLoss:
     """The loss of this name, as `CofiRanker` takes it. Raises OptionError for losses that have no slow way here."""
     if isinstance(spec, str) and spec in ("regression", "squared"):
-        return SlowLoss(_squares, _highest_square, lambda y: spec == "regression" or bool(np.ptp(y) > 0), squared=True)
+        return SlowLoss(
+            lambda y, f, w: 0.5 * float(w @ (f - y) ** 2),
+            lambda y, psi, w: -float((psi * psi / w).sum() / 2.0 + psi @ y),
+            lambda y: spec == "regression" or bool(np.ptp(y) > 0),
+            squared=True,
+        )
     if isinstance(spec, str) and spec in COSTS:
         cost = COSTS[spec]
         return SlowLoss(
             lambda y, f, w: float(w[0] * _pairs(y, cost, f)),
-            lambda y, psi, w: float(w[0] * _flow(y, cost, psi / w[0])),
+            lambda y, psi, w: float(w[0] * highest_flow(*_all_pairs(y, cost), psi / w[0])),
             lambda y: bool(np.ptp(y) > 0),
             lambda y: _pairs_of(y) <= MOST_PAIRS,
         )
@@ -162,14 +163,6 @@ def slow_loss(spec: Any, bound: Any = "convex", position_weights: Any = "shifted
     )
 
 
-def _squares(y: Floats, f: Floats, w: Floats) -> float:
-    return 0.5 * float(w @ (f - y) ** 2)
-
-
-def _highest_square(y: Floats, psi: Floats, w: Floats) -> float:
-    return -float((psi * psi / w).sum() / 2.0 + psi @ y)
-
-
 def _pairs_of(y: Floats) -> int:
     """How many pairs of different grades there are."""
     counts = np.unique(y, return_counts=True)[1]
@@ -184,10 +177,6 @@ def _all_pairs(y: Floats, cost: Callable[[Floats, Floats], Floats]) -> tuple[Any
 def _pairs(y: Floats, cost: Callable[[Floats, Floats], Floats], f: Floats) -> float:
     worse, better, share = _all_pairs(y, cost)
     return float(share @ np.maximum(0.0, 1.0 + f[worse] - f[better]))
-
-
-def _flow(y: Floats, cost: Callable[[Floats, Floats], Floats], psi: Floats) -> float:
-    return highest_flow(*_all_pairs(y, cost), psi)
 
 
 @dataclass(frozen=True)

@@ -161,7 +161,7 @@ class ConstrainedRecommender:
                 return found
         needed = free if self.kinds is None else free[self.kinds.needed(scores[free], free, self.admissible.k)]
         first = needed[: FIRST * self.admissible.k]
-        if first.size < needed.size and self.kinds is not None and self._only_above:
+        if first.size < needed.size and self.kinds is not None and all(map(limits_count, self.admissible.specs)):
             proved = self._proved(first, needed[first.size :], scores, self.kinds)
             if proved is not None:
                 return proved
@@ -173,10 +173,6 @@ class ConstrainedRecommender:
             return free[self._solved(free, scores[free]).order]
         except InfeasibleError as error:
             raise infeasible_error(self.admissible, user, error, "user", "item") from error
-
-    @property
-    def _only_above(self) -> bool:
-        return all(map(limits_count, self.admissible.specs))
 
     def _solved(self, items: Ints, scores: Floats) -> Solution:
         """The best list of these items. A constant moves no order: near 0 the profits keep their digits."""

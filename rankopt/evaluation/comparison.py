@@ -132,16 +132,13 @@ class Comparison(CompactReprMixin):
             self.measure, f"{self.mean_a:.{digits}f}", f"{self.mean_b:.{digits}f}", f"{self.difference:+.{digits}f}",
             f"[{low:+.{digits}f}, {high:+.{digits}f}]", f"{self.p:.{digits}f}",
         ]  # fmt: skip
-        note = f"{self.queries} queries; {self.confidence:.0%} interval by {self._by}, p by {TEST_NAMES[self.test]}"
+        by = "the bootstrap" if self.interval_method == "bootstrap" else "t"
+        note = f"{self.queries} queries; {self.confidence:.0%} interval by {by}, p by {TEST_NAMES[self.test]}"
         return latex_table(head, [row], note)
 
     def plot(self, axes: Axes | None = None) -> Axes:
         """Plot the differences of all queries, the largest first, and the interval of their mean."""
         return bars_of_differences(self.differences, self.difference, self.interval, self.measure, axes)
-
-    @property
-    def _by(self) -> str:
-        return "the bootstrap" if self.interval_method == "bootstrap" else "t"
 
     def __str__(self) -> str:
         low, high = self.interval

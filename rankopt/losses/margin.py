@@ -14,7 +14,7 @@ from formulations.parallel import share_ranges
 from formulations.sorting import QUERY_ROWS
 from rankopt.losses.loss import LossValue
 from rankopt.losses.oracle import MaxOracle
-from rankopt.losses.segment_ops import query_of_row
+from rankopt.measures.segments import query_of_row
 
 
 class Bound(Protocol):

@@ -22,10 +22,10 @@ from formulations.compiled import STATES
 from formulations.display import CompactReprMixin
 from formulations.solvers.exact import ExactArgmax
 from formulations.solvers.solver import Solver
-from rankopt.losses.segment_ops import alike, query_of_row, shared, sorted_rows
+from rankopt.losses.segment_ops import alike, shared, sorted_rows
 from rankopt.measures.measure import Measure
 from rankopt.measures.positional import PositionalMeasure
-from rankopt.measures.segments import totals
+from rankopt.measures.segments import query_of_row, totals
 from rankopt.measures.tied_ranking import Ranking, ranked
 
 if TYPE_CHECKING:

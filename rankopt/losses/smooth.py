@@ -30,10 +30,11 @@ from rankopt.data.canonical_order import rows_of
 from rankopt.errors import OptionError
 from rankopt.losses.loss import GradientAt
 from rankopt.losses.oracle_positional import orderable
-from rankopt.losses.segment_ops import query_of_row, sorted_rows
+from rankopt.losses.segment_ops import sorted_rows
 from rankopt.measures.measure import Measure
 from rankopt.measures.notation import parse
 from rankopt.measures.positional import PositionalMeasure
+from rankopt.measures.segments import query_of_row
 
 QUERY_ROWS = 1 << 11
 """Rows of complete queries that one thread processes at a time; the exponentials a row are the positions that count."""

@@ -86,8 +86,7 @@ class AveragePrecision(Binary):
     has_gain_table: ClassVar[bool] = True
     sweep_kind: ClassVar[str] = "precision"
 
-    def defined(self, relevance: Floats, offsets: Ints) -> Bools:
-        return self.any_relevant(relevance, offsets)
+    defined = Binary.any_relevant
 
     def optimal_rankings(self, relevance: Floats, offsets: Ints) -> tuple[Floats, Floats]:
         """Relevant documents first, within the cutoff."""

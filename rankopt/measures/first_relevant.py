@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from formulations.arrays import Bools, Floats, Ints
+from formulations.arrays import Floats, Ints
 from rankopt.errors import MeasureError
 from rankopt.measures.binary import Binary
 from rankopt.measures.positional import PositionalMeasure
@@ -64,8 +64,7 @@ class FirstRelevant(Binary, PositionalMeasure):
     def best(self, relevance: Floats, offsets: Ints) -> Floats:
         return self.any_relevant(relevance, offsets).astype(np.float64)
 
-    def defined(self, relevance: Floats, offsets: Ints) -> Bools:
-        return self.any_relevant(relevance, offsets)
+    defined = Binary.any_relevant
 
 
 @dataclass(frozen=True, repr=False)

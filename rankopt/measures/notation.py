@@ -70,17 +70,6 @@ def trec_name(text: str) -> tuple[str, int | None] | None:
     return CUT[found["name"].lower()], int(found["cutoff"])
 
 
-def is_foreign(measure: Any) -> bool:
-    """Whether it is a measure of ir_measures, with NAME and `params`."""
-    return isinstance(getattr(measure, "NAME", None), str) and isinstance(getattr(measure, "params", None), Mapping)
-
-
-def words_of(measure: Any) -> tuple[str, dict[str, Any], Any]:
-    """Name, options and cutoff of a measure of ir_measures."""
-    options = dict(measure.params)
-    return measure.NAME, options, options.pop("cutoff", None)
-
-
 def options_of(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """Options of ir_measures under our names. MeasureError for unsupported ones."""
     found = dict(options)
@@ -500,9 +489,10 @@ def parse(text: str | Measure | Any) -> Measure:
     """Parse the notation of a measure; a measure is returned unchanged. MeasureError for anything else."""
     if isinstance(text, Measure):
         return text
-    if is_foreign(text):
-        return measure_with(*words_of(text))
     if not isinstance(text, str):
+        if isinstance(getattr(text, "NAME", None), str) and isinstance(getattr(text, "params", None), Mapping):
+            options = dict(text.params)  # a measure of ir_measures
+            return measure_with(text.NAME, options, options.pop("cutoff", None))
         raise MeasureError(f"A measure cannot be {text!r}; write it as text ('nDCG@10') or as a value (nDCG @ 10).")
     mix = mix_of(text)
     return measure_of(text) if mix is None else mix

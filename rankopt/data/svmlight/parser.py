@@ -237,8 +237,8 @@ def parse_lines(text: bytes, first_line: int, rules: Rules, seen: dict[bytes, in
             raise fault(line, number, rules, seen)
         grade, qid, entries, comment = found.groups()
         grades.append(float(grade))
-        new = qid != current
-        if not row.read(entries) or not _is_grade(grades[-1], rules) or (new and qid in seen):
+        new, valid = qid != current, isfinite(grades[-1]) and (grades[-1] >= 0 or rules.negative)
+        if not row.read(entries) or not valid or (new and qid in seen):
             raise fault(line, number, rules, seen)
         if new:
             starts.append(len(lines))
@@ -286,19 +286,11 @@ class _Row:
         indices = words[::2]
         if indices != self.indices:
             columns = [int(index) - 1 for index in indices]
-            if columns and not (_rise([-1, *columns]) and columns[-1] < self.rules.width):
+            if columns and not (all(map(lt, [-1, *columns], columns)) and columns[-1] < self.rules.width):
                 return False
             self.indices, self.columns = indices, array("i", columns)
         limit = self.rules.limit
         return not self.values or (-limit < min(self.values) and max(self.values) < limit)
-
-
-def _rise(columns: list[int]) -> bool:
-    return all(map(lt, columns, columns[1:]))
-
-
-def _is_grade(value: float, rules: Rules) -> bool:
-    return isfinite(value) and (value >= 0 or rules.negative)
 
 
 def _array(values: array[Any], kind: type[np.generic]) -> NDArray[Any]:

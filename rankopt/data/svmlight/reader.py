@@ -165,17 +165,13 @@ class SvmlightParser:
 
     def _headed(self, rules: Rules, text: bytes, number: int) -> Rules:
         """The rules with the number of features from the header."""
-        self.header.take(text if is_text(text) else _sound(text), number)
+        if not is_text(text):  # the lines before the first that is not text
+            text = b"\n".join(takewhile(lambda line: is_text(line), text.split(b"\n")))
+        self.header.take(text, number)
         if not self.header.done:
             return rules
         names = self.header.names(self.n_features or LARGEST_INDEX, self.n_features)
         return replace(rules, width=len(names), said="the header") if names and not self.n_features else rules
-
-
-def _sound(text: bytes) -> bytes:
-    """The lines before the first that is not text."""
-    lines = list(takewhile(is_text, text.split(b"\n")))
-    return b"\n".join(lines)
 
 
 def _limit(dtype: Any) -> float:
@@ -194,12 +190,6 @@ SPARSE_BELOW = 0.1
 
 SMALL, LARGER = 1 << 28, 1000
 """Dense arrays up to SMALL bytes are always allocated; larger ones up to LARGER times the size of the text."""
-
-
-def check_sparse(sparse: bool | str) -> None:
-    """Raise OptionError for an invalid `sparse`."""
-    if sparse not in (True, False, "auto"):
-        raise OptionError(f"sparse cannot be {sparse!r}; it is True, False or 'auto'.")
 
 
 def features_of(parsed: Parsed, d: int, dtype: np.dtype[Any], sparse: bool | str, where: str | None) -> Features:
@@ -245,7 +235,8 @@ def read_svmlight(
     Query ids are integers if written as integers, else strings; document ids are strings. Raises DataError naming file
     and line, also for a dense array out of proportion to the file; FileNotFoundError for a missing file.
     """
-    check_sparse(sparse)
+    if sparse not in (True, False, "auto"):
+        raise OptionError(f"sparse cannot be {sparse!r}; it is True, False or 'auto'.")
     reading = SvmlightParser(path, missing, unjudged, dtype, n_features)
     parsed = joined(list(reading))
     greatest, _ = parsed.greatest()
