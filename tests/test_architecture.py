@@ -39,7 +39,7 @@ DOORS = {"rankopt.__main__", "rankopt.cli", "rankopt.testing", "formulations.tes
 PLUGINS = {
     "formulations.solvers": ("SOLVERS", lambda kind: "accepts" in vars(kind)),
     "rankopt.engines": ("ENGINES", lambda kind: "map" in vars(kind)),
-    "rankopt.losses.regret": ("BOUNDS", lambda kind: "__call__" in vars(kind)),
+    "rankopt.losses.margin": ("BOUNDS", lambda kind: "__call__" in vars(kind)),
     "rankopt.losses": ("LOSSES", lambda kind: is_loss(kind)),
     "rankopt.measures": ("MEASURES", lambda kind: isinstance(vars(kind).get("name"), str)),
     "rankopt.optimize": ("METHODS", lambda kind: "step" in vars(kind)),

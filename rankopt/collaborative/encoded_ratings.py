@@ -107,15 +107,9 @@ class EncodedRatings:
 
     @classmethod
     def _arranged(
-        cls,
-        bounds: Ints,
-        columns: Shorts,
-        values: NDArray[Any],
-        weights: Floats,
-        users: Ints,
-        items: Ints,
-        all_items: int,
-    ) -> EncodedRatings:
+        cls, bounds: Ints, columns: Shorts, values: NDArray[Any], weights: Floats, users: Ints, items: Ints, all_items:
+        int,
+    ) -> EncodedRatings:  # fmt: skip
         """The users and items of these indices, in this order; items of others have no ratings."""
         from scipy.sparse import csr_array
 

@@ -32,8 +32,8 @@ from scipy.sparse import coo_array, csr_array, eye_array, kron, vstack
 from formulations.arrays import Floats, Ints
 from rankopt.errors import OptionError
 from rankopt.losses.position_weights import parse_position_weights
+from rankopt.measures.measure import PositionalMeasure
 from rankopt.measures.notation import parse
-from rankopt.measures.positional import PositionalMeasure
 
 SHORT = 60
 """Ratings up to which the program of n² variables is solved directly."""

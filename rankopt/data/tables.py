@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from rankopt.data.queries import Queries
 from rankopt.data.text import check_text, is_text, text_blocks
 from rankopt.data.typing import Frame, Unjudged
+from rankopt.data.validation import is_missing
 from rankopt.errors import DataError, OptionError
 
 USUAL = {
@@ -156,20 +157,10 @@ def column_of(frame: Any, name: str, place: str) -> NDArray[Any]:
         raise DataError(f"column {name!r} of {place} has no value in row {row}; fill it in or leave the row out")
     values = np.asarray(column.to_numpy())
     if values.dtype == object:
-        empty = next((row for row, value in enumerate(values) if _missing(value)), None)
+        empty = next((row for row, value in enumerate(values) if is_missing(value)), None)
         if empty is not None:
             raise DataError(f"column {name!r} of {place} has no value in row {empty}; fill it in or leave the row out")
     return values
-
-
-def _missing(value: Any) -> bool:
-    """None, NaN, NaT or pandas' NA."""
-    if value is None:
-        return True
-    try:
-        return bool(value != value)
-    except (TypeError, ValueError):  # NA is neither equal nor unequal to itself; an array (a list of labels) is not one
-        return type(value).__name__ == "NAType"
 
 
 def _holds(values: NDArray[Any]) -> str:

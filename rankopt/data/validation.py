@@ -118,6 +118,16 @@ def check_unmasked(values: Any, name: str) -> None:
         raise DataError(f"{name} of row {row} is masked, so its value is unknown; fill it in, or drop the row.")
 
 
+def is_missing(value: Any) -> bool:
+    """None, NaN, NaT or pandas' NA."""
+    if value is None:
+        return True
+    try:
+        return bool(value != value)
+    except (TypeError, ValueError):  # NA is neither equal nor unequal to itself; an array (a list of labels) is not one
+        return type(value).__name__ == "NAType"
+
+
 def as_array(values: Any) -> Any:
     """The column of a data frame as a NumPy array; anything else unchanged."""
     if not hasattr(values, "to_numpy"):

@@ -21,8 +21,7 @@ from formulations.display import CompactReprMixin
 from rankopt.data.typing import Values
 from rankopt.errors import DataError, MeasureError, OptionError
 from rankopt.evaluation.export import dots_of_means, frame, latex_table
-from rankopt.measures.convention import Convention, convention_named
-from rankopt.measures.measure import Measure
+from rankopt.measures.measure import Convention, Measure, convention_named
 from rankopt.measures.notation import parse
 from rankopt.measures.tied_ranking import Pool, Ranking, ranked
 

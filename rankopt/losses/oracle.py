@@ -23,10 +23,8 @@ from formulations.display import CompactReprMixin
 from formulations.solvers.exact import ExactArgmax
 from formulations.solvers.solver import Solver
 from rankopt.losses.segment_ops import alike, shared, sorted_rows
-from rankopt.measures.measure import Measure
-from rankopt.measures.positional import PositionalMeasure
-from rankopt.measures.segments import query_of_row, totals
-from rankopt.measures.tied_ranking import Ranking, ranked
+from rankopt.measures.measure import Measure, PositionalMeasure
+from rankopt.measures.tied_ranking import Ranking, query_of_row, ranked, totals
 
 if TYPE_CHECKING:
     from formulations.problems.relevance_values import GainTable

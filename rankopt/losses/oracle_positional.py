@@ -30,10 +30,9 @@ from rankopt.errors import OptionError
 from rankopt.losses.oracle import EXACTLY, ArgmaxResult, Criterion, OrdersArgmax, settled
 from rankopt.losses.position_weights import Decay
 from rankopt.losses.segment_ops import alike, mean_of_alike, mean_of_runs, share_query, shared, sorted_rows, table_size
-from rankopt.measures.measure import Measure
+from rankopt.measures.measure import Measure, PositionalMeasure
 from rankopt.measures.notation import MeasureMix
-from rankopt.measures.positional import PositionalMeasure
-from rankopt.measures.segments import query_of_row
+from rankopt.measures.tied_ranking import query_of_row
 
 
 def mean_of_best(which: str, gain: Floats, position_weights: Floats, offsets: Ints) -> Floats:

@@ -15,7 +15,7 @@ from formulations.solvers.solver import Solver
 from rankopt.data.canonical_order import Arrangement
 from rankopt.errors import OptionError
 from rankopt.losses.oracle import ArgmaxResult
-from rankopt.measures.segments import query_of_row
+from rankopt.measures.tied_ranking import query_of_row
 
 EMPTY = -1
 """Marks a slot without a document."""

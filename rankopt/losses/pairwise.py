@@ -22,7 +22,7 @@ from formulations.sorting import QUERY_ROWS, sort_falling
 from rankopt.errors import OptionError
 from rankopt.losses.loss import ConvexLoss, LossValue
 from rankopt.losses.segment_ops import alike, count_pairs
-from rankopt.measures.segments import query_of_row
+from rankopt.measures.tied_ranking import query_of_row
 
 
 @dataclass(frozen=True, eq=False)

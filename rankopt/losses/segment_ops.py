@@ -16,7 +16,7 @@ from formulations.arrays import Floats, Ints, Shorts
 from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, READ_SHORTS, compiled
 from formulations.parallel import share_ranges
 from formulations.sorting import QUERY_ROWS, falling_rows
-from rankopt.measures.segments import query_of_row
+from rankopt.measures.tied_ranking import query_of_row
 
 
 def sorted_rows(query: Ints, *keys: NDArray[np.generic]) -> Ints:

@@ -31,10 +31,9 @@ from rankopt.errors import OptionError
 from rankopt.losses.loss import GradientAt
 from rankopt.losses.oracle_positional import orderable
 from rankopt.losses.segment_ops import sorted_rows
-from rankopt.measures.measure import Measure
+from rankopt.measures.measure import Measure, PositionalMeasure
 from rankopt.measures.notation import parse
-from rankopt.measures.positional import PositionalMeasure
-from rankopt.measures.segments import query_of_row
+from rankopt.measures.tied_ranking import query_of_row
 
 QUERY_ROWS = 1 << 11
 """Rows of complete queries that one thread processes at a time; the exponentials a row are the positions that count."""
@@ -216,17 +215,9 @@ def _largest(scores: Floats, low: int, high: int, k: int, top: Floats) -> None:
     )
 )  # fmt: skip
 def smoothed(
-    scores: Floats,
-    gain: Floats,
-    discount: Floats,
-    places: Ints,
-    offsets: Ints,
-    sigma: float,
-    first: int,
-    last: int,
-    value: Floats,
-    slope: Floats,
-) -> None:
+    scores: Floats, gain: Floats, discount: Floats, places: Ints, offsets: Ints, sigma: float, first: int, last: int,
+    value: Floats, slope: Floats,
+) -> None:  # fmt: skip
     """value[q] = A_q and its slopes, of the queries first <= q < last; σ = 0 is the limit, with slopes of 0. Positions
     of equal score are merged: their discounts add up. `slope` must be zero on input."""
     longest, most = 1, 1

@@ -39,10 +39,8 @@ import numpy as np
 
 from formulations.arrays import Bools, Floats, Ints
 from rankopt.errors import MeasureError
-from rankopt.measures.measure import Measure, as_number
-from rankopt.measures.positional import PositionalMeasure
-from rankopt.measures.segments import query_of_row, totals
-from rankopt.measures.tied_ranking import Ranking
+from rankopt.measures.measure import Measure, PositionalMeasure, as_number
+from rankopt.measures.tied_ranking import Ranking, query_of_row, totals
 
 if TYPE_CHECKING:
     from formulations.problems.relevance_values import GainTable

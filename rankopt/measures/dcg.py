@@ -39,11 +39,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from formulations.arrays import Bools, Floats, Ints
 from rankopt.errors import MeasureError
-from rankopt.measures.convention import Convention
-from rankopt.measures.measure import Measure
-from rankopt.measures.positional import PositionalMeasure, best_sum, per_best
-from rankopt.measures.segments import descending, query_of_row, running, totals
-from rankopt.measures.tied_ranking import Ranking
+from rankopt.measures.measure import Convention, Measure, PositionalMeasure, best_sum, per_best
+from rankopt.measures.tied_ranking import Ranking, descending, query_of_row, running, totals
 
 DiscountName = Literal["log2", "letor"]
 GainName = Literal["exp2", "linear", "binary"]

@@ -38,10 +38,8 @@ import numpy as np
 from formulations.arrays import Bools, Floats, Ints
 from rankopt.errors import MeasureError
 from rankopt.measures.binary import Binary
-from rankopt.measures.measure import Measure, as_number
-from rankopt.measures.positional import PositionalMeasure, best_sum, per_best
-from rankopt.measures.segments import position_in_query, running, totals
-from rankopt.measures.tied_ranking import Ranking
+from rankopt.measures.measure import Measure, PositionalMeasure, as_number, best_sum, per_best
+from rankopt.measures.tied_ranking import Ranking, position_in_query, running, totals
 
 if TYPE_CHECKING:
     from formulations.problems.relevance_values import GainTable

@@ -23,8 +23,8 @@ from formulations.solvers.solver import Solver, suits
 from rankopt.data.canonical_order import Arrangement, canonical
 from rankopt.engines import ended, get_engine
 from rankopt.errors import DataError, ModelError, OptionError, TrainingInterrupted
+from rankopt.measures.measure import PositionalMeasure
 from rankopt.measures.notation import parse
-from rankopt.measures.positional import PositionalMeasure
 from rankopt.optimize import PENALTIES, get_method
 from rankopt.optimize.certificate import Certificate, History, Step, Stop
 from rankopt.optimize.concave_convex import Training, train

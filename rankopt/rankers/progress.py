@@ -20,8 +20,9 @@ from sklearn.exceptions import ConvergenceWarning
 from rankopt.ascent.ascent import Round
 from rankopt.collaborative.alternation import AlternationStep
 from rankopt.errors import NoProgressWarning, WorseThanInitWarning
+from rankopt.losses.margin import Nonconvex
 from rankopt.losses.oracle_positional import PositionalOracle
-from rankopt.losses.regret import Nonconvex, RegretBound
+from rankopt.losses.regret import RegretBound
 from rankopt.optimize.annealing import AnnealingStep
 from rankopt.optimize.certificate import Stop
 from rankopt.optimize.concave_convex import Training

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.arrays import Ints, Shorts
-from rankopt.data.validation import as_array, check_entries, check_unmasked, sealed
+from rankopt.data.validation import as_array, check_entries, check_unmasked, is_missing, sealed
 from rankopt.errors import DataError
 
 Ids = NDArray[Any]
@@ -119,7 +119,7 @@ def check_present(ids: Any, found: Ints, what: str, of: str) -> None:
     if isinstance(values, np.ndarray) and values.dtype.kind in "iubUS":
         return
     for row in np.flatnonzero(found < 0).tolist():
-        if _is_missing(values[row]):
+        if is_missing(values[row]):
             raise _missing(what, row, values[row], of)
 
 
@@ -185,7 +185,7 @@ def ordered(ids: list[Hashable], what: str, rows: Any) -> tuple[Ids, list[int]]:
     """The universe of distinct ids, and the index in `ids` of each of its entries."""
     named = [one.item() if isinstance(one, np.generic) else one for one in ids]
     for i, one in enumerate(named):
-        if _is_missing(one):
+        if is_missing(one):
             row = next(row for row, other in enumerate(rows) if other is ids[i])
             raise _missing(what, row, one, "rating")
         if isinstance(one, float | bool):
@@ -226,15 +226,6 @@ def spelled(one: Any) -> str:
     if isinstance(one, frozenset):
         return f"{{{', '.join(sorted(map(spelled, one)))}}}"
     return f"({', '.join(map(spelled, one))})" if isinstance(one, tuple) else repr(one)
-
-
-def _is_missing(one: Hashable) -> bool:
-    if one is None:
-        return True
-    try:
-        return bool(one != one)
-    except TypeError:  # pandas.NA has no truth value
-        return True
 
 
 def _objects(values: list[Any]) -> Ids:

@@ -298,14 +298,9 @@ class Ratings(CompactReprMixin):
 
     @classmethod
     def from_indices(
-        cls,
-        users: NDArray[Any],
-        rows: Shorts,
-        items: NDArray[Any],
-        columns: Shorts,
-        rating: Any,
-        twice: Callable[[Any, Any, int, int], DataError] | None = None,
-    ) -> "Ratings":
+        cls, users: NDArray[Any], rows: Shorts, items: NDArray[Any], columns: Shorts, rating: Any, twice: Callable[[Any,
+        Any, int, int], DataError] | None = None,
+    ) -> "Ratings":  # fmt: skip
         """Build from triplets of indices into two universes. twice: the error for a pair in two rows."""
         values = column(rating, rows.size, "rating", np.float64)
         named = users.item, items.item  # Python's own numbers and strings

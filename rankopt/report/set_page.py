@@ -28,15 +28,9 @@ MORE = 3
 
 
 def page_of_set(
-    name: str,
-    problem: Any,
-    says: str,
-    found: Proof | Witness | Undecided,
-    gap: IntegralityGap | None,
-    made_by: str,
-    swept: Sequence[SensitivityCurve] = (),
-    told: Sequence[str] = (),
-) -> str:
+    name: str, problem: Any, says: str, found: Proof | Witness | Undecided, gap: IntegralityGap | None, made_by: str,
+    swept: Sequence[SensitivityCurve] = (), told: Sequence[str] = (),
+) -> str:  # fmt: skip
     """The page.
 
     name: of the set; says: the set as text; problem: the verified problem; made_by: the command.

@@ -166,7 +166,8 @@ class SvmlightParser:
     def _headed(self, rules: Rules, text: bytes, number: int) -> Rules:
         """The rules with the number of features from the header."""
         if not is_text(text):  # the lines before the first that is not text
-            text = b"\n".join(takewhile(lambda line: is_text(line), text.split(b"\n")))
+            lines = list(takewhile(is_text, text.split(b"\n")))
+            text = b"\n".join(lines)
         self.header.take(text, number)
         if not self.header.done:
             return rules
@@ -250,14 +251,9 @@ def read_svmlight(
 
 
 def queries_of(
-    parsed: Parsed,
-    reading: SvmlightParser,
-    d: int,
-    names: list[str] | None,
-    unjudged: Unjudged,
-    dtype: Any,
-    sparse: bool | str,
-) -> Queries:
+    parsed: Parsed, reading: SvmlightParser, d: int, names: list[str] | None, unjudged: Unjudged, dtype: Any, sparse:
+    bool | str,
+) -> Queries:  # fmt: skip
     """The queries of these lines, of d features; the options are those of `read_svmlight`."""
     greatest, line = parsed.greatest()
     if d == 0:
