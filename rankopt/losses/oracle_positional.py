@@ -35,39 +35,6 @@ from rankopt.measures.notation import MeasureMix
 from rankopt.measures.tied_ranking import query_of_row
 
 
-def mean_of_best(which: str, gain: Floats, position_weights: Floats, offsets: Ints) -> Floats:
-    """The mean of c over all orders that are best by gain, "average"; "first": equal gains in the order of the
-    input, as in the papers, which makes that order a part of the problem. OptionError for another word."""
-    if which not in ("average", "first"):
-        raise OptionError(f"reference must be 'average' or 'first'; got {which!r}")
-    query = query_of_row(offsets)
-    rows = sorted_rows(query, gain)
-    weights = np.empty(rows.size)
-    weights[rows] = position_weights if which == "first" else mean_of_runs(position_weights, query, gain[rows])
-    return weights
-
-
-def liked_of_best(scores: Floats, gain: Floats, discount: Floats, position_weights: Floats, offsets: Ints) -> Floats:
-    """c of the highest-scoring optimal ranking: sorted by gain, then by score, then within each run of positions of
-    equal discount (such as all beyond a cutoff) by score again. Documents of equal gain and score share their mean."""
-    weights = np.empty(scores.size)
-    arguments = (scores, gain, discount, position_weights, offsets)
-    if not best_by_score.pays(200 * scores.size):
-        return best_by_score_in_numpy(*arguments)
-    share_ranges(offsets, QUERY_ROWS, lambda first, last: best_by_score(*arguments, first, last, weights))
-    return weights
-
-
-def liked(scores: Floats, position_weights: Floats, offsets: Ints) -> Floats:
-    """The decay by rank of score, documents of equal score share theirs."""
-    weights = np.empty(scores.size)
-    arguments = (scores, position_weights, offsets)
-    if not by_score.pays(100 * scores.size):
-        return by_score_in_numpy(*arguments)
-    share_ranges(offsets, QUERY_ROWS, lambda first, last: by_score(*arguments, first, last, weights))
-    return weights
-
-
 @compiled(nb.void(INTS, READ_FLOATS, READ_FLOATS, nb.int64, nb.int64, FLOATS))
 def _shared(order: Ints, scores: Floats, decay: Floats, first: int, last: int, weights: Floats) -> None:
     """Documents order[first:last] get the decay of their positions, those of equal score the mean of theirs."""
@@ -150,8 +117,49 @@ def best_by_score_in_numpy(
     return weights
 
 
+class PositionalReferences:
+    """References of maps with r(π) = c[π]. Documents of equal gain and score share the mean of their c."""
+
+    @property
+    def factors(self) -> tuple[Floats, Floats, Floats]:
+        """Gain b by document, discount a and position weights c by position, (N,) each; a[π]ᵀb is maximal exactly for
+        the optimal rankings."""
+        raise NotImplementedError(f"{type(self).__name__} has no `factors`; write it.")
+
+    @property
+    def offsets(self) -> Ints:
+        raise NotImplementedError(f"{type(self).__name__} has no `offsets`; write it.")
+
+    def mean_of_best(self, which: str = "average") -> Floats:
+        """The mean over all optimal rankings; "first": equal gains in input order, as in the papers, which makes that
+        order a part of the problem."""
+        if which not in ("average", "first"):
+            raise OptionError(f"reference must be 'average' or 'first'; got {which!r}")
+        (gain, _, position_weights), query = self.factors, query_of_row(self.offsets)
+        rows = sorted_rows(query, gain)
+        weights = np.empty(rows.size)
+        weights[rows] = position_weights if which == "first" else mean_of_runs(position_weights, query, gain[rows])
+        return weights
+
+    def best_then_score(self, scores: Floats) -> Floats:
+        """Sorted by gain, then by score, then within each run of positions of equal discount (such as all beyond a
+        cutoff) by score again."""
+        arguments, weights = (scores, *self.factors, self.offsets), np.empty(scores.size)
+        if not best_by_score.pays(200 * scores.size):
+            return best_by_score_in_numpy(*arguments)
+        share_ranges(self.offsets, QUERY_ROWS, lambda first, last: best_by_score(*arguments, first, last, weights))
+        return weights
+
+    def top_scoring(self, scores: Floats) -> Floats:
+        arguments, weights = (scores, self.factors[2], self.offsets), np.empty(scores.size)
+        if not by_score.pays(100 * scores.size):
+            return by_score_in_numpy(*arguments)
+        share_ranges(self.offsets, QUERY_ROWS, lambda first, last: by_score(*arguments, first, last, weights))
+        return weights
+
+
 @dataclass(frozen=True, eq=False)
-class PatternArgmax(OrdersArgmax):
+class PatternArgmax(OrdersArgmax, PositionalReferences):
     """gain(π) = a function of the relevance vector. position_weights: c."""
 
     position_weights: Decay
@@ -163,21 +171,9 @@ class PatternArgmax(OrdersArgmax):
             np.zeros(grades.size), grades, gains, position_weights=self._weights, offsets=self.offsets
         )
 
-    def mean_of_best(self, which: str = "average") -> Floats:
-        gain, _ = self.criterion.optimal_rankings
-        return mean_of_best(which, gain, self.weights, self.offsets)
-
-    def best_then_score(self, scores: Floats) -> Floats:
-        gain, discount = self.criterion.optimal_rankings
-        return liked_of_best(scores, gain, discount, self.weights, self.offsets)
-
-    def top_scoring(self, scores: Floats) -> Floats:
-        return liked(scores, self.weights, self.offsets)
-
     @cached_property
-    def weights(self) -> Floats:
-        """(N,) c of every position of every query."""
-        return laid_out(self._weights, self.offsets)
+    def factors(self) -> tuple[Floats, Floats, Floats]:
+        return (*self.criterion.optimal_rankings, laid_out(self._weights, self.offsets))
 
     def _weights(self, n: int) -> Floats:
         return self.position_weights.weights(n, self.criterion.measure)
@@ -202,7 +198,7 @@ def orderable(relevance: Floats, offsets: Ints, measure: Measure) -> Bools:
 
 
 @dataclass(frozen=True, eq=False)
-class PositionalOracle:
+class PositionalOracle(PositionalReferences):
     """gain(π) = a[π]ᵀb. problem: gain b, discount a, decay c and offsets; its scores are unused. known_kind: `kind`, if
     already computed for a superset of the queries."""
 
@@ -268,15 +264,9 @@ class PositionalOracle:
             slope = shared(slope, problem.scores, self.kind, self.offsets)
         return ArgmaxResult(slope, earned, answer.value, answer.bound, answer.seconds)
 
-    def mean_of_best(self, which: str = "average") -> Floats:
-        return mean_of_best(which, self.problem.gain, self.problem.position_weights, self.offsets)
-
-    def best_then_score(self, scores: Floats) -> Floats:
-        problem = self.problem
-        return liked_of_best(scores, problem.gain, problem.discount, problem.position_weights, self.offsets)
-
-    def top_scoring(self, scores: Floats) -> Floats:
-        return liked(scores, self.problem.position_weights, self.offsets)
+    @property
+    def factors(self) -> tuple[Floats, Floats, Floats]:
+        return self.problem.gain, self.problem.discount, self.problem.position_weights
 
     def only(self, first: int, last: int) -> PositionalOracle:
         all_, (low, high) = self.problem, self.offsets[[first, last]]
