@@ -27,16 +27,13 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment, linprog
-from scipy.sparse import coo_array, csr_array, eye_array, kron, vstack
+from scipy.sparse import coo_array, csr_array
 
 from formulations.arrays import Floats, Ints
 from rankopt.errors import OptionError
 from rankopt.losses.position_weights import parse_position_weights
 from rankopt.measures.measure import PositionalMeasure
 from rankopt.measures.notation import parse
-
-SHORT = 60
-"""Ratings up to which the program of n² variables is solved directly."""
 
 
 def highest_flow(worse: Ints, better: Ints, share: Floats, psi: Floats) -> float:
@@ -52,23 +49,8 @@ def highest_flow(worse: Ints, better: Ints, share: Floats, psi: Floats) -> float
     return -_least(-np.ones(arc.size), nodes, psi, np.zeros(arc.size), share)
 
 
-def cheapest_mean(a: Floats, b: Floats, c: Floats, t: Floats, short: int = SHORT) -> float:
+def cheapest_mean(a: Floats, b: Floats, c: Floats, t: Floats) -> float:
     """The least mean of a[π]ᵀb over all means of rankings π whose mean c[π] is t (n,); inf where there is none."""
-    return _as_it_stands(a, b, c, t) if t.size <= short else _by_gain(a, b, c, t)
-
-
-def _as_it_stands(a: Floats, b: Floats, c: Floats, t: Floats) -> float:
-    n, one = t.size, np.ones((1, t.size))
-    rows = [
-        kron(eye_array(n), csr_array(one)),
-        kron(csr_array(one), eye_array(n)),
-        kron(csr_array(c[None]), eye_array(n)),
-    ]
-    sides, upper = np.concatenate([np.ones(2 * n), t]), np.full(n * n, np.inf)
-    return _least(np.outer(a, b).ravel(), csr_array(vstack(rows)), sides, np.zeros(n * n), upper)
-
-
-def _by_gain(a: Floats, b: Floats, c: Floats, t: Floats) -> float:
     order, n = np.argsort(-c, kind="stable"), t.size
     a, c = a[order], c[order]
     gains, of = np.unique(b, return_inverse=True)
@@ -159,7 +141,7 @@ def slow_loss(spec: Any, bound: Any = "convex", position_weights: Any = "shifted
         lambda y, f, w: float(w[0] * margin.value(y, f)),
         (lambda y, psi, w: float(w[0] * margin.highest(y, psi / w[0]))) if bound == "convex" else None,
         lambda y: bool(y.size > 1 and margin.spread(y) > 0),
-        lambda y: y.size <= SHORT or y.size * np.unique(margin.gains(y)).size <= MOST_CELLS,
+        lambda y: y.size * np.unique(margin.gains(y)).size <= MOST_CELLS,
     )
 
 

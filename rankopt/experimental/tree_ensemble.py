@@ -292,7 +292,6 @@ class TreeHistory(Columns[TreeStep]):
     """The steps of training as columns: `history.measure[i]` is M after step i, and so for each field of `TreeStep`."""
 
     row: ClassVar[type[TreeStep]] = TreeStep
-    drawn: ClassVar[tuple[str, ...]] = ("measure", "judged")
 
     step: Ints
     sweep: Ints

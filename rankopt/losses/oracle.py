@@ -229,6 +229,11 @@ class OrdersArgmax:
     criterion: Criterion
     solver: Solver
 
+    @classmethod
+    def from_queries(cls, queries: Arrangement, measure: Measure, position_weights: Decay, solver: Solver) -> Self:
+        criterion = Criterion.from_measure(measure, queries.graded, queries.offsets)
+        return cls(criterion, settled(solver, criterion))
+
     @property
     def shape(self) -> tuple[int, ...]:
         return self.criterion.relevance.shape

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numba as nb
 import numpy as np
@@ -164,6 +164,11 @@ class PatternArgmax(OrdersArgmax, PositionalReferences):
 
     position_weights: Decay
 
+    @classmethod
+    def from_queries(cls, queries: Arrangement, measure: Measure, position_weights: Decay, solver: Solver) -> Self:
+        criterion = Criterion.from_measure(measure, queries.graded, queries.offsets)
+        return cls(criterion, settled(solver, criterion), position_weights)
+
     @cached_property
     def problem(self) -> Any:
         grades, gains = self.criterion.gain_table()
@@ -220,8 +225,7 @@ class PositionalOracle(PositionalReferences):
         """Of a measure and a decay, for these queries; of AP, ERR, and RR with several relevant documents a
         `PatternArgmax`."""
         if not (isinstance(measure, PositionalMeasure) and measure.inner_product(queries.graded, queries.offsets)):
-            criterion = Criterion.from_measure(measure, queries.graded, queries.offsets)
-            return PatternArgmax(criterion, settled(solver, criterion), position_weights)
+            return PatternArgmax.from_queries(queries, measure, position_weights, solver)
         gain = measure.gain(queries.graded, queries.offsets)
         solver = solver.for_batch(queries.offsets) if isinstance(solver, ExactArgmax) else solver
         problem = ranking(

@@ -59,9 +59,7 @@ def coded(values: Any, what: str, universe: Any = None) -> tuple[Ids, Codes]:
                 f"The {what} of row {row} is a {type(one).__name__}, which is not hashable; use numbers or strings."
             ) from None
         known, order = ordered([*seen], what, plain)
-        rank = np.empty(len(seen), dtype=np.int32)
-        rank[order] = np.arange(len(seen), dtype=np.int32)
-        recode(codes, rank)
+        recode(codes, order)
         return known, codes
     known = _distinct(plain)
     for begin, part in _chunks(plain):
@@ -127,8 +125,10 @@ def _missing(what: str, row: int, one: Any, of: str) -> DataError:
     return DataError(f"The {what} of row {row} is {one}; every {of} needs one, fill it in or drop the row.")
 
 
-def recode(codes: Codes, rank: Codes) -> None:
-    """Replace each code by its rank, in place."""
+def recode(codes: Codes, order: list[int]) -> None:
+    """Replace each code by its rank in the order, in place."""
+    rank = np.empty(len(order), dtype=np.int32)
+    rank[order] = np.arange(len(order), dtype=np.int32)
     for begin in range(0, len(codes), CHUNK):
         codes[begin : begin + CHUNK] = rank[codes[begin : begin + CHUNK]]
 

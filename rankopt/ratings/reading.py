@@ -436,9 +436,7 @@ class _Reading:
         known = {}
         for what, listed in names.items():
             known[what], order = ordered(listed, what, listed)
-            rank = np.empty(len(order), dtype=np.int32)
-            rank[order] = np.arange(len(order), dtype=np.int32)
-            recode(codes[what], rank)
+            recode(codes[what], order)
         values = np.frombuffer(self.values, dtype=np.float64)
         table = Ratings.from_indices(known["user"], codes["user"], known["item"], codes["item"], values, self._twice)
         return table.with_attributes(attributes) if attributes else table

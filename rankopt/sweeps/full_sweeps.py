@@ -44,11 +44,20 @@ DISCOUNT, PRECISION, CASCADE = 0, 1, 2
     )
 )  # fmt: skip
 def added(
-    kind: int, own: float, size: int, above: int, heavier: float, cutoff: int, table: Floats, passed: Floats
+    kind: int,
+    own: float,
+    size: int,
+    above: int,
+    heavier: float,
+    cutoff: int,
+    table: Floats,
+    passed: Floats,
 ) -> float:
-    """f of a group of `size` lines below `above` documents. own: the sum of b, of relevant documents, or of p. heavier:
-    R, or exp(U). table: prefix sums of a or of 1 / i. passed[i]: for a group of a cascade, the mean probability of
-    passing i of its documents."""
+    """f of a group of `size` lines below `above` documents.
+
+    own: the sum of b, of relevant documents, or of p. heavier: R, or exp(U). table: prefix sums of a or of 1 / i.
+    passed[i]: for a group of a cascade, the mean probability of passing i of its documents.
+    """
     total = 0.0
     reached = min(size, cutoff - above)
     if size == 1 and kind == PRECISION:
@@ -105,8 +114,11 @@ def sweep_walks(
     widths: Floats,
 ) -> int:
     """The events of the queries first <= q < last. Returns their number; events that fit into the buffers are written.
-    starts[q]: the value at -∞. gain: b, 1 if relevant, or p; documents of gain 0 are not followed. weight_above: what a
-    document adds to R or U of those below it. discount: a of every position, or 1 / i."""
+    starts[q]: the value at -∞.
+
+    gain: b, 1 if relevant, or p; documents of gain 0 are not followed. weight_above: what a document adds to R or U of
+    those below it. discount: a of every position, or 1 / i.
+    """
     capacity, found, most = times.size, 0, longest(offsets, first, last)
     key, table, passed = np.empty(most), np.zeros(most + 1), np.empty(most + 1)
     order, spare, begins = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most + 1, np.int64)
@@ -335,8 +347,10 @@ BITS = 63
 
 
 def counting(gain: Floats, kinds: Floats, offsets: Ints) -> tuple[Ints, int, Floats, Ints]:
-    """Inputs of `sweep_uncut` for documents counted by kind: unit, bits, powers and swapped. gain: (N,), 0 for
-    documents that are not followed. kinds: (N,) p of the documents counted by kind, else 0."""
+    """Inputs of `sweep_uncut` for documents counted by kind: unit, bits, powers and swapped.
+
+    gain: (N,), 0 for documents that are not followed. kinds: (N,) p of the documents counted by kind, else 0.
+    """
     lengths, walkers = np.diff(offsets), totals((gain != 0).astype(np.float64), offsets)
     chances = np.unique(kinds[kinds != 0])
     needed = np.array([int(length).bit_length() for length in lengths], dtype=np.int64)

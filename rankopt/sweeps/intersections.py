@@ -28,8 +28,10 @@ HIGH = 32
 
 @compiled(nb.void(READ_FLOATS, READ_FLOATS, READ_INTS, FLOATS, INTS, INTS))
 def first_order(scores: Floats, slopes: Floats, by_score: Ints, key: Floats, order: Ints, spare: Ints) -> None:
-    """Sort by increasing slope, equal slopes by decreasing score. by_score: the documents by decreasing score. key,
-    order, spare: buffers of the same length."""
+    """Sort by increasing slope, equal slopes by decreasing score.
+
+    by_score: the documents by decreasing score. key, order, spare: buffers of the same length.
+    """
     if by_score.size <= FEW or not dealt(slopes, by_score, order, spare):
         for j in range(by_score.size):
             order[j] = by_score[j]
@@ -169,8 +171,11 @@ def _insert_all(times: Floats, crossers: Ints) -> None:
 @compiled(nb.void(FLOATS, INTS, FLOATS, INTS, INTS, INTS))
 def sort_times(times: Floats, crossers: Ints, spare: Floats, lines: Ints, bucket: Ints, counts: Ints) -> None:
     """Sort times, and the lines that cross with them. spare, lines, bucket, counts: buffers of the same length, counts
-    one more. Times are distributed into buckets by t / (|t| + c), c the median of nine |t|, then sorted by insertion,
-    which makes the order exact. Clustered times are merge sorted."""
+    one more.
+
+    Times are distributed into buckets by t / (|t| + c), c the median of nine |t|, then sorted by insertion, which makes
+    the order exact. Clustered times are merge sorted.
+    """
     n = times.size
     if n <= FEW_TIMES:
         _insert_all(times, crossers)
@@ -355,8 +360,10 @@ the end."""
 
 @compiled(nb.int64(READ_FLOATS, READ_FLOATS, nb.int64, nb.int64))
 def entering(line_s: Floats, line_a: Floats, place: int, lines: int) -> int:
-    """The line below `place`, by increasing slope, that first overtakes the one there; -1 if none. Of lines whose times
-    are equal up to rounding, the flattest: later crossings follow."""
+    """The line below `place`, by increasing slope, that first overtakes the one there; -1 if none.
+
+    Of lines whose times are equal up to rounding, the flattest: later crossings follow.
+    """
     own_s, own_a, found, soonest, limit = line_s[place], line_a[place], -1, np.inf, np.inf
     for line in range(lines - 1, place, -1):
         r = line & NATURAL

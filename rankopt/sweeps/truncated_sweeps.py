@@ -62,7 +62,8 @@ def sweep_places(
     widths: Floats,
 ) -> int:
     """The events of the queries first <= q < last. Returns their number; events that fit into the buffers are written.
-    starts[q]: the value at -∞. places: (m,) τ of each query, after which its discount is constant."""
+    starts[q]: the value at -∞. places: (m,) τ of each query, after which its discount is constant.
+    """
     capacity, found = times.size, 0
     most, widest = 1, 1
     for q in range(first, last):
@@ -204,7 +205,8 @@ def sweep_cuts(
     widths: Floats,
 ) -> int:
     """The events of the queries first <= q < last. Returns their number; events that fit into the buffers are written.
-    starts[q]: the value at -∞. gain: 1 where relevant, or p; 0 of documents that add nothing. cutoff: k."""
+    starts[q]: the value at -∞. gain: 1 where relevant, or p; 0 of documents that add nothing. cutoff: k.
+    """
     capacity, found, most = times.size, 0, longest(offsets, first, last)
     key, order, spare = np.empty(most), np.empty(most, np.int64), np.empty(most, np.int64)
     begins = np.empty(most + 1, np.int64)
