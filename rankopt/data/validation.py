@@ -304,21 +304,12 @@ def codes_of_ids(qid: Any, n: int) -> tuple[Ints, tuple[Hashable, ...]]:
                 f"The qid of row {starts[i]} is a {type(head).__name__}, which is not hashable; use numbers or strings."
             ) from None
     for name, code in known.items():
-        if _is_missing(name):
+        if is_missing(name):
             row = starts[np.flatnonzero(codes == code)[0]]
             raise DataError(
                 f"The qid of row {row} is {name}; every document needs a query, fill it in or drop the row."
             )
     return np.repeat(codes, np.diff(np.append(starts, n))), tuple(known)
-
-
-def _is_missing(name: Hashable) -> bool:
-    if name is None:
-        return True
-    try:
-        return bool(name != name)
-    except TypeError:  # pandas.NA has no truth value
-        return True
 
 
 def _items(values: Any) -> Iterable[Hashable]:

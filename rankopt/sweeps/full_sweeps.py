@@ -44,15 +44,8 @@ DISCOUNT, PRECISION, CASCADE = 0, 1, 2
     )
 )  # fmt: skip
 def added(
-    kind: int,
-    own: float,
-    size: int,
-    above: int,
-    heavier: float,
-    cutoff: int,
-    table: Floats,
-    passed: Floats,
-) -> float:
+    kind: int, own: float, size: int, above: int, heavier: float, cutoff: int, table: Floats, passed: Floats,
+) -> float:  # fmt: skip
     """f of a group of `size` lines below `above` documents.
 
     own: the sum of b, of relevant documents, or of p. heavier: R, or exp(U). table: prefix sums of a or of 1 / i.
@@ -96,23 +89,10 @@ def mean_passed(weight: Floats, order: Ints, low: int, high: int, passed: Floats
     )
 )  # fmt: skip
 def sweep_walks(
-    kind: int,
-    cutoff: int,
-    scores: Floats,
-    slopes: Floats,
-    by_score: Ints,
-    gain: Floats,
-    weight_above: Floats,
-    discount: Floats,
-    weights: Floats,
-    offsets: Ints,
-    first: int,
-    last: int,
-    starts: Floats,
-    times: Floats,
-    steps: Floats,
-    widths: Floats,
-) -> int:
+    kind: int, cutoff: int, scores: Floats, slopes: Floats, by_score: Ints, gain: Floats, weight_above: Floats,
+    discount: Floats, weights: Floats, offsets: Ints, first: int, last: int, starts: Floats, times: Floats, steps:
+    Floats, widths: Floats,
+) -> int:  # fmt: skip
     """The events of the queries first <= q < last. Returns their number; events that fit into the buffers are written.
     starts[q]: the value at -∞.
 
@@ -212,26 +192,10 @@ def _heavier(kind: int, state: int, bits: int, powers: Floats) -> float:
     )
 )  # fmt: skip
 def sweep_swaps(
-    kind: int,
-    cutoff: int,
-    scores: Floats,
-    slopes: Floats,
-    by_score: Ints,
-    gain: Floats,
-    weight_above: Floats,
-    discount: Floats,
-    unit: Ints,
-    bits: int,
-    powers: Floats,
-    weights: Floats,
-    offsets: Ints,
-    first: int,
-    last: int,
-    starts: Floats,
-    times: Floats,
-    steps: Floats,
-    widths: Floats,
-) -> int:
+    kind: int, cutoff: int, scores: Floats, slopes: Floats, by_score: Ints, gain: Floats, weight_above: Floats,
+    discount: Floats, unit: Ints, bits: int, powers: Floats, weights: Floats, offsets: Ints, first: int, last: int,
+    starts: Floats, times: Floats, steps: Floats, widths: Floats,
+) -> int:  # fmt: skip
     """The events of the queries first <= q < last. Returns their number; events that fit into the buffers are written.
     starts[q]: the value at -∞.
 
@@ -372,27 +336,10 @@ def counting(gain: Floats, kinds: Floats, offsets: Ints) -> tuple[Ints, int, Flo
     )
 )  # fmt: skip
 def sweep_uncut(
-    kind: int,
-    cutoff: int,
-    scores: Floats,
-    slopes: Floats,
-    by_score: Ints,
-    gain: Floats,
-    weight_above: Floats,
-    discount: Floats,
-    unit: Ints,
-    bits: int,
-    powers: Floats,
-    swapped: Ints,
-    weights: Floats,
-    offsets: Ints,
-    first: int,
-    last: int,
-    starts: Floats,
-    times: Floats,
-    steps: Floats,
-    widths: Floats,
-) -> int:
+    kind: int, cutoff: int, scores: Floats, slopes: Floats, by_score: Ints, gain: Floats, weight_above: Floats,
+    discount: Floats, unit: Ints, bits: int, powers: Floats, swapped: Ints, weights: Floats, offsets: Ints, first: int,
+    last: int, starts: Floats, times: Floats, steps: Floats, widths: Floats,
+) -> int:  # fmt: skip
     """The events of the queries first <= q < last. Returns their number; events that fit into the buffers are written.
     starts[q]: the value at -∞. swapped: (m,) 1 where swaps are listed, 0 where documents are followed one by one; the
     rest as in `sweep_swaps`."""
@@ -423,20 +370,9 @@ def sweep_uncut(
     )
 )  # fmt: skip
 def sweep_pairs(
-    scores: Floats,
-    slopes: Floats,
-    by_score: Ints,
-    gain: Floats,
-    discount: Floats,
-    weights: Floats,
-    offsets: Ints,
-    first: int,
-    last: int,
-    starts: Floats,
-    times: Floats,
-    steps: Floats,
-    widths: Floats,
-) -> int:
+    scores: Floats, slopes: Floats, by_score: Ints, gain: Floats, discount: Floats, weights: Floats, offsets: Ints,
+    first: int, last: int, starts: Floats, times: Floats, steps: Floats, widths: Floats,
+) -> int:  # fmt: skip
     """The events of the queries first <= q < last. Returns their number; events that fit into the buffers are written.
     starts[q]: the value at -∞."""
     capacity, found, most = times.size, 0, longest(offsets, first, last)

@@ -46,21 +46,9 @@ from rankopt.sweeps.intersections import ROUNDING, entering, first_order, groups
     )
 )  # fmt: skip
 def sweep_places(
-    scores: Floats,
-    slopes: Floats,
-    by_score: Ints,
-    gain: Floats,
-    discount: Floats,
-    places: Ints,
-    weights: Floats,
-    offsets: Ints,
-    first: int,
-    last: int,
-    starts: Floats,
-    times: Floats,
-    steps: Floats,
-    widths: Floats,
-) -> int:
+    scores: Floats, slopes: Floats, by_score: Ints, gain: Floats, discount: Floats, places: Ints, weights: Floats,
+    offsets: Ints, first: int, last: int, starts: Floats, times: Floats, steps: Floats, widths: Floats,
+) -> int:  # fmt: skip
     """The events of the queries first <= q < last. Returns their number; events that fit into the buffers are written.
     starts[q]: the value at -∞. places: (m,) τ of each query, after which its discount is constant.
     """
@@ -189,21 +177,9 @@ def _added(kind: int, size: int, own: float, cutoff: int, above: int, heavier: f
     )
 )  # fmt: skip
 def sweep_cuts(
-    kind: int,
-    cutoff: int,
-    scores: Floats,
-    slopes: Floats,
-    by_score: Ints,
-    gain: Floats,
-    weights: Floats,
-    offsets: Ints,
-    first: int,
-    last: int,
-    starts: Floats,
-    times: Floats,
-    steps: Floats,
-    widths: Floats,
-) -> int:
+    kind: int, cutoff: int, scores: Floats, slopes: Floats, by_score: Ints, gain: Floats, weights: Floats, offsets:
+    Ints, first: int, last: int, starts: Floats, times: Floats, steps: Floats, widths: Floats,
+) -> int:  # fmt: skip
     """The events of the queries first <= q < last. Returns their number; events that fit into the buffers are written.
     starts[q]: the value at -∞. gain: 1 where relevant, or p; 0 of documents that add nothing. cutoff: k.
     """
@@ -338,20 +314,9 @@ def _reciprocal(above: int, size: int, relevant: int, cutoff: int) -> float:
     )
 )  # fmt: skip
 def sweep_envelope(
-    cutoff: int,
-    scores: Floats,
-    slopes: Floats,
-    by_score: Ints,
-    relevant: Floats,
-    weights: Floats,
-    offsets: Ints,
-    first: int,
-    last: int,
-    starts: Floats,
-    times: Floats,
-    steps: Floats,
-    widths: Floats,
-) -> int:
+    cutoff: int, scores: Floats, slopes: Floats, by_score: Ints, relevant: Floats, weights: Floats, offsets: Ints,
+    first: int, last: int, starts: Floats, times: Floats, steps: Floats, widths: Floats,
+) -> int:  # fmt: skip
     """The events of the queries first <= q < last. Returns their number; events that fit into the buffers are written.
     starts[q]: the value at -∞. relevant: 1 where relevant, else 0."""
     capacity, found, most = times.size, 0, longest(offsets, first, last)
