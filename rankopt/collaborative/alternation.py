@@ -73,11 +73,8 @@ class AlternationHistory(Columns[AlternationStep]):
         return axes
 
 
-FINER = 4.0
-"""How much finer than the tolerance, and than the last round's gain, a block is solved."""
-
-COARSE = 1e-2
-"""The coarsest relative gap of a block."""
+FINER = 4.0  # how much finer than the tolerance, and than the last round's gain, a block is solved
+COARSE = 1e-2  # the coarsest relative gap of a block
 
 
 class Blocks(Protocol):
@@ -215,17 +212,10 @@ def idle(at: AlternationResult) -> int:
     return len(judged) - 1 - int(np.argmax(judged))
 
 
-FIRST_FACTORS = 8
-"""Factors to begin with."""
-
-WIDENING_FINER = 100.0
-"""Ratio of the global gap to the gap of both blocks."""
-
-GONE = 1e-4
-"""A factor below this fraction of the largest one is replaced."""
-
-GAIN = 0.05
-"""The part of the open gap that a widening must close for another to follow."""
+FIRST_FACTORS = 8  # factors to begin with
+WIDENING_FINER = 100.0  # ratio of the global gap to the gap of both blocks
+GONE = 1e-4  # A factor below this fraction of the largest one is replaced
+GAIN = 0.05  # the part of the open gap that a widening must close for another to follow
 
 
 def widened(

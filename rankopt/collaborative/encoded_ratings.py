@@ -29,8 +29,7 @@ from rankopt.risk.shard import cut
 
 Hashes = NDArray[np.uint64]
 
-ROUNDS = 4
-"""Rounds of refinement: on sparse ratings the fourth tells no more apart than the third."""
+ROUNDS = 4  # rounds of refinement: on sparse ratings the fourth tells no more apart than the third
 
 
 def refine_colors(bounds: Ints, columns: Shorts, values: Floats, weights: Floats, items: int) -> tuple[Hashes, Hashes]:

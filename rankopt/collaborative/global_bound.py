@@ -40,8 +40,7 @@ from rankopt.collaborative.singular_value import SingularValue, largest_singular
 from rankopt.errors import OptionError
 from rankopt.optimize.certificate import Stop
 
-MORE = 1.0 + 1e-9
-"""Covers what the reckoning of what is lost loses itself."""
+MORE = 1.0 + 1e-9  # covers what the reckoning of what is lost loses itself
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,8 +153,7 @@ KINDS = ("global", "blocks", "blocks of the majorant")
 PROOFS = ("", "cholesky", "norms")
 
 
-BOTH = "the gaps of both blocks are within the tolerance"
-"""Text of `Stop.GAP` here: not the global gap."""
+BOTH = "the gaps of both blocks are within the tolerance"  # text of `Stop.GAP` here: not the global gap
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,7 @@ from rankopt.collaborative.problem import FactorProblem, Factors, ModelState
 from rankopt.engines.threads import Threads
 from rankopt.risk.shard import SHARD_ROWS
 
-CLOSED = 1e-10
-"""The relative residual at which the system counts as solved."""
+CLOSED = 1e-10  # the relative residual at which the system counts as solved
 
 
 def best_offsets(problem: FactorProblem) -> tuple[Floats, Floats]:

@@ -18,26 +18,19 @@ from rankopt.collaborative.problem import FactorProblem, Factors, ModelState, it
 from rankopt.collaborative.user_block import solved_users
 from rankopt.engines.threads import Threads
 
-CHUNK = 1 << 14
-"""Minimum ratings (of complete users) whose planes are formed at a time."""
-
-CHUNKS = 64, 8
-"""Of more ratings this part of all, which more threads share, up to so many times as many."""
+CHUNK = 1 << 14  # minimum ratings (of complete users) whose planes are formed at a time
+CHUNKS = 64, 8  # of more ratings this part of all, which more threads share, up to so many times as many
 
 CROWD = 1 << 25
 """Entries of all Gram matrices, 256 MiB, from which on no user gets more planes: his lightest two are joined."""
 
-PASSES = 2000
-"""Passes over all users in one solution of the items' block that bring new planes, at most."""
-
-SWEEPS = 4
-"""Passes over the planes at hand after each that brings new ones."""
+PASSES = 2000  # passes over all users in one solution of the items' block that bring new planes, at most
+SWEEPS = 4  # passes over the planes at hand after each that brings new ones
 
 WAY = 0.5
 """Step from the best items so far to those of the current planes for evaluating the loss; few planes overshoot."""
 
-FIRST = 1e-2
-"""The relative gap to which users are solved for the items of the start."""
+FIRST = 1e-2  # the relative gap to which users are solved for the items of the start
 
 
 @dataclass(frozen=True, eq=False)

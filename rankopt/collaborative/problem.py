@@ -30,8 +30,7 @@ from rankopt.collaborative.linear_algebra import (
     row_sums,
 )
 
-ENTRIES = 1 << 14
-"""Ratings (of complete users) that one thread scores at a time."""
+ENTRIES = 1 << 14  # ratings (of complete users) that one thread scores at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,8 +83,7 @@ def _scored(
             found[e] = offsets[j] + user_offsets[u] + inner(users[u], items[j])
 
 
-AT_ONCE = 1 << 16
-"""Pairs whose factors are gathered at a time."""
+AT_ONCE = 1 << 16  # pairs whose factors are gathered at a time
 
 
 def scores_of_pairs(factors: Factors, users: Ints, items: Ints, unknown: float) -> Floats:
@@ -257,8 +255,7 @@ class _Sums:
         return _rounded_down(items)
 
 
-Term = tuple[float, float]
-"""A number, and how much it may exceed the exact value."""
+Term = tuple[float, float]  # A number, and how much it may exceed the exact value
 
 
 def _product(totals: Floats, times: Floats, off: Floats) -> Term:

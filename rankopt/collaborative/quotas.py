@@ -104,14 +104,12 @@ def _counted(spec: ConstraintSpec, attributes: Mapping[str, NDArray[Any]], n: in
     return columns, table & among[:, None]
 
 
-REQUIRING = ("at_least", "exactly", "between", "position_in")
-"""Kinds of constraints that an empty list violates."""
+REQUIRING = ("at_least", "exactly", "between", "position_in")  # kinds of constraints that an empty list violates
 
 FIT_ANEW = "give the ratings such values by ratings.with_attributes({name: {item: value}}), and fit to these"
 """How items get an attribute."""
 
-FIRST = 6
-"""How many times k items, the best by score, are tried before all that may be needed."""
+FIRST = 6  # how many times k items, the best by score, are tried before all that may be needed
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,8 +13,7 @@ from rankopt.errors import DataError
 from rankopt.ratings.ids import ITEM, RATING, USER, check_present, check_spelling, plain_name
 from rankopt.ratings.table import Ratings
 
-LARGEST = 1e100
-"""Ratings and weights up to which sums of their squares and products are finite."""
+LARGEST = 1e100  # ratings and weights up to which sums of their squares and products are finite
 
 
 def pairs_of(X: Any) -> tuple[Any, Any]:

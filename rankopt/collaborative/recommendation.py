@@ -29,8 +29,7 @@ from rankopt.errors import DataError, OptionError
 from rankopt.ratings.ids import check_present, check_spelling, distinct_ids, placed
 from rankopt.ratings.table import Ratings
 
-LISTED = 10
-"""Users whose lists `print` shows."""
+LISTED = 10  # users whose lists `print` shows
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -195,14 +194,9 @@ def _each_once(among: Any) -> Any:
     return items
 
 
-LENGTH = 10
-"""Default length of a list."""
-
-TOGETHER = 1 << 22
-"""Scores that are held at a time."""
-
-MOST = 1e100
-"""The largest |c| of the popularity."""
+LENGTH = 10  # default length of a list
+TOGETHER = 1 << 22  # scores that are held at a time
+MOST = 1e100  # the largest |c| of the popularity
 
 
 @dataclass(frozen=True, eq=False, repr=False)

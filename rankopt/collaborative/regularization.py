@@ -30,14 +30,12 @@ from rankopt.evaluation.evaluation import evaluate
 from rankopt.optimize.certificate import Stop
 from rankopt.ratings.evaluation import measured, ordered_lists
 
-PRIORS = ("mean", "means")
-"""What items may be pulled to: the mean of all ratings, or also their own."""
+PRIORS = ("mean", "means")  # what items may be pulled to: the mean of all ratings, or also their own
 
 RATINGS = 10.0
 """How many ratings the first counts for; the second, made of the same ratings as the model, counts for `SHRUNK`."""
 
-SHRUNK = 30.0
-"""Ratings of the mean of all that are added to those of an item, where it is pulled to its own mean."""
+SHRUNK = 30.0  # ratings of the mean of all that are added to those of an item, where it is pulled to its own mean
 
 
 def prior_of_items(rated: EncodedRatings, popularity: float, means: bool = False) -> Floats:
@@ -155,16 +153,14 @@ def rated_only(bounds: Ints, values: Floats, scores: Floats, measure: Any) -> Fl
     return found
 
 
-STRENGTHS = (1.0, 0.85, 0.75, 0.65, 0.55, 0.45, 0.35, 0.25)
-"""ρ from which one is chosen; 1 leaves offsets alone."""
+STRENGTHS = (1.0, 0.85, 0.75, 0.65, 0.55, 0.45, 0.35, 0.25)  # ρ from which one is chosen; 1 leaves offsets alone
 
 FOLDS = 5
 
 USUAL = {"levels": 0.65, "orders": 0.75}
 """The ρ that is right for most ratings, of losses that see levels and of losses of orders."""
 
-SURE = 2.0
-"""Standard errors over users from which on one strength counts as worse than another."""
+SURE = 2.0  # standard errors over users from which on one strength counts as worse than another
 
 
 @dataclass(frozen=True)

@@ -69,11 +69,8 @@ from formulations.arrays import Floats
 from rankopt.collaborative.linear_algebra import UNIT
 from rankopt.errors import DataError
 
-TIMES = 24
-"""Turns of x ← |Ψ|ᵀ|Ψ| x."""
-
-LEAST = 1e-9
-"""Of the largest entry of x; smaller ones are raised to this."""
+TIMES = 24  # turns of x ← |Ψ|ᵀ|Ψ| x
+LEAST = 1e-9  # of the largest entry of x; smaller ones are raised to this
 
 TINY = 2.0**-960
 """More than what all products that fall below the smallest normal double lose, where the largest entry is near 1."""
@@ -106,11 +103,8 @@ def weighted_bound(psi: csr_array) -> float:
     return least * (1.0 + 2.0 * UNIT * (sum(longest(psi)) + 16)) + TINY
 
 
-STEPS = 48
-"""Columns of a space; then it begins anew from the best vector that it has."""
-
-SETTLED = 1e-12
-"""Residual, relative to the singular value, at which the pair is found."""
+STEPS = 48  # columns of a space; then it begins anew from the best vector that it has
+SETTLED = 1e-12  # residual, relative to the singular value, at which the pair is found
 
 
 class SingularPair(NamedTuple):
@@ -179,8 +173,7 @@ def _orthogonal(vector: Floats, columns: Floats) -> Floats:
     return vector
 
 
-WIDEST = 5000
-"""Smaller sides up to this wide are proved by a factor: two dense matrices of them are held."""
+WIDEST = 5000  # smaller sides up to this wide are proved by a factor: two dense matrices of them are held
 
 ATTEMPTS = 40
 
@@ -266,8 +259,7 @@ def _gamma(terms: int) -> float:
     return terms * UNIT / (1.0 - terms * UNIT) * (1.0 + 4.0 * UNIT)
 
 
-SMALL = 256
-"""Matrices whose smaller side is at most this, or three times the wanted pairs, are decomposed fully."""
+SMALL = 256  # matrices whose smaller side is at most this, or three times the wanted pairs, are decomposed fully
 
 
 def scaled(table: Any, rows: Floats, columns: Floats) -> Any:

@@ -33,8 +33,7 @@ from rankopt.collaborative.loss_verification import SlowLoss
 from rankopt.collaborative.problem import Factors
 from rankopt.ratings.table import Ratings
 
-ALLOWED = 1e-6
-"""By how much numbers may be worse than claimed, as a part of J."""
+ALLOWED = 1e-6  # by how much numbers may be worse than claimed, as a part of J
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,8 +231,7 @@ def _table(ratings: Ratings, slopes: Floats) -> Any:
 
 Indices = NDArray[Any]
 
-ALLOWED_BOUND = 1e-8
-"""By how much what is claimed may lie above what is found here, as a part of the terms."""
+ALLOWED_BOUND = 1e-8  # by how much what is claimed may lie above what is found here, as a part of the terms
 
 WIDEST = 5000
 

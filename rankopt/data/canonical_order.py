@@ -102,8 +102,7 @@ def rows_of(offsets: Ints, chosen: Ints) -> Ints:
 
 Hashes = NDArray[np.uint64]
 
-PART = 1 << 14
-"""Rows per task of a thread."""
+PART = 1 << 14  # rows per task of a thread
 
 HASHES = nb.types.Array(nb.uint64, 1, "C")
 SALT = nb.types.Array(nb.uint64, 1, "C", readonly=True)

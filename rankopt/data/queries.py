@@ -74,8 +74,7 @@ def first_not_finite(features: Features) -> tuple[int, int] | None:
     return int(np.searchsorted(features.indptr, entry, side="right")) - 1, int(features.indices[entry])
 
 
-SHOWN = 6
-"""Maximum number of distinct grades counted, and of attributes named."""
+SHOWN = 6  # maximum number of distinct grades counted, and of attributes named
 
 
 def summary(features: Features, offsets: Ints, relevance: Floats | None, attributes: Sequence[str]) -> str:

@@ -19,8 +19,7 @@ from rankopt.errors import DataError
 COMPRESSED = {"csr": ("row", "column", 0), "csc": ("column", "row", 1), "bsr": ("row of blocks", "column of blocks", 0)}
 """Format -> (major name, minor name, major axis)."""
 
-LARGEST = 2**31 - 1
-"""Maximum number of feature columns."""
+LARGEST = 2**31 - 1  # maximum number of feature columns
 
 CURE = "build the matrix anew (`scipy.sparse.csr_array(...)`), or correct its indices."
 
@@ -86,8 +85,7 @@ def _check_counts(values: int, indices: int, what: str) -> None:
         raise DataError(f"Sparse features have {values} values but {indices} {what} to put them in; {CURE}")
 
 
-Features = Any
-"""(N, d) float64 or float32: a C-contiguous array, or a scipy CSR matrix or array."""
+Features = Any  # (N, d) float64 or float32: a C-contiguous array, or a scipy CSR matrix or array
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 

@@ -66,8 +66,7 @@ def signed_rank_p(differences: Floats) -> float:
 
 
 Test = Literal["randomization", "t", "wilcoxon"]
-Measured = str | Measure | Sequence[str | Measure]
-"""A measure, or several whose values are added query by query."""
+Measured = str | Measure | Sequence[str | Measure]  # A measure, or several whose values are added query by query
 
 TEST_NAMES = {"randomization": "randomisation", "t": "the t test", "wilcoxon": "Wilcoxon's signed ranks"}
 
@@ -283,8 +282,7 @@ def _randomization(d: Floats, resamples: int, random: np.random.Generator) -> tu
     return (extreme + 1) / (resamples + 1), resamples, False
 
 
-LEVEL = 0.05
-"""Significance level."""
+LEVEL = 0.05  # significance level
 
 
 @dataclass(frozen=True)

@@ -28,17 +28,10 @@ from rankopt.optimize.certificate import Columns
 from rankopt.sweeps.step_function import StepEvents, best_interval, clamped_point, inside_point, middle_point
 from rankopt.sweeps.sweep import LineSweep
 
-LARGEST = 1e300
-"""Bound of the sum of all leaves: no score overflows."""
-
-RISEN = 1e-12
-"""Increase of M below which a change of weight is rounding."""
-
-PASSES = 20
-"""Passes of leveraging over all trees, at most."""
-
-REACH = 0.2
-"""Movement of the scores beyond the last jump of a line, in standard deviations within queries."""
+LARGEST = 1e300  # bound of the sum of all leaves: no score overflows
+RISEN = 1e-12  # increase of M below which a change of weight is rounding
+PASSES = 20  # passes of leveraging over all trees, at most
+REACH = 0.2  # movement of the scores beyond the last jump of a line, in standard deviations within queries
 
 
 @dataclass(frozen=True, eq=False)

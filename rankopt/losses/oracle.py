@@ -205,8 +205,7 @@ class Criterion:
         )
 
 
-EXACTLY = 1
-"""Queries of a shard whose proof is also checked in rational arithmetic, where dual variables prove bounds."""
+EXACTLY = 1  # queries of a shard whose proof is also checked in rational arithmetic, where dual variables prove bounds
 
 
 def settled(solver: Solver, criterion: Criterion) -> Solver:

@@ -17,8 +17,7 @@ from rankopt.errors import OptionError
 from rankopt.losses.oracle import ArgmaxResult
 from rankopt.measures.tied_ranking import query_of_row
 
-EMPTY = -1
-"""Marks a slot without a document."""
+EMPTY = -1  # marks a slot without a document
 
 
 def matched(profit: Floats, solver: Solver | str = "auto", belongs: Bools | None = None) -> tuple[Ints, float, float]:

@@ -132,11 +132,8 @@ COSTS: dict[str, Callable[[Floats, Floats], Floats]] = {
     "one": lambda low, high: np.ones(np.broadcast_shapes(low.shape, high.shape)),
 }
 
-LEVELS = 1024
-"""Different grades that a table of costs may have."""
-
-PYTHON = 20_000
-"""Nanoseconds that a document costs without compiled code, about."""
+LEVELS = 1024  # different grades that a table of costs may have
+PYTHON = 20_000  # nanoseconds that a document costs without compiled code, about
 
 
 @dataclass(frozen=True, eq=False)

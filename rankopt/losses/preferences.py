@@ -33,8 +33,7 @@ GAINS: dict[str, Callable[[Floats], Floats]] = {
     "linear": lambda grades: grades,
 }
 
-PYTHON = 60_000
-"""Nanoseconds that a document costs without compiled code, about."""
+PYTHON = 60_000  # nanoseconds that a document costs without compiled code, about
 
 
 class PreferencePairs(NamedTuple):

@@ -48,8 +48,7 @@ def mean_of_runs(values: Floats, *keys: NDArray[np.generic]) -> Floats:
     return np.repeat(np.add.reduceat(values, first) / lengths, lengths)
 
 
-FEW = 16
-"""Documents that are compared in pairs."""
+FEW = 16  # documents that are compared in pairs
 
 NONE, ONE, RISES, FALLS = 0, 1, 2, 3
 """What is known of the documents of a kind: none seen, one, or how their scores go on."""

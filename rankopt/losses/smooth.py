@@ -186,8 +186,7 @@ def _refused(measure: Measure, where: str) -> OptionError:
     )
 
 
-NOTHING = 38.0
-"""exp(-38) = 3e-17: larger exponents do not change a sum that contains 1."""
+NOTHING = 38.0  # exp(-38) = 3e-17: larger exponents do not change a sum that contains 1
 
 
 @compiled(nb.void(READ_FLOATS, nb.int64, nb.int64, nb.int64, FLOATS))

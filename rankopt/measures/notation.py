@@ -53,8 +53,7 @@ CUT = {"map_cut": "AP", "ndcg_cut": "nDCG", "p": "P", "recall": "R", "success": 
 
 _CUT = re.compile(r"(?P<name>[A-Za-z_]+)[_.](?P<cutoff>[0-9]{1,18})")
 
-DCG = {"log2": "linear", "exp-log2": "exp2"}
-"""DCG formulas of ir_measures and their gains."""
+DCG = {"log2": "linear", "exp-log2": "exp2"}  # DCG formulas of ir_measures and their gains
 
 
 def trec_name(text: str) -> tuple[str, int | None] | None:
@@ -95,8 +94,7 @@ ALIASES = {
 }  # fmt: skip
 """Names of other programs, in lower case."""
 
-NAMES = {name.lower(): name for name in MEASURES} | ALIASES
-"""Measure name by lower-case alias."""
+NAMES = {name.lower(): name for name in MEASURES} | ALIASES  # measure name by lower-case alias
 
 
 def measure_of(text: str) -> Measure:
@@ -246,11 +244,8 @@ def _unreadable(text: str) -> MeasureError:
 
 SLACKS = ("separate", "shared")
 
-PARTS = 100
-"""Maximum number of parts of a mix."""
-
-LEAST, MOST = 1e-100, 1e100
-"""Range of weights: training squares them, which must not leave double precision."""
+PARTS = 100  # maximum number of parts of a mix
+LEAST, MOST = 1e-100, 1e100  # range of weights: training squares them, which must not leave double precision
 
 _TERM = re.compile(
     r"((?P<weight>(\d[\d.]*|\.\d+)([eE][+-]?\d+)?)\s*\*?\s*)?(?P<measure>.*?)(\[(?P<map>[A-Za-z][^\[\]'\"]*)\])?",

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from formulations.arrays import Bools, Floats, Ints
 from formulations.display import CompactReprMixin
 
-MANY = 1 << 14
-"""Number of values from which compiled code sorts."""
+MANY = 1 << 14  # number of values from which compiled code sorts
 
 
 def query_of_row(offsets: Ints) -> Ints:

@@ -99,8 +99,7 @@ def measured(measure: Any, values: Floats, name: str = "measure") -> Iterator[No
         ) from error
 
 
-PAIRS = 1 << 20
-"""Number of (user, item) pairs scored at a time if all items are candidates."""
+PAIRS = 1 << 20  # number of (user, item) pairs scored at a time if all items are candidates
 
 
 @dataclass(frozen=True, eq=False, repr=False)

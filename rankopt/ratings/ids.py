@@ -24,11 +24,8 @@ from rankopt.errors import DataError
 Ids = NDArray[Any]
 Codes = Shorts
 
-CHUNK = 1 << 18
-"""Number of ids per block; keeps temporaries small compared with the ratings."""
-
-MOST = np.iinfo(np.int32).max
-"""Maximum number of ids of a universe."""
+CHUNK = 1 << 18  # number of ids per block; keeps temporaries small compared with the ratings
+MOST = np.iinfo(np.int32).max  # maximum number of ids of a universe
 
 
 def coded(values: Any, what: str, universe: Any = None) -> tuple[Ids, Codes]:
@@ -274,8 +271,7 @@ ITEM = (
     "item", "itemid", "iid", "itemidx", "movie", "movieid", "film", "filmid", "book", "bookid", "isbn", "joke",
     "jokeid", "product", "productid", "track", "trackid", "song", "songid", "artist", "artistid",
 )  # fmt: skip
-RATING = ("rating", "ratings", "score", "stars", "value")
-"""Column names, case-insensitive, without `_`, `-` and blanks."""
+RATING = ("rating", "ratings", "score", "stars", "value")  # column names, case-insensitive, without `_`, `-` and blanks
 
 
 def triplets_of_csr(table: Any, users: Any, items: Any) -> tuple[Any, Any, Any, Any, Any]:

@@ -29,8 +29,7 @@ from rankopt.ratings.ids import (
     triplets_of_frame,
 )
 
-SHOWN = 10
-"""Maximum number of distinct ratings counted individually; more are shown as a range."""
+SHOWN = 10  # maximum number of distinct ratings counted individually; more are shown as a range
 
 
 def summary(bounds: Ints, counts: Ints, values: Floats, attributes: Mapping[str, Any]) -> str:
@@ -123,8 +122,7 @@ def first_twice(bounds: Ints, columns: Shorts, order: Any) -> tuple[int, int, in
     return index, *((index, index + 1) if order is None else (int(order[index]), int(order[index + 1])))
 
 
-SEVERAL = (tuple, list, set, frozenset, np.ndarray)
-"""Types of entries with several labels."""
+SEVERAL = (tuple, list, set, frozenset, np.ndarray)  # types of entries with several labels
 
 
 def attributes_of_items(

@@ -17,14 +17,9 @@ if TYPE_CHECKING:
     from formulations.solving.integrality_gap import IntegralityGap
     from formulations.solving.sensitivity import SensitivityCurve
 
-MOST_ENTRIES = 4000
-"""Largest number of entries of a matrix that is drawn: each is a shape on the page."""
-
-NAMED = 6
-"""Largest number of rows of a witness that the first sentence names."""
-
-MORE = 3
-"""The effort of a second attempt."""
+MOST_ENTRIES = 4000  # largest number of entries of a matrix that is drawn: each is a shape on the page
+NAMED = 6  # largest number of rows of a witness that the first sentence names
+MORE = 3  # the effort of a second attempt
 
 
 def page_of_set(

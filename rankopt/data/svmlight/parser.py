@@ -34,8 +34,7 @@ LINE = re.compile(rb"[ \t]*+(" + _NUMBER + rb")[ \t]++qid:([^\x00- \x7f#]++)([^#
 """Grade, query, entries, comment."""
 _ENTRIES = re.compile(rb"(?:[ \t]++[0-9]{1,10}:(?:" + _NUMBER + rb"|(?i:nan|null))){1,64}")
 """In groups, because `re` stores a state for each repetition."""
-MISSING = re.compile(rb"(?i:nan|null)")
-"""Words for a missing value among entries; LETOR writes NULL."""
+MISSING = re.compile(rb"(?i:nan|null)")  # words for a missing value among entries; LETOR writes NULL
 COMMENT = re.compile(rb"[ \t]*+(?:#.*+)?")
 DOCUMENT = re.compile(rb"#[ \t]*+docid[ \t]*+=[ \t]*+([^ \t]++)")
 INDEX_DIGITS = 10

@@ -115,8 +115,7 @@ COMPILED_FROM = 1 << 23
 Measured: 8 MB take half a second line by line; compiling takes three seconds once, loading compiled code a tenth.
 """
 
-AHEAD = COMPILED_FROM
-"""Bytes of text decompressed before parsing, so that damage to a small file is reported first."""
+AHEAD = COMPILED_FROM  # bytes of text decompressed before parsing, so that damage to a small file is reported first
 
 
 class SvmlightParser:
@@ -186,8 +185,7 @@ def _limit(dtype: Any) -> float:
     return np.inf if kind == np.float64 else (2 - 2.0**-24) * 2.0**127
 
 
-SPARSE_BELOW = 0.1
-"""With sparse="auto" features are CSR if a smaller share of them is in the file."""
+SPARSE_BELOW = 0.1  # with sparse="auto" features are CSR if a smaller share of them is in the file
 
 SMALL, LARGER = 1 << 28, 1000
 """Dense arrays up to SMALL bytes are always allocated; larger ones up to LARGER times the size of the text."""
@@ -271,8 +269,7 @@ def queries_of(
     )
 
 
-QUERIES_BLOCK = 1 << 26
-"""Bytes of text per block of queries."""
+QUERIES_BLOCK = 1 << 26  # bytes of text per block of queries
 
 
 def read_svmlight_blocks(
