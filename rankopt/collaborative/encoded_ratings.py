@@ -129,18 +129,10 @@ class EncodedRatings:
         del by_item
         given, columns = table.data, table.indices.astype(np.int32, copy=False)
         del table
+        own = weights[given] if weights.size else weights
+        sizes_of_all = (bounds.size - 1, all_items, values.size)
         return cls(
-            bounds=starts.astype(np.int64),
-            columns=columns,
-            stored=values[given],
-            weights=weights[given] if weights.size else weights,
-            item_bounds=item_bounds,
-            users=users,
-            items=items,
-            given=given,
-            all_users=bounds.size - 1,
-            all_items=all_items,
-            all_ratings=values.size,
+            starts.astype(np.int64), columns, values[given], own, item_bounds, users, items, given, *sizes_of_all
         )
 
     def keep(self, mask: Bools) -> EncodedRatings:
@@ -220,8 +212,7 @@ def compact(values: Floats) -> NDArray[Any]:
     return small if np.array_equal(small, values) else values
 
 
-LASTING = 1 << 19
-"""Ratings up to which the losses of all users are cached, some 58 bytes each; beyond, one shard at a time."""
+LASTING = 1 << 19  # ratings up to which the losses of all users are cached, 58 bytes each
 
 
 @dataclass(frozen=True, eq=False)

@@ -88,10 +88,7 @@ COSTS: dict[str, Callable[[Floats, Floats], Floats]] = {
     "preferences": lambda low, high: 2.0**high - 2.0**low,
 }
 
-MOST_PAIRS, MOST_CELLS = 500_000, 20_000
-"""Variables of a flow, and gains × ratings of a mean of rankings, above which planes are not checked: a program at
-these takes about a minute and a gigabyte."""
-
+MOST_PAIRS, MOST_CELLS = 500_000, 20_000  # variables of a program beyond which planes are not checked: a minute, 1 GB
 REFERENCES = ("convex", "tie-aware", "nonconvex")
 
 

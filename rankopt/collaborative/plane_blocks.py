@@ -20,16 +20,10 @@ from rankopt.engines.threads import Threads
 
 CHUNK = 1 << 14  # minimum ratings (of complete users) whose planes are formed at a time
 CHUNKS = 64, 8  # of more ratings this part of all, which more threads share, up to so many times as many
-
-CROWD = 1 << 25
-"""Entries of all Gram matrices, 256 MiB, from which on no user gets more planes: his lightest two are joined."""
-
+CROWD = 1 << 25  # entries of all Gram matrices, 256 MiB, beyond which the two lightest planes of a user are joined
 PASSES = 2000  # passes over all users in one solution of the items' block that bring new planes, at most
 SWEEPS = 4  # passes over the planes at hand after each that brings new ones
-
-WAY = 0.5
-"""Step from the best items so far to those of the current planes for evaluating the loss; few planes overshoot."""
-
+WAY = 0.5  # step from the best items to those of the current planes; few planes overshoot
 FIRST = 1e-2  # the relative gap to which users are solved for the items of the start
 
 

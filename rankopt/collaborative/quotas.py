@@ -105,7 +105,6 @@ def _counted(spec: ConstraintSpec, attributes: Mapping[str, NDArray[Any]], n: in
 
 
 REQUIRING = ("at_least", "exactly", "between", "position_in")  # kinds of constraints that an empty list violates
-
 FIT_ANEW = "give the ratings such values by ratings.with_attributes({name: {item: value}}), and fit to these"
 """How items get an attribute."""
 

@@ -173,9 +173,7 @@ def _cure(measure: Any, rated: EncodedRatings) -> str:
 
 
 MAX_MAJORANTS = 30  # convex majorants of a bound that is not convex, at most
-
-MAX_CONVEX = 2
-"""Solutions of a convex block, at most: where the first value was far above the best, so was its tolerance."""
+MAX_CONVEX = 2  # solutions of a convex block; the first tolerance is too large if its value was far above the best
 
 
 @dataclass(frozen=True, eq=False)

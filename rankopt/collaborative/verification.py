@@ -232,7 +232,6 @@ def _table(ratings: Ratings, slopes: Floats) -> Any:
 Indices = NDArray[Any]
 
 ALLOWED_BOUND = 1e-8  # by how much what is claimed may lie above what is found here, as a part of the terms
-
 WIDEST = 5000
 
 BLOCK = 1 << 12

@@ -103,7 +103,6 @@ def rows_of(offsets: Ints, chosen: Ints) -> Ints:
 Hashes = NDArray[np.uint64]
 
 PART = 1 << 14  # rows per task of a thread
-
 HASHES = nb.types.Array(nb.uint64, 1, "C")
 SALT = nb.types.Array(nb.uint64, 1, "C", readonly=True)
 TABLES = [nb.types.Array(number, 2, "C", readonly=True) for number in (nb.float64, nb.float32)]

@@ -188,10 +188,8 @@ def _shown(names: Sequence[str]) -> str:
 
 
 QID, DOCUMENT = "qid", "docid"  # the columns that identify the document of a line
-
 INTEGER = re.compile("-?(?:0|[1-9][0-9]{0,17})")  # '007' is a string
 NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
-
 WIDEST = 100  # maximum ratio of the size of a fixed-width string array to the total length of its strings; else objects
 
 Key = tuple[str, str]

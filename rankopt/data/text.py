@@ -16,7 +16,6 @@ from rankopt.errors import DataError
 
 BLOCK = 1 << 20  # bytes per read
 LONGEST_LINE = 1 << 26  # maximum bytes of a line, a guard against decompression bombs
-
 ALLOWED = bytes({*range(32, 256), 9, 10, 13} - {127})
 SHOWN = 60
 

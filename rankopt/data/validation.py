@@ -20,7 +20,6 @@ COMPRESSED = {"csr": ("row", "column", 0), "csc": ("column", "row", 1), "bsr": (
 """Format -> (major name, minor name, major axis)."""
 
 LARGEST = 2**31 - 1  # maximum number of feature columns
-
 CURE = "build the matrix anew (`scipy.sparse.csr_array(...)`), or correct its indices."
 
 

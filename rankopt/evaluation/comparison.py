@@ -119,14 +119,8 @@ class Comparison(CompactReprMixin):
     def to_latex(self, digits: int = 4) -> str:
         """The comparison as a LaTeX table of one row (booktabs)."""
         low, high = self.interval
-        head: list[str | Column] = [
-            "measure",
-            "a",
-            "b",
-            Column("difference", math=True),
-            Column("interval", math=True),
-            "p",
-        ]
+        columns = [Column("difference", math=True), Column("interval", math=True)]
+        head: list[str | Column] = ["measure", "a", "b", *columns, "p"]
         row = [
             self.measure, f"{self.mean_a:.{digits}f}", f"{self.mean_b:.{digits}f}", f"{self.difference:+.{digits}f}",
             f"[{low:+.{digits}f}, {high:+.{digits}f}]", f"{self.p:.{digits}f}",

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
 LARGEST = 2**31 - 1
 ROUNDS, MAX_ROUNDS = 100, 1000  # n_estimators=None: trees without eval_set, and at most with it
-
 INTEGERS = {"n_estimators": 1, "num_leaves": 2, "min_child_samples": 1, "early_stopping": 1}
 """Integer options and their minima."""
 

@@ -36,7 +36,6 @@ FAMILIES: dict[str, Callable[[Floats, float], Floats]] = {
     "loglog": lambda i, _: 1.0 / np.log2(np.log2(i + 1.0) + 1.0),
 }
 EXPONENTS = ("power", "shifted")  # families that take an exponent
-
 _NOTATION = re.compile(r"(?P<family>[a-z]+)(\((?P<exponent>[-+.0-9e]+)\))?(@(?P<cut>\d{1,9}))?")
 
 

@@ -49,7 +49,6 @@ def mean_of_runs(values: Floats, *keys: NDArray[np.generic]) -> Floats:
 
 
 FEW = 16  # documents that are compared in pairs
-
 NONE, ONE, RISES, FALLS = 0, 1, 2, 3
 """What is known of the documents of a kind: none seen, one, or how their scores go on."""
 

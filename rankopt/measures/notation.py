@@ -52,7 +52,6 @@ CUT = {"map_cut": "AP", "ndcg_cut": "nDCG", "p": "P", "recall": "R", "success": 
 """Names of trec_eval in lower case: without a cutoff, and with one after "_" or "."."""
 
 _CUT = re.compile(r"(?P<name>[A-Za-z_]+)[_.](?P<cutoff>[0-9]{1,18})")
-
 DCG = {"log2": "linear", "exp-log2": "exp2"}  # DCG formulas of ir_measures and their gains
 
 
@@ -243,7 +242,6 @@ def _unreadable(text: str) -> MeasureError:
 
 
 SLACKS = ("separate", "shared")
-
 PARTS = 100  # maximum number of parts of a mix
 LEAST, MOST = 1e-100, 1e100  # range of weights: training squares them, which must not leave double precision
 

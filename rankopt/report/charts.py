@@ -20,7 +20,6 @@ Columns = Mapping[str, Sequence[float | None]]
 """The columns step, round, seconds, primal and bound of a run, of one length."""
 
 AXES = {"step": "steps", "seconds": "seconds"}
-
 INSTANT = 1e-6  # the shortest time drawn: a clock may report 0, which a logarithmic axis cannot show
 FILLED = 3  # largest number of runs whose gaps are filled; more would overlap
 POINTS = 300  # largest number of points of a line, which bounds the size of a page

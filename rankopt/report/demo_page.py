@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from rankopt.optimize.certificate import History
 
 MEASURE = "nDCG@10"  # the measure that decides which ranker is best
-
 SHOWN = ("nDCG@1", "nDCG@5", "nDCG@10", "AP")
 
 

@@ -21,7 +21,6 @@ from rankopt.report.page import Drawing, FormattedCell, brief, line_style, rende
 
 MOST_LINES = 200  # largest number of rows of a table of problems; the caption has the full number
 MOST_CURVES = 12  # largest number of curves of a figure: those of the fastest solvers
-
 NOT_TRIED = (Outcome.UNSUPPORTED, Outcome.MISSING, Outcome.GIVEN_UP)
 ROLES = ("argmax", "master", "method")
 FACTS = ("objectives", "fractional", "overestimate_mean", "overestimate_max")

@@ -340,11 +340,9 @@ def draw_line(
     measure: str,
     about: str,
     axes: Axes | None = None,
-    colours: Sequence[str] = ("C0", "C1", "C2"),
-    legend: bool = True,
 ) -> Axes:
-    """Plot the steps of M(t) against at + t. `line` is the point chosen by a search, `at` the current one. colours: of
-    the steps, the chosen point and the current point. Returns the matplotlib axes."""
+    """Plot the steps of M(t) against at + t. `line` is the point chosen by a search, `at` the current one. Returns
+    the matplotlib axes."""
     if axes is None:
         import matplotlib.pyplot as plt
 
@@ -354,14 +352,13 @@ def draw_line(
     inside = np.flatnonzero(highs > lows)
     inside = np.sort(inside[np.argsort(lows[inside] - highs[inside], kind="stable")[:MOST]])
     x = np.column_stack([lows[inside], highs[inside]]).ravel() + at
-    axes.plot(x, np.repeat(steps.values[inside], 2), linewidth=1.2, color=colours[0], label=measure)
+    axes.plot(x, np.repeat(steps.values[inside], 2), linewidth=1.2, color="C0", label=measure)
     begin, end = max(line.low, low), min(line.high, high)
-    axes.axvspan(begin + at, end + at, alpha=0.25, linewidth=0, color=colours[1])
-    axes.plot([line.t + at], [line.value], marker="o", linestyle="none", color=colours[1], label="a search stands here")
-    axes.axvline(at, linestyle="--", linewidth=1.0, color=colours[2], label="now")
+    axes.axvspan(begin + at, end + at, alpha=0.25, linewidth=0, color="C1")
+    axes.plot([line.t + at], [line.value], marker="o", linestyle="none", color="C1", label="a search stands here")
+    axes.axvline(at, linestyle="--", linewidth=1.0, color="C2", label="now")
     axes.set(xlabel=about, ylabel=f"mean {measure}", xlim=(low + at, high + at))
-    if legend:
-        axes.legend(frameon=False)
+    axes.legend(frameon=False)
     return axes
 
 

@@ -213,7 +213,6 @@ WAYS: dict[str, Callable[[Any, Floats, Ints, Floats], SweepPlan]] = {
 
 
 TURNS = 4  # parts of its work that a thread takes, at least: it is even then, though queries are not
-
 LEAST, MOST = 1 << 9, 1 << 15
 """Approximate rows of complete queries in a part: fewer cost more scheduling, more cost more event memory."""
 

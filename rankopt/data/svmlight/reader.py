@@ -186,7 +186,6 @@ def _limit(dtype: Any) -> float:
 
 
 SPARSE_BELOW = 0.1  # with sparse="auto" features are CSR if a smaller share of them is in the file
-
 SMALL, LARGER = 1 << 28, 1000
 """Dense arrays up to SMALL bytes are always allocated; larger ones up to LARGER times the size of the text."""
 
