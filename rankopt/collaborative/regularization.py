@@ -198,8 +198,7 @@ def choose_strength(
             values.append(
                 rated_only(some.bounds, some.values, scores if informative.all() else scores[some.given], measure)
             )
-            informative_values = _informative(np.array(values))
-            if not informative_values.size or _as_good(informative_values)[-1]:
+            if not _is_lower(values):
                 continue
         break
     chosen = _settled(np.array(values), STRENGTHS, usual)
@@ -232,6 +231,12 @@ class _Fold:
         users[self.blocks.problem.rated.users] = factors.users
         factors = replace(factors, users=users, user_offsets=np.zeros(len(users)))
         return factors.scores(self.left.bounds, self.left.columns)
+
+
+def _is_lower(values: list[Floats]) -> bool:
+    """Whether the last strength lies below the best for sure."""
+    informative = _informative(np.array(values))
+    return bool(informative.size) and not _as_good(informative)[-1]
 
 
 def _settled(values: Floats, strengths: tuple[float, ...], usual: float) -> RegularizationChoice:

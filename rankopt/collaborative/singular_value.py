@@ -2,7 +2,7 @@
 
 An iteration finds *a* singular value; a small residual does not prove that it is the largest one. Therefore:
 
-1. σ̂ is estimated (`top_singular_pair`), G = ΨᵀΨ is formed on the smaller side, n wide, as Ĝ;
+1. σ̂ is estimated (`top_pair`), G = ΨᵀΨ is formed on the smaller side, n wide, as Ĝ;
 2. t = σ̂² (1 + a tiny step), and LAPACK computes the Cholesky factor of Â = fl(t I - Ĝ);
 3. if there is none, LAPACK has met a direction x with xᵀ(t I - G) x <= 0: the iteration starts anew from
    x, and from there sees what it had missed; where that gives nothing, the step is made longer;
