@@ -4,6 +4,8 @@
 
 Query, grade and document columns are found by name. Other numeric columns are features and text columns attributes;
 columns of other types (dates, mixed) must be named explicitly.
+
+`read_attributes` adds attributes of documents from a CSV file with the columns qid and docid.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Validation of features and grades: one type, finite, judged, read-only.
+"""Validation of features, grades and query ids: one type, finite, judged, grouped, read-only.
 
 scipy does not check the indices of a sparse matrix in construction, conversion, sorting or slicing, and an index out of
 range reads or writes other memory. All indices are therefore checked first, in one pass.

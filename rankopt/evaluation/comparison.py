@@ -18,6 +18,9 @@ Under the null hypothesis all signs are equally likely. Up to 200 queries the di
 beyond that it is normal with mean Σ rank / 2 and variance Σ rank² / 4. p is twice the smaller tail.
 
 Source: Wilcoxon, Individual comparisons by ranking methods, 1945; [ORM, section 6.1] on sums of nDCG@1 to 10.
+
+`leader` compares the ranker of the largest mean with each other one by the randomisation test; Holm's p >= 0.05 is a
+tie. The leader is selected on the same queries, so p is biased in its favour, and ties are reported conservatively.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Evaluation of one ranker on all queries; intervals of a mean by Student's t or by the bootstrap.
+"""Validated grades by query, evaluation of one ranker, and intervals of a mean by Student's t or by the bootstrap.
 
     t          v̄ ± t s / √n, t the quantile of Student's distribution with n - 1 degrees of freedom
     bootstrap  quantiles of the means of n queries resampled with replacement; for differences of two rankers the
