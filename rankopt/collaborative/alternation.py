@@ -85,7 +85,7 @@ class Blocks(Protocol):
         J never rises."""
         ...
 
-    def whole(self, now: ModelState) -> ModelState:
+    def complete(self, now: ModelState) -> ModelState:
         """The state with its dual state, and nothing that blocks write to."""
         ...
 
@@ -103,7 +103,7 @@ class Alternation:
 
 @dataclass(frozen=True, eq=False)
 class AlternationResult:
-    """best: the standing of least J, or of best measure on eval_set, which is judged. now: the last one. spent: seconds
+    """best: the state of least J, or of best measure on eval_set, which is judged. now: the last one. spent: seconds
     of all parts of the run. begun: the round of the start of this part."""
 
     best: ModelState
@@ -183,7 +183,7 @@ def _round(
     better = judged > at.judged if judge is not None else now.value <= at.best.value
     best, best_judged = (now, judged) if better else (at.best, at.judged)
     if not better and best.planes is not None:  # the last one alone has them, and its blocks write to them
-        best = blocks.whole(best)
+        best = blocks.complete(best)
     return AlternationResult(best, best_judged, now, (*steps, step), None, perf_counter() - began, at.begun)
 
 
@@ -286,7 +286,7 @@ def _with_pairs(blocks: Any, now: ModelState, most: int) -> Factors | None:
     alive[most - 1 :] = False  # the rank of the table limits the number: the least factor is replaced
     factors = replace(factors, users=factors.users[:, alive], items=factors.items[:, alive])
     held, d = held[alive], factors.dimensions
-    table = scaled(problem.rated.table(blocks.whole(now).slopes), problem.of_users, problem.of_items)
+    table = scaled(problem.rated.table(blocks.complete(now).slopes), problem.of_users, problem.of_items)
     left, size, right = top_pairs(table, min(max(d, 1), most - d))
     fresh = size > 1.0
     if not fresh.any():
@@ -307,11 +307,11 @@ ARRAYS = ("users", "items", "offsets", "user_offsets")
 
 
 def run_as_data(at: AlternationResult, before: AlternationResult | None = None) -> dict[str, Any]:
-    """The last standing, the best one where that is another, and all rounds; and those of the part before, whose
+    """The last state, the best one where that is another, and all rounds; and those of the part before, whose
     factors are fewer, where there is one."""
     stored = {
-        "now": _plain(at.now),
-        "best": None if at.best is at.now else _plain(at.best),
+        "now": _state_as_data(at.now),
+        "best": None if at.best is at.now else _state_as_data(at.best),
         "judged": float(at.judged),
         "history": dict(vars(AlternationHistory.from_rows(at.steps))),
         "spent": float(at.spent),
@@ -335,8 +335,8 @@ def run_from_data(
 
 
 def _part_of(run: Mapping[str, Any], blocks: Any, factors: int | None) -> AlternationResult | None:
-    now = _standing(run["now"], blocks, factors)
-    best = now if run["best"] is None else _standing(run["best"], blocks, factors)
+    now = _state_from_data(run["now"], blocks, factors)
+    best = now if run["best"] is None else _state_from_data(run["best"], blocks, factors)
     history, spent = AlternationHistory(**run["history"]), float(run["spent"])
     steps = tuple(history[i] for i in range(len(history)))
     begun = int(run["begun"])
@@ -345,7 +345,7 @@ def _part_of(run: Mapping[str, Any], blocks: Any, factors: int | None) -> Altern
     return AlternationResult(best, float(run["judged"]), now, steps, None, spent, begun)
 
 
-def _plain(one: ModelState) -> dict[str, Any]:
+def _state_as_data(one: ModelState) -> dict[str, Any]:
     arrays = {name: getattr(one.factors, name) for name in ARRAYS}
     plain = {"factors": arrays, **{name: getattr(one, name) for name in (*NUMBERS, *DUALS)}}
     plain["of_items"] = None if one.of_items is None else list(one.of_items)
@@ -353,7 +353,7 @@ def _plain(one: ModelState) -> dict[str, Any]:
     return {**plain, "by_planes": one.by_planes}
 
 
-def _standing(stored: Mapping[str, Any], blocks: Any, factors: int | None) -> ModelState:
+def _state_from_data(stored: Mapping[str, Any], blocks: Any, factors: int | None) -> ModelState:
     rated = blocks.problem.rated
     n, m = rated.n_users, rated.n_items
     factors = int(np.shape(stored["factors"]["users"])[1]) if factors is None else factors

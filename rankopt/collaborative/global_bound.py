@@ -218,9 +218,9 @@ class FactorCertificate(CompactReprMixin):
         return text + self.ending
 
 
-def certificate_of(blocks: Any, now: ModelState, stop: Stop, whole: bool = True) -> FactorCertificate:
+def certificate_of(blocks: Any, now: ModelState, stop: Stop, compute_bound: bool = True) -> FactorCertificate:
     """Certificate of the blocks, and the global one if requested and the loss is convex and nonnegative."""
-    if not (whole and blocks.proves_whole):
+    if not (compute_bound and blocks.has_global_bound):
         kind = "blocks" if blocks.convex else "blocks of the majorant"
         return FactorCertificate(kind, now.value, now.users, now.items, stop)
     found = whole_bound(blocks, now)
@@ -231,8 +231,8 @@ def certificate_of(blocks: Any, now: ModelState, stop: Stop, whole: bool = True)
 
 
 def whole_bound(blocks: Any, now: ModelState) -> GlobalBound:
-    """The best bound that the dual states of a standing give."""
-    now, problem = blocks.whole(now), blocks.problem
+    """The best bound that the dual variables of a state give."""
+    now, problem = blocks.complete(now), blocks.problem
     of_offsets = problem.of_offsets if problem.of_offsets.size else np.inf
     penalties = (problem.prior, problem.of_users, problem.of_items, of_offsets)
     of_user_offsets = problem.of_user_offsets if problem.of_user_offsets.size else None

@@ -95,12 +95,12 @@ REFERENCES = ("convex", "tie-aware", "nonconvex")
 @dataclass(frozen=True)
 class SlowLoss:
     """value: of grades y, scores f and weights w of one user's ratings (n,). highest: the height of the highest plane
-    of slope ψ below the loss, -inf where none is; None where planes follow the scores. told: whether grades (n,) have
-    anything to order; able: whether their program is small enough to be solved."""
+    of slope ψ below the loss, -inf where none is; None where planes follow the scores. has_order: whether grades (n,)
+    are not all alike. able: whether their program is small enough."""
 
     value: Callable[[Floats, Floats, Floats], float]
     highest: Callable[[Floats, Floats, Floats], float] | None
-    told: Callable[[Floats], bool]
+    has_order: Callable[[Floats], bool]
     able: Callable[[Floats], bool] = lambda y: True
     squared: bool = False
 

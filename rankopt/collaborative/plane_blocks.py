@@ -105,8 +105,8 @@ class PlaneBlocks:
         now = self.with_users(self.at(factors), FIRST)
         return self.at(balanced(self.problem, now.factors))
 
-    def whole(self, now: ModelState) -> ModelState:
-        """The standing with its dual state, of which that of the items may be left to the planes, and without these."""
+    def complete(self, now: ModelState) -> ModelState:
+        """The state with its dual state, of which that of the items may be left to the planes, and without these."""
         if now.planes is None or not now.by_planes:
             return replace(now, planes=None)
         slopes, heights = self._mixed(now.planes)
@@ -145,7 +145,7 @@ class PlaneBlocks:
         return self.with_items(self.at(self.problem.without_factors()), 1e-4)
 
     @property
-    def proves_whole(self) -> bool:
+    def has_global_bound(self) -> bool:
         """Whether the dual state bounds J over all factors."""
         return self.convex and self.positive
 
@@ -180,7 +180,7 @@ class PlaneBlocks:
             yield shard, slice(int(bounds[shard.first]), int(bounds[shard.last])), answer
 
     def at(self, factors: Factors) -> ModelState:
-        """The standing of factors as they are."""
+        """The state of these factors."""
         rated = self.problem.rated
         lost, heights, slopes = np.empty(rated.n_users), np.empty(rated.n_users), np.empty(rated.n_ratings)
         for shard, rows, answer in self._answers(PlanesAt.from_factors(factors)):

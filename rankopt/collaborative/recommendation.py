@@ -46,7 +46,7 @@ class KnownModel(CompactReprMixin):
     given: Ratings | None = None
 
     @property
-    def told(self) -> Ratings:
+    def known_ratings(self) -> Ratings:
         """All that users are known to have seen."""
         return self.seen if self.given is None else self.given
 
@@ -158,7 +158,7 @@ def left_out(model: KnownModel, seen: Seen, requested: NDArray[Any], candidates:
     nothing = np.zeros(0, dtype=np.int64)
     if isinstance(seen, str) and seen == "keep":
         return lambda u: nothing
-    table = model.told if isinstance(seen, str) and seen == "leave out" else seen
+    table = model.known_ratings if isinstance(seen, str) and seen == "leave out" else seen
     if not isinstance(table, Ratings):
         raise OptionError(f"seen = {seen!r} is unknown; it is 'leave out', 'keep', or Ratings of the items seen")
     places = table.user_index(requested)

@@ -96,7 +96,7 @@ def verify_factors(
     if broken:
         return VerifiedFactors(np.nan, -np.inf, -np.inf, np.nan, 0, np.nan, broken)
     lists = [slice(*ratings.bounds[u : u + 2].tolist()) for u in range(ratings.n_users)]
-    seen = np.array([rows.stop > rows.start and loss.told(ratings.values[rows]) for rows in lists], dtype=bool)
+    seen = np.array([rows.stop > rows.start and loss.has_order(ratings.values[rows]) for rows in lists], dtype=bool)
     factors, said, wrong = claim.factors, claim.certificate, []
     with np.errstate(over="ignore", invalid="ignore"):
         primal = float(sum(costs_of(claim)))
@@ -187,7 +187,7 @@ def loss_of(factors: Factors, ratings: Ratings, loss: SlowLoss, weights: Floats 
         return np.inf
     for low, high in zip(ratings.bounds[:-1].tolist(), ratings.bounds[1:].tolist(), strict=True):
         y, weight = ratings.values[low:high], np.ones(high - low) if weights is None else weights[low:high]
-        if low < high and loss.told(y):
+        if low < high and loss.has_order(y):
             total += float(loss.value(y, scores[low:high], weight))
     return total
 

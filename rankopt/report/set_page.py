@@ -24,7 +24,7 @@ MORE = 3  # the effort of a second attempt
 
 def page_of_set(
     name: str, problem: Any, says: str, found: Proof | Witness | Undecided, gap: IntegralityGap | None, made_by: str,
-    swept: Sequence[SensitivityCurve] = (), told: Sequence[str] = (),
+    swept: Sequence[SensitivityCurve] = (), advice: Sequence[str] = (),
 ) -> str:  # fmt: skip
     """The page.
 
@@ -32,7 +32,7 @@ def page_of_set(
     found: the answer of `verify_integrality`, confirmed by `check_evidence`.
     gap: the answer of `integrality_gap` where the problem has an objective.
     swept: curves of `sensitivity`.
-    told: lines of advice on making the set or its optimum integral.
+    advice: lines of advice on making the set or its optimum integral.
     """
     matrix = stated(problem).matrix
     part = (found.rows, found.columns) if isinstance(found, Witness) else ((), ())
@@ -49,9 +49,9 @@ def page_of_set(
         gap=gap,
         optima=[] if gap is None else [_optimum("real", gap.relaxed), _optimum("integer", gap.whole)],
         fractional=[] if gap is None else _fractional(gap),
-        advice=told,
+        advice=advice,
         swept=[_curve(one) for one in swept],
-        finding=_finding(found, gap, told),
+        finding=_finding(found, gap, advice),
         made_by=made_by,
     )
 
