@@ -355,7 +355,7 @@ def draw_line(
     axes.plot(x, np.repeat(steps.values[inside], 2), linewidth=1.2, color="C0", label=measure)
     begin, end = max(line.low, low), min(line.high, high)
     axes.axvspan(begin + at, end + at, alpha=0.25, linewidth=0, color="C1")
-    axes.plot([line.t + at], [line.value], marker="o", linestyle="none", color="C1", label="chosen point")
+    axes.plot([line.t + at], [line.value], marker="o", linestyle="none", color="C1", label="a search stands here")
     axes.axvline(at, linestyle="--", linewidth=1.0, color="C2", label="now")
     axes.set(xlabel=about, ylabel=f"mean {measure}", xlim=(low + at, high + at))
     axes.legend(frameon=False)
