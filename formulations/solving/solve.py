@@ -239,7 +239,7 @@ def _answered(
         raise SolverCrashError(f"{solver.spec!r} crashed: {type(error).__name__}: {error}") from error
     if not (isinstance(answer, SolverResult) and isinstance(answer.x, np.ndarray)):
         raise InvalidSolutionError(
-            f"{solver.spec!r} returned {type(answer).__name__}, which is no Answer with an array x"
+            f"{solver.spec!r} returned {type(answer).__name__}, not a SolverResult with an array x"
         )
     seconds = perf_counter() - began
     x, y = np.asarray(answer.x), answer.y

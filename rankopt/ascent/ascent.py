@@ -8,10 +8,10 @@ Source: paper 3 (DirectRank), Algorithm 1; recomputation and windows are ours.
 
 Directions of a round:
 
-    "coordinates"    the unit vectors e_1, ..., e_d
-    "powell"         w after the last round that moved it, less w before it [Powell 1964; paper 3, section 4]
-    Random(count)    `count` vectors drawn anew for each round, each entry normal in units of one standard deviation
-                     of its feature
+    "coordinates"              the unit vectors e_1, ..., e_d
+    "powell"                   w after the last round that moved it, less w before it [Powell 1964; paper 3, section 4]
+    RandomDirections(count)    `count` vectors drawn anew for each round, each entry normal in units of one standard
+                               deviation of its feature
 
 They are tried in this order. Powell's direction is the sum of the steps of a round: it follows a ridge that no
 coordinate follows.
@@ -149,8 +149,8 @@ def check_directions(given: Any) -> None:
     several = isinstance(given, Sequence) and not isinstance(given, str)
     if not several or not given or not all(isinstance(one, RandomDirections) or one in NAMES for one in given):
         raise OptionError(
-            f"directions = {given!r} is invalid; pass a sequence of {', '.join(map(repr, NAMES))} and Random(count), "
-            "such as ('coordinates',)"
+            f"directions = {given!r} is invalid; pass a sequence of {', '.join(map(repr, NAMES))} and "
+            "RandomDirections(count), such as ('coordinates',)"
         )
     if set(given) == {"powell"}:
         raise OptionError(

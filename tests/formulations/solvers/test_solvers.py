@@ -34,8 +34,6 @@ from formulations.bridges.widening import exact_costs, rounded_costs
 from formulations.problems.assignment import Assignment
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.min_cost_flow import MinCostFlow
-from formulations.problems.quadratic_program import QuadraticProgram
-from formulations.problems.simplex_qp import GroupedSimplexQP
 from formulations.solvers import SOLVERS, list_solvers
 from formulations.solvers.cvxpy import Cvxpy
 from formulations.solvers.highs import Highs
@@ -43,42 +41,8 @@ from formulations.solvers.ortools import OrTools
 from formulations.solvers.qpsolvers import QpSolvers
 from formulations.solvers.solver import SolverResult
 from formulations.testing import check_problem, check_solver
-from formulations.testing.instances import FORMS
-
-ACCURACY = {
-    "cvxpy:HIGHS": 5e-3,  # HiGHS regularises quadratic programs
-    "qpsolvers:highs": 5e-3,
-    "cvxpy:OSQP": 1e-4,
-    "qpsolvers:osqp": 1e-4,
-    "cvxpy:SCS": 1e-5,
-}
-"""The largest relative gap on small masters, where it is more than 1e-7."""
 
 INF = np.inf
-
-
-PROGRAMS = (MinCostFlow, LinearProgram, GroupedSimplexQP, QuadraticProgram)
-"""Forms that cvxpy states; what bridges make of the others is the same for all that it calls, and takes it seconds."""
-
-
-def studied(spec):
-    return pytest.param(spec, FORMS, marks=pytest.mark.study, id=f"{spec}-all")
-
-
-OTHERS = [spec for spec in list_solvers() if spec.startswith("cvxpy:") and spec != "cvxpy:HIGHS"]
-
-
-@pytest.mark.parametrize(
-    ("spec", "forms"),
-    [
-        *(pytest.param(spec, PROGRAMS if spec in OTHERS else FORMS, id=spec) for spec in list_solvers()),
-        *map(studied, OTHERS),
-    ],
-)
-def test_solver_conforms(spec, forms, capfd):
-    checked = check_solver(get_solver(spec), accuracy=ACCURACY.get(spec, 1e-7), forms=forms)
-    assert len(checked) >= 10
-    assert capfd.readouterr().out == ""
 
 
 def test_every_file_of_solvers_is_in_the_table():
