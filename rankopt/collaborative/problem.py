@@ -127,10 +127,6 @@ class FactorProblem:
         """The same with other λ."""
         return replace(self, lam_users=lam_users, lam_items=lam_items)
 
-    def with_pull(self, times: float) -> FactorProblem:
-        """The same with item offsets pulled to their prior so many times as much."""
-        return replace(self, of_offsets=times * self.of_offsets)
-
     def users_penalty(self, factors: Factors) -> float:
         """What U and b_u cost."""
         cost = 0.5 * float(self.of_users @ np.einsum("ij,ij->i", factors.users, factors.users))

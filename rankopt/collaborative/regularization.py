@@ -80,7 +80,8 @@ class Penalties:
         if self.offsets is None:
             return found, 1.0
         bend = found.bend()
-        return (found if bend == 1.0 else replace(found, problem=found.problem.with_pull(bend))), bend
+        pulled = replace(found.problem, of_offsets=bend * found.problem.of_offsets)
+        return (found if bend == 1.0 else replace(found, problem=pulled)), bend
 
     def problem(self, rated: EncodedRatings) -> FactorProblem:
         """The problem of these ratings at λ = 1. A user or item without ratings counts as with one."""
