@@ -59,23 +59,20 @@ class AlternationStep:
         return "objective"
 
 
-FINER = 4.0
-"""How much finer than the tolerance, and than the last round's gain, a block is solved."""
-
-COARSE = 1e-2
-"""The coarsest relative gap of a block."""
+FINER = 4.0  # how much finer than the tolerance, and than the last round's gain, a block is solved
+COARSE = 1e-2  # the coarsest relative gap of a block
 
 
 class Blocks(Protocol):
     """A problem with its loss: maps a state to the state after a block."""
 
     def around(self, now: ModelState, precision: float) -> tuple[ModelState, ModelState]:
-        """The same point with what was proved of it on the way; and the point after both blocks, each solved to this
-        part of J. J never rises."""
+        """The same point with the bounds proved on the way, and the point after both blocks, solved to this part of J;
+        J never rises."""
         ...
 
-    def whole(self, now: ModelState) -> ModelState:
-        """The standing with its dual state, and nothing that blocks write to."""
+    def complete(self, now: ModelState) -> ModelState:
+        """The state with its dual state, and nothing that blocks write to."""
         ...
 
 
@@ -92,7 +89,7 @@ class Alternation:
 
 @dataclass(frozen=True, eq=False)
 class AlternationResult:
-    """best: the standing of least J, or of best measure on eval_set, which is judged. now: the last one. spent: seconds
+    """best: the state of least J, or of best measure on eval_set, which is judged. now: the last one. spent: seconds
     of all parts of the run. begun: the round of the start of this part."""
 
     best: ModelState
@@ -102,13 +99,6 @@ class AlternationResult:
     stop: Stop | None
     spent: float
     begun: int = 0
-
-
-def gone_on(at: AlternationResult, start: ModelState, judged: bool) -> AlternationResult:
-    """The same run from another standing, after the rounds so far. What was best on eval_set stays so; of J what was
-    best before does not count, since the new standing is to do better in the end."""
-    best, known = (at.best, at.judged) if judged else (start, -np.inf)
-    return AlternationResult(best, known, start, at.steps, None, at.spent, len(at.steps) - 1)
 
 
 def alternated(
@@ -179,7 +169,7 @@ def _round(
     better = judged > at.judged if judge is not None else now.value <= at.best.value
     best, best_judged = (now, judged) if better else (at.best, at.judged)
     if not better and best.planes is not None:  # the last one alone has them, and its blocks write to them
-        best = blocks.whole(best)
+        best = blocks.complete(best)
     return AlternationResult(best, best_judged, now, (*steps, step), None, perf_counter() - began, at.begun)
 
 
@@ -208,17 +198,10 @@ def idle(at: AlternationResult) -> int:
     return len(judged) - 1 - int(np.argmax(judged))
 
 
-FIRST_FACTORS = 8
-"""Factors to begin with."""
-
-WIDENING_FINER = 100.0
-"""Ratio of the global gap to the gap of both blocks."""
-
-GONE = 1e-4
-"""A factor below this fraction of the largest one is replaced."""
-
-GAIN = 0.05
-"""The part of the open gap that a widening must close for another to follow."""
+FIRST_FACTORS = 8  # factors to begin with
+WIDENING_FINER = 100.0  # ratio of the global gap to the gap of both blocks
+GONE = 1e-4  # A factor below this fraction of the largest one is replaced
+GAIN = 0.05  # the part of the open gap that a widening must close for another to follow
 
 
 def widened(
@@ -236,15 +219,20 @@ def widened(
     most = min(blocks.problem.rated.n_users, blocks.problem.rated.n_items)
     try:
         gap = _gap(blocks, done, judged)
-        while resumed is not None or _may_widen(done, gap, settings, judged):
+        while resumed is not None or (gap > settings.tol and _is_closed(done, settings, judged)):
             at, resumed = resumed, None
-            wider = _with_pairs(blocks, _stands(done, judged), most) if at is None else None
+            wider = _with_pairs(blocks, done.now if judged else done.best, most) if at is None else None
             if at is None and wider is None:
                 break
             tried = run(partial(_begin, blocks, done, at, wider, judged), done, min(gap / WIDENING_FINER, settings.tol))
             left = _gap(blocks, tried, judged)
             closes = left <= (1.0 - GAIN) * gap
-            done, gap = _better(done, tried, left < gap, judged), min(left, gap)
+            if left < gap or judged:  # closer to the global optimum, or perhaps with a better round on eval_set
+                done = tried
+            else:  # the narrower part, with all rounds, and why the run ended if the wider part did not end by itself
+                stop = done.stop if tried.stop in (Stop.GAP, Stop.STALLED) else tried.stop
+                done = replace(done, steps=tried.steps, stop=stop, spent=tried.spent)
+            gap = min(left, gap)
             if not closes:
                 break
     except KeyboardInterrupt:  # between two parts: each of them ends by itself
@@ -252,37 +240,26 @@ def widened(
     return done
 
 
-def _may_widen(done: AlternationResult, gap: float, settings: Alternation, judged: bool) -> bool:
-    closed = done.stop in (Stop.GAP, Stop.CHOSEN) and not (judged and idle(done) >= settings.patience)
-    return gap > settings.tol and closed
+def _is_closed(done: AlternationResult, settings: Alternation, judged: bool) -> bool:
+    return done.stop in (Stop.GAP, Stop.CHOSEN) and not (judged and idle(done) >= settings.patience)
 
 
 def _begin(
     blocks: Any, done: AlternationResult, at: AlternationResult | None, wider: Factors | None, judged: bool
 ) -> AlternationResult:
+    """The part at `at`, else the run continued from wider factors. The best on eval_set is kept; the best of J is not,
+    since the wider part ends below it."""
     if at is not None:
         return at
     assert wider is not None
-    return gone_on(done, blocks.begun(wider), judged)
-
-
-def _better(done: AlternationResult, tried: AlternationResult, closer: bool, judged: bool) -> AlternationResult:
-    """The result of the two parts: the wider one if it is closer to the global optimum, or may have a better round
-    on eval_set; else the narrower one, with all rounds, and with why the run ended, if the wider part did not end by
-    itself."""
-    if closer or judged:
-        return tried
-    stop = done.stop if tried.stop in (Stop.GAP, Stop.STALLED) else tried.stop
-    return replace(done, steps=tried.steps, stop=stop, spent=tried.spent)
-
-
-def _stands(done: AlternationResult, judged: bool) -> ModelState:
-    """The state to add factors to: the best of J, or the current one if the best is by another measure."""
-    return done.now if judged else done.best
+    start = blocks.begun(wider)
+    best, known = (done.best, done.judged) if judged else (start, -np.inf)
+    return AlternationResult(best, known, start, done.steps, None, done.spent, len(done.steps) - 1)
 
 
 def _gap(blocks: Any, done: AlternationResult, judged: bool) -> float:
-    now = _stands(done, judged)
+    """The global gap of the best state of J, or of the current one if the best is by another measure."""
+    now = done.now if judged else done.best
     return whole_bound(blocks, now).gap(now.value)
 
 
@@ -295,7 +272,7 @@ def _with_pairs(blocks: Any, now: ModelState, most: int) -> Factors | None:
     alive[most - 1 :] = False  # the rank of the table limits the number: the least factor is replaced
     factors = replace(factors, users=factors.users[:, alive], items=factors.items[:, alive])
     held, d = held[alive], factors.dimensions
-    table = scaled(problem.rated.table(blocks.whole(now).slopes), problem.of_users, problem.of_items)
+    table = scaled(problem.rated.table(blocks.complete(now).slopes), problem.of_users, problem.of_items)
     left, size, right = top_pairs(table, min(max(d, 1), most - d))
     fresh = size > 1.0
     if not fresh.any():
@@ -316,11 +293,11 @@ ARRAYS = ("users", "items", "offsets", "user_offsets")
 
 
 def run_as_data(at: AlternationResult, before: AlternationResult | None = None) -> dict[str, Any]:
-    """The last standing, the best one where that is another, and all rounds; and those of the part before, whose
+    """The last state, the best one where that is another, and all rounds; and those of the part before, whose
     factors are fewer, where there is one."""
     stored = {
-        "now": _plain(at.now),
-        "best": None if at.best is at.now else _plain(at.best),
+        "now": _state_as_data(at.now),
+        "best": None if at.best is at.now else _state_as_data(at.best),
         "judged": float(at.judged),
         "history": History.from_rows(AlternationStep, at.steps),
         "spent": float(at.spent),
@@ -344,8 +321,8 @@ def run_from_data(
 
 
 def _part_of(run: Mapping[str, Any], blocks: Any, factors: int | None) -> AlternationResult | None:
-    now = _standing(run["now"], blocks, factors)
-    best = now if run["best"] is None else _standing(run["best"], blocks, factors)
+    now = _state_from_data(run["now"], blocks, factors)
+    best = now if run["best"] is None else _state_from_data(run["best"], blocks, factors)
     history, spent = run["history"], float(run["spent"])
     if not isinstance(history, History) or history.row != "AlternationStep":
         return None
@@ -356,7 +333,7 @@ def _part_of(run: Mapping[str, Any], blocks: Any, factors: int | None) -> Altern
     return AlternationResult(best, float(run["judged"]), now, steps, None, spent, begun)
 
 
-def _plain(one: ModelState) -> dict[str, Any]:
+def _state_as_data(one: ModelState) -> dict[str, Any]:
     arrays = {name: getattr(one.factors, name) for name in ARRAYS}
     plain = {"factors": arrays, **{name: getattr(one, name) for name in (*NUMBERS, *DUALS)}}
     plain["of_items"] = None if one.of_items is None else list(one.of_items)
@@ -364,7 +341,7 @@ def _plain(one: ModelState) -> dict[str, Any]:
     return {**plain, "by_planes": one.by_planes}
 
 
-def _standing(stored: Mapping[str, Any], blocks: Any, factors: int | None) -> ModelState:
+def _state_from_data(stored: Mapping[str, Any], blocks: Any, factors: int | None) -> ModelState:
     rated = blocks.problem.rated
     n, m = rated.n_users, rated.n_items
     factors = int(np.shape(stored["factors"]["users"])[1]) if factors is None else factors

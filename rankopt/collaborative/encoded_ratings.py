@@ -11,7 +11,7 @@ workers, so results are bit-identical for every engine.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -29,8 +29,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Shorts = NDArray[np.int32]
 
-ROUNDS = 4
-"""Rounds of refinement: on sparse ratings the fourth tells no more apart than the third."""
+ROUNDS = 4  # rounds of refinement: on sparse ratings the fourth tells no more apart than the third
 
 
 def refine_colors(bounds: Ints, columns: Shorts, values: Floats, weights: Floats, items: int) -> tuple[Hashes, Hashes]:
@@ -87,15 +86,9 @@ class EncodedRatings:
 
     @classmethod
     def _arranged(
-        cls,
-        bounds: Ints,
-        columns: Shorts,
-        values: NDArray[Any],
-        weights: Floats,
-        users: Ints,
-        items: Ints,
-        all_items: int,
-    ) -> EncodedRatings:
+        cls, bounds: Ints, columns: Shorts, values: NDArray[Any], weights: Floats, users: Ints, items: Ints, all_items:
+        int,
+    ) -> EncodedRatings:  # fmt: skip
         """The users and items of these indices, in this order; items of others have no ratings."""
         from scipy.sparse import csr_array
 
@@ -116,18 +109,10 @@ class EncodedRatings:
         del by_item
         given, columns = table.data, table.indices.astype(np.int32, copy=False)
         del table
+        own = weights[given] if weights.size else weights
+        sizes_of_all = (bounds.size - 1, all_items, values.size)
         return cls(
-            bounds=starts.astype(np.int64),
-            columns=columns,
-            stored=values[given],
-            weights=weights[given] if weights.size else weights,
-            item_bounds=item_bounds,
-            users=users,
-            items=items,
-            given=given,
-            all_users=bounds.size - 1,
-            all_items=all_items,
-            all_ratings=values.size,
+            starts.astype(np.int64), columns, values[given], own, item_bounds, users, items, given, *sizes_of_all
         )
 
     def keep(self, mask: Bools) -> EncodedRatings:
@@ -207,8 +192,7 @@ def compact(values: Floats) -> NDArray[Any]:
     return small if np.array_equal(small, values) else values
 
 
-LASTING = 1 << 19
-"""Ratings up to which the losses of all users are cached, some 58 bytes each; beyond, one shard at a time."""
+LASTING = 1 << 19  # ratings up to which the losses of all users are cached, 58 bytes each
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,31 +248,30 @@ def user_shards(
     rated: EncodedRatings, ratings: int, user_weights: Floats, loss: Callable[[Floats, Ints], Any] | None = None
 ) -> tuple[RatedShard, ...]:
     """Shards of complete users with at least so many ratings, except the last."""
-    found = []
-    for first, last in cut(rated.bounds, ratings):
-        entries = slice(int(rated.bounds[first]), int(rated.bounds[last]))
-        weights = rated.weights[entries] if rated.weights.size else rated.weights
-        found.append(
-            RatedShard(
-                ShardValues(rated.stored[entries, None]), "users", first, last,
-                rated.bounds[first : last + 1] - rated.bounds[first], rated.columns[entries], weights,
-                user_weights[first:last], loss, rated.stored.size <= LASTING,
-            )
-        )  # fmt: skip
-    return tuple(found)
+    return tuple(
+        RatedShard(
+            ShardValues(rated.stored[entries, None]), "users", first, last, bounds, rated.columns[entries],
+            rated.weights[entries] if rated.weights.size else rated.weights, user_weights[first:last], loss,
+            rated.stored.size <= LASTING,
+        )
+        for first, last, bounds, entries in _pieces(rated.bounds, ratings)
+    )  # fmt: skip
 
 
 def item_shards(rated: EncodedRatings, ratings: int) -> tuple[RatedShard, ...]:
     """Shards of complete items with at least so many ratings, except the last."""
     order, users = rated.by_item
-    found = []
-    for first, last in cut(rated.item_bounds, ratings):
-        entries = slice(int(rated.item_bounds[first]), int(rated.item_bounds[last]))
-        weights = rated.weights[order[entries]] if rated.weights.size else rated.weights
-        found.append(
-            RatedShard(
-                ShardValues(rated.stored[order[entries], None]), "items", first, last,
-                rated.item_bounds[first : last + 1] - rated.item_bounds[first], users[entries], weights, np.zeros(0),
-            )
-        )  # fmt: skip
-    return tuple(found)
+    return tuple(
+        RatedShard(
+            ShardValues(rated.stored[order[entries], None]), "items", first, last, bounds, users[entries],
+            rated.weights[order[entries]] if rated.weights.size else rated.weights, np.zeros(0),
+        )
+        for first, last, bounds, entries in _pieces(rated.item_bounds, ratings)
+    )  # fmt: skip
+
+
+def _pieces(bounds: Ints, ratings: int) -> Iterator[tuple[int, int, Ints, slice]]:
+    """First and last row of each shard, its bounds from 0, and its entries."""
+    for first, last in cut(bounds, ratings):
+        own = bounds[first : last + 1]
+        yield first, last, own - own[0], slice(int(own[0]), int(own[-1]))

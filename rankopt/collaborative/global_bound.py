@@ -39,8 +39,7 @@ from rankopt.collaborative.singular_value import SingularValue, largest_singular
 from rankopt.errors import OptionError
 from rankopt.optimize.certificate import Certificate, Stop
 
-MORE = 1.0 + 1e-9
-"""Covers what the reckoning of what is lost loses itself."""
+MORE = 1.0 + 1e-9  # covers what the reckoning of what is lost loses itself
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,9 +148,9 @@ def _positive(value: ArrayLike, size: int, name: str) -> Floats:
     return np.broadcast_to(array, (size,))
 
 
-def certificate_of(blocks: Any, now: ModelState, stop: Stop, whole: bool = True) -> Certificate:
+def certificate_of(blocks: Any, now: ModelState, stop: Stop, compute_bound: bool = True) -> Certificate:
     """Certificate of the blocks, and the global one if requested and the loss is convex and nonnegative."""
-    if not (whole and blocks.proves_whole):
+    if not (compute_bound and blocks.has_global_bound):
         parts = {"users": now.users, "items": now.items, "singular": np.nan, "proof": "", "convex": bool(blocks.convex)}
         return Certificate("blocks", now.value, -inf, stop, parts=parts)
     found = whole_bound(blocks, now)
@@ -160,21 +159,14 @@ def certificate_of(blocks: Any, now: ModelState, stop: Stop, whole: bool = True)
 
 
 def whole_bound(blocks: Any, now: ModelState) -> GlobalBound:
-    """The best bound that the dual states of a standing give."""
-    now = blocks.whole(now)
-    states = [(now.slopes, now.heights)] if now.of_items is None else [(now.slopes, now.heights), now.of_items]
-    return max((_bound(blocks, *state) for state in states), key=lambda found: found.value)
-
-
-def _bound(blocks: Any, slopes: Floats, heights: Floats) -> GlobalBound:
-    problem, curvature = blocks.problem, blocks.curvature(slopes)
-    return global_bound(
-        problem.rated.table(slopes),
-        float(heights.sum()) + 0.5 * curvature,
-        problem.prior,
-        problem.of_users,
-        problem.of_items,
-        problem.of_offsets if problem.of_offsets.size else np.inf,
-        problem.of_user_offsets if problem.of_user_offsets.size else None,
-        curvature=curvature,
-    )
+    """The best bound that the dual variables of a state give."""
+    now, problem = blocks.complete(now), blocks.problem
+    of_offsets = problem.of_offsets if problem.of_offsets.size else np.inf
+    penalties = (problem.prior, problem.of_users, problem.of_items, of_offsets)
+    of_user_offsets = problem.of_user_offsets if problem.of_user_offsets.size else None
+    found = []
+    for slopes, heights in [(now.slopes, now.heights), *([] if now.of_items is None else [now.of_items])]:
+        curvature = blocks.curvature(slopes)
+        table, height = problem.rated.table(slopes), float(heights.sum()) + 0.5 * curvature
+        found.append(global_bound(table, height, *penalties, of_user_offsets, curvature=curvature))
+    return max(found, key=lambda one: one.value)

@@ -20,8 +20,7 @@ from rankopt.collaborative.problem import FactorProblem, Factors, ModelState
 from rankopt.engines.threads import Threads
 from rankopt.risk.shard import SHARD_ROWS
 
-CLOSED = 1e-10
-"""The relative residual at which the system counts as solved."""
+CLOSED = 1e-10  # the relative residual at which the system counts as solved
 
 
 def best_offsets(problem: FactorProblem) -> tuple[Floats, Floats]:
@@ -87,7 +86,7 @@ class Regression:
     known: dict[int, tuple[RatedShard, ...]] = field(default_factory=dict, repr=False)
 
     convex: ClassVar[bool] = True
-    proves_whole: ClassVar[bool] = True
+    has_global_bound: ClassVar[bool] = True
 
     def at_strength(self, lam_users: float, lam_items: float) -> Regression:
         return replace(self, problem=self.problem.at_strength(lam_users, lam_items))
@@ -96,7 +95,7 @@ class Regression:
         """The state of these factors, without dual state."""
         return _bare(self.at(factors))
 
-    def whole(self, now: ModelState) -> ModelState:
+    def complete(self, now: ModelState) -> ModelState:
         """The state with its dual state, the residuals, which take as much memory as the ratings."""
         return now if now.slopes.size else self.at(now.factors)
 
@@ -158,7 +157,7 @@ class Regression:
         return self.known[key]
 
     def at(self, factors: Factors) -> ModelState:
-        """The standing of factors as they are. ψ is the weighted residual; δ_u = -Σ_j (ψ²/(2w) + ψ y), minus the
+        """The state of these factors. ψ is the weighted residual; δ_u = -Σ_j (ψ²/(2w) + ψ y), minus the
         conjugate of the loss there."""
         rated = self.problem.rated
         slopes = factors.scores(rated.bounds, rated.columns)

@@ -26,12 +26,8 @@ from formulations.parallel import share_ranges
 
 TABLE = nb.types.Array(nb.float64, 2, "C")
 READ_TABLE = nb.types.Array(nb.float64, 2, "C", readonly=True)
-
-CHUNK = 64
-"""Entries that are gathered before they are added to the matrix; a multiple of four."""
-
-ENTRIES = 1 << 12
-"""Entries (of complete rows) that one thread takes at a time."""
+CHUNK = 64  # entries that are gathered before they are added to the matrix; a multiple of four
+ENTRIES = 1 << 12  # entries (of complete rows) that one thread takes at a time
 
 
 def solve_ridges(
@@ -178,8 +174,7 @@ def _ridges(
                 offset[i] = total / z
 
 
-ENTRIES_PULL = 1 << 14
-"""Entries (of complete rows) that one thread takes at a time."""
+ENTRIES_PULL = 1 << 14  # entries (of complete rows) that one thread takes at a time
 
 
 def pulled(bounds: Ints, columns: Shorts, slopes: Floats, other: Floats) -> Floats:
@@ -226,8 +221,7 @@ def _pulled_by_column(bounds: Ints, columns: Shorts, slopes: Floats, other: Floa
                 line[a] += factor * row[a]
 
 
-UNIT = 2.0**-53
-"""What rounding takes from a number at most, as a part of it; a sum of n terms loses n times that of their sizes."""
+UNIT = 2.0**-53  # relative error of one rounding; a sum of n terms loses at most n times that of their sizes
 
 
 def row_sums(bounds: Ints, values: Floats) -> Floats:

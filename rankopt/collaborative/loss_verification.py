@@ -8,15 +8,11 @@
 
 Nothing here is shared with `rankopt.losses` or with a solver of `formulations`.
 
-`highest_plane`: the highest plane of a fixed slope below a loss of one user's scores, by a linear program.
-
-    pairs     max Σ x_p,  0 <= x_p <= C_p,  Σ_p x_p (e_i - e_j) = ψ: a flow from worse to better items
-    orders    least Σ a_i b_j X_ij over doubly stochastic X with Σ_i c_i X_ij = t_j, t = ψ + r̄: a mean of rankings
-
-The second has n² variables. Its cost sees the grade of an item only, so Y_gi, the share of position i of items of gain
-g, is sufficient; and rows X_j that add up to Y_g with these means t_j exist if and only if Y_g on the points c is
-larger in convex order than one unit on each t_j (Hardy, Littlewood and Pólya; Strassen). Between two neighbouring c the
-one side is linear and the other convex, so it is enough to check at each c:
+The program of the mean of rankings, with t = ψ + r̄, has n² variables. Its cost sees the grade of an item only, so
+Y_gi, the share of position i of items of gain g, is sufficient; and rows X_j that add up to Y_g with these means t_j
+exist if and only if Y_g on the points c is larger in convex order than one unit on each t_j (Hardy, Littlewood and
+Pólya; Strassen). Between two neighbouring c the one side is linear and the other convex, so it is enough to check at
+each c:
 
     Σ_i Y_gi (c_i - c_m)⁺ >= Σ_j (t_j - c_m)⁺  for every m,    Σ_i Y_gi = n_g,    Σ_i c_i Y_gi = Σ_j t_j
 
@@ -31,16 +27,13 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment, linprog
-from scipy.sparse import coo_array, csr_array, eye_array, kron, vstack
+from scipy.sparse import coo_array, csr_array
 
 from formulations.arrays import Floats, Ints
 from rankopt.errors import OptionError
 from rankopt.losses.position_weights import parse_position_weights
+from rankopt.measures.measure import PositionalMeasure
 from rankopt.measures.notation import parse
-from rankopt.measures.positional import PositionalMeasure
-
-SHORT = 60
-"""Ratings up to which the program of n² variables is solved directly."""
 
 
 def highest_flow(worse: Ints, better: Ints, share: Floats, psi: Floats) -> float:
@@ -56,23 +49,8 @@ def highest_flow(worse: Ints, better: Ints, share: Floats, psi: Floats) -> float
     return -_least(-np.ones(arc.size), nodes, psi, np.zeros(arc.size), share)
 
 
-def cheapest_mean(a: Floats, b: Floats, c: Floats, t: Floats, short: int = SHORT) -> float:
+def cheapest_mean(a: Floats, b: Floats, c: Floats, t: Floats) -> float:
     """The least mean of a[π]ᵀb over all means of rankings π whose mean c[π] is t (n,); inf where there is none."""
-    return _as_it_stands(a, b, c, t) if t.size <= short else _by_gain(a, b, c, t)
-
-
-def _as_it_stands(a: Floats, b: Floats, c: Floats, t: Floats) -> float:
-    n, one = t.size, np.ones((1, t.size))
-    rows = [
-        kron(eye_array(n), csr_array(one)),
-        kron(csr_array(one), eye_array(n)),
-        kron(csr_array(c[None]), eye_array(n)),
-    ]
-    sides, upper = np.concatenate([np.ones(2 * n), t]), np.full(n * n, np.inf)
-    return _least(np.outer(a, b).ravel(), csr_array(vstack(rows)), sides, np.zeros(n * n), upper)
-
-
-def _by_gain(a: Floats, b: Floats, c: Floats, t: Floats) -> float:
     order, n = np.argsort(-c, kind="stable"), t.size
     a, c = a[order], c[order]
     gains, of = np.unique(b, return_inverse=True)
@@ -110,22 +88,19 @@ COSTS: dict[str, Callable[[Floats, Floats], Floats]] = {
     "preferences": lambda low, high: 2.0**high - 2.0**low,
 }
 
-MOST_PAIRS, MOST_CELLS = 500_000, 20_000
-"""Variables of a flow, and gains × ratings of a mean of rankings, above which planes are not checked: a program at
-these takes about a minute and a gigabyte."""
-
+MOST_PAIRS, MOST_CELLS = 500_000, 20_000  # variables of a program beyond which planes are not checked: a minute, 1 GB
 REFERENCES = ("convex", "tie-aware", "nonconvex")
 
 
 @dataclass(frozen=True)
 class SlowLoss:
     """value: of grades y, scores f and weights w of one user's ratings (n,). highest: the height of the highest plane
-    of slope ψ below the loss, -inf where none is; None where planes follow the scores. told: whether grades (n,) have
-    anything to order; able: whether their program is small enough to be solved."""
+    of slope ψ below the loss, -inf where none is; None where planes follow the scores. has_order: whether grades (n,)
+    are not all alike. able: whether their program is small enough."""
 
     value: Callable[[Floats, Floats, Floats], float]
     highest: Callable[[Floats, Floats, Floats], float] | None
-    told: Callable[[Floats], bool]
+    has_order: Callable[[Floats], bool]
     able: Callable[[Floats], bool] = lambda y: True
     squared: bool = False
 
@@ -133,12 +108,17 @@ class SlowLoss:
 def slow_loss(spec: Any, bound: Any = "convex", position_weights: Any = "shifted(0.25)") -> SlowLoss:
     """The loss of this name, as `CofiRanker` takes it. Raises OptionError for losses that have no slow way here."""
     if isinstance(spec, str) and spec in ("regression", "squared"):
-        return SlowLoss(_squares, _highest_square, lambda y: spec == "regression" or bool(np.ptp(y) > 0), squared=True)
+        return SlowLoss(
+            lambda y, f, w: 0.5 * float(w @ (f - y) ** 2),
+            lambda y, psi, w: -float((psi * psi / w).sum() / 2.0 + psi @ y),
+            lambda y: spec == "regression" or bool(np.ptp(y) > 0),
+            squared=True,
+        )
     if isinstance(spec, str) and spec in COSTS:
         cost = COSTS[spec]
         return SlowLoss(
             lambda y, f, w: float(w[0] * _pairs(y, cost, f)),
-            lambda y, psi, w: float(w[0] * _flow(y, cost, psi / w[0])),
+            lambda y, psi, w: float(w[0] * highest_flow(*_all_pairs(y, cost), psi / w[0])),
             lambda y: bool(np.ptp(y) > 0),
             lambda y: _pairs_of(y) <= MOST_PAIRS,
         )
@@ -158,16 +138,8 @@ def slow_loss(spec: Any, bound: Any = "convex", position_weights: Any = "shifted
         lambda y, f, w: float(w[0] * margin.value(y, f)),
         (lambda y, psi, w: float(w[0] * margin.highest(y, psi / w[0]))) if bound == "convex" else None,
         lambda y: bool(y.size > 1 and margin.spread(y) > 0),
-        lambda y: y.size <= SHORT or y.size * np.unique(margin.gains(y)).size <= MOST_CELLS,
+        lambda y: y.size * np.unique(margin.gains(y)).size <= MOST_CELLS,
     )
-
-
-def _squares(y: Floats, f: Floats, w: Floats) -> float:
-    return 0.5 * float(w @ (f - y) ** 2)
-
-
-def _highest_square(y: Floats, psi: Floats, w: Floats) -> float:
-    return -float((psi * psi / w).sum() / 2.0 + psi @ y)
 
 
 def _pairs_of(y: Floats) -> int:
@@ -184,10 +156,6 @@ def _all_pairs(y: Floats, cost: Callable[[Floats, Floats], Floats]) -> tuple[Any
 def _pairs(y: Floats, cost: Callable[[Floats, Floats], Floats], f: Floats) -> float:
     worse, better, share = _all_pairs(y, cost)
     return float(share @ np.maximum(0.0, 1.0 + f[worse] - f[better]))
-
-
-def _flow(y: Floats, cost: Callable[[Floats, Floats], Floats], psi: Floats) -> float:
-    return highest_flow(*_all_pairs(y, cost), psi)
 
 
 @dataclass(frozen=True)

@@ -18,26 +18,13 @@ from rankopt.collaborative.problem import FactorProblem, Factors, ModelState, it
 from rankopt.collaborative.user_block import solved_users
 from rankopt.engines.threads import Threads
 
-CHUNK = 1 << 14
-"""Minimum ratings (of complete users) whose planes are formed at a time."""
-
-CHUNKS = 64, 8
-"""Of more ratings this part of all, which more threads share, up to so many times as many."""
-
-CROWD = 1 << 25
-"""Entries of all Gram matrices, 256 MiB, from which on no user gets more planes: his lightest two are joined."""
-
-PASSES = 2000
-"""Passes over all users in one solution of the items' block that bring new planes, at most."""
-
-SWEEPS = 4
-"""Passes over the planes at hand after each that brings new ones."""
-
-WAY = 0.5
-"""Step from the best items so far to those of the current planes for evaluating the loss; few planes overshoot."""
-
-FIRST = 1e-2
-"""The relative gap to which users are solved for the items of the start."""
+CHUNK = 1 << 14  # minimum ratings (of complete users) whose planes are formed at a time
+CHUNKS = 64, 8  # of more ratings this part of all, which more threads share, up to so many times as many
+CROWD = 1 << 25  # entries of all Gram matrices, 256 MiB, beyond which the two lightest planes of a user are joined
+PASSES = 2000  # passes over all users in one solution of the items' block that bring new planes, at most
+SWEEPS = 4  # passes over the planes at hand after each that brings new ones
+WAY = 0.5  # step from the best items to those of the current planes; few planes overshoot
+FIRST = 1e-2  # the relative gap to which users are solved for the items of the start
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,11 +102,11 @@ class PlaneBlocks:
 
     def begun(self, factors: Factors) -> ModelState:
         """The state of these items, with optimal users for them."""
-        now = self._users(self.at(factors), FIRST)
+        now = self.with_users(self.at(factors), FIRST)
         return self.at(balanced(self.problem, now.factors))
 
-    def whole(self, now: ModelState) -> ModelState:
-        """The standing with its dual state, of which that of the items may be left to the planes, and without these."""
+    def complete(self, now: ModelState) -> ModelState:
+        """The state with its dual state, of which that of the items may be left to the planes, and without these."""
         if now.planes is None or not now.by_planes:
             return replace(now, planes=None)
         slopes, heights = self._mixed(now.planes)
@@ -141,32 +128,24 @@ class PlaneBlocks:
     def around(self, now: ModelState, precision: float) -> tuple[ModelState, ModelState]:
         """The current state with the bound of the items' block; and after it and the users' block. All three share
         one list of planes, which the items' block updates."""
-        items = self._items(now, precision)
+        items = self.with_items(now, precision)
         dual: dict[str, Any] = {"planes": items.planes, "of_items": None, "by_planes": True}
         if not self.convex:  # no planes are stored then
             dual = {"of_items": (items.slopes, items.heights)}
         checked = replace(now, items=items.items, **dual) if now.by_planes or items.items > now.items else now
         if not self.convex:
-            return checked, self._users(items, precision)
-        found = replace(self._users(items, precision, items.slopes), planes=items.planes)
+            return checked, self.with_users(items, precision)
+        found = replace(self.with_users(items, precision, items.slopes), planes=items.planes)
         mixtures = ((shard.rows, *one.mixed()) for one, shard in zip(items.planes or (), self._shards, strict=True))
         proved = items_bound(self.problem, found.factors, mixtures)  # planes of the loss for any users
         return checked, replace(found, items=proved, **dual) if proved > found.items else found
 
-    def with_users(self, now: ModelState, precision: float) -> ModelState:
-        """U of least J for the items as they are, to this part of J."""
-        return self._users(now, precision)
-
-    def with_items(self, now: ModelState, precision: float) -> ModelState:
-        """M and b of least J for the users as they are, to this part of J."""
-        return self._items(now, precision)
-
     def offsets_only(self) -> ModelState:
         """The best model without factors."""
-        return self._items(self.at(self.problem.without_factors()), 1e-4)
+        return self.with_items(self.at(self.problem.without_factors()), 1e-4)
 
     @property
-    def proves_whole(self) -> bool:
+    def has_global_bound(self) -> bool:
         """Whether the dual state bounds J over all factors."""
         return self.convex and self.positive
 
@@ -201,23 +180,23 @@ class PlaneBlocks:
             yield shard, slice(int(bounds[shard.first]), int(bounds[shard.last])), answer
 
     def at(self, factors: Factors) -> ModelState:
-        """The standing of factors as they are."""
+        """The state of these factors."""
         rated = self.problem.rated
         lost, heights, slopes = np.empty(rated.n_users), np.empty(rated.n_users), np.empty(rated.n_ratings)
         for shard, rows, answer in self._answers(PlanesAt.from_factors(factors)):
             lost[shard.rows], heights[shard.rows], slopes[rows] = answer
         return ModelState.at(self.problem, factors, float(lost.sum()), slopes, heights)
 
-    def _users(self, now: ModelState, precision: float, room: Floats | None = None) -> ModelState:
-        """U of least J for the items as they are, to this part of J. room: memory for slopes; those of `now` if they
-        may be overwritten."""
+    def with_users(self, now: ModelState, precision: float, buffer: Floats | None = None) -> ModelState:
+        """U of least J for fixed items, to this part of J. buffer: memory for slopes; those of `now` if they may be
+        overwritten."""
         problem, rated, factors = self.problem, self.problem.rated, now.factors
         tolerance = precision * abs(now.value) / max(rated.n_users, 1)
         question = UsersFor(
             factors.users, factors.items, factors.offsets, problem.of_users, tolerance, rated.bounds, now.slopes,
             now.heights, self.convex,
         )  # fmt: skip
-        users, slopes = np.empty(factors.users.shape), np.empty(rated.n_ratings) if room is None else room
+        users, slopes = np.empty(factors.users.shape), np.empty(rated.n_ratings) if buffer is None else buffer
         lost, heights = np.empty(rated.n_users), np.empty(rated.n_users)
         for shard, rows, answer in self._answers(question):
             users[shard.rows], slopes[rows], heights[shard.rows], lost[shard.rows] = answer
@@ -230,9 +209,9 @@ class PlaneBlocks:
         answers = self._answers(PlanesAt.from_factors(factors))
         return float(np.concatenate([lost for _, _, (lost, _, _) in answers]).sum())
 
-    def _items(self, now: ModelState, precision: float) -> ModelState:
-        """M and b of least J for the users as they are, to this part of J. The planes of the state are updated: at any
-        time they are valid, and their mixture proves no less than before."""
+    def with_items(self, now: ModelState, precision: float) -> ModelState:
+        """M and b of least J for fixed users, to this part of J. The planes of the state are updated: at any time they
+        are valid, and their mixture proves no less than before."""
         touch = None if self.convex else now.factors
         planes = self._begun(now, touch)
         try:
@@ -256,8 +235,8 @@ class PlaneBlocks:
             size = min(abs(now.value), 2.0 * abs(best_value))  # where it began J may be far larger
             tolerance = precision * size / max(rated.n_users, 1)
             if number or now.planes is not None:
-                for _ in range(SWEEPS):
-                    self._swept(planes, tolerance, at)
+                for one, shard in [*zip(planes, self._shards, strict=True)] * SWEEPS:
+                    ascend_users(*self._given(shard, at), one, None, tolerance, at.items, at.offsets)
             bound = self._under(planes, at)
             trial = _between(best, at, WAY if bound > before else 1.0)  # nearer by, no plane may be worth its weight
             before = bound
@@ -296,19 +275,10 @@ class PlaneBlocks:
         """Arguments of a pass over the users of a shard."""
         return shard.columns, at.users[shard.rows], self.problem.of_items, self.problem.of_offsets
 
-    def _swept(self, planes: Sequence[UserPlanes], tolerance: float, at: Factors) -> None:
-        """A pass over all users; items and offsets follow."""
-        for one, shard in zip(planes, self._shards, strict=True):
-            ascend_users(*self._given(shard, at), one, None, tolerance, at.items, at.offsets)
-
     def _mixed(self, planes: Sequence[UserPlanes]) -> tuple[Floats, Floats]:
         """The mixtures of all users as one plane each: slopes (ratings,), heights (n,)."""
-        rated = self.problem.rated
-        slopes, heights = np.empty(rated.n_ratings), np.empty(rated.n_users)
-        for one, shard in zip(planes, self._shards, strict=True):
-            rows = slice(int(rated.bounds[shard.first]), int(rated.bounds[shard.last]))
-            slopes[rows], heights[shard.rows] = one.mixed()
-        return slopes, heights
+        slopes, heights = zip(*(one.mixed() for one in planes), strict=True)
+        return np.concatenate(slopes), np.concatenate(heights)
 
     def _under(self, planes: Sequence[UserPlanes], at: Factors) -> float:
         """The bound of J that the mixtures prove, whose items are these."""
@@ -332,7 +302,7 @@ class PlaneBlocks:
         return replace(factors, items=items, offsets=offsets)
 
 
-def _between(best: Factors, model: Factors, way: float) -> Factors:
-    """This part of the way from the items of one to those of the other."""
-    items, offsets = best.items + way * (model.items - best.items), best.offsets + way * (model.offsets - best.offsets)
-    return replace(model, items=items, offsets=offsets)
+def _between(best: Factors, model: Factors, share: float) -> Factors:
+    """The items at this share of the step from `best` to `model`."""
+    items = best.items + share * (model.items - best.items)
+    return replace(model, items=items, offsets=best.offsets + share * (model.offsets - best.offsets))

@@ -30,8 +30,7 @@ from rankopt.collaborative.linear_algebra import (
     row_sums,
 )
 
-ENTRIES = 1 << 14
-"""Ratings (of complete users) that one thread scores at a time."""
+ENTRIES = 1 << 14  # ratings (of complete users) that one thread scores at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,8 +83,7 @@ def _scored(
             found[e] = offsets[j] + user_offsets[u] + inner(users[u], items[j])
 
 
-AT_ONCE = 1 << 16
-"""Pairs whose factors are gathered at a time."""
+AT_ONCE = 1 << 16  # pairs whose factors are gathered at a time
 
 
 def scores_of_pairs(factors: Factors, users: Ints, items: Ints, unknown: float) -> Floats:
@@ -128,10 +126,6 @@ class FactorProblem:
     def at_strength(self, lam_users: float, lam_items: float) -> FactorProblem:
         """The same with other λ."""
         return replace(self, lam_users=lam_users, lam_items=lam_items)
-
-    def with_pull(self, times: float) -> FactorProblem:
-        """The same with item offsets pulled to their prior so many times as much."""
-        return replace(self, of_offsets=times * self.of_offsets)
 
     def users_penalty(self, factors: Factors) -> float:
         """What U and b_u cost."""
@@ -257,8 +251,7 @@ class _Sums:
         return _rounded_down(items)
 
 
-Term = tuple[float, float]
-"""A number, and how much it may exceed the exact value."""
+Term = tuple[float, float]  # A number, and how much it may exceed the exact value
 
 
 def _product(totals: Floats, times: Floats, off: Floats) -> Term:

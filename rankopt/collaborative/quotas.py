@@ -104,14 +104,11 @@ def _counted(spec: ConstraintSpec, attributes: Mapping[str, NDArray[Any]], n: in
     return columns, table & among[:, None]
 
 
-REQUIRING = ("at_least", "exactly", "between", "position_in")
-"""Kinds of constraints that an empty list violates."""
-
+REQUIRING = ("at_least", "exactly", "between", "position_in")  # kinds of constraints that an empty list violates
 FIT_ANEW = "give the ratings such values by ratings.with_attributes({name: {item: value}}), and fit to these"
 """How items get an attribute."""
 
-FIRST = 6
-"""How many times k items, the best by score, are tried before all that may be needed."""
+FIRST = 6  # how many times k items, the best by score, are tried before all that may be needed
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +158,7 @@ class ConstrainedRecommender:
                 return found
         needed = free if self.kinds is None else free[self.kinds.needed(scores[free], free, self.admissible.k)]
         first = needed[: FIRST * self.admissible.k]
-        if first.size < needed.size and self.kinds is not None and self._only_above:
+        if first.size < needed.size and self.kinds is not None and all(map(limits_count, self.admissible.specs)):
             proved = self._proved(first, needed[first.size :], scores, self.kinds)
             if proved is not None:
                 return proved
@@ -173,10 +170,6 @@ class ConstrainedRecommender:
             return free[self._solved(free, scores[free]).order]
         except InfeasibleError as error:
             raise infeasible_error(self.admissible, user, error, "user", "item") from error
-
-    @property
-    def _only_above(self) -> bool:
-        return all(map(limits_count, self.admissible.specs))
 
     def _solved(self, items: Ints, scores: Floats) -> Solution:
         """The best list of these items. A constant moves no order: near 0 the profits keep their digits."""

@@ -13,8 +13,7 @@ from rankopt.errors import DataError
 from rankopt.ratings.ids import ITEM, RATING, USER, check_present, check_spelling, plain_name
 from rankopt.ratings.table import Ratings
 
-LARGEST = 1e100
-"""Ratings and weights up to which sums of their squares and products are finite."""
+LARGEST = 1e100  # ratings and weights up to which sums of their squares and products are finite
 
 
 def pairs_of(X: Any) -> tuple[Any, Any]:
@@ -108,7 +107,9 @@ def read_ratings_and_weights(
         if sample_weight is not None:
             passed = _checked(sample_weight, ratings.n_ratings, "sample_weight", "rows")
             row_weight = np.empty_like(passed)
-            row_weight[_indices(ratings, users, items)] = passed
+            wanted = ratings.user_index(users) * np.int64(ratings.n_items) + ratings.item_index(items)
+            known = ratings.user_of().astype(np.int64) * ratings.n_items + ratings.columns
+            row_weight[np.searchsorted(known, wanted)] = passed
     weights = row_weight
     if user_weight is not None:
         spread = np.repeat(_of_users(ratings, user_weight), np.diff(ratings.bounds))
@@ -144,13 +145,6 @@ def held_out(eval_set: Any, train: Ratings) -> Ratings:
             "eval_set judges nothing because it has no item of training; hold out ratings of the same items"
         )
     return found
-
-
-def _indices(ratings: Ratings, users: Any, items: Any) -> Ints:
-    """(n,) the index of each of these rated pairs in the ratings."""
-    wanted = ratings.user_index(users) * np.int64(ratings.n_items) + ratings.item_index(items)
-    known = ratings.user_of().astype(np.int64) * ratings.n_items + ratings.columns
-    return np.searchsorted(known, wanted)
 
 
 def _of_users(ratings: Ratings, weight: Any) -> Floats:

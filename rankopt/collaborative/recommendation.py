@@ -29,8 +29,7 @@ from rankopt.errors import DataError, OptionError
 from rankopt.ratings.ids import check_present, check_spelling, distinct_ids, placed
 from rankopt.ratings.table import Ratings
 
-LISTED = 10
-"""Users whose lists `print` shows."""
+LISTED = 10  # users whose lists `print` shows
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -47,7 +46,7 @@ class KnownModel(CompactReprMixin):
     given: Ratings | None = None
 
     @property
-    def told(self) -> Ratings:
+    def known_ratings(self) -> Ratings:
         """All that users are known to have seen."""
         return self.seen if self.given is None else self.given
 
@@ -66,7 +65,38 @@ class KnownModel(CompactReprMixin):
         admissible: Admissible | None = None,
     ) -> Recommendations:
         """The best k items of each user, as `CofiRanker.recommend`."""
-        return recommended(self, users, k, seen=seen, among=among, popularity=popularity, admissible=admissible)
+        k = _length(k, admissible)
+        known = self.seen
+        requested = known.users if users is None else _listed(users)
+        places = np.arange(requested.size) if users is None else known.user_index(requested)
+        if users is not None:
+            check_present(requested, places, "user", "list")
+            check_spelling(known.users, requested, places, "user")
+        candidates = Candidates.among(self, among)
+        offsets = candidates.offsets + _popular(popularity, candidates.counts)
+        out, m = left_out(self, seen, requested, candidates), candidates.items.size
+        quotas = (
+            None
+            if admissible is None
+            else ConstrainedRecommender.from_admissible(admissible, candidates.attributes(known), m)
+        )
+        taken, seconds = [], np.zeros(requested.size)
+        for begin in range(0, requested.size, max(1, TOGETHER // max(m, 1))):
+            part = places[begin : begin + max(1, TOGETHER // max(m, 1))]
+            mine = np.where(part[:, None] >= 0, self.factors.users[part], 0.0)
+            level = np.where(part >= 0, self.factors.user_offsets[part], 0.0)
+            scores = mine @ candidates.factors.T + offsets
+            for row, u in enumerate(range(begin, begin + part.size)):
+                own = scores[row]
+                own[out(u)] = -np.inf
+                began = perf_counter()
+                order = _best(own, k) if quotas is None else quotas.best(own, requested.item(u))
+                seconds[u] = perf_counter() - began
+                taken.append((order, own[order] + level[row]))
+        bounds = np.concatenate([[0], np.cumsum([order.size for order, _ in taken], dtype=np.int64)])
+        chosen = np.concatenate([np.zeros(0, dtype=np.int64), *(order for order, _ in taken)])
+        values = np.concatenate([np.zeros(0), *(some for _, some in taken)])
+        return Recommendations(requested, bounds, sealed(candidates.items[chosen]), sealed(values), sealed(seconds))
 
     def similar(self, item: Any, k: int = 10) -> list[tuple[Any, float]]:
         """The k items nearest to this one, as `CofiRanker.similar`."""
@@ -128,7 +158,7 @@ def left_out(model: KnownModel, seen: Seen, requested: NDArray[Any], candidates:
     nothing = np.zeros(0, dtype=np.int64)
     if isinstance(seen, str) and seen == "keep":
         return lambda u: nothing
-    table = model.told if isinstance(seen, str) and seen == "leave out" else seen
+    table = model.known_ratings if isinstance(seen, str) and seen == "leave out" else seen
     if not isinstance(table, Ratings):
         raise OptionError(f"seen = {seen!r} is unknown; it is 'leave out', 'keep', or Ratings of the items seen")
     places = table.user_index(requested)
@@ -164,14 +194,9 @@ def _each_once(among: Any) -> Any:
     return items
 
 
-LENGTH = 10
-"""Default length of a list."""
-
-TOGETHER = 1 << 22
-"""Scores that are held at a time."""
-
-MOST = 1e100
-"""The largest |c| of the popularity."""
+LENGTH = 10  # default length of a list
+TOGETHER = 1 << 22  # scores that are held at a time
+MOST = 1e100  # the largest |c| of the popularity
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -226,45 +251,6 @@ class Recommendations(CompactReprMixin):
         few = [f"{user}: {', '.join(map(str, items)) or 'nothing is left'}" for user, items in islice(self, LISTED)]
         more = [f"and {len(self) - len(few):,} more"] if len(self) > len(few) else []
         return "\n".join([repr(self), *few, *more])
-
-
-def recommended(
-    model: KnownModel, users: Any, k: int | None = None, *, seen: Seen = "leave out", among: Any = None,
-    popularity: float = 0.0, admissible: Admissible | None = None,
-) -> Recommendations:  # fmt: skip
-    """See `CofiRanker.recommend`."""
-    k = _length(k, admissible)
-    known = model.seen
-    requested = known.users if users is None else _listed(users)
-    places = np.arange(requested.size) if users is None else known.user_index(requested)
-    if users is not None:
-        check_present(requested, places, "user", "list")
-        check_spelling(known.users, requested, places, "user")
-    candidates = Candidates.among(model, among)
-    offsets = candidates.offsets + _popular(popularity, candidates.counts)
-    out, m = left_out(model, seen, requested, candidates), candidates.items.size
-    quotas = (
-        None
-        if admissible is None
-        else ConstrainedRecommender.from_admissible(admissible, candidates.attributes(known), m)
-    )
-    taken, seconds = [], np.zeros(requested.size)
-    for begin in range(0, requested.size, max(1, TOGETHER // max(m, 1))):
-        part = places[begin : begin + max(1, TOGETHER // max(m, 1))]
-        mine = np.where(part[:, None] >= 0, model.factors.users[part], 0.0)
-        level = np.where(part >= 0, model.factors.user_offsets[part], 0.0)
-        scores = mine @ candidates.factors.T + offsets
-        for row, u in enumerate(range(begin, begin + part.size)):
-            own = scores[row]
-            own[out(u)] = -np.inf
-            began = perf_counter()
-            order = _best(own, k) if quotas is None else quotas.best(own, requested.item(u))
-            seconds[u] = perf_counter() - began
-            taken.append((order, own[order] + level[row]))
-    bounds = np.concatenate([[0], np.cumsum([order.size for order, _ in taken], dtype=np.int64)])
-    chosen = np.concatenate([np.zeros(0, dtype=np.int64), *(order for order, _ in taken)])
-    values = np.concatenate([np.zeros(0), *(some for _, some in taken)])
-    return Recommendations(requested, bounds, sealed(candidates.items[chosen]), sealed(values), sealed(seconds))
 
 
 def _best(scores: Floats, k: int) -> Ints:

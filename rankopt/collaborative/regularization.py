@@ -30,14 +30,9 @@ from rankopt.evaluation.evaluation import evaluate
 from rankopt.optimize.certificate import Stop
 from rankopt.ratings.evaluation import measured, ordered_lists
 
-PRIORS = ("mean", "means")
-"""What items may be pulled to: the mean of all ratings, or also their own."""
-
-RATINGS = 10.0
-"""How many ratings the first counts for; the second, made of the same ratings as the model, counts for `SHRUNK`."""
-
-SHRUNK = 30.0
-"""Ratings of the mean of all that are added to those of an item, where it is pulled to its own mean."""
+PRIORS = ("mean", "means")  # what items may be pulled to: the mean of all ratings, or also their own
+RATINGS = 10.0  # number of ratings that "mean" counts for; "means" counts for `SHRUNK`
+SHRUNK = 30.0  # ratings of the mean of all that are added to those of an item, where it is pulled to its own mean
 
 
 def prior_of_items(rated: EncodedRatings, popularity: float, means: bool = False) -> Floats:
@@ -85,7 +80,8 @@ class Penalties:
         if self.offsets is None:
             return found, 1.0
         bend = found.bend()
-        return (found if bend == 1.0 else replace(found, problem=found.problem.with_pull(bend))), bend
+        pulled = replace(found.problem, of_offsets=bend * found.problem.of_offsets)
+        return (found if bend == 1.0 else replace(found, problem=pulled)), bend
 
     def problem(self, rated: EncodedRatings) -> FactorProblem:
         """The problem of these ratings at λ = 1. A user or item without ratings counts as with one."""
@@ -155,16 +151,10 @@ def rated_only(bounds: Ints, values: Floats, scores: Floats, measure: Any) -> Fl
     return found
 
 
-STRENGTHS = (1.0, 0.85, 0.75, 0.65, 0.55, 0.45, 0.35, 0.25)
-"""ρ from which one is chosen; 1 leaves offsets alone."""
-
+STRENGTHS = (1.0, 0.85, 0.75, 0.65, 0.55, 0.45, 0.35, 0.25)  # ρ from which one is chosen; 1 leaves offsets alone
 FOLDS = 5
-
-USUAL = {"levels": 0.65, "orders": 0.75}
-"""The ρ that is right for most ratings, of losses that see levels and of losses of orders."""
-
-SURE = 2.0
-"""Standard errors over users from which on one strength counts as worse than another."""
+USUAL = {"levels": 0.65, "orders": 0.75}  # usual ρ of losses that see levels, and of losses of orders
+SURE = 2.0  # standard errors over users from which on one strength counts as worse than another
 
 
 @dataclass(frozen=True)
@@ -181,8 +171,7 @@ class RegularizationChoice(CompactReprMixin):
 
 def choose_strength(
     rated: EncodedRatings, build: Callable[[EncodedRatings], Any], factors: int, measure: Any, settings: Alternation,
-    ends: float = math.inf, usual: float = USUAL["orders"], strengths: tuple[float, ...] = STRENGTHS,
-    folds: int = FOLDS,
+    ends: float = math.inf, usual: float = USUAL["orders"],
 ) -> RegularizationChoice:  # fmt: skip
     """build: from ratings to blocks, or DataError for such as tell the loss nothing. ends: the `perf_counter` at which
     no further strength is tried.
@@ -190,15 +179,15 @@ def choose_strength(
     Few ratings tell near strengths apart by luck only. So `usual` is taken unless it lies below the best by `SURE`
     standard errors of the difference over users or more, then the best; and none are tried that are weaker than one
     that lies so."""
-    began, fold, parts = perf_counter(), folds_of(rated, folds), []
-    for number in range(folds):
+    began, fold, parts = perf_counter(), folds_of(rated), []
+    for number in range(FOLDS):
         train, left = rated.keep(fold != number), rated.keep(fold == number)
         if left.n_ratings and train.n_ratings:
             with suppress(DataError):  # what is left of few ratings has no order to learn
                 blocks = build(train)
                 parts.append(_Fold(blocks, start_of(blocks, factors), left))
     values: list[Floats] = []
-    for strength in strengths:
+    for strength in STRENGTHS:
         scores = np.full(rated.n_ratings, np.nan)
         for part in parts:
             if perf_counter() >= ends and strength < 1.0:
@@ -213,7 +202,7 @@ def choose_strength(
             if not _is_lower(values):
                 continue
         break
-    chosen = _settled(np.array(values), strengths, usual)
+    chosen = _settled(np.array(values), STRENGTHS, usual)
     return replace(chosen, seconds=perf_counter() - began, cut=perf_counter() >= ends)
 
 
@@ -274,7 +263,7 @@ def _as_good(informative: Floats) -> Bools:
     return np.asarray(behind.mean(axis=1) <= SURE * behind.std(axis=1) / np.sqrt(informative.shape[1]))
 
 
-def folds_of(rated: EncodedRatings, folds: int) -> Ints:
+def folds_of(rated: EncodedRatings, folds: int = FOLDS) -> Ints:
     """(ratings,) the fold of each: those of a user in turn, in the order of the items' content, the next user going on
     where one ends; and one further where items would be left out entirely, as in a table where all rated five items."""
     dealt = np.arange(rated.n_ratings) % folds

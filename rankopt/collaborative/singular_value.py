@@ -2,7 +2,7 @@
 
 An iteration finds *a* singular value; a small residual does not prove that it is the largest one. Therefore:
 
-1. σ̂ is estimated (`top_singular_pair`), G = ΨᵀΨ is formed on the smaller side, n wide, as Ĝ;
+1. σ̂ is estimated (`top_pair`), G = ΨᵀΨ is formed on the smaller side, n wide, as Ĝ;
 2. t = σ̂² (1 + a tiny step), and LAPACK computes the Cholesky factor of Â = fl(t I - Ĝ);
 3. if there is none, LAPACK has met a direction x with xᵀ(t I - G) x <= 0: the iteration starts anew from
    x, and from there sees what it had missed; where that gives nothing, the step is made longer;
@@ -24,12 +24,12 @@ What is added, u = 2⁻⁵³, γ_k = k u / (1 - k u), Ψ scaled by a power of tw
 This takes IEEE double precision and a BLAS that sums products as they are (in any order, fused or not; no Strassen).
 What underflow loses is less than 2⁻⁹⁶⁰. With n = 1,682 the surplus is 1e-9 of τ, with n = 5,000 7e-9.
 
-Where the smaller side is wider than that, the bounds of `norm_bounds` are all that is proved.
+Where the smaller side is wider than that, only the bounds by sizes are proved.
 
 >>> largest_singular_value(csr_array(np.array([[3.0, 4.0], [4.0, -3.0]])))
 SingularValue(5 proved by cholesky, estimate 5)
 
-Upper bounds of ‖Ψ‖₂ that cost a few products: by the sizes of its entries alone.
+Upper bounds of ‖Ψ‖₂ by the sizes of its entries alone:
 
     ‖Ψ‖₂ <= ‖Ψ‖_F
     ‖Ψ‖₂² <= ‖ |Ψ| ‖₂² <= max_j (|Ψ|ᵀ|Ψ| x)_j / x_j     for every x > 0          [Collatz 1942, Schur 1911]
@@ -41,17 +41,12 @@ Rounding. All terms are >= 0, so a sum of k computed products is within (1 ± u)
 products together, the quotient and what is added here stay within 1 + 2u (k + k' + 16), k and k' the longest row and
 column.
 
-The largest singular value by iteration, with its pair: Lanczos bidiagonalisation [Golub and Kahan 1965].
+The iteration is Lanczos bidiagonalisation [Golub and Kahan 1965]. Its estimate is from below, and near a singular value
+that depends on the start: it never sees what is orthogonal to the start.
 
-From a start v the spaces of v, (ΨᵀΨ) v, (ΨᵀΨ)² v, ... and of Ψ v, (ΨΨᵀ) Ψ v, ... are spanned by orthonormal columns,
-between which Ψ is bidiagonal; the largest singular value of that small matrix is one of Ψ nearly, and never larger than
-‖Ψ‖₂ but for rounding. Which one it is near depends on the start: what is orthogonal to it is never seen. So what comes
-out is an estimate from below; `largest_singular_value` proves.
-
-The largest singular values of the dual state, with their vectors: where factors start, and where λ leaves none.
-
-For factors near zero J changes by ⟨Ψ, UMᵀ⟩ + (λ/2)(‖U‖² + ‖M‖²), which falls along a pair of singular vectors of -Ψ
-where its singular value exceeds λ = √(λ_U λ_M), and along no direction if none does.
+`top_pairs`: where factors start, and where λ leaves none. For factors near zero J changes by ⟨Ψ, UMᵀ⟩ + (λ/2)(‖U‖² +
+‖M‖²), which falls along a pair of singular vectors of -Ψ where its singular value exceeds λ = √(λ_U λ_M), and along no
+direction if none does.
 """
 
 from __future__ import annotations
@@ -69,14 +64,9 @@ from formulations.arrays import Floats
 from rankopt.collaborative.linear_algebra import UNIT
 from rankopt.errors import DataError
 
-TIMES = 24
-"""Turns of x ← |Ψ|ᵀ|Ψ| x."""
-
-LEAST = 1e-9
-"""Of the largest entry of x; smaller ones are raised to this."""
-
-TINY = 2.0**-960
-"""More than what all products that fall below the smallest normal double lose, where the largest entry is near 1."""
+TIMES = 24  # turns of x ← |Ψ|ᵀ|Ψ| x
+LEAST = 1e-9  # of the largest entry of x; smaller ones are raised to this
+TINY = 2.0**-960  # more than all products below the smallest normal double lose, if the largest entry is near 1
 
 
 def longest(psi: csr_array) -> tuple[int, int]:
@@ -106,11 +96,8 @@ def weighted_bound(psi: csr_array) -> float:
     return least * (1.0 + 2.0 * UNIT * (sum(longest(psi)) + 16)) + TINY
 
 
-STEPS = 48
-"""Columns of a space; then it begins anew from the best vector that it has."""
-
-SETTLED = 1e-12
-"""Residual, relative to the singular value, at which the pair is found."""
+STEPS = 48  # columns of a space; then it begins anew from the best vector that it has
+SETTLED = 1e-12  # residual, relative to the singular value, at which the pair is found
 
 
 class SingularPair(NamedTuple):
@@ -179,9 +166,7 @@ def _orthogonal(vector: Floats, columns: Floats) -> Floats:
     return vector
 
 
-WIDEST = 5000
-"""Smaller sides up to this wide are proved by a factor: two dense matrices of them are held."""
-
+WIDEST = 5000  # smaller sides up to this wide are proved by a factor: two dense matrices of them are held
 ATTEMPTS = 40
 
 
@@ -266,8 +251,7 @@ def _gamma(terms: int) -> float:
     return terms * UNIT / (1.0 - terms * UNIT) * (1.0 + 4.0 * UNIT)
 
 
-SMALL = 256
-"""Matrices whose smaller side is at most this, or three times the wanted pairs, are decomposed fully."""
+SMALL = 256  # matrices whose smaller side is at most this, or three times the wanted pairs, are decomposed fully
 
 
 def scaled(table: Any, rows: Floats, columns: Floats) -> Any:

@@ -36,8 +36,7 @@ from rankopt.ratings.evaluation import from_which_on, measured
 from rankopt.ratings.table import Ratings
 from rankopt.risk.shard import cut
 
-SHIFTED = "shifted(0.25)"
-"""The paper's decay of position weights."""
+SHIFTED = "shifted(0.25)"  # the paper's decay of position weights
 
 
 @dataclass(frozen=True)
@@ -173,11 +172,8 @@ def _cure(measure: Any, rated: EncodedRatings) -> str:
     return from_which_on(measure, rated.bounds, rated.values, orderable)
 
 
-MAX_MAJORANTS = 30
-"""Convex majorants of a bound that is not convex, at most."""
-
-MAX_CONVEX = 2
-"""Solutions of a convex block, at most: where the first value was far above the best, so was its tolerance."""
+MAX_MAJORANTS = 30  # convex majorants of a bound that is not convex, at most
+MAX_CONVEX = 2  # solutions of a convex block; the first tolerance is too large if its value was far above the best
 
 
 @dataclass(frozen=True, eq=False)

@@ -34,8 +34,7 @@ from rankopt.collaborative.problem import Factors
 from rankopt.optimize.certificate import Certificate
 from rankopt.ratings.table import Ratings
 
-ALLOWED = 1e-6
-"""By how much numbers may be worse than claimed, as a part of J."""
+ALLOWED = 1e-6  # by how much numbers may be worse than claimed, as a part of J
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +97,7 @@ def verify_factors(
     if broken:
         return VerifiedFactors(np.nan, -np.inf, -np.inf, np.nan, 0, np.nan, broken)
     lists = [slice(*ratings.bounds[u : u + 2].tolist()) for u in range(ratings.n_users)]
-    seen = np.array([rows.stop > rows.start and loss.told(ratings.values[rows]) for rows in lists], dtype=bool)
+    seen = np.array([rows.stop > rows.start and loss.has_order(ratings.values[rows]) for rows in lists], dtype=bool)
     factors, said, wrong = claim.factors, claim.certificate, []
     with np.errstate(over="ignore", invalid="ignore"):
         primal = float(sum(costs_of(claim)))
@@ -126,7 +125,12 @@ def verify_factors(
             wrong.append(f"the {name} block is bounded by {found:.8g}, not {text:.8g}")
     global_bound = np.nan
     if said.kind == "global":
-        proven = max((_whole(claim, ratings, loss, weight, *dual) for dual in claim.duals), key=lambda one: one.value)
+        penalties, proofs = (claim.of_users, claim.of_items, claim.of_offsets, claim.of_user_offsets), []
+        for slopes, heights in claim.duals:
+            curvature = float((slopes * slopes / weight).sum()) if loss.squared else 0.0
+            table, height = _table(ratings, slopes), float(heights.sum()) + curvature / 2.0
+            proofs.append(verify_global_bound(None, table, height, claim.prior, *penalties, curvature=curvature))
+        proven = max(proofs, key=lambda one: one.value)
         global_bound = proven.value
         if said.proof == "cholesky" and not said.singular >= (1.0 - ALLOWED) * proven.norm:
             wrong.append(f"the largest singular value is {proven.norm:.8g}, not at most {said.singular:.8g}")
@@ -184,7 +188,7 @@ def loss_of(factors: Factors, ratings: Ratings, loss: SlowLoss, weights: Floats 
         return np.inf
     for low, high in zip(ratings.bounds[:-1].tolist(), ratings.bounds[1:].tolist(), strict=True):
         y, weight = ratings.values[low:high], np.ones(high - low) if weights is None else weights[low:high]
-        if low < high and loss.told(y):
+        if low < high and loss.has_order(y):
             total += float(loss.value(y, scores[low:high], weight))
     return total
 
@@ -222,24 +226,13 @@ def blocks_of(claim: VerifiedClaim, ratings: Ratings, slopes: Floats, heights: F
     return float(users), float(items - (by_item**2 / claim.of_offsets).sum() / 2.0)
 
 
-def _whole(
-    claim: VerifiedClaim, ratings: Ratings, loss: SlowLoss, weight: Floats, slopes: Floats, heights: Floats
-) -> VerifiedBound:
-    curvature = float((slopes * slopes / weight).sum()) if loss.squared else 0.0
-    height = float(heights.sum()) + curvature / 2.0
-    penalties = (claim.of_users, claim.of_items, claim.of_offsets, claim.of_user_offsets)
-    return verify_global_bound(None, _table(ratings, slopes), height, claim.prior, *penalties, curvature=curvature)
-
-
 def _table(ratings: Ratings, slopes: Floats) -> Any:
     return csr_array((slopes, ratings.columns, ratings.bounds), shape=(ratings.n_users, ratings.n_items))
 
 
 Indices = NDArray[Any]
 
-ALLOWED_BOUND = 1e-8
-"""By how much what is claimed may lie above what is found here, as a part of the terms."""
-
+ALLOWED_BOUND = 1e-8  # by how much what is claimed may lie above what is found here, as a part of the terms
 WIDEST = 5000
 
 BLOCK = 1 << 12

@@ -26,15 +26,9 @@ if TYPE_CHECKING:
 
 
 def price_of_rule(
-    admissible: Any,
-    constraint: str,
-    limits: Iterable[float],
-    queries: Queries | Arrangement,
-    scores: Floats,
-    weights: Callable[[int, int], Floats],
-    side: Side | None = None,
-    solver: Any = "auto",
-) -> SensitivityCurve:
+    admissible: Any, constraint: str, limits: Iterable[float], queries: Queries | Arrangement, scores: Floats, weights:
+    Callable[[int, int], Floats], side: Side | None = None, solver: Any = "auto",
+) -> SensitivityCurve:  # fmt: skip
     """The curve of Σ_i c_i s_π(i) for each query, scores (N,) in the order of the rows of `queries`, c = weights(k, n).
 
     Limits are capped at the number of positions of the constraint in a query. Under on_infeasible="truncate" the
@@ -102,16 +96,9 @@ def _chosen(specs: tuple[ConstraintSpec, ...], constraint: str, side: Side | Non
 
 
 def _curve(
-    admissible: Any,
-    rule: ConstraintSpec,
-    constraint: str,
-    attributes: Mapping[str, Any],
-    scores: Floats,
-    weights: Callable[[int, int], Floats],
-    limits: Floats,
-    side: Side | None,
-    solver: Any,
-) -> SensitivityCurve | None:
+    admissible: Any, rule: ConstraintSpec, constraint: str, attributes: Mapping[str, Any], scores: Floats, weights:
+    Callable[[int, int], Floats], limits: Floats, side: Side | None, solver: Any,
+) -> SensitivityCurve | None:  # fmt: skip
     """The curve of one query; None if it has no ranking at any limit."""
     n = scores.size
     try:

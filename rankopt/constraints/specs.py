@@ -33,7 +33,10 @@ def label(spec: ConstraintSpec) -> str | None:
     """The name of a constraint: its `name`, else its attribute or attributes."""
     if spec.name is not None or spec.by is not None:
         return str(spec.name or spec.by)
-    parts = [_text(selector) for selector in selectors(spec)]
+    parts = [
+        one if isinstance(one, str) else " and ".join(f"{name}[{value!r}]" for name, value in one)
+        for one in selectors(spec)
+    ]
     return f" {'precedes' if spec.kind == 'precedence_chain' else spec.kind} ".join(parts) if parts else None
 
 
@@ -109,10 +112,6 @@ def attributes_of(spec: ConstraintSpec) -> list[str]:
 
 def constraint_names(found: RankingSet) -> set[str]:
     return {*(held.name for held in found.constraints), *(held.name for held in found.soft_constraints)}
-
-
-def _text(selector: Any) -> str:
-    return selector if isinstance(selector, str) else " and ".join(f"{name}[{value!r}]" for name, value in selector)
 
 
 def call_text(spec: ConstraintSpec) -> str:

@@ -1,7 +1,4 @@
-"""Queries with documents, features and grades; files, samples, normalisation.
-
-Names are loaded on first use.
-"""
+"""Queries with documents, features and grades; files, samples, normalisation."""
 
 from typing import TYPE_CHECKING
 

@@ -60,18 +60,17 @@ class Arrangement(CompactReprMixin):
         none: no query has documents that `trait`."""
         selected = np.flatnonzero(useful & (self.weights > 0))
         if not selected.size:
+            grades, starts = self.graded, self.offsets[:-1]
+            differs = np.maximum.reduceat(grades, starts) > np.minimum.reduceat(grades, starts)
+            cure = "pass queries with at least two different grades"
+            if differs[self.weights > 0].any():
+                span = f"from {grades.min():g} to {grades.max():g}"
+                cure = f"their grades, {span}, differ, but it takes others, or other options"
             raise DataError(
-                f"these queries have no order to learn or to judge because none has documents that {trait}; "
-                f"{self._lacking()}"
+                f"these queries have no order to learn or to judge because none has documents that {trait}; {cure}"
             )
         chosen = self if selected.size == len(self) else self.select(selected)
         return replace(chosen, weights=chosen.weights / chosen.weights.sum())
-
-    def _lacking(self) -> str:
-        grades, starts = self.graded, self.offsets[:-1]
-        if not (np.maximum.reduceat(grades, starts) > np.minimum.reduceat(grades, starts))[self.weights > 0].any():
-            return "pass queries with at least two different grades"
-        return f"their grades, from {grades.min():g} to {grades.max():g}, differ, but it takes others, or other options"
 
     def query_of(self, document: int) -> int:
         """The query of a document."""
@@ -142,7 +141,9 @@ def canonical(
     """Queries and their weights (m,) in canonical order. Features are read once, not copied. keep_documents: do not
     reorder documents within queries, if their order has a meaning. attributes: attributes that count as content; only
     these are included."""
-    document = _fingerprints(queries)
+    document = fingerprints(queries.features)
+    if queries.relevance is not None:
+        document = document + mixed((queries.relevance + 0.0).view(np.uint64)) * np.uint64(0xD1342543DE82EF95)
     for number, name in enumerate(attributes):
         document = document + mixed(_labels(queries.attributes[name]) + np.uint64(2 * number + 1))
     order = np.arange(document.size)
@@ -163,14 +164,6 @@ def canonical(
         query_ids=tuple(queries.query_ids[q] for q in by_content.tolist()),  # for messages only
         attributes={name: queries.attributes[name][rows] for name in attributes},
     )
-
-
-def _fingerprints(queries: Queries) -> Hashes:
-    """(N,) 64-bit hashes of the features and grades of documents."""
-    content = fingerprints(queries.features)
-    if queries.relevance is not None:
-        content = content + mixed((queries.relevance + 0.0).view(np.uint64)) * np.uint64(0xD1342543DE82EF95)
-    return np.asarray(content)
 
 
 def _labels(values: NDArray[Any]) -> Hashes:

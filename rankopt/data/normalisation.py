@@ -40,7 +40,11 @@ def normalised_rows(features: Features, offsets: Ints, method: str) -> Features:
     stays float32, computed in float64. CSR allows "sum" only. Raises as `shift_and_scale` does."""
     check_method(features, method)
     if is_sparse(features):
-        return _sparse_shares(features, offsets)
+        _, totals, cells = _totals(features, offsets)
+        shares = (features.data / totals[cells]).astype(features.dtype, copy=False)
+        made = type(features)((shares, features.indices.copy(), features.indptr.copy()), shape=features.shape)
+        made.eliminate_zeros()
+        return made
     if method == "rank":
         return ranked_rows(features, offsets)
     shift, scale = shift_and_scale(features, offsets, method)
@@ -133,14 +137,6 @@ def _totals(features: Features, offsets: Ints) -> tuple[Ints, Floats, Ints]:
     return keys, np.where(((low == high) & full) | zero, np.inf, totals), cells
 
 
-def _sparse_shares(features: Features, offsets: Ints) -> Features:
-    _, totals, cells = _totals(features, offsets)
-    shares = (features.data / totals[cells]).astype(features.dtype, copy=False)
-    made = type(features)((shares, features.indices.copy(), features.indptr.copy()), shape=features.shape)
-    made.eliminate_zeros()
-    return made
-
-
 # mypy: allow-subclassing-any
 # (scikit-learn has no types: its base classes are `Any`)
 
@@ -216,16 +212,12 @@ class QueryNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             made.eliminate_zeros()
             return made
         if self.sorted_ is not None:
-            return self._among(table)
+            n, made = len(self.sorted_), np.empty_like(table)
+            for j, known in enumerate(self.sorted_.T):  # (below - above) / n among the rows of `fit`
+                below = np.searchsorted(known, table[:, j])
+                made[:, j] = (below + np.searchsorted(known, table[:, j], side="right") - n) / n
+            return made
         return np.asarray((table - self.shift_) / self.scale_, dtype=table.dtype)
-
-    def _among(self, table: NDArray[Any]) -> NDArray[Any]:
-        """Ranks of new rows among those of `fit`: (below - above) / n, column by column."""
-        n, made = len(self.sorted_), np.empty_like(table)
-        for j, known in enumerate(self.sorted_.T):
-            below = np.searchsorted(known, table[:, j])
-            made[:, j] = (below + np.searchsorted(known, table[:, j], side="right") - n) / n
-        return made
 
     def _read(self, X: Any, *, reset: bool) -> NDArray[Any]:
         table: NDArray[Any] = validate_data(

@@ -74,41 +74,34 @@ def first_not_finite(features: Features) -> tuple[int, int] | None:
     return int(np.searchsorted(features.indptr, entry, side="right")) - 1, int(features.indices[entry])
 
 
-SHOWN = 6
-"""Maximum number of distinct grades counted, and of attributes named."""
+SHOWN = 6  # maximum number of distinct grades counted, and of attributes named
 
 
 def summary(features: Features, offsets: Ints, relevance: Floats | None, attributes: Sequence[str]) -> str:
     """For example `Queries(2 queries, 5 documents (2 to 3 a query), 4 features float64, grades 0: 3, 1: 2)`."""
-    sizes = np.diff(offsets)
+    sizes, (n, d) = np.diff(offsets), features.shape
+    kind = f"{features.dtype}{' sparse' if is_sparse(features) else ''}"
     parts = [
-        _count(sizes.size, "query", "queries"),
-        f"{_count(features.shape[0], 'document', 'documents')} ({_each(sizes)} a query)",
-        f"{_count(features.shape[1], 'feature', 'features')} {_kind(features)}",
+        f"{sizes.size} {'query' if sizes.size == 1 else 'queries'}",
+        f"{n} document{'' if n == 1 else 's'} ({range_text(sizes)} a query)",
+        f"{d} feature{'' if d == 1 else 's'} {kind}",
         _grades(relevance),
+        *attributes_text(attributes),
     ]
-    if attributes:
-        parts.append(f"attributes {_named(attributes)}")
     return f"Queries({', '.join(parts)})"
 
 
-def _named(attributes: Sequence[str]) -> str:
-    more = f" and {len(attributes) - SHOWN} more" if len(attributes) > SHOWN else ""
-    return ", ".join(attributes[:SHOWN]) + more
+def attributes_text(names: Sequence[str]) -> list[str]:
+    """The first names, in one text; empty without attributes."""
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return [f"attributes {', '.join(names[:SHOWN])}{more}"] if names else []
 
 
-def _each(sizes: Ints) -> str:
+def range_text(sizes: Ints) -> str:
+    """Smallest and largest size: "2 to 3", or one number if they are equal."""
     if not sizes.size:
         return "0"
     return f"{sizes.min()}" if sizes.min() == sizes.max() else f"{sizes.min()} to {sizes.max()}"
-
-
-def _kind(features: Features) -> str:
-    return f"{features.dtype}{' sparse' if is_sparse(features) else ''}"
-
-
-def _count(number: int, one: str, many: str) -> str:
-    return f"{number} {one if number == 1 else many}"
 
 
 def _grades(relevance: Floats | None) -> str:
@@ -325,12 +318,10 @@ class Queries(CompactReprMixin):
     def _check_values(self, features: Features | None) -> None:
         wrong = first_wrong_value(features, self.relevance, self.feature_names)
         if wrong is not None:
-            raise DataError(f"{self._describe_row(wrong[0])}: {wrong[1]}")
-
-    def _describe_row(self, row: int) -> str:
-        """The caller's row, query and document of a (grouped) row."""
-        document = "" if self.document_ids is None else f", document {self.document_ids[row]!r}"
-        return f"Row {self.input_order[row]}, query {self.query_ids[self.query_of(row)]!r}{document}"
+            row, text = wrong
+            document = "" if self.document_ids is None else f", document {self.document_ids[row]!r}"
+            query = self.query_ids[self.query_of(row)]
+            raise DataError(f"Row {self.input_order[row]}, query {query!r}{document}: {text}")
 
 
 def concatenate(parts: Sequence[Queries]) -> Queries:

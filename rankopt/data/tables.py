@@ -4,6 +4,8 @@
 
 Query, grade and document columns are found by name. Other numeric columns are features and text columns attributes;
 columns of other types (dates, mixed) must be named explicitly.
+
+`read_attributes` adds attributes of documents from a CSV file with the columns qid and docid.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from numpy.typing import NDArray
 from rankopt.data.queries import Queries
 from rankopt.data.text import check_text, is_text, text_blocks
 from rankopt.data.typing import Frame, Unjudged
+from rankopt.data.validation import is_missing
 from rankopt.errors import DataError, OptionError
 
 USUAL = {
@@ -156,20 +159,10 @@ def column_of(frame: Any, name: str, place: str) -> NDArray[Any]:
         raise DataError(f"column {name!r} of {place} has no value in row {row}; fill it in or leave the row out")
     values = np.asarray(column.to_numpy())
     if values.dtype == object:
-        empty = next((row for row, value in enumerate(values) if _missing(value)), None)
+        empty = next((row for row, value in enumerate(values) if is_missing(value)), None)
         if empty is not None:
             raise DataError(f"column {name!r} of {place} has no value in row {empty}; fill it in or leave the row out")
     return values
-
-
-def _missing(value: Any) -> bool:
-    """None, NaN, NaT or pandas' NA."""
-    if value is None:
-        return True
-    try:
-        return bool(value != value)
-    except (TypeError, ValueError):  # NA is neither equal nor unequal to itself; an array (a list of labels) is not one
-        return type(value).__name__ == "NAType"
 
 
 def _holds(values: NDArray[Any]) -> str:
@@ -196,14 +189,10 @@ def _shown(names: Sequence[str]) -> str:
     return ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
 
 
-QID, DOCUMENT = "qid", "docid"
-"""The columns that identify the document of a line."""
-
+QID, DOCUMENT = "qid", "docid"  # the columns that identify the document of a line
 INTEGER = re.compile("-?(?:0|[1-9][0-9]{0,17})")  # '007' is a string
 NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
-
-WIDEST = 100
-"""Maximum ratio of the size of a fixed-width string array to the total length of its strings; else objects."""
+WIDEST = 100  # maximum ratio of the size of a fixed-width string array to the total length of its strings; else objects
 
 Key = tuple[str, str]
 

@@ -14,12 +14,8 @@ from typing import cast
 
 from rankopt.errors import DataError
 
-BLOCK = 1 << 20
-"""Bytes per read."""
-
-LONGEST_LINE = 1 << 26
-"""Maximum bytes of a line, a guard against decompression bombs."""
-
+BLOCK = 1 << 20  # bytes per read
+LONGEST_LINE = 1 << 26  # maximum bytes of a line, a guard against decompression bombs
 ALLOWED = bytes({*range(32, 256), 9, 10, 13} - {127})
 SHOWN = 60
 

@@ -1,4 +1,4 @@
-"""Validation of features and grades: one type, finite, judged, read-only.
+"""Validation of features, grades and query ids: one type, finite, judged, grouped, read-only.
 
 scipy does not check the indices of a sparse matrix in construction, conversion, sorting or slicing, and an index out of
 range reads or writes other memory. All indices are therefore checked first, in one pass.
@@ -19,9 +19,7 @@ from rankopt.errors import DataError
 COMPRESSED = {"csr": ("row", "column", 0), "csc": ("column", "row", 1), "bsr": ("row of blocks", "column of blocks", 0)}
 """Format -> (major name, minor name, major axis)."""
 
-LARGEST = 2**31 - 1
-"""Maximum number of feature columns."""
-
+LARGEST = 2**31 - 1  # maximum number of feature columns
 CURE = "build the matrix anew (`scipy.sparse.csr_array(...)`), or correct its indices."
 
 
@@ -86,8 +84,7 @@ def _check_counts(values: int, indices: int, what: str) -> None:
         raise DataError(f"Sparse features have {values} values but {indices} {what} to put them in; {CURE}")
 
 
-Features = Any
-"""(N, d) float64 or float32: a C-contiguous array, or a scipy CSR matrix or array."""
+Features = Any  # (N, d) float64 or float32: a C-contiguous array, or a scipy CSR matrix or array
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 
@@ -116,6 +113,16 @@ def check_unmasked(values: Any, name: str) -> None:
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         row = int(np.argwhere(np.ma.getmaskarray(values))[0][0])
         raise DataError(f"{name} of row {row} is masked, so its value is unknown; fill it in, or drop the row.")
+
+
+def is_missing(value: Any) -> bool:
+    """None, NaN, NaT or pandas' NA."""
+    if value is None:
+        return True
+    try:
+        return bool(value != value)
+    except (TypeError, ValueError):  # NA is neither equal nor unequal to itself; an array (a list of labels) is not one
+        return type(value).__name__ == "NAType"
 
 
 def as_array(values: Any) -> Any:
@@ -294,21 +301,12 @@ def codes_of_ids(qid: Any, n: int) -> tuple[Ints, tuple[Hashable, ...]]:
                 f"The qid of row {starts[i]} is a {type(head).__name__}, which is not hashable; use numbers or strings."
             ) from None
     for name, code in known.items():
-        if _is_missing(name):
+        if is_missing(name):
             row = starts[np.flatnonzero(codes == code)[0]]
             raise DataError(
                 f"The qid of row {row} is {name}; every document needs a query, fill it in or drop the row."
             )
     return np.repeat(codes, np.diff(np.append(starts, n))), tuple(known)
-
-
-def _is_missing(name: Hashable) -> bool:
-    if name is None:
-        return True
-    try:
-        return bool(name != name)
-    except TypeError:  # pandas.NA has no truth value
-        return True
 
 
 def _items(values: Any) -> Iterable[Hashable]:

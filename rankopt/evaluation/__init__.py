@@ -1,7 +1,4 @@
-"""Evaluation of rankings: measures over queries, paired comparisons, TREC files.
-
-Names are loaded on first use.
-"""
+"""Evaluation of rankings: measures over queries, paired comparisons, TREC files."""
 
 from typing import TYPE_CHECKING
 

@@ -18,6 +18,9 @@ Under the null hypothesis all signs are equally likely. Up to 200 queries the di
 beyond that it is normal with mean Σ rank / 2 and variance Σ rank² / 4. p is twice the smaller tail.
 
 Source: Wilcoxon, Individual comparisons by ranking methods, 1945; [ORM, section 6.1] on sums of nDCG@1 to 10.
+
+`leader` compares the ranker of the largest mean with each other one by the randomisation test; Holm's p >= 0.05 is a
+tie. The leader is selected on the same queries, so p is biased in its favour, and ties are reported conservatively.
 """
 
 from __future__ import annotations
@@ -66,8 +69,7 @@ def signed_rank_p(differences: Floats) -> float:
 
 
 Test = Literal["randomization", "t", "wilcoxon"]
-Measured = str | Measure | Sequence[str | Measure]
-"""A measure, or several whose values are added query by query."""
+Measured = str | Measure | Sequence[str | Measure]  # A measure, or several whose values are added query by query
 
 TEST_NAMES = {"randomization": "randomisation", "t": "the t test", "wilcoxon": "Wilcoxon's signed ranks"}
 
@@ -120,28 +122,19 @@ class Comparison(CompactReprMixin):
     def to_latex(self, digits: int = 4) -> str:
         """The comparison as a LaTeX table of one row (booktabs)."""
         low, high = self.interval
-        head: list[str | Column] = [
-            "measure",
-            "a",
-            "b",
-            Column("difference", math=True),
-            Column("interval", math=True),
-            "p",
-        ]
+        columns = [Column("difference", math=True), Column("interval", math=True)]
+        head: list[str | Column] = ["measure", "a", "b", *columns, "p"]
         row = [
             self.measure, f"{self.mean_a:.{digits}f}", f"{self.mean_b:.{digits}f}", f"{self.difference:+.{digits}f}",
             f"[{low:+.{digits}f}, {high:+.{digits}f}]", f"{self.p:.{digits}f}",
         ]  # fmt: skip
-        note = f"{self.queries} queries; {self.confidence:.0%} interval by {self._by}, p by {TEST_NAMES[self.test]}"
+        by = "the bootstrap" if self.interval_method == "bootstrap" else "t"
+        note = f"{self.queries} queries; {self.confidence:.0%} interval by {by}, p by {TEST_NAMES[self.test]}"
         return latex_table(head, [row], note)
 
     def plot(self, axes: Axes | None = None) -> Axes:
         """Plot the differences of all queries, the largest first, and the interval of their mean."""
         return bars_of_differences(self.differences, self.difference, self.interval, self.measure, axes)
-
-    @property
-    def _by(self) -> str:
-        return "the bootstrap" if self.interval_method == "bootstrap" else "t"
 
     def __str__(self) -> str:
         low, high = self.interval
@@ -286,8 +279,7 @@ def _randomization(d: Floats, resamples: int, random: np.random.Generator) -> tu
     return (extreme + 1) / (resamples + 1), resamples, False
 
 
-LEVEL = 0.05
-"""Significance level."""
+LEVEL = 0.05  # significance level
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Evaluation of one ranker on all queries; intervals of a mean by Student's t or by the bootstrap.
+"""Validated grades by query, evaluation of one ranker, and intervals of a mean by Student's t or by the bootstrap.
 
     t          v̄ ± t s / √n, t the quantile of Student's distribution with n - 1 degrees of freedom
     bootstrap  quantiles of the means of n queries resampled with replacement; for differences of two rankers the
@@ -21,8 +21,7 @@ from formulations.display import CompactReprMixin
 from rankopt.data.typing import Values
 from rankopt.errors import DataError, MeasureError, OptionError
 from rankopt.evaluation.export import dots_of_means, frame, latex_table
-from rankopt.measures.convention import Convention, convention_named
-from rankopt.measures.measure import Measure
+from rankopt.measures.measure import Convention, Measure, convention_named
 from rankopt.measures.notation import parse
 from rankopt.measures.tied_ranking import Pool, Ranking, ranked
 

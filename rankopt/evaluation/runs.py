@@ -14,7 +14,7 @@ import numpy as np
 
 from formulations.display import CompactReprMixin
 from rankopt.errors import DataError
-from rankopt.evaluation.comparison import TEST_NAMES, Comparison, Test, compare, holm
+from rankopt.evaluation.comparison import LEVEL, TEST_NAMES, Comparison, Test, compare, holm
 from rankopt.evaluation.evaluation import Evaluation, IntervalBy
 from rankopt.evaluation.export import Column, dots_of_means, frame, latex_table, latex_text
 from rankopt.measures.measure import Measure
@@ -22,9 +22,6 @@ from rankopt.measures.notation import parse
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-LEVEL = 0.05
-"""Differences with a smaller p are marked."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

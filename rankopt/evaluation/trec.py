@@ -29,16 +29,13 @@ from rankopt.data.text import clipped, text_lines
 from rankopt.data.typing import Values
 from rankopt.errors import DataError, OptionError
 from rankopt.evaluation.evaluation import Grouped, JudgedQueries, QueryIndexed, descending_text, vector
-from rankopt.measures.segments import query_of_row
-from rankopt.measures.tied_ranking import Pool
+from rankopt.measures.tied_ranking import Pool, query_of_row
 
-RUN, QRELS = "query Q0 document rank score tag", "query 0 document grade"
-"""The columns of a line."""
+RUN, QRELS = "query Q0 document rank score tag", "query 0 document grade"  # the columns of a line
 INFINITE = re.compile(rb"[+-]?(?i:inf|infinity)")
 INTEGER = re.compile(rb"[+-]?[0-9]++")
 
-Key = tuple[str, str]
-"""Query and document."""
+Key = tuple[str, str]  # query and document
 
 
 @dataclass(frozen=True, eq=False)

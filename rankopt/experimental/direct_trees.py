@@ -39,8 +39,7 @@ if TYPE_CHECKING:
     from rankopt.data.queries import Queries
 
 
-ROUNDS, MAX_ROUNDS = 100, 1000
-"""n_estimators=None: trees without eval_set, and at most with it."""
+ROUNDS, MAX_ROUNDS = 100, 1000  # n_estimators=None: trees without eval_set, and at most with it
 
 
 class DirectBoostedRanker(Ranker):

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from rankopt.data.queries import Queries
 
 
-MAX_GRADES = 31
-"""Distinct grades beyond which they are numbers and not classes."""
+MAX_GRADES = 31  # distinct grades beyond which they are numbers and not classes
 
 
 class McRanker(Ranker):

@@ -18,13 +18,12 @@ from formulations.experimental.slack_rescaling import RescaledBatch, slack_resca
 from formulations.solvers.solver import Solver
 from rankopt.errors import OptionError
 from rankopt.losses.loss import LossValue
+from rankopt.losses.oracle import EXACTLY
 from rankopt.losses.position_weights import parse_position_weights
-from rankopt.losses.segment_ops import alike, query_of_row, shared
+from rankopt.losses.segment_ops import alike, shared
+from rankopt.measures.measure import PositionalMeasure
 from rankopt.measures.notation import parse
-from rankopt.measures.positional import PositionalMeasure
-
-EXACTLY = 1
-"""Queries of a shard whose duals are also checked in rational numbers when bounds are proved."""
+from rankopt.measures.tied_ranking import query_of_row
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,7 +22,7 @@ from formulations.display import CompactReprMixin
 from rankopt.data.canonical_order import Arrangement
 from rankopt.errors import ModelError
 from rankopt.measures.measure import Measure
-from rankopt.measures.segments import query_of_row
+from rankopt.measures.tied_ranking import query_of_row
 from rankopt.optimize.certificate import Certificate, History, Stop
 from rankopt.sweeps.step_function import StepEvents, best_interval, clamped_point, inside_point, middle_point
 from rankopt.sweeps.sweep import LineSweep
@@ -30,18 +30,10 @@ from rankopt.sweeps.sweep import LineSweep
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-
-LARGEST = 1e300
-"""Bound of the sum of all leaves: no score overflows."""
-
-RISEN = 1e-12
-"""Increase of M below which a change of weight is rounding."""
-
-PASSES = 20
-"""Passes of leveraging over all trees, at most."""
-
-REACH = 0.2
-"""Movement of the scores beyond the last jump of a line, in standard deviations within queries."""
+LARGEST = 1e300  # bound of the sum of all leaves: no score overflows
+RISEN = 1e-12  # increase of M below which a change of weight is rounding
+PASSES = 20  # passes of leveraging over all trees, at most
+REACH = 0.2  # movement of the scores beyond the last jump of a line, in standard deviations within queries
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,17 +19,10 @@ from rankopt.boosting.growth import lightgbm
 from rankopt.experimental.tree_ensemble import Grower, MeasureObjective, Tree, descend
 from rankopt.sweeps.step_function import LinePoint, StepEvents, middle_point
 
-BINS = 255
-"""Bins of a feature for scikit-learn."""
-
-CANDIDATES = 7
-"""Thresholds of a feature that are tried for a tree of the measure."""
-
-BATCH = 16
-"""Columns that are swept together."""
-
-RISEN = 1e-9
-"""Increase of M that a split must bring."""
+BINS = 255  # bins of a feature for scikit-learn
+CANDIDATES = 7  # thresholds of a feature that are tried for a tree of the measure
+BATCH = 16  # columns that are swept together
+RISEN = 1e-9  # increase of M that a split must bring
 
 
 @dataclass(frozen=True, eq=False)

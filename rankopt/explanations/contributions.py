@@ -22,8 +22,7 @@ from formulations.display import CompactReprMixin
 from rankopt.errors import DataError
 from rankopt.scorers.linear import parts_of
 
-SHOWN = 10
-"""Features that a printed explanation lists; the rest is summed in one line."""
+SHOWN = 10  # features that a printed explanation lists; the rest is summed in one line
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,8 +84,7 @@ class Explanation(CompactReprMixin):
         return "\n".join(lines)
 
 
-ROUNDING = 1e-14
-"""Squares of deviations below this part of the mean square are what rounding leaves of a constant."""
+ROUNDING = 1e-14  # squares of deviations below this part of the mean square are what rounding leaves of a constant
 
 
 def deviations_within(features: Any, offsets: Ints) -> Floats:

@@ -27,19 +27,11 @@ from rankopt.errors import RankoptError
 from rankopt.losses.margin import Bound, referred
 from rankopt.losses.oracle import MaxOracle
 
-SHOWN = 10
-"""Queries that a printed table lists, those of the largest regret first."""
-
-BRIEFLY = 5
-"""The same at a prompt."""
-
+SHOWN = 10  # queries that a printed table lists, those of the largest regret first
+BRIEFLY = 5  # the same at a prompt
 ROUNDING = 1e-9
-
-TIGHT = 0.1
-"""Part of the mean bound that may be looseness in one that is called tight."""
-
-SLIGHT = 0.01
-"""Part of the mean bound; what a change of scale by e would change it by less is not worth a word."""
+TIGHT = 0.1  # part of the mean bound that may be looseness in one that is called tight
+SLIGHT = 0.01  # part of the mean bound; what a change of scale by e would change it by less is not worth a word
 
 
 def bounds_at(argmax: MaxOracle, scores: Floats, bounds: Mapping[str, Bound]) -> tuple[dict[str, Floats], Floats]:

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from rankopt.measures.measure import Measure
 
 BOUNDS = {
-    "convex": "rankopt.losses.regret:Convex",
-    "tie-aware": "rankopt.losses.regret:TieAware",
-    "nonconvex": "rankopt.losses.regret:Nonconvex",
+    "convex": "rankopt.losses.margin:Convex",
+    "tie-aware": "rankopt.losses.margin:TieAware",
+    "nonconvex": "rankopt.losses.margin:Nonconvex",
 }
 
 FEATURE_MAPS = {

@@ -13,7 +13,7 @@ import numpy as np
 
 from formulations.arrays import Floats, Ints
 from formulations.display import CompactReprMixin
-from rankopt.losses.segment_ops import query_of_row
+from rankopt.measures.tied_ranking import query_of_row
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,11 +22,9 @@ from formulations.compiled import STATES
 from formulations.display import CompactReprMixin
 from formulations.solvers.exact import ExactArgmax
 from formulations.solvers.solver import Solver
-from rankopt.losses.segment_ops import alike, query_of_row, shared, sorted_rows
-from rankopt.measures.measure import Measure
-from rankopt.measures.positional import PositionalMeasure
-from rankopt.measures.segments import totals
-from rankopt.measures.tied_ranking import Ranking, ranked
+from rankopt.losses.segment_ops import alike, shared, sorted_rows
+from rankopt.measures.measure import Measure, PositionalMeasure
+from rankopt.measures.tied_ranking import Ranking, query_of_row, ranked, totals
 
 if TYPE_CHECKING:
     from formulations.problems.relevance_values import GainTable
@@ -207,8 +205,7 @@ class Criterion:
         )
 
 
-EXACTLY = 1
-"""Queries of a shard whose proof is also checked in rational arithmetic, where dual variables prove bounds."""
+EXACTLY = 1  # queries of a shard whose proof is also checked in rational arithmetic, where dual variables prove bounds
 
 
 def settled(solver: Solver, criterion: Criterion) -> Solver:
@@ -230,6 +227,11 @@ class OrdersArgmax:
 
     criterion: Criterion
     solver: Solver
+
+    @classmethod
+    def from_queries(cls, queries: Arrangement, measure: Measure, position_weights: Decay, solver: Solver) -> Self:
+        criterion = Criterion.from_measure(measure, queries.graded, queries.offsets)
+        return cls(criterion, settled(solver, criterion))
 
     @property
     def shape(self) -> tuple[int, ...]:

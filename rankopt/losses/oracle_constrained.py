@@ -34,7 +34,7 @@ from rankopt.errors import OptionError
 from rankopt.losses.oracle import ArgmaxResult
 from rankopt.losses.position_weights import Decay
 from rankopt.losses.segment_ops import alike, shared
-from rankopt.measures.positional import PositionalMeasure
+from rankopt.measures.measure import PositionalMeasure
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,15 +201,9 @@ class AdmissibleArgmax(AdmissibleOrders):
 
     @classmethod
     def build(
-        cls,
-        sets: Sequence[RankingSet],
-        gain: Floats,
-        discount: Floats,
-        position_weights: Floats,
-        offsets: Ints,
-        start: Floats,
-        solver: Solver | str = "auto",
-    ) -> AdmissibleArgmax:
+        cls, sets: Sequence[RankingSet], gain: Floats, discount: Floats, position_weights: Floats, offsets: Ints, start:
+        Floats, solver: Solver | str = "auto",
+    ) -> AdmissibleArgmax:  # fmt: skip
         """The argmax with its best orders; the bound of these is that of the programs solved."""
         none = Orders(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0), 0.0)
         bare = cls(tuple(sets), gain, discount, position_weights, offsets, solver, start, none)
@@ -220,14 +214,9 @@ class AdmissibleArgmax(AdmissibleOrders):
 
     @classmethod
     def from_queries(
-        cls,
-        queries: Arrangement,
-        measure: PositionalMeasure,
-        position_weights: Decay,
-        sets_of: Callable[[Arrangement], Sequence[RankingSet]],
-        start_of: Callable[[Arrangement], Floats],
-        solver: Solver | str = "auto",
-    ) -> tuple[Arrangement, AdmissibleArgmax]:
+        cls, queries: Arrangement, measure: PositionalMeasure, position_weights: Decay, sets_of: Callable[[Arrangement],
+        Sequence[RankingSet]], start_of: Callable[[Arrangement], Floats], solver: Solver | str = "auto",
+    ) -> tuple[Arrangement, AdmissibleArgmax]:  # fmt: skip
         """The queries whose admissible rankings differ in value, and their argmax.
 
         sets_of: the set of each query; DataError if one is empty. start_of: (N,) scores at w₀. Queries with one gain

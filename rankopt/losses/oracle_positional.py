@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numba as nb
 import numpy as np
@@ -29,59 +29,65 @@ from rankopt.data.canonical_order import Arrangement
 from rankopt.errors import OptionError
 from rankopt.losses.oracle import EXACTLY, ArgmaxResult, Criterion, OrdersArgmax, settled
 from rankopt.losses.position_weights import Decay
-from rankopt.losses.segment_ops import (
-    alike,
-    mean_of_alike,
-    mean_of_runs,
-    query_of_row,
-    share_query,
-    shared,
-    sorted_rows,
-    table_size,
-)
-from rankopt.measures.measure import Measure
+from rankopt.losses.segment_ops import alike, mean_of_alike, mean_of_runs, share_query, shared, sorted_rows, table_size
+from rankopt.measures.measure import Measure, PositionalMeasure
 from rankopt.measures.notation import MeasureMix
-from rankopt.measures.positional import PositionalMeasure
+from rankopt.measures.tied_ranking import query_of_row
 
 
-def mean_of_best(which: str, gain: Floats, position_weights: Floats, offsets: Ints) -> Floats:
-    """The mean of c over all orders that are best by gain, "average"; "first": equal gains in the order of the
-    input, as in the papers, which makes that order a part of the problem. OptionError for another word."""
-    if which not in ("average", "first"):
-        raise OptionError(f"reference must be 'average' or 'first'; got {which!r}")
-    query = query_of_row(offsets)
-    rows = sorted_rows(query, gain)
-    weights = np.empty(rows.size)
-    weights[rows] = position_weights if which == "first" else mean_of_runs(position_weights, query, gain[rows])
-    return weights
+class PositionalReferences:
+    """References of maps with r(π) = c[π]. Documents of equal gain and score share the mean of their c."""
 
+    @property
+    def factors(self) -> tuple[Floats, Floats, Floats]:
+        """Gain b by document, discount a and position weights c by position, (N,) each; a[π]ᵀb is maximal exactly for
+        the optimal rankings."""
+        raise NotImplementedError(f"{type(self).__name__} has no `factors`; write it.")
 
-def liked(scores: Floats, position_weights: Floats, offsets: Ints) -> Floats:
-    """The decay by rank of score, documents of equal score share theirs."""
-    query = query_of_row(offsets)
-    rows, weights = sorted_rows(query, scores), np.empty(scores.size)
-    weights[rows] = mean_of_alike(position_weights, np.arange(rows.size), query, scores[rows])
-    return weights
+    @property
+    def offsets(self) -> Ints:
+        raise NotImplementedError(f"{type(self).__name__} has no `offsets`; write it.")
 
+    def mean_of_best(self, which: str = "average") -> Floats:
+        """The mean over all optimal rankings; "first": equal gains in input order, as in the papers, which makes that
+        order a part of the problem."""
+        if which not in ("average", "first"):
+            raise OptionError(f"reference must be 'average' or 'first'; got {which!r}")
+        (gain, _, position_weights), query = self.factors, query_of_row(self.offsets)
+        rows = sorted_rows(query, gain)
+        weights = np.empty(rows.size)
+        weights[rows] = position_weights if which == "first" else mean_of_runs(position_weights, query, gain[rows])
+        return weights
 
-def liked_of_best(scores: Floats, gain: Floats, discount: Floats, position_weights: Floats, offsets: Ints) -> Floats:
-    """c of the highest-scoring optimal ranking: sorted by gain, then by score, then within each run of positions of
-    equal discount (such as all beyond a cutoff) by score again. Documents of equal gain and score share their mean."""
-    query, weights = query_of_row(offsets), np.empty(scores.size)
-    by_gain = sorted_rows(query, gain, scores)
-    begins = np.append(True, (query[1:] != query[:-1]) | (discount[1:] != discount[:-1]))
-    run = np.cumsum(begins)
-    rows = by_gain[sorted_rows(run, scores[by_gain])]
-    weights[rows] = mean_of_alike(position_weights, np.arange(rows.size), run, scores[rows])
-    weights[by_gain] = mean_of_alike(weights[by_gain], np.arange(rows.size), query, gain[by_gain], scores[by_gain])
-    return weights
+    def best_then_score(self, scores: Floats) -> Floats:
+        """Sorted by gain, then by score, then within each run of positions of equal discount (such as all beyond a
+        cutoff) by score again."""
+        gain, discount, position_weights = self.factors
+        query, weights = query_of_row(self.offsets), np.empty(scores.size)
+        by_gain = sorted_rows(query, gain, scores)
+        run = np.cumsum(np.append(True, (query[1:] != query[:-1]) | (discount[1:] != discount[:-1])))
+        rows = by_gain[sorted_rows(run, scores[by_gain])]
+        weights[rows] = mean_of_alike(position_weights, np.arange(rows.size), run, scores[rows])
+        weights[by_gain] = mean_of_alike(weights[by_gain], np.arange(rows.size), query, gain[by_gain], scores[by_gain])
+        return weights
+
+    def top_scoring(self, scores: Floats) -> Floats:
+        query, weights = query_of_row(self.offsets), np.empty(scores.size)
+        rows = sorted_rows(query, scores)
+        weights[rows] = mean_of_alike(self.factors[2], np.arange(rows.size), query, scores[rows])
+        return weights
 
 
 @dataclass(frozen=True, eq=False)
-class PatternArgmax(OrdersArgmax):
+class PatternArgmax(OrdersArgmax, PositionalReferences):
     """gain(π) = a function of the relevance vector. position_weights: c."""
 
     position_weights: Decay
+
+    @classmethod
+    def from_queries(cls, queries: Arrangement, measure: Measure, position_weights: Decay, solver: Solver) -> Self:
+        criterion = Criterion.from_measure(measure, queries.graded, queries.offsets)
+        return cls(criterion, settled(solver, criterion), position_weights)
 
     @cached_property
     def problem(self) -> Any:
@@ -90,21 +96,9 @@ class PatternArgmax(OrdersArgmax):
             np.zeros(grades.size), grades, gains, position_weights=self._weights, offsets=self.offsets
         )
 
-    def mean_of_best(self, which: str = "average") -> Floats:
-        gain, _ = self.criterion.optimal_rankings
-        return mean_of_best(which, gain, self.weights, self.offsets)
-
-    def best_then_score(self, scores: Floats) -> Floats:
-        gain, discount = self.criterion.optimal_rankings
-        return liked_of_best(scores, gain, discount, self.weights, self.offsets)
-
-    def top_scoring(self, scores: Floats) -> Floats:
-        return liked(scores, self.weights, self.offsets)
-
     @cached_property
-    def weights(self) -> Floats:
-        """(N,) c of every position of every query."""
-        return laid_out(self._weights, self.offsets)
+    def factors(self) -> tuple[Floats, Floats, Floats]:
+        return (*self.criterion.optimal_rankings, laid_out(self._weights, self.offsets))
 
     def _weights(self, n: int) -> Floats:
         return self.position_weights.weights(n, self.criterion.measure)
@@ -129,7 +123,7 @@ def orderable(relevance: Floats, offsets: Ints, measure: Measure) -> Bools:
 
 
 @dataclass(frozen=True, eq=False)
-class PositionalOracle:
+class PositionalOracle(PositionalReferences):
     """gain(π) = a[π]ᵀb. problem: gain b, discount a, decay c and offsets; its scores are unused. known_kind: `kind`, if
     already computed for a superset of the queries."""
 
@@ -151,8 +145,7 @@ class PositionalOracle:
         """Of a measure and a decay, for these queries; of AP, ERR, and RR with several relevant documents a
         `PatternArgmax`."""
         if not (isinstance(measure, PositionalMeasure) and measure.inner_product(queries.graded, queries.offsets)):
-            criterion = Criterion.from_measure(measure, queries.graded, queries.offsets)
-            return PatternArgmax(criterion, settled(solver, criterion), position_weights)
+            return PatternArgmax.from_queries(queries, measure, position_weights, solver)
         gain = measure.gain(queries.graded, queries.offsets)
         solver = solver.for_batch(queries.offsets) if isinstance(solver, ExactArgmax) else solver
         problem = ranking(
@@ -195,15 +188,9 @@ class PositionalOracle:
             slope = shared(slope, problem.scores, self.kind, self.offsets)
         return ArgmaxResult(slope, earned, answer.value, answer.bound, answer.seconds)
 
-    def mean_of_best(self, which: str = "average") -> Floats:
-        return mean_of_best(which, self.problem.gain, self.problem.position_weights, self.offsets)
-
-    def best_then_score(self, scores: Floats) -> Floats:
-        problem = self.problem
-        return liked_of_best(scores, problem.gain, problem.discount, problem.position_weights, self.offsets)
-
-    def top_scoring(self, scores: Floats) -> Floats:
-        return liked(scores, self.problem.position_weights, self.offsets)
+    @property
+    def factors(self) -> tuple[Floats, Floats, Floats]:
+        return self.problem.gain, self.problem.discount, self.problem.position_weights
 
     def only(self, first: int, last: int) -> PositionalOracle:
         all_, (low, high) = self.problem, self.offsets[[first, last]]

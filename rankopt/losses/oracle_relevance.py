@@ -28,11 +28,8 @@ import numpy as np
 
 from formulations import first_relevant_ranking, pairwise_ranking
 from formulations.arrays import Bools, Floats, Ints, Shorts
-from formulations.solvers.solver import Solver
-from rankopt.data.canonical_order import Arrangement
 from rankopt.errors import OptionError
-from rankopt.losses.oracle import ArgmaxResult, Criterion, OrdersArgmax, settled
-from rankopt.losses.position_weights import Decay
+from rankopt.losses.oracle import ArgmaxResult, OrdersArgmax
 from rankopt.losses.segment_ops import count_pairs, mean_of_alike, mean_of_runs, sorted_rows
 from rankopt.measures.binary import WinnerTakesAll
 from rankopt.measures.first_relevant import ReciprocalRank
@@ -54,13 +51,6 @@ class FirstRelevantArgmax(OrdersArgmax):
     @classmethod
     def takes(cls, measure: Measure) -> bool:
         return isinstance(measure, ReciprocalRank | WinnerTakesAll)
-
-    @classmethod
-    def from_queries(
-        cls, queries: Arrangement, measure: Measure, position_weights: Decay, solver: Solver
-    ) -> FirstRelevantArgmax:
-        criterion = Criterion.from_measure(measure, queries.graded, queries.offsets)
-        return cls(criterion, settled(solver, criterion))
 
     @cached_property
     def problem(self) -> Any:
@@ -188,13 +178,6 @@ class PairwiseArgmax(OrdersArgmax):
     @classmethod
     def takes(cls, measure: Measure) -> bool:
         return measure.has_gain_table
-
-    @classmethod
-    def from_queries(
-        cls, queries: Arrangement, measure: Measure, position_weights: Decay, solver: Solver
-    ) -> PairwiseArgmax:
-        criterion = Criterion.from_measure(measure, queries.graded, queries.offsets)
-        return cls(criterion, settled(solver, criterion))
 
     @cached_property
     def problem(self) -> Any:

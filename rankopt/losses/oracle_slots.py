@@ -15,10 +15,9 @@ from formulations.solvers.solver import Solver
 from rankopt.data.canonical_order import Arrangement
 from rankopt.errors import OptionError
 from rankopt.losses.oracle import ArgmaxResult
-from rankopt.losses.segment_ops import query_of_row
+from rankopt.measures.tied_ranking import query_of_row
 
-EMPTY = -1
-"""Marks a slot without a document."""
+EMPTY = -1  # marks a slot without a document
 
 
 def matched(profit: Floats, solver: Solver | str = "auto", belongs: Bools | None = None) -> tuple[Ints, float, float]:

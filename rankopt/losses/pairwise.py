@@ -21,7 +21,8 @@ from formulations.parallel import share_ranges
 from formulations.sorting import QUERY_ROWS, sort_falling
 from rankopt.errors import OptionError
 from rankopt.losses.loss import ConvexLoss, LossValue
-from rankopt.losses.segment_ops import alike, count_pairs, query_of_row
+from rankopt.losses.segment_ops import alike, count_pairs
+from rankopt.measures.tied_ranking import query_of_row
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,11 +132,8 @@ COSTS: dict[str, Callable[[Floats, Floats], Floats]] = {
     "one": lambda low, high: np.ones(np.broadcast_shapes(low.shape, high.shape)),
 }
 
-LEVELS = 1024
-"""Different grades that a table of costs may have."""
-
-PYTHON = 20_000
-"""Nanoseconds that a document costs without compiled code, about."""
+LEVELS = 1024  # different grades that a table of costs may have
+PYTHON = 20_000  # nanoseconds that a document costs without compiled code, about
 
 
 @dataclass(frozen=True, eq=False)

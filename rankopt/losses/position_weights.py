@@ -35,9 +35,7 @@ FAMILIES: dict[str, Callable[[Floats, float], Floats]] = {
     "log": lambda i, _: 1.0 / np.log2(i + 1.0),
     "loglog": lambda i, _: 1.0 / np.log2(np.log2(i + 1.0) + 1.0),
 }
-EXPONENTS = ("power", "shifted")
-"""Families that take an exponent."""
-
+EXPONENTS = ("power", "shifted")  # families that take an exponent
 _NOTATION = re.compile(r"(?P<family>[a-z]+)(\((?P<exponent>[-+.0-9e]+)\))?(@(?P<cut>\d{1,9}))?")
 
 

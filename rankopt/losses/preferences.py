@@ -23,7 +23,8 @@ from formulations.parallel import share_ranges
 from formulations.sorting import QUERY_ROWS, sort_falling
 from rankopt.errors import OptionError
 from rankopt.losses.loss import ConvexLoss, LossValue
-from rankopt.losses.segment_ops import alike, count_pairs, query_of_row
+from rankopt.losses.segment_ops import alike, count_pairs
+from rankopt.measures.tied_ranking import query_of_row
 
 Rule = Callable[[Floats], tuple[ArrayLike, ArrayLike, ArrayLike]]
 
@@ -32,8 +33,7 @@ GAINS: dict[str, Callable[[Floats], Floats]] = {
     "linear": lambda grades: grades,
 }
 
-PYTHON = 60_000
-"""Nanoseconds that a document costs without compiled code, about."""
+PYTHON = 60_000  # nanoseconds that a document costs without compiled code, about
 
 
 class PreferencePairs(NamedTuple):

@@ -1,4 +1,4 @@
-"""Bounds of the regret of a measure, by their reference [ORM, eq. 20 to 22], and of mixes of measures.
+"""The bound of the regret of a measure, or of a mix of measures, on queries.
 
 A mix is a weighted sum or maximum of losses of the same scores, query by query:
 
@@ -16,7 +16,7 @@ other parts.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -32,42 +32,6 @@ from rankopt.losses.oracle_positional import orderable, with_distinct_grades
 from rankopt.losses.position_weights import Decay, parse_position_weights
 from rankopt.measures.measure import Measure
 from rankopt.measures.notation import MeasureMix, parse
-
-
-@dataclass(frozen=True)
-class Convex:
-    """H(s) + best - r̄ᵀs, with r̄ of a fixed measure-optimal y, or a mean of several.
-
-    reference: a name that the feature map accepts. "average" is the mean of all optimal y and does not depend on the
-        input order. Rankings also accept "first": equal gains in input order, as in the papers. Pairs accept "ideal":
-        all better documents first. None selects "ideal" where the map has it, else "average".
-    """
-
-    reference: str | None = None
-    convex: ClassVar[bool] = True
-
-    def __call__(self, argmax: MaxOracle, scores: Floats) -> Floats:
-        return argmax.mean_of_best() if self.reference is None else argmax.mean_of_best(self.reference)
-
-
-@dataclass(frozen=True)
-class TieAware:
-    """H(s) + best - max over the y of greatest gain of r(y)ᵀs: convex minus convex."""
-
-    convex: ClassVar[bool] = False
-
-    def __call__(self, argmax: MaxOracle, scores: Floats) -> Floats:
-        return argmax.best_then_score(scores)
-
-
-@dataclass(frozen=True)
-class Nonconvex:
-    """H(s) + best - max over all y of r(y)ᵀs: convex minus convex, the tightest of the three bounds."""
-
-    convex: ClassVar[bool] = False
-
-    def __call__(self, argmax: MaxOracle, scores: Floats) -> Floats:
-        return argmax.top_scoring(scores)
 
 
 @dataclass(frozen=True)

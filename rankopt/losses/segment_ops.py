@@ -16,11 +16,7 @@ from formulations.arrays import Floats, Ints, Shorts
 from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, READ_SHORTS, compiled, inlined
 from formulations.parallel import share_ranges
 from formulations.sorting import QUERY_ROWS, falling_rows
-
-
-def query_of_row(offsets: Ints) -> Ints:
-    """The query of each row."""
-    return np.repeat(np.arange(offsets.size - 1), np.diff(offsets))
+from rankopt.measures.tied_ranking import query_of_row
 
 
 def sorted_rows(query: Ints, *keys: NDArray[np.generic]) -> Ints:
@@ -52,9 +48,7 @@ def mean_of_runs(values: Floats, *keys: NDArray[np.generic]) -> Floats:
     return np.repeat(np.add.reduceat(values, first) / lengths, lengths)
 
 
-FEW = 16
-"""Documents that are compared in pairs."""
-
+FEW = 16  # documents that are compared in pairs
 NONE, ONE, RISES, FALLS = 0, 1, 2, 3
 """What is known of the documents of a kind: none seen, one, or how their scores go on."""
 

@@ -30,10 +30,10 @@ from rankopt.data.canonical_order import rows_of
 from rankopt.errors import OptionError
 from rankopt.losses.loss import GradientAt
 from rankopt.losses.oracle_positional import orderable
-from rankopt.losses.segment_ops import query_of_row, sorted_rows
-from rankopt.measures.measure import Measure
+from rankopt.losses.segment_ops import sorted_rows
+from rankopt.measures.measure import Measure, PositionalMeasure
 from rankopt.measures.notation import parse
-from rankopt.measures.positional import PositionalMeasure
+from rankopt.measures.tied_ranking import query_of_row
 
 QUERY_ROWS = 1 << 11
 """Rows of complete queries that one thread processes at a time; the exponentials a row are the positions that count."""
@@ -186,8 +186,7 @@ def _refused(measure: Measure, where: str) -> OptionError:
     )
 
 
-NOTHING = 38.0
-"""exp(-38) = 3e-17: larger exponents do not change a sum that contains 1."""
+NOTHING = 38.0  # exp(-38) = 3e-17: larger exponents do not change a sum that contains 1
 
 
 @inlined
@@ -215,17 +214,9 @@ def _largest(scores: Floats, low: int, high: int, k: int, top: Floats) -> None:
     )
 )  # fmt: skip
 def smoothed(
-    scores: Floats,
-    gain: Floats,
-    discount: Floats,
-    places: Ints,
-    offsets: Ints,
-    sigma: float,
-    first: int,
-    last: int,
-    value: Floats,
-    slope: Floats,
-) -> None:
+    scores: Floats, gain: Floats, discount: Floats, places: Ints, offsets: Ints, sigma: float, first: int, last: int,
+    value: Floats, slope: Floats,
+) -> None:  # fmt: skip
     """value[q] = A_q and its slopes, of the queries first <= q < last; σ = 0 is the limit, with slopes of 0. Positions
     of equal score are merged: their discounts add up. `slope` must be zero on input."""
     longest, most = 1, 1

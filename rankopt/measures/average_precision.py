@@ -27,9 +27,8 @@ import numpy as np
 
 from formulations.arrays import Bools, Floats, Ints
 from rankopt.measures.binary import Binary
-from rankopt.measures.positional import PositionalMeasure
-from rankopt.measures.segments import position_in_query, query_of_row, totals
-from rankopt.measures.tied_ranking import Ranking
+from rankopt.measures.measure import PositionalMeasure
+from rankopt.measures.tied_ranking import Ranking, position_in_query, query_of_row, totals
 
 if TYPE_CHECKING:
     from formulations.problems.relevance_values import GainTable
@@ -86,8 +85,7 @@ class AveragePrecision(Binary):
     has_gain_table: ClassVar[bool] = True
     sweep_kind: ClassVar[str] = "precision"
 
-    def defined(self, relevance: Floats, offsets: Ints) -> Bools:
-        return self.any_relevant(relevance, offsets)
+    defined = Binary.any_relevant
 
     def optimal_rankings(self, relevance: Floats, offsets: Ints) -> tuple[Floats, Floats]:
         """Relevant documents first, within the cutoff."""

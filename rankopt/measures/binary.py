@@ -39,10 +39,8 @@ import numpy as np
 
 from formulations.arrays import Bools, Floats, Ints
 from rankopt.errors import MeasureError
-from rankopt.measures.measure import Measure
-from rankopt.measures.positional import PositionalMeasure
-from rankopt.measures.segments import query_of_row, totals
-from rankopt.measures.tied_ranking import Ranking
+from rankopt.measures.measure import Measure, PositionalMeasure, as_number
+from rankopt.measures.tied_ranking import Ranking, query_of_row, totals
 
 if TYPE_CHECKING:
     from formulations.problems.relevance_values import GainTable
@@ -61,10 +59,7 @@ class Binary(Measure):
     def __post_init__(self) -> None:
         if self.rel is None:
             return
-        try:
-            least = float(self.rel)
-        except (TypeError, ValueError):
-            least = np.nan
+        least = as_number(self.rel)
         if not np.isfinite(least):
             raise MeasureError(f"{self.name} cannot have rel={self.rel!r}; give the least grade that is relevant.")
         object.__setattr__(self, "rel", least)
@@ -116,8 +111,7 @@ class Recall(Binary, PositionalMeasure):
         relevant = self.relevant(relevance)
         return np.asarray(relevant / np.maximum(totals(relevant, offsets), 1)[query_of_row(offsets)])
 
-    def defined(self, relevance: Floats, offsets: Ints) -> Bools:
-        return self.any_relevant(relevance, offsets)
+    defined = Binary.any_relevant
 
 
 R = Recall()
@@ -130,8 +124,7 @@ class RPrecision(Binary):
     name: ClassVar[str] = "Rprec"
     takes_cutoff: ClassVar[bool] = False
 
-    def defined(self, relevance: Floats, offsets: Ints) -> Bools:
-        return self.any_relevant(relevance, offsets)
+    defined = Binary.any_relevant
 
     def values(self, ranking: Ranking) -> Floats:
         relevant = self.relevant(ranking.relevance)

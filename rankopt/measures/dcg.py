@@ -39,11 +39,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from formulations.arrays import Bools, Floats, Ints
 from rankopt.errors import MeasureError
-from rankopt.measures.convention import Convention
-from rankopt.measures.measure import Measure
-from rankopt.measures.positional import PositionalMeasure, best_sum, per_best
-from rankopt.measures.segments import descending, query_of_row, running, totals
-from rankopt.measures.tied_ranking import Ranking
+from rankopt.measures.measure import Convention, Measure, PositionalMeasure, best_sum, per_best
+from rankopt.measures.tied_ranking import Ranking, descending, query_of_row, running, totals
 
 DiscountName = Literal["log2", "letor"]
 GainName = Literal["exp2", "linear", "binary"]
@@ -52,17 +49,8 @@ Gain: TypeAlias = GainName | Sequence[float] | NDArray[Any] | Callable[[NDArray[
 """Accepted forms of a discount and of a gain."""
 
 
-def discount_form(form: Any) -> Any:
-    """The normalized form: None, name, tuple of floats or function."""
-    return _form("discount", form, get_args(DiscountName), falling=True)
-
-
-def gain_form(form: Any) -> Any:
-    """The normalized form: None, name, tuple of floats or function."""
-    return _form("gain", form, get_args(GainName), falling=False)
-
-
 def _form(what: str, form: Any, names: tuple[str, ...], *, falling: bool) -> Any:
+    """The normalized form of a discount or gain: None, name, tuple of floats or function."""
     if form is None or callable(form) or (isinstance(form, str) and form in names):
         return form
     if isinstance(form, str):
@@ -151,10 +139,9 @@ def _called(what: str, function: Any, argument: Any, shape: tuple[int, ...]) -> 
 
 
 @dataclass(frozen=True, repr=False)
-class DiscountedGain(PositionalMeasure):
-    """Discounted cumulative gain."""
+class DiscountOptions(Measure):
+    """The options `discount` and `gain`; unset ones come from the convention."""
 
-    name: ClassVar[str] = "DCG"
     stated_discount: Any = field(default=None, metadata={"option": "discount"})
     stated_gain: Any = field(default=None, metadata={"option": "gain"})
 
@@ -163,8 +150,9 @@ class DiscountedGain(PositionalMeasure):
         def __call__(self, *, discount: Discount | None = ..., gain: Gain | None = ...) -> Self: ...  # type: ignore[override]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "stated_discount", discount_form(self.stated_discount))
-        object.__setattr__(self, "stated_gain", gain_form(self.stated_gain))
+        discount = _form("discount", self.stated_discount, get_args(DiscountName), falling=True)
+        object.__setattr__(self, "stated_discount", discount)
+        object.__setattr__(self, "stated_gain", _form("gain", self.stated_gain, get_args(GainName), falling=False))
 
     def with_convention(self, convention: Convention) -> Self:
         return replace(
@@ -172,6 +160,13 @@ class DiscountedGain(PositionalMeasure):
             stated_discount=convention.discount if self.stated_discount is None else self.stated_discount,
             stated_gain=convention.gain if self.stated_gain is None else self.stated_gain,
         )
+
+
+@dataclass(frozen=True, repr=False)
+class DiscountedGain(DiscountOptions, PositionalMeasure):
+    """Discounted cumulative gain."""
+
+    name: ClassVar[str] = "DCG"
 
     def discount(self, n: int) -> Floats:
         return discount_of("log2" if self.stated_discount is None else self.stated_discount, n, self.cutoff)
@@ -199,30 +194,16 @@ nDCG = NormalizedDiscountedGain()
 
 
 @dataclass(frozen=True, repr=False)
-class MeanNormalizedDiscountedGain(Measure):
+class MeanNormalizedDiscountedGain(DiscountOptions):
     """nDCG averaged over all cutoffs; undefined on a query whose best DCG is 0."""
 
     name: ClassVar[str] = "MeanNDCG"
     takes_cutoff: ClassVar[bool] = False
-    stated_discount: Any = field(default=None, metadata={"option": "discount"})
-    stated_gain: Any = field(default=None, metadata={"option": "gain"})
-
-    if TYPE_CHECKING:  # the options as keywords
-
-        def __call__(self, *, discount: Discount | None = ..., gain: Gain | None = ...) -> Self: ...  # type: ignore[override]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "stated_discount", discount_form(self.stated_discount))
-        object.__setattr__(self, "stated_gain", gain_form(self.stated_gain))
 
     @property
     def dcg(self) -> DiscountedGain:
         """The DCG that is averaged."""
         return DiscountedGain(stated_discount=self.stated_discount, stated_gain=self.stated_gain)
-
-    def with_convention(self, convention: Convention) -> Self:
-        settled = self.dcg.with_convention(convention)
-        return replace(self, stated_discount=settled.stated_discount, stated_gain=settled.stated_gain)
 
     def defined(self, relevance: Floats, offsets: Ints) -> Bools:
         return np.asarray(self.dcg.best(relevance, offsets) > 0)

@@ -29,12 +29,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from formulations.arrays import Bools, Floats, Ints
+from formulations.arrays import Floats, Ints
 from rankopt.errors import MeasureError
 from rankopt.measures.binary import Binary
-from rankopt.measures.positional import PositionalMeasure
-from rankopt.measures.segments import position_in_query, query_of_row, running, totals
-from rankopt.measures.tied_ranking import Ranking
+from rankopt.measures.measure import PositionalMeasure
+from rankopt.measures.tied_ranking import Ranking, position_in_query, query_of_row, running, totals
 
 if TYPE_CHECKING:
     from formulations.problems.relevance_values import GainTable
@@ -64,8 +63,7 @@ class FirstRelevant(Binary, PositionalMeasure):
     def best(self, relevance: Floats, offsets: Ints) -> Floats:
         return self.any_relevant(relevance, offsets).astype(np.float64)
 
-    def defined(self, relevance: Floats, offsets: Ints) -> Bools:
-        return self.any_relevant(relevance, offsets)
+    defined = Binary.any_relevant
 
 
 @dataclass(frozen=True, repr=False)

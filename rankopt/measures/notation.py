@@ -44,19 +44,15 @@ from formulations.arrays import Bools, Floats, Ints
 from formulations.typing import Whole
 from rankopt.errors import MeasureError
 from rankopt.measures import MEASURES
-from rankopt.measures.convention import Convention
-from rankopt.measures.measure import Measure
-from rankopt.measures.segments import query_of_row
-from rankopt.measures.tied_ranking import Ranking
+from rankopt.measures.measure import Convention, Measure
+from rankopt.measures.tied_ranking import Ranking, query_of_row
 
 UNCUT = {"map": "AP", "ndcg": "nDCG", "recip_rank": "RR", "rprec": "Rprec", "bpref": "Bpref", "infap": "infAP"}
 CUT = {"map_cut": "AP", "ndcg_cut": "nDCG", "p": "P", "recall": "R", "success": "Success"}
 """Names of trec_eval in lower case: without a cutoff, and with one after "_" or "."."""
 
 _CUT = re.compile(r"(?P<name>[A-Za-z_]+)[_.](?P<cutoff>[0-9]{1,18})")
-
-DCG = {"log2": "linear", "exp-log2": "exp2"}
-"""DCG formulas of ir_measures and their gains."""
+DCG = {"log2": "linear", "exp-log2": "exp2"}  # DCG formulas of ir_measures and their gains
 
 
 def trec_name(text: str) -> tuple[str, int | None] | None:
@@ -68,17 +64,6 @@ def trec_name(text: str) -> tuple[str, int | None] | None:
     if found is None or found["name"].lower() not in CUT:
         return None
     return CUT[found["name"].lower()], int(found["cutoff"])
-
-
-def is_foreign(measure: Any) -> bool:
-    """Whether it is a measure of ir_measures, with NAME and `params`."""
-    return isinstance(getattr(measure, "NAME", None), str) and isinstance(getattr(measure, "params", None), Mapping)
-
-
-def words_of(measure: Any) -> tuple[str, dict[str, Any], Any]:
-    """Name, options and cutoff of a measure of ir_measures."""
-    options = dict(measure.params)
-    return measure.NAME, options, options.pop("cutoff", None)
 
 
 def options_of(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -108,8 +93,7 @@ ALIASES = {
 }  # fmt: skip
 """Names of other programs, in lower case."""
 
-NAMES = {name.lower(): name for name in MEASURES} | ALIASES
-"""Measure name by lower-case alias."""
+NAMES = {name.lower(): name for name in MEASURES} | ALIASES  # measure name by lower-case alias
 
 
 def measure_of(text: str) -> Measure:
@@ -258,12 +242,8 @@ def _unreadable(text: str) -> MeasureError:
 
 
 SLACKS = ("separate", "shared")
-
-PARTS = 100
-"""Maximum number of parts of a mix."""
-
-LEAST, MOST = 1e-100, 1e100
-"""Range of weights: training squares them, which must not leave double precision."""
+PARTS = 100  # maximum number of parts of a mix
+LEAST, MOST = 1e-100, 1e100  # range of weights: training squares them, which must not leave double precision
 
 _TERM = re.compile(
     r"((?P<weight>(\d[\d.]*|\.\d+)([eE][+-]?\d+)?)\s*\*?\s*)?(?P<measure>.*?)(\[(?P<map>[A-Za-z][^\[\]'\"]*)\])?",
@@ -500,9 +480,10 @@ def parse(text: str | Measure | Any) -> Measure:
     """Parse the notation of a measure; a measure is returned unchanged. MeasureError for anything else."""
     if isinstance(text, Measure):
         return text
-    if is_foreign(text):
-        return measure_with(*words_of(text))
     if not isinstance(text, str):
+        if isinstance(getattr(text, "NAME", None), str) and isinstance(getattr(text, "params", None), Mapping):
+            options = dict(text.params)  # a measure of ir_measures
+            return measure_with(text.NAME, options, options.pop("cutoff", None))
         raise MeasureError(f"A measure cannot be {text!r}; write it as text ('nDCG@10') or as a value (nDCG @ 10).")
     mix = mix_of(text)
     return measure_of(text) if mix is None else mix

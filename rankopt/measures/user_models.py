@@ -38,10 +38,8 @@ import numpy as np
 from formulations.arrays import Bools, Floats, Ints
 from rankopt.errors import MeasureError
 from rankopt.measures.binary import Binary
-from rankopt.measures.measure import Measure
-from rankopt.measures.positional import PositionalMeasure, best_sum, per_best
-from rankopt.measures.segments import position_in_query, running, totals
-from rankopt.measures.tied_ranking import Ranking
+from rankopt.measures.measure import Measure, PositionalMeasure, as_number, best_sum, per_best
+from rankopt.measures.tied_ranking import Ranking, position_in_query, running, totals
 
 if TYPE_CHECKING:
     from formulations.problems.relevance_values import GainTable
@@ -62,10 +60,7 @@ class ExpectedReciprocalRank(Measure):
         def __call__(self, *, max_grade: float = ...) -> Self: ...  # type: ignore[override]
 
     def __post_init__(self) -> None:
-        try:
-            top = float(self.max_grade)
-        except (TypeError, ValueError):
-            top = np.nan
+        top = as_number(self.max_grade)
         if not 0 < top <= 1000:
             raise MeasureError(f"ERR cannot have max_grade={self.max_grade!r}; give the highest grade of the scale.")
         object.__setattr__(self, "max_grade", top)
@@ -133,10 +128,7 @@ class RankBiasedPrecision(Binary, PositionalMeasure):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        try:
-            p = float(self.p)
-        except (TypeError, ValueError):
-            p = np.nan
+        p = as_number(self.p)
         if not 0 < p < 1:
             raise MeasureError(f"RBP cannot have p={self.p!r}; give a persistence between 0 and 1, such as 0.8.")
         object.__setattr__(self, "p", p)
@@ -165,10 +157,7 @@ class ExpectedUtility(PositionalMeasure):
         def __call__(self, *, alpha: float = ..., d: float = ...) -> Self: ...  # type: ignore[override]
 
     def __post_init__(self) -> None:
-        try:
-            alpha, d = float(self.alpha), float(self.d)
-        except (TypeError, ValueError):
-            alpha = d = np.nan
+        alpha, d = as_number(self.alpha), as_number(self.d)
         if not (np.isfinite(alpha) and alpha > 1 and np.isfinite(d)):
             raise MeasureError(
                 f"{self.name} cannot have alpha={self.alpha!r}, d={self.d!r}; give a half-life alpha > 1, a number d."

@@ -253,7 +253,7 @@ class CofiRanker(RecommendationMixin, BaseEstimator):
         sizes = np.diff(ratings.bounds)
         rows = zip(ratings.bounds[:-1].tolist(), ratings.bounds[1:].tolist(), strict=True)
         try:
-            seen = np.array([low < high and loss.told(ratings.values[low:high]) for low, high in rows], dtype=bool)
+            seen = np.array([low < high and loss.has_order(ratings.values[low:high]) for low, high in rows], dtype=bool)
         except MeasureError as error:
             raise OptionError(f"loss = {params['loss']!r} cannot be verified on these ratings: {error}") from error
         learnt = np.repeat(seen, sizes)

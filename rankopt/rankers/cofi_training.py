@@ -226,7 +226,7 @@ def train(
         done = found.pop() if len(found) > 1 else part(found.pop if found else begun, None, alternation.tol)
         if free:
             done = widened(blocks, done, part, alternation, judge is not None, found.pop() if found else None)
-        best, steps, stop, judged = blocks.whole(done.best), done.steps, done.stop, done.judged
+        best, steps, stop, judged = blocks.complete(done.best), done.steps, done.stop, done.judged
         del done  # with its planes
         stop = Stop.GAP if stop is None else stop
         try:

@@ -21,8 +21,8 @@ from formulations.solvers.solver import Solver, suits
 from rankopt.data.canonical_order import Arrangement, canonical
 from rankopt.engines import get_engine
 from rankopt.errors import DataError, ModelError, OptionError, TrainingInterrupted
+from rankopt.measures.measure import PositionalMeasure
 from rankopt.measures.notation import parse
-from rankopt.measures.positional import PositionalMeasure
 from rankopt.optimize import PENALTIES, get_method
 from rankopt.optimize.certificate import Certificate, History, Step, Stop, check_saved
 from rankopt.optimize.concave_convex import Training, train

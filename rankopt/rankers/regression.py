@@ -10,8 +10,8 @@ from rankopt.data.canonical_order import Arrangement, canonical
 from rankopt.data.queries import Queries
 from rankopt.errors import DataError, OptionError
 from rankopt.evaluation.evaluation import evaluate
+from rankopt.measures.measure import PositionalMeasure
 from rankopt.measures.notation import parse
-from rankopt.measures.positional import PositionalMeasure
 from rankopt.optimize.least_squares import column_units, in_units, least_squares
 from rankopt.optimize.ridge import Choice, ridges_of
 from rankopt.options import NOT_NEGATIVE, Rules, check_options

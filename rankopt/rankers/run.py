@@ -19,8 +19,9 @@ from sklearn.exceptions import ConvergenceWarning
 from formulations.errors import InvalidProblemError
 from rankopt.engines import ended
 from rankopt.errors import DataError, NoProgressWarning, WorseThanInitWarning
+from rankopt.losses.margin import Nonconvex
 from rankopt.losses.oracle_positional import PositionalOracle
-from rankopt.losses.regret import Nonconvex, RegretBound
+from rankopt.losses.regret import RegretBound
 from rankopt.optimize.certificate import Stop
 from rankopt.optimize.concave_convex import Training
 from rankopt.optimize.least_squares import largest_magnitudes

@@ -1,7 +1,4 @@
-"""Ratings of items by users: tables, files, splits, baselines and evaluation.
-
-Names are loaded on first use.
-"""
+"""Ratings of items by users: tables, files, splits, baselines and evaluation."""
 
 from typing import TYPE_CHECKING
 

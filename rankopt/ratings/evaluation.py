@@ -99,8 +99,7 @@ def measured(measure: Any, values: Floats, name: str = "measure") -> Iterator[No
         ) from error
 
 
-PAIRS = 1 << 20
-"""Number of (user, item) pairs scored at a time if all items are candidates."""
+PAIRS = 1 << 20  # number of (user, item) pairs scored at a time if all items are candidates
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -164,7 +163,7 @@ def evaluate_ratings(
     tested = np.flatnonzero(np.diff(split.test.bounds))
     values, tied = [], 0
     for pairs, scores in _scored(split, predict, tested, candidates):
-        bounds = pairs.bounds[_ends(pairs)]
+        bounds = pairs.bounds[np.concatenate([[0], 1 + np.flatnonzero(np.diff(pairs.bounds))])]  # without empty lists
         with measured(wanted, pairs.values):
             found = evaluate(pairs.values, scores, wanted, offsets=bounds)
         values.append(np.where(ordered_lists(bounds, pairs.values), found.values[0], np.nan))
@@ -192,11 +191,6 @@ def _check_arguments(split: Any, predict: Any) -> None:
             f"predict cannot be {what} because it returns no scores; pass a ranker that was fitted to "
             "split.train, or anything with `predict(Ratings)`, or the scores themselves."
         )
-
-
-def _ends(pairs: Ratings) -> Ints:
-    """Indices into `bounds` that delimit the pairs of users with at least one."""
-    return np.concatenate([[0], 1 + np.flatnonzero(np.diff(pairs.bounds))])
 
 
 def _scored(split: Split, predict: Any, tested: Ints, candidates: str) -> Iterator[tuple[Ratings, Floats]]:

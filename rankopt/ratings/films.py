@@ -15,8 +15,7 @@ from rankopt.ratings.table import Ratings
 
 USERS, FILMS, TRAITS = 240, 160, 3
 GENRES = ("Adventure", "Comedy", "Crime", "Drama", "Horror", "Romance", "War")
-SEEN = 30
-"""Approximate number of ratings per user."""
+SEEN = 30  # approximate number of ratings per user
 
 
 RatingsSampleName = Literal["films"]

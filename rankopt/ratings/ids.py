@@ -18,17 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.arrays import Ints, Shorts
-from rankopt.data.validation import as_array, check_entries, check_unmasked, sealed
+from rankopt.data.validation import as_array, check_entries, check_unmasked, is_missing, sealed
 from rankopt.errors import DataError
 
 Ids = NDArray[Any]
 Codes = Shorts
 
-CHUNK = 1 << 18
-"""Number of ids per block; keeps temporaries small compared with the ratings."""
-
-MOST = np.iinfo(np.int32).max
-"""Maximum number of ids of a universe."""
+CHUNK = 1 << 18  # number of ids per block; keeps temporaries small compared with the ratings
+MOST = np.iinfo(np.int32).max  # maximum number of ids of a universe
 
 
 def coded(values: Any, what: str, universe: Any = None) -> tuple[Ids, Codes]:
@@ -59,9 +56,7 @@ def coded(values: Any, what: str, universe: Any = None) -> tuple[Ids, Codes]:
                 f"The {what} of row {row} is a {type(one).__name__}, which is not hashable; use numbers or strings."
             ) from None
         known, order = ordered([*seen], what, plain)
-        rank = np.empty(len(seen), dtype=np.int32)
-        rank[order] = np.arange(len(seen), dtype=np.int32)
-        recode(codes, rank)
+        recode(codes, order)
         return known, codes
     known = _distinct(plain)
     for begin, part in _chunks(plain):
@@ -119,7 +114,7 @@ def check_present(ids: Any, found: Ints, what: str, of: str) -> None:
     if isinstance(values, np.ndarray) and values.dtype.kind in "iubUS":
         return
     for row in np.flatnonzero(found < 0).tolist():
-        if _is_missing(values[row]):
+        if is_missing(values[row]):
             raise _missing(what, row, values[row], of)
 
 
@@ -127,8 +122,10 @@ def _missing(what: str, row: int, one: Any, of: str) -> DataError:
     return DataError(f"The {what} of row {row} is {one}; every {of} needs one, fill it in or drop the row.")
 
 
-def recode(codes: Codes, rank: Codes) -> None:
-    """Replace each code by its rank, in place."""
+def recode(codes: Codes, order: list[int]) -> None:
+    """Replace each code by its rank in the order, in place."""
+    rank = np.empty(len(order), dtype=np.int32)
+    rank[order] = np.arange(len(order), dtype=np.int32)
     for begin in range(0, len(codes), CHUNK):
         codes[begin : begin + CHUNK] = rank[codes[begin : begin + CHUNK]]
 
@@ -185,7 +182,7 @@ def ordered(ids: list[Hashable], what: str, rows: Any) -> tuple[Ids, list[int]]:
     """The universe of distinct ids, and the index in `ids` of each of its entries."""
     named = [one.item() if isinstance(one, np.generic) else one for one in ids]
     for i, one in enumerate(named):
-        if _is_missing(one):
+        if is_missing(one):
             row = next(row for row, other in enumerate(rows) if other is ids[i])
             raise _missing(what, row, one, "rating")
         if isinstance(one, float | bool):
@@ -226,15 +223,6 @@ def spelled(one: Any) -> str:
     if isinstance(one, frozenset):
         return f"{{{', '.join(sorted(map(spelled, one)))}}}"
     return f"({', '.join(map(spelled, one))})" if isinstance(one, tuple) else repr(one)
-
-
-def _is_missing(one: Hashable) -> bool:
-    if one is None:
-        return True
-    try:
-        return bool(one != one)
-    except TypeError:  # pandas.NA has no truth value
-        return True
 
 
 def _objects(values: list[Any]) -> Ids:
@@ -283,8 +271,7 @@ ITEM = (
     "item", "itemid", "iid", "itemidx", "movie", "movieid", "film", "filmid", "book", "bookid", "isbn", "joke",
     "jokeid", "product", "productid", "track", "trackid", "song", "songid", "artist", "artistid",
 )  # fmt: skip
-RATING = ("rating", "ratings", "score", "stars", "value")
-"""Column names, case-insensitive, without `_`, `-` and blanks."""
+RATING = ("rating", "ratings", "score", "stars", "value")  # column names, case-insensitive, without `_`, `-` and blanks
 
 
 def triplets_of_csr(table: Any, users: Any, items: Any) -> tuple[Any, Any, Any, Any, Any]:

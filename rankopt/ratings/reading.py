@@ -62,10 +62,6 @@ class Layout:
     rating: int
     header: bool
 
-    def cut(self, line: bytes) -> list[bytes]:
-        """The fields of a line. Raises csv.Error for an unclosed quote."""
-        return cut(line, self.separator)
-
     def numbers(self) -> re.Pattern[bytes]:
         """Pattern of a line of numbers with ids that are integers and exact as doubles, including its end. Use `sub` to
         test a text of such lines: Python 3.11.2 matches `(line)*+` wrongly."""
@@ -75,6 +71,7 @@ class Layout:
 
 
 def cut(line: bytes, separator: bytes) -> list[bytes]:
+    """The fields of a line. Raises csv.Error for an unclosed quote."""
     if separator in QUOTED and b'"' in line:
         return [
             field.encode() for field in next(csv.reader([line.decode()], strict=True, delimiter=separator.decode()))
@@ -121,14 +118,6 @@ def _field_index(names: list[str], wanted: str | None, usual: tuple[str, ...], w
         f"{where}: the rating {clipped(names[2].encode())!r} is not a number, and as a header the line has {count} for "
         f"{column} ({listed}); correct the line, or pass user=, item= and rating=."
     )
-
-
-KINDS = (".parquet", ".feather")
-
-
-def is_of_columns(file: str) -> bool:
-    """Whether the file has such an ending."""
-    return file.lower().endswith(KINDS)
 
 
 def ratings_of_columns(
@@ -289,7 +278,7 @@ def read_ratings(
     if Path(file).is_dir():
         file, found = _in_folder(Path(file))
         items = found if items is None else items
-    if is_of_columns(file):
+    if file.lower().endswith((".parquet", ".feather")):
         return ratings_of_columns(file, (user, item, rating), None if items is None else read_items(items))
     reading = _Reading(file, (user, item, rating))
     for first, text in text_blocks(file, BLOCK):
@@ -409,7 +398,7 @@ class _Reading:
             if not line.strip():
                 continue
             try:
-                fields = layout.cut(line)
+                fields = cut(line, layout.separator)
             except csv.Error as error:
                 raise DataError(f"{self.file}, line {number}: invalid CSV: {error}; correct the line.") from None
             if len(fields) != layout.fields:
@@ -441,14 +430,13 @@ class _Reading:
         names = {what: ids.names() for what, ids in self.ids.items()}
         attributes = items or {}
         if attributes:
-            attributes = _of_same_type(attributes, self.ids["item"].are_integers)
+            if not self.ids["item"].are_integers:  # ids of one type
+                attributes = {name: {str(one): v for one, v in of.items()} for name, of in attributes.items()}
             names["item"] = list(dict.fromkeys([*names["item"], *(i for of in attributes.values() for i in of)]))
         known = {}
         for what, listed in names.items():
             known[what], order = ordered(listed, what, listed)
-            rank = np.empty(len(order), dtype=np.int32)
-            rank[order] = np.arange(len(order), dtype=np.int32)
-            recode(codes[what], rank)
+            recode(codes[what], order)
         values = np.frombuffer(self.values, dtype=np.float64)
         table = Ratings.from_indices(known["user"], codes["user"], known["item"], codes["item"], values, self._twice)
         return table.with_attributes(attributes) if attributes else table
@@ -467,10 +455,3 @@ class _Reading:
 
 def _quoted(one: Any) -> str:
     return repr(one if isinstance(one, int) else clipped(str(one).encode()))
-
-
-def _of_same_type(attributes: dict[str, dict[Any, Any]], are_integers: bool) -> dict[str, dict[Any, Any]]:
-    """Ids of items of the type of the ratings: strings unless those are integers."""
-    if are_integers:
-        return attributes
-    return {name: {str(one): value for one, value in of.items()} for name, of in attributes.items()}

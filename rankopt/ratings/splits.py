@@ -20,8 +20,7 @@ from rankopt.errors import DataError, OptionError
 from rankopt.ratings.ids import check_spelling
 from rankopt.ratings.table import Ratings
 
-TESTED = 10
-"""Minimum number of test ratings per user."""
+TESTED = 10  # minimum number of test ratings per user
 
 
 @dataclass(frozen=True, repr=False)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from formulations.arrays import Bools, Floats, Ints, Shorts
 from formulations.display import CompactReprMixin
 from formulations.typing import Sparse
+from rankopt.data.queries import attributes_text, range_text
 from rankopt.data.typing import Frame, Ids, Values
 from rankopt.data.validation import as_array, column, frozen, sealed
 from rankopt.errors import DataError
@@ -28,30 +29,18 @@ from rankopt.ratings.ids import (
     triplets_of_frame,
 )
 
-SHOWN = 10
-"""Maximum number of distinct ratings counted individually; more are shown as a range."""
-
-NAMED = 6
-"""Maximum number of attribute names shown."""
+SHOWN = 10  # maximum number of distinct ratings counted individually; more are shown as a range
 
 
 def summary(bounds: Ints, counts: Ints, values: Floats, attributes: Mapping[str, Any]) -> str:
     """For example `Ratings(2 users (1 to 2 ratings each), 2 items (1 to 2), 3 ratings 2: 1, 4: 1, 5: 1)`."""
     parts = [
-        f"{bounds.size - 1} users ({_range(np.diff(bounds))} ratings each)",
-        f"{counts.size} items ({_range(counts)})",
+        f"{bounds.size - 1} users ({range_text(np.diff(bounds))} ratings each)",
+        f"{counts.size} items ({range_text(counts)})",
         f"{values.size} ratings {_values(values)}".rstrip(),
+        *attributes_text([*attributes]),
     ]
-    if attributes:
-        more = f" and {len(attributes) - NAMED} more" if len(attributes) > NAMED else ""
-        parts.append(f"attributes {', '.join([*attributes][:NAMED])}{more}")
     return f"Ratings({', '.join(parts)})"
-
-
-def _range(sizes: Ints) -> str:
-    if not sizes.size:
-        return "0"
-    return f"{sizes.min()}" if sizes.min() == sizes.max() else f"{sizes.min()} to {sizes.max()}"
 
 
 def _values(values: Floats) -> str:
@@ -133,8 +122,7 @@ def first_twice(bounds: Ints, columns: Shorts, order: Any) -> tuple[int, int, in
     return index, *((index, index + 1) if order is None else (int(order[index]), int(order[index + 1])))
 
 
-SEVERAL = (tuple, list, set, frozenset, np.ndarray)
-"""Types of entries with several labels."""
+SEVERAL = (tuple, list, set, frozenset, np.ndarray)  # types of entries with several labels
 
 
 def attributes_of_items(
@@ -308,14 +296,9 @@ class Ratings(CompactReprMixin):
 
     @classmethod
     def from_indices(
-        cls,
-        users: NDArray[Any],
-        rows: Shorts,
-        items: NDArray[Any],
-        columns: Shorts,
-        rating: Any,
-        twice: Callable[[Any, Any, int, int], DataError] | None = None,
-    ) -> "Ratings":
+        cls, users: NDArray[Any], rows: Shorts, items: NDArray[Any], columns: Shorts, rating: Any, twice: Callable[[Any,
+        Any, int, int], DataError] | None = None,
+    ) -> "Ratings":  # fmt: skip
         """Build from triplets of indices into two universes. twice: the error for a pair in two rows."""
         values = column(rating, rows.size, "rating", np.float64)
         named = users.item, items.item  # Python's own numbers and strings

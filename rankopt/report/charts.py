@@ -20,15 +20,9 @@ Columns = Mapping[str, Sequence[float | None]]
 """The columns step, round, seconds, primal and bound of a run, of one length."""
 
 AXES = {"step": "steps", "seconds": "seconds"}
-
-INSTANT = 1e-6
-"""The shortest time drawn: a clock may report 0, which a logarithmic axis cannot show."""
-
-FILLED = 3
-"""Largest number of runs whose gaps are filled; more would overlap."""
-
-POINTS = 300
-"""Largest number of points of a line, which bounds the size of a page."""
+INSTANT = 1e-6  # the shortest time drawn: a clock may report 0, which a logarithmic axis cannot show
+FILLED = 3  # largest number of runs whose gaps are filled; more would overlap
+POINTS = 300  # largest number of points of a line, which bounds the size of a page
 
 
 def convergence(runs: Mapping[str, Columns], about: str) -> list[Drawing]:
@@ -155,11 +149,8 @@ def measure_curves(means: Mapping[str, Mapping[str, float | None]], about: str) 
     return drawings
 
 
-LIMITS = (0.25, 0.75, 1.0)
-"""Thresholds between the shades, from the lightest to the darkest."""
-
-WRITTEN = 9
-"""Largest number of columns for which squares show their numbers."""
+LIMITS = (0.25, 0.75, 1.0)  # thresholds between the shades, from the lightest to the darkest
+WRITTEN = 9  # largest number of columns for which squares show their numbers
 
 
 def heat_map(names: Sequence[str], shares: Floats, title: str, says: str) -> Drawing:

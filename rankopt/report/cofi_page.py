@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from formulations.solving.sensitivity import SensitivityCurve
     from rankopt.ratings.evaluation import RatingsEvaluation
 
-ROUNDING = 1e-10
-"""Relative gaps and differences of the objective below this are rounding errors and are not drawn."""
+ROUNDING = 1e-10  # relative gaps and differences of the objective below this are rounding errors and are not drawn
 
 
 def page_of_cofi(

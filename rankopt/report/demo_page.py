@@ -13,9 +13,7 @@ if TYPE_CHECKING:
     from rankopt.evaluation.evaluation import Evaluation
     from rankopt.optimize.certificate import History
 
-MEASURE = "nDCG@10"
-"""The measure that decides which ranker is best."""
-
+MEASURE = "nDCG@10"  # the measure that decides which ranker is best
 SHOWN = ("nDCG@1", "nDCG@5", "nDCG@10", "AP")
 
 

@@ -88,20 +88,12 @@ DARK = {
 }  # fmt: skip
 
 SERIES = [LIGHT[f"s{i}"] for i in range(1, 9)]
-SHADES = [LIGHT[f"h{i}"] for i in range(4)]
-"""From little to much; ink is readable on all of them."""
-
+SHADES = [LIGHT[f"h{i}"] for i in range(4)]  # from little to much; ink is readable on all of them
 _NAMES = {colour: name for name, colour in LIGHT.items()}
 _COLOUR = re.compile("|".join(_NAMES))
-
-WIDTH, HEIGHT = 5.2, 3.4
-"""Inches; at this size a page of 400 pixels shows the letters nearly as large as its own."""
-
-LEGEND_LINE = 0.19
-"""Inches that a line of the legend adds to the height."""
-
-DASHES = ("-", (0, (5, 1.5)), (0, (1, 1)))
-"""Of series 1 to 8, 9 to 16 and 17 to 24."""
+WIDTH, HEIGHT = 5.2, 3.4  # inches; at this size a page of 400 pixels shows the letters nearly as large as its own
+LEGEND_LINE = 0.19  # inches that a line of the legend adds to the height
+DASHES = ("-", (0, (5, 1.5)), (0, (1, 1)))  # of series 1 to 8, 9 to 16 and 17 to 24
 
 STYLE = {
     "svg.fonttype": "none", "svg.hashsalt": "rankopt", "font.sans-serif": ["DejaVu Sans"],

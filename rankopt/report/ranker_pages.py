@@ -15,17 +15,10 @@ if TYPE_CHECKING:
     from rankopt.explanations.contributions import Weights
     from rankopt.explanations.tightness import Tightness
 
-LISTED = 30
-"""Number of features in a table."""
-
-MOST_POINTS = 2000
-"""Largest number of points of the scatter plot, evenly spaced by looseness."""
-
-STEPS = 300
-"""Number of steps of a distribution."""
-
-MOST_BARS = 15
-"""Number of features drawn."""
+LISTED = 30  # number of features in a table
+MOST_POINTS = 2000  # largest number of points of the scatter plot, evenly spaced by looseness
+STEPS = 300  # number of steps of a distribution
+MOST_BARS = 15  # number of features drawn
 
 
 def page_of_training(

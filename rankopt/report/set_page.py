@@ -17,33 +17,22 @@ if TYPE_CHECKING:
     from formulations.solving.integrality import IntegralityGap
     from formulations.solving.sensitivity import SensitivityCurve
 
-MOST_ENTRIES = 4000
-"""Largest number of entries of a matrix that is drawn: each is a shape on the page."""
-
-NAMED = 6
-"""Largest number of rows of a witness that the first sentence names."""
-
-MORE = 3
-"""The effort of a second attempt."""
+MOST_ENTRIES = 4000  # largest number of entries of a matrix that is drawn: each is a shape on the page
+NAMED = 6  # largest number of rows of a witness that the first sentence names
+MORE = 3  # the effort of a second attempt
 
 
 def page_of_set(
-    name: str,
-    problem: Any,
-    says: str,
-    found: Proof | Witness | Undecided,
-    gap: IntegralityGap | None,
-    made_by: str,
-    swept: Sequence[SensitivityCurve] = (),
-    told: Sequence[str] = (),
-) -> str:
+    name: str, problem: Any, says: str, found: Proof | Witness | Undecided, gap: IntegralityGap | None, made_by: str,
+    swept: Sequence[SensitivityCurve] = (), advice: Sequence[str] = (),
+) -> str:  # fmt: skip
     """The page.
 
     name: of the set; says: the set as text; problem: the verified problem; made_by: the command.
     found: the answer of `verify_integrality`, confirmed by `check_evidence`.
     gap: the answer of `integrality_gap` where the problem has an objective.
     swept: curves of `sensitivity`.
-    told: lines of advice on making the set or its optimum integral.
+    advice: lines of advice on making the set or its optimum integral.
     """
     matrix = stated(problem).matrix
     part = (found.rows, found.columns) if isinstance(found, Witness) else ((), ())
@@ -60,9 +49,9 @@ def page_of_set(
         gap=gap,
         optima=[] if gap is None else [_optimum("real", gap.relaxed), _optimum("integer", gap.whole)],
         fractional=[] if gap is None else _fractional(gap),
-        advice=told,
+        advice=advice,
         swept=[_curve(one) for one in swept],
-        finding=_finding(found, gap, told),
+        finding=_finding(found, gap, advice),
         made_by=made_by,
     )
 

@@ -19,12 +19,8 @@ from rankopt.experiments.summaries import (
 from rankopt.report.charts import convergence, heat_map, measure_curves, profile_drawing
 from rankopt.report.page import Drawing, FormattedCell, brief, line_style, render
 
-MOST_LINES = 200
-"""Largest number of rows of a table of problems; the caption has the full number."""
-
-MOST_CURVES = 12
-"""Largest number of curves of a figure: those of the fastest solvers."""
-
+MOST_LINES = 200  # largest number of rows of a table of problems; the caption has the full number
+MOST_CURVES = 12  # largest number of curves of a figure: those of the fastest solvers
 NOT_TRIED = (Outcome.UNSUPPORTED, Outcome.MISSING, Outcome.GIVEN_UP)
 ROLES = ("argmax", "master", "method")
 FACTS = ("objectives", "fractional", "overestimate_mean", "overestimate_max")
@@ -224,11 +220,8 @@ def _statement(row: BenchmarkRow) -> str:
     return str(row.facts.get("statement", row.problem))
 
 
-KINDS = {"argmax": "ranking", "master": "the master program"}
-"""The task of the solvers of each kind of trace, in words."""
-
-NAMED = 4
-"""Largest number of solvers that are listed by name."""
+KINDS = {"argmax": "ranking", "master": "the master program"}  # the task of the solvers of each kind of trace, in words
+NAMED = 4  # largest number of solvers that are listed by name
 
 
 def swap_finding(rows: Sequence[BenchmarkRow]) -> str:

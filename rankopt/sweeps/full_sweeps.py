@@ -31,7 +31,7 @@ import numpy as np
 
 from formulations.arrays import Floats, Ints
 from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, compiled, inlined
-from rankopt.measures.segments import totals
+from rankopt.measures.tied_ranking import totals
 from rankopt.sweeps.intersections import DIGIT, HALF, LOW, first_groups, longest, pairs_in_time, sort_times, width
 
 DISCOUNT, PRECISION, CASCADE = 0, 1, 2
@@ -44,11 +44,13 @@ DISCOUNT, PRECISION, CASCADE = 0, 1, 2
     )
 )  # fmt: skip
 def added(
-    kind: int, own: float, size: int, above: int, heavier: float, cutoff: int, table: Floats, passed: Floats
-) -> float:
-    """f of a group of `size` lines below `above` documents. own: the sum of b, of relevant documents, or of p. heavier:
-    R, or exp(U). table: prefix sums of a or of 1 / i. passed[i]: for a group of a cascade, the mean probability of
-    passing i of its documents."""
+    kind: int, own: float, size: int, above: int, heavier: float, cutoff: int, table: Floats, passed: Floats,
+) -> float:  # fmt: skip
+    """f of a group of `size` lines below `above` documents.
+
+    own: the sum of b, of relevant documents, or of p. heavier: R, or exp(U). table: prefix sums of a or of 1 / i.
+    passed[i]: for a group of a cascade, the mean probability of passing i of its documents.
+    """
     total = 0.0
     reached = min(size, cutoff - above)
     if size == 1 and kind == PRECISION:
@@ -87,26 +89,16 @@ def mean_passed(weight: Floats, order: Ints, low: int, high: int, passed: Floats
     )
 )  # fmt: skip
 def sweep_walks(
-    kind: int,
-    cutoff: int,
-    scores: Floats,
-    slopes: Floats,
-    by_score: Ints,
-    gain: Floats,
-    weight_above: Floats,
-    discount: Floats,
-    weights: Floats,
-    offsets: Ints,
-    first: int,
-    last: int,
-    starts: Floats,
-    times: Floats,
-    steps: Floats,
-    widths: Floats,
-) -> int:
+    kind: int, cutoff: int, scores: Floats, slopes: Floats, by_score: Ints, gain: Floats, weight_above: Floats,
+    discount: Floats, weights: Floats, offsets: Ints, first: int, last: int, starts: Floats, times: Floats, steps:
+    Floats, widths: Floats,
+) -> int:  # fmt: skip
     """The events of the queries first <= q < last. Returns their number; events that fit into the buffers are written.
-    starts[q]: the value at -∞. gain: b, 1 if relevant, or p; documents of gain 0 are not followed. weight_above: what a
-    document adds to R or U of those below it. discount: a of every position, or 1 / i."""
+    starts[q]: the value at -∞.
+
+    gain: b, 1 if relevant, or p; documents of gain 0 are not followed. weight_above: what a document adds to R or U of
+    those below it. discount: a of every position, or 1 / i.
+    """
     capacity, found, most = times.size, 0, longest(offsets, first, last)
     key, table, passed = np.empty(most), np.zeros(most + 1), np.empty(most + 1)
     order, spare, begins = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most + 1, np.int64)
@@ -200,26 +192,10 @@ def _heavier(kind: int, state: int, bits: int, powers: Floats) -> float:
     )
 )  # fmt: skip
 def sweep_swaps(
-    kind: int,
-    cutoff: int,
-    scores: Floats,
-    slopes: Floats,
-    by_score: Ints,
-    gain: Floats,
-    weight_above: Floats,
-    discount: Floats,
-    unit: Ints,
-    bits: int,
-    powers: Floats,
-    weights: Floats,
-    offsets: Ints,
-    first: int,
-    last: int,
-    starts: Floats,
-    times: Floats,
-    steps: Floats,
-    widths: Floats,
-) -> int:
+    kind: int, cutoff: int, scores: Floats, slopes: Floats, by_score: Ints, gain: Floats, weight_above: Floats,
+    discount: Floats, unit: Ints, bits: int, powers: Floats, weights: Floats, offsets: Ints, first: int, last: int,
+    starts: Floats, times: Floats, steps: Floats, widths: Floats,
+) -> int:  # fmt: skip
     """The events of the queries first <= q < last. Returns their number; events that fit into the buffers are written.
     starts[q]: the value at -∞.
 
@@ -335,8 +311,10 @@ BITS = 63
 
 
 def counting(gain: Floats, kinds: Floats, offsets: Ints) -> tuple[Ints, int, Floats, Ints]:
-    """Inputs of `sweep_uncut` for documents counted by kind: unit, bits, powers and swapped. gain: (N,), 0 for
-    documents that are not followed. kinds: (N,) p of the documents counted by kind, else 0."""
+    """Inputs of `sweep_uncut` for documents counted by kind: unit, bits, powers and swapped.
+
+    gain: (N,), 0 for documents that are not followed. kinds: (N,) p of the documents counted by kind, else 0.
+    """
     lengths, walkers = np.diff(offsets), totals((gain != 0).astype(np.float64), offsets)
     chances = np.unique(kinds[kinds != 0])
     needed = np.array([int(length).bit_length() for length in lengths], dtype=np.int64)
@@ -358,27 +336,10 @@ def counting(gain: Floats, kinds: Floats, offsets: Ints) -> tuple[Ints, int, Flo
     )
 )  # fmt: skip
 def sweep_uncut(
-    kind: int,
-    cutoff: int,
-    scores: Floats,
-    slopes: Floats,
-    by_score: Ints,
-    gain: Floats,
-    weight_above: Floats,
-    discount: Floats,
-    unit: Ints,
-    bits: int,
-    powers: Floats,
-    swapped: Ints,
-    weights: Floats,
-    offsets: Ints,
-    first: int,
-    last: int,
-    starts: Floats,
-    times: Floats,
-    steps: Floats,
-    widths: Floats,
-) -> int:
+    kind: int, cutoff: int, scores: Floats, slopes: Floats, by_score: Ints, gain: Floats, weight_above: Floats,
+    discount: Floats, unit: Ints, bits: int, powers: Floats, swapped: Ints, weights: Floats, offsets: Ints, first: int,
+    last: int, starts: Floats, times: Floats, steps: Floats, widths: Floats,
+) -> int:  # fmt: skip
     """The events of the queries first <= q < last. Returns their number; events that fit into the buffers are written.
     starts[q]: the value at -∞. swapped: (m,) 1 where swaps are listed, 0 where documents are followed one by one; the
     rest as in `sweep_swaps`."""
@@ -409,20 +370,9 @@ def sweep_uncut(
     )
 )  # fmt: skip
 def sweep_pairs(
-    scores: Floats,
-    slopes: Floats,
-    by_score: Ints,
-    gain: Floats,
-    discount: Floats,
-    weights: Floats,
-    offsets: Ints,
-    first: int,
-    last: int,
-    starts: Floats,
-    times: Floats,
-    steps: Floats,
-    widths: Floats,
-) -> int:
+    scores: Floats, slopes: Floats, by_score: Ints, gain: Floats, discount: Floats, weights: Floats, offsets: Ints,
+    first: int, last: int, starts: Floats, times: Floats, steps: Floats, widths: Floats,
+) -> int:  # fmt: skip
     """The events of the queries first <= q < last. Returns their number; events that fit into the buffers are written.
     starts[q]: the value at -∞."""
     capacity, found, most = times.size, 0, longest(offsets, first, last)

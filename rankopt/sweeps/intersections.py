@@ -227,8 +227,10 @@ the end."""
 
 @compiled(nb.int64(READ_FLOATS, READ_FLOATS, nb.int64, nb.int64))
 def entering(line_s: Floats, line_a: Floats, place: int, lines: int) -> int:
-    """The line below `place`, by increasing slope, that first overtakes the one there; -1 if none. Of lines whose times
-    are equal up to rounding, the flattest: later crossings follow."""
+    """The line below `place`, by increasing slope, that first overtakes the one there; -1 if none.
+
+    Of lines whose times are equal up to rounding, the flattest: later crossings follow.
+    """
     own_s, own_a, found, soonest, limit = line_s[place], line_a[place], -1, np.inf, np.inf
     for line in range(lines - 1, place, -1):
         r = line & NATURAL

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-MANY = 1 << 15
-"""Events from which threads put them together: memory that is new takes longer than to hand out the work."""
+MANY = 1 << 15  # events from which threads put them together: memory that is new takes longer than to hand out the work
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,14 +104,9 @@ class StepFunction:
         return middles
 
 
-FEW = 1 << 12
-"""Events that are sorted at once."""
-
-BINS = 1 << 15
-"""Bins, at most."""
-
-EQUAL = 1e-12
-"""Values that differ by less are one: sums of steps are rounded."""
+FEW = 1 << 12  # events that are sorted at once
+BINS = 1 << 15  # bins, at most
+EQUAL = 1e-12  # values that differ by less are one: sums of steps are rounded
 
 
 def best_interval(events: StepEvents) -> tuple[float, float, float]:
@@ -171,8 +165,7 @@ def _bins(times: Floats) -> Ints:
     return np.asarray((ordered >> shift) - (low >> shift))
 
 
-FAR = 1e5
-"""Beyond so many half widths, windows cannot be compared because of rounding."""
+FAR = 1e5  # beyond so many half widths, windows cannot be compared because of rounding
 
 
 @dataclass(frozen=True)
@@ -336,11 +329,8 @@ class _Pieces:
         return self.at(i, float(self.lows[i]) + margin if t <= self.lows[i] else float(self.highs[i]) - margin)
 
 
-AROUND = 0.9
-"""Fraction of the jumps that is shown; the others are far out and small."""
-
-MOST = 4000
-"""Intervals that are drawn, at most: the widest there, since no eye sees the others."""
+AROUND = 0.9  # fraction of the jumps that is shown; the others are far out and small
+MOST = 4000  # intervals that are drawn, at most: the widest there, since no eye sees the others
 
 
 def draw_line(
@@ -350,11 +340,9 @@ def draw_line(
     measure: str,
     about: str,
     axes: Axes | None = None,
-    colours: Sequence[str] = ("C0", "C1", "C2"),
-    legend: bool = True,
 ) -> Axes:
-    """Plot the steps of M(t) against at + t. `line` is the point chosen by a search, `at` the current one. colours: of
-    the steps, the chosen point and the current point. Returns the matplotlib axes."""
+    """Plot the steps of M(t) against at + t. `line` is the point chosen by a search, `at` the current one. Returns
+    the matplotlib axes."""
     if axes is None:
         import matplotlib.pyplot as plt
 
@@ -364,14 +352,13 @@ def draw_line(
     inside = np.flatnonzero(highs > lows)
     inside = np.sort(inside[np.argsort(lows[inside] - highs[inside], kind="stable")[:MOST]])
     x = np.column_stack([lows[inside], highs[inside]]).ravel() + at
-    axes.plot(x, np.repeat(steps.values[inside], 2), linewidth=1.2, color=colours[0], label=measure)
+    axes.plot(x, np.repeat(steps.values[inside], 2), linewidth=1.2, color="C0", label=measure)
     begin, end = max(line.low, low), min(line.high, high)
-    axes.axvspan(begin + at, end + at, alpha=0.25, linewidth=0, color=colours[1])
-    axes.plot([line.t + at], [line.value], marker="o", linestyle="none", color=colours[1], label="a search stands here")
-    axes.axvline(at, linestyle="--", linewidth=1.0, color=colours[2], label="now")
+    axes.axvspan(begin + at, end + at, alpha=0.25, linewidth=0, color="C1")
+    axes.plot([line.t + at], [line.value], marker="o", linestyle="none", color="C1", label="a search stands here")
+    axes.axvline(at, linestyle="--", linewidth=1.0, color="C2", label="now")
     axes.set(xlabel=about, ylabel=f"mean {measure}", xlim=(low + at, high + at))
-    if legend:
-        axes.legend(frameon=False)
+    axes.legend(frameon=False)
     return axes
 
 

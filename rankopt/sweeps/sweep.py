@@ -24,13 +24,11 @@ from formulations.sorting import falling_rows
 from rankopt.errors import OptionError
 from rankopt.losses.loss import Loss, LossValue
 from rankopt.measures.measure import Measure
-from rankopt.measures.segments import position_in_query, query_of_row, totals
-from rankopt.measures.tied_ranking import ranked
+from rankopt.measures.tied_ranking import position_in_query, query_of_row, ranked, totals
 from rankopt.sweeps.intersections import ROUNDING
 from rankopt.sweeps.step_function import StepEvents, joined
 
-BLOCK = 1 << 17
-"""Documents of rankings that are valued at once, about."""
+BLOCK = 1 << 17  # documents of rankings that are valued at once, about
 
 
 def sweep_crossings(
@@ -81,8 +79,7 @@ def _values(
     return values
 
 
-LONGEST_LIST = 32
-"""Measures that depend on more positions than these are swept by all pairs, not by a truncated list."""
+LONGEST_LIST = 32  # measures that depend on more positions than these are swept by all pairs, not by a truncated list
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,17 +213,12 @@ WAYS: dict[str, Callable[[Any, Floats, Ints, Floats], SweepPlan]] = {
 """The `sweep_kind` of a measure, and the matching sweep."""
 
 
-TURNS = 4
-"""Parts of its work that a thread takes, at least: it is even then, though queries are not."""
-
+TURNS = 4  # parts of its work that a thread takes, at least: it is even then, though queries are not
 LEAST, MOST = 1 << 9, 1 << 15
 """Approximate rows of complete queries in a part: fewer cost more scheduling, more cost more event memory."""
 
-LOCAL, KEEP = threading.local(), 1 << 21
-"""Initial and maximum capacity of a thread's event buffer."""
-
-PAIRS = 1 << 14
-"""Maximum of pairs within a query for which data are too small to compile kernels for."""
+LOCAL, KEEP = threading.local(), 1 << 21  # initial and maximum capacity of a thread's event buffer
+PAIRS = 1 << 14  # maximum of pairs within a query for which data are too small to compile kernels for
 
 
 @dataclass(frozen=True, eq=False)

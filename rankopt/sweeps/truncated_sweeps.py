@@ -46,23 +46,12 @@ from rankopt.sweeps.intersections import ROUNDING, entering, first_order, longes
     )
 )  # fmt: skip
 def sweep_places(
-    scores: Floats,
-    slopes: Floats,
-    by_score: Ints,
-    gain: Floats,
-    discount: Floats,
-    places: Ints,
-    weights: Floats,
-    offsets: Ints,
-    first: int,
-    last: int,
-    starts: Floats,
-    times: Floats,
-    steps: Floats,
-    widths: Floats,
-) -> int:
+    scores: Floats, slopes: Floats, by_score: Ints, gain: Floats, discount: Floats, places: Ints, weights: Floats,
+    offsets: Ints, first: int, last: int, starts: Floats, times: Floats, steps: Floats, widths: Floats,
+) -> int:  # fmt: skip
     """The events of the queries first <= q < last. Returns their number; events that fit into the buffers are written.
-    starts[q]: the value at -∞. places: (m,) τ of each query, after which its discount is constant."""
+    starts[q]: the value at -∞. places: (m,) τ of each query, after which its discount is constant.
+    """
     capacity, found = times.size, 0
     most, widest = 1, 1
     for q in range(first, last):
@@ -187,23 +176,12 @@ def _added(kind: int, size: int, own: float, cutoff: int, above: int, heavier: f
     )
 )  # fmt: skip
 def sweep_cuts(
-    kind: int,
-    cutoff: int,
-    scores: Floats,
-    slopes: Floats,
-    by_score: Ints,
-    gain: Floats,
-    weights: Floats,
-    offsets: Ints,
-    first: int,
-    last: int,
-    starts: Floats,
-    times: Floats,
-    steps: Floats,
-    widths: Floats,
-) -> int:
+    kind: int, cutoff: int, scores: Floats, slopes: Floats, by_score: Ints, gain: Floats, weights: Floats, offsets:
+    Ints, first: int, last: int, starts: Floats, times: Floats, steps: Floats, widths: Floats,
+) -> int:  # fmt: skip
     """The events of the queries first <= q < last. Returns their number; events that fit into the buffers are written.
-    starts[q]: the value at -∞. gain: 1 where relevant, or p; 0 of documents that add nothing. cutoff: k."""
+    starts[q]: the value at -∞. gain: 1 where relevant, or p; 0 of documents that add nothing. cutoff: k.
+    """
     capacity, found, most = times.size, 0, longest(offsets, first, last)
     key, order, spare = np.empty(most), np.empty(most, np.int64), np.empty(most, np.int64)
     begins = np.empty(most + 1, np.int64)
@@ -334,20 +312,9 @@ def _reciprocal(above: int, size: int, relevant: int, cutoff: int) -> float:
     )
 )  # fmt: skip
 def sweep_envelope(
-    cutoff: int,
-    scores: Floats,
-    slopes: Floats,
-    by_score: Ints,
-    relevant: Floats,
-    weights: Floats,
-    offsets: Ints,
-    first: int,
-    last: int,
-    starts: Floats,
-    times: Floats,
-    steps: Floats,
-    widths: Floats,
-) -> int:
+    cutoff: int, scores: Floats, slopes: Floats, by_score: Ints, relevant: Floats, weights: Floats, offsets: Ints,
+    first: int, last: int, starts: Floats, times: Floats, steps: Floats, widths: Floats,
+) -> int:  # fmt: skip
     """The events of the queries first <= q < last. Returns their number; events that fit into the buffers are written.
     starts[q]: the value at -∞. relevant: 1 where relevant, else 0."""
     capacity, found, most = times.size, 0, longest(offsets, first, last)

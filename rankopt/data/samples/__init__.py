@@ -5,10 +5,10 @@ A new sample needs a file, an entry in `SAMPLES` and its name in `SampleName`.
 
 from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
-from typing import Any, Literal
+from typing import Literal
 
 from formulations.display import CompactReprMixin, wrapped
+from formulations.registry import load
 from rankopt.data.queries import Queries
 from rankopt.errors import OptionError
 
@@ -47,12 +47,11 @@ def load_sample(name: SampleName) -> Sample:
     """The sample of this name, the same on every machine and in every run. Raises OptionError for an unknown name."""
     if name not in SAMPLES:
         raise OptionError(f"unknown sample {name!r}; available: {', '.join(map(repr, sorted(SAMPLES)))}.")
-    sample: Sample = _once(SAMPLES[name])
-    return sample
+    return _made(name)
 
 
 @cache
-def _once(path: str) -> Any:
-    """Load a sample; cached, because samples take a second to build and are immutable."""
-    module, function = path.split(":")
-    return getattr(import_module(module), function)()
+def _made(name: str) -> Sample:
+    """The sample; cached, because samples take a second to build and are immutable."""
+    sample: Sample = load(SAMPLES[name])()
+    return sample

@@ -22,11 +22,8 @@ from rankopt.data.queries import Queries
 from rankopt.data.samples import Sample
 
 TRAIN_IMAGES = 1000
-DOCUMENTS = 8
-"""Images of each digit among the documents of a query."""
-
-QUERIES = {"train": 4, "test": 2}
-"""Query images of each digit."""
+DOCUMENTS = 8  # images of each digit among the documents of a query
+QUERIES = {"train": 4, "test": 2}  # query images of each digit
 
 FEATURES = (
     *(f"region {row},{column}" for row in range(4) for column in range(4)),

@@ -25,11 +25,8 @@ from formulations.arrays import Floats, Ints
 from rankopt.data.queries import Queries, concatenate
 from rankopt.data.samples import Sample
 
-GRADES_FROM = (1, 2, 3, 5)
-"""Least numbers of chapters of grades 1, 2, 3, 4."""
-
-ACQUAINTANCES = 4
-"""Fewest acquaintances of a query."""
+GRADES_FROM = (1, 2, 3, 5)  # least numbers of chapters of grades 1, 2, 3, 4
+ACQUAINTANCES = 4  # fewest acquaintances of a query
 
 FEATURES = (
     "degree",

@@ -34,8 +34,7 @@ LINE = re.compile(rb"[ \t]*+(" + _NUMBER + rb")[ \t]++qid:([^\x00- \x7f#]++)([^#
 """Grade, query, entries, comment."""
 _ENTRIES = re.compile(rb"(?:[ \t]++[0-9]{1,10}:(?:" + _NUMBER + rb"|(?i:nan|null))){1,64}")
 """In groups, because `re` stores a state for each repetition."""
-MISSING = re.compile(rb"(?i:nan|null)")
-"""Words for a missing value among entries; LETOR writes NULL."""
+MISSING = re.compile(rb"(?i:nan|null)")  # words for a missing value among entries; LETOR writes NULL
 COMMENT = re.compile(rb"[ \t]*+(?:#.*+)?")
 DOCUMENT = re.compile(rb"#[ \t]*+docid[ \t]*+=[ \t]*+([^ \t]++)")
 INDEX_DIGITS = 10
@@ -237,8 +236,8 @@ def parse_lines(text: bytes, first_line: int, rules: Rules, seen: dict[bytes, in
             raise fault(line, number, rules, seen)
         grade, qid, entries, comment = found.groups()
         grades.append(float(grade))
-        new = qid != current
-        if not row.read(entries) or not _is_grade(grades[-1], rules) or (new and qid in seen):
+        new, valid = qid != current, isfinite(grades[-1]) and (grades[-1] >= 0 or rules.negative)
+        if not row.read(entries) or not valid or (new and qid in seen):
             raise fault(line, number, rules, seen)
         if new:
             starts.append(len(lines))
@@ -286,19 +285,11 @@ class _Row:
         indices = words[::2]
         if indices != self.indices:
             columns = [int(index) - 1 for index in indices]
-            if columns and not (_rise([-1, *columns]) and columns[-1] < self.rules.width):
+            if columns and not (all(map(lt, [-1, *columns], columns)) and columns[-1] < self.rules.width):
                 return False
             self.indices, self.columns = indices, array("i", columns)
         limit = self.rules.limit
         return not self.values or (-limit < min(self.values) and max(self.values) < limit)
-
-
-def _rise(columns: list[int]) -> bool:
-    return all(map(lt, columns, columns[1:]))
-
-
-def _is_grade(value: float, rules: Rules) -> bool:
-    return isfinite(value) and (value >= 0 or rules.negative)
 
 
 def _array(values: array[Any], kind: type[np.generic]) -> NDArray[Any]:

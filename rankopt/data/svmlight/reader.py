@@ -115,8 +115,7 @@ COMPILED_FROM = 1 << 23
 Measured: 8 MB take half a second line by line; compiling takes three seconds once, loading compiled code a tenth.
 """
 
-AHEAD = COMPILED_FROM
-"""Bytes of text decompressed before parsing, so that damage to a small file is reported first."""
+AHEAD = COMPILED_FROM  # bytes of text decompressed before parsing, so that damage to a small file is reported first
 
 
 class SvmlightParser:
@@ -165,17 +164,14 @@ class SvmlightParser:
 
     def _headed(self, rules: Rules, text: bytes, number: int) -> Rules:
         """The rules with the number of features from the header."""
-        self.header.take(text if is_text(text) else _sound(text), number)
+        if not is_text(text):  # the lines before the first that is not text
+            lines = list(takewhile(is_text, text.split(b"\n")))
+            text = b"\n".join(lines)
+        self.header.take(text, number)
         if not self.header.done:
             return rules
         names = self.header.names(self.n_features or LARGEST_INDEX, self.n_features)
         return replace(rules, width=len(names), said="the header") if names and not self.n_features else rules
-
-
-def _sound(text: bytes) -> bytes:
-    """The lines before the first that is not text."""
-    lines = list(takewhile(is_text, text.split(b"\n")))
-    return b"\n".join(lines)
 
 
 def _limit(dtype: Any) -> float:
@@ -189,17 +185,9 @@ def _limit(dtype: Any) -> float:
     return np.inf if kind == np.float64 else (2 - 2.0**-24) * 2.0**127
 
 
-SPARSE_BELOW = 0.1
-"""With sparse="auto" features are CSR if a smaller share of them is in the file."""
-
+SPARSE_BELOW = 0.1  # with sparse="auto" features are CSR if a smaller share of them is in the file
 SMALL, LARGER = 1 << 28, 1000
 """Dense arrays up to SMALL bytes are always allocated; larger ones up to LARGER times the size of the text."""
-
-
-def check_sparse(sparse: bool | str) -> None:
-    """Raise OptionError for an invalid `sparse`."""
-    if sparse not in (True, False, "auto"):
-        raise OptionError(f"sparse cannot be {sparse!r}; it is True, False or 'auto'.")
 
 
 def features_of(parsed: Parsed, d: int, dtype: np.dtype[Any], sparse: bool | str, where: str | None) -> Features:
@@ -245,7 +233,8 @@ def read_svmlight(
     Query ids are integers if written as integers, else strings; document ids are strings. Raises DataError naming file
     and line, also for a dense array out of proportion to the file; FileNotFoundError for a missing file.
     """
-    check_sparse(sparse)
+    if sparse not in (True, False, "auto"):
+        raise OptionError(f"sparse cannot be {sparse!r}; it is True, False or 'auto'.")
     reading = SvmlightParser(path, missing, unjudged, dtype, n_features)
     parsed = joined(list(reading))
     greatest, _ = parsed.greatest()
@@ -259,14 +248,9 @@ def read_svmlight(
 
 
 def queries_of(
-    parsed: Parsed,
-    reading: SvmlightParser,
-    d: int,
-    names: list[str] | None,
-    unjudged: Unjudged,
-    dtype: Any,
-    sparse: bool | str,
-) -> Queries:
+    parsed: Parsed, reading: SvmlightParser, d: int, names: list[str] | None, unjudged: Unjudged, dtype: Any, sparse:
+    bool | str,
+) -> Queries:  # fmt: skip
     """The queries of these lines, of d features; the options are those of `read_svmlight`."""
     greatest, line = parsed.greatest()
     if d == 0:
@@ -284,8 +268,7 @@ def queries_of(
     )
 
 
-QUERIES_BLOCK = 1 << 26
-"""Bytes of text per block of queries."""
+QUERIES_BLOCK = 1 << 26  # bytes of text per block of queries
 
 
 def read_svmlight_blocks(

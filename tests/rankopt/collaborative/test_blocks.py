@@ -182,7 +182,7 @@ def test_a_best_round_that_is_not_the_last_keeps_its_proof(loss, seed, at_best):
     assert by_planes
     assert len(proved) == 8
     assert done.best.factors is factors
-    best = blocks.whole(done.best)
+    best = blocks.complete(done.best)
     assert best.items >= items - 1e-12 * best.value
     assert best.items == block_bounds(blocks.problem, best.factors, *best.of_items)[1]
 

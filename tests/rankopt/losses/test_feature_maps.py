@@ -11,12 +11,12 @@ from problems.pattern_orders import arranged, batch, every_order
 from formulations.solvers import get_solver
 from rankopt.errors import OptionError
 from rankopt.losses import BOUNDS, FEATURE_MAPS, MarginLoss, get_bound, get_feature_map
+from rankopt.losses.margin import Convex
 from rankopt.losses.oracle import Criterion
 from rankopt.losses.oracle_positional import with_distinct_grades
 from rankopt.losses.oracle_relevance import PairwiseArgmax
 from rankopt.losses.pairwise import PairwiseHinge
 from rankopt.losses.position_weights import parse_position_weights
-from rankopt.losses.regret import Convex
 from rankopt.measures import parse
 from rankopt.testing import check_loss
 
