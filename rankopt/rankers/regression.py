@@ -21,11 +21,8 @@ from rankopt.scorers.linear import linear_scores
 
 Floats = NDArray[np.float64]
 
-TARGETS = ("gain", "grade")
 LARGEST = 1e100
 """The largest target: squares of what is summed must stay in double precision."""
-
-INTERCEPTS = ("query", "all")
 
 
 class RegressionRanker(LinearRanker):
@@ -35,17 +32,32 @@ class RegressionRanker(LinearRanker):
     dropped. If the solution is not unique, the one of least norm is returned, with each feature in units of its own
     deviation. So weights do not depend on the order of features, and constant features get weight 0.
 
-    alpha: α >= 0, the ridge, in the units of `sklearn.linear_model.Ridge`; or `"auto"`. "auto" compares ridges α and
-        α σ_j², σ_j² the variance of feature j within queries, over twelve powers of ten. It takes the smallest squared
-        error in five-fold cross-validation over queries, or the best `measure` on eval_set. Beyond 2,048 features it
-        compares five ridges α in three folds. The second kind is invariant to the scale of the features.
-    target: `"grade"`, the relevance y_j [ORM, section 6.1], or `"gain"`, the gain b(y)_j of `measure` (for nDCG divided
-        by the best DCG of the query). Measures without gains (AP, ERR) support only "grade".
-    intercept: `"query"`, a β for each query, so that only differences within queries are fitted; or `"all"`, one β as
-        in [ORM]; "auto" chooses the ridge for the former.
-    measure: the measure of `score`, and of the gains; one of `rankopt.measures` or its notation.
-    normalize: None, or the normalization of features within their query: "zscore", "minmax", "sum", "rank".
+    Parameters
+    ----------
+    **Start here**
 
+    alpha : default "auto"
+        α >= 0, the ridge, in the units of `sklearn.linear_model.Ridge`; or `"auto"`. "auto" compares ridges α
+        and α σ_j², σ_j² the variance of feature j within queries, over twelve powers of ten. It takes the
+        smallest squared error in five-fold cross-validation over queries, or the best `measure` on eval_set.
+        Beyond 2,048 features it compares five ridges α in three folds. The second kind is invariant to the
+        scale of the features.
+    measure : default "nDCG@10"
+        The measure of `score`, and of the gains; one of `rankopt.measures` or its notation.
+    normalize : default None
+        None, or the normalization of features within their query: "zscore", "minmax", "sum", "rank".
+
+    **Model**
+
+    target : default "grade"
+        `"grade"`, the relevance y_j [ORM, section 6.1], or `"gain"`, the gain b(y)_j of `measure` (for nDCG
+        divided by the best DCG of the query). Measures without gains (AP, ERR) support only "grade".
+    intercept : default "query"
+        `"query"`, a β for each query, so that only differences within queries are fitted; or `"all"`, one β as
+        in [ORM]; "auto" chooses the ridge for the former.
+
+    Notes
+    -----
     Fitted in addition to the attributes of all rankers: `alpha_` (d,), the ridge of each feature; `best_score_`, if an
     eval_set chose it.
     """

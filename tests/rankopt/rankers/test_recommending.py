@@ -247,7 +247,7 @@ def test_new_users_may_have_a_strength_of_their_own(films, ranker):
     assert np.linalg.norm(weak.factors.users) > np.linalg.norm(same.factors.users)
     assert np.abs(none.factors.users).max() < 1e-3
     assert weak.proved.relative_gap <= 1e-3
-    with pytest.raises(OptionError, match="strength must be a number >= 1e-100 .* got 0"):
+    with pytest.raises(OptionError, match=r"strength must be a number >= 1e-100 .* got 0"):
         ranker.fold_in(new, strength=0)
 
 
