@@ -19,8 +19,7 @@ import numpy as np
 from rankopt.data import Queries
 from rankopt.engines import ENGINES, get_engine
 from rankopt.rankers import LargeMarginRanker
-from rankopt.risk.risk import Risk
-from rankopt.risk.shard import SHARD_ROWS
+from rankopt.risk.risk import SHARD_ROWS, Risk
 
 ROUNDS = 7
 FEATURES = 40

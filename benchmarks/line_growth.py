@@ -19,7 +19,7 @@ from line_search import generated
 
 from formulations.parallel import at_most
 from rankopt.data import Queries
-from rankopt.engines.threads import Threads
+from rankopt.engines import Threads
 from rankopt.measures import parse
 from rankopt.optimize import LineSearch
 from rankopt.sweeps.step_function import best_interval

@@ -19,12 +19,11 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from rankopt.data import Queries, concatenate, read_svmlight
-from rankopt.engines.threads import Threads
+from rankopt.engines import Threads
 from rankopt.errors import NoProgressWarning
 from rankopt.optimize.bundle import Bundle
 from rankopt.rankers import LargeMarginRanker, PairwiseRanker
-from rankopt.risk.risk import CuttingPlaneEvaluation, ShardResult
-from rankopt.risk.shard import Shard
+from rankopt.risk.risk import CuttingPlaneEvaluation, Shard, ShardResult
 
 LIMIT = 10.0
 METHODS = {

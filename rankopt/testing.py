@@ -26,9 +26,8 @@ from rankopt.losses.margin import Bound, MarginLoss
 from rankopt.losses.oracle import JointFeatureMap
 from rankopt.losses.oracle_positional import PositionalOracle
 from rankopt.losses.position_weights import parse_position_weights
-from rankopt.measures.measure import Measure
+from rankopt.measures.measure import Measure, PositionalMeasure
 from rankopt.measures.notation import parse
-from rankopt.measures.positional import PositionalMeasure
 from rankopt.sweeps.reference import LINES, check_lines, drawn_lines
 
 if TYPE_CHECKING:

@@ -41,7 +41,7 @@ DOORS = {"rankopt.__main__", "rankopt.cli", "rankopt.testing", "formulations.tes
 PLUGINS = {
     "formulations.solvers": ("SOLVERS", lambda kind: "accepts" in vars(kind)),
     "rankopt.engines": ("ENGINES", lambda kind: "map" in vars(kind)),
-    "rankopt.losses.bounds": ("BOUNDS", lambda kind: "__call__" in vars(kind)),
+    "rankopt.losses.margin": ("BOUNDS", lambda kind: "__call__" in vars(kind)),
     "rankopt.losses": ("LOSSES", lambda kind: is_loss(kind)),
     "rankopt.measures": ("MEASURES", lambda kind: isinstance(vars(kind).get("name"), str)),
     "rankopt.optimize": ("METHODS", lambda kind: "step" in vars(kind)),
@@ -255,7 +255,7 @@ def exists(module, attribute):
 def test_every_plugin_is_in_the_table_of_its_package(package):
     table, must_be_listed = PLUGINS[package]
     listed = set()
-    home = package.removesuffix(".bounds")
+    home = package.removesuffix(".margin")
     for place in getattr(import_module(home), table).values():
         module, attribute = place.split(":")
         entry = getattr(import_module(module), attribute)

@@ -14,7 +14,7 @@ from formulations.display import LINES, WIDE, CompactReprMixin, first_lines
 from formulations.experimental import pareto_front, slack_rescaled_ranking, solve_slack_rescaled
 from formulations.problems.problem import Problem
 from rankopt.data import Queries, load_sample
-from rankopt.evaluation.judgements import JudgedQueries
+from rankopt.evaluation.evaluation import JudgedQueries
 from rankopt.measures import compare, compare_runs, evaluate, read_qrels, read_run
 from rankopt.rankers import CofiRanker, DirectRanker, LargeMarginRanker, SmoothRanker
 from rankopt.ratings import Ratings, evaluate_ratings, load_ratings_sample, weak_split

@@ -20,8 +20,7 @@ from rankopt.evaluation.evaluation import evaluate
 from rankopt.losses.margin import Bound
 from rankopt.losses.oracle import JointFeatureMap
 from rankopt.losses.score_loss import GradedLoss, ScoreLoss
-from rankopt.measures.convention import Convention, convention_named
-from rankopt.measures.measure import Measure
+from rankopt.measures.measure import Convention, Measure, convention_named
 from rankopt.measures.notation import parse
 from rankopt.options import NOT_NEGATIVE, POSITIVE, SEED, check
 

@@ -24,7 +24,7 @@ from formulations.compiled import READ_FLOATS, READ_INTS, READ_SHORTS, compiled
 from rankopt.collaborative.linear_algebra import column_sums, row_sums
 from rankopt.data.canonical_order import HASHES, SALT, mixed
 from rankopt.ratings.table import Ratings
-from rankopt.risk.shard import cut
+from rankopt.risk.risk import cut
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

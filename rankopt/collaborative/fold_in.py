@@ -18,7 +18,7 @@ from rankopt.collaborative.factors import Factors
 from rankopt.collaborative.problem import FactorProblem, ModelState
 from rankopt.collaborative.regularization import Penalties
 from rankopt.collaborative.user_loss import UserLoss
-from rankopt.engines.threads import Threads
+from rankopt.engines import Threads
 from rankopt.errors import DataError
 from rankopt.ratings.table import Ratings
 

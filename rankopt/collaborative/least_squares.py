@@ -18,8 +18,8 @@ from rankopt.collaborative.encoded_ratings import RatedShard, item_shards, user_
 from rankopt.collaborative.factors import Factors
 from rankopt.collaborative.linear_algebra import solve_ridges, squared_loss
 from rankopt.collaborative.problem import FactorProblem, ModelState
-from rankopt.engines.threads import Threads
-from rankopt.risk.shard import SHARD_ROWS
+from rankopt.engines import Threads
+from rankopt.risk.risk import SHARD_ROWS
 
 Floats = NDArray[np.float64]
 

@@ -36,8 +36,8 @@ from scipy.sparse import coo_array, csr_array, eye_array, kron, vstack
 
 from rankopt.errors import OptionError
 from rankopt.losses.position_weights import parse_position_weights
+from rankopt.measures.measure import PositionalMeasure
 from rankopt.measures.notation import parse
-from rankopt.measures.positional import PositionalMeasure
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

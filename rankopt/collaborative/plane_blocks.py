@@ -17,7 +17,7 @@ from rankopt.collaborative.least_squares import balanced
 from rankopt.collaborative.linear_algebra import pulled_by_column, row_sums
 from rankopt.collaborative.problem import FactorProblem, ModelState, items_bound
 from rankopt.collaborative.user_block import solved_users
-from rankopt.engines.threads import Threads
+from rankopt.engines import Threads
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -17,7 +17,7 @@ from rankopt.collaborative.least_squares import Regression
 from rankopt.collaborative.plane_blocks import PlaneBlocks
 from rankopt.collaborative.problem import FactorProblem
 from rankopt.data.canonical_order import Arrangement
-from rankopt.engines.threads import Threads
+from rankopt.engines import Threads
 from rankopt.errors import DataError, OptionError
 from rankopt.losses import LOSSES, get_bound, get_loss
 from rankopt.losses.loss import says
@@ -28,7 +28,7 @@ from rankopt.losses.squared import SquaredError
 from rankopt.measures.measure import Measure
 from rankopt.measures.notation import MeasureMix
 from rankopt.ratings.evaluation import from_which_on, measured
-from rankopt.risk.shard import cut
+from rankopt.risk.risk import cut
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

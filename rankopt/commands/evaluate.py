@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from rankopt.evaluation.comparison import Test
     from rankopt.evaluation.evaluation import IntervalBy
     from rankopt.evaluation.trec import Qrels, Run
-    from rankopt.measures.convention import Convention
-    from rankopt.measures.measure import Measure
+    from rankopt.measures.measure import Convention, Measure
 
 MEASURES = ("nDCG@10", "AP", "P@10", "RR", "R@100")
 
@@ -175,7 +174,7 @@ def evaluate(
     With several, each is compared with the first by a paired test over queries; p of runs is corrected by Holm.
     """
     from rankopt.measures import parse
-    from rankopt.measures.convention import convention_named
+    from rankopt.measures.measure import convention_named
 
     if qrels is not None:
         if scores or model:

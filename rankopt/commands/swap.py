@@ -271,8 +271,8 @@ def swap(
     from rankopt.experiments.regression import Kind, changes
     from rankopt.experiments.rows import Outcome
     from rankopt.experiments.solver_swap import ARGMAX, MASTERS, METHODS, SolverSwap
+    from rankopt.measures.measure import PositionalMeasure
     from rankopt.measures.notation import parse
-    from rankopt.measures.positional import PositionalMeasure
     from rankopt.optimize import METHODS as KNOWN
     from rankopt.rankers import LargeMarginRanker
 

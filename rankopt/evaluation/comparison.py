@@ -31,11 +31,10 @@ from numpy.typing import ArrayLike
 
 from formulations.display import CompactReprMixin
 from rankopt.errors import DataError, OptionError
-from rankopt.evaluation.evaluation import Evaluation, IntervalBy, check_interval, interval_of
+from rankopt.evaluation.evaluation import Evaluation, IntervalBy, check_interval, interval_of, vector
 from rankopt.evaluation.export import Column, bars_of_differences, frame, latex_table
-from rankopt.evaluation.judgements import vector
 from rankopt.measures.measure import Measure
-from rankopt.measures.segments import Floats
+from rankopt.measures.tied_ranking import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rankopt.errors import RankoptError
-from rankopt.measures.segments import Floats
+from rankopt.measures.tied_ranking import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

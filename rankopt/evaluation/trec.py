@@ -27,9 +27,8 @@ from rankopt.data.svmlight.parser import NUMBER
 from rankopt.data.text import clipped, text_lines
 from rankopt.data.typing import Values
 from rankopt.errors import DataError, OptionError
-from rankopt.evaluation.judgements import Grouped, JudgedQueries, QueryIndexed, descending_text, vector
-from rankopt.measures.segments import Floats, Ints, query_of_row
-from rankopt.measures.tied_ranking import Pool
+from rankopt.evaluation.evaluation import Grouped, JudgedQueries, QueryIndexed, descending_text, vector
+from rankopt.measures.tied_ranking import Floats, Ints, Pool, query_of_row
 
 RUN, QRELS = "query Q0 document rank score tag", "query 0 document grade"
 """The columns of a line."""

@@ -21,8 +21,8 @@ from rankopt.errors import OptionError
 from rankopt.losses.loss import LossValue
 from rankopt.losses.position_weights import parse_position_weights
 from rankopt.losses.segment_ops import alike, query_of_row, shared
+from rankopt.measures.measure import PositionalMeasure
 from rankopt.measures.notation import parse
-from rankopt.measures.positional import PositionalMeasure
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -21,7 +21,7 @@ from formulations.display import CompactReprMixin
 from rankopt.data.canonical_order import Arrangement
 from rankopt.errors import ModelError
 from rankopt.measures.measure import Measure
-from rankopt.measures.segments import query_of_row
+from rankopt.measures.tied_ranking import query_of_row
 from rankopt.optimize.certificate import Certificate, History, Stop
 from rankopt.sweeps.step_function import StepEvents, best_interval, clamped_point, inside_point, middle_point
 from rankopt.sweeps.sweep import LineSweep

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from rankopt.measures.measure import Measure
 
 BOUNDS = {
-    "convex": "rankopt.losses.bounds:Convex",
-    "tie-aware": "rankopt.losses.bounds:TieAware",
-    "nonconvex": "rankopt.losses.bounds:Nonconvex",
+    "convex": "rankopt.losses.margin:Convex",
+    "tie-aware": "rankopt.losses.margin:TieAware",
+    "nonconvex": "rankopt.losses.margin:Nonconvex",
 }
 
 FEATURE_MAPS = {

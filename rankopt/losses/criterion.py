@@ -14,10 +14,8 @@ from numpy.typing import NDArray
 
 from formulations.arrays import Shorts
 from rankopt.losses.segment_ops import alike, query_of_row, sorted_rows
-from rankopt.measures.measure import Measure
-from rankopt.measures.positional import PositionalMeasure
-from rankopt.measures.segments import totals
-from rankopt.measures.tied_ranking import Ranking, ranked
+from rankopt.measures.measure import Measure, PositionalMeasure
+from rankopt.measures.tied_ranking import Ranking, ranked, totals
 
 if TYPE_CHECKING:
     from formulations.problems.relevance_values import GainTable

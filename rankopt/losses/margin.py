@@ -1,4 +1,8 @@
-"""The margin loss: an upper bound of the regret by loss-augmented argmax, for any feature map and bound."""
+"""The margin loss: an upper bound of the regret by loss-augmented argmax, for any feature map and bound.
+
+Bounds differ by their reference [ORM, eq. 20 to 22]. Convex: it does not depend on the scores. Tie-aware: the
+highest-scoring of all measure-optimal outputs. Nonconvex: the highest-scoring output.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +19,43 @@ from formulations.sorting import QUERY_ROWS
 from rankopt.losses.loss import LossValue
 from rankopt.losses.oracle import MaxOracle
 from rankopt.losses.segment_ops import query_of_row
+
+
+@dataclass(frozen=True)
+class Convex:
+    """H(s) + best - r̄ᵀs, with r̄ of a fixed measure-optimal y, or a mean of several.
+
+    reference: a name that the feature map accepts. "average" is the mean of all optimal y and does not depend on the
+        input order. Rankings also accept "first": equal gains in input order, as in the papers. Pairs accept "ideal":
+        all better documents first. None selects "ideal" where the map has it, else "average".
+    """
+
+    reference: str | None = None
+    convex: ClassVar[bool] = True
+
+    def __call__(self, argmax: MaxOracle, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        return argmax.mean_of_best() if self.reference is None else argmax.mean_of_best(self.reference)
+
+
+@dataclass(frozen=True)
+class TieAware:
+    """H(s) + best - max over the y of greatest gain of r(y)ᵀs: convex minus convex."""
+
+    convex: ClassVar[bool] = False
+
+    def __call__(self, argmax: MaxOracle, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        return argmax.best_then_score(scores)
+
+
+@dataclass(frozen=True)
+class Nonconvex:
+    """H(s) + best - max over all y of r(y)ᵀs: convex minus convex, the tightest of the three bounds."""
+
+    convex: ClassVar[bool] = False
+
+    def __call__(self, argmax: MaxOracle, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        return argmax.top_scoring(scores)
+
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

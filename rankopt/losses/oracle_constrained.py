@@ -36,7 +36,7 @@ from rankopt.errors import OptionError
 from rankopt.losses.oracle import ArgmaxResult
 from rankopt.losses.position_weights import Decay
 from rankopt.losses.segment_ops import alike, shared
-from rankopt.measures.positional import PositionalMeasure
+from rankopt.measures.measure import PositionalMeasure
 
 if TYPE_CHECKING:
     from formulations.constraints.ranking_set import RankingSet

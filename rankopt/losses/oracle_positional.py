@@ -41,9 +41,8 @@ from rankopt.losses.segment_ops import (
     sorted_rows,
     table_size,
 )
-from rankopt.measures.measure import Measure
+from rankopt.measures.measure import Measure, PositionalMeasure
 from rankopt.measures.notation import MeasureMix
-from rankopt.measures.positional import PositionalMeasure
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -31,9 +31,8 @@ from rankopt.errors import OptionError
 from rankopt.losses.loss import GradientAt
 from rankopt.losses.oracle_positional import orderable
 from rankopt.losses.segment_ops import query_of_row, sorted_rows
-from rankopt.measures.measure import Measure
+from rankopt.measures.measure import Measure, PositionalMeasure
 from rankopt.measures.notation import parse
-from rankopt.measures.positional import PositionalMeasure
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -38,18 +38,18 @@ if TYPE_CHECKING:  # names for type checkers; the tables below are text
     from rankopt.measures.binary import P as P
     from rankopt.measures.binary import R as R
     from rankopt.measures.binary import Rprec as Rprec
-    from rankopt.measures.convention import Convention as Convention
-    from rankopt.measures.convention import conventions as conventions
     from rankopt.measures.custom import Custom as Custom
     from rankopt.measures.dcg import DCG as DCG
     from rankopt.measures.dcg import MeanNDCG as MeanNDCG
     from rankopt.measures.dcg import nDCG as nDCG
     from rankopt.measures.first_relevant import RR as RR
     from rankopt.measures.first_relevant import Success as Success
+    from rankopt.measures.measure import Convention as Convention
     from rankopt.measures.measure import Measure as Measure
+    from rankopt.measures.measure import PositionalMeasure as PositionalMeasure
+    from rankopt.measures.measure import conventions as conventions
     from rankopt.measures.notation import MeasureMix as MeasureMix
     from rankopt.measures.notation import parse as parse
-    from rankopt.measures.positional import PositionalMeasure as PositionalMeasure
     from rankopt.measures.user_models import ERR as ERR
     from rankopt.measures.user_models import ERU as ERU
     from rankopt.measures.user_models import NERU as NERU
@@ -76,16 +76,16 @@ MEASURES = {
 """Every measure: name in the notation -> "module:object"."""
 
 PARTS = {
-    "Convention": "rankopt.measures.convention:Convention",
+    "Convention": "rankopt.measures.measure:Convention",
     "Comparison": "rankopt.evaluation.comparison:Comparison",
     "Evaluation": "rankopt.evaluation.evaluation:Evaluation",
     "Measure": "rankopt.measures.measure:Measure",
     "MeasureMix": "rankopt.measures.notation:MeasureMix",
-    "PositionalMeasure": "rankopt.measures.positional:PositionalMeasure",
+    "PositionalMeasure": "rankopt.measures.measure:PositionalMeasure",
     "RunComparison": "rankopt.evaluation.runs:RunComparison",
     "compare": "rankopt.evaluation.comparison:compare",
     "compare_runs": "rankopt.evaluation.runs:compare_runs",
-    "conventions": "rankopt.measures.convention:conventions",
+    "conventions": "rankopt.measures.measure:conventions",
     "evaluate": "rankopt.evaluation.evaluation:evaluate",
     "holm": "rankopt.evaluation.comparison:holm",
     "join": "rankopt.evaluation.trec:join",

@@ -39,10 +39,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankopt.errors import MeasureError
-from rankopt.measures.measure import Measure
-from rankopt.measures.positional import PositionalMeasure
-from rankopt.measures.segments import Floats, Ints, query_of_row, totals
-from rankopt.measures.tied_ranking import Ranking
+from rankopt.measures.measure import Measure, PositionalMeasure
+from rankopt.measures.tied_ranking import Floats, Ints, Ranking, query_of_row, totals
 
 if TYPE_CHECKING:
     from formulations.problems.relevance_values import GainTable

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from rankopt.errors import MeasureError
-from rankopt.measures.convention import Convention
 from rankopt.measures.dcg import DiscountedGain
-from rankopt.measures.segments import Floats, Ints
+from rankopt.measures.measure import Convention
+from rankopt.measures.tied_ranking import Floats, Ints
 
 
 @dataclass(frozen=True, repr=False)

@@ -31,11 +31,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankopt.errors import MeasureError
-from rankopt.measures.convention import Convention
-from rankopt.measures.measure import Measure
-from rankopt.measures.positional import PositionalMeasure, best_sum, per_best
-from rankopt.measures.segments import Floats, Ints, descending, query_of_row, running, totals
-from rankopt.measures.tied_ranking import Ranking
+from rankopt.measures.measure import Convention, Measure, PositionalMeasure, best_sum, per_best
+from rankopt.measures.tied_ranking import Floats, Ints, Ranking, descending, query_of_row, running, totals
 
 DiscountName = Literal["log2", "letor"]
 GainName = Literal["exp2", "linear", "binary"]

@@ -32,9 +32,8 @@ from numpy.typing import NDArray
 
 from rankopt.errors import MeasureError
 from rankopt.measures.binary import Binary
-from rankopt.measures.positional import PositionalMeasure
-from rankopt.measures.segments import Floats, Ints, position_in_query, query_of_row, running, totals
-from rankopt.measures.tied_ranking import Ranking
+from rankopt.measures.measure import PositionalMeasure
+from rankopt.measures.tied_ranking import Floats, Ints, Ranking, position_in_query, query_of_row, running, totals
 
 if TYPE_CHECKING:
     from formulations.problems.relevance_values import GainTable

@@ -1,21 +1,105 @@
-"""Base class of measures: a frozen value with a name, options and a cutoff."""
+"""Measures: frozen values with a name, options and a cutoff, under an evaluation convention.
+
+The formula of a measure leaves choices open: gain, discount, the value of a query without relevant documents, nDCG@10
+of a list of 7, and the order of ties. The convention is an argument and is printed with every result.
+
+A positional measure is an inner product: value(order) = Σ_j a[π(j)] b(y)_j - constant. The discount a weighs positions
+and is non-increasing. The gain b weighs documents and is non-decreasing in the grade. Sorting by grade is therefore
+optimal, and the regret best - value is non-negative.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from formulations.typing import Whole
 from rankopt.errors import MeasureError
-from rankopt.measures.convention import Convention
-from rankopt.measures.segments import Floats, Ints
-from rankopt.measures.tied_ranking import Ranking
+from rankopt.measures.tied_ranking import Floats, Ints, Ranking, descending, position_in_query, query_of_row, totals
 
 if TYPE_CHECKING:
     from formulations.problems.relevance_values import GainTable
+
+Gain = Literal["exp2", "linear"]
+Discount = Literal["log2", "letor"]
+Empty = Literal["skip"]
+Short = Literal["own", "zero", "zero-ndcg"]
+Ties = Literal["average", "input", "worst", "id"]
+
+
+@dataclass(frozen=True)
+class Convention:
+    """The choices of an evaluation that the formula of a measure leaves open.
+
+    gain          default gain of DCG and nDCG: "exp2" 2^y - 1, "linear" y, None the measure's own default
+    discount      default discount: "log2" 1/log2(i + 1), or LETOR's "letor" 1, 1, 1/log2(i) from i = 3
+    no_relevant   value of a query on which the measure is undefined (no relevant document for nDCG, NERU, AP, RR; one
+                  class only for AUC): 0, 1, or "skip" to exclude it from the mean. DCG, P and ERR are 0 there
+    fewer_than_k  value at cutoff k of a query with fewer than k documents: "own" that of the full list, "zero" 0 for
+                  nDCG and P, "zero-ndcg" 0 for nDCG only
+    ties          documents of equal score: "average" the exact mean over all their orders, "input" the input order,
+                  "worst" worst first, "id" by document id, descending
+    float32       round scores to single precision first, which creates ties (as trec_eval does)
+    """
+
+    gain: Gain | None = None
+    discount: Discount | None = None
+    no_relevant: float | Empty = "skip"
+    fewer_than_k: Short = "own"
+    ties: Ties = "average"
+    float32: bool = False
+
+    def __post_init__(self) -> None:
+        for name, value, known in (
+            ("gain", self.gain, (None, *get_args(Gain))),
+            ("discount", self.discount, (None, *get_args(Discount))),
+            ("no_relevant", self.no_relevant, ("skip", 0.0, 1.0)),
+            ("fewer_than_k", self.fewer_than_k, get_args(Short)),
+            ("ties", self.ties, get_args(Ties)),
+            ("float32", self.float32, (False, True)),
+        ):
+            if value not in known:
+                choices = ", ".join(repr(choice) for choice in known)
+                raise MeasureError(f"A convention cannot have {name}={value!r}; choose one of {choices}.")
+
+    @property
+    def name(self) -> str:
+        """The names in `conventions` that mean this convention ("letor2 = letor3"), or its fields written out."""
+        return " = ".join(name for name, known in conventions.items() if known == self) or repr(self)
+
+
+_LETOR = Convention(gain="exp2", discount="letor", no_relevant=0.0, fewer_than_k="zero", ties="input")
+
+conventions: dict[str, Convention] = {
+    "default": Convention(),
+    "letor2": _LETOR,
+    "letor3": _LETOR,
+    "letor4": Convention(gain="exp2", discount="letor", no_relevant=0.0, fewer_than_k="zero-ndcg", ties="input"),
+    "trec": Convention(gain="linear", discount="log2", no_relevant=0.0, ties="id", float32=True),
+    "sklearn": Convention(gain="linear", discount="log2", no_relevant=0.0),
+    "burges": Convention(gain="exp2", discount="log2", no_relevant=0.0),
+}
+"""Named conventions.
+
+default   ties averaged, undefined queries excluded from the mean
+letor2    the evaluation script of LETOR 2.0, whose successor `letor3` computes the same
+letor4    the script of LETOR 4.0: P@k of a short list divides by k
+trec      trec_eval
+sklearn   `sklearn.metrics.ndcg_score`, `dcg_score`
+burges    RankNet's formula: exponential gain, logarithmic discount from the first position
+"""
+
+
+def convention_named(convention: str | Convention) -> Convention:
+    """Look up a convention by name; a Convention is returned unchanged. MeasureError for unknown names."""
+    if isinstance(convention, Convention):
+        return convention
+    if convention not in conventions:
+        raise MeasureError(f"There is no convention {convention!r}; choose one of {', '.join(conventions)}.")
+    return conventions[convention]
 
 
 @dataclass(frozen=True, repr=False)
@@ -110,3 +194,72 @@ def _written(value: Any) -> str:
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return getattr(value, "__qualname__", None) or repr(value)
+
+
+@dataclass(frozen=True, repr=False)
+class PositionalMeasure(Measure):
+    """A measure defined by `discount`, `gain` and an optional `constant`."""
+
+    trainable: ClassVar[bool] = True
+    has_gain_table: ClassVar[bool] = True
+    sweep_kind: ClassVar[str] = "places"
+
+    def discount(self, n: int) -> Floats:
+        """Position weights a (n,): non-increasing, 0 beyond the cutoff."""
+        raise NotImplementedError(f"{type(self).__name__} has no `discount`; write it.")
+
+    def gain(self, relevance: Floats, offsets: Ints) -> Floats:
+        """Document weights b (N,) of all queries; all 0 in queries on which the measure is undefined."""
+        raise NotImplementedError(f"{type(self).__name__} has no `gain`; write it.")
+
+    def constant(self, relevance: Floats, offsets: Ints) -> Floats:
+        """The constant (m,) subtracted from the inner product of each query."""
+        return np.zeros(len(offsets) - 1)
+
+    def discounts(self, offsets: Ints) -> Floats:
+        """The discount (N,) of every position of every query."""
+        lengths, which = np.unique(np.diff(offsets), return_inverse=True)
+        if len(lengths) == 0:
+            return np.zeros(0)
+        table = np.concatenate([self.discount(int(n)) for n in lengths])
+        starts = np.cumsum(lengths) - lengths
+        return np.asarray(table[starts[which][query_of_row(offsets)] + position_in_query(offsets)])
+
+    def inner_product(self, relevance: Floats, offsets: Ints) -> bool:
+        return True
+
+    def optimal_rankings(self, relevance: Floats, offsets: Ints) -> tuple[Floats, Floats]:
+        return self.gain(relevance, offsets), self.discounts(offsets)
+
+    def gain_table(self, classes: Floats, relevance: Floats, offsets: Ints) -> GainTable:
+        from formulations.problems.relevance_losses import Discounted
+
+        return Discounted(self.discount, self.gain(relevance, offsets)).gain_table(relevance, offsets)
+
+    def best(self, relevance: Floats, offsets: Ints) -> Floats:
+        """The value (m,) of the best order of each query."""
+        gain = self.gain(relevance, offsets)
+        return best_sum(self.discounts(offsets), gain, offsets) - self.constant(relevance, offsets)
+
+    def values(self, ranking: Ranking) -> Floats:
+        """Linear in a, so the mean over the orders of a tie group is that of its mean discount."""
+        gain = self.gain(ranking.relevance, ranking.offsets)
+        products = ranking.averaged(self.discounts(ranking.offsets)) * gain * ranking.retrieved
+        return totals(products, ranking.offsets) - self.constant(ranking.relevance, ranking.offsets)
+
+
+def best_sum(discounts: Floats, gain: Floats, offsets: Ints) -> Floats:
+    """max over orders of Σ_j a[π(j)] b_j of each query (m,): largest gains first."""
+    return totals(discounts * descending(gain, offsets), offsets)
+
+
+def per_best(gain: Floats, discounts: Floats, offsets: Ints) -> Floats:
+    """The gains divided by the best sum of their query; 0 where that is 0."""
+    best = best_sum(discounts, gain, offsets)
+    if not np.all(np.isfinite(best)):
+        raise MeasureError(
+            f"The gains of query {int(np.argmin(np.isfinite(best)))} (from 0) are too large to add up; "
+            "use gain='linear' or smaller grades."
+        )
+    scale = np.divide(1.0, best, out=np.zeros_like(best), where=best > 0)
+    return np.asarray(gain * scale[query_of_row(offsets)])

@@ -44,10 +44,8 @@ from numpy.typing import NDArray
 from formulations.typing import Whole
 from rankopt.errors import MeasureError
 from rankopt.measures import MEASURES
-from rankopt.measures.convention import Convention
-from rankopt.measures.measure import Measure
-from rankopt.measures.segments import Floats, Ints, query_of_row
-from rankopt.measures.tied_ranking import Ranking
+from rankopt.measures.measure import Convention, Measure
+from rankopt.measures.tied_ranking import Floats, Ints, Ranking, query_of_row
 
 UNCUT = {"map": "AP", "ndcg": "nDCG", "recip_rank": "RR", "rprec": "Rprec", "bpref": "Bpref", "infap": "infAP"}
 CUT = {"map_cut": "AP", "ndcg_cut": "nDCG", "p": "P", "recall": "R", "success": "Success"}

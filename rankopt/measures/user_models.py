@@ -38,10 +38,8 @@ from numpy.typing import NDArray
 
 from rankopt.errors import MeasureError
 from rankopt.measures.binary import Binary
-from rankopt.measures.measure import Measure
-from rankopt.measures.positional import PositionalMeasure, best_sum, per_best
-from rankopt.measures.segments import Floats, Ints, position_in_query, running, totals
-from rankopt.measures.tied_ranking import Ranking
+from rankopt.measures.measure import Measure, PositionalMeasure, best_sum, per_best
+from rankopt.measures.tied_ranking import Floats, Ints, Ranking, position_in_query, running, totals
 
 if TYPE_CHECKING:
     from formulations.problems.relevance_values import GainTable

@@ -35,7 +35,7 @@ SEARCHES = {"LineSearch": "rankopt.optimize.line_search:LineSearch"}
 
 STATES = {
     "FrankWolfeState": "rankopt.optimize.frank_wolfe:FrankWolfeState",
-    "PlaneSet": "rankopt.optimize.planes:PlaneSet",
+    "PlaneSet": "rankopt.optimize.state:PlaneSet",
     "Standing": "rankopt.optimize.state:TrainingState",
     "State": "rankopt.optimize.state:State",
     "SteepestState": "rankopt.optimize.subgradient:SteepestState",

@@ -36,8 +36,7 @@ from rankopt.errors import ModelError, OptionError
 from rankopt.optimize.bundle import at_groups
 from rankopt.optimize.certificate import History, Step, Stop
 from rankopt.optimize.objective import Objective, norms
-from rankopt.optimize.planes import PlaneSet
-from rankopt.optimize.state import IterationInfo, State, TrainingState
+from rankopt.optimize.state import IterationInfo, PlaneSet, State, TrainingState
 from rankopt.optimize.subgradient import generator_of, permuted
 from rankopt.persistence.archive import manifest_of, read_archive, write_archive
 from rankopt.persistence.models import Decoder, Encoder

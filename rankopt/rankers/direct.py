@@ -37,8 +37,7 @@ from rankopt.ascent.ascent import (
 from rankopt.ascent.certificate import as_data, false_claim, paths_of, proved, verify_directions
 from rankopt.data.canonical_order import canonical
 from rankopt.data.typing import Ids, Sizes, Values
-from rankopt.engines import get_engine
-from rankopt.engines.threads import Threads
+from rankopt.engines import Threads, get_engine
 from rankopt.errors import DataError, ModelError, OptionError, TrainingInterrupted
 from rankopt.optimize.certificate import DIRECTIONS, Certificate, History, Stop, check_saved
 from rankopt.optimize.line_search import LineSearch, Point

@@ -23,8 +23,8 @@ from rankopt.losses.oracle_constrained import AdmissibleArgmax
 from rankopt.losses.oracle_positional import PositionalOracle
 from rankopt.losses.position_weights import parse_position_weights
 from rankopt.losses.regret import RegretBound
+from rankopt.measures.measure import PositionalMeasure
 from rankopt.measures.notation import MeasureMix, parse
-from rankopt.measures.positional import PositionalMeasure
 from rankopt.rankers.deployment import Deployment, log_weights
 from rankopt.rankers.optimized import OptimizedRanker
 from rankopt.rankers.run import cures_at_start
@@ -45,7 +45,7 @@ from rankopt.rankers.typing import (
     Start,
     Strength,
 )
-from rankopt.risk.shard import Shard, shards
+from rankopt.risk.risk import Shard, shards
 from rankopt.scorers.linear import row_scores
 
 if TYPE_CHECKING:

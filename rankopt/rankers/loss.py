@@ -28,13 +28,13 @@ from rankopt.rankers.typing import (
     Start,
     Strength,
 )
-from rankopt.risk.shard import shards_of_grades
+from rankopt.risk.risk import shards_of_grades
 
 if TYPE_CHECKING:
     from rankopt.constraints.admissible import Admissible
     from rankopt.data.canonical_order import Arrangement
     from rankopt.losses.loss import Loss
-    from rankopt.risk.shard import Shard
+    from rankopt.risk.risk import Shard
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

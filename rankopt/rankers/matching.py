@@ -32,8 +32,8 @@ from rankopt.options import COUNT, as_numbers, check
 from rankopt.rankers import SLOT_STARTS
 from rankopt.rankers.deployment import RegretReport, as_arranged
 from rankopt.rankers.inputs import documents_of, read_queries, read_rows
+from rankopt.rankers.linear import row_weights
 from rankopt.rankers.optimized import OptimizedRanker
-from rankopt.rankers.regression import row_weights
 from rankopt.rankers.run import cures_at_start
 from rankopt.rankers.typing import (
     AnyBound,
@@ -48,7 +48,7 @@ from rankopt.rankers.typing import (
     SlotStart,
     Strength,
 )
-from rankopt.risk.shard import Shard, shards
+from rankopt.risk.risk import Shard, shards
 from rankopt.scorers.linear import Slots, slot_scores
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ from formulations.solvers.solver import Solver, suits
 from rankopt.data.canonical_order import Arrangement, canonical
 from rankopt.engines import get_engine
 from rankopt.errors import DataError, ModelError, OptionError, TrainingInterrupted
+from rankopt.measures.measure import PositionalMeasure
 from rankopt.measures.notation import parse
-from rankopt.measures.positional import PositionalMeasure
 from rankopt.optimize import PENALTIES, get_method
 from rankopt.optimize.certificate import Certificate, History, Step, Stop, check_saved
 from rankopt.optimize.concave_convex import Training, train
@@ -36,8 +36,7 @@ from rankopt.rankers.path import chosen_factor
 from rankopt.rankers.path import path as fit_path
 from rankopt.rankers.run import in_range, tell, tell_below, training_run
 from rankopt.rankers.starts import get_start, natural_lam, unit_of
-from rankopt.risk.risk import Risk
-from rankopt.risk.shard import Shard
+from rankopt.risk.risk import Risk, Shard
 
 if TYPE_CHECKING:
     from rankopt.data.queries import Queries

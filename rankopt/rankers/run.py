@@ -19,7 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 from formulations.errors import InvalidProblemError
 from rankopt.engines import ended
 from rankopt.errors import DataError, NoProgressWarning, WorseThanInitWarning
-from rankopt.losses.bounds import Nonconvex
+from rankopt.losses.margin import Nonconvex
 from rankopt.losses.oracle_positional import PositionalOracle
 from rankopt.losses.regret import RegretBound
 from rankopt.optimize.certificate import Stop

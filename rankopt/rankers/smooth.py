@@ -33,7 +33,7 @@ from rankopt.rankers.linear import LinearRanker
 from rankopt.rankers.run import in_range, tell_below, training_run
 from rankopt.rankers.starts import get_start, spread
 from rankopt.rankers.typing import AnyCheckpoint, AnyEngine, AnyMeasure, Callbacks, Normalize, SmoothStart, StrengthName
-from rankopt.risk.shard import shards
+from rankopt.risk.risk import shards
 
 if TYPE_CHECKING:
     from rankopt.constraints.admissible import Admissible

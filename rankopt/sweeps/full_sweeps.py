@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, compiled
-from rankopt.measures.segments import totals
+from rankopt.measures.tied_ranking import totals
 from rankopt.sweeps.intersections import DIGIT, HALF, LOW, first_groups, longest, pairs_in_time, sort_times, width
 
 Floats = NDArray[np.float64]

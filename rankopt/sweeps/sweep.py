@@ -23,8 +23,7 @@ from formulations.parallel import share, threads
 from rankopt.errors import OptionError
 from rankopt.losses.loss import Loss, LossValue
 from rankopt.measures.measure import Measure
-from rankopt.measures.segments import position_in_query, query_of_row, totals
-from rankopt.measures.tied_ranking import ranked
+from rankopt.measures.tied_ranking import position_in_query, query_of_row, ranked, totals
 from rankopt.sweeps.intersections import ROUNDING
 from rankopt.sweeps.step_function import StepEvents, joined
 

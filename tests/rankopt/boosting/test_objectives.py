@@ -12,7 +12,7 @@ from rankopt.data import Queries
 from rankopt.errors import DataError, MeasureError, OptionError
 from rankopt.losses import ScoreLoss
 from rankopt.measures import evaluate
-from rankopt.measures.convention import Convention
+from rankopt.measures.measure import Convention
 
 MADE = made(0, queries=14, documents=9)
 

@@ -9,7 +9,7 @@ import pytest
 
 from rankopt.measures import MEASURES, Convention, Measure, MeasureMix, PositionalMeasure, parse
 from rankopt.measures.average_precision import AveragePrecision
-from rankopt.measures.segments import totals
+from rankopt.measures.tied_ranking import totals
 from rankopt.sweeps import step_function as best_module
 from rankopt.sweeps import sweep as sweep_module
 from rankopt.sweeps import sweep as ways_module

@@ -11,8 +11,8 @@ from problems.pattern_orders import arranged, batch, every_order
 from formulations.solvers import get_solver
 from rankopt.errors import OptionError
 from rankopt.losses import BOUNDS, FEATURE_MAPS, MarginLoss, get_bound, get_feature_map
-from rankopt.losses.bounds import Convex
 from rankopt.losses.criterion import Criterion
+from rankopt.losses.margin import Convex
 from rankopt.losses.oracle_positional import with_distinct_grades
 from rankopt.losses.oracle_relevance import PairwiseArgmax, inverted_by_score
 from rankopt.losses.pairwise import PairwiseHinge

@@ -13,7 +13,7 @@ from formulations import UnsupportedProblemError
 from rankopt.data import load_sample
 from rankopt.data.queries import Queries
 from rankopt.errors import EngineError, NoProgressWarning
-from rankopt.losses.bounds import Convex, Nonconvex
+from rankopt.losses.margin import Convex, Nonconvex
 from rankopt.optimize import METHODS
 from rankopt.optimize.bundle import Bundle, CuttingPlanes
 from rankopt.optimize.certificate import Stop

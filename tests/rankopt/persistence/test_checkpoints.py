@@ -15,7 +15,7 @@ from rankopt.optimize.certificate import Stop
 from rankopt.optimize.state import TrainingState
 from rankopt.persistence.checkpoint import stored_run
 from rankopt.rankers import Checkpoint, LargeMarginRanker, MatchingRanker, PairwiseRanker
-from rankopt.risk import shard as sharding
+from rankopt.risk import risk as sharding
 
 BOUNDS = ["convex", "tie-aware", "nonconvex"]
 
