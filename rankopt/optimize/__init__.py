@@ -34,6 +34,7 @@ SEARCHES = {"LineSearch": "rankopt.optimize.line_search:LineSearch"}
 """What needs no planes: the measure itself along lines."""
 
 STATES = {
+    "AnnealingState": "rankopt.optimize.annealing:AnnealingState",
     "FrankWolfeState": "rankopt.optimize.frank_wolfe:FrankWolfeState",
     "PlaneSet": "rankopt.optimize.state:PlaneSet",
     "Standing": "rankopt.optimize.state:TrainingState",

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from formulations.display import CompactReprMixin
-from rankopt.optimize.certificate import Stop
+from rankopt.optimize.certificate import History, Stop
 from rankopt.risk.risk import Planes
 
 Floats = NDArray[np.float64]
@@ -154,17 +155,33 @@ class IterationInfo(CompactReprMixin):
 
 @dataclass(frozen=True, eq=False)
 class TrainingState(CompactReprMixin):
-    """state: the method's. passed: the points from which the result is taken. taken: steps so far. round, idle, least:
-    the state's round, steps since the gap was last narrowed in it, and that gap. stop: why the run is over, None while
-    it is not."""
+    """Where a run is between two iterations: all that is needed to go on to the same result.
 
-    state: State
+    method_state: of the method. iteration: how many were taken. stop: why the run is over, None while it is not.
+    history: the rows of its steps. Of methods with planes also passed, the points from which the result is taken; and
+    round, idle, least: the state's round, steps since the gap was last narrowed in it, and that gap.
+    """
+
+    method_state: Any
+    iteration: int = 0
+    stop: Stop | None = None
+    history: tuple[Any, ...] = ()
     passed: tuple[IterationInfo, ...] = ()
-    taken: int = 0
     round: int = 0
     idle: int = 0
     least: float = np.inf
-    stop: Stop | None = None
+
+    def as_data(self, row: type[Any]) -> dict[str, Any]:
+        """What a checkpoint holds, with the history as columns."""
+        return {"standing": replace(self, history=()), "history": History.from_rows(row, self.history)}
+
+    @classmethod
+    def from_data(cls, stored: Mapping[str, Any], row: type[Any]) -> TrainingState:
+        """The state of a checkpoint. ValueError or KeyError for parts that are missing or of another type."""
+        standing, history = stored["standing"], stored["history"]
+        if not isinstance(standing, cls) or not isinstance(history, History) or history.row != row.__name__:
+            raise ValueError(f"a stored run needs a training state and a history of {row.__name__}")
+        return replace(standing, history=tuple(history))
 
     def after(self, state: State, tol: float, every: bool) -> TrainingState:
         """The state of the run after a step that led to `state`.
@@ -177,17 +194,18 @@ class TrainingState(CompactReprMixin):
             earlier = passed if every and moved else passed[:-1] if every else ()
             passed = (*earlier, IterationInfo(state.w, state.primal, state.bound))
         over = Stop.GAP if state.gap <= tol * abs(state.primal) else None
-        return replace(self, state=state, passed=passed, taken=self.taken + 1, stop=over)
+        return replace(self, method_state=state, passed=passed, iteration=self.iteration + 1, stop=over)
 
     def with_best(self, stop: Stop) -> TrainingState:
         """The run is over for this reason; the best point of the state is its result if it has no other."""
-        best = IterationInfo(self.state.w, self.state.primal, self.state.bound)
+        state = self.method_state
+        best = IterationInfo(state.w, state.primal, state.bound)
         return replace(self, passed=self.passed or (best,), stop=stop)
 
     def watched(self, patience: float) -> TrainingState:
         """The same, with a look at whether the last step narrowed the gap: the run is over after many that did not."""
-        gap, round = self.state.gap, self.state.round
-        if round > self.round or not gap >= self.least - 1e-15 * abs(self.state.primal):
+        gap, round = self.method_state.gap, self.method_state.round
+        if round > self.round or not gap >= self.least - 1e-15 * abs(self.method_state.primal):
             return replace(self, round=round, idle=0, least=gap)
         idle = self.idle + 1
         return replace(self, idle=idle, stop=Stop.STALLED if idle >= patience else None)

@@ -161,14 +161,14 @@ class OptimizedRanker(LinearRanker):
         if judge is not None and objective.start_counts and start is not objective.start:
             start = max(objective.start, start, key=judge)  # both are candidates; of equals the former
         with training_run(self, objective.risk.engine) as run:
-            begun, steps = run.resume(stored_run, queries, weights, start, judge is not None) or (None, [])
+            begun = run.resume(stored_run, queries, weights, start, judge is not None)
             objective.prepare()
             keep = None
             if run.checkpoint is not None:
                 keep = run.checkpoint.keep
                 if begun is not None:
                     run.checkpoint.check(begun, objective)
-            clock = Clock.started(self.max_iter, self.time_limit, run.callbacks, steps)
+            clock = Clock.started(self.max_iter, self.time_limit, run.callbacks, () if begun is None else begun.history)
             return train(objective, method, start, self.tol, clock, judge, begun, keep), objective
 
     def _keep(self, outcome: Training, objective: Objective) -> None:

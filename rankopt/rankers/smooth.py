@@ -22,11 +22,12 @@ from rankopt.optimize.annealing import (
     Annealed,
     Annealing,
     AnnealingStep,
-    Reached,
     anneal,
+    stored_run,
 )
 from rankopt.optimize.certificate import SMOOTHED, Certificate, History, Stop, check_saved
 from rankopt.optimize.objective import SmoothObjective, deviation, deviations
+from rankopt.optimize.state import TrainingState
 from rankopt.options import NOT_NEGATIVE, RUN, Rules, as_numbers, check_options
 from rankopt.rankers import SMOOTH_STARTS
 from rankopt.rankers.linear import LinearRanker
@@ -205,13 +206,17 @@ class SmoothRanker(LinearRanker):
         settings, objective = self._settings(), self.objective(queries, weights)
         judge, w0 = None if evaluation is None else self._judge(evaluation), objective.w0
 
-        def read(stored: Any) -> Reached | None:
-            return Reached.read(stored, w0.size, settings.bandwidths, settings.max_iter)
+        def read(stored: Any) -> TrainingState | None:
+            return stored_run(stored, w0.size, settings.bandwidths, settings.max_iter)
 
         with training_run(self, objective.engine) as run:
             begun = run.resume(read, queries, weights, w0, judge is not None)
             objective.at(w0, settings.bandwidths[0])  # compiled code, workers with their data: limits begin now
-            keep = None if run.checkpoint is None else lambda now, over: run.store(lambda: now.plain, over)
+            keep = (
+                None
+                if run.checkpoint is None
+                else lambda now, over: run.store(lambda: now.as_data(AnnealingStep), over)
+            )
             return anneal(objective, settings, run.callbacks, judge, begun, keep), objective
 
     def _settings(self) -> Annealing:

@@ -53,7 +53,7 @@ def changed(file, change, columns=None):
     manifest = json.loads(members.pop(MANIFEST))
     run, encoder = Decoder(members, writeable=True).decode(manifest["run"]), Encoder()
     standing = run["standing"]
-    run = {**run, "standing": replace(standing, state=change(standing.state)), **(columns or {})}
+    run = {**run, "standing": replace(standing, method_state=change(standing.method_state)), **(columns or {})}
     text = json.dumps({**manifest, "run": encoder.encode(run, "run")})
     write_archive(file, {MANIFEST: text.encode(), **encoder.members})
 
