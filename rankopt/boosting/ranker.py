@@ -23,7 +23,7 @@ from rankopt.boosting.tree_text import check_text, nodes_of
 from rankopt.data.canonical_order import canonical
 from rankopt.errors import DataError, ModelError, OptionError
 from rankopt.losses.oracle_positional import with_distinct_grades
-from rankopt.options import POSITIVE, RUN, Interval, Rules, seed_from
+from rankopt.options import POSITIVE, RUN, Interval, Rules, check_options, seed_from
 from rankopt.persistence.onnx import Nodes
 from rankopt.rankers.base import Ranker
 from rankopt.rankers.typing import AnyBound, AnyDecay, AnyMap, AnyMeasure, Normalize, Seed
@@ -261,6 +261,7 @@ class BoostedRanker(Ranker):
 
     def _check_params(self) -> None:
         super()._check_params()
+        check_options(self)
         if self.engine not in ("threads", "serial"):
             raise OptionError(
                 f"engine = {self.engine!r} cannot grow trees because the objective needs all queries, and a worker "

@@ -41,7 +41,7 @@ from rankopt.engines import Threads, get_engine
 from rankopt.errors import DataError, ModelError, OptionError, TrainingInterrupted
 from rankopt.optimize.certificate import DIRECTIONS, Certificate, History, Stop, check_saved
 from rankopt.optimize.line_search import LineSearch, Point
-from rankopt.options import NOT_NEGATIVE, POSITIVE, RUN, Interval, Rules, seed_from
+from rankopt.options import NOT_NEGATIVE, POSITIVE, RUN, Interval, Rules, check_options, seed_from
 from rankopt.rankers.base import Ranker
 from rankopt.rankers.inputs import query_weights, read_queries
 from rankopt.rankers.linear import LinearRanker
@@ -402,6 +402,7 @@ class DirectRanker(LinearRanker):
 
     def _check_params(self) -> None:
         super()._check_params()
+        check_options(self)
         check_directions(self.directions)
         check_start(self.init)
         seed_from(self.random_state, drawn=False)

@@ -239,3 +239,7 @@ class OptimizedRanker(LinearRanker):
             raise ModelError("n_iter_ does not count the steps of history_.")
         if np.shape(getattr(self, "w0_", 0.0)) != self._coef_shape():
             raise ModelError("w0_ is missing or has another shape than coef_.")
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        check_options(self)

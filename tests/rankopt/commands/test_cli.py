@@ -128,7 +128,7 @@ def test_several_runs_are_compared_in_pairs(files):
         (["train", "{train}"], 2, "--model"),
         (["train", "{missing}", "--model", "{out}"], 2, "does not exist"),
         (["train", "{train}", "--model", "{out}", "--lam", "1", "--lam", "2"], 2, "--validate"),
-        (["train", "{train}", "--model", "{out}", "--lam", "-1"], 5, "positive"),
+        (["train", "{train}", "--model", "{out}", "--lam", "-1"], 5, "lam must be a number > 0"),
         (["train", "{train}", "--model", "{out}", "--measure", "nDGC@10"], 5, "nDCG"),
         (["train", "{train}", "--model", "{out}", "--argmax", "gurobi"], 5, "known are"),
         (["train", "{broken}", "--model", "{out}"], 3, "line 2"),
@@ -161,7 +161,7 @@ def test_errors_name_the_cure_and_have_codes(files, arguments, code, message):
 @pytest.mark.study
 def test_exit_codes_and_words_leave_the_process(files):
     told = run_apart("train", files / "train.txt", "--model", files / "none.rankopt", "--lam", -1, code=5)
-    assert "positive" in told
+    assert "must be a number > 0" in told
     assert "Traceback" not in told
     assert not (files / "none.rankopt").exists()
 
