@@ -18,7 +18,7 @@ from benchmarks.common import Run, case, least, ndcg, p_value, table, timed, wal
 from benchmarks.data import Split, folds, letor, mq2008, ohsumed_fold, set_names, splits
 from formulations.parallel import at_most
 from rankopt.data import Queries
-from rankopt.engines.threads import Threads
+from rankopt.engines import Threads
 from rankopt.measures import parse
 from rankopt.optimize import LineSearch
 from rankopt.rankers import (

@@ -27,12 +27,10 @@ from formulations import FormulationError, compatible_solvers, solve
 from formulations.problems.simplex_qp import GroupedSimplexQP
 from formulations.solvers.active_set import ActiveSet
 from rankopt.data import Queries, concatenate
-from rankopt.engines import ENGINES, get_engine
-from rankopt.engines.threads import Threads
+from rankopt.engines import ENGINES, Threads, get_engine
 from rankopt.optimize.bundle import Bundle
 from rankopt.rankers import LargeMarginRanker, PairwiseRanker
-from rankopt.risk.risk import Risk
-from rankopt.risk.shard import SHARD_ROWS
+from rankopt.risk.risk import SHARD_ROWS, Risk
 
 BOUNDS = ("convex", "pairwise hinge", "tie-aware", "nonconvex")
 

@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from rankopt.measures import evaluate as evaluate
     from rankopt.persistence.models import load_model as load_model
     from rankopt.rankers.large_margin import LargeMarginRanker as LargeMarginRanker
+    from rankopt.rankers.linear import RegressionRanker as RegressionRanker
     from rankopt.rankers.loss import LossRanker as LossRanker
     from rankopt.rankers.loss import PairwiseRanker as PairwiseRanker
     from rankopt.rankers.matching import MatchingRanker as MatchingRanker
-    from rankopt.rankers.regression import RegressionRanker as RegressionRanker
 
     __version__: str
 
@@ -54,7 +54,7 @@ FRONT = {
     "MatchingRanker": "rankopt.rankers.matching:MatchingRanker",
     "PairwiseRanker": "rankopt.rankers.loss:PairwiseRanker",
     "Queries": "rankopt.data:Queries",
-    "RegressionRanker": "rankopt.rankers.regression:RegressionRanker",
+    "RegressionRanker": "rankopt.rankers.linear:RegressionRanker",
     "compare": "rankopt.measures:compare",
     "evaluate": "rankopt.measures:evaluate",
     "load_model": "rankopt.persistence.models:load_model",

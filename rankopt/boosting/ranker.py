@@ -23,7 +23,7 @@ from rankopt.boosting.tree_text import check_text, nodes_of
 from rankopt.data.canonical_order import canonical
 from rankopt.errors import DataError, ModelError, OptionError
 from rankopt.losses.oracle_positional import with_distinct_grades
-from rankopt.options import POSITIVE, RUN, Interval, Rules, seed_from
+from rankopt.options import POSITIVE, RUN, Interval, Rules, check_options, seed_from
 from rankopt.persistence.onnx import Nodes
 from rankopt.rankers.base import Ranker
 from rankopt.rankers.typing import AnyBound, AnyDecay, AnyMap, AnyMeasure, Normalize, Seed
@@ -100,25 +100,52 @@ class BoostedRanker(Ranker):
     something to order, v_q = query_weight / Σ query_weight. Trees are grown greedily, so nothing is proved of the
     result; `LargeMarginRanker` has certificates.
 
-    Args:
-        measure, feature_map, bound, position_weights: as in `LargeMarginRanker`; the convex bound is not recommended.
-        n_estimators: trees, one per round; None is 100, or with eval_set the best number for `measure` there, at most
-            1,000.
-        learning_rate: the largest change of a score by a leaf, in units of the margin.
-        num_leaves, min_child_samples, colsample_bytree: as in LightGBM: leaves of a tree, the minimum documents of a
-            leaf, and the fraction of the features that a tree uses.
-        score_noise: the deviation of the noise added to the scores in each round, in deviations of the scores.
-        n_bags: the number of models, each with its own noise and features, whose scores are averaged.
-        early_stopping: rounds without improvement of the averaged scores on eval_set after which training ends.
-        engine, n_jobs: "threads" with n_jobs threads (None or -1: all cores), or "serial". Results are bit-identical.
-            Other engines are refused: the objective needs all queries, and each worker of LightGBM has only its own.
-            `DaskLGBMRanker(objective=boosting_objective(...))` normalizes over each worker's queries and gives another
-            model.
-        random_state: seed. The model is reproducible with None too.
-        verbose: 1 shows progress on a terminal.
-        constraints: an `Admissible` for `rank` and `score`; training ignores it.
-        normalize: as in `LargeMarginRanker`.
+    Parameters
+    ----------
+    **Start here**
 
+    measure : default "nDCG@10"
+        As in `LargeMarginRanker`; the convex bound is not recommended.
+    n_estimators : default None
+        Trees, one per round; None is 100, or with eval_set the best number for `measure` there, at most 1,000.
+    learning_rate : default 0.1
+        The largest change of a score by a leaf, in units of the margin.
+    constraints : default None
+        An `Admissible` for `rank` and `score`; training ignores it.
+    normalize : default None
+        As in `LargeMarginRanker`.
+
+    **Model**
+
+    feature_map, bound, position_weights : defaults "positional", "nonconvex", "power(0.5)"
+        As in `LargeMarginRanker`; the convex bound is not recommended.
+    num_leaves, min_child_samples, colsample_bytree : defaults 8, 20, 0.7
+        As in LightGBM: leaves of a tree, the minimum documents of a leaf, and the fraction of the features that
+        a tree uses.
+    score_noise : default 1.0
+        The deviation of the noise added to the scores in each round, in deviations of the scores.
+    n_bags : default 3
+        The number of models, each with its own noise and features, whose scores are averaged.
+
+    **Solver**
+
+    early_stopping : default 50
+        Rounds without improvement of the averaged scores on eval_set after which training ends.
+    random_state : default None
+        Seed. The model is reproducible with None too.
+
+    **Run**
+
+    engine, n_jobs : defaults "threads", None
+        "threads" with n_jobs threads (None or -1: all cores), or "serial". Results are bit-identical. Other
+        engines are refused: the objective needs all queries, and each worker of LightGBM has only its own.
+        `DaskLGBMRanker(objective=boosting_objective(...))` normalizes over each worker's queries and gives
+        another model.
+    verbose : default 0
+        1 shows progress on a terminal.
+
+    Notes
+    -----
     Fitted: `estimators_`, LightGBM's text of each member, `n_rounds_`, the number of trees of each; with eval_set
     `best_score_`, and `evals_result_`, the measure after each round.
     Needs `pip install 'rankopt[boosting]'`; raises OptionError if it is missing.
@@ -234,6 +261,7 @@ class BoostedRanker(Ranker):
 
     def _check_params(self) -> None:
         super()._check_params()
+        check_options(self)
         if self.engine not in ("threads", "serial"):
             raise OptionError(
                 f"engine = {self.engine!r} cannot grow trees because the objective needs all queries, and a worker "

@@ -23,7 +23,7 @@ from formulations.arrays import Bools
 from rankopt.collaborative.linear_algebra import column_sums, row_sums
 from rankopt.data.canonical_order import PART, Hashes, mixed
 from rankopt.ratings.table import Ratings
-from rankopt.risk.shard import cut
+from rankopt.risk.risk import cut
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

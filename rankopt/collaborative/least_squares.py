@@ -17,8 +17,8 @@ from formulations.arrays import Floats
 from rankopt.collaborative.encoded_ratings import RatedShard, item_shards, user_shards
 from rankopt.collaborative.linear_algebra import solve_ridges, squared_loss
 from rankopt.collaborative.problem import FactorProblem, Factors, ModelState
-from rankopt.engines.threads import Threads
-from rankopt.risk.shard import SHARD_ROWS
+from rankopt.engines import Threads
+from rankopt.risk.risk import SHARD_ROWS
 
 CLOSED = 1e-10  # the relative residual at which the system counts as solved
 

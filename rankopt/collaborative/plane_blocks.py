@@ -16,7 +16,7 @@ from rankopt.collaborative.least_squares import balanced
 from rankopt.collaborative.linear_algebra import pulled_by_column, row_sums
 from rankopt.collaborative.problem import FactorProblem, Factors, ModelState, items_bound, pair_scores
 from rankopt.collaborative.user_block import solved_users
-from rankopt.engines.threads import Threads
+from rankopt.engines import Threads
 
 CHUNK = 1 << 14  # minimum ratings (of complete users) whose planes are formed at a time
 CHUNKS = 64, 8  # of more ratings this part of all, which more threads share, up to so many times as many

@@ -23,7 +23,7 @@ from rankopt.collaborative.plane_blocks import PlaneBlocks
 from rankopt.collaborative.problem import FactorProblem, Factors, ModelState
 from rankopt.collaborative.regularization import Penalties
 from rankopt.data.canonical_order import Arrangement
-from rankopt.engines.threads import Threads
+from rankopt.engines import Threads
 from rankopt.errors import DataError, OptionError
 from rankopt.losses import LOSSES, get_bound, get_loss
 from rankopt.losses.loss import SquaredError, says
@@ -34,7 +34,7 @@ from rankopt.measures.measure import Measure
 from rankopt.measures.notation import MeasureMix
 from rankopt.ratings.evaluation import from_which_on, measured
 from rankopt.ratings.table import Ratings
-from rankopt.risk.shard import cut
+from rankopt.risk.risk import cut
 
 SHIFTED = "shifted(0.25)"  # the paper's decay of position weights
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from formulations.parallel import at_most
 from formulations.registry import load
 from rankopt.errors import OptionError
+from rankopt.risk.risk import Answer, Shard, ShardFunction
 
 if TYPE_CHECKING:
     from rankopt.risk.risk import Engine
@@ -16,8 +19,8 @@ __all__ = ["ENGINES", "ended", "get_engine"]
 
 ENGINES = {
     "dask": "rankopt.engines.dask:Dask",
-    "serial": "rankopt.engines.threads:Serial",
-    "threads": "rankopt.engines.threads:Threads",
+    "serial": "rankopt.engines:Serial",
+    "threads": "rankopt.engines:Threads",
 }
 
 
@@ -45,3 +48,29 @@ def ended(engine: Engine, ours: bool) -> Iterator[None]:
     finally:
         if ours and hasattr(engine, "close"):
             engine.close()
+
+
+@dataclass(frozen=True)
+class Serial:
+    """Computes shards in turn in one thread. Every other engine must agree with it, bit for bit."""
+
+    def map(self, question: ShardFunction[Answer], shards: Sequence[Shard]) -> list[Answer]:
+        with at_most(1):
+            return [question(shard) for shard in shards]
+
+
+@dataclass(frozen=True)
+class Threads:
+    """Computes shards in turn, each with `workers` threads; None takes as many as this process has cores."""
+
+    workers: int | None = None
+
+    def map(self, question: ShardFunction[Answer], shards: Sequence[Shard]) -> list[Answer]:
+        return list(self.each(question, shards))
+
+    def each(self, question: ShardFunction[Answer], shards: Sequence[Shard]) -> Iterator[Answer]:
+        """The answers of `feature_map` one after the other, so that not all are in memory at once."""
+        for shard in shards:
+            with at_most(self.workers):
+                answer = question(shard)
+            yield answer

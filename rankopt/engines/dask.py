@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from formulations.parallel import at_most, threads
 from rankopt.data.validation import is_sparse
 from rankopt.errors import EngineError, OptionError
-from rankopt.risk.shard import Answer, Shard, ShardFunction
+from rankopt.risk.risk import Answer, Shard, ShardFunction
 
 
 @dataclass

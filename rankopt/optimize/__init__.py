@@ -34,8 +34,9 @@ SEARCHES = {"LineSearch": "rankopt.optimize.line_search:LineSearch"}
 """What needs no planes: the measure itself along lines."""
 
 STATES = {
+    "AnnealingState": "rankopt.optimize.annealing:AnnealingState",
     "FrankWolfeState": "rankopt.optimize.frank_wolfe:FrankWolfeState",
-    "PlaneSet": "rankopt.optimize.planes:PlaneSet",
+    "PlaneSet": "rankopt.optimize.state:PlaneSet",
     "Standing": "rankopt.optimize.state:TrainingState",
     "State": "rankopt.optimize.state:State",
     "SteepestState": "rankopt.optimize.subgradient:SteepestState",

@@ -11,14 +11,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.display import CompactReprMixin
 from formulations.errors import InvalidProblemError
 from rankopt.optimize.certificate import Certificate, History, Stop
 from rankopt.optimize.objective import SmoothObjective
+from rankopt.optimize.state import TrainingState
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -55,46 +57,42 @@ class AnnealingStep:
 
 
 @dataclass(frozen=True, eq=False)
-class Reached:
-    """stages: how many are done. w: where the next one begins. best, sigma: the w that is the result so far, and the
-    width at which it was reached. history: the steps so far."""
+class AnnealingState(CompactReprMixin):
+    """State after a stage. w: where the next one begins. best, sigma: the w that is the result so far, and the width at
+    which it was reached."""
 
-    stages: int
     w: Floats
     best: Floats
     sigma: float
-    history: History
 
-    @property
-    def plain(self) -> dict[str, Any]:
-        """What a checkpoint holds."""
-        return dict(vars(self))
 
-    @classmethod
-    def read(cls, kept: Mapping[str, Any], features: int, bandwidths: tuple[float, ...], max_iter: int) -> Self | None:
-        """The state of a checkpoint; None if no run of these stages can produce it. J and measures are recomputed."""
-        found = cls(**kept)
-        history = found.history
-        sound = (
-            isinstance(history, History)
-            and history.row == "AnnealingStep"
-            and type(found.stages) is int
-            and 0 < found.stages <= len(bandwidths)
-            and found.sigma in bandwidths[: found.stages]
-            and all(
-                isinstance(w, np.ndarray)
-                and w.dtype == np.float64
-                and w.shape == (features,)
-                and bool(np.isfinite(w).all())
-                for w in (found.w, found.best)
-            )
-            and len(history) <= found.stages * max_iter
-            and all(np.isfinite(getattr(history, name)).all() for name in ("primal", "gradient", "seconds"))
-            and bool(np.isin(history.sigma, bandwidths).all())
-            and np.array_equal(history.step, np.arange(1, len(history) + 1))
-            and bool((np.diff(history.seconds, prepend=0.0) >= 0).all())
+def stored_run(
+    run: Mapping[str, Any], features: int, bandwidths: tuple[float, ...], max_iter: int
+) -> TrainingState | None:
+    """The state of a checkpoint, `iteration` its stages; None if no run of these can produce it. J and measures are
+    recomputed."""
+    found = TrainingState.from_data(run, AnnealingStep)
+    state, stages, history = found.method_state, found.iteration, run["history"]
+    sound = (
+        isinstance(state, AnnealingState)
+        and found.stop is None
+        and type(stages) is int
+        and 0 < stages <= len(bandwidths)
+        and state.sigma in bandwidths[:stages]
+        and all(
+            isinstance(w, np.ndarray)
+            and w.dtype == np.float64
+            and w.shape == (features,)
+            and bool(np.isfinite(w).all())
+            for w in (state.w, state.best)
         )
-        return found if sound else None
+        and len(history) <= stages * max_iter
+        and all(np.isfinite(getattr(history, name)).all() for name in ("primal", "gradient", "seconds"))
+        and bool(np.isin(history.sigma, bandwidths).all())
+        and np.array_equal(history.step, np.arange(1, len(history) + 1))
+        and bool((np.diff(history.seconds, prepend=0.0) >= 0).all())
+    )
+    return found if sound else None
 
 
 DESCENTS = {"L-BFGS": "L-BFGS-B", "CG": "CG"}
@@ -225,8 +223,8 @@ def anneal(
     settings: Annealing,
     callbacks: Sequence[Callable[..., bool | None]] = (),
     judge: Callable[[Floats], float] | None = None,
-    begun: Reached | None = None,
-    keep: Callable[[Reached, bool], None] | None = None,
+    begun: TrainingState | None = None,
+    keep: Callable[[TrainingState, bool], None] | None = None,
 ) -> Annealed:
     """Minimise J_σ from w₀, or from the state `begun` of an earlier run, for each σ in turn.
 
@@ -235,8 +233,8 @@ def anneal(
     the run with its current result; before the first step KeyboardInterrupt is raised.
     """
     sigmas, w0 = settings.bandwidths, objective.w0
-    known = begun or Reached(0, w0, w0, sigmas[0], History.from_rows(AnnealingStep, []))
-    steps = [known.history[i] for i in range(len(known.history))]
+    begun = begun or TrainingState(AnnealingState(w0, w0, sigmas[0]))
+    known, steps = begun.method_state, list(begun.history)
     places = ((known.w, sigmas[0]), (known.best, known.sigma))
     last, best = (At(w, sigma, *objective.at(w, sigma)) for w, sigma in places)
     if not np.isfinite(last.primal):
@@ -245,15 +243,15 @@ def anneal(
         best = replace(best, judged=judge(known.best))
     used = steps[-1].seconds if steps else 0.0
     run = _Run(objective, settings, callbacks, judge, steps, perf_counter() - used, last, best)
-    done, stop = known.stages, Stop.ANNEALED
+    done, stop = begun.iteration, Stop.ANNEALED
     try:
         while done < len(sigmas):
             run.stage(sigmas[done])
             done += 1
             if keep is not None:
                 best = run.chosen
-                now = Reached(done, run.last.w, best.w, best.sigma, History.from_rows(AnnealingStep, run.steps))
-                keep(now, done == len(sigmas))
+                state = AnnealingState(run.last.w, best.w, best.sigma)
+                keep(TrainingState(state, done, history=tuple(run.steps)), done == len(sigmas))
     except _Over as over:
         stop = over.reason or stop
     except KeyboardInterrupt:

@@ -20,8 +20,7 @@ from scipy.sparse import csr_array
 
 from rankopt.errors import OptionError
 from rankopt.optimize.objective import Objective
-from rankopt.optimize.planes import PlaneSet
-from rankopt.optimize.state import State
+from rankopt.optimize.state import PlaneSet, State
 from rankopt.options import check_part, check_whole
 from rankopt.risk.risk import Planes, Risk
 

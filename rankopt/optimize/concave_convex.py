@@ -39,8 +39,8 @@ class Training:
 Judge = Callable[[Floats], float]
 """How good weights are on data of its own; of what a run passes through, the best judged is returned."""
 
-Keep = Callable[[TrainingState, Sequence[Step]], None]
-"""Called after every step and at the end of the run, with the state and the history so far."""
+Keep = Callable[[TrainingState], None]
+"""Called after every step and at the end of the run."""
 
 
 def train(
@@ -71,13 +71,13 @@ def train(
     if begun is None:
         now = TrainingState(method.start(objective, start))
     else:  # what ended it may have been a limit that is another now
-        now = replace(begun, stop=begun.stop if begun.stop in (Stop.GAP, Stop.STALLED) else clock.limit())
+        now = replace(begun, stop=begun.stop if begun.stop in (Stop.GAP, Stop.STALLED) else clock.limit(begun.history))
     seen = None if judge is None else Ratings(judge)
     now, failure = _followed(now, objective, method, tol, clock, seen, keep)
     now, failure = _finished(now, failure, objective, method, tol)
     assert now.stop is not None
     # What is proven last holds for all points where J is convex.
-    passed = [replace(point, bound=now.state.bound) for point in now.passed] if convex else now.passed
+    passed = [replace(point, bound=now.method_state.bound) for point in now.passed] if convex else now.passed
     if not passed:
         raise KeyboardInterrupt("interrupted before the first step was completed")
     judged, chosen, stop = None, passed[-1], now.stop
@@ -103,7 +103,9 @@ def train(
     certificate = Certificate("global" if convex else "stationary", primal, chosen.bound, stop, at_start)
     if stop is Stop.GAP and certificate.relative_gap > max(tol, ROUNDED):
         certificate = replace(certificate, stop=Stop.STALLED if chosen is passed[-1] else Stop.CHOSEN)
-    return Training(chosen.w, certificate, History.from_rows(Step, clock.steps), now.state, risk, judged, failure)
+    return Training(
+        chosen.w, certificate, History.from_rows(Step, now.history), now.method_state, risk, judged, failure
+    )
 
 
 @dataclass
@@ -138,33 +140,32 @@ def _followed(
     try:
         while now.stop is None:
             try:
-                state = method.step(now.state, objective)
+                state = method.step(now.method_state, objective)
             except InvalidProblemError:  # it went where double precision ends: what it has so far is the result
-                if not np.isfinite(now.state.primal):
+                if not np.isfinite(now.method_state.primal):
                     raise
                 now = now.with_best(Stop.STALLED)
                 break
             except MasterProblemError as error:
-                if not np.isfinite(now.state.primal):
+                if not np.isfinite(now.method_state.primal):
                     raise
                 late = clock.ends is not None and perf_counter() >= clock.ends
                 now, failure = now.with_best(Stop.TIME if late else Stop.MASTER), str(error)
                 break
             after = now.after(state, tol, every=seen is not None)
             undisturbed = seen is None or seen.rated(after.passed)
-            clock.record(state)
+            after = replace(after, history=(*after.history, clock.record(state, after.iteration)))
             now = after if after.stop is not None else after.watched(patience)
             if not undisturbed:
                 raise KeyboardInterrupt  # of the judge, once the step is done
-            reason = clock.asked(state)  # the step is done, whatever a callback does
+            reason = clock.asked(state, now.history)  # the step is done, whatever a callback does
             now = now if now.stop is not None else replace(now, stop=reason)
             if keep is not None and now.stop is None:
-                keep(now, clock.steps)
+                keep(now)
     except KeyboardInterrupt:
-        del clock.steps[now.taken :]  # an unfinished step is discarded
-        now = replace(now, stop=Stop.INTERRUPTED)
+        now = replace(now, stop=Stop.INTERRUPTED)  # an unfinished step is discarded
     if keep is not None:
-        keep(now, clock.steps)
+        keep(now)
     return now, failure
 
 
@@ -173,12 +174,12 @@ def _finished(
 ) -> tuple[TrainingState, str]:
     """The state after the method has proven what it had deferred, and the error, if any."""
     finish = getattr(method, "finish", None)
-    if finish is None or now.stop is Stop.GAP or not now.taken:
+    if finish is None or now.stop is Stop.GAP or not now.iteration:
         return now, failure
     try:
-        last = now.after(finish(now.state, objective), tol, every=True)
+        last = now.after(finish(now.method_state, objective), tol, every=True)
     except KeyboardInterrupt:
         return replace(now, stop=Stop.INTERRUPTED), failure
     except MasterProblemError as error:
         return now, failure or str(error)
-    return replace(last, taken=now.taken, stop=last.stop or now.stop), failure
+    return replace(last, iteration=now.iteration, stop=last.stop or now.stop), failure

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from rankopt.optimize.bundle import one_each
 from rankopt.optimize.objective import ROUNDING, Objective, norms
-from rankopt.optimize.planes import PlaneSet
-from rankopt.optimize.state import State
+from rankopt.optimize.state import PlaneSet, State
 from rankopt.optimize.subgradient import generator_of, permuted
 from rankopt.options import check_whole
 

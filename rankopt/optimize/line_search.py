@@ -31,8 +31,7 @@ from rankopt.losses.loss import Loss
 from rankopt.measures.measure import Measure
 from rankopt.measures.notation import parse
 from rankopt.risk.along_line import FeatureVariances, LineEvaluation, MeasureAt, PlackettLuceEvaluation, SpreadAt
-from rankopt.risk.risk import Engine
-from rankopt.risk.shard import Shard, shards
+from rankopt.risk.risk import Engine, Shard, shards
 from rankopt.sweeps.step_function import (
     LinePoint,
     StepEvents,

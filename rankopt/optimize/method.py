@@ -35,14 +35,13 @@ class Method(Protocol):
     def step(self, state: State, objective: Objective) -> State: ...
 
 
-@dataclass
+@dataclass(frozen=True)
 class Clock:
-    """What a run may still use: steps and seconds, counted over all rounds; and what it has recorded."""
+    """What a run may still use, steps and seconds counted over all its parts; and what asks it to stop."""
 
     max_iter: int
     time_limit: float | None
     callbacks: tuple[Callback, ...]
-    steps: list[Step]
     began: float
 
     @classmethod
@@ -53,42 +52,39 @@ class Clock:
         callbacks: tuple[Callback, ...] = (),
         steps: Sequence[Step] = (),
     ) -> Clock:
-        """A clock that runs from now on; steps and seconds of a run that goes on after `steps` count."""
+        """A clock that runs from now on; seconds of a run that goes on after `steps` count."""
         used = steps[-1].seconds if steps else 0.0
-        return cls(max_iter, time_limit, callbacks, list(steps), perf_counter() - used)
+        return cls(max_iter, time_limit, callbacks, perf_counter() - used)
 
     @property
     def ends(self) -> float | None:
         """The reading of `perf_counter` at which the time is over, if it is limited."""
         return None if self.time_limit is None else self.began + self.time_limit
 
-    def record(self, state: State) -> None:
-        """Record a step."""
-        self.steps.append(
-            Step(
-                step=len(self.steps) + 1,
-                round=state.round,
-                primal=state.primal,
-                bound=state.bound,
-                latest=state.latest,
-                planes=len(state.planes),
-                seconds=perf_counter() - self.began,
-                seconds_argmax=state.seconds_argmax,
-                seconds_master=state.seconds_master,
-            )
+    def record(self, state: State, number: int) -> Step:
+        """The row of this step."""
+        return Step(
+            step=number,
+            round=state.round,
+            primal=state.primal,
+            bound=state.bound,
+            latest=state.latest,
+            planes=len(state.planes),
+            seconds=perf_counter() - self.began,
+            seconds_argmax=state.seconds_argmax,
+            seconds_master=state.seconds_master,
         )
 
-    def asked(self, state: State) -> Stop | None:
-        """The reason to stop after the step that was recorded last, if callbacks or limits give one."""
-        asked = [callback(self.steps[-1], state) for callback in self.callbacks]
-        if any(asked):
+    def asked(self, state: State, steps: Sequence[Step]) -> Stop | None:
+        """The reason to stop after the last of these steps, if callbacks or limits give one."""
+        if any([callback(steps[-1], state) for callback in self.callbacks]):
             return Stop.CALLBACK
-        return self.limit()
+        return self.limit(steps)
 
-    def limit(self) -> Stop | None:
-        """The limit that the recorded steps have reached, if they have."""
-        if len(self.steps) >= self.max_iter:
+    def limit(self, steps: Sequence[Step]) -> Stop | None:
+        """The limit that these steps have reached, if they have."""
+        if len(steps) >= self.max_iter:
             return Stop.ITERATIONS
-        if self.time_limit is not None and self.steps and self.steps[-1].seconds >= self.time_limit:
+        if self.time_limit is not None and steps and steps[-1].seconds >= self.time_limit:
             return Stop.TIME
         return None

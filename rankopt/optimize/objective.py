@@ -28,9 +28,8 @@ from formulations.solvers.solver import Solver
 from formulations.solving.solve import solve, takes
 from rankopt.errors import EngineError, MasterProblemError, OptionError
 from rankopt.optimize.least_squares import column_units, in_units, spreads
-from rankopt.optimize.planes import PlaneSet
-from rankopt.risk.risk import Engine, GradientEvaluation, Planes, Risk, ShardGradient
-from rankopt.risk.shard import Shard
+from rankopt.optimize.state import PlaneSet
+from rankopt.risk.risk import Engine, GradientEvaluation, Planes, Risk, Shard, ShardGradient
 
 if TYPE_CHECKING:
     from rankopt.data.canonical_order import Arrangement

@@ -13,8 +13,7 @@ from rankopt.optimize.certificate import Stop
 from rankopt.optimize.concave_convex import Judge, Training, train
 from rankopt.optimize.method import Clock, Method
 from rankopt.optimize.objective import Objective
-from rankopt.optimize.planes import PlaneSet
-from rankopt.optimize.state import State, TrainingState
+from rankopt.optimize.state import PlaneSet, State, TrainingState
 
 Floats = NDArray[np.float64]
 

@@ -1,19 +1,93 @@
-"""Training state after an iteration: plain data, enough to resume with identical results."""
+"""Training state after an iteration, and its cutting planes: plain data, enough to resume with identical results."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from formulations.display import CompactReprMixin
-from rankopt.optimize.certificate import Stop
-from rankopt.optimize.planes import PlaneSet
+from rankopt.optimize.certificate import History, Stop
 from rankopt.risk.risk import Planes
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class PlaneSet(CompactReprMixin):
+    """Plane i lies under the loss of group g = group[i]: heights[i] + ⟨placed[i] - references[g], w⟩.
+
+    `placed` (p, d) holds for every reference, lam and w₀. From one round of the concave-convex procedure to the next
+    `references` (G, d) change, and with them `paid` (G,), what they pay for soft constraints, which is in `heights`
+    (p,). idle: master solves since the plane last carried weight.
+    """
+
+    placed: Floats
+    heights: Floats
+    group: Ints
+    references: Floats
+    idle: Ints
+    paid: Floats
+
+    @classmethod
+    def empty(cls, groups: int, features: int) -> PlaneSet:
+        none = np.zeros(0, dtype=np.int64)
+        return cls(np.zeros((0, features)), np.zeros(0), none, np.zeros((groups, features)), none, np.zeros(groups))
+
+    def __len__(self) -> int:
+        return int(self.heights.size)
+
+    @property
+    def slopes(self) -> Floats:
+        slopes: Floats = self.placed - self.references[self.group]
+        slopes.setflags(write=False)  # a form takes what cannot change as it is, and copies the rest
+        return slopes
+
+    def heights_at(self, w: Floats) -> Floats:
+        """(G,) the model of each group's loss at w: its highest plane, 0 if none is above 0."""
+        heights = np.zeros(self.references.shape[0])
+        np.maximum.at(heights, self.group, self.heights + self.slopes @ w)
+        return heights
+
+    def with_references(self, references: Floats, paid: Floats) -> PlaneSet:
+        """The same planes for another reference."""
+        if np.array_equal(references, self.references) and np.array_equal(paid, self.paid):
+            return self
+        heights = self.heights + (paid - self.paid)[self.group] if (paid != self.paid).any() else self.heights
+        return replace(self, references=references, heights=heights, paid=paid)
+
+    def plus(self, placed: Floats, heights: Floats, group: Ints) -> PlaneSet:
+        """The set with further planes."""
+        return replace(
+            self,
+            placed=np.vstack([self.placed, placed]),
+            heights=np.append(self.heights, heights),
+            group=np.append(self.group, group),
+            idle=np.append(self.idle, np.zeros(heights.size, dtype=np.int64)),
+        )
+
+    def without_idle(self, alpha: Floats, patience: int) -> tuple[PlaneSet, Floats]:
+        """Count idleness by the weights alpha and drop planes idle for more than `patience` solves; alpha of the rest.
+
+        Dropping a plane never spoils a lower bound: any planes give one.
+        """
+        idle = np.where(alpha > 0, 0, self.idle + 1)
+        stays = idle <= patience
+        if stays.all():
+            return replace(self, idle=idle), alpha
+        remaining = replace(
+            self,
+            placed=self.placed[stays],
+            heights=self.heights[stays],
+            group=self.group[stays],
+            idle=idle[stays],
+        )
+        return remaining, alpha[stays]
+
 
 SERIOUS = 0.1
 """Under a nonconvex bound the reference moves to a new point that gains at least this part of what the proven bound
@@ -81,17 +155,33 @@ class IterationInfo(CompactReprMixin):
 
 @dataclass(frozen=True, eq=False)
 class TrainingState(CompactReprMixin):
-    """state: the method's. passed: the points from which the result is taken. taken: steps so far. round, idle, least:
-    the state's round, steps since the gap was last narrowed in it, and that gap. stop: why the run is over, None while
-    it is not."""
+    """Where a run is between two iterations: all that is needed to go on to the same result.
 
-    state: State
+    method_state: of the method. iteration: how many were taken. stop: why the run is over, None while it is not.
+    history: the rows of its steps. Of methods with planes also passed, the points from which the result is taken; and
+    round, idle, least: the state's round, steps since the gap was last narrowed in it, and that gap.
+    """
+
+    method_state: Any
+    iteration: int = 0
+    stop: Stop | None = None
+    history: tuple[Any, ...] = ()
     passed: tuple[IterationInfo, ...] = ()
-    taken: int = 0
     round: int = 0
     idle: int = 0
     least: float = np.inf
-    stop: Stop | None = None
+
+    def as_data(self, row: type[Any]) -> dict[str, Any]:
+        """What a checkpoint holds, with the history as columns."""
+        return {"standing": replace(self, history=()), "history": History.from_rows(row, self.history)}
+
+    @classmethod
+    def from_data(cls, stored: Mapping[str, Any], row: type[Any]) -> TrainingState:
+        """The state of a checkpoint. ValueError or KeyError for parts that are missing or of another type."""
+        standing, history = stored["standing"], stored["history"]
+        if not isinstance(standing, cls) or not isinstance(history, History) or history.row != row.__name__:
+            raise ValueError(f"a stored run needs a training state and a history of {row.__name__}")
+        return replace(standing, history=tuple(history))
 
     def after(self, state: State, tol: float, every: bool) -> TrainingState:
         """The state of the run after a step that led to `state`.
@@ -104,17 +194,18 @@ class TrainingState(CompactReprMixin):
             earlier = passed if every and moved else passed[:-1] if every else ()
             passed = (*earlier, IterationInfo(state.w, state.primal, state.bound))
         over = Stop.GAP if state.gap <= tol * abs(state.primal) else None
-        return replace(self, state=state, passed=passed, taken=self.taken + 1, stop=over)
+        return replace(self, method_state=state, passed=passed, iteration=self.iteration + 1, stop=over)
 
     def with_best(self, stop: Stop) -> TrainingState:
         """The run is over for this reason; the best point of the state is its result if it has no other."""
-        best = IterationInfo(self.state.w, self.state.primal, self.state.bound)
+        state = self.method_state
+        best = IterationInfo(state.w, state.primal, state.bound)
         return replace(self, passed=self.passed or (best,), stop=stop)
 
     def watched(self, patience: float) -> TrainingState:
         """The same, with a look at whether the last step narrowed the gap: the run is over after many that did not."""
-        gap, round = self.state.gap, self.state.round
-        if round > self.round or not gap >= self.least - 1e-15 * abs(self.state.primal):
+        gap, round = self.method_state.gap, self.method_state.round
+        if round > self.round or not gap >= self.least - 1e-15 * abs(self.method_state.primal):
             return replace(self, round=round, idle=0, least=gap)
         idle = self.idle + 1
         return replace(self, idle=idle, stop=Stop.STALLED if idle >= patience else None)

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from rankopt.errors import OptionError
 from rankopt.optimize.bundle import at_groups, batches_of, cuts, groups_of, grown, solved
 from rankopt.optimize.objective import Objective
-from rankopt.optimize.planes import PlaneSet
-from rankopt.optimize.state import State
+from rankopt.optimize.state import PlaneSet, State
 from rankopt.options import check_number, check_part, check_whole
 from rankopt.risk.risk import Risk
 

@@ -19,7 +19,7 @@ import json
 import os
 import re
 import warnings
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -36,10 +36,9 @@ from rankopt.data.canonical_order import fingerprints
 from rankopt.data.queries import Queries
 from rankopt.errors import OptionError
 from rankopt.optimize.bundle import at_groups
-from rankopt.optimize.certificate import History, Step, Stop
+from rankopt.optimize.certificate import Step, Stop
 from rankopt.optimize.objective import Objective, norms
-from rankopt.optimize.planes import PlaneSet
-from rankopt.optimize.state import IterationInfo, State, TrainingState
+from rankopt.optimize.state import IterationInfo, PlaneSet, State, TrainingState
 from rankopt.optimize.subgradient import generator_of, permuted
 from rankopt.persistence.models import MODEL
 from rankopt.ratings.table import Ratings
@@ -52,24 +51,24 @@ ROUNDING = 1e-9
 OPEN = ("primal", "latest", "precision", "radius", "least")
 """Numbers that are infinite until they are known. They are never NaN."""
 
-PARTS = ("state", "planes", "passed", "stop", "generator")
+PARTS = ("method_state", "history", "planes", "passed", "stop", "generator")
 """Fields that are neither numbers nor arrays of numbers."""
 
 
-def flaw(standing: TrainingState, steps: Sequence[Step]) -> str | None:
-    """What is wrong with the form of a training state after these steps; None if it is valid."""
+def flaw(standing: TrainingState) -> str | None:
+    """What is wrong with the form of a training state; None if it is valid."""
     held: list[tuple[object, Any]] = [
-        (standing, TrainingState), (standing.state, State), (standing.state.planes, PlaneSet),
+        (standing, TrainingState), (standing.method_state, State), (standing.method_state.planes, PlaneSet),
         (standing.stop, Stop | None),
     ]  # fmt: skip
     for part, kind in held:
         if not isinstance(part, kind):
             return f"a part has the type {type(part).__name__}, not {getattr(kind, '__name__', kind)}"
-    return next(chain(_flaws(standing), _flaws_of_steps(standing, steps)), None)
+    return next(chain(_flaws(standing), _flaws_of_steps(standing)), None)
 
 
 def _flaws(standing: TrainingState) -> Iterator[str]:
-    state, planes = standing.state, standing.state.planes
+    state, planes = standing.method_state, standing.method_state.planes
     d, p, groups = np.size(state.w), np.size(planes.heights), np.shape(planes.references)[:1]
     shapes = {
         "placed": (p, d),
@@ -93,10 +92,10 @@ def _flaws(standing: TrainingState) -> Iterator[str]:
     permuted(1, getattr(state, "generator", None) or generator_of(0))  # raises for an invalid generator state
 
 
-def _flaws_of_steps(standing: TrainingState, steps: Sequence[Step]) -> Iterator[str]:
-    if len(steps) != standing.taken:
-        yield f"it took {standing.taken} steps and {len(steps)} are written down"
-    for step in steps:
+def _flaws_of_steps(standing: TrainingState) -> Iterator[str]:
+    if len(standing.history) != standing.iteration:
+        yield f"it took {standing.iteration} steps and {len(standing.history)} are written down"
+    for step in standing.history:
         for name, value in vars(step).items():
             if not (value >= 0 and (value < np.inf or name in OPEN)):
                 yield f"{name} of a step is {value}"
@@ -114,7 +113,7 @@ def _flaws_of(name: str, array: NDArray[Any], shape: tuple[int, ...]) -> Iterato
 
 def false_claim(standing: TrainingState, objective: Objective) -> str | None:
     """A false claim of a valid training state about its own w; None if all claims are true."""
-    state, planes = standing.state, standing.state.planes
+    state, planes = standing.method_state, standing.method_state.planes
     if state.w.shape != objective.w0.shape or not 1 <= len(planes.references) <= objective.risk.weights.size:
         return f"it has {state.w.size} weights and {len(planes.references)} groups of queries"
     if not np.isfinite(state.primal):
@@ -324,9 +323,9 @@ class Checkpoint:
                 "fit what it was begun with, choose another folder, or remove this one"
             )
 
-    def keep(self, now: TrainingState, steps: Sequence[Step]) -> None:
+    def keep(self, now: TrainingState) -> None:
         """Write the state if it is due; always at the end. If writing fails, warn and continue training."""
-        self.write(lambda: _plain(now, steps), now.stop is not None)
+        self.write(lambda: _plain(now), now.stop is not None)
 
     def write(self, told: Callable[[], Any], over: bool) -> None:
         """Write the plain data that `told` returns, if it is due or the run is over."""
@@ -362,26 +361,19 @@ def _read(path: Path) -> tuple[dict[str, Any], Decoder] | None:
     return manifest, Decoder(CHECKPOINT, arrays, writeable=True)
 
 
-def _plain(now: TrainingState, steps: Sequence[Step]) -> dict[str, Any]:
+def _plain(now: TrainingState) -> dict[str, Any]:
     """The state with its many small parts as columns."""
     columns = {
         "w": np.array([point.w for point in now.passed]),
         "primal": np.array([point.primal for point in now.passed]),
         "bound": np.array([point.bound for point in now.passed]),
     }
-    return {"standing": replace(now, passed=()), "passed": columns, "history": History.from_rows(Step, steps)}
+    return {**replace(now, passed=()).as_data(Step), "passed": columns}
 
 
-def stored_run(run: Mapping[str, Any]) -> tuple[TrainingState, list[Step]] | None:
-    """The training state of a stored run and its steps; None if they are invalid."""
-    standing, steps = _standing(run)
-    return (standing, steps) if flaw(standing, steps) is None else None
-
-
-def _standing(run: Mapping[str, Any]) -> tuple[TrainingState, list[Step]]:
-    columns, history = run["passed"], run["history"]
+def stored_run(run: Mapping[str, Any]) -> TrainingState | None:
+    """The training state of a stored run; None if it is invalid."""
+    columns = run["passed"]
     rows = zip(columns["w"], columns["primal"].tolist(), columns["bound"].tolist(), strict=True)
-    standing = replace(run["standing"], passed=tuple(IterationInfo(*row) for row in rows))
-    if not isinstance(history, History) or history.row != "Step":
-        raise ValueError("history of a run must hold its steps")
-    return standing, [*history]
+    found = replace(TrainingState.from_data(run, Step), passed=tuple(IterationInfo(*row) for row in rows))
+    return found if flaw(found) is None else None

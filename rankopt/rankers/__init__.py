@@ -22,10 +22,10 @@ if TYPE_CHECKING:  # the tables are text: this tells a type checker what the nam
     from rankopt.rankers.large_margin import LargeMarginRanker as LargeMarginRanker
     from rankopt.rankers.large_margin import svm as svm
     from rankopt.rankers.linear import LinearRanker as LinearRanker
+    from rankopt.rankers.linear import RegressionRanker as RegressionRanker
     from rankopt.rankers.loss import LossRanker as LossRanker
     from rankopt.rankers.loss import PairwiseRanker as PairwiseRanker
     from rankopt.rankers.matching import MatchingRanker as MatchingRanker
-    from rankopt.rankers.regression import RegressionRanker as RegressionRanker
     from rankopt.rankers.smooth import SmoothRanker as SmoothRanker
 
 RANKERS = {
@@ -36,7 +36,7 @@ RANKERS = {
     "LossRanker": "rankopt.rankers.loss:LossRanker",
     "MatchingRanker": "rankopt.rankers.matching:MatchingRanker",
     "PairwiseRanker": "rankopt.rankers.loss:PairwiseRanker",
-    "RegressionRanker": "rankopt.rankers.regression:RegressionRanker",
+    "RegressionRanker": "rankopt.rankers.linear:RegressionRanker",
     "SmoothRanker": "rankopt.rankers.smooth:SmoothRanker",
 }
 """Every ranker, `name: "module:object"`."""

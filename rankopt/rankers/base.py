@@ -31,7 +31,7 @@ from rankopt.losses import BOUNDS, get_bound
 from rankopt.losses.margin import Bound
 from rankopt.losses.regret import RegretBound
 from rankopt.measures.notation import MeasureMix, parse
-from rankopt.options import Rules, check_options
+from rankopt.options import Rules
 from rankopt.persistence.models import NOTATION
 from rankopt.rankers.deployment import Deployment, RegretReport, as_arranged, judged_in_a_set, judged_rankings
 from rankopt.rankers.inputs import (
@@ -429,7 +429,6 @@ class Ranker(BaseEstimator):
             raise OptionError(f"the notation of a measure has {len(measure)} characters")
         parse(measure)
         self._admissible()
-        check_options(self)
 
     def _check_learned(self) -> None:
         """Raise ModelError where what `_scores` uses is not what `fit` leaves."""

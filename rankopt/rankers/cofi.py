@@ -55,41 +55,78 @@ class CofiRanker(RecommendationMixin, BaseEstimator):
     with y (n,) ratings; ids are hashable. The model does not depend on the ids or on the order of the rows, bit for
     bit.
 
-    Args:
-        loss: "regression", Σ_j (F_uj - y_uj)²/2; a measure whose regret is bounded, "nDCG@10", "ERU(d=3)", ...; or a
-            loss of `rankopt.losses.LOSSES` by name, "ordinal", "preferences", ... that is exact and has cutting planes.
-        factors: d, the width of U and M; or "free": doubled along the top singular pairs of the dual state until the
-            global gap is at most `tol`, or stops decreasing.
-        reg: ρ = λ/λ_max. For a convex loss, λ >= λ_max gives zero factors. "auto" chooses ρ by cross-fitting on the
-            training ratings (see `chosen_`).
-        lam: λ; replaces reg.
-        item_bias: True: an offset b_j for each item. False: one constant for all items.
-        bias_reg: the number of ratings that the prior b⁰ counts for; None is 30 for the prior "means", else 10. μ is
-            this number times the curvature of one rating, Σψ²/(2Σl) at b⁰ with slopes ψ: 1 in a regression.
-        item_prior: "mean", b⁰ as above; "means", plus the mean residual of the item's n ratings times n/(n + 30);
-            "auto", "means" for ranking losses with a nonconvex bound or with a median of fewer than 30 ratings per
-            user, else "mean".
-        popularity_prior: c >= 0.
-        weight_by_count: True: λ and μ are multiplied by the number of ratings of the user or item.
-        bound: of a measure's regret: "convex", "tie-aware", "nonconvex", or a custom bound.
-        position_weights: position weights of the scores, for a measure; "shifted(0.25)" is (i + 1)^-0.25 [paper 5].
-        measure: the measure of `score`, eval_set and reg="auto", over the rated items of each user.
-        init: "residual", the top singular pairs of the residuals of the offsets; or "random".
-        tol: the relative gap of both blocks at which training ends; None is 1e-4.
-        compute_bound: whether to compute the global bound, for a convex loss. It needs a dense matrix of the smaller
-            side, up to 5,000 wide.
-        max_iter, time_limit: maximum rounds and seconds; exceeding them raises a ConvergenceWarning. reg="auto" may
-            use half of the seconds.
-        patience: rounds without improvement on eval_set after which training ends.
-        random_state: seed of init="random".
-        engine, n_jobs: as in `LargeMarginRanker`. Results are bit-identical for every engine.
-        callbacks: functions (step, state) called after each round; training ends if one returns True.
-        checkpoint: as in `LargeMarginRanker`.
-        verbose: 1 shows progress on a terminal.
+    Parameters
+    ----------
+    **Start here**
 
-    Fitted: `user_ids_`, `item_ids_`; `user_factors_` (n, d), `item_factors_` (m, d), `item_bias_` (m,),
-    `user_bias_` (n,), 0 where the loss is invariant to them; `item_prior_` b⁰ (m,), `cold_start_bias_`, the prior
-    of an item without ratings, `item_popularity_` (m,); `lam_`, `lam_max_`, `reg_`, `bias_reg_` μ;
+    loss : default "regression"
+        "regression", Σ_j (F_uj - y_uj)²/2; a measure whose regret is bounded, "nDCG@10", "ERU(d=3)", ...; or a
+        loss of `rankopt.losses.LOSSES` by name, "ordinal", "preferences", ... that is exact and has cutting
+        planes.
+    factors : default 15
+        d, the width of U and M; or "free": doubled along the top singular pairs of the dual state until the
+        global gap is at most `tol`, or stops decreasing.
+    reg : default "auto"
+        ρ = λ/λ_max. For a convex loss, λ >= λ_max gives zero factors. "auto" chooses ρ by cross-fitting on the
+        training ratings (see `chosen_`).
+    lam : default None
+        λ; replaces reg.
+
+    **Model**
+
+    item_bias : default True
+        True: an offset b_j for each item. False: one constant for all items.
+    bias_reg : default None
+        The number of ratings that the prior b⁰ counts for; None is 30 for the prior "means", else 10. μ is this
+        number times the curvature of one rating, Σψ²/(2Σl) at b⁰ with slopes ψ: 1 in a regression.
+    item_prior : default "auto"
+        "mean", b⁰ as above; "means", plus the mean residual of the item's n ratings times n/(n + 30); "auto",
+        "means" for ranking losses with a nonconvex bound or with a median of fewer than 30 ratings per user,
+        else "mean".
+    popularity_prior : default 0.1
+        c >= 0.
+    weight_by_count : default False
+        True: λ and μ are multiplied by the number of ratings of the user or item.
+    bound : default "convex"
+        Of a measure's regret: "convex", "tie-aware", "nonconvex", or a custom bound.
+    position_weights : default "shifted(0.25)"
+        Position weights of the scores, for a measure; "shifted(0.25)" is (i + 1)^-0.25 [paper 5].
+    measure : default "nDCG@10"
+        The measure of `score`, eval_set and reg="auto", over the rated items of each user.
+
+    **Solver**
+
+    init : default "residual"
+        "residual", the top singular pairs of the residuals of the offsets; or "random".
+    tol : default None
+        The relative gap of both blocks at which training ends; None is 1e-4.
+    compute_bound : default True
+        Whether to compute the global bound, for a convex loss. It needs a dense matrix of the smaller side, up
+        to 5,000 wide.
+    random_state : default None
+        Seed of init="random".
+
+    **Run**
+
+    max_iter, time_limit : defaults 100, None
+        Maximum rounds and seconds; exceeding them raises a ConvergenceWarning. reg="auto" may use half of the
+        seconds.
+    patience : default 5
+        Rounds without improvement on eval_set after which training ends.
+    engine, n_jobs : defaults "threads", None
+        As in `LargeMarginRanker`. Results are bit-identical for every engine.
+    callbacks : default ()
+        Functions (step, state) called after each round; training ends if one returns True.
+    checkpoint : default None
+        As in `LargeMarginRanker`.
+    verbose : default 0
+        1 shows progress on a terminal.
+
+    Notes
+    -----
+    Fitted: `user_ids_`, `item_ids_`; `user_factors_` (n, d), `item_factors_` (m, d), `item_offsets_` (m,),
+    `user_offsets_` (n,), 0 where the loss is invariant to them; `item_prior_` b⁰ (m,), `cold_start_bias_`, the prior
+    of an item without ratings, `item_popularity_` (m,); `lam_`, `lam_max_`, `reg_`, `offset_strength_` μ;
     `certificate_`, `history_`, `n_iter_`; and the dual states that prove the certificate: planes below the loss of
     each user, with slopes (ratings,) in the order of `Ratings` and heights (n,). These are `dual_slopes_`,
     `dual_heights_` of the users' block and `item_dual_coef_`, `item_dual_intercept_` of the items' block. With

@@ -37,12 +37,11 @@ from rankopt.ascent.ascent import (
 from rankopt.ascent.certificate import as_data, false_claim, paths_of, proved, verify_directions
 from rankopt.data.canonical_order import canonical
 from rankopt.data.typing import Ids, Sizes, Values
-from rankopt.engines import get_engine
-from rankopt.engines.threads import Threads
+from rankopt.engines import Threads, get_engine
 from rankopt.errors import DataError, ModelError, OptionError, TrainingInterrupted
 from rankopt.optimize.certificate import DIRECTIONS, Certificate, History, Stop, check_saved
 from rankopt.optimize.line_search import LineSearch, Point
-from rankopt.options import NOT_NEGATIVE, POSITIVE, RUN, Interval, Rules, seed_from
+from rankopt.options import NOT_NEGATIVE, POSITIVE, RUN, Interval, Rules, check_options, seed_from
 from rankopt.rankers.base import Ranker
 from rankopt.rankers.inputs import query_weights, read_queries
 from rankopt.rankers.linear import LinearRanker
@@ -129,36 +128,68 @@ class DirectRanker(LinearRanker):
     breakpoints, hence the best t. The search ends when no direction of a full round improves M. That point is not a
     global optimum, and no useful bound of the optimum is known; `certificate_` states what is proved.
 
-    Args:
-        measure: a measure of `rankopt.measures` or its notation, or a custom one (see `docs/adding.md`).
-        init: the start: "smooth" (`SmoothRanker(measure)`, or nDCG@10 if the measure cannot be smoothed on these
-            queries), "ridge" (as w0 of `LargeMarginRanker`), "zeros", a linear ranker, of which a clone is fitted on
-            the same queries, or an array (d,).
-        selection: "cyclic", a step along each direction that improves M, in turn; "greedy", a step along the best
-            direction.
-        directions: of each round, any of "coordinates" (the features), "powell" (the change of w in the last round),
-            and `rankopt.rankers.RandomDirections(count)` (drawn anew).
-        step_rule: the choice of t: "window", the t with the best neighbourhood; "middle" of the best interval; or
-            "plackett-luce", the point of that interval at which the ideal order is most likely. step_window: the width
-            of the neighbourhood, as a fraction of the standard deviation of the scores.
-        n_restarts: the number of paths: the first from the start, the others from perturbed starts. engine="threads"
-            runs several in parallel.
-        aggregate: "mean" of the ends of the paths, each scaled to scores of deviation 1, or the "best" of them, on
-            eval_set if passed, else on the training queries.
-        lam: λ >= 0 of the regularizer: the objective is M(w) - (λ/2) Σ_j σ_j² (w_j - w0_j)², σ_j the deviation of
-            feature j within queries. With λ > 0 the best t is exact, and `step_rule` is not used.
-        tol: the smallest improvement of a step.
-        max_iter, time_limit: maximum rounds of each path and seconds after the start was computed; exceeding them
-            raises a ConvergenceWarning.
-        random_state: seed of restarts and draws. The model is reproducible with None too.
-        engine, n_jobs: as in `LargeMarginRanker`. Results are bit-identical for every engine.
-        callbacks: functions (round, paths) called after each round with a `rankopt.ascent.ascent.Round`; training ends
-            if one returns True.
-        checkpoint: as in `LargeMarginRanker`.
-        verbose: 1 shows progress on a terminal.
-        constraints: an `Admissible` for `rank` and `score`; training ignores it.
-        normalize: as in `LargeMarginRanker`.
+    Parameters
+    ----------
+    **Start here**
 
+    measure : default "nDCG@10"
+        A measure of `rankopt.measures` or its notation, or a custom one (see `docs/adding.md`).
+    init : default "smooth"
+        The start: "smooth" (`SmoothRanker(measure)`, or nDCG@10 if the measure cannot be smoothed on these
+        queries), "ridge" (as w0 of `LargeMarginRanker`), "zeros", a linear ranker, of which a clone is fitted
+        on the same queries, or an array (d,).
+    constraints : default None
+        An `Admissible` for `rank` and `score`; training ignores it.
+    normalize : default None
+        As in `LargeMarginRanker`.
+
+    **Model**
+
+    aggregate : default "mean"
+        "mean" of the ends of the paths, each scaled to scores of deviation 1, or the "best" of them, on
+        eval_set if passed, else on the training queries.
+    lam : default 0.0
+        λ >= 0 of the regularizer: the objective is M(w) - (λ/2) Σ_j σ_j² (w_j - w0_j)², σ_j the deviation of
+        feature j within queries. With λ > 0 the best t is exact, and `step_rule` is not used.
+
+    **Solver**
+
+    selection : default "cyclic"
+        "cyclic", a step along each direction that improves M, in turn; "greedy", a step along the best
+        direction.
+    directions : default ("coordinates",)
+        Of each round, any of "coordinates" (the features), "powell" (the change of w in the last round), and
+        `rankopt.rankers.RandomDirections(count)` (drawn anew).
+    step_rule : default "window"
+        The choice of t: "window", the t with the best neighbourhood; "middle" of the best interval; or
+        "plackett-luce", the point of that interval at which the ideal order is most likely.
+    n_restarts : default 1
+        The number of paths: the first from the start, the others from perturbed starts. engine="threads" runs
+        several in parallel.
+    tol : default 1e-06
+        The smallest improvement of a step.
+    random_state : default None
+        Seed of restarts and draws. The model is reproducible with None too.
+    step_window : default 0.2
+        The width of the neighbourhood of "window", as a fraction of the standard deviation of the scores.
+
+    **Run**
+
+    max_iter, time_limit : defaults 100, None
+        Maximum rounds of each path and seconds after the start was computed; exceeding them raises a
+        ConvergenceWarning.
+    engine, n_jobs : defaults "threads", None
+        As in `LargeMarginRanker`. Results are bit-identical for every engine.
+    callbacks : default ()
+        Functions (round, paths) called after each round with a `rankopt.ascent.ascent.Round`; training ends if
+        one returns True.
+    checkpoint : default None
+        As in `LargeMarginRanker`.
+    verbose : default 0
+        1 shows progress on a terminal.
+
+    Notes
+    -----
     Fitted: `coef_`; `certificate_`, of the listed directions; `history_`, the accepted steps (`history_.plot()`);
     `n_iter_`, rounds of the longest path; `w0_`, the scaled start; `path_coefs_` (restarts, d) and `path_values_`, the
     ends of the paths and their measure. With eval_set each path returns its best point on it, the start included, and
@@ -371,6 +402,7 @@ class DirectRanker(LinearRanker):
 
     def _check_params(self) -> None:
         super()._check_params()
+        check_options(self)
         check_directions(self.directions)
         check_start(self.init)
         seed_from(self.random_state, drawn=False)

@@ -45,7 +45,7 @@ from rankopt.rankers.typing import (
     Start,
     Strength,
 )
-from rankopt.risk.shard import Shard, shards
+from rankopt.risk.risk import Shard, shards
 from rankopt.scorers.linear import row_scores
 
 if TYPE_CHECKING:
@@ -66,53 +66,88 @@ class LargeMarginRanker(OptimizedRanker):
     cross-validated ridge scaled to margins of 1. The convex bound often ends at w = 0. A
     `rankopt.errors.WorseThanInitWarning` is raised if the training queries are ranked worse than by w₀.
 
-    Args:
-        measure: a measure of `rankopt.measures`, or its notation: nDCG@k, P@k, AUC, AP, RR, ERR, ...
-        feature_map: the joint feature map of scores and order: "positional" (position weights [ORM]), "pairwise"
-            (pairs in the wrong order [paper 4, φ_po]; supports every measure), "first-relevant" (RR only [φ_mrr]), or
-            a custom map (see `rankopt.losses`).
-        bound: "convex", "tie-aware", "nonconvex", or a custom bound (see `rankopt.losses`). Nonconvex bounds are
-            minimized by the concave-convex procedure.
-        target_ranking: of the convex bound: "average" or "first" for "positional", "ideal" or "average" for the other
-            maps; the default is the first of the two. In a mix it applies to every part.
-        position_weights: position weights of the scores, of the map "positional": "linear", "power(0.5)", "log",
-            "loglog", "discount", each with an optional cutoff such as "power(0.5)@10", or an array.
-        w0: center of the regularizer and start of training: "ridge" (`RegressionRanker()` scaled to margins of 1),
-            "ranksvm" (`PairwiseRanker()`), "regression" (least squares on the gains [ORM, section 6.3]), "zeros", or an
-            array (d,). The default is "zeros" for the convex bound, else "ridge". Its computation does not count
-            towards max_iter and time_limit.
-        method: "bundle", "cutting_planes", "block_frank_wolfe", "stochastic_subgradient", "steepest_subgradient", or
-            a configured object of `rankopt.optimize`.
-        argmax_solver: the solver of the loss-augmented ranking, "exact" or any of `formulations.solvers`.
-        master_solver: the solver of the master program, "auto" or any of `formulations.solvers`. If it fails after
-            the first step, training returns the best weights so far, their gap, and a ConvergenceWarning.
-        lam, C: the regularization strength λ; or C = 1 / (λ m), with lam=None. "scale" is 3 U / m, with U the mean
-            squared distance of the features from the mean of their query: invariant to one scale of all features. With
-            penalty="l1" it is 3% of the smallest λ at which w = 0. "auto" chooses a multiple of it by cross-validation
-            over queries. `lam_` is λ.
-        tol: the relative gap at which training ends.
-        max_iter, time_limit: maximum steps and seconds; exceeding them raises a ConvergenceWarning.
-        engine, n_jobs: what computes the shards of the data ("threads", "serial", "dask", or an object with a method
-            `map(function, shards)`), and the number of workers. Results are bit-identical for every engine.
-        random_state: seed of methods that draw queries. The model is reproducible with None too.
-        warm_start: start from the previous `coef_` instead of w₀.
-        callbacks: functions (step, state) called after each step; training ends if one returns True.
-        checkpoint: a folder (or `Checkpoint(folder, every=seconds)`) that stores the training state. A fit of the same
-            problem with the same folder resumes with identical results; limits may differ, and `master_solver` may if
-            it failed.
-        verbose: 1 shows progress on a terminal.
-        constraints: an `Admissible` over attributes that `fit`, `score` and `rank` take as attributes=. Argmax and
-            reference are admissible rankings, and regret is measured from the best one [ORM, section 7.1]; position
-            weights and discount are cut to k positions. The convex reference is one admissible order with ties by the
-            score at w0, or the mean over exchanges of equivalent documents. argmax_solver="exact" is the cheapest
-            exact solver for the constraints. If their linear program is not integral, the gap may stay open.
-        normalize: None, or the normalization of features within their query: "zscore", "minmax", "sum", "rank".
-            Recommended if scales differ between queries (benchmarks/accuracy.md).
-        penalty: "l2", or "l1" for J(w) = λ‖w‖₁ + Σ_q v_q loss_q(w) [ORM, section 3.1], whose solution is sparse
-            (`selected_`, `get_support()`). With "l1", w0 is the start of training only, and `w0_` is 0. Features should
-            have one scale. The master is a linear program ("auto" is HiGHS); `path(lams=20)` begins where 0 is
-            optimal. Methods: "bundle" and "cutting_planes".
+    Parameters
+    ----------
+    **Start here**
 
+    measure : default "nDCG@10"
+        A measure of `rankopt.measures`, or its notation: nDCG@k, P@k, AUC, AP, RR, ERR, ...
+    bound : default "nonconvex"
+        "convex", "tie-aware", "nonconvex", or a custom bound (see `rankopt.losses`). Nonconvex bounds are
+        minimized by the concave-convex procedure.
+    w0 : default None
+        Center of the regularizer and start of training: "ridge" (`RegressionRanker()` scaled to margins of 1),
+        "ranksvm" (`PairwiseRanker()`), "regression" (least squares on the gains [ORM, section 6.3]), "zeros",
+        or an array (d,). The default is "zeros" for the convex bound, else "ridge". Its computation does not
+        count towards max_iter and time_limit.
+    lam, C : defaults "scale", None
+        The regularization strength λ; or C = 1 / (λ m), with lam=None. "scale" is 3 U / m, with U the mean
+        squared distance of the features from the mean of their query: invariant to one scale of all features.
+        With penalty="l1" it is 3% of the smallest λ at which w = 0. "auto" chooses a multiple of it by
+        cross-validation over queries. `lam_` is λ.
+    constraints : default None
+        An `Admissible` over attributes that `fit`, `score` and `rank` take as attributes=. Argmax and reference
+        are admissible rankings, and regret is measured from the best one [ORM, section 7.1]; position weights
+        and discount are cut to k positions. The convex reference is one admissible order with ties by the score
+        at w0, or the mean over exchanges of equivalent documents. argmax_solver="exact" is the cheapest exact
+        solver for the constraints. If their linear program is not integral, the gap may stay open.
+    normalize : default None
+        None, or the normalization of features within their query: "zscore", "minmax", "sum", "rank".
+        Recommended if scales differ between queries (benchmarks/accuracy.md).
+
+    **Model**
+
+    feature_map : default "positional"
+        The joint feature map of scores and order: "positional" (position weights [ORM]), "pairwise" (pairs in
+        the wrong order [paper 4, φ_po]; supports every measure), "first-relevant" (RR only [φ_mrr]), or a
+        custom map (see `rankopt.losses`).
+    target_ranking : default None
+        Of the convex bound: "average" or "first" for "positional", "ideal" or "average" for the other maps; the
+        default is the first of the two. In a mix it applies to every part.
+    position_weights : default "power(0.5)"
+        Position weights of the scores, of the map "positional": "linear", "power(0.5)", "log", "loglog",
+        "discount", each with an optional cutoff such as "power(0.5)@10", or an array.
+    penalty : default "l2"
+        "l2", or "l1" for J(w) = λ‖w‖₁ + Σ_q v_q loss_q(w) [ORM, section 3.1], whose solution is sparse
+        (`selected_`, `get_support()`). With "l1", w0 is the start of training only, and `w0_` is 0. Features
+        should have one scale. The master is a linear program ("auto" is HiGHS); `path(lams=20)` begins where 0
+        is optimal. Methods: "bundle" and "cutting_planes".
+
+    **Solver**
+
+    method : default "bundle"
+        "bundle", "cutting_planes", "block_frank_wolfe", "stochastic_subgradient", "steepest_subgradient", or a
+        configured object of `rankopt.optimize`.
+    argmax_solver : default "exact"
+        The solver of the loss-augmented ranking, "exact" or any of `formulations.solvers`.
+    master_solver : default "auto"
+        The solver of the master program, "auto" or any of `formulations.solvers`. If it fails after the first
+        step, training returns the best weights so far, their gap, and a ConvergenceWarning.
+    tol : default 0.001
+        The relative gap at which training ends.
+    random_state : default None
+        Seed of methods that draw queries. The model is reproducible with None too.
+    warm_start : default False
+        Start from the previous `coef_` instead of w₀.
+
+    **Run**
+
+    max_iter, time_limit : defaults 2000, None
+        Maximum steps and seconds; exceeding them raises a ConvergenceWarning.
+    engine, n_jobs : defaults "threads", None
+        What computes the shards of the data ("threads", "serial", "dask", or an object with a method
+        `map(function, shards)`), and the number of workers. Results are bit-identical for every engine.
+    callbacks : default ()
+        Functions (step, state) called after each step; training ends if one returns True.
+    checkpoint : default None
+        A folder (or `Checkpoint(folder, every=seconds)`) that stores the training state. A fit of the same
+        problem with the same folder resumes with identical results; limits may differ, and `master_solver` may
+        if it failed.
+    verbose : default 0
+        1 shows progress on a terminal.
+
+    Notes
+    -----
     Fitted: `coef_`, `certificate_` (kind, value, bound, gap of J), `history_` (`history_.plot()` draws the gap),
     `n_iter_`, `w0_`. With eval_set, `coef_` is the best iterate on it (`best_score_`), and the certificate is that of
     this iterate.

@@ -28,13 +28,13 @@ from rankopt.rankers.typing import (
     Start,
     Strength,
 )
-from rankopt.risk.shard import shards_of_grades
+from rankopt.risk.risk import shards_of_grades
 
 if TYPE_CHECKING:
     from rankopt.constraints.admissible import Admissible
     from rankopt.data.canonical_order import Arrangement
     from rankopt.losses.loss import Loss
-    from rankopt.risk.shard import Shard
+    from rankopt.risk.risk import Shard
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -44,16 +44,40 @@ class LossRanker(OptimizedRanker):
     """Minimises J(w) = (λ/2)‖w - w₀‖² + Σ_q v_q loss_q(X_q w), v_q = 1/m unless queries have weights, over the queries
     that have documents of different grades.
 
-    Args:
-        loss: a name of `rankopt.losses.LOSSES`, or a function (relevance, offsets) to a `rankopt.losses.loss.Loss` of
-            your own; `rankopt.testing.check_loss` checks it.
-        measure: what `score` means and an eval_set is judged by. Training uses it where the loss is of a measure, and
-            has `of_measure` therefore.
-        w0: "zeros" (default), "ridge", "ranksvm", "regression" (see `LargeMarginRanker`), or an array (d,).
-        constraints: an `Admissible` that `rank` and `score` obey; training does not use it.
-        method, master, lam, C, tol, max_iter, time_limit, engine, n_jobs, random_state, warm_start, callbacks,
-            checkpoint, verbose, normalize, penalty: as in `LargeMarginRanker`.
+    Parameters
+    ----------
+    **Start here**
 
+    loss : default "pairwise"
+        A name of `rankopt.losses.LOSSES`, or a function (relevance, offsets) to a `rankopt.losses.loss.Loss` of
+        your own; `rankopt.testing.check_loss` checks it.
+    measure : default "nDCG@10"
+        What `score` means and an eval_set is judged by. Training uses it where the loss is of a measure, and
+        has `of_measure` therefore.
+    w0 : default "zeros"
+        "zeros" (default), "ridge", "ranksvm", "regression" (see `LargeMarginRanker`), or an array (d,).
+    constraints : default None
+        An `Admissible` that `rank` and `score` obey; training does not use it.
+    lam, C, normalize : defaults 0.01, None, None
+        As in `LargeMarginRanker`.
+
+    **Model**
+
+    penalty : default "l2"
+        As in `LargeMarginRanker`.
+
+    **Solver**
+
+    method, master_solver, tol, random_state, warm_start : defaults "bundle", "auto", 0.001, None, False
+        As in `LargeMarginRanker`.
+
+    **Run**
+
+    max_iter, time_limit, engine, n_jobs, callbacks, checkpoint, verbose : defaults 2000, None, "threads", None, (), ...
+        As in `LargeMarginRanker`.
+
+    Notes
+    -----
     Fitted: `coef_`, `certificate_` (global where the loss is convex, else stationary), `history_`, `n_iter_`, `w0_`,
     `lam_`; with eval_set `best_score_`.
     """

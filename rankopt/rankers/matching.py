@@ -32,8 +32,8 @@ from rankopt.options import COUNT, as_numbers, check
 from rankopt.rankers import SLOT_STARTS
 from rankopt.rankers.deployment import RegretReport, as_arranged
 from rankopt.rankers.inputs import documents_of, read_queries, read_rows
+from rankopt.rankers.linear import row_weights
 from rankopt.rankers.optimized import OptimizedRanker
-from rankopt.rankers.regression import row_weights
 from rankopt.rankers.run import cures_at_start
 from rankopt.rankers.typing import (
     AnyBound,
@@ -48,7 +48,7 @@ from rankopt.rankers.typing import (
     SlotStart,
     Strength,
 )
-from rankopt.risk.shard import Shard, shards
+from rankopt.risk.risk import Shard, shards
 from rankopt.scorers.linear import Slots, slot_scores
 
 if TYPE_CHECKING:
@@ -129,19 +129,39 @@ class MatchingRanker(OptimizedRanker):
     weight. Slots are positions of a list, sections of a page, or the other side of a matching. Each slot takes one
     document. A query of n < k documents leaves k - n slots empty and assigns all its documents.
 
-    Args:
-        n_positions: k, or None: the largest grade of fit.
-        position_weight: (k,) the positive benefit of a correct document in each slot; 1 each by default.
-        bound: "convex", "tie-aware" or "nonconvex" (see `rankopt.losses.oracle_slots`).
-        w0: "zeros", "regression" (least squares on slot membership), or an array (k, d). The default is zeros for the
-            convex bound and regression for the others.
-        argmax_solver: the solver of the matchings, "auto" or any of `formulations.solvers`.
-        method, master_solver, lam, C, tol, max_iter, time_limit, engine, n_jobs, warm_start, callbacks, checkpoint,
-            verbose, normalize: as in `LargeMarginRanker`.
-
     `score` is the mean fraction of the best benefit that the matchings by score earn, over the queries in which a
     document has a slot.
 
+    Parameters
+    ----------
+    **Start here**
+
+    n_positions : default None
+        k, or None: the largest grade of fit.
+    position_weight : default None
+        (k,) the positive benefit of a correct document in each slot; 1 each by default.
+    bound : default "convex"
+        "convex", "tie-aware" or "nonconvex" (see `rankopt.losses.oracle_slots`).
+    w0 : default None
+        "zeros", "regression" (least squares on slot membership), or an array (k, d). The default is zeros for
+        the convex bound and regression for the others.
+    lam, C, normalize : defaults 0.01, None, None
+        As in `LargeMarginRanker`.
+
+    **Solver**
+
+    argmax_solver : default "auto"
+        The solver of the matchings, "auto" or any of `formulations.solvers`.
+    method, master_solver, tol, warm_start : defaults "bundle", "auto", 0.001, False
+        As in `LargeMarginRanker`.
+
+    **Run**
+
+    max_iter, time_limit, engine, n_jobs, callbacks, checkpoint, verbose : defaults 2000, None, "threads", None, (), ...
+        As in `LargeMarginRanker`.
+
+    Notes
+    -----
     Fitted: `coef_` (k, d), `certificate_`, `history_`, `n_iter_`, `w0_`, `lam_`; with eval_set `best_score_`.
     """
 

@@ -36,8 +36,7 @@ from rankopt.rankers.path import chosen_factor
 from rankopt.rankers.path import path as fit_path
 from rankopt.rankers.run import in_range, tell, tell_below, training_run
 from rankopt.rankers.starts import get_start, natural_lam, unit_of
-from rankopt.risk.risk import Risk
-from rankopt.risk.shard import Shard
+from rankopt.risk.risk import Risk, Shard
 
 if TYPE_CHECKING:
     from rankopt.data.queries import Queries
@@ -162,14 +161,14 @@ class OptimizedRanker(LinearRanker):
         if judge is not None and objective.start_counts and start is not objective.start:
             start = max(objective.start, start, key=judge)  # both are candidates; of equals the former
         with training_run(self, objective.risk.engine) as run:
-            begun, steps = run.resume(stored_run, queries, weights, start, judge is not None) or (None, [])
+            begun = run.resume(stored_run, queries, weights, start, judge is not None)
             objective.prepare()
             keep = None
             if run.checkpoint is not None:
                 keep = run.checkpoint.keep
                 if begun is not None:
                     run.checkpoint.check(begun, objective)
-            clock = Clock.started(self.max_iter, self.time_limit, run.callbacks, steps)
+            clock = Clock.started(self.max_iter, self.time_limit, run.callbacks, () if begun is None else begun.history)
             return train(objective, method, start, self.tol, clock, judge, begun, keep), objective
 
     def _keep(self, outcome: Training, objective: Objective) -> None:
@@ -240,3 +239,7 @@ class OptimizedRanker(LinearRanker):
             raise ModelError("n_iter_ does not count the steps of history_.")
         if np.shape(getattr(self, "w0_", 0.0)) != self._coef_shape():
             raise ModelError("w0_ is missing or has another shape than coef_.")
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        check_options(self)

@@ -22,18 +22,19 @@ from rankopt.optimize.annealing import (
     Annealed,
     Annealing,
     AnnealingStep,
-    Reached,
     anneal,
+    stored_run,
 )
 from rankopt.optimize.certificate import SMOOTHED, Certificate, History, Stop, check_saved
 from rankopt.optimize.objective import SmoothObjective, deviation, deviations
+from rankopt.optimize.state import TrainingState
 from rankopt.options import NOT_NEGATIVE, RUN, Rules, as_numbers, check_options
 from rankopt.rankers import SMOOTH_STARTS
 from rankopt.rankers.linear import LinearRanker
 from rankopt.rankers.run import in_range, tell_below, training_run
 from rankopt.rankers.starts import get_start, spread
 from rankopt.rankers.typing import AnyCheckpoint, AnyEngine, AnyMeasure, Callbacks, Normalize, SmoothStart, StrengthName
-from rankopt.risk.shard import shards
+from rankopt.risk.risk import shards
 
 if TYPE_CHECKING:
     from rankopt.constraints.admissible import Admissible
@@ -60,26 +61,55 @@ class SmoothRanker(LinearRanker):
     measure. The sum is over the m queries with something to order, v_q = query_weight / Σ query_weight. A step costs
     two products with the features and an exponential per document and position.
 
-    Args:
-        measure: a positional measure of `rankopt.measures`, or its notation: nDCG@k, DCG@k, P@k, AUC, ERU, ...
-        bandwidths: σ of the stages, in deviations of the scores (within queries) at w₀; usually decreasing.
-        lam: λ >= 0, or "scale", U / m, with U the mean squared distance of the features from the mean of their query:
-            invariant to one scale of all features. `lam_` is λ.
-        w0: center of the regularizer and start: "ridge" (`RegressionRanker()`), "ranksvm" (`PairwiseRanker()`),
-            "regression" (least squares on the gains), or an array (d,), scaled to scores of deviation 1. If all
-            documents of every query have one score, the gradient is 0 and a `rankopt.errors.NoProgressWarning` is
-            raised.
-        method: "L-BFGS" or "CG" of SciPy. Each feature is passed in units of its deviation.
-        tol: the norm of the gradient at which a stage ends, in units of the measure per deviation.
-        max_iter: maximum steps of each stage.
-        time_limit: seconds after which training ends with a ConvergenceWarning.
-        callbacks: functions (step, point) called after each step; training ends if one returns True.
-        checkpoint: a folder (or `Checkpoint(folder, every=seconds)`) that stores the state after each stage. A fit of
-            the same problem with the same folder resumes with identical results.
-        verbose: 1 shows progress on a terminal.
-        constraints: an `Admissible` for `rank` and `score`; training ignores it.
-        engine, n_jobs, normalize: as in `LargeMarginRanker`.
+    Parameters
+    ----------
+    **Start here**
 
+    measure : default "nDCG@10"
+        A positional measure of `rankopt.measures`, or its notation: nDCG@k, DCG@k, P@k, AUC, ERU, ...
+    lam : default "scale"
+        λ >= 0, or "scale", U / m, with U the mean squared distance of the features from the mean of their
+        query: invariant to one scale of all features. `lam_` is λ.
+    w0 : default "ridge"
+        Center of the regularizer and start: "ridge" (`RegressionRanker()`), "ranksvm" (`PairwiseRanker()`),
+        "regression" (least squares on the gains), or an array (d,), scaled to scores of deviation 1. If all
+        documents of every query have one score, the gradient is 0 and a `rankopt.errors.NoProgressWarning` is
+        raised.
+    constraints : default None
+        An `Admissible` for `rank` and `score`; training ignores it.
+    normalize : default None
+        As in `LargeMarginRanker`.
+
+    **Model**
+
+    bandwidths : default (1.0, 0.5, 0.25)
+        σ of the stages, in deviations of the scores (within queries) at w₀; usually decreasing.
+
+    **Solver**
+
+    method : default "L-BFGS"
+        "L-BFGS" or "CG" of SciPy. Each feature is passed in units of its deviation.
+    tol : default 1e-05
+        The norm of the gradient at which a stage ends, in units of the measure per deviation.
+
+    **Run**
+
+    max_iter : default 40
+        Maximum steps of each stage.
+    time_limit : default None
+        Seconds after which training ends with a ConvergenceWarning.
+    callbacks : default ()
+        Functions (step, point) called after each step; training ends if one returns True.
+    checkpoint : default None
+        A folder (or `Checkpoint(folder, every=seconds)`) that stores the state after each stage. A fit of the
+        same problem with the same folder resumes with identical results.
+    verbose : default 0
+        1 shows progress on a terminal.
+    engine, n_jobs : defaults "threads", None
+        As in `LargeMarginRanker`.
+
+    Notes
+    -----
     Fitted: `coef_`, `certificate_`, `history_` (`history_.plot()` draws J_σ), `n_iter_`, `w0_`, `lam_`. With eval_set,
     `coef_` is the best on it of w₀ and every step (`best_score_`), and the certificate is that of this point. An
     interruption retains the last step, or the best one so far on eval_set.
@@ -176,13 +206,17 @@ class SmoothRanker(LinearRanker):
         settings, objective = self._settings(), self.objective(queries, weights)
         judge, w0 = None if evaluation is None else self._judge(evaluation), objective.w0
 
-        def read(stored: Any) -> Reached | None:
-            return Reached.read(stored, w0.size, settings.bandwidths, settings.max_iter)
+        def read(stored: Any) -> TrainingState | None:
+            return stored_run(stored, w0.size, settings.bandwidths, settings.max_iter)
 
         with training_run(self, objective.engine) as run:
             begun = run.resume(read, queries, weights, w0, judge is not None)
             objective.at(w0, settings.bandwidths[0])  # compiled code, workers with their data: limits begin now
-            keep = None if run.checkpoint is None else lambda now, over: run.store(lambda: now.plain, over)
+            keep = (
+                None
+                if run.checkpoint is None
+                else lambda now, over: run.store(lambda: now.as_data(AnnealingStep), over)
+            )
             return anneal(objective, settings, run.callbacks, judge, begun, keep), objective
 
     def _settings(self) -> Annealing:

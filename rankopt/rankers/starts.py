@@ -32,15 +32,14 @@ from rankopt.optimize.method import Clock
 from rankopt.optimize.objective import Objective
 from rankopt.options import as_numbers
 from rankopt.rankers import STARTS
-from rankopt.rankers.regression import cross_validated_ridge, row_weights
-from rankopt.risk.risk import Risk
-from rankopt.risk.shard import shards_of_grades
+from rankopt.rankers.linear import cross_validated_ridge, row_weights
+from rankopt.risk.risk import Risk, shards_of_grades
 from rankopt.scorers.linear import row_scores
 
 if TYPE_CHECKING:
     from rankopt.data.canonical_order import Arrangement
     from rankopt.data.queries import Queries
-    from rankopt.risk.shard import Shard
+    from rankopt.risk.risk import Shard
 
 Floats = NDArray[np.float64]
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from rankopt.errors import OptionError
 from rankopt.measures.tied_ranking import position_in_query, query_of_row, running
-from rankopt.risk.shard import Shard
+from rankopt.risk.risk import Shard
 from rankopt.scorers.linear import Linear
 from rankopt.sweeps.step_function import StepEvents
 from rankopt.sweeps.sweep import LineSweep

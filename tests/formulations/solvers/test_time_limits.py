@@ -14,7 +14,7 @@ from formulations.solvers import list_solvers
 from formulations.solvers.active_set import ActiveSet
 from rankopt.optimize import objective as objectives
 from rankopt.optimize.objective import Objective
-from rankopt.optimize.planes import PlaneSet
+from rankopt.optimize.state import PlaneSet
 
 ENDLESS = "margin_dual([[0.0], [333.0]], [.1, .3], lam=.01, groups=[0, 1], capacity=[1.0, 1.0])"
 

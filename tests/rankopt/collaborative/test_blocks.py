@@ -26,7 +26,7 @@ from rankopt.collaborative.problem import Factors, ModelState, block_bounds
 from rankopt.collaborative.regularization import Penalties, start_of
 from rankopt.collaborative.user_block import UserBundles, mix
 from rankopt.collaborative.user_loss import UserLoss
-from rankopt.engines.threads import Serial
+from rankopt.engines import Serial
 from rankopt.ratings import Ratings
 
 LOSSES = ["regression", "nDCG@3", "ERU(d=2)", "ordinal", "preferences"]

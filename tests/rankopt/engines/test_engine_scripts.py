@@ -12,7 +12,7 @@ import pytest
 SCRIPT = """
 import sys
 import numpy as np
-from rankopt.risk import shard as sharding
+from rankopt.risk import risk as sharding
 from rankopt.rankers import LargeMarginRanker
 {extra}
 sharding.SHARD_ROWS = 40

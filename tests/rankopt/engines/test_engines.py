@@ -20,13 +20,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 from formulations.errors import InvalidProblemError
 from rankopt.data.queries import Queries
-from rankopt.engines import ENGINES, get_engine
+from rankopt.engines import ENGINES, Serial, get_engine
 from rankopt.engines.dask import Dask, LoadedShard, store_shards
-from rankopt.engines.threads import Serial
 from rankopt.errors import EngineError, OptionError
 from rankopt.optimize.certificate import Stop
 from rankopt.rankers import LargeMarginRanker, MatchingRanker, PairwiseRanker
-from rankopt.risk import shard as sharding
+from rankopt.risk import risk as sharding
 
 BOUNDS = ["convex", "tie-aware", "nonconvex"]
 OTHERS = [name for name in ENGINES if name != "serial"]

@@ -10,9 +10,9 @@ from rankopt.errors import DataError, OptionError
 from rankopt.losses.pairwise import PairwiseHinge
 from rankopt.measures import evaluate
 from rankopt.optimize import LineSearch
-from rankopt.risk import shard as sharding
+from rankopt.risk import risk as sharding
 from rankopt.risk.along_line import LineEvaluation
-from rankopt.risk.shard import shards_of_grades
+from rankopt.risk.risk import shards_of_grades
 from rankopt.sweeps import sweep as sweep_module
 
 RNG = np.random.default_rng(0)

@@ -12,8 +12,7 @@ from rankopt.optimize.bundle import Bundle, at_groups, groups_of, grown, solved
 from rankopt.optimize.concave_convex import train
 from rankopt.optimize.frank_wolfe import BlockFrankWolfe
 from rankopt.optimize.method import Clock
-from rankopt.optimize.planes import PlaneSet
-from rankopt.optimize.state import State
+from rankopt.optimize.state import PlaneSet, State
 from rankopt.optimize.subgradient import SteepestSubgradient, StochasticSubgradient
 from rankopt.rankers import LargeMarginRanker
 

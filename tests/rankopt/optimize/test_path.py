@@ -9,7 +9,7 @@ from sklearn.exceptions import NotFittedError
 
 from rankopt.data import load_sample
 from rankopt.data.queries import Queries
-from rankopt.engines.threads import Serial
+from rankopt.engines import Serial
 from rankopt.errors import NoProgressWarning, OptionError
 from rankopt.optimize import METHODS
 from rankopt.optimize.bundle import Bundle

@@ -15,7 +15,7 @@ from rankopt.optimize.certificate import Stop
 from rankopt.optimize.state import TrainingState
 from rankopt.persistence.checkpoint import stored_run
 from rankopt.rankers import Checkpoint, LargeMarginRanker, MatchingRanker, PairwiseRanker
-from rankopt.risk import shard as sharding
+from rankopt.risk import risk as sharding
 
 BOUNDS = ["convex", "tie-aware", "nonconvex"]
 
@@ -245,8 +245,8 @@ def test_a_checkpoint_that_does_not_know_a_parameter_goes_on_where_that_has_its_
     checkpoint = Checkpoint(str(folder), every=0)
     checkpoint.found({"lam": "a", "data": "b"}, stored_run)
     objective = PairwiseRanker().objective(load_sample("les-miserables").train)
-    checkpoint.keep(TrainingState(get_method("bundle").start(objective, objective.w0)), [])
-    begun, _ = Checkpoint(str(folder)).found(problem, stored_run, {"w0"})
+    checkpoint.keep(TrainingState(get_method("bundle").start(objective, objective.w0)))
+    begun = Checkpoint(str(folder)).found(problem, stored_run, {"w0"})
     assert begun is not None
     for defaults, changed in (((), {}), ({"w0"}, {"lam": "other"}), ({"lam", "w0"}, {"lam": "other"})):
         with pytest.raises(OptionError, match="holds another run"):

@@ -50,7 +50,7 @@ def changed(file, change, columns=None):
     manifest, arrays = CHECKPOINT.read(file)
     run, encoder = Decoder(CHECKPOINT, arrays, writeable=True).decode(manifest["run"]), Encoder(CHECKPOINT)
     standing = run["standing"]
-    run = {**run, "standing": replace(standing, state=change(standing.state)), **(columns or {})}
+    run = {**run, "standing": replace(standing, method_state=change(standing.method_state)), **(columns or {})}
     CHECKPOINT.write(file, {**manifest, "run": encoder.encode(run, "run")}, encoder.arrays)
 
 

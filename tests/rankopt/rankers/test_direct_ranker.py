@@ -30,7 +30,7 @@ from rankopt.rankers import (
     SmoothRanker,
     load_model,
 )
-from rankopt.risk import shard as sharding
+from rankopt.risk import risk as sharding
 from rankopt.sweeps import sweep as sweep_module
 
 X, Y, QID = made(3, queries=14, documents=8, features=4)

@@ -14,7 +14,7 @@ from rankopt.errors import DataError, ModelError, OptionError
 from rankopt.losses import LOSSES, get_loss
 from rankopt.losses.loss import says
 from rankopt.rankers import LossRanker, PairwiseRanker, load_model
-from rankopt.risk import shard as sharding
+from rankopt.risk import risk as sharding
 from rankopt.testing import check_loss
 
 

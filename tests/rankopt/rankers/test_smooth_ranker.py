@@ -19,7 +19,7 @@ from rankopt.optimize.certificate import Stop
 from rankopt.optimize.least_squares import spread, spreads
 from rankopt.optimize.objective import deviation
 from rankopt.rankers import Checkpoint, LargeMarginRanker, RegressionRanker, SmoothRanker, load_model
-from rankopt.risk import shard as sharding
+from rankopt.risk import risk as sharding
 
 SHORT = {"bandwidths": (1.0, 0.25), "max_iter": 8}
 

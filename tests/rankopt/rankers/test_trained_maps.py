@@ -104,7 +104,7 @@ def test_a_model_keeps_its_mix(tmp_path):
 @pytest.mark.study
 @pytest.mark.parametrize("text", ["AP", MIX])
 def test_who_computes_does_not_matter(text, workers, monkeypatch):
-    monkeypatch.setattr("rankopt.risk.shard.SHARD_ROWS", 20)
+    monkeypatch.setattr("rankopt.risk.risk.SHARD_ROWS", 20)
     queries = made(queries=8)
     weights = [
         fitted(queries, measure=text, feature_map="pairwise", engine=engine, n_jobs=jobs).coef_

@@ -8,8 +8,7 @@ from problems.slots import benefit_of, drawn
 from rankopt.losses import get_bound
 from rankopt.losses.margin import MarginLoss
 from rankopt.losses.oracle_slots import SlotArgmax
-from rankopt.risk.risk import CuttingPlaneEvaluation
-from rankopt.risk.shard import Shard
+from rankopt.risk.risk import CuttingPlaneEvaluation, Shard
 from rankopt.scorers.linear import Linear, Slots
 
 
