@@ -18,8 +18,7 @@ Bytes = NDArray[np.int8]
 Bools = NDArray[np.bool_]
 Scalar = TypeVar("Scalar", bound=np.generic)
 
-LARGEST = 1e150
-"""Greatest magnitude of a number in a problem: a product of two of them is still finite."""
+LARGEST = 1e150  # greatest magnitude of a number in a problem: a product of two of them is still finite
 
 
 def frozen(array: NDArray[Scalar]) -> NDArray[Scalar]:

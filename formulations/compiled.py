@@ -44,11 +44,8 @@ from formulations.arrays import Ints
 
 LOGGER = logging.getLogger("formulations.compiled")
 
-DIGEST = 32
-"""Bytes at the start of a file: the digest of the others."""
-
-OLD = 30 * 24 * 3600.0
-"""Seconds after which code of another version of a function is removed when a new one is stored."""
+DIGEST = 32  # bytes at the start of a file: the digest of the others
+OLD = 30 * 24 * 3600.0  # seconds after which code of another version of a function is removed when a new one is stored
 
 
 class KernelCache:
@@ -169,8 +166,7 @@ READ_FLOATS = nb.types.Array(nb.float64, 1, "C", readonly=True)
 READ_INTS = nb.types.Array(nb.int64, 1, "C", readonly=True)
 SHORTS = nb.types.Array(nb.int32, 1, "C")
 READ_SHORTS = nb.types.Array(nb.int32, 1, "C", readonly=True)
-BYTES = nb.types.Array(nb.int8, 1, "C")
-"""Contiguous vectors that a kernel writes, and ones that it only reads."""
+BYTES = nb.types.Array(nb.int8, 1, "C")  # contiguous vectors that a kernel writes, and ones that it only reads
 
 KERNELS: list[Kernel[Any, Any]] = []
 """All kernels of the modules that were imported; those that others call come before them."""
@@ -182,14 +178,9 @@ PAYS = 1e8
 """Nanoseconds that NumPy may take in one process for what a kernel does, about, before the kernel is compiled: less
 than the compilation takes, so that larger data do not wait."""
 
-KEPT = 20
-"""By how much sooner it is where the code lies on disk, and the process runs compiled code already."""
-
-ONCE = 1e7
-"""Nanoseconds from which a single call has the kernel compiled."""
-
-CALL = 2e4
-"""Nanoseconds that a call of NumPy's functions costs, whatever it goes over."""
+KEPT = 20  # by how much sooner it is where the code lies on disk, and the process runs compiled code already
+ONCE = 1e7  # nanoseconds from which a single call has the kernel compiled
+CALL = 2e4  # nanoseconds that a call of NumPy's functions costs, whatever it goes over
 
 
 def compiled(
@@ -403,14 +394,9 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_number_anew)
 
 
-ROWS = 1 << 11
-"""Documents of a small batch, at most."""
-
-PAIRS = 1 << 18
-"""Pairs of documents of one query in it, at most."""
-
-STATES = 1 << 18
-"""States, in all, of the lattices of small data that may be searched without compiled code."""
+ROWS = 1 << 11  # documents of a small batch, at most
+PAIRS = 1 << 18  # pairs of documents of one query in it, at most
+STATES = 1 << 18  # states, in all, of the lattices of small data that may be searched without compiled code
 
 
 def is_small(offsets: Ints) -> bool:

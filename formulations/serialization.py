@@ -51,17 +51,13 @@ from scipy.sparse import csr_array
 from formulations.errors import FileVersionError, SerializationError
 from formulations.registry import load
 
-FILE_LIMIT = (1 << 31) - 1
-"""Largest size of an archive in bytes."""
-HEADER_LIMIT = 4096
-"""Largest size of the header of an array in bytes."""
-DEPTH_LIMIT = 32
-"""Largest depth of nested values."""
+FILE_LIMIT = (1 << 31) - 1  # largest size of an archive in bytes
+HEADER_LIMIT = 4096  # largest size of the header of an array in bytes
+DEPTH_LIMIT = 32  # largest depth of nested values
 SUMS = "SHA256SUMS"
 MEMBER_NAME = re.compile(r"[A-Za-z0-9_]+(/[A-Za-z0-9_]+)*\.(json|npy)")
 """Valid member names: no absolute paths, no `..`, no hidden files."""
-NUMBERS = "biuf"
-"""NumPy kinds of numbers: booleans, signed and unsigned integers, floats."""
+NUMBERS = "biuf"  # numPy kinds of numbers: booleans, signed and unsigned integers, floats
 _TIME_STAMP = (1980, 1, 1, 0, 0, 0)
 _END = struct.Struct("<4s4H2LH")  # the record that ends a zip file without comment
 

@@ -11,8 +11,7 @@ from formulations.arrays import Floats, Ints, Shorts
 from formulations.compiled import FLOATS, INTS, READ_INTS, SHORTS, compiled
 from formulations.parallel import share_ranges
 
-BLOCK = 8
-"""Documents that are sorted by counting, for each, how many come before it."""
+BLOCK = 8  # documents that are sorted by counting, for each, how many come before it
 
 
 @compiled(nb.void(FLOATS, SHORTS, FLOATS, SHORTS, nb.int64))
@@ -127,16 +126,14 @@ def sort_falling(documents: Ints, key: Floats, spare: Ints) -> None:
         documents[i] = spare[position[i]]
 
 
-LEVELS = 12
-"""Different keys in a query, up to which it is sorted by counting: grades, ratings, what follows from these."""
+LEVELS = 12  # different keys in a query, up to which it is sorted by counting: grades, ratings, what follows from these
 
 SLOTS, SHIFT = 64, nb.uint64(58)
 """Slots of the table that finds a key's level, and which bits of a product tell the slot."""
 
 LARGE = nb.uint64(0x9E3779B97F4A7C15)
 
-QUERY_ROWS = 1 << 13
-"""Rows of entire queries that one thread takes at a time."""
+QUERY_ROWS = 1 << 13  # rows of entire queries that one thread takes at a time
 
 
 def falling_rows(offsets: Ints, *keys: NDArray[np.generic]) -> Ints:

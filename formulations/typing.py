@@ -14,11 +14,9 @@ from numpy.typing import NDArray
 
 Item = TypeVar("Item", covariant=True)
 
-Whole: TypeAlias = int | np.integer[Any]
-"""An integer, including those of numpy."""
+Whole: TypeAlias = int | np.integer[Any]  # an integer, including those of numpy
 
-Share: TypeAlias = float | np.floating[Any] | Fraction
-"""A fraction from 0 to 1."""
+Share: TypeAlias = float | np.floating[Any] | Fraction  # A fraction from 0 to 1
 
 
 class SupportsArray(Protocol):

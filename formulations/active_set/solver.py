@@ -203,8 +203,7 @@ def ascend(program: MarginDual, working: WorkingSet, tolerance: float, limit: in
                 break
 
 
-PATIENCE = 8
-"""Sweeps in which the gap must halve, or no more are made."""
+PATIENCE = 8  # sweeps in which the gap must halve, or no more are made
 
 
 @compiled(nb.int64(MARGIN_DUAL, FLOATS, FLOATS, nb.float64, nb.int64))
@@ -268,8 +267,7 @@ LOST = 1e-7
 """Relative gap above which the solver restarts from zero: with nearly dependent planes a start may allow no progress
 above rounding."""
 
-SWEEPS = 200
-"""Maximum number of initial sweeps over the groups."""
+SWEEPS = 200  # maximum number of initial sweeps over the groups
 
 
 class AscentResult(NamedTuple):

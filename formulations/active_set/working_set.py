@@ -226,8 +226,7 @@ def combined(program: MarginDual, working: WorkingSet) -> None:
                     working.v[j] += weights[i] * program.slopes[i, j]
 
 
-REFRESHED = 30
-"""Changes of the factor after which it is made anew."""
+REFRESHED = 30  # changes of the factor after which it is made anew
 
 
 @inlined

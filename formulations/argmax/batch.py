@@ -38,26 +38,18 @@ if TYPE_CHECKING:
     from formulations.argmax.layout import Layout
     from formulations.problems.ranking import RankTwoBatch
 
-RANGE_ROWS = 1 << 13
-"""Rows of the queries that a thread takes at a time."""
-
-COLUMNS = 1 << 14
-"""Most states that one position may have times chains."""
+RANGE_ROWS = 1 << 13  # rows of the queries that a thread takes at a time
+COLUMNS = 1 << 14  # most states that one position may have times chains
 
 FEW_OPEN, EASY = 32, 1 << 21
 """Queries that may be left to SciPy, and the sum of their cubed lengths: a millisecond or two."""
 
-FEW_STATES = 2
-"""States a position, on the mean, below which nothing is pruned."""
+FEW_STATES = 2  # states a position, on the mean, below which nothing is pruned
+WIDTH = 64  # most of them at one position
 
-WIDTH = 64
-"""Most of them at one position."""
+EASILY, NEARLY = 3, 128  # gains and documents up to which a merge costs no more than a search of the first positions
 
-EASILY, NEARLY = 3, 128
-"""Gains and documents up to which a merge costs no more than a search of the first positions."""
-
-SHORT, DEEP = 40, 15
-"""Documents up to which an assignment costs less than a search of so many positions."""
+SHORT, DEEP = 40, 15  # documents up to which an assignment costs less than a search of so many positions
 
 
 def argmax_of(batch: RankTwoBatch, layout: Layout, room: int) -> tuple[Ints, Floats, Floats, Bytes]:

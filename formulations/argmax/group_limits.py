@@ -326,25 +326,17 @@ def prefix_argmax(problem: GroupSequence) -> tuple[Ints, Floats]:
     )
 
 
-NOISES = (NOISE, 2.0**-40, 2.0**-30)
-"""Differences that count as none, to the largest worths."""
+NOISES = (NOISE, 2.0**-40, 2.0**-30)  # differences that count as none, to the largest worths
 
 
 TABLE = nb.types.Array(nb.int64, 2, "C")
 
 CLOSED, SETTLED, GIVEN_UP, FULL = 1, 0, -1, -2
 
-PIVOTS = 40
-"""Pivots a side after which the vertex search stops."""
-
-SMALL = 1e-11
-"""What counts as no change of a weight."""
-
-WEIGHED = 1e-9
-"""Smaller weights are rounding."""
-
-FARTHEST = 1e9
-"""How far a cap may rise, of what it began with, before what it limits is taken to be impossible."""
+PIVOTS = 40  # pivots a side after which the vertex search stops
+SMALL = 1e-11  # what counts as no change of a weight
+WEIGHED = 1e-9  # smaller weights are rounding
+FARTHEST = 1e9  # how far a cap may rise, of what it began with, before what it limits is taken to be impossible
 
 
 @inlined

@@ -36,8 +36,7 @@ def best_of(key: Ints, value: Floats, origin: Shorts, chain: Bytes, width: int, 
     return kept
 
 
-CHAINS = 16
-"""Most distinct gains that are merged; with more, states are too many anyway."""
+CHAINS = 16  # most distinct gains that are merged; with more, states are too many anyway
 
 NO_BEAM = 1 << 60
 

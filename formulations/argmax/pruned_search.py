@@ -232,8 +232,7 @@ WIDTHS = np.array([64, 64, 64, 1 << 20, 1 << 20, 1 << 20])
 """Successive attempts, each with the duals of the one before: the beam width per position (0: a greedy order), then the
 mean and maximum number of states per position of the pruned search."""
 
-FEW_LOOSE = 2
-"""Unsuitable positions that are repaired at once."""
+FEW_LOOSE = 2  # unsuitable positions that are repaired at once
 
 
 @inlined

@@ -30,11 +30,8 @@ from formulations.problems.lattice_path import MOST_STATES
 from formulations.problems.relevance_ranking import RelevanceBatch, RelevanceRanking
 from formulations.problems.relevance_values import FIRST, PAIRWISE, POSITIONAL, RANK, TABLE, OrderValues
 
-RANGE_ROWS = 1 << 13
-"""Rows of the queries that a thread takes at a time."""
-
-MOST_CELLS = 1 << 30
-"""Most cells of a grid that is searched, a byte each."""
+RANGE_ROWS = 1 << 13  # rows of the queries that a thread takes at a time
+MOST_CELLS = 1 << 30  # most cells of a grid that is searched, a byte each
 
 KINDS = (PAIRWISE, POSITIONAL, FIRST)
 

@@ -124,8 +124,7 @@ def first_tail(
     return 0.0 if most == -np.inf else most
 
 
-MOST_COUNTS = 1 << 25
-"""Maximum number of states of a searched lattice."""
+MOST_COUNTS = 1 << 25  # maximum number of states of a searched lattice
 
 _PAIRWISE, _POSITIONAL, _FIRST = range(3)
 

@@ -29,8 +29,7 @@ from formulations.sorting import sort_falling
 
 ANY, ONE_SORT, TWO_SORTS, MERGE, IDEALS, PRICES, FEW, ASSIGNMENT, UNSOLVED = range(9)
 
-COLUMNS = 1 << 12
-"""Most states that one position of a part may have times chains."""
+COLUMNS = 1 << 12  # most states that one position of a part may have times chains
 
 
 @compiled(nb.int64(READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, INTS, nb.int64))
@@ -145,11 +144,9 @@ def split(scores: Floats, gain: Floats, discount: Floats, decay: Floats, order: 
     return way
 
 
-COLUMNS_OPEN_QUERIES = 1 << 14
-"""Most states that one position may have times chains."""
+COLUMNS_OPEN_QUERIES = 1 << 14  # most states that one position may have times chains
 
-TINY, SHORT = 40, 150
-"""Documents up to which an assignment costs less than duals of a good order, than a wide search."""
+TINY, SHORT = 40, 150  # documents up to which an assignment costs less than duals of a good order, than a wide search
 
 
 @inlined

@@ -277,8 +277,7 @@ def best_first_places(
     return widest
 
 
-PLACED, SLOTS = 1 << 15, 1 << 15
-"""Most states of a query, and vectors of counts at one position."""
+PLACED, SLOTS = 1 << 15, 1 << 15  # most states of a query, and vectors of counts at one position
 
 
 @inlined

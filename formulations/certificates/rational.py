@@ -34,11 +34,9 @@ from formulations.problems.relevance_ranking import RelevanceRanking
 from formulations.problems.relevance_values import exact_value, rational_array
 from formulations.problems.simplex_qp import GroupedSimplexQP
 
-Rational = Fraction | float
-"""A fraction, or a float that is infinite."""
+Rational = Fraction | float  # A fraction, or a float that is infinite
 
-Exact = NDArray[Any]
-"""An array of Python's integers or fractions."""
+Exact = NDArray[Any]  # an array of Python's integers or fractions
 
 
 @dataclass(frozen=True)
@@ -139,11 +137,8 @@ def _dual(problem: LinearProgram, cost: Exact, prices: Exact) -> Rational:
     return total
 
 
-PASSES = 64
-"""Rounds of increasing duals; more are needed only if the order is not quite optimal."""
-
-NEAR = 40
-"""Binary digits of the largest profit to which the solution's duals are used."""
+PASSES = 64  # rounds of increasing duals; more are needed only if the order is not quite optimal
+NEAR = 40  # binary digits of the largest profit to which the solution's duals are used
 
 
 def ranked(problem: RankTwoAssignment, x: NDArray[Any], y: Floats | None) -> Evidence:
@@ -230,8 +225,7 @@ def _whole(values: Floats) -> tuple[Exact, int]:
     return np.array(costs.values, dtype=object).reshape(values.shape), costs.exponent
 
 
-MOST_RATIONAL = 1 << 16
-"""Largest number of lattice states evaluated in rational numbers."""
+MOST_RATIONAL = 1 << 16  # largest number of lattice states evaluated in rational numbers
 
 
 def walked(problem: LatticePath, x: NDArray[Any], y: Floats | None) -> Evidence:

@@ -33,14 +33,9 @@ from formulations.errors import FormulationError, SolverError
 from formulations.problems.problem import Solution
 from formulations.solving.solve import solve
 
-MAX_STEP = 3
-"""Largest change of a limit."""
-
-MAX_PRINTED = 4
-"""Number of limit changes that are printed, those of largest value first."""
-
-MARGIN = 1e-6
-"""Relative excess of the change of an objective, against rounding."""
+MAX_STEP = 3  # largest change of a limit
+MAX_PRINTED = 4  # number of limit changes that are printed, those of largest value first
+MARGIN = 1e-6  # relative excess of the change of an objective, against rounding
 
 
 @dataclass(frozen=True, eq=False)

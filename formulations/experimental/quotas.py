@@ -57,8 +57,7 @@ if TYPE_CHECKING:
 
 Quota = tuple[str, Iterable[float]]
 
-MAX_STATES = 1 << 21
-"""Largest number of states of the longest path in `LimitValueFunction.from_problem`."""
+MAX_STATES = 1 << 21  # largest number of states of the longest path in `LimitValueFunction.from_problem`
 
 
 @dataclass(frozen=True, eq=False)

@@ -43,17 +43,11 @@ from formulations.solvers.batch_solution import BatchSolution
 from formulations.solvers.solver import Solver
 from formulations.solving.batch import solve_batch
 
-MAX_CALLS = 40
-"""Calls of the argmax per query after which the search ends with the best bound so far."""
+MAX_CALLS = 40  # calls of the argmax per query after which the search ends with the best bound so far
+RELATIVE_GAP = 1e-9  # relative distance of value and bound, or of a vertex from the edge, that counts as zero
+STEEPEST = 1e12  # the largest direction t; needed where no ranking has a positive margin
 
-RELATIVE_GAP = 1e-9
-"""Relative distance of value and bound, or of a vertex from the edge, that counts as zero."""
-
-STEEPEST = 1e12
-"""The largest direction t; needed where no ranking has a positive margin."""
-
-Point = tuple[Floats, Floats]
-"""(m,) losses and (m,) margins."""
+Point = tuple[Floats, Floats]  # (m,) losses and (m,) margins
 
 
 @dataclass(frozen=True, eq=False)

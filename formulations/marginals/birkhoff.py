@@ -32,8 +32,7 @@ from formulations.arrays import Bools, Floats, Ints, finite, frozen
 from formulations.display import CompactReprMixin
 from formulations.errors import InvalidProblemError
 
-NOISE = (1e-12, 1e-6)
-"""Entries up to the first value count as zero for any sums, above the second never."""
+NOISE = (1e-12, 1e-6)  # entries up to the first value count as zero for any sums, above the second never
 
 
 def near_marginal_ranking(P: Floats, tolerance: float) -> Floats:
@@ -87,14 +86,9 @@ def _checked(P: Floats, tolerance: float) -> float:
     return max(violations[worst], 0.0)
 
 
-SHRINK = 0.8
-"""A step's ranking has at least this fraction of the largest possible least probability."""
-
-NOTHING = 1e-15
-"""Probabilities below this are rounding."""
-
-SHOWN = 10
-"""Number of rankings that are printed."""
+SHRINK = 0.8  # A step's ranking has at least this fraction of the largest possible least probability
+NOTHING = 1e-15  # probabilities below this are rounding
+SHOWN = 10  # number of rankings that are printed
 
 
 @dataclass(frozen=True, eq=False)

@@ -36,8 +36,7 @@ from formulations.constraints.constraint import unlabelled
 from formulations.display import CompactReprMixin
 from formulations.errors import InfeasibleError, InvalidProblemError
 
-SLACK = 1e-9
-"""Tolerance of sums of exposure, relative to the total attention."""
+SLACK = 1e-9  # tolerance of sums of exposure, relative to the total attention
 
 
 @dataclass(frozen=True, eq=False)

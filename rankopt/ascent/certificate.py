@@ -34,8 +34,7 @@ from rankopt.scorers.linear import linear_scores
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-AT_ONCE = 16
-"""Directions whose lines are held in memory at once."""
+AT_ONCE = 16  # directions whose lines are held in memory at once
 
 
 def proved(search: LineSearch, w: Floats, value: float, directions: Sequence[int | Floats]) -> float:
@@ -47,11 +46,8 @@ def proved(search: LineSearch, w: Floats, value: float, directions: Sequence[int
     return excess
 
 
-BLOCK = 1 << 18
-"""Documents of rankings that are valued at once, about."""
-
-ALLOWED = 1e-9
-"""By how much sums of values in another order may differ."""
+BLOCK = 1 << 18  # documents of rankings that are valued at once, about
+ALLOWED = 1e-9  # by how much sums of values in another order may differ
 
 
 @dataclass(frozen=True)

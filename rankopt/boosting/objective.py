@@ -80,14 +80,9 @@ class BoostingData:
         return None if self.weights is None else self.weights[self.offsets[:-1]]
 
 
-IDLE = 1e-6
-"""The Hessian of documents of queries that have nothing to order: they weigh next to nothing in a leaf."""
-
-ROUNDING = 1e-12
-"""Slopes below this are differences of equal numbers that were added up in another order."""
-
-CACHED = 8
-"""Data sets whose gains and position weights are cached: cross-validation trains on several in turn."""
+IDLE = 1e-6  # the Hessian of documents of queries that have nothing to order: they weigh next to nothing in a leaf
+ROUNDING = 1e-12  # slopes below this are differences of equal numbers that were added up in another order
+CACHED = 8  # data sets whose gains and position weights are cached: cross-validation trains on several in turn
 
 
 def boosting_objective(

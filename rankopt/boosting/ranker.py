@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from rankopt.constraints.admissible import Admissible
     from rankopt.data.queries import Queries
 
-LARGEST = 2**31 - 1
-"""The largest integer option of LightGBM."""
+LARGEST = 2**31 - 1  # the largest integer option of LightGBM
 
 WHOLE = Interval(1, LARGEST, "both", integer=True)
 
@@ -89,8 +88,7 @@ def check_trees(texts: Any, rounds: Any, features: int) -> None:
 # mypy: allow-subclassing-any
 
 
-ROUNDS, JUDGED = 100, 1000
-"""Default numbers of trees, without and with an eval_set."""
+ROUNDS, JUDGED = 100, 1000  # default numbers of trees, without and with an eval_set
 
 
 class BoostedRanker(Ranker):

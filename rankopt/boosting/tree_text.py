@@ -27,15 +27,13 @@ HEADER = (
 SPLITS = ("split_feature", "split_gain", "threshold", "decision_type", "left_child", "right_child")
 OF_SPLITS = (*SPLITS, "internal_value", "internal_weight", "internal_count")
 OF_LEAVES = ("leaf_value", "leaf_weight", "leaf_count")
-PLAIN = {"num_cat": "0", "is_linear": "0"}
-"""No splits by category and no linear leaves: we grow none."""
+PLAIN = {"num_cat": "0", "is_linear": "0"}  # no splits by category and no linear leaves: we grow none
 
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 INTEGER = re.compile(r"-?\d{1,10}")
 LARGEST = 1e300
 END = "end of trees"
-DECISIONS = frozenset("02468") | {"10"}
-"""Numeric splits, whichever way a missing value would go."""
+DECISIONS = frozenset("02468") | {"10"}  # numeric splits, whichever way a missing value would go
 
 
 def text_of(booster: Any, rounds: int) -> str:

@@ -25,8 +25,7 @@ FEW = 6
 """Number of planes of a user from which a plane without weight is replaced by the next one; fewer than in the users'
 block, since they are stored from pass to pass and from round to round."""
 
-MAX_PLANES = 512
-"""Planes of a user from which on the two lightest are joined in one."""
+MAX_PLANES = 512  # planes of a user from which on the two lightest are joined in one
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,8 +23,7 @@ from formulations.parallel import share_ranges
 from rankopt.collaborative.linear_algebra import READ_TABLE, TABLE
 from rankopt.collaborative.problem import pair_scores
 
-FEW = 12
-"""Planes of a user from which on one without weight makes way for the next, before there are more."""
+FEW = 12  # planes of a user from which on one without weight makes way for the next, before there are more
 
 CUBE = nb.types.Array(nb.float64, 3, "C")
 
@@ -117,8 +116,7 @@ def free_slot(
     return first
 
 
-MOVES = 60
-"""Moves a plane that are made at most."""
+MOVES = 60  # moves a plane that are made at most
 
 
 @compiled(nb.float64(READ_TABLE, READ_FLOATS, nb.int64, nb.float64, FLOATS, FLOATS))
@@ -155,14 +153,9 @@ def mix(gram: Floats, value: Floats, count: int, tolerance: float, weight: Float
     return max(excess, 0.0)
 
 
-ROOM = 24
-"""Maximum number of planes of a user; memory is allocated for `FEW` until one of them needs more."""
-
-STEPS = 200
-"""Maximum number of new planes of a user in one solution."""
-
-ENTRIES = 1 << 12
-"""Ratings (of complete users) that one thread takes at a time."""
+ROOM = 24  # maximum number of planes of a user; memory is allocated for `FEW` until one of them needs more
+STEPS = 200  # maximum number of new planes of a user in one solution
+ENTRIES = 1 << 12  # ratings (of complete users) that one thread takes at a time
 
 READ_BOOLS = nb.types.Array(nb.boolean, 1, "C", readonly=True)
 

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from rankopt.ratings.evaluation import RatingsEvaluation
     from rankopt.ratings.splits import Split
 
-USERS = 25
-"""Number of users, evenly spaced, for whom the cost of a quota is computed."""
+USERS = 25  # number of users, evenly spaced, for whom the cost of a quota is computed
 
 
 @click.command(cls=EstimatorCommand, estimator="CofiRanker", without=("checkpoint", "every"))

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from rankopt.explanations.contributions import Weights
     from rankopt.explanations.tightness import Tightness
 
-LISTED = 10
-"""Features that the text lists; the page has more."""
+LISTED = 10  # features that the text lists; the page has more
 
 
 @click.command()

@@ -27,11 +27,8 @@ RANKERS = {
 }
 """Value of `--ranker` → estimator of `rankopt.rankers.MODEL_CLASSES`."""
 
-CLI_NAMES = {"bandwidths": "bandwidth", "w0": "init"}
-"""Parameters whose option has another name."""
-
-EXCLUDED = ("C", "callbacks", "constraints", "verbose", "warm_start")
-"""Parameters without an option."""
+CLI_NAMES = {"bandwidths": "bandwidth", "w0": "init"}  # parameters whose option has another name
+EXCLUDED = ("C", "callbacks", "constraints", "verbose", "warm_start")  # parameters without an option
 
 TRIED = ("lam", "position_weights")
 """Parameters whose option may be repeated: every value is fitted, and the best on `--validate` is saved."""

@@ -39,8 +39,7 @@ if TYPE_CHECKING:
     from rankopt.experiments.traces import ProblemTrace
     from rankopt.rankers.typing import BoundName, MapName
 
-PARTS = {"argmax": "rankings or linear programs", "master": "quadratic programs"}
-"""The problems that each part solves."""
+PARTS = {"argmax": "rankings or linear programs", "master": "quadratic programs"}  # the problems that each part solves
 
 
 def are_problems(files: Sequence[str]) -> bool:
@@ -93,8 +92,7 @@ def _fitting(traces: Iterable[ProblemTrace]) -> str:
     return f"{', '.join(all_of(recorded.form for trace in traces for recorded in trace.problems))} fit"
 
 
-SHOWN = ("nDCG@1", "nDCG@5", "nDCG@10")
-"""The measures that have a column; the report draws the others too."""
+SHOWN = ("nDCG@1", "nDCG@5", "nDCG@10")  # the measures that have a column; the report draws the others too
 
 
 def summary(rows: list[BenchmarkRow]) -> list[dict[str, Any]]:

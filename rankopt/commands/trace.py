@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     from rankopt.experiments.traces import ProblemTrace, RecordedProblem
 
 
-SHOWN = 40
-"""Problems of the table; --json has all."""
+SHOWN = 40  # problems of the table; --json has all
 
 
 @click.command()

@@ -165,11 +165,8 @@ def advice_on(chosen: dict[str, Any], margin: bool) -> list[str]:
 
 
 MANIFEST = "training.json"
-OF_THE_RUN = ("max_iter", "time_limit", "engine", "n_jobs")
-"""Options that may change when a training is resumed."""
-
-LIMIT = 1 << 20
-"""Largest size of the training file in bytes."""
+OF_THE_RUN = ("max_iter", "time_limit", "engine", "n_jobs")  # options that may change when a training is resumed
+LIMIT = 1 << 20  # largest size of the training file in bytes
 
 
 @dataclass(frozen=True)

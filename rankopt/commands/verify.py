@@ -79,8 +79,7 @@ def _as_written(error: Exception) -> str:
     return message
 
 
-ADVISED, LOOKED = 4, 10.0
-"""Number of suggested changes that are printed, and the time limit of the search in seconds."""
+ADVISED, LOOKED = 4, 10.0  # number of suggested changes that are printed, and the time limit of the search in seconds
 
 
 @click.command()

@@ -99,8 +99,7 @@ def rows_of(offsets: Ints, chosen: Ints) -> Ints:
 
 Hashes = NDArray[np.uint64]
 
-PART = 1 << 11
-"""Rows per task of a thread."""
+PART = 1 << 11  # rows per task of a thread
 
 
 def mixed(bits: Hashes) -> Hashes:

@@ -38,14 +38,12 @@ MANIFEST = STORE.manifest
 CHECKSUM = re.compile(rb'\{"checksum": "([0-9a-f]{128})", ')
 """The beginning of a manifest: BLAKE2b of the following bytes."""
 
-CHEAP = 1 << 26
-"""Maximum bytes of features whose checksum is compared on opening."""
+CHEAP = 1 << 26  # maximum bytes of features whose checksum is compared on opening
 MOST_FEATURES = 1 << 31
 LAST_CHARACTER = 0x10FFFF
 WORDS = "biufcSUmM"
 """Dtype kinds of attributes stored as arrays: numbers, strings and times. Others are listed in the manifest."""
-PLAIN = (str, int, float, bool, NoneType)
-"""Types of the entries of a listed attribute."""
+PLAIN = (str, int, float, bool, NoneType)  # types of the entries of a listed attribute
 
 
 def checksum(array: NDArray[Any]) -> str:

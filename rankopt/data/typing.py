@@ -20,23 +20,18 @@ class Frame(Protocol):
     def shape(self) -> Any: ...
 
 
-PlainRows: TypeAlias = NDArray[Any] | Sparse | Sequence[Sequence[float] | NDArray[Any]]
-"""Features (N, d) without names."""
+PlainRows: TypeAlias = NDArray[Any] | Sparse | Sequence[Sequence[float] | NDArray[Any]]  # features (N, d) without names
 
-Rows: TypeAlias = PlainRows | SupportsArray | Frame
-"""Features (N, d)."""
+Rows: TypeAlias = PlainRows | SupportsArray | Frame  # features (N, d)
 
-Values: TypeAlias = SupportsArray | Sequence[float]
-"""One number per row (N,)."""
+Values: TypeAlias = SupportsArray | Sequence[float]  # one number per row (N,)
 
-Ids: TypeAlias = SupportsArray | NonTextSequence[Hashable]
-"""One id per row (N,); not a string."""
+Ids: TypeAlias = SupportsArray | NonTextSequence[Hashable]  # one id per row (N,); not a string
 
 Pairs: TypeAlias = SupportsArray | Frame | NonTextSequence[NonTextSequence[Hashable]]
 """Rows (user, item): an (n, 2) array, a data frame, or a list of pairs."""
 
-Sizes: TypeAlias = SupportsArray | Sequence[int]
-"""The number of rows of each query, in order."""
+Sizes: TypeAlias = SupportsArray | Sequence[int]  # the number of rows of each query, in order
 
 Attributes: TypeAlias = Frame | NDArray[Any] | Mapping[str, Any]
 """One value per row by name: a data frame, a structured array, or a mapping from name to values."""

@@ -20,11 +20,8 @@ from rankopt.errors import DataError, OptionError
 from rankopt.experiments.rows import BenchmarkRow, Outcome, read_rows
 from rankopt.experiments.traces import ProblemTrace
 
-TOLERANCE = 1.1
-"""The factor up to which seconds count as the same."""
-
-LEVEL = 0.0501
-"""Significance level of a test; three repeats of both runs reach 1/20 and no less."""
+TOLERANCE = 1.1  # the factor up to which seconds count as the same
+LEVEL = 0.0501  # significance level of a test; three repeats of both runs reach 1/20 and no less
 
 
 def read_baseline(path: str | PathLike[str]) -> tuple[list[BenchmarkRow], list[ProblemTrace]]:

@@ -44,8 +44,7 @@ from rankopt.experiments.isolation import Entrant, memory_peak, resolved, start_
 from rankopt.experiments.rows import BenchmarkRow, Outcome
 from rankopt.experiments.traces import ProblemTrace, RecordedProblem
 
-LOOSE = 1e-6
-"""Tolerance of a claim relative to the scale: solvers round and have their own tolerances."""
+LOOSE = 1e-6  # tolerance of a claim relative to the scale: solvers round and have their own tolerances
 
 
 def refuted_claim(taped: RecordedProblem, solution: Solution) -> str | None:
@@ -194,8 +193,7 @@ def _tied_in_pattern(problem: RelevanceRanking, order: NDArray[np.int64]) -> int
     return round(held * first.size / sample.size)
 
 
-INTEGRALITY_TOLERANCE = 1e-6
-"""Largest distance to integers at which a point is integral."""
+INTEGRALITY_TOLERANCE = 1e-6  # largest distance to integers at which a point is integral
 
 
 def blank_rows(

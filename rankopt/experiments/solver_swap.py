@@ -52,11 +52,8 @@ from rankopt.optimize.bundle import Bundle
 from rankopt.optimize.certificate import Step
 from rankopt.options import check_number, check_whole
 
-INTERVAL = 0.2
-"""Seconds between two partial rows, which are the result of a run that is killed."""
-
-POINTS = 200
-"""Largest number of history steps in a row, evenly spaced, including the first and the last."""
+INTERVAL = 0.2  # seconds between two partial rows, which are the result of a run that is killed
+POINTS = 200  # largest number of history steps in a row, evenly spaced, including the first and the last
 
 FORMS: dict[str, type[Problem]] = {"argmax": RankTwoAssignment, "master": GroupedSimplexQP}
 """The problem form of each part that is a solver."""

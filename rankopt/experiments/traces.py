@@ -31,8 +31,7 @@ from formulations.serialization import Decoder, Encoder, FileFormat
 from formulations.solving.solve import solve
 from rankopt.errors import DataError, OptionError
 
-NAME_LIMIT, PROBLEM_LIMIT = 400, 1 << 18
-"""Limits of a trace: characters of a name, problems."""
+NAME_LIMIT, PROBLEM_LIMIT = 400, 1 << 18  # limits of a trace: characters of a name, problems
 
 FORMS = {
     "Assignment": "formulations.problems.assignment:Assignment",
@@ -186,8 +185,7 @@ def _is_name(value: Any) -> bool:
     return isinstance(value, str) and 0 < len(value) <= NAME_LIMIT and value.isprintable()
 
 
-ENDINGS = (".mps", ".lp", ".mps.gz", ".lp.gz", ".toml", ".npz")
-"""Endings of the names of problem files."""
+ENDINGS = (".mps", ".lp", ".mps.gz", ".lp.gz", ".toml", ".npz")  # endings of the names of problem files
 
 
 def tapes_of(given: Any) -> list[ProblemTrace]:

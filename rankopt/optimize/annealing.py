@@ -95,8 +95,7 @@ def stored_run(
     return found if sound else None
 
 
-DESCENTS = {"L-BFGS": "L-BFGS-B", "CG": "CG"}
-"""Methods of descent, and what `scipy.optimize.minimize` calls them."""
+DESCENTS = {"L-BFGS": "L-BFGS-B", "CG": "CG"}  # methods of descent, and what `scipy.optimize.minimize` calls them
 
 PLAIN: dict[str, dict[str, Any]] = {"L-BFGS": {"ftol": 0.0, "gtol": 0.0, "maxcor": 10}, "CG": {"gtol": 0.0}}
 """Their options: when a stage is over is decided here."""

@@ -26,8 +26,7 @@ from rankopt.risk.risk import Planes, Risk
 
 Floats = NDArray[np.float64]
 
-NUMBERS = 2**22
-"""Slopes of one pass hold no more numbers than this: with many features there are fewer groups."""
+NUMBERS = 2**22  # slopes of one pass hold no more numbers than this: with many features there are fewer groups
 
 
 def batches_of(risk: Risk, most: int) -> int:
@@ -85,14 +84,10 @@ def _with(there: Planes, heights: Floats, slopes: Floats, references: Floats, pa
 
 Kind = TypeVar("Kind", bound=State)
 
-RISE = 1e-9
-"""A plane is news where it rises above the model by more than this part of the objective."""
+RISE = 1e-9  # A plane is news where it rises above the model by more than this part of the objective
 
-COARSEST, FINEST = 1e-4, 1e-9
-"""Range of relative gaps for master solves; beyond it the solver's own tolerance applies."""
-
-CARE = 0.02
-"""The part of the gap that the master may leave: it is solved no finer than the bound can use."""
+COARSEST, FINEST = 1e-4, 1e-9  # range of relative gaps for master solves; beyond it the solver's own tolerance applies
+CARE = 0.02  # the part of the gap that the master may leave: it is solved no finer than the bound can use
 
 SHARPER = 0.1
 """What the precision is multiplied with when the bound did not rise: a coarse master may be what is in the way."""

@@ -18,8 +18,7 @@ from rankopt.optimize.state import STALLED_AFTER, IterationInfo, State, Training
 
 Floats = NDArray[np.float64]
 
-ROUNDED = 1e-12
-"""A relative gap that the rounding of the last proof may open again."""
+ROUNDED = 1e-12  # A relative gap that the rounding of the last proof may open again
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,8 +38,7 @@ class Training:
 Judge = Callable[[Floats], float]
 """How good weights are on data of its own; of what a run passes through, the best judged is returned."""
 
-Keep = Callable[[TrainingState], None]
-"""Called after every step and at the end of the run."""
+Keep = Callable[[TrainingState], None]  # called after every step and at the end of the run
 
 
 def train(

@@ -18,8 +18,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-STILL = 1e-15
-"""A rise of the dual by less than this part of the objective is none."""
+STILL = 1e-15  # A rise of the dual by less than this part of the objective is none
 
 
 @dataclass(frozen=True, eq=False)

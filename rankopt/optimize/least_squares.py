@@ -32,13 +32,9 @@ from rankopt.scorers.linear import PART, row_scores, row_sums
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-ROWS = 1024
-"""Rows that are made dense and centred at a time."""
-BLOCKS = 32
-"""Blocks that one thread reduces in sequence; the number of jobs depends on the data alone."""
-
-SINGULAR = 1e-9
-"""Smallest eigenvalue of the scaled Gram matrix, relative to its largest, that is considered accurate."""
+ROWS = 1024  # rows that are made dense and centred at a time
+BLOCKS = 32  # blocks that one thread reduces in sequence; the number of jobs depends on the data alone
+SINGULAR = 1e-9  # smallest eigenvalue of the scaled Gram matrix, relative to its largest, that is considered accurate
 ROUNDS = 4
 
 
@@ -124,8 +120,7 @@ def by_normal_equations(
     return None
 
 
-SAFE = 300
-"""Magnitudes of 2**-SAFE to 2**SAFE have squares that can be summed."""
+SAFE = 300  # magnitudes of 2**-SAFE to 2**SAFE have squares that can be summed
 
 DEEPEST = 1000
 """A column below 2**-DEEPEST would need weights beyond double precision; it counts as constant, as it did."""
@@ -165,11 +160,8 @@ def largest_magnitudes(features: Any) -> Floats:
     return largest
 
 
-NUMBERS = 1 << 22
-"""Sums of parts hold no more numbers than this."""
-
-WIDE = 512
-"""Features above which sparse data is solved by iteration, without any dense part of it."""
+NUMBERS = 1 << 22  # sums of parts hold no more numbers than this
+WIDE = 512  # features above which sparse data is solved by iteration, without any dense part of it
 
 
 def least_squares(

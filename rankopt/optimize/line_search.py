@@ -46,8 +46,7 @@ from rankopt.sweeps.sweep import LineSweep
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-Point = Literal["window", "middle", "plackett-luce"]
-"""Rule for the point on the line: see `LineSearch.along`."""
+Point = Literal["window", "middle", "plackett-luce"]  # rule for the point on the line: see `LineSearch.along`
 
 
 @dataclass(frozen=True, eq=False)

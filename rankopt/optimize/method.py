@@ -15,8 +15,7 @@ from rankopt.optimize.objective import Objective
 from rankopt.optimize.state import State
 
 Floats = NDArray[np.float64]
-Callback = Callable[[Step, State], bool | None]
-"""Called after every step; stops the run by returning True."""
+Callback = Callable[[Step, State], bool | None]  # called after every step; stops the run by returning True
 
 
 class Method(Protocol):

@@ -37,14 +37,12 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-ROUNDING = 8 * 2.0**-52
-"""Rounding of a sum of products, relative to the sum of their magnitudes."""
+ROUNDING = 8 * 2.0**-52  # rounding of a sum of products, relative to the sum of their magnitudes
 
 SOFTEST = 1e-14
 """w = w₀ - slopesᵀα / lam loses its digits where lam is less than so many times (steepness of the risk)² / (risk)."""
 
-LONGEST = 300.0
-"""Seconds that a solver which takes a limit may spend on one master program."""
+LONGEST = 300.0  # seconds that a solver which takes a limit may spend on one master program
 
 OPEN = 64
 """Planes, and features, from which on a master of small data is compiled too: so many planes may carry weight at once,
@@ -294,11 +292,8 @@ FAINT = 1e-8
 """Slopes of this fraction of the largest in their feature, or less, are not passed to the solver: linear programming
 codes drop such numbers silently. Bounds are computed with all slopes."""
 
-NOTHING = 1e-7
-"""Weights of this fraction of the largest, or less, are set to 0: interior-point solvers never return 0."""
-
-IDLE = 1e-4
-"""A feature whose row is this part or more below lam does not press, so its weight is 0."""
+NOTHING = 1e-7  # weights of this fraction of the largest, or less, are set to 0: interior-point solvers never return 0
+IDLE = 1e-4  # A feature whose row is this part or more below lam does not press, so its weight is 0
 
 
 @dataclass(frozen=True, eq=False)

@@ -181,8 +181,7 @@ WIDEST = 2048
 """Features, or rows where these are fewer, up to which every ridge is solved at once: their products with each other
 are held densely."""
 
-NUMBERS = 1 << 25
-"""Entries of the features up to which few rows are made dense."""
+NUMBERS = 1 << 25  # entries of the features up to which few rows are made dense
 
 
 @dataclass(frozen=True, eq=False)

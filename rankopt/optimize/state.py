@@ -140,8 +140,7 @@ class State(CompactReprMixin):
         return replace(self, bound=max(self.bound, bound))
 
 
-STALLED_AFTER = 60
-"""Steps without any progress of primal or bound beyond rounding after which a run ends."""
+STALLED_AFTER = 60  # steps without any progress of primal or bound beyond rounding after which a run ends
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,8 +21,7 @@ from rankopt.risk.risk import Risk
 
 Floats = NDArray[np.float64]
 
-STUCK = 20
-"""Number of steps without progress after which two subgradients at a time do not suffice."""
+STUCK = 20  # number of steps without progress after which two subgradients at a time do not suffice
 
 
 @dataclass(frozen=True, eq=False)

@@ -45,8 +45,7 @@ from rankopt.ratings.table import Ratings
 
 Floats = NDArray[np.float64]
 
-ROUNDING = 1e-9
-"""Relative difference of sums on another machine that is tolerated."""
+ROUNDING = 1e-9  # relative difference of sums on another machine that is tolerated
 
 OPEN = ("primal", "latest", "precision", "radius", "least")
 """Numbers that are infinite until they are known. They are never NaN."""
@@ -238,8 +237,7 @@ Found = TypeVar("Found")
 
 CHECKPOINT = replace(MODEL, name="rankopt checkpoint", version=1, manifest="checkpoint.json")
 SLOTS = ("standing0.zip", "standing1.zip")
-COST = 20
-"""Smallest time between two checkpoints, in multiples of the time that writing one takes."""
+COST = 20  # smallest time between two checkpoints, in multiples of the time that writing one takes
 
 
 @dataclass

@@ -21,8 +21,7 @@ from rankopt.errors import MeasureError, ModelError
 from rankopt.measures.measure import Measure
 from rankopt.measures.notation import parse
 
-NOTATION = 1000
-"""Characters that the notation of a measure may have."""
+NOTATION = 1000  # characters that the notation of a measure may have
 
 RECORDS = {
     "Admissible": "rankopt.constraints.admissible:Admissible",
@@ -85,8 +84,7 @@ MODEL = FileFormat(
     "and formulations. A loss or bound of your own is saved by its name: give it a line in LOSSES or BOUNDS.",
 )
 
-MODEL_CLASSES = "rankopt.rankers:MODEL_CLASSES"
-"""The classes that can be saved, loaded on use."""
+MODEL_CLASSES = "rankopt.rankers:MODEL_CLASSES"  # the classes that can be saved, loaded on use
 
 
 def save_model(model: Any, path: str | PathLike[str]) -> None:

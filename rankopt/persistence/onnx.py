@@ -24,11 +24,8 @@ from rankopt.errors import OptionError
 
 Floats = NDArray[np.float64]
 
-OPSET, TREES = 18, 5
-"""Versions of ONNX's operators and of its tree operators: the first with double precision."""
-
-WITHIN = ("zscore", "minmax", "sum")
-"""Values of `normalize` that a graph can compute."""
+OPSET, TREES = 18, 5  # versions of ONNX's operators and of its tree operators: the first with double precision
+WITHIN = ("zscore", "minmax", "sum")  # values of `normalize` that a graph can compute
 
 
 @dataclass(frozen=True, eq=False)

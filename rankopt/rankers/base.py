@@ -52,8 +52,7 @@ from rankopt.scorers.linear import linear_scores
 Floats = NDArray[np.float64]
 
 
-DECAY, MAP = "power(0.5)", "positional"
-"""Defaults of `LargeMarginRanker`, for rankers that train no bound."""
+DECAY, MAP = "power(0.5)", "positional"  # defaults of `LargeMarginRanker`, for rankers that train no bound
 
 
 @atomic

@@ -34,8 +34,7 @@ from rankopt.ratings.table import Ratings
 
 Floats = NDArray[np.float64]
 
-ALLOWED = 1e-9
-"""By how much what items are pulled to may differ, as a part of it."""
+ALLOWED = 1e-9  # by how much what items are pulled to may differ, as a part of it
 
 
 @atomic

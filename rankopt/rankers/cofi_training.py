@@ -55,15 +55,13 @@ Floats = NDArray[np.float64]
 
 STARTS = ("residual", "random")
 
-LEAST = 1e-100
-"""Of what is squared or divided by: its products are neither 0 nor infinite."""
+LEAST = 1e-100  # of what is squared or divided by: its products are neither 0 nor infinite
 
 TOL = 1e-4
 """tol=None. Factors explain a small part of J, a hundredth, say, and where they are small both blocks are nearly best:
 at 1e-3 some runs ended where they began."""
 
-TRIAL_TOL, TRIAL_ROUNDS = 2e-3, 10
-"""How far a model of reg="auto" is trained: its measure settles before its gaps do."""
+TRIAL_TOL, TRIAL_ROUNDS = 2e-3, 10  # how far a model of reg="auto" is trained: its measure settles before its gaps do
 
 WIDE = 200
 """Number of factors that is valid for any table, so that parts of a table accept the number chosen for the table."""
@@ -71,8 +69,7 @@ WIDE = 200
 SHORT = 30
 """Ratings of a user in the median below which prior="auto" pulls items to their own means, under losses of orders."""
 
-OF_THE_RUN = ("callbacks", "checkpoint", "engine", "n_jobs", "verbose")
-"""Options that do not change the model."""
+OF_THE_RUN = ("callbacks", "checkpoint", "engine", "n_jobs", "verbose")  # options that do not change the model
 
 
 STRENGTH = Interval(LEAST, 1 / LEAST, "both")

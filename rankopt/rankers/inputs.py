@@ -61,11 +61,8 @@ def _column(values: Any, name: str, n: int) -> NDArray[Any]:
     return array
 
 
-QID_COLUMN = "qid"
-"""The column of a data frame that names the query of each row; it is never a feature."""
-
-FEW = 300
-"""Rows that one query may have before a fit without query ids warns."""
+QID_COLUMN = "qid"  # the column of a data frame that names the query of each row; it is never a feature
+FEW = 300  # rows that one query may have before a fit without query ids warns
 
 
 class Fitted(Protocol):

@@ -120,8 +120,7 @@ class LinearRanker(Ranker):
         return np.asarray(names[indices[np.argsort(-size, kind="stable")]], dtype=object)
 
 
-LARGEST = 1e100
-"""The largest target: squares of what is summed must stay in double precision."""
+LARGEST = 1e100  # the largest target: squares of what is summed must stay in double precision
 
 
 class RegressionRanker(LinearRanker):

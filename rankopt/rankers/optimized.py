@@ -60,8 +60,7 @@ def penalised(penalty: Any, method: object) -> type[Objective]:
 # mypy: allow-subclassing-any
 
 
-LEFT_IN = 0.03
-"""What lam="scale" is under penalty="l1", as part of the λ at which no feature is left in."""
+LEFT_IN = 0.03  # what lam="scale" is under penalty="l1", as part of the λ at which no feature is left in
 
 
 class OptimizedRanker(LinearRanker):

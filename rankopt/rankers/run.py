@@ -149,8 +149,7 @@ def tell_below(values: Callable[[Floats], Floats], w: Floats, start: Floats) -> 
         )
 
 
-EVERY = 0.125
-"""Seconds between two changes of what is shown."""
+EVERY = 0.125  # seconds between two changes of what is shown
 
 
 @contextmanager
@@ -201,8 +200,7 @@ class _Text(str):
     __repr__ = str.__str__
 
 
-FAR = 1e100
-"""Features beyond this are what a problem with numbers that are too large comes from."""
+FAR = 1e100  # features beyond this are what a problem with numbers that are too large comes from
 
 
 @contextmanager

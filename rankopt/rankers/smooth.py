@@ -47,8 +47,7 @@ SIGMAS = (1.0, 0.5, 0.25)
 """σ of the stages, in deviations of the scores at w₀. On queries that are left out stages before these change nothing,
 and later ones learn the training queries by heart (benchmarks/criteria.md)."""
 
-STRENGTH = 1.0
-"""λ of lam="scale", in units of U / m (see `rankopt.rankers.starts`)."""
+STRENGTH = 1.0  # λ of lam="scale", in units of U / m (see `rankopt.rankers.starts`)
 
 
 class SmoothRanker(LinearRanker):

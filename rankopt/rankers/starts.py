@@ -43,8 +43,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-RANKSVM = 1e-2
-"""λ of `PairwiseRanker()`."""
+RANKSVM = 1e-2  # λ of `PairwiseRanker()`
 
 TOL, STEPS = 1e-3, 300
 """The relative gap to which a start is trained, and the steps after which it is good enough in any case."""
@@ -108,11 +107,8 @@ def get_start(name: str, known: Mapping[str, str]) -> Callable[[Any, Arrangement
     return start
 
 
-STRENGTH = 3.0
-"""λ in units of U / m."""
-
-FAINT = 1e-280
-"""Spreads below this lose digits in double precision."""
+STRENGTH = 3.0  # λ in units of U / m
+FAINT = 1e-280  # spreads below this lose digits in double precision
 
 
 def natural_lam(queries: Arrangement, count: int) -> float:
@@ -160,11 +156,8 @@ def spread(queries: Arrangement) -> float:
 NAMED = {"smooth": "rankopt.rankers.smooth:SmoothRanker", "ridge": STARTS["ridge"], "zeros": STARTS["zeros"]}
 """Starts by name: a ranker, or a function of w₀."""
 
-APART = 0.5
-"""The deviation of the scores by which restarts are moved away from the start, whose own is about 1."""
-
-SMOOTHED = "nDCG@10"
-"""What the smooth start climbs where the measure itself cannot be smoothed on these queries."""
+APART = 0.5  # the deviation of the scores by which restarts are moved away from the start, whose own is about 1
+SMOOTHED = "nDCG@10"  # what the smooth start climbs where the measure itself cannot be smoothed on these queries
 
 
 def check_start(start: Any) -> None:

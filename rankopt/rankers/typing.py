@@ -57,10 +57,8 @@ AnyCheckpoint: TypeAlias = "str | PathLike[str] | Checkpoint | None"
 
 AnyRows: TypeAlias = Queries | Rows
 AnyRatings: TypeAlias = Ratings | Pairs
-Document: TypeAlias = SupportsArray | Sparse | Frame | Sequence[float]
-"""The features (d,) of one."""
-Weights: TypeAlias = Values | Mapping[Any, float]
-"""One a query: in their order, or by id."""
+Document: TypeAlias = SupportsArray | Sparse | Frame | Sequence[float]  # the features (d,) of one
+Weights: TypeAlias = Values | Mapping[Any, float]  # one a query: in their order, or by id
 EvalSet: TypeAlias = Queries | tuple[Rows, Values] | Sequence[Queries | tuple[Rows, Values]]
 EvalIds: TypeAlias = Ids | Sequence[Ids]
 EvalSizes: TypeAlias = Sizes | Sequence[Sizes]

@@ -20,11 +20,8 @@ from rankopt.sweeps.sweep import LineSweep
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-AT_ONCE = 16
-"""Lines whose slopes are held in memory at once."""
-
-REMEMBERED = 8
-"""Positions that a shard caches: for each path the current point and the next candidate."""
+AT_ONCE = 16  # lines whose slopes are held in memory at once
+REMEMBERED = 8  # positions that a shard caches: for each path the current point and the next candidate
 
 
 @dataclass(frozen=True, eq=False)

@@ -108,8 +108,7 @@ def _same(one: Floats | None, other: Floats | None) -> bool:
     return one is other or (one is not None and other is not None and np.array_equal(one, other))
 
 
-SHARD_ROWS = 1 << 17
-"""Rows after which a shard is closed."""
+SHARD_ROWS = 1 << 17  # rows after which a shard is closed
 
 Build = Callable[[Arrangement], tuple[Arrangement, Loss]]
 """From queries to those of them that a loss can learn from (`Arrangement.learnable`), and the loss of these."""

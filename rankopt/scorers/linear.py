@@ -105,8 +105,7 @@ def check_entries_fit(features: Any) -> None:
         )
 
 
-PART = 1 << 11
-"""Rows, about, that one thread takes at a time; sums are taken in parts of this size and then added up."""
+PART = 1 << 11  # rows, about, that one thread takes at a time; sums are taken in parts of this size and then added up
 
 
 @dataclass(frozen=True, eq=False)

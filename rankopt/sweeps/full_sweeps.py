@@ -34,8 +34,7 @@ from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, compiled, inli
 from rankopt.measures.tied_ranking import totals
 from rankopt.sweeps.intersections import DIGIT, HALF, LOW, first_groups, longest, pairs_in_time, sort_times, width
 
-DISCOUNT, PRECISION, CASCADE = 0, 1, 2
-"""What is summed."""
+DISCOUNT, PRECISION, CASCADE = 0, 1, 2  # what is summed
 
 
 @compiled(
@@ -303,11 +302,8 @@ def sweep_swaps(
     return found
 
 
-PAIRS = 1 << 20
-"""Pairs of a query that are held at once, at most."""
-
-BITS = 63
-"""One number encodes the count of all documents above, and of each kind."""
+PAIRS = 1 << 20  # pairs of a query that are held at once, at most
+BITS = 63  # one number encodes the count of all documents above, and of each kind
 
 
 def counting(gain: Floats, kinds: Floats, offsets: Ints) -> tuple[Ints, int, Floats, Ints]:

@@ -83,17 +83,10 @@ def sort_times(times: Floats, crossers: Ints, spare: Floats, lines: Ints, order:
         times[i], crossers[i] = spare[i], lines[i]
 
 
-HALF, LOW = 16, (1 << 16) - 1
-"""A pair (x, y) of lines is x << HALF | y; its key is in the bits above."""
-
-DIGIT = 11
-"""Bits of one digit, at most."""
-
-FEW_PAIRS_IN_TIME = 32
-"""Pairs that are inserted as they come."""
-
-SAMPLES = 25
-"""Maximum sample size for the median |t|."""
+HALF, LOW = 16, (1 << 16) - 1  # A pair (x, y) of lines is x << HALF | y; its key is in the bits above
+DIGIT = 11  # bits of one digit, at most
+FEW_PAIRS_IN_TIME = 32  # pairs that are inserted as they come
+SAMPLES = 25  # maximum sample size for the median |t|
 
 
 @inlined
@@ -217,8 +210,7 @@ def _insert_all_pairs_in_time(s: Floats, a: Floats, words: Ints, spare: Ints, ti
         times[e] = np.divide(s[word >> HALF & LOW] - s[word & LOW], a[word & LOW] - a[word >> HALF & LOW])
 
 
-TINY = 1e-300
-"""Products below it are treated as 0."""
+TINY = 1e-300  # products below it are treated as 0
 
 NATURAL = (1 << 40) - 1
 """With this mask the compiler can prove that an index is not negative; otherwise every access tests for indices from

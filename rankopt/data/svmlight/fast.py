@@ -117,8 +117,7 @@ def number_at(text: Bytes, at: int, high: Floats, low: Floats) -> tuple[float, i
     return (-value if negative else value), at, (EXACT if sure else HARD)
 
 
-HARDEST = 1 << 16
-"""Numbers of a text that may be left to Python's `float`; with more it is read line by line."""
+HARDEST = 1 << 16  # numbers of a text that may be left to Python's `float`; with more it is read line by line
 
 SHORTEST_LINE, SHORTEST_ENTRY = len("1 qid:1\n"), len(" 1:1")
 """Bytes of a line of data, and of an entry with the blank before it."""
