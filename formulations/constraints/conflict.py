@@ -294,7 +294,9 @@ def repair(
         raise InfeasibleError(emptiness(stated, must, fillable))
     paid = sorted(one.penalty for one in may if one.penalty > 0.0)
     if paid and paid[-1] > FAR * paid[0]:
-        raise InvalidProblemError(f"penalties must lie within a factor of {FAR:g}; got {paid[0]:g} to {paid[-1]:g}.")
+        raise InvalidProblemError(
+            f"penalties must lie within a factor of {FAR:g}; got {paid[0]:g} to {paid[-1]:g}. Rescale them."
+        )
     rows, worth = with_soft_rows(stated, may), -cell_penalties(may, shape)
     order = _least(rows, worth)
     cost = charge_of(may, order, n)

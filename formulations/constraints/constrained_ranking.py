@@ -179,7 +179,9 @@ class PenalizedRanking(ConstrainedRanking):
         for one in self.admissible.soft_constraints:
             if not self.charge * one.penalty <= LARGEST:
                 cost = f"charge {self.charge:g} × penalty {one.penalty:g}"
-                raise InvalidProblemError(f"breaking {one.name!r} costs {cost} a unit, more than {LARGEST:g}")
+                raise InvalidProblemError(
+                    f"breaking {one.name!r} costs {cost} a unit, more than {LARGEST:g}; lower its penalty"
+                )
 
     @cached_property
     def compiled(self) -> SetRows:

@@ -180,7 +180,9 @@ def _shared(
     rounding: str,
 ) -> Constraint:
     if count is not None or positions is not None:
-        raise InvalidProblemError(f"share= takes neither a count nor positions; got {count!r} and {positions!r}.")
+        raise InvalidProblemError(
+            f"share= takes neither a count nor positions; got {count!r} and {positions!r}. Use prefixes=."
+        )
     k, n = shape
     columns = chosen("documents", documents, n)
     groups = _groups(columns, by, n)

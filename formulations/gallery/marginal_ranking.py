@@ -106,11 +106,16 @@ def _stated(constraint: Any, attention: Floats, documents: int) -> ExposureRows:
         matrix = csr_array(constraint.A)
         count, size = matrix.shape
         if size != attention.size * documents:
-            raise InvalidProblemError(f"A has {size} columns, but P has {attention.size} × {documents} cells")
+            raise InvalidProblemError(
+                f"A has {size} columns, but P has {attention.size} × {documents} cells, in the order of P.ravel()"
+            )
         low, high = (np.broadcast_to(np.asarray(limit, float), (count,)) for limit in (constraint.lb, constraint.ub))
         return ExposureRows("row", (count,), matrix, low, high)
     if not hasattr(constraint, "rows"):
-        raise InvalidProblemError(f"a constraint cannot be a {type(constraint).__name__}; use ExposureBounds")
+        raise InvalidProblemError(
+            f"a constraint cannot be a {type(constraint).__name__}; use ExposureBounds, DemographicParity, "
+            "DisparateTreatment, DisparateImpact or scipy.optimize.LinearConstraint"
+        )
     rows: ExposureRows = constraint.rows(attention, documents)
     return rows
 

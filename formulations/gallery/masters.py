@@ -154,7 +154,10 @@ def item_block_dual(
     towards = finite("prior", np.asarray(prior, dtype=np.float64), 1)
     members, size = whole("user", np.asarray(user)), slopes.shape[1]
     if at.shape != (len(slopes),) or members.shape != at.shape or towards.shape != (size,):
-        raise InvalidProblemError("planes need a height and a user each, and prior an entry for each column")
+        raise InvalidProblemError(
+            "planes need a height and a user each, and prior an entry for each column; got shapes "
+            f"{slopes.shape}, {at.shape}, {members.shape} and {towards.shape}"
+        )
     if members.size and (members.min() < 0 or members.max() >= len(factors)):
         raise InvalidProblemError(f"user must be between 0 and {len(factors) - 1}; got another index.")
     if not (lam_offsets > 0 and np.isfinite(lam_offsets)):
@@ -218,5 +221,8 @@ def user_block_dual(
     factors = finite("items", np.asarray(items, dtype=np.float64), 2)
     fixed = finite("offsets", np.asarray(offsets, dtype=np.float64), 1)
     if slopes.shape[1] != len(factors) or fixed.shape != (len(factors),) or at.shape != (len(slopes),):
-        raise InvalidProblemError("planes need a height each, and a row of items and of offsets for each column")
+        raise InvalidProblemError(
+            "planes need a height each, and a row of items and of offsets for each column; got shapes "
+            f"{slopes.shape}, {at.shape}, {factors.shape} and {fixed.shape}"
+        )
     return margin_dual(slopes @ factors, at + slopes @ fixed, lam=lam, group_mass=weight, w0=start)

@@ -82,7 +82,9 @@ def read_program(path: str | PathLike[str]) -> LinearProgram | QuadraticProgram:
 def _check_convex(name: str, program: Program) -> None:
     assert program.hessian is not None
     if program.integer is not None:
-        raise InvalidProblemError(f"{name} has squares and integer variables, which no problem class supports")
+        raise InvalidProblemError(
+            f"{name} has squares and integer variables, which no problem class supports; remove one"
+        )
     if program.is_maximization:
         raise InvalidProblemError(f"{name} maximises with squares; state the minimum of the negative")
     size = program.objective.size
@@ -109,7 +111,9 @@ def solver_of(file: str, stated: dict[str, Any]) -> str | None:
         if not isinstance(said, str) or not said:
             raise InvalidProblemError(f'{file}: [solver] does not say which one; write name = "highs" below it')
         if "(" in said and options:
-            raise InvalidProblemError(f"{file}: [solver] has options in its name {said[:40]!r} and as keys")
+            raise InvalidProblemError(
+                f"{file}: [solver] has options in its name {said[:40]!r} and as keys; use one of the two"
+            )
         written = ", ".join(f"{_word(file, name)}={_written(file, name, value)}" for name, value in options.items())
         said = f"{said}({written})" if options else said
     if not isinstance(said, str) or not said:
@@ -183,7 +187,9 @@ def _set_of(file: str, stated: dict[str, Any]) -> tuple[RankingSet, Floats | Non
         raise InvalidProblemError(f"{file}: {error}") from None
     k, n = admissible.shape
     if k * n > CELLS:
-        raise InvalidProblemError(f"{file}: {k} positions × {n} documents are more than {CELLS} cells; use Python")
+        raise InvalidProblemError(
+            f"{file}: {k} positions × {n} documents are more than {CELLS} cells; state the set in Python"
+        )
     reader = _Reader(file, _table(file, "attributes", stated.get("attributes", {})), admissible)
     constraints = stated.get("constraint", [])
     if not isinstance(constraints, list):
@@ -276,7 +282,9 @@ class _Reader:
         where["name"] = None if where["name"] is None else str(where["name"])
         self.entries += self._entries(kind, args, where)
         if self.entries > ENTRIES:
-            raise InvalidProblemError(f"{location}: the rows up to here have more than {ENTRIES} entries")
+            raise InvalidProblemError(
+                f"{location}: the rows up to here have more than {ENTRIES} entries; state it in Python"
+            )
         try:
             self.admissible = self.admissible.add(kind, *args, **where)
         except FormulationError as error:
@@ -294,7 +302,9 @@ class _Reader:
             kind, first = kinds[0], parameters(kinds[0])[0]
             arguments = {key: value for key, value in table.items() if key != kind}
             if first in arguments:
-                raise InvalidProblemError(f"{location}: {kind} = ... is its {first}; got a key {first!r} too.")
+                raise InvalidProblemError(
+                    f"{location}: {kind} = ... is its {first}; got a key {first!r} too. Remove one."
+                )
             arguments[first] = table[kind]
         else:
             got = " and ".join(kinds) or (f"kind = {named!r}" if "kind" in table else "none")

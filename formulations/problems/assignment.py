@@ -132,7 +132,9 @@ class Assignment(ProfitProblem):
         if positions == 0 or documents == 0:
             raise InvalidProblemError(f"profit must have a position and a document at least; got shape {profit.shape}.")
         if positions > documents:
-            raise InfeasibleError(f"{positions} positions cannot be filled by {documents} documents. Rank {documents}.")
+            raise InfeasibleError(
+                f"{positions} positions cannot be filled by {documents} documents. Use {documents} positions."
+            )
         object.__setattr__(self, "profit", profit)
         if self.allowed is not None:
             allowed = np.asarray(self.allowed)
@@ -144,7 +146,7 @@ class Assignment(ProfitProblem):
         if positions.size:  # Hall's condition fails
             few = int(np.asarray(self.allowed)[positions].any(axis=0).sum())
             raise InfeasibleError(
-                f"positions {positions.tolist()} share only {few} allowed document(s), but need {positions.size}"
+                f"positions {positions.tolist()} share only {few} allowed document(s); allow {positions.size}"
             )
 
     @cached_property

@@ -108,7 +108,9 @@ def as_form(problem: Any) -> Problem:
         return problem
     if type(problem).__module__.partition(".")[0] == "cvxpy" and hasattr(problem, "objective"):
         return CvxpyProblem(problem)
-    raise UnsupportedProblemError(f"problem cannot be a {type(problem).__name__}; use ours or a cvxpy.Problem")
+    raise UnsupportedProblemError(
+        f"problem cannot be a {type(problem).__name__}; pass a problem of formulations or a cvxpy.Problem"
+    )
 
 
 def _flat(values: Any) -> Floats:

@@ -126,7 +126,7 @@ class GroupSequence(Problem):
         inside = np.ones(self.worth.shape[1] - 1, dtype=bool)
         inside[self.start[1:] - 1] = False
         if (np.diff(self.worth, axis=1)[:, inside] > 0).any():
-            raise InvalidProblemError("worth must not increase inside a group. Sort the columns of each group.")
+            raise InvalidProblemError("worth must not increase inside a group. Sort each group in descending order.")
 
     @cached_property
     def start(self) -> Ints:

@@ -116,7 +116,10 @@ class RankTwoAssignment(Memoized, OrderProblem):
         if self.scores.size == 0 or self.discount.size == 0:
             raise InvalidProblemError("a ranking needs at least one document and one position")
         if self.gain.size != self.scores.size or self.position_weights.size != self.discount.size:
-            raise InvalidProblemError("scores and gain need one entry a document, the weights one a position")
+            raise InvalidProblemError(
+                "scores and gain need one entry a document, discount and position_weights one a position; got "
+                f"{self.scores.size}, {self.gain.size}, {self.discount.size} and {self.position_weights.size}"
+            )
         if self.positions > self.documents:
             raise InfeasibleError(f"{self.positions} positions cannot be filled by {self.documents} documents")
         non_increasing("discount", self.discount)

@@ -86,7 +86,9 @@ def imported(place: str) -> Solver:
     try:
         found = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:
-        raise UnknownSolverError(f"no solver is at {place!r} (module:attribute): {error}") from error
+        raise UnknownSolverError(
+            f"no solver is at {place!r}: {error}; pass module:attribute of an installed one"
+        ) from error
     solver = found() if isinstance(found, type) else found
     if not isinstance(solver, Solver):
         raise UnknownSolverError(f"{place!r} must be a solver, see function_solver(); got a {type(solver).__name__}.")

@@ -73,7 +73,9 @@ class Highs(Solver):
             probe.setOptionValue("output_flag", False)
             for name, value in self.options.items():
                 if probe.setOptionValue(name, value) != highspy.HighsStatus.kOk:
-                    raise UnknownSolverError(f"'highs' has no option {name!r} of value {value!r}")
+                    raise UnknownSolverError(
+                        f"'highs' has no option {name!r} of value {value!r}; see the list of options of HiGHS"
+                    )
 
     def reason_unsupported(self, problem: Problem) -> str | None:
         if not isinstance(problem, LinearProgram):

@@ -348,12 +348,16 @@ class ConstraintLimit:
         loose = limit > 0 if self.side == "at most" else limit < 0 and self.side == "at least"
         largest = float(np.abs(self.constraint.matrix.data).max(initial=1.0))
         if self.is_soft and not loose and abs(limit) > MAX_COUNT * largest:
-            raise InvalidProblemError(f"limit {limit:g} of the soft {self.constraint.name!r} is too large to count")
+            raise InvalidProblemError(
+                f"limit {limit:g} of the soft {self.constraint.name!r} is too large to count; pass a smaller one"
+            )
         other = (self.constraint.lower if self.side == "at most" else self.constraint.upper)[self.rows]
         crossed = other[other > limit if self.side == "at most" else other < limit]
         if crossed.size and self.side != "exactly":
             name = repr(self.constraint.name)
-            raise InvalidProblemError(f"{name} cannot be {self.side} {limit:g}: its other limit is {crossed[0]:g}")
+            raise InvalidProblemError(
+                f"{name} cannot be {self.side} {limit:g}: its other limit is {crossed[0]:g}; sweep that side only"
+            )
 
 
 def limit_of(admissible: RankingSet, constraint: str, side: str | None = None) -> ConstraintLimit:
@@ -377,7 +381,7 @@ def _side(held: Constraint, rows: Bools, name: Hashable, side: str | None) -> st
         raise InvalidProblemError(f"{name!r} forbids cells and has no limit; sweep a constraint that counts")
     if held.forbids is not None and name == held.name:
         raise InvalidProblemError(
-            f"{name!r} has rows and forbidden cells; use {held.block.name(0)!r} or penalized({name!r})"
+            f"{name!r} has rows and forbidden cells; sweep the row {held.block.name(0)!r}, or use penalized({name!r})"
         )
     below, above = np.isfinite(held.lower[rows]), np.isfinite(held.upper[rows])
     if side is not None:

@@ -68,7 +68,9 @@ class SolveOptions:
             if takes(solver, name):
                 aimed = replace(aimed, **{name: _joined(name, value, getattr(aimed, name))})
             elif strict:
-                raise UnknownSolverError(f"{solver.spec!r} has no {word}; leave out {name}={value!r}")
+                raise UnknownSolverError(
+                    f"{solver.spec!r} has no {word}; leave out {name}={value!r}, or choose another solver"
+                )
         return cast("Solver", aimed)
 
 
@@ -161,7 +163,9 @@ def _cheapest(problem: Problem, start: Solution | None, solve_options: SolveOpti
         return min(loose, key=lambda solution: solution.gap)
     if not failures:
         said = ". ".join(["", *refusals[:1]])  # the first is the best match
-        raise UnsupportedProblemError(f"no installed solver accepts this {type(problem).__name__}; give your own{said}")
+        raise UnsupportedProblemError(
+            f"no installed solver accepts this {type(problem).__name__}; pass one of your own{said}"
+        )
     raise SolverError("every solver failed. " + "; ".join(failures))
 
 
@@ -199,7 +203,9 @@ def _solve(problem: Problem, solver: Solver, warm_start: Solution | None, direct
             "Choose a solver of formulations.compatible_solvers(problem)"
         )
     accepted = " or ".join(form.__name__ for form in solver.accepts)
-    raise UnsupportedProblemError(f"{solver.spec!r} accepts {accepted}, not this {type(problem).__name__}")
+    raise UnsupportedProblemError(
+        f"{solver.spec!r} accepts {accepted}, not this {type(problem).__name__}; see compatible_solvers(problem)"
+    )
 
 
 def _answered(
