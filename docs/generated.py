@@ -64,7 +64,7 @@ def on_post_page(output: str, page: Any, config: Any) -> str:
 
 def on_files(files: Files, config: Any) -> Files:
     """Add the generated pages to those of the folder."""
-    pages: dict[str, Callable[[], str]] = {"formulations/index.md": gallery, "house.md": house}
+    pages: dict[str, Callable[[], str]] = {"formulations/index.md": gallery, "architecture.md": architecture}
     pages["api/command-line.md"] = command_line
     pages |= {f"formulations/{name}.md": (lambda name=name: formulation(name)) for name in formulations.GALLERY}
     pages |= {f"api/{package}.md": (lambda package=package: api(package)) for package in TABLES}
@@ -73,30 +73,30 @@ def on_files(files: Files, config: Any) -> Files:
     return files
 
 
-def house() -> str:
-    """The rooms of both packages in the order in which they may import each other, and what each file holds."""
+def architecture() -> str:
+    """The folders of both packages in the order in which they may import each other, and what each file holds."""
     parts = [
-        "# The house",
-        "Two packages, one arrow: `rankopt` imports `formulations`, never the reverse. Each room is listed after all "
-        "that it may import, and no files import each other in a circle: a test holds both. What a room says of "
-        "itself stands first, then its files, each with the first sentences of its docstring.",
+        "# Architecture",
+        "Two packages, one direction: `rankopt` imports `formulations`, never the reverse. Each folder is listed after "
+        "all that it may import, and no files import each other in a circle; a test checks both. Each folder shows its "
+        "docstring, then its files, each with the first sentences of its docstring.",
     ]
     for package in (formulations, rankopt):
         parts += [f"## {package.__name__}", plain(first_paragraph(package))]
         root = Path(package.__file__ or "").parent
-        for name in package.ROOMS:
-            parts += [f"### {package.__name__}/{name}", *room(root / name, f"{package.__name__}.{name}")]
+        for name in package.FOLDERS:
+            parts += [f"### {package.__name__}/{name}", *folder_page(root / name, f"{package.__name__}.{name}")]
     return "\n\n".join(parts) + "\n"
 
 
-def room(folder: Path, module: str) -> list[str]:
-    """What a folder says of itself, its files, and its inner rooms."""
+def folder_page(folder: Path, module: str) -> list[str]:
+    """The docstring of a folder, its files, and its inner folders."""
     files = [path.stem for path in sorted(folder.glob("*.py")) if path.stem != "__init__"]
     rows = [f"| `{name}` | {plain(first_paragraph(import_module(f'{module}.{name}')))} |" for name in files]
     parts = [plain(first_paragraph(import_module(module)))]
     parts += ["\n".join(["| file | what |", "|---|---|", *rows])] if rows else []
     for inner in sorted(path.parent for path in folder.glob("*/__init__.py")):
-        parts += [f"#### {'/'.join(inner.parts[-3:])}", *room(inner, f"{module}.{inner.name}")]
+        parts += [f"#### {'/'.join(inner.parts[-3:])}", *folder_page(inner, f"{module}.{inner.name}")]
     return parts
 
 

@@ -28,12 +28,12 @@ SOLVER_PACKAGES = {"cvxpy", "ortools", "highspy", "networkx", "qpsolvers", "clar
 """Loaded only inside the function that uses them. scipy is not among them: its arrays are everywhere."""
 
 MAY_LOAD = ("solvers", "integrality")
-"""Rooms of formulations that may use them."""
+"""Folders of formulations that may use them."""
 
 HEAVY = {"sklearn", "cvxpy", "ortools", "highspy", "matplotlib", "pandas"}
 
 ABOVE = {"rankopt.__main__", "rankopt.cli", "rankopt.testing"}
-"""Modules that may import every room, as the faces of the packages may."""
+"""Modules that may import every folder, as the `__init__` of the packages may."""
 
 DOORS = {"rankopt.__main__", "rankopt.cli", "rankopt.testing", "formulations.testing"}
 """Modules for users that nothing here imports."""
@@ -114,7 +114,7 @@ def needed(name):
     """The modules that a module imports, types included; but what a face hands on as text it names for types only."""
     found = imports(MODULES[name], types=not is_face(name))
     inner = {one.name for one in found} & MODULES.keys()
-    # `from package.room import file` needs the file, and the face of the room only for what is no file.
+    # `from package.folder import file` needs the file, and the folder's `__init__` only for what is no file.
     parents = {one.rpartition(".")[0] for one in inner}
     only_files = {
         parent
@@ -124,14 +124,14 @@ def needed(name):
     return frozenset(inner - only_files - {name})
 
 
-def room(name):
-    """The place of a module in the order of its package: the files below the rooms, the rooms, what is above them."""
+def rank(name):
+    """The position of a module in the order of its package: files of the package, its folders, what is above them."""
     package, _, rest = name.partition(".")
     first = rest.partition(".")[0]
-    rooms = import_module(package).ROOMS
-    if first in rooms:
-        return rooms.index(first)
-    return len(rooms) if not first or name in ABOVE else -1
+    folders = import_module(package).FOLDERS
+    if first in folders:
+        return folders.index(first)
+    return len(folders) if not first or name in ABOVE else -1
 
 
 def places(name):
@@ -169,19 +169,19 @@ def told(faults):
 
 
 @pytest.mark.parametrize("package", [rankopt, formulations])
-def test_every_folder_is_a_room_and_says_what_it_holds(package):
+def test_every_folder_is_listed_and_documented(package):
     root = Path(package.__file__).parent
     folders = {path.parent.relative_to(root).parts[0] for path in root.glob("*/*.py")}
-    assert folders == set(package.ROOMS)
+    assert folders == set(package.FOLDERS)
     for name in MODULES:
         if is_face(name) and name.startswith(package.__name__):
             assert len(import_module(name).__doc__.strip()) > 30, f"{name} does not say what it holds"
 
 
-def test_a_room_imports_only_rooms_before_it():
+def test_a_folder_imports_only_folders_before_it():
     """Imports for types included; faces hand names on as text only."""
     own = {name: [other for other in needed(name) if is_beside(other, name)] for name in MODULES}
-    assert told({name: [other for other in found if room(other) > room(name)] for name, found in own.items()}) == {}
+    assert told({name: [other for other in found if rank(other) > rank(name)] for name, found in own.items()}) == {}
 
 
 def is_beside(name, other):
@@ -195,7 +195,7 @@ def test_no_circle_of_files_exists():
 
 
 @pytest.mark.parametrize(("package", "share"), [(formulations, 0.20), (rankopt, 0.22)])
-def test_no_room_holds_the_better_part_of_the_house(package, share):
+def test_no_folder_holds_most_of_a_package(package, share):
     lines = Counter()
     for name, path in MODULES.items():
         if name.startswith(package.__name__):
@@ -301,7 +301,7 @@ def test_importing_the_packages_loads_nothing_heavy():
         assert HEAVY.intersection(loaded) == set(), name
 
 
-MOST_FILES = 340
+MOST_FILES = 320
 """Most files of the two packages; a change that needs more lists its files and raises it."""
 
 
