@@ -28,7 +28,7 @@ FIRST = 1e-2  # the relative gap to which users are solved for the items of the 
 
 
 @dataclass(frozen=True, eq=False)
-class PlanesAt:
+class RatingPlanesEvaluation:
     """v_u l_u and its plane of every user at these factors: values, heights (users,), slopes (entries,); of the
     majorant that touches the loss at the factors `touch`."""
 
@@ -70,7 +70,7 @@ class UsersFor:
         if not self.convex:
             known = (self.users, self.items, self.offsets)
             touch = shard_scores(shard, *known)
-            _, heights, slopes = PlanesAt(*known, touch=known)(shard)
+            _, heights, slopes = RatingPlanesEvaluation(*known, touch=known)(shard)
         return solved_users(
             shard.loss_at(touch), shard.user_weights, shard.bounds, shard.columns, self.items, self.offsets,
             self.penalty[shard.rows], slopes, heights, self.users[shard.rows],
@@ -153,7 +153,9 @@ class PlaneBlocks:
         """Σψ²/(2Σl) at b⁰ without weights of users, 1 where nothing is lost there: what a rating of this loss adds to
         the pull on an offset, as 1 is what it adds in a regression, where the same quotient is 1 at all scores."""
         bends, losses = np.empty(self.weights.size), np.empty(self.weights.size)
-        for shard, _, (lost, _, slopes) in self._answers(PlanesAt.from_factors(self.problem.without_factors())):
+        for shard, _, (lost, _, slopes) in self._answers(
+            RatingPlanesEvaluation.from_factors(self.problem.without_factors())
+        ):
             slopes = slopes / np.repeat(shard.user_weights, np.diff(shard.bounds))
             bends[shard.rows] = row_sums(shard.bounds, slopes * slopes)
             losses[shard.rows] = lost / shard.user_weights
@@ -183,7 +185,7 @@ class PlaneBlocks:
         """The state of these factors."""
         rated = self.problem.rated
         lost, heights, slopes = np.empty(rated.n_users), np.empty(rated.n_users), np.empty(rated.n_ratings)
-        for shard, rows, answer in self._answers(PlanesAt.from_factors(factors)):
+        for shard, rows, answer in self._answers(RatingPlanesEvaluation.from_factors(factors)):
             lost[shard.rows], heights[shard.rows], slopes[rows] = answer
         return ModelState.at(self.problem, factors, float(lost.sum()), slopes, heights)
 
@@ -206,7 +208,7 @@ class PlaneBlocks:
 
     def _lost(self, factors: Factors) -> float:
         """Σ v_u l_u."""
-        answers = self._answers(PlanesAt.from_factors(factors))
+        answers = self._answers(RatingPlanesEvaluation.from_factors(factors))
         return float(np.concatenate([lost for _, _, (lost, _, _) in answers]).sum())
 
     def with_items(self, now: ModelState, precision: float) -> ModelState:
@@ -241,7 +243,7 @@ class PlaneBlocks:
             trial = _between(best, at, WAY if bound > before else 1.0)  # nearer by, no plane may be worth its weight
             before = bound
             losses, found = [], []
-            for _, _, (lost, heights, slopes) in self._answers(PlanesAt.from_factors(trial, touch)):
+            for _, _, (lost, heights, slopes) in self._answers(RatingPlanesEvaluation.from_factors(trial, touch)):
                 losses.append(lost)
                 found.append((slopes, heights))
             lost = float(np.concatenate(losses).sum())
@@ -268,7 +270,7 @@ class PlaneBlocks:
             return now.planes
         return [
             UserPlanes.first(shard.bounds, slopes, heights)
-            for shard, _, (_, heights, slopes) in self._answers(PlanesAt.from_factors(now.factors, touch))
+            for shard, _, (_, heights, slopes) in self._answers(RatingPlanesEvaluation.from_factors(now.factors, touch))
         ]
 
     def _given(self, shard: RatedShard, at: Factors) -> tuple[Shorts, Floats, Floats, Floats]:

@@ -21,7 +21,7 @@ from rankopt.collaborative.encoded_ratings import EncodedRatings, compact
 from rankopt.collaborative.item_block import FEW
 from rankopt.collaborative.least_squares import RidgesFor
 from rankopt.collaborative.linear_algebra import solve_ridges
-from rankopt.collaborative.plane_blocks import PlanesAt
+from rankopt.collaborative.plane_blocks import RatingPlanesEvaluation
 from rankopt.collaborative.problem import Factors, ModelState, block_bounds
 from rankopt.collaborative.regularization import Penalties, start_of
 from rankopt.collaborative.user_block import UserBundles, mix
@@ -236,8 +236,8 @@ def test_planes_that_are_kept_are_planes_for_any_users(loss):
 
 def test_a_block_that_begins_with_planes_asks_the_loss_less_often(monkeypatch):
     blocks, asked = made("nDCG@3", tastes(users=12, items=10, each=6)), []
-    real = PlanesAt.__call__
-    monkeypatch.setattr(PlanesAt, "__call__", lambda *given: (asked.append(1), real(*given))[1])
+    real = RatingPlanesEvaluation.__call__
+    monkeypatch.setattr(RatingPlanesEvaluation, "__call__", lambda *given: (asked.append(1), real(*given))[1])
     _, now = blocks.around(blocks.begun(drawn(blocks)), 1e-5)
     _, now = blocks.around(now, 1e-5)
     values, often = [], []
@@ -436,7 +436,9 @@ def test_messages_of_the_items_block_hold_no_rating(loss, monkeypatch):
     assert len(engine.came) >= 3
     for message in (*engine.sent, *engine.came):
         assert not any(secret in message for secret in (*grades, *lists))
-    assert {type(pickle.loads(message)) for message in engine.sent} == {RidgesFor if loss == "regression" else PlanesAt}
+    assert {type(pickle.loads(message)) for message in engine.sent} == {
+        RidgesFor if loss == "regression" else RatingPlanesEvaluation
+    }
     shapes = {
         # of items their factors and offsets; of users v l_u, δ_u and ψ, of which Σ ψ_uj U_u is made
         ((s.last - s.first, 2), (s.last - s.first,))
