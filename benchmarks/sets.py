@@ -314,10 +314,10 @@ def limit_gaps(run: Run) -> None:
                             spent, curves, bent = spent + seconds, curves + 1, bent + (not curve.concave)
                             for limit in range(1, prefix):
                                 for side in ((0, limit), (limit, prefix)):
-                                    if np.isfinite(curve.whole(*side)):
+                                    if np.isfinite(curve.integral(*side)):
                                         gap = curve.gap(*side)
                                         limits, gaps = limits + 1, gaps + (gap > 0.0)
-                                        largest = max(largest, gap / max(1e-9, abs(curve.whole(*side))))
+                                        largest = max(largest, gap / max(1e-9, abs(curve.integral(*side))))
                             if curves % 200 == 1:  # next to the linear program, here and there
                                 one = RankingSet(problem.documents, k)
                                 one = one.at_most(1, documents=group, positions=range(prefix))
@@ -398,7 +398,7 @@ def versions(run: Run) -> None:
     solvers = ("highs", "highs(method='ipm')", "highs(presolve='on')")
     problems = [relaxed(seed) for seed in range(run.size(12, 1))] + [mixed(seed) for seed in range(run.size(120, 3))]
     swap = SolverSwap(
-        problems, argmax=solvers, masters=(), repeats=run.size(5, 1), limits=Limits(problem=20.0, tape=200.0)
+        problems, argmax=solvers, masters=(), repeats=run.size(5, 1), limits=Limits(problem=20.0, trace=200.0)
     )
     rows, row = swap.run(run.output), table("solver", "version", "answers")
     for solver in solvers:

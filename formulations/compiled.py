@@ -63,7 +63,7 @@ class KernelCache:
         for folder in readable():
             with suppress(OSError, ValueError, EOFError, pickle.UnpicklingError):
                 return self._read(folder / self._file(signature, context), context)
-        _tell(self.folder)
+        _report_compiling(self.folder)
         return None
 
     def holds(self, signature: Any) -> bool:
@@ -149,7 +149,7 @@ def _is_own(path: Path) -> bool:
 
 
 @lru_cache
-def _tell(directory: Path | None) -> None:
+def _report_compiling(directory: Path | None) -> None:
     line = (
         "compiling, once"
         if directory
@@ -264,10 +264,10 @@ class Kernel(Generic[Arguments, Returned]):
         self._spared += nanoseconds + CALL
         if self._spared > PAYS or nanoseconds > ONCE:
             return True
-        return KEPT * self._spared > PAYS and Kernel.running and self._kept
+        return KEPT * self._spared > PAYS and Kernel.running and self._is_cached
 
     @cached_property
-    def _kept(self) -> bool:
+    def _is_cached(self) -> bool:
         """Whether the code was on disk at the first check."""
         return all(KernelCache(self.function, self.content).holds(signature) for signature in self.signatures)
 

@@ -83,7 +83,7 @@ def collapsed_argmax(
     offsets: Ints,
     discount: Floats,
     decay: Floats,
-    places: Ints,
+    position_offsets: Ints,
     order: Ints,
     value: Floats,
     bound: Floats,
@@ -96,7 +96,7 @@ def collapsed_argmax(
     """
     for q in range(offsets.size - 1):
         low, high = offsets[q], offsets[q + 1]
-        first, last = places[q], places[q + 1]
+        first, last = position_offsets[q], position_offsets[q + 1]
         blocks = block[low:high].max() + 1
         best = np.empty((last - first, blocks))
         holder = np.zeros((last - first, blocks), np.int64)

@@ -37,8 +37,8 @@ def sequences_of(problem: ConstrainedRanking, network: PrefixNetwork) -> tuple[G
     if not falls_in_groups(profit, network.rows.group):
         raise NotApplicable("its rows limit prefixes over disjoint groups, but its profits are not of rank one")
     chosen = network.chosen(profit[0] - profit[-1] if k == n else profit[0])
-    placed = profit[:, chosen]
-    sequences = network.ranking(placed)
+    ranked = profit[:, chosen]
+    sequences = network.ranking(ranked)
 
     def back(x: NDArray[Any], y: Floats | None) -> Point:
         group = np.asarray(x, dtype=np.int64)
@@ -46,7 +46,7 @@ def sequences_of(problem: ConstrainedRanking, network: PrefixNetwork) -> tuple[G
             y = sequences.recover_dual(group)
         assert y is not None
         passing = y.reshape(network.rows.groups, k)
-        return network.order(chosen, group), network.prices(sequences, placed, chosen, group, passing)
+        return network.order(chosen, group), network.prices(sequences, ranked, chosen, group, passing)
 
     return sequences, back
 
@@ -89,7 +89,7 @@ ASKED = 500
 @memoized
 def quick_proof(stated: SetRows) -> Proof | None:
     """A quick proof that the rows are totally unimodular and their limits integral, if there is one."""
-    return proof_of(stated.matrix) if stated.whole_limits.all() else None
+    return proof_of(stated.matrix) if stated.integral_rows.all() else None
 
 
 def unconstrained(problem: ConstrainedRanking) -> tuple[RankTwoAssignment, Back]:
@@ -146,7 +146,7 @@ def relaxed(problem: ConstrainedRanking) -> tuple[LinearProgram, Back]:
     return _program(problem, integer=False)
 
 
-def in_whole_numbers(problem: ConstrainedRanking) -> tuple[LinearProgram, Back]:
+def in_integers(problem: ConstrainedRanking) -> tuple[LinearProgram, Back]:
     """The integer program; its dual is that of the relaxation."""
     return _program(problem, integer=True)
 
@@ -181,7 +181,7 @@ def why_relaxed(problem: ConstrainedRanking) -> str:
     return f"the rows are totally unimodular ({proof.kind})"
 
 
-def why_whole(problem: ConstrainedRanking) -> str:
+def why_integral(problem: ConstrainedRanking) -> str:
     stated = problem.admissible.compiled
     prefixes = why_not_by_groups(problem)
     if prefixes:

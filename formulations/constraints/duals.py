@@ -97,7 +97,7 @@ def pressing(stated: SetRows, y: Floats) -> tuple[Floats, Floats]:
 
 def earned(stated: SetRows, profit: Floats, price: Floats) -> Floats:
     """(k,) the largest reduced profit of each position."""
-    if stated.whole_cells:
+    if stated.is_full:
         return np.asarray((profit.ravel() - stated.weights @ price).reshape(profit.shape).max(axis=1))
     left = np.full(profit.size, -np.inf)
     left[stated.cell] = profit.ravel()[stated.cell] - stated.weights @ price
@@ -115,7 +115,7 @@ def recovered_prices(stated: SetRows, profit: Floats, order: Ints, admitted: boo
     network = LaminarNetwork.from_rows(stated) if admitted else None
     if network is not None:
         flow = network.flow(profit)
-        return network.prices(flow.recover_dual(network.whole_flow(order)))
+        return network.prices(flow.recover_dual(network.integral_flow(order)))
     prefixes = PrefixNetwork.from_rows(stated) if admitted else ""
     if not isinstance(prefixes, str) and falls_in_groups(profit, prefixes.rows.group):
         return prefixes.proof(profit)
@@ -253,7 +253,7 @@ def _relaxed(stated: SetRows, profit: Floats, path: Path, cost: float) -> tuple[
 OUT_OF_TIME, FAILED = 1, 4  # statuses of `milp`
 
 
-def whole_point(objective: Any, *, options: dict[str, Any], **program: Any) -> Any:
+def integral_point(objective: Any, *, options: dict[str, Any], **program: Any) -> Any:
     """The result of `scipy.optimize.milp`, retried without presolve on failure. HiGHS's presolve ends with "Solve
     error" on some small programs, empty ones among them, that its search decides."""
     from scipy.optimize import milp

@@ -120,9 +120,9 @@ class SlackRescaledRanking(OrderProblem):
         lost, lost_digits, more = products(-self.discount, self.gain[x])
         least = max(below(ideal, ideal_digits, lost, lost_digits, -(off + more)), 0.0)
         most = above(ideal, ideal_digits, lost, lost_digits, off + more)
-        placed, placed_digits, off = products(self.position_weights, self.scores[x])
+        assigned, assigned_digits, off = products(self.position_weights, self.scores[x])
         back, back_digits, more = products(-self.reference, self.scores)
-        margin = below(1.0, placed, placed_digits, back, back_digits, -(off + more))
+        margin = below(1.0, assigned, assigned_digits, back, back_digits, -(off + more))
         return float(nextafter((least if margin >= 0.0 else most) * margin, -np.inf)) if least or margin < 0 else 0.0
 
     def bound(self, y: Floats) -> float:

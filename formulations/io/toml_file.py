@@ -104,23 +104,23 @@ def solver_of(file: str, stated: dict[str, Any]) -> str | None:
     table."""
     if "solver" not in stated:
         return None
-    said = stated["solver"]
-    if isinstance(said, dict):
-        options = dict(said)
-        said = options.pop("name", None)
-        if not isinstance(said, str) or not said:
+    solver = stated["solver"]
+    if isinstance(solver, dict):
+        options = dict(solver)
+        solver = options.pop("name", None)
+        if not isinstance(solver, str) or not solver:
             raise InvalidProblemError(f'{file}: [solver] does not say which one; write name = "highs" below it')
-        if "(" in said and options:
+        if "(" in solver and options:
             raise InvalidProblemError(
-                f"{file}: [solver] has options in its name {said[:40]!r} and as keys; use one of the two"
+                f"{file}: [solver] has options in its name {solver[:40]!r} and as keys; use one of the two"
             )
         written = ", ".join(f"{_word(file, name)}={_written(file, name, value)}" for name, value in options.items())
-        said = f"{said}({written})" if options else said
-    if not isinstance(said, str) or not said:
-        raise InvalidProblemError(f'{file}: solver must be a name, such as "highs"; got {str(said)[:40]!r}.')
-    if len(said) > LONGEST:
+        solver = f"{solver}({written})" if options else solver
+    if not isinstance(solver, str) or not solver:
+        raise InvalidProblemError(f'{file}: solver must be a name, such as "highs"; got {str(solver)[:40]!r}.')
+    if len(solver) > LONGEST:
         raise InvalidProblemError(f"{file}: the solver and its options have more than {LONGEST} letters; shorten them")
-    return said
+    return solver
 
 
 def _word(file: str, name: str) -> str:

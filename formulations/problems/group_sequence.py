@@ -16,7 +16,7 @@ import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.arrays import Bools, Floats, Ints, finite, frozen, whole
+from formulations.arrays import Bools, Floats, Ints, finite, frozen, integers
 from formulations.compiled import READ_INTS, compiled
 from formulations.errors import InfeasibleError, InvalidProblemError
 from formulations.problems.directed_rounding import above, added, below
@@ -113,7 +113,7 @@ class GroupSequence(Problem):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "worth", finite("worth", self.worth, 2))
-        object.__setattr__(self, "sizes", whole("sizes", self.sizes))
+        object.__setattr__(self, "sizes", integers("sizes", self.sizes))
         k, groups = self.worth.shape[0], self.sizes.size
         for name, kind in (("lower", np.int64), ("upper", np.int64), ("banned", np.bool_)):
             table = np.asarray(getattr(self, name))

@@ -70,7 +70,7 @@ class SensitivityCurve(CompactReprMixin):
     bound: Floats
     relaxed: Floats
     price: Floats
-    whole: Bools
+    integral: Bools
 
     @classmethod
     def from_curves(cls, name: str, limits: Floats, every: Sequence[SensitivityCurve | None]) -> SensitivityCurve:
@@ -78,7 +78,7 @@ class SensitivityCurve(CompactReprMixin):
         none = np.full(limits.size, np.nan)
         empty = cls(name, limits, none, none, none, none, np.zeros(limits.size, dtype=bool))
         filled = [empty if one is None else one for one in every]
-        fields = ("value", "bound", "relaxed", "price", "whole")
+        fields = ("value", "bound", "relaxed", "price", "integral")
         return cls(name, limits, *(frozen(np.array([getattr(one, field) for one in filled])) for field in fields))
 
     @property
@@ -143,13 +143,13 @@ class SensitivityCurve(CompactReprMixin):
     def columns(self) -> dict[str, Any]:
         """The columns of the table by name: the points of one problem; mean, deviation and counts of several."""
         if self.value.ndim == 1:
-            points = {name: getattr(self, name) for name in ("value", "bound", "relaxed", "price", "whole")}
+            points = {name: getattr(self, name) for name in ("value", "bound", "relaxed", "price", "integral")}
             return {"limit": self.limits, **points}
         (mean, spread), (lost, lost_spread) = (self.mean, self.spread), self.lost
         return {
             "limit": self.limits, "mean": mean, "spread": spread, "lost": lost, "spread of it": lost_spread,
-            "price": self._moments(self.price[self._is_complete])[0], "whole": (self.whole & ~self.empty).sum(axis=0),
-            "empty": self.empty.sum(axis=0),
+            "price": self._moments(self.price[self._is_complete])[0],
+            "integral": (self.integral & ~self.empty).sum(axis=0), "empty": self.empty.sum(axis=0),
         }  # fmt: skip
 
     def to_frame(self) -> Any:
@@ -177,11 +177,11 @@ class SensitivityCurve(CompactReprMixin):
     def _table(self) -> tuple[list[str], list[list[str]]]:
         """Head and rows as text."""
         if self.value.ndim == 1:
-            points = zip(self.limits, self.empty, self.value, self.price + 0.0, self.whole, strict=True)
-            return [self.name, "value", "price", "whole"], [
+            points = zip(self.limits, self.empty, self.value, self.price + 0.0, self.integral, strict=True)
+            return [self.name, "value", "price", "integral"], [
                 [f"{limit:g}", "empty", "", ""] if empty
-                else [f"{limit:g}", f"{value:.6g}", f"{price:.4g}", "yes" if whole else "no"]
-                for limit, empty, value, price, whole in points
+                else [f"{limit:g}", f"{value:.6g}", f"{price:.4g}", "yes" if integral else "no"]
+                for limit, empty, value, price, integral in points
             ]  # fmt: skip
         columns = self.columns()
         there = len(self.value) - columns["empty"]
@@ -326,9 +326,9 @@ class ConstraintLimit:
         if self.side != "at most":
             lower[self.rows] = limit
         texts = tuple(
-            f"{self.side} {limit:g}, as swept" if moved else held.said(r) for r, moved in enumerate(self.rows.tolist())
+            f"{self.side} {limit:g}, as swept" if moved else held.description(r) for r, moved in enumerate(self.rows)
         )
-        fresh = replace(held, lower=lower, upper=upper, says=texts)
+        fresh = replace(held, lower=lower, upper=upper, text=texts)
         admissible = self.admissible
         return replace(
             admissible,

@@ -141,7 +141,7 @@ def _stated(form: type[Problem]) -> Iterator[Instance]:
         for name, problem in _matchings():
             yield name, restated(problem, LinearProgram), brute_force(problem)
         yield "rows of all kinds", _rows_of_all_kinds(), -3.0
-        yield "whole and real", _whole_and_real(), 9.0
+        yield "whole and real", _mixed_integer(), 9.0
     elif form is GroupedSimplexQP:
         yield from _masters()
     elif form is QuadraticProgram:
@@ -341,7 +341,7 @@ def _rows_of_all_kinds() -> LinearProgram:
     )  # fmt: skip
 
 
-def _whole_and_real() -> LinearProgram:
+def _mixed_integer() -> LinearProgram:
     """min 2x + 3z, x + z >= 9/2, z integer: (9/2, 0) is optimal; HiGHS 1.14.0 with presolve returns (0, 5)."""
     real = _program([2.0, 3.0], [[1.0, 1.0]], [4.5], [np.inf], [0.0, 0.0], [10.0, 10.0], is_maximization=False)
     return replace(real, integer=np.array([False, True]))

@@ -153,10 +153,10 @@ class BoostingObjective:
     def at(self, rows: BoostingData) -> tuple[Floats, Floats]:
         """Gradient and Hessian, (N,) each."""
         graded = self._graded(rows)
-        selected = graded.kept
+        selected = graded.selected
         scores = self.scale * rows.scores
         if graded.loss is not None and self.score_noise > 0:
-            scores[selected] += self.score_noise * self._drawn(scores[selected], graded.kept_offsets)
+            scores[selected] += self.score_noise * self._drawn(scores[selected], graded.selected_offsets)
         slope = graded.at(scores).slope[selected]
         slope[np.abs(slope) < ROUNDING] = 0.0
         weights = np.ones(slope.size) if rows.weights is None else rows.weights[selected]

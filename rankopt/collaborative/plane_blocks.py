@@ -46,7 +46,8 @@ class PlanesAt:
         touch = None if self.touch is None else shard_scores(shard, *self.touch)
         found = shard.loss_at(touch).at(shard_scores(shard, self.users, self.items, self.offsets))
         v = shard.user_weights
-        return v * found.value, v * found.height, np.repeat(v, np.diff(shard.bounds)) * (found.placed - found.reference)
+        slopes = np.repeat(v, np.diff(shard.bounds)) * (found.assigned - found.reference)
+        return v * found.value, v * found.height, slopes
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,7 +26,7 @@ from rankopt.data.canonical_order import Arrangement
 from rankopt.engines import Threads
 from rankopt.errors import DataError, OptionError
 from rankopt.losses import LOSSES, get_bound, get_loss
-from rankopt.losses.loss import SquaredError, says
+from rankopt.losses.loss import SquaredError, protocol_of
 from rankopt.losses.oracle_positional import orderable
 from rankopt.losses.position_weights import parse_position_weights
 from rankopt.losses.regret import RegretBound
@@ -150,7 +150,7 @@ class UserLoss:
 def _unfit(spec: Any) -> str:
     """Why a loss cannot be that of users' scores, and what can; "" where it can."""
     factory = get_loss(spec)
-    if says(factory) != "plane":
+    if protocol_of(factory) != "plane":
         return "provides no cutting planes, which both blocks need; use another loss"
     if not getattr(factory, "exact", True):
         return "is known within bounds only, and so would be J; take another"

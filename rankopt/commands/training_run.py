@@ -188,7 +188,7 @@ class Training:
     ranker: str = "margin"
 
     @classmethod
-    def kept(cls, folder: Path) -> Training:
+    def from_folder(cls, folder: Path) -> Training:
         """The training whose checkpoints are in this folder."""
         from formulations.serialization import parse_json
 
@@ -311,7 +311,7 @@ class Training:
         from formulations.serialization import write_file
 
         begun = any(folder.glob("lam*/standing*.zip"))
-        if begun and Training.kept(folder)._problem() != self._problem():
+        if begun and Training.from_folder(folder)._problem() != self._problem():
             raise OptionError(
                 f"--checkpoint {folder} is of another training: `rankopt resume {folder}` continues that one; or choose"
                 " another folder"

@@ -152,7 +152,7 @@ class DirectBoostedRanker(Ranker):
             features, deployment = np.concatenate([features, _dense(evaluation.features)]), self._deployment(evaluation)
 
             def judge(scores: Floats) -> float:
-                return float(evaluate(evaluation, deployment.places(scores), self.measure).mean())
+                return float(evaluate(evaluation, deployment.ranking_scores(scores), self.measure).mean())
 
         rounds = (ROUNDS if evaluation is None else MAX_ROUNDS) if self.n_estimators is None else self.n_estimators
         low, high = map(float, self.weight_bounds)

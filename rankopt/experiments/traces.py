@@ -188,7 +188,7 @@ def _is_name(value: Any) -> bool:
 ENDINGS = (".mps", ".lp", ".mps.gz", ".lp.gz", ".toml", ".npz")  # endings of the names of problem files
 
 
-def tapes_of(given: Any) -> list[ProblemTrace]:
+def traces_of(given: Any) -> list[ProblemTrace]:
     """One trace of ranking problems and linear programs, one of quadratic programs, and each given trace unchanged.
 
     given: a form, a path, a `ProblemTrace`, or several of these. Problems are named after their files, else by number.

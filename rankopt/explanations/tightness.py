@@ -119,8 +119,8 @@ class Tightness(CompactReprMixin):
         means += f"{_brief(self.bound.mean())}"
         if not loose:
             return f"The {self.trained} bound is informative on all {m} queries: {means}. {self._cure(loose)}"
-        said = f"The {self.trained} bound is loose on {loose} of {m} queries: there it is no lower than what the worst "
-        return f"{said}ranking would lose; {means}. {self._cure(loose)}"
+        text = f"The {self.trained} bound is loose on {loose} of {m} queries: there it is no lower than what the worst "
+        return f"{text}ranking would lose; {means}. {self._cure(loose)}"
 
     def _cure(self, loose: int) -> str:
         """What to do about a loose bound."""

@@ -1,6 +1,6 @@
 """Protocols of losses: values, proven bounds and one plane a query; or a gradient for smooth losses without bounds.
 
-A loss with `says = "gradient"` has no planes: `rankopt.optimize.annealing` minimises it, not one of `METHODS`.
+A loss with `protocol = "gradient"` has no planes: `rankopt.optimize.annealing` minimises it, not one of `METHODS`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class LossValue(CompactReprMixin):
     value: Floats
     bound: Floats
     height: Floats
-    placed: Floats
+    assigned: Floats
     reference: Floats
     seconds: float
     paid: Floats | None = None
@@ -72,7 +72,7 @@ class GradientAt(CompactReprMixin):
 class GradientLoss(Protocol):
     """A smooth function of the scores alone, not convex, of which no plane is known to lie below it."""
 
-    says: ClassVar[str]
+    protocol: ClassVar[str]
 
     def gradient(self, scores: Floats, sigma: float | None = None) -> GradientAt:
         """Values and slopes; of a loss that is annealed at the width `sigma`, None for its own."""
@@ -83,9 +83,9 @@ class GradientLoss(Protocol):
         ...
 
 
-def says(loss: Any) -> str:
+def protocol_of(loss: Any) -> str:
     """Output of a loss, or of a factory of losses: "plane" or "gradient"."""
-    return str(getattr(loss, "says", "plane"))
+    return str(getattr(loss, "protocol", "plane"))
 
 
 @dataclass(frozen=True, eq=False)

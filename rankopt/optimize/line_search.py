@@ -139,11 +139,11 @@ class LineSearch:
         lines = self._lines(start, chosen, window)
         found: list[LinePoint] = [None] * len(chosen)  # type: ignore[list-item]
 
-        def stand(number: int) -> None:
+        def find(number: int) -> None:
             found[number] = self._point(start, chosen[number], *lines[number], point)
 
         with at_most(getattr(self.engine, "workers", 1) if point != "plackett-luce" else 1):  # which uses the engine
-            share(len(chosen), stand)
+            share(len(chosen), find)
         return found
 
     def steps(self, w: ArrayLike, direction: int | ArrayLike) -> StepFunction:

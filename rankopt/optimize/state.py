@@ -26,7 +26,7 @@ class PlaneSet(CompactReprMixin):
     (p,). idle: master solves since the plane last carried weight.
     """
 
-    placed: Floats
+    assigned: Floats
     heights: Floats
     group: Ints
     references: Floats
@@ -43,7 +43,7 @@ class PlaneSet(CompactReprMixin):
 
     @property
     def slopes(self) -> Floats:
-        slopes: Floats = self.placed - self.references[self.group]
+        slopes: Floats = self.assigned - self.references[self.group]
         slopes.setflags(write=False)  # a form takes what cannot change as it is, and copies the rest
         return slopes
 
@@ -60,11 +60,11 @@ class PlaneSet(CompactReprMixin):
         heights = self.heights + (paid - self.paid)[self.group] if (paid != self.paid).any() else self.heights
         return replace(self, references=references, heights=heights, paid=paid)
 
-    def plus(self, placed: Floats, heights: Floats, group: Ints) -> PlaneSet:
+    def plus(self, assigned: Floats, heights: Floats, group: Ints) -> PlaneSet:
         """The set with further planes."""
         return replace(
             self,
-            placed=np.vstack([self.placed, placed]),
+            assigned=np.vstack([self.assigned, assigned]),
             heights=np.append(self.heights, heights),
             group=np.append(self.group, group),
             idle=np.append(self.idle, np.zeros(heights.size, dtype=np.int64)),
@@ -81,7 +81,7 @@ class PlaneSet(CompactReprMixin):
             return replace(self, idle=idle), alpha
         remaining = replace(
             self,
-            placed=self.placed[stays],
+            assigned=self.assigned[stays],
             heights=self.heights[stays],
             group=self.group[stays],
             idle=idle[stays],

@@ -112,8 +112,8 @@ class Drawing:
     above the figure. says: the caption and the label for screen readers. x, y: labels of the axes. Two or more labelled
     lines get a legend below the axes, in two columns."""
 
-    def __init__(self, title: str, says: str, x: str = "", y: str = "", height: float = HEIGHT) -> None:
-        self.title, self.says, self.x, self.y, self.height = title, says, x, y, height
+    def __init__(self, title: str, caption: str, x: str = "", y: str = "", height: float = HEIGHT) -> None:
+        self.title, self.caption, self.x, self.y, self.height = title, caption, x, y, height
         self.svg = Markup()
 
     def __enter__(self) -> Axes:
@@ -132,7 +132,7 @@ class Drawing:
         try:
             if kind is None:
                 self._add_legend()
-                self.svg = _svg(self._figure, self.says)
+                self.svg = _svg(self._figure, self.caption)
         finally:
             self._style.__exit__(None, None, None)
 
@@ -156,9 +156,9 @@ def log_scale(axes: Axes, which: str) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-def line_style(place: int) -> dict[str, Any]:
+def line_style(index: int) -> dict[str, Any]:
     """The colour and dashes of series `place`, from 0."""
-    return {"color": SERIES[place % len(SERIES)], "linestyle": DASHES[place // len(SERIES) % len(DASHES)]}
+    return {"color": SERIES[index % len(SERIES)], "linestyle": DASHES[index // len(SERIES) % len(DASHES)]}
 
 
 def shortened(name: str, most: int = 24) -> str:

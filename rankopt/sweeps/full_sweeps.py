@@ -87,7 +87,7 @@ def mean_passed(weight: Floats, order: Ints, low: int, high: int, passed: Floats
         READ_INTS, nb.int64, nb.int64, FLOATS, FLOATS, FLOATS, FLOATS,
     )
 )  # fmt: skip
-def sweep_walks(
+def sweep_paths(
     kind: int, cutoff: int, scores: Floats, slopes: Floats, by_score: Ints, gain: Floats, weight_above: Floats,
     discount: Floats, weights: Floats, offsets: Ints, first: int, last: int, starts: Floats, times: Floats, steps:
     Floats, widths: Floats,
@@ -351,7 +351,7 @@ def sweep_uncut(
                 offsets, begin, end, starts, times[free:], steps[free:], widths[free:],
             )  # fmt: skip
         else:
-            found += sweep_walks(
+            found += sweep_paths(
                 kind, cutoff, scores, slopes, by_score, gain, weight_above, discount, weights, offsets, begin, end,
                 starts, times[free:], steps[free:], widths[free:],
             )  # fmt: skip

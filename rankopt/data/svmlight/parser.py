@@ -52,7 +52,7 @@ class Rules:
     negative: bool = False
     limit: float = inf
     width: int = LARGEST_INDEX
-    said: str = ""
+    source: str = ""
 
 
 def are_entries(text: bytes) -> bool:
@@ -126,7 +126,7 @@ def _of_index(index: int, last: int, rules: Rules) -> str | None:
         what = "comes twice" if index == last else f"comes after feature {last}"
         return f"feature {index} {what}. Indices rise strictly in a line: sort them, each once."
     if index > rules.width:
-        return f"feature {index} but {rules.said} gives {rules.width} features; correct one of them."
+        return f"feature {index} but {rules.source} gives {rules.width} features; correct one of them."
     return None
 
 

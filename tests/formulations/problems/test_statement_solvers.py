@@ -87,5 +87,5 @@ def test_verify_asks_the_solver_that_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(gap, "solve", lambda problem, solver: asked.append(solver) or real(problem, solver))
     path = written(tmp_path, HEAD + "[solver]\nname = 'highs'\npresolve = 'off'\n")
     run = CliRunner().invoke(rankopt, ["verify", str(path), "--json"])
-    assert json.loads(run.output)["optimum"]["whole"] == 5.0
+    assert json.loads(run.output)["optimum"]["integer"] == 5.0
     assert asked == ["highs(presolve='off')"] * 2

@@ -277,7 +277,7 @@ def test_room_for_planes_of_users_is_made_when_one_needs_it(monkeypatch):
     blocks, widths = made("nDCG@10", tastes(users=12, items=30, each=20)).at_strength(0.05, 0.4), []
     at, real = blocks.begun(drawn(blocks, d=8)), UserBundles.roomier
     monkeypatch.setattr(
-        UserBundles, "roomier", lambda self, room: (widths.append((self.room, room)), real(self, room))[1]
+        UserBundles, "roomier", lambda self, room: (widths.append((self.capacity, room)), real(self, room))[1]
     )
     found = blocks.with_users(at, 1e-10)
     assert widths == [(12, 24)]

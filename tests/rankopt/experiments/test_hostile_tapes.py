@@ -203,4 +203,4 @@ def test_a_tape_may_not_name_a_file_elsewhere(every, tmp_path):
     tape = ProblemTrace.load(tmp_path / "named.npz")
     list(SolverSwap(tape, argmax_solvers=("networkx",), repeats=1).rows(folder / "rows.jsonl"))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["here", "named.npz"]
-    assert all(path.parent == folder / "rows.tapes" for path in folder.rglob("*.npz"))
+    assert all(path.parent == folder / "rows.traces" for path in folder.rglob("*.npz"))

@@ -6,7 +6,7 @@ import pytest
 from formulations import first_relevant_ranking, pairwise_ranking, relevance_ranking, solve, solve_batch
 from formulations.problems.relevance_losses import TableLoss
 from rankopt.experiments import Outcome, ProblemTrace, SolverSwap
-from rankopt.experiments.recording import Log, Recorder, argmax_tape
+from rankopt.experiments.recording import Log, Recorder, argmax_trace
 from rankopt.experiments.replay import batch_claim, tied_pairs
 from rankopt.experiments.traces import RecordedProblem
 
@@ -26,7 +26,7 @@ def test_what_a_training_asks_is_recorded_and_answered_as_usual():
         np.testing.assert_allclose(answer.value, usual.value, atol=1e-13)
         asked = asked.with_scores(0.5 * asked.scores)
         log.stepped()
-    tape = argmax_tape(log, 9, seed=0)
+    tape = argmax_trace(log, 9, seed=0)
     assert len(tape.problems) == 9
     assert {taped.step for taped in tape.problems} == {0, 1, 2}
     assert all(taped.known[1] - taped.known[0] < 1e-12 for taped in tape.problems)

@@ -10,7 +10,7 @@ from rankopt.constraints import Admissible
 from rankopt.data import load_sample
 from rankopt.errors import DataError, OptionError
 from rankopt.experiments import Outcome, ProblemTrace, SolverSwap
-from rankopt.experiments.recording import Log, Recorder, argmax_tape
+from rankopt.experiments.recording import Log, Recorder, argmax_trace
 from rankopt.experiments.replay import tied_pairs
 from rankopt.experiments.traces import RecordedProblem
 from rankopt.rankers import LargeMarginRanker
@@ -68,10 +68,10 @@ def test_a_recorded_run_meets_what_training_asks_and_changes_nothing(train):
     assert min(log.heard) == 0
     assert max(log.heard) == 20  # the last evaluation, after 20 steps
     assert len(log.heard) <= 9
-    tape = argmax_tape(log, 9, seed=0)
+    tape = argmax_trace(log, 9, seed=0)
     assert len(tape.problems) == 9
     assert len({taped.step for taped in tape.problems}) == 3
-    assert [taped.name for taped in tape.problems] == [taped.name for taped in argmax_tape(log, 9, seed=0).problems]
+    assert [taped.name for taped in tape.problems] == [taped.name for taped in argmax_trace(log, 9, seed=0).problems]
     first = tape.problems[0]
     assert first.known == (solve(first.form).value, solve(first.form).bound)
 
