@@ -79,7 +79,7 @@ def wrapped(sentence: str) -> str:
 
 
 def first_lines(text: str, ending: str = "print() tells", most: int = LINES, wide: int = WIDE) -> str:
-    """The text, or its first lines and the number of omitted ones. whole: a phrase, how to show all of it."""
+    """The text, or its first lines and the number of omitted ones. ending: how to show all of it."""
     every = text.splitlines()
     every = wrapped(text).splitlines() if len(every) == 1 else every  # a sentence, or a row of names
     shown = every if len(every) <= most else every[: most - 1]

@@ -113,7 +113,7 @@ def check_number(least: float, **settings: Any) -> None:
 
 
 def check_part(closed: bool, **settings: Any) -> None:
-    """Raise OptionError unless each value is greater than 0 and less than 1 (or 1, if `whole`)."""
+    """Raise OptionError unless each value is greater than 0 and less than 1 (or 1, if `closed`)."""
     for name, value in settings.items():
         check(name, value, (Interval(0, 1, "right" if closed else "neither"),))
 

@@ -432,7 +432,7 @@ def _assigned(scores: Floats, gain: Floats, discount: Floats, position_weights: 
 
 
 def candidates_of(scores: Floats, gain: Floats, above: int, below: int) -> Ints:
-    """The documents that an optimal order can place: of each gain only the `above` best-scored at positions of larger
+    """The documents that an optimal order can rank: of each gain only the `above` best-scored at positions of larger
     weight than unplaced documents, and only the `below` worst-scored at positions of smaller weight.
 
     Sorted by gain and score, so that ties do not depend on the input order."""

@@ -55,7 +55,7 @@ SHORT, DEEP = 40, 15  # documents up to which an assignment costs less than a se
 def argmax_of(batch: RankTwoBatch, layout: Layout, max_states: int) -> tuple[Ints, Floats, Floats, Bytes]:
     """The document (counted within its query) at each position; value, bound and method (of `WAYS`) of each query.
 
-    room: maximum number of states of a query, 0 for an automatic limit. Queries that need more are solved by shortest
+    max_states: limit on the states of a query, 0 for an automatic limit. Queries that need more are solved by shortest
     paths (see `assignment`).
     """
     order, ways = np.empty(batch.scores.size, dtype=np.int64), np.full(len(batch), NEW, dtype=np.int8)

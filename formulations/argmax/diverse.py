@@ -91,7 +91,7 @@ def collapsed_argmax(
     """For every query q: the best ranking of at most one document a block, its value and dual bound.
 
     Documents of q are rows offsets[q] : offsets[q + 1] of scores, gain and block (counted from 0 within q, all used);
-    its positions are entries places[q] : places[q + 1] of discount, decay and order, no more than its blocks. order
+    its positions are entries position_offsets[q : q + 2] of discount, decay and order, no more than its blocks. order
     counts documents within q.
     """
     for q in range(offsets.size - 1):

@@ -1,7 +1,7 @@
 """The best ranking where nested groups of documents have limits over all positions, one query at a time.
 
 Positions enter one by one along longest paths of the residual network of the laminar flow: position → document → the
-smallest group that contains it → larger groups → sink. A placed document passes its position on; a full group returns
+smallest group that contains it → larger groups → sink. A ranked document passes its position on; a full group returns
 one of its units. Units required by lower limits earn a reward above any exchange of documents. At the end the longest
 paths of the residual network are duals that prove the answer.
 
@@ -111,7 +111,7 @@ def assign_nested(
     LOST if rounding hides which path is longer: then retry with a larger `near`, the relative tolerance of ties.
 
     leaf[j] is the smallest group of document j, parent[g] the next larger one, larger groups having larger numbers and
-    parent.size for all documents. low[g] <= the placed documents of g <= high[g]. Only allowed[i, j] count.
+    parent.size for all documents. low[g] <= the assigned documents of g <= high[g]. Only allowed[i, j] count.
     """
     k, n, groups = decay.size, scores.size, parent.size
     profit = np.empty((k, n))
@@ -426,8 +426,8 @@ def ascend(
     """Improve the Lagrangian bound from `at` (or from the known planes): CLOSED if a feasible ranking attains the bound
     up to `near`; SETTLED if the multipliers are optimal; FULL if the memory for rankings is exhausted; else GIVEN_UP.
 
-    Profits and groups are those of `place_nested`, base (k, n) fixed penalties. placed: documents that must
-    be placed, each with a `reward` that is subtracted at the end. lower <= weight (rows, k n) · π <= upper, up
+    Profits and groups are those of `assign_nested`, base (k, n) fixed penalties. assigned: documents that must
+    be ranked, each with a `reward` that is subtracted at the end. lower <= weight (rows, k n) · π <= upper, up
     to `rounding`; price: the penalty of a violated unit, infinite for hard rows. side, sign: the rows with multipliers,
     for their upper limit (1) or their lower (-1); cap: the largest value of each, raised for hard rows.
 

@@ -35,7 +35,7 @@ the first query, one after the last, maximum number of states; order, value, bou
 
 @inlined
 def states_of(max_states: int, n: int) -> int:
-    """The maximum number of states of a query of n documents: `room`, or if 0 the limit of a narrow search."""
+    """The maximum number of states of a query of n documents: `max_states`, or if 0 the limit of a narrow search."""
     return max_states if max_states > 0 else 80 * n + 2048
 
 

@@ -1,13 +1,13 @@
 """The best order of chains of documents: a merge where the next document is unique, else dynamic programming.
 
-Documents of one gain stay in order of score, so each distinct gain is a chain. A state is the vector of placed counts
+Documents of one gain stay in order of score, so each distinct gain is a chain. A state is the vector of used counts
 per chain; their sum is the next position. The next document is the head of a chain that no other head dominates in both
 extreme directions of the steps from this position on. Later positions have narrower cones, so mostly one head remains
 and nothing is stored. Between two positions with a single state, states are stored layer by layer in order of their
 keys. A document of a chain adds a constant to every key, so each chain gives a sorted list of new states. The next
 layer is the merge of these lists with the best path to each state. With two gains this takes O(n₊ n₋).
 
-Slots are documents in the order of their chains; documents of one chain are placed in chain order. stands[slot] is a
+Slots are documents in the order of their chains; documents of one chain are used in chain order. row_of[slot] is a
 position, IDLE (the number of positions) if the document is unplaced, FREE if undecided; holds[p] is a slot, or FREE.
 after[p, g] is the slot that follows the last one of chain g at positions up to p.
 """

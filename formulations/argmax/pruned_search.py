@@ -4,7 +4,7 @@ The first order is greedy, the next ones come from wider and wider beams. If the
 If they leave few states, these are searched; else the order is improved by shortest paths, which need no states.
 
 For any duals v >= 0 and u_q = max_j (profit[q, j] - v_j), an order has the value Σ u + Σ v less the slack
-u_q + v_j - profit of each placed document, less the dual of each unplaced one. No order with a slack above the distance
+u_q + v_j - profit of each ranked document, less the dual of each unranked one. No order with a slack above the distance
 of Σ u + Σ v from a known value beats that value. Profits count above those of the last position.
 """
 
@@ -196,7 +196,7 @@ def raise_prices(
     for the documents x before p, own the one at p.
 
     Only the last document of each chain before p is visited; it later raises those before it. Unplaced documents keep
-    their duals. placed: a buffer per chain.
+    their duals. used: a buffer per chain.
     """
     chains = worth.size
     floor_c, floor_a = decay[stop], discount[stop]

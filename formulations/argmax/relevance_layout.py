@@ -32,8 +32,8 @@ GRID, LATTICE, EACH, TRIANGLE, ONE_PASS, TAIL, SORT = range(7)
 class RelevanceLayout:
     """members (N,): the documents of each query, counted within it, chain by chain. chain_start: rows where chains
     begin, those of query q being entries first_chain[q] : first_chain[q + 1], and the end. chain_grade, chain_share,
-    chain_passing: the values of a chain. way (m,): the method. bads (m,): the size of the lower of two chains. stop
-    (m,): the position from which on discount is 0. share (N,): of the relevant document of each rank. moment (N,): Σ_{p
+    chain_passing: the values of a chain. way (m,): the method. irrelevant (m,): the size of the lower of two chains.
+    stop (m,): the position from which on discount is 0. share (N,): of the relevant document of each rank. moment (N,): Σ_{p
     < r} p (discount[p] - discount[p + 1]) up to each row r of a query. constant (m,): what is subtracted from the
     gains."""
 
@@ -117,8 +117,8 @@ class RelevanceLayout:
     def hidden(self, batch: RelevanceBatch, ways: Bytes) -> Floats:
         """(m,) a bound on the rounding error of these methods.
 
-        If irrelevant documents are placed independently, up to 2 n₊ relevant ones are compared in turn. All comparisons
-        read the same sums, so their error counts once, by n; the last few operations of each add up. Both are
+        If irrelevant documents are inserted independently, up to 2 n₊ relevant ones are compared in turn.
+        All comparisons read the same sums, so their error counts once, by n; the last few operations of each add up. Both are
         proportional to the contribution of an irrelevant document, n₋ times: its scores, the first share times the
         first discount, and twice the rise of the shares times all discounts.
         """

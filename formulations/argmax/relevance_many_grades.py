@@ -96,7 +96,7 @@ def first_tail(
     height: Floats, begins: Ints, taken: Ints, grade: Floats, strength: float, cursor: Ints, more: Ints
 ) -> float:
     """The contribution of others above the first relevant document if it is unplaced; more[0]: their number, -1 if it
-    is placed."""
+    is used."""
     above, lowest, used = 0, np.inf, False
     for h in range(grade.size):
         cursor[h] = taken[h]

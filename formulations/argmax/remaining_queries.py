@@ -35,7 +35,7 @@ COLUMNS = 1 << 12  # most states that one position of a part may have times chai
 @compiled(nb.int64(READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, INTS, nb.int64))
 def _merged(scores: Floats, gain: Floats, discount: Floats, decay: Floats, documents: Ints, max_states: int) -> int:
     """Put `documents` into their best order for these weights, one per document; returns the method, or UNSOLVED (with
-    unchanged documents) for too many gains or more than `room` states."""
+    unchanged documents) for too many gains or more than `max_states` states."""
     count = documents.size
     worth, height = np.empty(gain.size), np.empty(gain.size)
     for x in documents:

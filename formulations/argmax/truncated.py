@@ -2,10 +2,10 @@
 
 After the cutoff of a discount only the decay falls, so the rest is in order of score. More generally, if all steps are
 parallel from position `turn` on (see `find_cones`), the rest is sorted by one key. Assume that the cone is constant
-before `turn`. Then a document needs its dominators before it, and states (placed counts of each gain) are the ideals of
+before `turn`. Then a document needs its dominators before it, and states (used counts of each gain) are the ideals of
 one partial order: at most C(turn + G, G) for G gains, for a list of any length.
 
-The value of the rest is a sum of table entries over the documents placed before. The last of them in the sort dominates
+The value of the rest is a sum of table entries over the documents used before. The last of them in the sort dominates
 none, so each state adds one entry to the sum of the state without it. The table: all documents are ranked by one key,
 and `turn` of them are at the first positions. With t of these above it, a document at rank r would be at position
 turn + r - t. Removing it costs its value there and moves the later documents up by one. These costs, each with its own
@@ -44,7 +44,7 @@ def sort_rest(
     label: Bytes,
 ) -> int:
     """label[p] = the chain of the document at first <= p < last, by the key of the step from position `step`; updates
-    the `placed` counts of chains. Returns the position after the last `wanted` document."""
+    the `used` counts of chains. Returns the position after the last `wanted` document."""
     chains, left = worth.size, 0
     dc, da = decay[step] - decay[step + 1], discount[step] - discount[step + 1]
     key = np.full(chains, -np.inf)
@@ -200,7 +200,7 @@ def best_first_prefixes(
     chain: Bytes,
     label: Bytes,
 ) -> int:
-    """As `best_labels` for the `turn` > 0 of `places_of`, without pruning.
+    """As `best_labels` for the `turn` > 0 of `prefix_length`, without pruning.
 
     Buffers: slot, -1 for each vector of counts of all gains but one, reset at the end; the others per state.
     """

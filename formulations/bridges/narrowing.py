@@ -102,7 +102,7 @@ def unconstrained(problem: ConstrainedRanking) -> tuple[RankTwoAssignment, Back]
 
 
 def collapsed(problem: ConstrainedRanking) -> tuple[Assignment, Back]:
-    """Each cell is in one row besides its position's, of at most 1: a matching of positions and rows with the best cell
+    """Each cell is in one row and its position's, of at most 1: a matching of positions and rows with the best cell
     of each pair [ORM, Corollary 7]."""
     collapse = BlockCollapse.from_rows(problem.admissible.compiled)
     if collapse is None:

@@ -242,9 +242,7 @@ def patterned(problem: RelevanceRanking, x: NDArray[Any], y: Floats | None) -> E
     order = np.asarray(x, dtype=np.int64)
     if problem.chains.states > MOST_RATIONAL:
         raise UnsupportedProblemError(
-            f"{problem.shape_text} are more than the {MOST_RATIONAL} that are walked in rational numbers; "
-            f"certify it with "
-            "exact=False"
+            f"{problem.shape_text}; rational certificates take at most {MOST_RATIONAL} states. Use exact=False."
         )
     lengths = problem.chains.lengths
     edges = edges_of(problem.chains, problem.map, problem.earnings, rational_array)
@@ -309,7 +307,7 @@ def limited(profit: Floats, rows: PrefixRows, order: Ints) -> Fraction:
     integers = np.array(costs.values, dtype=object).reshape(k, n)
     fixed = (
         integers[-1] if k == n else integers[-1] * 0
-    )  # what all documents earn at the last position, where all are placed
+    )  # what all documents earn at the last position, where all are ranked
     free = integers - fixed
     steps = free - np.vstack([free[1:], free[:1] * 0])
     members = [sorted(np.flatnonzero(rows.group == g).tolist(), key=lambda j: -free[0, j]) for g in range(rows.groups)]

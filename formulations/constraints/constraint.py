@@ -23,7 +23,7 @@ from formulations.typing import Integer, NonTextSequence, Share, SupportsArray
 class Constraint(CompactReprMixin):
     """lower <= matrix π <= upper for the k n cells π in C order; and π = 0 where `forbids`.
 
-    `labels` names the rows; None for a single row, which has the constraint's own name. `says` describes the
+    `labels` names the rows; None for a single row, which has the constraint's own name. `text` describes the
     constraint, or each of its rows, in error messages: "at most 1 of 3 documents".
     """
 

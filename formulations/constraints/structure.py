@@ -27,8 +27,8 @@ from formulations.problems.program import Block
 @dataclass(frozen=True, eq=False)
 class BlockCollapse:
     """The set is an assignment of positions to rows (Π(B, k) and generalizations): each cell is in exactly one row
-    besides its position's, and these rows are "at most 1". Cells sorted by position and row: run t of `cell`, from
-    starts[t] on, is entry place[t] of the k × rows assignment."""
+    apart from its position's, and these rows are "at most 1". Cells sorted by position and row: run t of `cell`, from
+    starts[t] on, is entry index[t] of the k × rows assignment."""
 
     shape: tuple[int, int]
     rows: int
@@ -355,7 +355,7 @@ class PrefixNetwork:
         k, n = self.rows.shape
         worth = ranked.copy()
         worth[:-1] -= ranked[1:]
-        if k == n:  # every document is placed: what it earns at the last position is no choice
+        if k == n:  # every document is ranked: what it earns at the last position is no choice
             worth[-1] = 0.0
         bounds = np.cumsum(self.sizes)
         rises = np.diff(worth, axis=1) > 0.0

@@ -26,7 +26,7 @@ such chain: C(k + H, H) states at most for H chains and k positions.
 >>> curve = LimitValueFunction.from_problem(problem, [0, 1], 2)
 >>> curve.best, curve.concave
 (array([6., 7., 9.]), False)
->>> curve.relaxed(0, 1), curve.whole(0, 1)
+>>> curve.relaxed(0, 1), curve.integral(0, 1)
 (7.5, 7.0)
 """
 
@@ -137,9 +137,7 @@ def pareto_front(
         raise InvalidProblemError(f"sides = {sides!r} are not two; give the side of each quota: ('at most', None)")
     names = [limit_of(problem.admissible, name, side) for (name, _), side in zip((first, second), sides, strict=True)]
     if names[0].constraint is names[1].constraint and (names[0].rows & names[1].rows).any():
-        raise InvalidProblemError(
-            f"{first[0]!r} and {second[0]!r} are the same limit; sweep one constraint by price_of"
-        )
+        raise InvalidProblemError(f"{first[0]!r} and {second[0]!r} are the same limit; use sensitivity() for one.")
     if "exactly" in {one.side for one in names}:
         raise InvalidProblemError("of 'exactly' no side is the tighter one; state the quota as at_most or at_least")
     grids = [read_limits(limits) for _, limits in (first, second)]
@@ -202,8 +200,8 @@ class LimitValueFunction(CompactReprMixin):
         states = comb(k + len(lattice.members), k) * (min(length, int(inside.sum())) + 1)
         if states > MAX_STATES:
             raise UnsupportedProblemError(
-                f"{len(lattice.members)} chains of equal gains over {k} positions have {states} states, and up to "
-                f"{MAX_STATES} are gone through; ask integrality_gap of the set"
+                f"quota_curve takes at most {MAX_STATES} states; {len(lattice.members)} chains of equal gains over {k} "
+                f"positions have {states}. Use integrality_gap()."
             )
         return cls(frozen(lattice.curve(length)), problem.rounding)
 

@@ -2,7 +2,7 @@
 
 maximize     D(π) M(π),   D = best - Σ discount[i] gain[π_i] >= 0                            [paper 2, section 6]
                           M = 1 + Σ decay[i] scores[π_i] - Σ reference[j] scores[j]
-subject to   π places k of n documents at k positions
+subject to   π ranks k of n documents at k positions
 integrality  none: a quadratic assignment problem, NP-hard even for decay = discount = 1 at k positions and 0 behind
 
 Every ranking is a point (D, M). A ranking that maximizes D + t M for some t > 0 is a vertex of their convex hull, and

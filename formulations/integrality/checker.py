@@ -92,7 +92,7 @@ def _check_rows(matrix: csr_array, program: Program, group: Ints, k: int, n: int
         if not together or not (first == 0 or first == last or (last == k - 1 and k == n)):
             raise CertificateError(f"row {row} limits positions that are neither a prefix nor one position")
     if len(filled) < k or len(once) < n:
-        raise CertificateError("a position may stay empty, or a document be placed twice")
+        raise CertificateError("a position may stay empty, or a document have two positions")
 
 
 def _check_profits(program: Program, group: Ints, order: Ints, k: int, n: int) -> None:

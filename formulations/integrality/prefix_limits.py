@@ -68,7 +68,7 @@ class PrefixRows:
 
     @classmethod
     def from_matrix(cls, matrix: csr_array, low: Floats, high: Floats, k: int) -> PrefixRows | str:
-        """What the rows say; or why they say something else."""
+        """The prefix limits of the rows, or why they have another form."""
         n, left = divmod(matrix.shape[1], k)
         if left or n < k:
             return "some cells are forbidden"

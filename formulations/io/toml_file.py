@@ -109,7 +109,7 @@ def solver_of(file: str, stated: dict[str, Any]) -> str | None:
         options = dict(solver)
         solver = options.pop("name", None)
         if not isinstance(solver, str) or not solver:
-            raise InvalidProblemError(f'{file}: [solver] does not say which one; write name = "highs" below it')
+            raise InvalidProblemError(f'{file}: [solver] names no solver; write name = "highs" below it')
         if "(" in solver and options:
             raise InvalidProblemError(
                 f"{file}: [solver] has options in its name {solver[:40]!r} and as keys; use one of the two"
@@ -180,7 +180,7 @@ def _set_of(file: str, stated: dict[str, Any]) -> tuple[RankingSet, Floats | Non
     _only(file, stated, KEYS, f"known are {', '.join(sorted(KEYS))}")
     for name in ("documents", "positions"):
         if name not in stated:
-            raise InvalidProblemError(f"{file} does not say how many {name} there are; write {name} = 6")
+            raise InvalidProblemError(f"{file} has no number of {name}; write, for example, {name} = 6")
     try:
         admissible = RankingSet(stated["documents"], stated["positions"])
     except InvalidProblemError as error:

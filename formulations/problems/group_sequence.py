@@ -1,4 +1,4 @@
-"""The group at each position: limits on prefixes, worths that fall with the number of placed members of a group.
+"""The group at each position: limits on prefixes, worths that fall with the number of earlier members of a group.
 
 Duals prove a sequence of groups optimal. The potential of a node is the longest path from any node in the residual
 network. A unit of group g before position p + 1 passes position p if a limit permits it, goes back over it if a limit
@@ -97,7 +97,7 @@ class GroupSequence(Problem):
     """max over sequences g_0 .. g_{k-1} of groups of Σ_p Σ_g Σ_{r < N[g, p]} worth[p, start_g + r].
 
     N[g, p] is how many of g_0 .. g_p are g. `worth` (k, R) has `sizes[g]` columns for group g, one group after the
-    other, and falls along them: the r-th of a group placed by position p earns worth[p, start_g + r] there.
+    other, and falls along them: the r-th of a group, at position p or before, earns worth[p, start_g + r] there.
     lower <= N <= upper (groups, k), and group g may be at p only where not `banned` (groups, k).
 
     It is a flow of k units: a position sends one to a group, whose units pass from position to position at rising cost.

@@ -1,4 +1,4 @@
-"""Longest paths in a lattice of counts (placed documents of each chain), and the lattice of a relevance ranking."""
+"""Longest paths in a lattice of counts (used documents of each chain), and the lattice of a relevance ranking."""
 
 from __future__ import annotations
 
@@ -266,7 +266,7 @@ def edges_of(
 def _slope(
     chains: Chains, map: FeatureMap, chain: int, counts: Ints, position: Ints, number: Callable[[Any], NDArray[Any]]
 ) -> NDArray[Any]:
-    """r of the document that each edge of a chain places."""
+    """r of the document that each edge of a chain adds."""
     weight, grade = number(map.weight), chains.grade
     if map.kind == POSITIONAL:
         return np.asarray(weight[position])

@@ -1,6 +1,6 @@
 """The loss-augmented argmax of a loss of the relevance vector, under one of three feature maps.
 
-The bound for long queries needs no explicit lattice: under the pairwise map each irrelevant document is placed
+The bound for long queries needs no explicit lattice: under the pairwise map each irrelevant document is inserted
 independently. Let cell(i, b) be the gain of relevant document i below b irrelevant ones. An order has the value
 Σ_i cell(i, 0) + Σ_j f(j, i_j), f(j, i) = Σ_{i' >= i} [cell(i', j) - cell(i', j - 1)]. Here i_j is the first relevant
 document below the j-th best irrelevant one, nondecreasing in j. Without monotonicity the sum of max over i of f(j, i)

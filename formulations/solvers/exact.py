@@ -31,7 +31,7 @@ class ExactArgmax(Solver):
 
     compiled: whether to use compiled code; otherwise small batches are assignments for SciPy. None decides by
     `is_small` of the batch (of pattern rankings, by the states of their lattices); code that splits a batch decides
-    once, for the full batch. room: the state limit of the dynamic program per query, by default where an assignment
+    once, for the full batch. max_states: the limit of the dynamic program per query, by default where an assignment
     becomes cheaper; a larger query is solved as an assignment, by shortest paths from a good order.
     """
 
@@ -54,7 +54,7 @@ class ExactArgmax(Solver):
             found = self.solve_batch(problem.alone())
             return SolverResult(found.order, message=found.algorithm[0], details={"way": found.algorithm[0]})
         padded = _padded(problem)
-        if padded is None:  # a negative weight at the last position: left-out documents are worth more than placed ones
+        if padded is None:  # a negative weight at the last position: left-out documents are worth more than ranked ones
             order, way = _few_candidates(problem)
         else:
             answer = self.solve_batch(padded)

@@ -1,7 +1,7 @@
 """HiGHS: linear programs, with or without integers.
 
 Programs with integer and real variables are solved without presolve, because that of HiGHS 1.14.0 loses optima: min 2x
-+ 3z, x + z >= 4.5, z integer, 0 <= x, z <= 10 gives 15 in place of 9 (ERGO-Code/HiGHS#2957; repaired by #2961 in
++ 3z, x + z >= 4.5, z integer, 0 <= x, z <= 10 gives 15 instead of 9 (ERGO-Code/HiGHS#2957; repaired by #2961 in
 1.15.0, which cannot be loaded together with OR-Tools).
 """
 
@@ -168,7 +168,7 @@ class _Run:
         state = highspy.HighsModelStatus
         self._check(self.highs.run(), "run")
         reached = self.highs.getModelStatus()
-        if reached == state.kUnboundedOrInfeasible:  # presolve cannot tell which
+        if reached == state.kUnboundedOrInfeasible:  # presolve cannot decide which
             self._set(presolve="off")
             self._check(self.highs.run(), "run")
             reached = self.highs.getModelStatus()

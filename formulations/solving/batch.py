@@ -1,4 +1,4 @@
-"""Solve many problems at once: whole batches if the solver accepts them, else one by one."""
+"""Solve many problems at once: in batches if the solver accepts them, else one by one."""
 
 from __future__ import annotations
 

@@ -135,8 +135,8 @@ class _Search:
     and cells; size: the largest possible value; step: the initial step of the multipliers.
 
     chosen: the groups of the tree; side: the dualized rows, sign: 1 for their upper limit and -1 for their lower; cap:
-    the largest multiplier of each; at: the last multipliers. order: the best ranking; told: its value, the bound of all
-    closed subproblems, the largest multiplier of the proof.
+    the largest multiplier of each; at: the last multipliers. order: the best ranking; summary: its value, the bound of
+    all closed subproblems, the largest multiplier of the proof.
     """
 
     stated: SetRows

@@ -39,7 +39,7 @@ class SetBatch(CompactReprMixin):
     """Query q: max over rankings π in sets[q] of Σ_i decay[i] scores[π_i] - discount[i] gain[π_i].
 
     `scores` and `gain` have one entry per document, rows offsets[q] : offsets[q + 1]; `discount` and `position_weights`
-    one per position, places[q] : places[q + 1], as many as the set has. Penalties of soft constraints are subtracted,
+    one per position, position_offsets[q : q + 2], as many as the set has. Penalties of soft constraints are subtracted,
     times charge[q] (1 without `charge`).
     """
 
@@ -152,7 +152,7 @@ def _grouped(batch: SetBatch, query: int) -> Found | None:
     group, passing = prefix_argmax(problem)
     assigned = network.order(chosen, group)
     value = float(decay @ scores[assigned] - discount @ gain[assigned])
-    # What all documents earn at the last position, where all are placed, is no choice and is in no worth.
+    # What all documents earn at the last position, where all are ranked, is no choice and is in no worth.
     fixed = weights[-1] * heights.sum() if decay.size == scores.size else 0.0
     size = np.abs(decay).sum() * np.abs(scores).max() + np.abs(discount).sum() * np.abs(gain).max()
     proven = problem.bound(passing.ravel()) + fixed + 8.0 * EPSILON * (2.0 + decay.size) * size

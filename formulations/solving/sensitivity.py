@@ -4,17 +4,17 @@ At limit l let y be a dual solution of the linear program. By weak duality no ra
 
     relaxed(l) + price(l) · (l' - l)     relaxed: the bound of y at l; price: the sum of y over the constraint's rows
 
-so each point proves a line above the whole curve. Of several dual solutions with the same bound, the one towards looser
+so each point proves a line above the full curve. Of several dual solutions with the same bound, the one towards looser
 limits is used: its price bounds the gain of the next unit. If the program is not integral, `relaxed` is above the best
 value. Limits that admit the same rankings (`limit_range`) are solved once.
 
 >>> site = RankingSet(4, 3).at_most(2, documents=[0, 1, 2], name="site")
 >>> problem = constrained_ranking(np.outer([3.0, 2.0, 1.0], [5.0, 4.0, 3.0, 1.0]), site)
 >>> print(sensitivity(problem, "site", range(1, 4)))
-site at most  value  price  whole
+site at most  value  price  integral
            1  empty
-           2     24      2    yes
-           3     26      0    yes
+           2     24      2       yes
+           3     26      0       yes
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class SensitivityCurve(CompactReprMixin):
 
     name: of the constraint, with its side. limits (m,). The others are (m,), or (problems, m) for several: value, of
     the best ranking, NaN if there is none; bound, proved for it; relaxed, the optimum of the linear program; price, the
-    sum of the constraint's duals, per unit of the limit; whole, whether the program's optimum is integral.
+    sum of the constraint's duals, per unit of the limit; integral, whether the program's optimum is integral.
     """
 
     name: str
@@ -394,7 +394,7 @@ def _side(held: Constraint, rows: Bools, name: Hashable, side: str | None) -> st
         return "at most"
     if not above.any():
         return "at least"
-    raise InvalidProblemError(f"{name!r} has limits on both sides; say side='at most' or side='at least'")
+    raise InvalidProblemError(f"{name!r} has limits on both sides; pass side='at most' or side='at least'")
 
 
 def read_limits(limits: Any) -> Floats:
@@ -405,7 +405,7 @@ def read_limits(limits: Any) -> Floats:
     except (OverflowError, TypeError, ValueError):
         parsed = np.empty(0)
     if parsed.ndim != 1 or not parsed.size or not np.isfinite(parsed).all():
-        raise InvalidProblemError(f"limits must be one or more finite numbers; got {limits!r}. Use, say, range(1, 5).")
+        raise InvalidProblemError(f"limits must be one or more finite numbers; got {limits!r}. Try range(1, 5).")
     if parsed.size > MAX_POINTS:
         raise InvalidProblemError(
             f"limits from {parsed[0]:g} on are more than {MAX_POINTS}, the most that a sweep tries; give a shorter "

@@ -134,7 +134,7 @@ def check_directions(given: Any) -> None:
 class Path(CompactReprMixin):
     """State of an ascent between two line searches; enough to resume with identical results.
 
-    w: (d,), value: M(w). round: rounds begun; place: directions of it that were tried; lines: line searches in total.
+    w: (d,), value: M(w). round: rounds begun; index: directions of it that were tried; lines: line searches in total.
     begun, generator: w and the random generator at the start of the round; advance: the last round's change of w.
     moved: whether this round moved; excess: the best value of this round's lines above `value`, as long as it did not.
     over: no direction of a complete round led higher. chosen, rating: the best-rated w, and its rating.

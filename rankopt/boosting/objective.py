@@ -121,8 +121,8 @@ class BoostingObjective:
     both times the weight of the row, if there is one.
 
     A maximum of linear functions has no curvature of its own. With this one a leaf moves by the mean of the signs of
-    its slopes, each as heavy as the slope is large, hence by the learning rate at most: documents that are placed
-    right do not hold back those that are not, and one unit of score is one of the margin, whatever the measure.
+    its slopes, each as heavy as the slope is large, hence by the learning rate at most: documents in a right
+    order do not hold back those that are not, and one unit of score is one of the margin, whatever the measure.
 
     spread is the deviation of the scores inside queries. One draw a round gives the gradient of the smoothed bound in
     the mean over rounds; without it every step follows one order of documents whose scores lie close. A draw depends on

@@ -247,8 +247,8 @@ def _is_closed(done: AlternationResult, settings: Alternation, judged: bool) -> 
 def _begin(
     blocks: Any, done: AlternationResult, at: AlternationResult | None, wider: Factors | None, judged: bool
 ) -> AlternationResult:
-    """The part at `at`, else the run continued from wider factors. The best on eval_set is kept; the best of J is not,
-    since the wider part ends below it."""
+    """The part at `at`, else the run continued from wider factors. The best on eval_set is retained.
+    The best of J is not, since the wider part ends below it."""
     if at is not None:
         return at
     assert wider is not None

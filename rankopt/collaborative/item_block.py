@@ -154,7 +154,7 @@ def ascend_users(
     columns: Shorts, users: Floats, of_items: Floats, of_offsets: Floats, planes: UserPlanes, slot: Ints | None,
     tolerance: float, items: Floats, offsets: Floats,
 ) -> None:  # fmt: skip
-    """One pass over the users of a shard; items and offsets follow. place: the index of each new plane, if any."""
+    """One pass over the users of a shard; items and offsets follow. slot: the index of each new plane, if any."""
     fresh = np.zeros(0, dtype=np.int64) if slot is None else slot
     _passed(
         planes.bounds, columns, users, of_items, of_offsets, planes.slopes, planes.counts, planes.heights, fresh,

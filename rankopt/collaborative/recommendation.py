@@ -112,8 +112,8 @@ class KnownModel(CompactReprMixin):
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """items (m,): ids in their order; places (m,): indices in the model, -1 for an unknown item, with factors (m, d) 0,
-    offset (m,) of an item without ratings, and counts (m,) 0."""
+    """items (m,): ids in their order; indices (m,): their indices in the model, -1 for an unknown item, with factors (m, d)
+    0, offset (m,) of an item without ratings, and counts (m,) 0."""
 
     items: NDArray[Any]
     indices: Ints
@@ -348,7 +348,7 @@ def quota_sensitivity(
     many items of each label. A limit of k has no effect. A list shortened by a limit has the mean of its items.
     The curve has no duals."""
     if not len(users):
-        raise DataError("price_of_quota needs at least one user; got none. Pass ids of users.")
+        raise DataError("users must name at least one user; got none. Pass ids of users.")
     weights, values = 1.0 / np.log2(np.arange(2.0, k + 2.0)), np.full((len(users), len(limits)), np.nan)
     for column, limit in enumerate(limits):
         lists = ranker.recommend(users, k, admissible=Admissible(k, on_infeasible="truncate").at_most(limit, by=by))

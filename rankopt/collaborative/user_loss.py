@@ -50,7 +50,7 @@ class UserLoss:
 
     @classmethod
     def named(cls, spec: Any, bound: Any, position_weights: Any) -> UserLoss:
-        """Of what is said by name or by value; OptionError and MeasureError for what does not go together."""
+        """From a name or a value; OptionError and MeasureError for what does not go together."""
         kind, weights = get_bound(bound), parse_position_weights(position_weights)
         named = isinstance(spec, str) and spec in ("regression", *LOSSES)
         if named or (callable(spec) and not isinstance(spec, Measure)):
@@ -199,7 +199,7 @@ def fold_in(
     tol: float = 1e-3,
 ) -> FoldInResult:  # fmt: skip
     """The best users for the items of the model. ratings: over its items, in their order, with weights (n_ratings,); a
-    user whose ratings tell the loss nothing has the factors 0."""
+    user whose ratings do not enter the loss has the factors 0."""
     n, d = ratings.n_users, model.dimensions
     users, user_offsets = np.zeros((n, d)), np.zeros(n)
     nothing = FoldInResult(users, user_offsets, 0.0, 0.0, "blocks")

@@ -143,7 +143,7 @@ def planes_above(
     name: str, slopes: Floats, heights: Floats, ratings: Ratings, seen: Bools, users: list[int],
     loss: SlowLoss, weight: Floats,
 ) -> tuple[float, list[str]]:  # fmt: skip
-    """By how much planes of these users stand above the loss, at most, and what is wrong with a dual state in words."""
+    """By how much planes of these users exceed the loss, at most, and what is wrong with a dual state in words."""
     wrong, worst = [], 0.0
     if any(heights[~seen]) or any(slopes[np.repeat(~seen, np.diff(ratings.bounds))]):
         wrong.append(f"the {name} dual state says something of users who order nothing")
@@ -160,7 +160,7 @@ def planes_above(
 
 
 def drawn_users(ratings: Ratings, loss: SlowLoss, seen: Bools, planes: int, seed: int) -> tuple[list[int], int]:
-    """The users whose planes are checked, and how many were drawn besides whose programs are too large."""
+    """The users whose planes are checked, and how many others were drawn whose programs are too large."""
     if loss.highest is None:
         return [], 0
     some = np.flatnonzero(seen)

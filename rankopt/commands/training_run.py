@@ -359,7 +359,7 @@ class Training:
             ranker.checkpoint = Checkpoint(str(folder), self.every)
         began, interrupted = perf_counter(), False
         with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")  # the report says how each run stopped
+            warnings.simplefilter("always")  # the report states how each run stopped
             try:
                 ranker.fit(queries, eval_set=validation)
             except TrainingInterrupted:

@@ -72,7 +72,7 @@ def _as_written(error: Exception) -> str:
     """The error message with the cure as a command-line option."""
     message = str(error)
     for python, written in (
-        ("say side='at most' or side='at least'", "end with :at_most or :at_least"),
+        ("pass side='at most' or side='at least'", "end with :at_most or :at_least"),
         ("range(0, 1000, 10)", "NAME=0:1000:10"),
     ):
         message = message.replace(python, written)

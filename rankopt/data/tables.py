@@ -102,7 +102,7 @@ def read_table(
     if unknown is not None:
         raise DataError(f"{where} has no column {unknown!r}; it has {_shown(names)}")
     if not numeric:
-        raise DataError(f"{where} has no numeric column besides grades and ids; name the features: features=[...]")
+        raise DataError(f"{where} has no numeric column other than grades and ids; name the features: features=[...]")
     no_feature = next((name for name in numeric if _holds(values[name]) != "numbers"), None)
     if no_feature is not None:
         raise DataError(

@@ -4,7 +4,7 @@ A trace file is one of `formulations.serialization`: trace.json, plain arrays an
 loaded: nothing is unpickled or evaluated, sizes are bounded, and anything that `ProblemTrace.save` does not write
 raises a DataError that names the file. Parts that problems share (a set of rankings) are stored once.
 
-`tapes_of` makes traces of custom problems: forms, files of programs and statements, traces.
+`traces_of` makes traces of custom problems: forms, files of programs and statements, traces.
 """
 
 from __future__ import annotations

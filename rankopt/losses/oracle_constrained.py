@@ -73,7 +73,7 @@ class Orders:
 @dataclass(frozen=True, eq=False)
 class AdmissibleOrders:
     """Queries with their sets S_q. gain b (N,) by document, rows offsets[q]:offsets[q+1]. discount a and decay c by
-    position; places[q]:places[q+1] are the positions of query q."""
+    position; position_offsets[q : q + 2] bound the positions of query q."""
 
     sets: tuple[RankingSet, ...]
     gain: Floats

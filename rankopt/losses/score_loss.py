@@ -107,7 +107,7 @@ class ScoreLoss:
 class GradedLoss:
     """A `ScoreLoss` of documents with known grades; only `at(scores)` varies. relevance: (N,) query by query, split by
     `offsets` (m + 1,); document j is the caller's row rows[j]. query_ids: m. counted: (m,) queries with distinct
-    grades. kept, loss: the caller's rows of their documents, and their loss; None if no query counts."""
+    grades. selected, loss: the caller's rows of their documents, and their loss; None if no query counts."""
 
     measure: Measure
     relevance: Floats
@@ -123,7 +123,7 @@ class GradedLoss:
 
     @property
     def selected_offsets(self) -> Ints:
-        """Offsets of the counted queries within the rows `kept`."""
+        """Offsets of the counted queries within the rows `selected`."""
         return np.append(0, np.cumsum(np.diff(self.offsets)[self.counted]))
 
     def at(self, scores: ArrayLike) -> AtScores:

@@ -113,7 +113,7 @@ class LineSearch:
                    largest value; "plackett-luce": where in that interval the ideal order is most likely
         value      M there, as predicted: M is constant on the open interval (low, high) around t
         pull       (slope, curvature) of a parabola: what is maximised is M(t) - slope t - curvature t²/2, and `point`
-                   has no say
+                   has no effect
         """
         if pull is not None and pull[1] > 0:
             ((events, reach),) = self._lines(self._vector("w", w), [direction], window)

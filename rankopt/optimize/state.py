@@ -19,9 +19,9 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class PlaneSet(CompactReprMixin):
-    """Plane i lies under the loss of group g = group[i]: heights[i] + ⟨placed[i] - references[g], w⟩.
+    """Plane i lies under the loss of group g = group[i]: heights[i] + ⟨assigned[i] - references[g], w⟩.
 
-    `placed` (p, d) holds for every reference, lam and w₀. From one round of the concave-convex procedure to the next
+    `assigned` (p, d) holds for every reference, lam and w₀. From one round of the concave-convex procedure to the next
     `references` (G, d) change, and with them `paid` (G,), what they pay for soft constraints, which is in `heights`
     (p,). idle: master solves since the plane last carried weight.
     """

@@ -326,7 +326,7 @@ class Checkpoint:
         self.write(lambda: _plain(now), now.stop is not None)
 
     def write(self, make: Callable[[], Any], over: bool) -> None:
-        """Write the plain data that `told` returns, if it is due or the run is over."""
+        """Write the plain data that `make` returns, if it is due or the run is over."""
         began = perf_counter()
         if began < self._next and not over:
             return

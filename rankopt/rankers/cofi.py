@@ -237,7 +237,7 @@ class CofiRanker(RecommendationMixin, BaseEstimator):
 
     def score(self, X: AnyRatings, y: Values | None = None, *, sample_weight: Values | None = None) -> float:
         """The mean over users of `measure` on these ratings, each user's over the rated items alone, equal scores
-        averaged; users of fewer than two different ratings tell no order and do not count, as in
+        averaged; users of fewer than two different ratings imply no order and do not count, as in
         `rankopt.ratings.evaluate_ratings`. sample_weight: equal inside a user."""
         check_is_fitted(self)
         ratings, weights = read_ratings_and_weights(X, y, sample_weight)

@@ -138,7 +138,7 @@ class CofiSettings:
         check_judges(measure, rated.bounds, rated.values)
 
         def build(some: EncodedRatings) -> Any:
-            return penalties.blocks(self.loss, self.loss.seen(some), engine)[0]  # a part of a user may tell nothing
+            return penalties.blocks(self.loss, self.loss.seen(some), engine)[0]  # a part of a user may have no order
 
         settings = Alternation(max(float(self.params["tol"] or 0.0), TRIAL_TOL), min(self._max_iter, TRIAL_ROUNDS))
         ends = math.inf if limit is None else perf_counter() + 0.5 * limit

@@ -91,7 +91,7 @@ class Deployment:
         return found
 
     def ranking_scores(self, scores: Floats) -> Floats:
-        """(N,) scores that make these rankings: documents that are not shown stand behind, in the order of theirs."""
+        """(N,) scores that make these rankings: documents that are not shown follow, by decreasing score."""
         if self.sets is None:
             return scores
         made = np.empty(scores.size)
@@ -137,7 +137,7 @@ class RegretReport(CompactReprMixin):
 
 
 def as_arranged(queries: Queries) -> Arrangement:
-    """All queries in the order in which they stand, each of weight 1."""
+    """All queries in their order, each of weight 1."""
     return Arrangement(
         features=queries.features,
         rows=np.arange(queries.n_documents),

@@ -139,7 +139,7 @@ class PairwiseRanker(OptimizedRanker):
 
     Source: Herbrich, Graepel and Obermayer 2000; Joachims 2002. Each query counts alike (v_q = 1/m), whatever the
     number of its pairs; a step costs O(n log n) a query. The `LossRanker` with the loss "pairwise"; its arguments and
-    what is fitted are said there.
+    what is fitted are described there.
     """
 
     def __init__(

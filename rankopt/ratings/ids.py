@@ -83,7 +83,7 @@ def index_table(known: Ids) -> dict[Hashable, int]:
 
 
 def indices_of(known: Ids, ids: Any, table: dict[Hashable, int] | None = None) -> Ints:
-    """The index (n,) of each id in a universe, -1 for unknown ids. table: its `places`, if cached."""
+    """The index (n,) of each id in a universe, -1 for unknown ids. table: its `index_table`, if cached."""
     plain = ids if isinstance(ids, np.ndarray | list) else list(ids)
     if known.dtype == np.int64:
         numbers = plain if isinstance(plain, np.ndarray) else None

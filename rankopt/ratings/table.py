@@ -160,7 +160,7 @@ def attributes_of_items(
 
 
 def labels_of_items(values: Any, n: int, name: str) -> NDArray[Any]:
-    """One entry an item, (n,), that nobody can write to: lists and arrays become tuples of labels as they stand, sets
+    """One entry an item, (n,), that nobody can write to: lists and arrays become tuples of labels in their order, sets
     in the order of their types' names and their words. Raises DataError for another shape, and for what is no label."""
     values = as_array(values)
     if isinstance(values, list | tuple) and any(isinstance(one, SEVERAL) for one in values):

@@ -155,7 +155,7 @@ WRITTEN = 9  # largest number of columns for which squares show their numbers
 
 def heat_map(names: Sequence[str], shares: Floats, title: str, caption: str) -> Drawing:
     """Shares (r, r) in [0, 1] as squares; NaN where no problem was answered by both. Shares below 1 have a red frame.
-    says: the caption."""
+    caption: the text below."""
     from matplotlib.patches import Rectangle
 
     r = len(names)

@@ -28,7 +28,7 @@ def page_of_set(
 ) -> str:  # fmt: skip
     """The page.
 
-    name: of the set; says: the set as text; problem: the verified problem; made_by: the command.
+    name: of the set; text: the set as text; problem: the verified problem; made_by: the command.
     found: the answer of `verify_integrality`, confirmed by `check_evidence`.
     gap: the answer of `integrality_gap` where the problem has an objective.
     swept: curves of `sensitivity`.

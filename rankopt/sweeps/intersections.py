@@ -219,7 +219,7 @@ the end."""
 
 @compiled(nb.int64(READ_FLOATS, READ_FLOATS, nb.int64, nb.int64))
 def entering(line_s: Floats, line_a: Floats, index: int, lines: int) -> int:
-    """The line below `place`, by increasing slope, that first overtakes the one there; -1 if none.
+    """The line below `index`, by increasing slope, that first overtakes the one there; -1 if none.
 
     Of lines whose times are equal up to rounding, the flattest: later crossings follow.
     """

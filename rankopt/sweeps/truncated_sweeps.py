@@ -50,7 +50,7 @@ def sweep_positions(
     offsets: Ints, first: int, last: int, starts: Floats, times: Floats, steps: Floats, widths: Floats,
 ) -> int:  # fmt: skip
     """The events of the queries first <= q < last. Returns their number; events that fit into the buffers are written.
-    starts[q]: the value at -∞. places: (m,) τ of each query, after which its discount is constant.
+    starts[q]: the value at -∞. cutoffs: (m,) τ of each query, after which its discount is constant.
     """
     capacity, found = times.size, 0
     most, widest = 1, 1

@@ -44,7 +44,7 @@ LARGEST_INDEX = 2**31 - 1
 @dataclass(frozen=True)
 class Rules:
     """Reader options for one file. missing: the value of missing features, None for an error. negative: whether grades
-    may be negative. limit: bound on the magnitude of values. width, said: the greatest index, and the source of this
+    may be negative. limit: bound on the magnitude of values. width, source: the greatest index, and the source of this
     bound."""
 
     file: str
