@@ -33,9 +33,8 @@ class RelevanceLayout:
     """members (N,): the documents of each query, counted within it, chain by chain. chain_start: rows where chains
     begin, those of query q being entries first_chain[q] : first_chain[q + 1], and the end. chain_grade, chain_share,
     chain_passing: the values of a chain. way (m,): the method. irrelevant (m,): the size of the lower of two chains.
-    stop (m,): the position from which on discount is 0. share (N,): of the relevant document of each rank. moment (N,): Σ_{p
-    < r} p (discount[p] - discount[p + 1]) up to each row r of a query. constant (m,): what is subtracted from the
-    gains."""
+    stop (m,): the position from which on discount is 0. share (N,): of the relevant document of each rank. moment (N,):
+    Σ_{p < r} p (discount[p] - discount[p + 1]) up to each row r of a query. constant (m,): subtracted from the gains."""
 
     members: Shorts
     chain_start: Ints
@@ -118,9 +117,9 @@ class RelevanceLayout:
         """(m,) a bound on the rounding error of these methods.
 
         If irrelevant documents are inserted independently, up to 2 n₊ relevant ones are compared in turn.
-        All comparisons read the same sums, so their error counts once, by n; the last few operations of each add up. Both are
-        proportional to the contribution of an irrelevant document, n₋ times: its scores, the first share times the
-        first discount, and twice the rise of the shares times all discounts.
+        All comparisons read the same sums, so their error counts once, by n; the last few operations of each add up.
+        Both are proportional to n₋ times the contribution of an irrelevant document: its scores, the first share times
+        the first discount, and twice the rise of the shares times all discounts.
         """
         left = batch.left
         if not (ways == EACH).any():

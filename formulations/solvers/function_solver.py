@@ -45,8 +45,8 @@ class FunctionSolver:
         """The function's answer; the claims of a `Solution` are stored for comparison with what is proved."""
         answer = self.function(problem)
         if isinstance(answer, Solution):
-            claims = {f"reported_{name}": float(getattr(answer, name)) for name in ("value", "bound")}
-            details = {**answer.details, **claims, "reported_status": answer.status.name}
+            claims = {"reported_value": float(answer.value), "reported_bound": float(answer.bound)}
+            details = answer.details | claims | {"reported_status": answer.status.name}
             return SolverResult(answer.x, answer.y, answer.message, details)
         return SolverResult(answer) if isinstance(answer, np.ndarray) else answer  # `solve` checks the type
 

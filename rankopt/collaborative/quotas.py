@@ -34,7 +34,7 @@ from rankopt.errors import DataError
 @dataclass(frozen=True, eq=False)
 class CandidateClasses:
     """kind (n,): the class of items that the rules treat alike. replaces (kinds, kinds): whether an item of
-    kind a may replace any of kind b. counted: of each rule, the column of each label and which items (n, labels) it counts."""
+    kind a may replace any of kind b. counted: of each rule, the column of each label and the items (n, labels)."""
 
     kind: Ints
     replaces: Bools

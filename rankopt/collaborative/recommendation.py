@@ -112,8 +112,8 @@ class KnownModel(CompactReprMixin):
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """items (m,): ids in their order; indices (m,): their indices in the model, -1 for an unknown item, with factors (m, d)
-    0, offset (m,) of an item without ratings, and counts (m,) 0."""
+    """items (m,): ids in their order; indices (m,): those in the model, -1 for an unknown item, with factors (m, d) 0,
+    offset (m,) of an item without ratings, and counts (m,) 0."""
 
     items: NDArray[Any]
     indices: Ints

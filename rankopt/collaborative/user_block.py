@@ -31,8 +31,8 @@ CUBE = nb.types.Array(nb.float64, 3, "C")
 @dataclass(frozen=True, eq=False)
 class UserBundles:
     """slopes ψ (c, ratings) and heights δ (n, c), c the capacity, of the planes of n users, their weights (n, c), the
-    number of each user (n,); and as planes of U_u (n, d) for these M, b: their slopes Mᵀψ (n, c, d), values δ + ⟨ψ, b⟩ (n,
-    c) and Gram matrices (n, c, c)."""
+    number of each user (n,); and as planes of U_u (n, d) for these M, b: their slopes Mᵀψ (n, c, d), values δ + ⟨ψ, b⟩
+    (n, c) and Gram matrices (n, c, c)."""
 
     slopes: Floats
     heights: Floats

@@ -142,9 +142,8 @@ def _quota_sensitivity(ranker: CofiRanker, by: str) -> SensitivityCurve | None:
     """The sensitivity curve of a quota on this attribute; None if items do not have it."""
     from rankopt.collaborative.recommendation import quota_sensitivity
 
-    users = ranker.user_ids_.tolist()
-    some = users[:: max(1, len(users) // USERS)]
-    return quota_sensitivity(ranker, by, some) if by in ranker.item_attributes_ else None
+    users = ranker.user_ids_[:: max(1, len(ranker.user_ids_) // USERS)].tolist()
+    return quota_sensitivity(ranker, by, users) if by in ranker.item_attributes_ else None
 
 
 def _print_result(

@@ -219,8 +219,7 @@ def _print_empty(file: str, sweeps: tuple[str, ...], json_: bool) -> None:
 def _columns(swept: SensitivityCurve) -> dict[str, Any]:
     """A curve as JSON."""
     names = ("limits", "value", "bound", "relaxed", "price", "integral")
-    fields = {name: getattr(swept, name).tolist() for name in names}
-    return {"name": swept.name, **fields}
+    return {"name": swept.name, **{name: getattr(swept, name).tolist() for name in names}}
 
 
 def _advised(admissible: Any, found: Any) -> list[str]:

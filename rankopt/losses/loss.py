@@ -22,8 +22,8 @@ class LossValue(CompactReprMixin):
 
     value, bound: (m,) what was reached, and what the loss cannot exceed (the argmax is proven to that).
     height, assigned, reference: the plane of query q is height[q] + Σ (assigned - reference)_j s_j over its documents.
-    It touches the loss here and nowhere exceeds it. `height` less `paid`, and `assigned`, hold for every reference of the
-    same loss.
+    It touches the loss here and nowhere exceeds it. `height` less `paid`, and `assigned`, hold for every reference of
+    the same loss.
     seconds: spent in the argmax. paid: (m,) the part of `height` that belongs to the reference, what this pays for soft
     constraints; None is 0.
     """

@@ -148,8 +148,7 @@ class AdmissibleOrders:
         paid = np.zeros(len(self))
         for q, admissible in enumerate(self.sets):
             if admissible.soft_constraints:
-                low, high = self.position_offsets[q : q + 2]
-                paid[q] = admissible.charge(rows[low:high] - self.offsets[q])
+                paid[q] = admissible.charge(rows[slice(*self.position_offsets[q : q + 2])] - self.offsets[q])
         return paid
 
     def worth(self, rows: Ints) -> Floats:
