@@ -34,7 +34,7 @@ class RelevanceLayout:
     begin, those of query q being entries first_chain[q] : first_chain[q + 1], and the end. chain_grade, chain_share,
     chain_passing: the values of a chain. way (m,): the method. irrelevant (m,): the size of the lower of two chains.
     stop (m,): the position from which on discount is 0. share (N,): of the relevant document of each rank. moment (N,):
-    Σ_{p < r} p (discount[p] - discount[p + 1]) up to each row r of a query. constant (m,): subtracted from the gains."""
+    Σ_{p < r} p (discount[p] - discount[p + 1]) up to each row r of a query. constant (m,): subtracted from gains."""
 
     members: Shorts
     chain_start: Ints

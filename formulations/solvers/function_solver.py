@@ -46,7 +46,7 @@ class FunctionSolver:
         answer = self.function(problem)
         if isinstance(answer, Solution):
             claims = {"reported_value": float(answer.value), "reported_bound": float(answer.bound)}
-            details = answer.details | claims | {"reported_status": answer.status.name}
+            details = {**answer.details, **claims, "reported_status": answer.status.name}
             return SolverResult(answer.x, answer.y, answer.message, details)
         return SolverResult(answer) if isinstance(answer, np.ndarray) else answer  # `solve` checks the type
 
