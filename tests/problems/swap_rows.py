@@ -24,7 +24,7 @@ def argmax_rows(rng):
         }  # fmt: skip
         for solver, speed in (("exact", 2e-5), ("scipy", 2e-4), ("cvxpy:CLARABEL", 0.03)):
             if solver == "cvxpy:CLARABEL" and index > 7:
-                message = "not tried: its 5 s for the tape were used up after 8 of 12 problems"
+                message = "not tried: its 5 s for the trace were used up after 8 of 12 problems"
                 yield BenchmarkRow(solver=solver, status=Outcome.GIVEN_UP, message=message, **common)
                 continue
             seconds = float(speed * n * rng.uniform(0.8, 1.2) / 40)

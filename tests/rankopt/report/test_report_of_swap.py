@@ -38,7 +38,7 @@ def cells(page, caption):
 
 
 @pytest.mark.study
-def test_every_solver_tape_and_outcome_is_on_the_page():
+def test_every_solver_trace_and_outcome_is_on_the_page():
     words = text(the_page())
     for row in ROWS:
         assert row.solver in words or row.kind == "integrality"
