@@ -57,7 +57,7 @@ def diverse_retrieval(run: Run) -> None:
             [RankingSet(n, K).at_most(1, by=rng.integers(0, n // 3, n), name="block") for _ in range(count)],
             scores=rng.normal(size=n * count), gain=rng.integers(0, 3, n * count) / 10,
             discount=np.tile(1 / np.log2(i + 1), count), position_weights=np.tile(i**-0.5, count),
-            offsets=n * np.arange(count + 1), places=K * np.arange(count + 1),
+            offsets=n * np.arange(count + 1), position_offsets=K * np.arange(count + 1),
         )  # fmt: skip
         problems = [batch[q] for q in range(count)]
         best, compiled = median(lambda batch=batch: solve_sets(batch).value)
