@@ -84,7 +84,7 @@ def house() -> str:
     for package in (formulations, rankopt):
         parts += [f"## {package.__name__}", plain(first_paragraph(package))]
         root = Path(package.__file__ or "").parent
-        for name in package.ROOMS:
+        for name in package.LAYERS:
             parts += [f"### {package.__name__}/{name}", *room(root / name, f"{package.__name__}.{name}")]
     return "\n\n".join(parts) + "\n"
 

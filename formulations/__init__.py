@@ -110,7 +110,7 @@ if TYPE_CHECKING:
     from formulations.solving.sensitivity import sensitivity as sensitivity
     from formulations.solving.solve import solve as solve
 
-ROOMS = (
+LAYERS = (
     "problems", "integrality", "argmax", "active_set", "constraints", "marginals", "bridges", "gallery",
     "certificates", "solvers", "solving", "io", "testing", "experimental",
 )  # fmt: skip

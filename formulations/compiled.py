@@ -178,7 +178,7 @@ PAYS = 1e8
 """Nanoseconds that NumPy may take in one process for what a kernel does, about, before the kernel is compiled: less
 than the compilation takes, so that larger data do not wait."""
 
-KEPT = 20  # by how much sooner it is where the code lies on disk, and the process runs compiled code already
+CACHE_GAIN = 20  # by how much sooner it is where the code lies on disk, and the process runs compiled code already
 ONCE = 1e7  # nanoseconds from which a single call has the kernel compiled
 CALL = 2e4  # nanoseconds that a call of NumPy's functions costs, whatever it goes over
 
@@ -264,7 +264,7 @@ class Kernel(Generic[Arguments, Returned]):
         self._spared += nanoseconds + CALL
         if self._spared > PAYS or nanoseconds > ONCE:
             return True
-        return KEPT * self._spared > PAYS and Kernel.running and self._is_cached
+        return CACHE_GAIN * self._spared > PAYS and Kernel.running and self._is_cached
 
     @cached_property
     def _is_cached(self) -> bool:

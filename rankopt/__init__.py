@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     __version__: str
 
-ROOMS = (
+LAYERS = (
     "data", "scorers", "measures", "losses", "evaluation", "ratings", "constraints", "sweeps", "risk", "engines",
     "optimize", "ascent", "collaborative", "persistence", "explanations", "rankers", "boosting", "torch",
     "experiments", "report", "experimental", "commands",

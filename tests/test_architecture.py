@@ -128,7 +128,7 @@ def room(name):
     """The place of a module in the order of its package: the files below the rooms, the rooms, what is above them."""
     package, _, rest = name.partition(".")
     first = rest.partition(".")[0]
-    rooms = import_module(package).ROOMS
+    rooms = import_module(package).LAYERS
     if first in rooms:
         return rooms.index(first)
     return len(rooms) if not first or name in ABOVE else -1
@@ -172,7 +172,7 @@ def told(faults):
 def test_every_folder_is_a_room_and_says_what_it_holds(package):
     root = Path(package.__file__).parent
     folders = {path.parent.relative_to(root).parts[0] for path in root.glob("*/*.py")}
-    assert folders == set(package.ROOMS)
+    assert folders == set(package.LAYERS)
     for name in MODULES:
         if is_face(name) and name.startswith(package.__name__):
             assert len(import_module(name).__doc__.strip()) > 30, f"{name} does not say what it holds"

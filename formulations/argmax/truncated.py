@@ -277,13 +277,13 @@ def best_first_prefixes(
     return widest
 
 
-PLACED, SLOTS = 1 << 15, 1 << 15  # most states of a query, and vectors of counts at one position
+MAX_STATES, SLOTS = 1 << 15, 1 << 15  # most states of a query, and vectors of counts at one position
 
 
 @inlined
 def _states_of_prefixes(max_states: int, n: int) -> int:
     """The maximum number of states of a query of n documents, cheaper than an assignment."""
-    return min(max_states if max_states > 0 else min(n, 40) * n, PLACED)
+    return min(max_states if max_states > 0 else min(n, 40) * n, MAX_STATES)
 
 
 @compiled(nb.void(*BATCH))

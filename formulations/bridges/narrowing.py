@@ -82,7 +82,7 @@ def as_flow(problem: GroupSequence) -> tuple[MinCostFlow, Back]:
     return flow, back
 
 
-ASKED = 500
+MAX_ENTRIES = 500
 """Largest number of entries of a set's rows for which a proof is searched, once, to explain an integral relaxation."""
 
 
@@ -173,7 +173,7 @@ def why_relaxed(problem: ConstrainedRanking) -> str:
     prefixes = why_not_by_groups(problem)
     if prefixes:
         return f"{prefixes}, and this vertex of it is integral"
-    if stated.matrix.nnz > ASKED:
+    if stated.matrix.nnz > MAX_ENTRIES:
         return "this vertex of the relaxation is integral (verify_integrality tests all vertices)"
     proof = quick_proof(stated)
     if proof is None:
@@ -186,7 +186,7 @@ def why_integral(problem: ConstrainedRanking) -> str:
     prefixes = why_not_by_groups(problem)
     if prefixes:
         return f"{prefixes}, solved by integer search"
-    if stated.matrix.nnz > ASKED or quick_proof(stated) is None:
+    if stated.matrix.nnz > MAX_ENTRIES or quick_proof(stated) is None:
         return "the rows are not proved totally unimodular: integer search"
     return "this solver searches over integers"
 
@@ -200,7 +200,7 @@ def penalized_cells(problem: PenalizedRanking) -> tuple[ConstrainedRanking, Back
 
 def why_widened(problem: PenalizedRanking) -> str:
     stated = problem.compiled
-    proof = quick_proof(stated) if stated.matrix.nnz <= ASKED else None
+    proof = quick_proof(stated) if stated.matrix.nnz <= MAX_ENTRIES else None
     if proof is None:
         return "this vertex of the widened program is integral (verify_integrality tests all vertices)"
     return f"the rows, widened by what they may be broken by, are totally unimodular ({proof.kind})"

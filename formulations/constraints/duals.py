@@ -29,7 +29,7 @@ COSTS = (1.0, 1e6)
 """Costs of a unit of violation, as multiples of the largest profit. Rows with small coefficients have small violations;
 for an integral point the higher cost decides whether it is a ranking of the set."""
 
-WHOLE = 0.5 - 1e-6  # points with no entry nearer to 1/2 are integral
+INTEGRAL = 0.5 - 1e-6  # points with no entry nearer to 1/2 are integral
 MOST_CASES = 200  # node limit of the tree; beyond it the bound of the linear program is used
 
 
@@ -151,7 +151,7 @@ def proof_by_cases(stated: SetRows, profit: Floats, value: float) -> Floats | No
             proved = (
                 prices is None or case_bound(stated, profit, prices, np.array(path, dtype=np.float64)) <= value + slack
             )
-            if proved or part[cell] <= WHOLE:
+            if proved or part[cell] <= INTEGRAL:
                 break
         else:  # integral, and better than the claimed optimum
             return None

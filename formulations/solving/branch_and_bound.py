@@ -83,8 +83,8 @@ WORK = 1e4  # nanoseconds per cell in Python
 TIGHT = 1e-9  # relative gap above which the general solvers are used instead
 CLOSED = 1e-11  # relative gap at which a subproblem is closed
 
-ASKED = 400  # largest number of flows before the general solvers are used instead
-ROOM = 24  # capacity of the list of known rankings
+MAX_FLOWS = 400  # largest number of flows before the general solvers are used instead
+MAX_KNOWN = 24  # capacity of the list of known rankings
 
 
 def best_of_groups(
@@ -231,7 +231,7 @@ class _Search:
             ended, part, weight, bounds = self.ascended(part, bound)
             bound = bounds[1]
             self.summary[0], self.summary[2] = bounds[0], max(self.summary[2], bounds[2])
-            if ended == FULL and self.calls < ASKED:
+            if ended == FULL and self.calls < MAX_FLOWS:
                 continue
             if ended in (FULL, GIVEN_UP):
                 return None
@@ -246,7 +246,7 @@ class _Search:
         """The multiplier ascent on a subproblem: its status, the subproblem with the rankings found, their weights, and
         the bounds."""
         rows, tree, known = self.rows, self.tree, part.value.size
-        most = known + min(max(ASKED - self.calls, 0), ROOM)
+        most = known + min(max(MAX_FLOWS - self.calls, 0), MAX_KNOWN)
         orders, value = np.empty((most, part.orders.shape[1]), dtype=np.int64), np.empty(most)
         reached = np.empty((most, rows.low.size))
         orders[:known], value[:known], reached[:known] = part.orders, part.value, part.reached

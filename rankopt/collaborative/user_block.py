@@ -60,7 +60,7 @@ class UserBundles:
         crowded = users & (self.counts == self.capacity)
         return bool((self.weights[crowded] > 0.0).all(axis=1).any())
 
-    def roomier(self, capacity: int) -> UserBundles:
+    def with_capacity(self, capacity: int) -> UserBundles:
         """The same planes with memory for more."""
         none, more = (0, 0), (0, capacity - self.capacity)
         return UserBundles(
@@ -153,7 +153,7 @@ def mix(gram: Floats, value: Floats, count: int, tolerance: float, weight: Float
     return max(excess, 0.0)
 
 
-ROOM = 24  # maximum number of planes of a user; memory is allocated for `FEW` until one of them needs more
+MAX_PLANES = 24  # maximum number of planes of a user; memory is allocated for `FEW` until one of them needs more
 STEPS = 200  # maximum number of new planes of a user in one solution
 ENTRIES = 1 << 12  # ratings (of complete users) that one thread takes at a time
 
@@ -176,8 +176,8 @@ def solved_users(
 
     def admit(fresh: Floats, height: Floats) -> None:
         nonlocal held
-        if held.capacity < ROOM and held.full(open_):
-            held = held.roomier(ROOM)
+        if held.capacity < MAX_PLANES and held.full(open_):
+            held = held.with_capacity(MAX_PLANES)
         planes = (held.slopes, held.heights, held.weights, held.counts, held.gram, held.moved, held.values)
         arrays: tuple[Any, ...] = (*arguments, fresh, height, open_, tolerance, *planes, trial, dual)
         share_ranges(bounds, ENTRIES, lambda first, last: _admitted(*arrays, first, last))  # type: ignore[call-arg]
