@@ -84,7 +84,7 @@ falling = st.lists(st.sampled_from([0.0, 0.1, 0.3, 0.3, 1.0, 1.5]), min_size=1, 
     documents=st.lists(st.tuples(numbers, st.sampled_from([0.0, 1.0, -1.0, 0.5, -3.0])), min_size=1, max_size=6),
     discount=falling,
     position_weights=falling,
-    max_states=st.sampled_from([2, 12, 40, None]),
+    room=st.sampled_from([2, 12, 40, None]),
     scale=st.sampled_from([1.0, 1e-9, 1e9]),
 )
 def test_no_order_beats_any_way(documents, discount, position_weights, room, scale):
