@@ -70,7 +70,7 @@ class CompactReprMixin:
 
 def _show_all(record: object) -> str:
     """How to show the full record, as a phrase."""
-    return "print() and to_frame() tell" if hasattr(record, "to_frame") else "print() tells"
+    return "print() and to_frame() show" if hasattr(record, "to_frame") else "print() shows"
 
 
 def wrapped(sentence: str) -> str:
@@ -78,7 +78,7 @@ def wrapped(sentence: str) -> str:
     return "\n".join(wrap(sentence, WIDE, subsequent_indent="    "))
 
 
-def first_lines(text: str, ending: str = "print() tells", most: int = LINES, wide: int = WIDE) -> str:
+def first_lines(text: str, ending: str = "print() shows", most: int = LINES, wide: int = WIDE) -> str:
     """The text, or its first lines and the number of omitted ones. ending: how to show all of it."""
     every = text.splitlines()
     every = wrapped(text).splitlines() if len(every) == 1 else every  # a sentence, or a row of names

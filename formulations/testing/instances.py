@@ -77,7 +77,7 @@ def _profit(kind: str, random: np.random.Generator, k: int, group: Ints) -> Floa
     if kind == "a decay a group":
         several = falling(4, k)[group].T * score
         return np.asarray(several + random.integers(-2, 3, (4, k))[group].T)
-    return np.outer(decay - 1.5 if kind == "any sign, all placed" else decay, score)
+    return np.outer(decay - 1.5 if kind == "any sign, all ranked" else decay, score)
 
 
 def failing() -> Iterator[tuple[str, ConstrainedRanking, float, float]]:
@@ -141,7 +141,7 @@ def _stated(form: type[Problem]) -> Iterator[Instance]:
         for name, problem in _matchings():
             yield name, restated(problem, LinearProgram), brute_force(problem)
         yield "rows of all kinds", _rows_of_all_kinds(), -3.0
-        yield "whole and real", _mixed_integer(), 9.0
+        yield "integer and real", _mixed_integer(), 9.0
     elif form is GroupedSimplexQP:
         yield from _masters()
     elif form is QuadraticProgram:

@@ -160,7 +160,7 @@ def _unfit(spec: Any) -> str:
 
 
 def _orderable(rated: EncodedRatings, measure: Any) -> Bools:
-    """(n,) whose ratings the measure tells apart; of some users at a time, since it takes some numbers a rating."""
+    """(n,) whose ratings the measure distinguishes; of some users at a time, since it takes some numbers a rating."""
     found, values = np.empty(rated.n_users, dtype=bool), rated.values
     for first, last in cut(rated.bounds):
         bounds = rated.bounds[first : last + 1]

@@ -226,7 +226,7 @@ class AdmissibleArgmax(AdmissibleOrders):
         starts = queries.offsets[:-1]
         gain = measure.gain(queries.graded, queries.offsets)
         differing = np.maximum.reduceat(gain, starts) > np.minimum.reduceat(gain, starts)
-        queries = queries.learnable(differing, f"{measure} tells apart")
+        queries = queries.learnable(differing, f"{measure} distinguishes")
         sets = sets_of(queries)
         lengths = [(one.documents, one.positions) for one in sets]
         found = cls.build(
@@ -239,7 +239,7 @@ class AdmissibleArgmax(AdmissibleOrders):
             solver,
         )
         useful = found.orderable()
-        chosen = queries.learnable(useful, f"{measure} tells apart in the admissible rankings")
+        chosen = queries.learnable(useful, f"{measure} distinguishes in the admissible rankings")
         return chosen, found.some(np.flatnonzero(useful & (queries.weights > 0)))
 
     @property

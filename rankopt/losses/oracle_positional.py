@@ -106,7 +106,7 @@ class PatternArgmax(OrdersArgmax, PositionalReferences):
 
 def with_distinct_grades(queries: Arrangement, measure: Measure) -> Arrangement:
     """The queries that have something to order."""
-    return queries.learnable(orderable(queries.graded, queries.offsets, measure), f"{measure} tells apart")
+    return queries.learnable(orderable(queries.graded, queries.offsets, measure), f"{measure} distinguishes")
 
 
 def orderable(relevance: Floats, offsets: Ints, measure: Measure) -> Bools:

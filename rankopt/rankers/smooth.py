@@ -168,7 +168,7 @@ class SmoothRanker(LinearRanker):
 
         def build(every: Arrangement) -> tuple[Arrangement, Any]:
             useful = orderable(every.graded, every.offsets, measure)
-            chosen = every.learnable(useful, f"{measure} tells apart")
+            chosen = every.learnable(useful, f"{measure} distinguishes")
             return chosen, SmoothedRegret(chosen.graded, chosen.offsets, measure, small=small)
 
         parts = shards(arranged, build)
