@@ -33,7 +33,7 @@ from formulations.problems.relevance_ranking import RelevanceRanking
 from formulations.problems.relevance_values import DOCUMENT
 from formulations.problems.simplex_qp import GroupedSimplexQP
 
-EXTENSIONS = ("rank one", "a = κ c", "gains constant in groups", "a decay a group", "any sign, all placed")
+EXTENSIONS = ("rank one", "a = κ c", "gains constant in groups", "a decay a group", "any sign, all ranked")
 
 
 def drawn(seed: int, most: int = 7) -> tuple[str, Floats, RankingSet]:
