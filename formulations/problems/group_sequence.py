@@ -264,7 +264,7 @@ class GroupSequence(Problem):
         tail, head = (np.concatenate(part).astype(np.int64) for part in (tails, heads))
         return MinCostFlow(
             tail, head, np.ones(tail.size, dtype=np.int64), np.concatenate(costs), supply,
-            arcs=(Block("stands", tuple(zip(at.tolist(), group.tolist(), strict=True))), Block("passes", tuple(named))),
+            arcs=(Block("holds", tuple(zip(at.tolist(), group.tolist(), strict=True))), Block("passes", tuple(named))),
             nodes=(Block("position", (k,)), Block("group", (groups, k)), Block("end", ())),
         )  # fmt: skip
 
