@@ -355,7 +355,7 @@ def choosing(run: Run) -> None:
         queries = canonical(split.train, np.ones(len(split.train)))
         given = queries.features, queries.graded, np.ones(queries.rows.size)
         ridges = Ridges.from_features(*given, queries.rows, queries.offsets)
-        errors = np.concatenate([family.generalised(ridges.whole, ridges.rows) for family in ridges.families])
+        errors = np.concatenate([family.generalised(ridges.total, ridges.rows) for family in ridges.families])
         best = ridges.penalties[np.flatnonzero(errors == errors.min())[-1]]
         return least_squares(*given, best, queries.rows, queries.offsets)
 

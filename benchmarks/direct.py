@@ -29,7 +29,7 @@ from rankopt.rankers import (
     RegressionRanker,
     SmoothRanker,
 )
-from rankopt.risk.along_line import place
+from rankopt.risk.along_line import line_data
 from rankopt.scorers.linear import linear_scores
 from rankopt.sweeps.step_function import best_interval, window_point
 from rankopt.sweeps.sweep import LineSweep
@@ -48,7 +48,7 @@ class SampledSteps:
     def fit(self, queries: Queries) -> SampledSteps:
         search, rng = serial_search(queries), np.random.default_rng(self.seed)
         (shard,), w = search.shards, np.full(search.features, 1.0 / search.features)
-        columns, scores = shard.scorer.columns(np.arange(search.features)), place(shard, w).scores
+        columns, scores = shard.scorer.columns(np.arange(search.features)), line_data(shard, w).scores
         value = shard.loss.value(scores)
         for _ in range(25):
             before = value

@@ -57,7 +57,7 @@ def diverse_retrieval(run: Run) -> None:
             [RankingSet(n, K).at_most(1, by=rng.integers(0, n // 3, n), name="block") for _ in range(count)],
             scores=rng.normal(size=n * count), gain=rng.integers(0, 3, n * count) / 10,
             discount=np.tile(1 / np.log2(i + 1), count), position_weights=np.tile(i**-0.5, count),
-            offsets=n * np.arange(count + 1), places=K * np.arange(count + 1),
+            offsets=n * np.arange(count + 1), position_offsets=K * np.arange(count + 1),
         )  # fmt: skip
         problems = [batch[q] for q in range(count)]
         best, compiled = median(lambda batch=batch: solve_sets(batch).value)
@@ -314,10 +314,10 @@ def limit_gaps(run: Run) -> None:
                             spent, curves, bent = spent + seconds, curves + 1, bent + (not curve.concave)
                             for limit in range(1, prefix):
                                 for side in ((0, limit), (limit, prefix)):
-                                    if np.isfinite(curve.whole(*side)):
+                                    if np.isfinite(curve.integral(*side)):
                                         gap = curve.gap(*side)
                                         limits, gaps = limits + 1, gaps + (gap > 0.0)
-                                        largest = max(largest, gap / max(1e-9, abs(curve.whole(*side))))
+                                        largest = max(largest, gap / max(1e-9, abs(curve.integral(*side))))
                             if curves % 200 == 1:  # next to the linear program, here and there
                                 one = RankingSet(problem.documents, k)
                                 one = one.at_most(1, documents=group, positions=range(prefix))
@@ -398,7 +398,7 @@ def versions(run: Run) -> None:
     solvers = ("highs", "highs(method='ipm')", "highs(presolve='on')")
     problems = [relaxed(seed) for seed in range(run.size(12, 1))] + [mixed(seed) for seed in range(run.size(120, 3))]
     swap = SolverSwap(
-        problems, argmax=solvers, masters=(), repeats=run.size(5, 1), limits=Limits(problem=20.0, tape=200.0)
+        problems, argmax=solvers, masters=(), repeats=run.size(5, 1), limits=Limits(problem=20.0, trace=200.0)
     )
     rows, row = swap.run(run.output), table("solver", "version", "answers")
     for solver in solvers:

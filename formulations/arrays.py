@@ -49,7 +49,7 @@ def finite(name: str, values: ArrayLike, dimensions: int) -> Floats:
     return frozen(array)
 
 
-def whole(name: str, values: ArrayLike) -> Ints:
+def integers(name: str, values: ArrayLike) -> Ints:
     """`values` as a read-only int64 vector; raises `InvalidProblemError` if they are not integers."""
     array: NDArray[Any] = np.asarray(values)
     if array.ndim != 1 or (array.size and not np.issubdtype(array.dtype, np.integer)):
@@ -59,7 +59,7 @@ def whole(name: str, values: ArrayLike) -> Ints:
 
 def offsets_of(name: str, values: ArrayLike, total: int) -> Ints:
     """Offsets of consecutive nonempty parts of `total` rows: part q is rows values[q] : values[q + 1]."""
-    offsets = whole(name, values)
+    offsets = integers(name, values)
     if offsets.size < 2 or offsets[0] != 0 or offsets[-1] != total or (np.diff(offsets) <= 0).any():
         raise InvalidProblemError(
             f"{name} must increase strictly from 0 to the number of rows ({total}); got {offsets}."
@@ -67,18 +67,18 @@ def offsets_of(name: str, values: ArrayLike, total: int) -> Ints:
     return offsets
 
 
-Kept = TypeVar("Kept")
+Cached = TypeVar("Cached")
 
 
 class Memoized:
     """A record that caches values derived from it."""
 
-    def kept(self, name: str, make: Callable[[], Kept]) -> Kept:
+    def cached(self, name: str, make: Callable[[], Cached]) -> Cached:
         """The result of `make`, computed once per record."""
-        store = self.__dict__.setdefault("_kept", {})
+        store = self.__dict__.setdefault("_cached", {})
         if name not in store:
             store[name] = make()
-        return cast(Kept, store[name])
+        return cast(Cached, store[name])
 
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -89,6 +89,6 @@ def memoized(make: Function) -> Function:
 
     @wraps(make)
     def once(*args: Any) -> Any:
-        return args[-1].kept(make.__qualname__, lambda: make(*args))
+        return args[-1].cached(make.__qualname__, lambda: make(*args))
 
     return cast(Function, once)

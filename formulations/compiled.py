@@ -63,7 +63,7 @@ class KernelCache:
         for folder in readable():
             with suppress(OSError, ValueError, EOFError, pickle.UnpicklingError):
                 return self._read(folder / self._file(signature, context), context)
-        _tell(self.folder)
+        _report_compiling(self.folder)
         return None
 
     def holds(self, signature: Any) -> bool:
@@ -149,7 +149,7 @@ def _is_own(path: Path) -> bool:
 
 
 @lru_cache
-def _tell(directory: Path | None) -> None:
+def _report_compiling(directory: Path | None) -> None:
     line = (
         "compiling, once"
         if directory
@@ -178,7 +178,7 @@ PAYS = 1e8
 """Nanoseconds that NumPy may take in one process for what a kernel does, about, before the kernel is compiled: less
 than the compilation takes, so that larger data do not wait."""
 
-KEPT = 20  # by how much sooner it is where the code lies on disk, and the process runs compiled code already
+CACHE_GAIN = 20  # by how much sooner it is where the code lies on disk, and the process runs compiled code already
 ONCE = 1e7  # nanoseconds from which a single call has the kernel compiled
 CALL = 2e4  # nanoseconds that a call of NumPy's functions costs, whatever it goes over
 
@@ -264,10 +264,10 @@ class Kernel(Generic[Arguments, Returned]):
         self._spared += nanoseconds + CALL
         if self._spared > PAYS or nanoseconds > ONCE:
             return True
-        return KEPT * self._spared > PAYS and Kernel.running and self._kept
+        return CACHE_GAIN * self._spared > PAYS and Kernel.running and self._is_cached
 
     @cached_property
-    def _kept(self) -> bool:
+    def _is_cached(self) -> bool:
         """Whether the code was on disk at the first check."""
         return all(KernelCache(self.function, self.content).holds(signature) for signature in self.signatures)
 

@@ -70,7 +70,7 @@ class CompactReprMixin:
 
 def _show_all(record: object) -> str:
     """How to show the full record, as a phrase."""
-    return "print() and to_frame() tell" if hasattr(record, "to_frame") else "print() tells"
+    return "print() and to_frame() show" if hasattr(record, "to_frame") else "print() shows"
 
 
 def wrapped(sentence: str) -> str:
@@ -78,12 +78,12 @@ def wrapped(sentence: str) -> str:
     return "\n".join(wrap(sentence, WIDE, subsequent_indent="    "))
 
 
-def first_lines(text: str, whole: str = "print() tells", most: int = LINES, wide: int = WIDE) -> str:
-    """The text, or its first lines and the number of omitted ones. whole: a phrase, how to show all of it."""
+def first_lines(text: str, ending: str = "print() shows", most: int = LINES, wide: int = WIDE) -> str:
+    """The text, or its first lines and the number of omitted ones. ending: how to show all of it."""
     every = text.splitlines()
     every = wrapped(text).splitlines() if len(every) == 1 else every  # a sentence, or a row of names
     shown = every if len(every) <= most else every[: most - 1]
-    more = [] if len(every) <= most else [f"... and {len(every) - len(shown)} more lines; {whole} all"]
+    more = [] if len(every) <= most else [f"... and {len(every) - len(shown)} more lines; {ending} all"]
     return "\n".join([line if len(line) <= wide else line[: wide - len(CUT)] + CUT for line in shown] + more)
 
 
@@ -193,7 +193,7 @@ def axes_for(axes: Axes | None) -> Axes:
     return fresh
 
 
-def tick_each(axes: Axes, places: Floats) -> None:
+def tick_each(axes: Axes, ticks: Floats) -> None:
     """Put a tick at each of these positions of the horizontal axis, if they are few."""
-    if places.size <= MOST_TICKS:
-        axes.set_xticks(places)
+    if ticks.size <= MOST_TICKS:
+        axes.set_xticks(ticks)

@@ -10,9 +10,9 @@ from typing import Any
 
 
 @cache
-def load(place: str) -> Any:
+def load(location: str) -> Any:
     """The object at "module:object"."""
-    module, _, name = place.partition(":")
+    module, _, name = location.partition(":")
     return getattr(import_module(module), name)
 
 

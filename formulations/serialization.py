@@ -117,7 +117,7 @@ def read_zip(path: str | PathLike[str], directory_limit: int = 1 << 20) -> dict[
         content = file.read(min(os.fstat(file.fileno()).st_size, FILE_LIMIT) + 1)  # this much memory is allocated
     if len(content) > FILE_LIMIT:
         raise SerializationError(f"it has more than {FILE_LIMIT} bytes")
-    # zipfile allocates what the end record says: it is checked before.
+    # zipfile allocates what the end record declares: it is checked before.
     if len(content) < _END.size:
         raise SerializationError(f"{len(content)} bytes")
     signature, _, _, _, _, size, start, comment = _END.unpack(content[-_END.size :])

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 Item = TypeVar("Item", covariant=True)
 
-Whole: TypeAlias = int | np.integer[Any]  # an integer, including those of numpy
+Integer: TypeAlias = int | np.integer[Any]  # an integer, including those of numpy
 
 Share: TypeAlias = float | np.floating[Any] | Fraction  # A fraction from 0 to 1
 

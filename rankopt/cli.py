@@ -28,11 +28,11 @@ COMMANDS = {
     ),
     "verify": (
         "rankopt.commands.verify:verify",
-        "Prove or refute that the linear program of a set of rankings is whole.",
+        "Prove or refute that the linear program of a set of rankings is integral.",
     ),
-    "swap": ("rankopt.commands.swap:swap", "Swap solvers on the same work: who is fast, who agrees, who fails."),
+    "swap": ("rankopt.commands.swap:swap", "Swap solvers on the same problems: compare speed, agreement and failures."),
     "trace": ("rankopt.commands.trace:trace", "Show a trace of recorded problems; check its claims."),
-    "demo": ("rankopt.commands.demo:demo", "See it all on a real sample, in under a minute."),
+    "demo": ("rankopt.commands.demo:demo", "Run a demonstration on bundled data, in under a minute."),
     "compile": ("rankopt.commands.doctor:compile_kernels", "Compile all kernels and print the cache directory."),
     "doctor": ("rankopt.commands.doctor:doctor", "Show versions, and whether every solver loads and solves."),
 }

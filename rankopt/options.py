@@ -100,7 +100,7 @@ def _is(value: Any, alternative: Any) -> bool:
     return isinstance(value, str) and value == alternative if isinstance(alternative, str) else value is alternative
 
 
-def check_whole(least: int, **settings: Any) -> None:
+def check_integer(least: int, **settings: Any) -> None:
     """Raise OptionError unless each value is an integer of `least` or more."""
     for name, value in settings.items():
         check(name, value if isinstance(value, numbers.Integral) else None, (Interval(least, integer=True),))
@@ -112,10 +112,10 @@ def check_number(least: float, **settings: Any) -> None:
         check(name, value, (Interval(least),))
 
 
-def check_part(whole: bool, **settings: Any) -> None:
-    """Raise OptionError unless each value is greater than 0 and less than 1 (or 1, if `whole`)."""
+def check_part(closed: bool, **settings: Any) -> None:
+    """Raise OptionError unless each value is greater than 0 and less than 1 (or 1, if `closed`)."""
     for name, value in settings.items():
-        check(name, value, (Interval(0, 1, "right" if whole else "neither"),))
+        check(name, value, (Interval(0, 1, "right" if closed else "neither"),))
 
 
 def number(value: Any) -> float:

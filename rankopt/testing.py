@@ -20,7 +20,7 @@ from formulations import get_solver, ranking
 from rankopt.data.canonical_order import Arrangement
 from rankopt.data.queries import Queries
 from rankopt.losses import get_bound
-from rankopt.losses.loss import GradientLoss, Loss, says
+from rankopt.losses.loss import GradientLoss, Loss, protocol_of
 from rankopt.losses.margin import Bound, MarginLoss
 from rankopt.losses.oracle import Criterion, JointFeatureMap
 from rankopt.losses.oracle_positional import PositionalOracle
@@ -96,7 +96,7 @@ def check_loss(build: Callable[[Floats, Ints], Any]) -> None:
     not below values. Values and slopes depend neither on the order of documents nor on other queries. For a loss with a
     gradient, the gradient matches finite differences of its values.
     """
-    if says(build(np.array([0.0, 2.0]), np.array([0, 2]))) == "gradient":
+    if protocol_of(build(np.array([0.0, 2.0]), np.array([0, 2]))) == "gradient":
         _check_gradient(build)
     else:
         _check_planes(build)
@@ -115,7 +115,7 @@ def _check_planes(build: Callable[[Floats, Ints], Loss]) -> None:
             here, there = loss.at(scores), majorant.at(scores)
             assert (here.bound >= here.value).all(), "a bound must not be below the value"
             np.testing.assert_allclose(there.value, here.value, atol=1e-12, err_msg="a majorant must touch the loss")
-            slope = there.placed - there.reference
+            slope = there.assigned - there.reference
             touching = there.height + np.add.reduceat(slope * scores, starts)
             np.testing.assert_allclose(touching, there.value, atol=1e-12, err_msg="a plane must touch the loss")
             elsewhere = scores + rng.normal(size=scores.size)
@@ -126,7 +126,7 @@ def _check_planes(build: Callable[[Floats, Ints], Loss]) -> None:
             rows = np.concatenate([rng.permutation(np.arange(low, high)) for low, high in pairwise(offsets.tolist())])
             shuffled = build(relevance[rows], offsets).at(scores[rows])
             np.testing.assert_allclose(shuffled.value, here.value, atol=1e-12, err_msg="shuffling changed a value")
-            moved, stood = shuffled.placed - shuffled.reference, (here.placed - here.reference)[rows]
+            moved, stood = shuffled.assigned - shuffled.reference, (here.assigned - here.reference)[rows]
             np.testing.assert_allclose(moved, stood, atol=1e-12, err_msg="shuffling changed a slope")
             alone = loss.only(1, 2).at(scores[offsets[1] : offsets[2]]).value
             np.testing.assert_allclose(alone, here.value[1:2], atol=1e-12, err_msg="other queries changed a value")

@@ -54,7 +54,7 @@ def is_loss(kind):
     """Whether a class is a loss that is made of grades and offsets; a function of LOSSES may make any other."""
     fields = getattr(kind, "__dataclass_fields__", {})
     needed = {name for name, one in fields.items() if one.default is one.default_factory is MISSING and is_field(one)}
-    told = all(hasattr(kind, name) for name in ("at", "majorant")) or {"gradient", "says"} <= {*vars(kind)}
+    told = all(hasattr(kind, name) for name in ("at", "majorant")) or {"gradient", "protocol"} <= {*vars(kind)}
     return told and needed == {"relevance", "offsets"}
 
 

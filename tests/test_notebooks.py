@@ -162,7 +162,7 @@ def test_a_cut_table_says_how_to_see_all_and_print_shows_it():
     found = evaluate(held, np.zeros(held.n_documents), [f"nDCG@{k}" for k in range(1, 16)])
     assert len(str(found).splitlines()) == 16
     assert repr(found).splitlines() == [
-        *str(found).splitlines()[:9], "... and 7 more lines; print() and to_frame() tell all"
+        *str(found).splitlines()[:9], "... and 7 more lines; print() and to_frame() show all"
     ]  # fmt: skip
     assert first_lines("\n".join(["a"] * 10)) == "\n".join(["a"] * 10)
 
@@ -227,7 +227,7 @@ def test_long_texts_say_how_much_more_there_is():
             return "\n".join(map(str, range(100)))
 
     (text,) = texts(Long())
-    assert text.splitlines() == [*map(str, range(39)), "... and 61 more lines; print() tells all"]
+    assert text.splitlines() == [*map(str, range(39)), "... and 61 more lines; print() shows all"]
 
 
 def test_progress_is_one_line_below_the_cell(monkeypatch):

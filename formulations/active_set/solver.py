@@ -328,7 +328,7 @@ def _climb(
     """Weights, gap and steps from alpha."""
     planes, features = program.slopes.shape
     groups = program.capacity.size
-    room = max(1, min(planes, features))
+    capacity = max(1, min(planes, features))
     weights = np.concatenate([alpha, np.maximum(program.capacity - np.bincount(program.group, alpha, groups), 0.0)])
     if groups > 1:
         sweep = swept if compiled else swept.in_python
@@ -345,13 +345,13 @@ def _climb(
     working = WorkingSet(
         weights,
         base.astype(np.int64),
-        np.zeros(room, dtype=np.int64),
+        np.zeros(capacity, dtype=np.int64),
         waiting,
-        np.zeros((room, features)),
-        np.zeros((room, room)),
+        np.zeros((capacity, features)),
+        np.zeros((capacity, capacity)),
         np.zeros(features),
         np.zeros(features),
-        np.zeros(room),
+        np.zeros(capacity),
         np.zeros(groups),
         np.array([0, half.size, 0], dtype=np.int64),
     )

@@ -131,12 +131,12 @@ def drop(factor: Floats, count: int, gone: int) -> None:
 def refresh(rows: Floats, factor: Floats, count: int) -> None:
     """Recompute the factor, because rounding errors of rotations accumulate."""
     mix, fresh = np.empty(count), np.empty(rows.shape[1])
-    for place in range(count):
-        if not join(rows, factor, place):
+    for index in range(count):
+        if not join(rows, factor, index):
             for j in range(fresh.size):
-                fresh[j] = rows[place, j]
-            project(rows, factor, place, fresh, mix)
-            factor[place, place] = max(math.sqrt(inner(fresh, fresh)), 1e-300)
+                fresh[j] = rows[index, j]
+            project(rows, factor, index, fresh, mix)
+            factor[index, index] = max(math.sqrt(inner(fresh, fresh)), 1e-300)
 
 
 class MarginDual(NamedTuple):
@@ -230,12 +230,12 @@ REFRESHED = 30  # changes of the factor after which it is made anew
 
 
 @inlined
-def close(working: WorkingSet, place: int) -> None:
+def close(working: WorkingSet, index: int) -> None:
     """Close the open plane at this index."""
     count = working.counts[0]
-    drop(working.factor, count, place)
+    drop(working.factor, count, index)
     working.counts[2] += 1
-    for i in range(place, count - 1):
+    for i in range(index, count - 1):
         working.open[i] = working.open[i + 1]
         for j in range(working.v.size):
             working.rows[i, j] = working.rows[i + 1, j]
@@ -246,14 +246,14 @@ def close(working: WorkingSet, place: int) -> None:
 def rebase(program: MarginDual, working: WorkingSet, g: int, other: int) -> None:
     """The base of group g has lost its weight: the heaviest open plane (or `other`) replaces it, the rest wait."""
     best = other
-    for place in range(working.counts[0] - 1, -1, -1):
-        plane = working.open[place]
+    for index in range(working.counts[0] - 1, -1, -1):
+        plane = working.open[index]
         if group_of(program, plane) == g:
             if best < 0 or working.weights[plane] > working.weights[best]:
                 best = plane
             working.waiting[working.counts[1]] = plane
             working.counts[1] += 1
-            close(working, place)
+            close(working, index)
     working.base[g] = best
 
 
@@ -267,20 +267,20 @@ def move(program: MarginDual, working: WorkingSet, fresh: int, slope: float, lon
     count = working.counts[0]
     if fresh >= 0:
         shift[group_of(program, fresh)] = 0.0
-    for place in range(count):
-        shift[group_of(program, working.open[place])] = 0.0
+    for index in range(count):
+        shift[group_of(program, working.open[index])] = 0.0
     reach, which = longest, -1
     if fresh >= 0:
         shift[group_of(program, fresh)] -= slope
         if slope < 0.0 and -weights[fresh] / slope < reach:
             reach, which = -weights[fresh] / slope, fresh
-    for place in range(count):
-        plane = working.open[place]
-        shift[group_of(program, plane)] -= mix[place]
-        if mix[place] < 0.0 and -weights[plane] / mix[place] < reach:
-            reach, which = -weights[plane] / mix[place], plane
-    for place in range(-1, count):
-        plane = fresh if place < 0 else working.open[place]
+    for index in range(count):
+        plane = working.open[index]
+        shift[group_of(program, plane)] -= mix[index]
+        if mix[index] < 0.0 and -weights[plane] / mix[index] < reach:
+            reach, which = -weights[plane] / mix[index], plane
+    for index in range(-1, count):
+        plane = fresh if index < 0 else working.open[index]
         if plane < 0:
             continue
         g = group_of(program, plane)
@@ -288,11 +288,11 @@ def move(program: MarginDual, working: WorkingSet, fresh: int, slope: float, lon
             reach, which = -weights[working.base[g]] / shift[g], working.base[g]
     if math.isinf(reach):
         return 0.0
-    for place in range(-1, count):
-        plane = fresh if place < 0 else working.open[place]
+    for index in range(-1, count):
+        plane = fresh if index < 0 else working.open[index]
         if plane < 0:
             continue
-        weights[plane] = max(0.0, weights[plane] + reach * (slope if place < 0 else mix[place]))
+        weights[plane] = max(0.0, weights[plane] + reach * (slope if index < 0 else mix[index]))
         g = group_of(program, plane)
         if shift[g] != 0.0:
             weights[working.base[g]] = max(0.0, weights[working.base[g]] + reach * shift[g])
@@ -304,9 +304,9 @@ def move(program: MarginDual, working: WorkingSet, fresh: int, slope: float, lon
     if working.base[g] == which:
         rebase(program, working, g, fresh if fresh >= 0 and group_of(program, fresh) == g else -1)
     elif which != fresh:
-        for place in range(count):
-            if working.open[place] == which:
-                close(working, place)
+        for index in range(count):
+            if working.open[index] == which:
+                close(working, index)
                 break
     return reach
 
@@ -316,8 +316,8 @@ def admit(program: MarginDual, working: WorkingSet, plane: int, flat: float) -> 
     """Open a plane. If its row nearly depends on those of open planes, so that curvature cannot change the objective by
     more than `flat`, weight moves uphill among them until one is empty and is closed."""
     g = group_of(program, plane)
-    for place in range(working.counts[0]):
-        if working.open[place] == plane:
+    for index in range(working.counts[0]):
+        if working.open[index] == plane:
             return
     for _ in range(working.rows.shape[0] + 2):
         base = working.base[g]
@@ -343,13 +343,13 @@ def admit(program: MarginDual, working: WorkingSet, plane: int, flat: float) -> 
             working.counts[2] += 1
             return
         gain = height(program, plane) - height(program, base) - inner(working.fresh, working.v) / program.lam
-        for place in range(count):
-            other = working.open[place]
+        for index in range(count):
+            other = working.open[index]
             lower = height(program, working.base[group_of(program, other)])
-            gain -= working.mix[place] * (height(program, other) - lower)
+            gain -= working.mix[index] * (height(program, other) - lower)
         sign = 1.0 if gain > 0.0 else -1.0
-        for place in range(count):
-            working.mix[place] *= -sign
+        for index in range(count):
+            working.mix[index] *= -sign
         reach = move(program, working, plane, sign, np.inf)
         for j in range(working.v.size):
             working.v[j] += sign * reach * working.fresh[j]
@@ -365,18 +365,18 @@ def newton(program: MarginDual, working: WorkingSet) -> float:
         refresh(working.rows, working.factor, count)
         working.counts[2] = 0
     gradient = np.empty(count)
-    for place in range(count):
-        plane = working.open[place]
+    for index in range(count):
+        plane = working.open[index]
         gain = height(program, plane) - height(program, working.base[group_of(program, plane)])
-        gradient[place] = gain - inner(working.rows[place], working.v) / program.lam
-        mix[place] = program.lam * gradient[place]
+        gradient[index] = gain - inner(working.rows[index], working.v) / program.lam
+        mix[index] = program.lam * gradient[index]
     solve(working.factor, count, mix)
     gained = 0.5 * inner(gradient, mix[:count])
     along = working.fresh
     along[:] = 0.0
-    for place in range(count):
+    for index in range(count):
         for j in range(along.size):
-            along[j] += mix[place] * working.rows[place, j]
+            along[j] += mix[index] * working.rows[index, j]
     reach = move(program, working, -1, 0.0, 1.0)
     for j in range(along.size):
         working.v[j] += reach * along[j]

@@ -118,22 +118,22 @@ def augment(
     """
     chains, slots = worth.size, height.size
     floor_c, floor_a = decay[stop], discount[stop]
-    stands, holds = np.full(slots, FREE, np.int64), np.full(stop, FREE, np.int64)
+    row_of, holds = np.full(slots, FREE, np.int64), np.full(stop, FREE, np.int64)
     at, open_, opened, names = start[:chains].copy(), np.empty(stop, np.int64), 0, np.empty(stop, np.int8)
     for g in range(chains):
         for slot in range(start[g], start[g] + size[g]):
-            chain[slot], stands[slot] = g, stop
+            chain[slot], row_of[slot] = g, stop
     for p in range(stop):
         g = label[p]
         slot = at[g]
         at[g] += 1
         if most[p] + price[slot] - ((decay[p] - floor_c) * height[slot] - (discount[p] - floor_a) * worth[g]) <= noise:
-            holds[p], stands[slot] = slot, p
+            holds[p], row_of[slot] = slot, p
         else:
-            stands[slot], open_[opened] = FREE, p
+            row_of[slot], open_[opened] = FREE, p
             opened += 1
     idle = 0.0
-    restore_order(holds, stands, start, size, chain, after, names, at, 0, stop, price, idle)
+    restore_order(holds, row_of, start, size, chain, after, names, at, 0, stop, price, idle)
     distance, by, done = np.full(slots, np.inf), np.empty(slots, np.int64), np.zeros(slots, np.bool_)
     heap, heap_index, seen = np.empty(slots, np.int64), np.full(slots, -1, np.int64), np.empty(slots + 1, np.int64)
     for p in open_[:opened]:
@@ -154,25 +154,25 @@ def augment(
                     if not done[slot]:
                         d = offset + price[slot] - c * height[slot]
                         held = _reach(slot, d, base, row, distance, by, heap, heap_index, seen, held)
-                    if stands[slot] != FREE:
+                    if row_of[slot] != FREE:
                         break
                 for slot in range(middle, end):
-                    left_out = stands[slot] == stop
+                    left_out = row_of[slot] == stop
                     if row == stop and left_out:
                         continue
                     if not done[slot]:
                         d = offset + (idle if left_out else price[slot]) - c * height[slot]
                         held = _reach(slot, d, base, row, distance, by, heap, heap_index, seen, held)
-                    if row < stop and stands[slot] != FREE:
+                    if row < stop and row_of[slot] != FREE:
                         break
             while True:
                 own = take_nearest(heap, heap_index, distance, held)
                 held -= 1
-                if stands[own] != stop or entry < 0:
+                if row_of[own] != stop or entry < 0:
                     break
-            if stands[own] == FREE:
+            if row_of[own] == FREE:
                 break
-            base, row = distance[own], stands[own]
+            base, row = distance[own], row_of[own]
             done[own] = True
             if row == stop:
                 entry = own
@@ -187,7 +187,7 @@ def augment(
         begin, end = p, p + 1
         while True:
             row = by[own]
-            stands[own] = row
+            row_of[own] = row
             if row == stop:
                 moved = entry
                 price[moved], end = idle, stop
@@ -198,7 +198,7 @@ def augment(
             if row == p:
                 break
             own = moved
-        restore_order(holds, stands, start, size, chain, after, names, at, begin, end, price, idle)
+        restore_order(holds, row_of, start, size, chain, after, names, at, begin, end, price, idle)
     for p in range(stop):
         label[p] = chain[holds[p]]
 
@@ -260,7 +260,7 @@ EPSILON = 2.0**-52
 
 
 @inlined
-def _nearest(distance: Floats, stands: Ints) -> int:
+def _nearest(distance: Floats, row_of: Ints) -> int:
     """The document at the least distance; among ties a free one."""
     n = distance.size
     least = np.empty(8)
@@ -278,7 +278,7 @@ def _nearest(distance: Floats, stands: Ints) -> int:
     for j in range(n):
         if distance[j] == bound:
             nearest = j
-            if stands[j] == FREE_DENSE:
+            if row_of[j] == FREE_DENSE:
                 break
     return nearest
 
@@ -304,9 +304,9 @@ def assign(scores: Floats, gain: Floats, discount: Floats, decay: Floats, stop: 
         highest, dearest = max(highest, abs(s[i])), max(dearest, abs(b[i]))
     order_prices(s, b, a, c, stop, price)
     noise = 4.0 * EPSILON * (highest * c[0] + dearest * a[0])
-    stands, holds, level = np.empty(n, np.int64), np.empty(stop, np.int64), np.empty(stop)
+    row_of, holds, level = np.empty(n, np.int64), np.empty(stop, np.int64), np.empty(stop)
     for i in range(stop, n):
-        stands[i] = stop
+        row_of[i] = stop
     for p in range(stop):
         most = -np.inf
         for j in range(n):
@@ -314,10 +314,10 @@ def assign(scores: Floats, gain: Floats, discount: Floats, decay: Floats, stop: 
             most = here if here > most else most
         level[p] = most
         suits = most + price[p] - (c[p] * s[p] - a[p] * b[p]) <= noise
-        holds[p], stands[p] = (p, p) if suits else (FREE_DENSE, FREE_DENSE)
+        holds[p], row_of[p] = (p, p) if suits else (FREE_DENSE, FREE_DENSE)
     if anew:
         for j in range(n):
-            price[j], stands[j] = 0.0, FREE_DENSE
+            price[j], row_of[j] = 0.0, FREE_DENSE
         for p in range(stop):
             holds[p], most = FREE_DENSE, -np.inf
             for j in range(n):
@@ -332,7 +332,7 @@ def assign(scores: Floats, gain: Floats, discount: Floats, decay: Floats, stop: 
             continue
         for j in range(n):
             distance[j] = np.inf
-            cost[j] = idle if stands[j] == stop else price[j]
+            cost[j] = idle if row_of[j] == stop else price[j]
         row, base, offset, entry, reached = start, 0.0, level[start], -1, 0
         while True:
             u, w = 0.0, 0.0
@@ -343,15 +343,15 @@ def assign(scores: Floats, gain: Floats, discount: Floats, decay: Floats, stop: 
                 nearer = d < distance[j]
                 distance[j] = d if nearer else distance[j]
                 by[j] = row if nearer else by[j]
-            j = _nearest(distance, stands)
+            j = _nearest(distance, row_of)
             base = max(base, distance[j])
-            if stands[j] == FREE_DENSE:
+            if row_of[j] == FREE_DENSE:
                 break
-            row = stands[j]
+            row = row_of[j]
             if row == stop:  # all unplaced documents are at this distance
                 entry, offset = j, base - idle
                 for other_ in range(n):
-                    if stands[other_] == stop:
+                    if row_of[other_] == stop:
                         cost[other_], distance[other_] = np.inf, np.inf
             else:
                 offset = base - (price[j] - (c[row] * s[j] - a[row] * b[j]))
@@ -365,7 +365,7 @@ def assign(scores: Floats, gain: Floats, discount: Floats, decay: Floats, stop: 
                 price[found[i]] += base - length[i]
         while True:
             row = by[j]
-            stands[j] = row
+            row_of[j] = row
             if row == stop:
                 price[entry], moved = idle, entry
             else:
@@ -378,7 +378,7 @@ def assign(scores: Floats, gain: Floats, discount: Floats, decay: Floats, stop: 
         order[p] = other[holds[p]]
     p = stop
     for j in range(n):
-        if stands[j] == stop or stands[j] == FREE_DENSE:
+        if row_of[j] == stop or row_of[j] == FREE_DENSE:
             order[p] = other[j]
             p += 1
     return float(noise * stop)
@@ -400,9 +400,9 @@ def assign_queries(
     for q in queries.tolist():
         rows = slice(int(offsets[q]), int(offsets[q + 1]))
         s, b, a, c = scores[rows], gain[rows], discount[rows], position_weights[rows]
-        placed, way[q], left = _assigned(s, b, a, c)
-        order[rows] = placed
-        up, down = c * s[placed], a * b[placed]
+        assigned, way[q], left = _assigned(s, b, a, c)
+        order[rows] = assigned
+        up, down = c * s[assigned], a * b[assigned]
         value[q] = (up - down).sum()
         bound[q] = value[q] + EPSILON * (8.0 + 2.0 * s.size) * (np.abs(up).sum() + np.abs(down).sum()) + left
 
@@ -422,9 +422,9 @@ def _assigned(scores: Floats, gain: Floats, discount: Floats, position_weights: 
     candidates = candidates_of(scores, gain, k, 0)
     # Documents by positions: scipy solves this orientation in less than half the time of the other.
     profit = np.outer(scores[candidates], c) - np.outer(gain[candidates], a)
-    placed, position = linear_sum_assignment(profit, maximize=True)
+    assigned, position = linear_sum_assignment(profit, maximize=True)
     first, rest = np.empty(k, dtype=np.int64), np.ones(scores.size, dtype=bool)
-    first[position] = candidates[placed]
+    first[position] = candidates[assigned]
     rest[first] = False
     left = 4.0 * EPSILON * k * (np.abs(scores).max() * c[0] + np.abs(gain).max() * a[0])
     way = FEW if candidates.size < scores.size else ASSIGNMENT
@@ -432,7 +432,7 @@ def _assigned(scores: Floats, gain: Floats, discount: Floats, position_weights: 
 
 
 def candidates_of(scores: Floats, gain: Floats, above: int, below: int) -> Ints:
-    """The documents that an optimal order can place: of each gain only the `above` best-scored at positions of larger
+    """The documents that an optimal order can rank: of each gain only the `above` best-scored at positions of larger
     weight than unplaced documents, and only the `below` worst-scored at positions of smaller weight.
 
     Sorted by gain and score, so that ties do not depend on the input order."""

@@ -23,9 +23,9 @@ from formulations.argmax.layout import (
     ONE_SORT,
     OPEN,
     TWO_SORTS,
+    fill_order,
     fill_up,
-    place,
-    places_of,
+    prefix_length,
     settle,
     states_of,
 )
@@ -52,10 +52,10 @@ EASILY, NEARLY = 3, 128  # gains and documents up to which a merge costs no more
 SHORT, DEEP = 40, 15  # documents up to which an assignment costs less than a search of so many positions
 
 
-def argmax_of(batch: RankTwoBatch, layout: Layout, room: int) -> tuple[Ints, Floats, Floats, Bytes]:
+def argmax_of(batch: RankTwoBatch, layout: Layout, max_states: int) -> tuple[Ints, Floats, Floats, Bytes]:
     """The document (counted within its query) at each position; value, bound and method (of `WAYS`) of each query.
 
-    room: maximum number of states of a query, 0 for an automatic limit. Queries that need more are solved by shortest
+    max_states: limit on the states of a query, 0 for an automatic limit. Queries that need more are solved by shortest
     paths (see `assignment`).
     """
     order, ways = np.empty(batch.scores.size, dtype=np.int64), np.full(len(batch), NEW, dtype=np.int8)
@@ -67,14 +67,14 @@ def argmax_of(batch: RankTwoBatch, layout: Layout, room: int) -> tuple[Ints, Flo
     )  # fmt: skip
 
     def run(way: Callable[..., None]) -> None:
-        found = (room, order, value, bound, ways)
+        found = (max_states, order, value, bound, ways)
         share_ranges(batch.offsets, RANGE_ROWS, lambda begin, end: way(*inputs, begin, end, *found))
 
     run(merge_range)
     if (ways == CUT).any():
-        from formulations.argmax.truncated import place_range
+        from formulations.argmax.truncated import prefix_range
 
-        run(place_range)
+        run(prefix_range)
         if (ways == CUT).any():
             run(merge_range)
     left, lengths = ways == OPEN, np.diff(batch.offsets)
@@ -104,15 +104,15 @@ def argmax_of(batch: RankTwoBatch, layout: Layout, room: int) -> tuple[Ints, Flo
 
 
 @inlined
-def _states_of_merge(room: int, n: int, last: int, few: bool) -> int:
+def _states_of_merge(max_states: int, n: int, last: int, few: bool) -> int:
     """Maximum number of states of a query that is merged here."""
-    return min(states_of(room, n), (16 if few else FEW_STATES) * last + min(512, n * n // 8))
+    return min(states_of(max_states, n), (16 if few else FEW_STATES) * last + min(512, n * n // 8))
 
 
 @inlined
 def _is_cut(low: Shorts, high: Shorts, stop: int) -> bool:
     """Whether to search the first positions; not if an assignment of a short list costs less."""
-    turn = places_of(low, high, stop)
+    turn = prefix_length(low, high, stop)
     return turn > 0 and (low.size > SHORT or turn <= DEEP)
 
 
@@ -132,7 +132,7 @@ def merge_range(
     stop: Ints,
     begin: int,
     end: int,
-    room: int,
+    max_states: int,
     order: Ints,
     value: Floats,
     bound: Floats,
@@ -145,7 +145,7 @@ def merge_range(
         n = max(n, offsets[q + 1] - offsets[q])
         rows = max(rows, first_chain[q + 1] - first_chain[q])
     rows = min(rows, CHAINS)
-    largest = _states_of_merge(room, n, n, True)
+    largest = _states_of_merge(max_states, n, n, True)
     columns = min(COLUMNS, largest)
     height, other = np.empty(n), np.empty(n)
     document, spare = np.empty(n, np.int32), np.empty(n, np.int32)
@@ -182,7 +182,7 @@ def merge_range(
                 continue
             begins = chain_start[first : first + chains + 1]
             sort_chains(s, members, begins, top, last, height, document, other, spare, start, size)
-            limit = _states_of_merge(room, n, last, chains <= EASILY)
+            limit = _states_of_merge(max_states, n, last, chains <= EASILY)
             widest = best_labels(
                 height, worth[first : first + chains], start, size, a, c, low[top:bottom], high[top:bottom], last,
                 nothing, nothing, np.inf, NO_BEAM, next_key, next_value, next_from,
@@ -191,7 +191,7 @@ def merge_range(
             if widest < 0:
                 way[q] = CUT if may_be_cut else OPEN
                 continue
-            place(label, document, start, last, result)
+            fill_order(label, document, start, last, result)
             fill_up(members, last, done, result)
             if widest > 1:
                 way[q] = MERGE if two else IDEALS

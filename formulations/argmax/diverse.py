@@ -83,7 +83,7 @@ def collapsed_argmax(
     offsets: Ints,
     discount: Floats,
     decay: Floats,
-    places: Ints,
+    position_offsets: Ints,
     order: Ints,
     value: Floats,
     bound: Floats,
@@ -91,12 +91,12 @@ def collapsed_argmax(
     """For every query q: the best ranking of at most one document a block, its value and dual bound.
 
     Documents of q are rows offsets[q] : offsets[q + 1] of scores, gain and block (counted from 0 within q, all used);
-    its positions are entries places[q] : places[q + 1] of discount, decay and order, no more than its blocks. order
+    its positions are entries position_offsets[q : q + 2] of discount, decay and order, no more than its blocks. order
     counts documents within q.
     """
     for q in range(offsets.size - 1):
         low, high = offsets[q], offsets[q + 1]
-        first, last = places[q], places[q + 1]
+        first, last = position_offsets[q], position_offsets[q + 1]
         blocks = block[low:high].max() + 1
         best = np.empty((last - first, blocks))
         holder = np.zeros((last - first, blocks), np.int64)

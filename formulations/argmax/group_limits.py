@@ -1,7 +1,7 @@
 """The best ranking where nested groups of documents have limits over all positions, one query at a time.
 
 Positions enter one by one along longest paths of the residual network of the laminar flow: position → document → the
-smallest group that contains it → larger groups → sink. A placed document passes its position on; a full group returns
+smallest group that contains it → larger groups → sink. A ranked document passes its position on; a full group returns
 one of its units. Units required by lower limits earn a reward above any exchange of documents. At the end the longest
 paths of the residual network are duals that prove the answer.
 
@@ -53,7 +53,7 @@ FROM_ABOVE, FROM_OUTSIDE = -1, -2
 )  # fmt: skip
 def _settle(
     profit: Floats, leaf: Ints, parent: Ints, low: Ints, high: Ints, reward: float, noise: float, order: Ints,
-    place: Ints, flow: Ints, at_position: Floats, at_document: Floats, at_group: Floats, to_position: Ints,
+    index: Ints, flow: Ints, at_position: Floats, at_document: Floats, at_group: Floats, to_position: Ints,
     to_document: Ints, to_group: Ints,
 ) -> int:  # fmt: skip
     """Relax the path lengths at_... along residual arcs until none gains more than `noise`; LOST if they do not
@@ -69,10 +69,10 @@ def _settle(
             fresh[i] = False
             for j in range(n):
                 reached = at_position[i] + profit[i, j]
-                if place[j] != i and reached > at_document[j] + noise:
+                if index[j] != i and reached > at_document[j] + noise:
                     at_document[j], to_document[j], moved = reached, i, True
         for j in range(n):
-            if place[j] < 0 and at_document[j] > at_group[leaf[j]] + noise:
+            if index[j] < 0 and at_document[j] > at_group[leaf[j]] + noise:
                 at_group[leaf[j]], to_group[leaf[j]], moved = at_document[j], -3 - j, True
         for g in range(groups):
             reached = at_group[g] + (reward if flow[g] < low[g] else 0.0)
@@ -83,7 +83,7 @@ def _settle(
             if flow[g] > 0 and reached > at_group[g] + noise:
                 at_group[g], to_group[g], moved = reached, FROM_ABOVE, True
         for j in range(n):
-            q = place[j]
+            q = index[j]
             if q < 0:
                 continue
             if at_group[leaf[j]] > at_document[j] + noise:
@@ -102,7 +102,7 @@ def _settle(
         READ_INTS, nb.float64, INTS, FLOATS,
     )
 )  # fmt: skip
-def place_nested(
+def assign_nested(
     scores: Floats, gain: Floats, discount: Floats, decay: Floats, toll: Floats, allowed: Bools, leaf: Ints,
     parent: Ints, low: Ints, high: Ints, near: float, order: Ints, report: Floats,
 ) -> int:  # fmt: skip
@@ -111,7 +111,7 @@ def place_nested(
     LOST if rounding hides which path is longer: then retry with a larger `near`, the relative tolerance of ties.
 
     leaf[j] is the smallest group of document j, parent[g] the next larger one, larger groups having larger numbers and
-    parent.size for all documents. low[g] <= the placed documents of g <= high[g]. Only allowed[i, j] count.
+    parent.size for all documents. low[g] <= the assigned documents of g <= high[g]. Only allowed[i, j] count.
     """
     k, n, groups = decay.size, scores.size, parent.size
     profit = np.empty((k, n))
@@ -127,7 +127,7 @@ def place_nested(
         owed = owed or low[g] > 0
     reward = (4.0 * k + 4.0) * largest + 1.0 if owed else 0.0
     noise = near * max(largest, reward)
-    flow, place = np.zeros(groups, np.int64), np.full(n, -1, np.int64)
+    flow, index = np.zeros(groups, np.int64), np.full(n, -1, np.int64)
     at_position, at_document, at_group = np.empty(k), np.empty(n), np.empty(groups + 1)
     to_position, to_document = np.empty(k, np.int64), np.empty(n, np.int64)
     to_group = np.empty(groups + 1, np.int64)
@@ -136,7 +136,7 @@ def place_nested(
         at_position[:], at_document[:], at_group[:] = -np.inf, -np.inf, -np.inf
         at_position[entering], to_position[entering] = 0.0, FROM_OUTSIDE
         ended = _settle(
-            profit, leaf, parent, low, high, reward, noise, order, place, flow, at_position, at_document, at_group,
+            profit, leaf, parent, low, high, reward, noise, order, index, flow, at_position, at_document, at_group,
             to_position, to_document, to_group,
         )  # fmt: skip
         if ended != FOUND:
@@ -151,13 +151,13 @@ def place_nested(
                 return LOST
             if position >= 0:  # it was freed by a document that moved or left
                 document, position = to_position[position], -1
-                place[document] = -1
+                index[document] = -1
             elif document >= 0:
                 way = to_document[document]
                 if way == FROM_ABOVE:
                     node, document = leaf[document], -1
                 else:
-                    order[way], place[document] = document, way
+                    order[way], index[document] = document, way
                     document, position = -1, way
             else:
                 way = to_group[node]
@@ -174,7 +174,7 @@ def place_nested(
             return NONE
     at_position[:], at_document[:], at_group[:] = 0.0, 0.0, 0.0
     ended = _settle(
-        profit, leaf, parent, low, high, reward, noise, order, place, flow, at_position, at_document, at_group,
+        profit, leaf, parent, low, high, reward, noise, order, index, flow, at_position, at_document, at_group,
         to_position, to_document, to_group,
     )  # fmt: skip
     if ended != FOUND:
@@ -206,7 +206,7 @@ STARTS, PASSES, GOES_BACK = -2, -3, -4
 
 
 @compiled(nb.int64(WORTH, READ_INTS, LIMITS, LIMITS, MASK, nb.float64, INTS, COUNTS))
-def place_groups(
+def assign_groups(
     worth: Floats, start: Ints, lower: Ints, upper: Ints, banned: Bools, noise: float, group: Ints, held: Ints
 ) -> int:
     """group[p] of the best sequence, held[g, p] the count of g at positions 0 .. p. FOUND; NONE
@@ -312,9 +312,9 @@ def place_groups(
 def prefix_argmax(problem: GroupSequence) -> tuple[Ints, Floats]:
     """The best sequence of groups, and duals (groups, k) that prove it. Raises `InfeasibleError` if there is none."""
     group, held = np.empty(problem.positions, dtype=np.int64), np.empty(problem.lower.shape, dtype=np.int64)
-    small = not place_groups.pays(WORK * problem.groups * problem.positions**2)
+    small = not assign_groups.pays(WORK * problem.groups * problem.positions**2)
     for noise in NOISES:
-        state = (place_groups.in_python if small else place_groups)(
+        state = (assign_groups.in_python if small else assign_groups)(
             *problem.network, noise * problem.scale, group, held
         )
         if state == FOUND:
@@ -362,14 +362,14 @@ def _pivoted(
     sides = cap.size
     for _ in range(PIVOTS * (sides + 2)):
         at[:] = 0.0
-        for place in range(sides + 1):
-            row, least = active[place], 0.0
+        for index in range(sides + 1):
+            row, least = active[index], 0.0
             if row >= 2 * sides:
                 least = value[row - 2 * sides]
             elif row >= sides:
                 least = -cap[row - sides]
             for i in range(sides + 1):
-                at[i] += inverse[i, place] * least
+                at[i] += inverse[i, index] * least
         worst, entering = -slack, -1
         for s in range(sides):
             if at[s] < worst:
@@ -377,35 +377,35 @@ def _pivoted(
             if cap[s] - at[s] < worst:
                 worst, entering = cap[s] - at[s], sides + s
         for t in range(planes):
-            room = at[sides] - value[t]
+            margin = at[sides] - value[t]
             for s in range(sides):
-                room += over[t, s] * at[s]
-            if room < worst:
-                worst, entering = room, 2 * sides + t
+                margin += over[t, s] * at[s]
+            if margin < worst:
+                worst, entering = margin, 2 * sides + t
         if entering < 0:
             return True
         leaving, least = -1, np.inf
-        for place in range(sides + 1):
-            if active[place] == entering:  # violated by rounding only
+        for index in range(sides + 1):
+            if active[index] == entering:  # violated by rounding only
                 return True
             if entering >= 2 * sides:
-                change[place] = inverse[sides, place]
+                change[index] = inverse[sides, index]
                 for s in range(sides):
-                    change[place] += over[entering - 2 * sides, s] * inverse[s, place]
+                    change[index] += over[entering - 2 * sides, s] * inverse[s, index]
             elif entering >= sides:
-                change[place] = -inverse[entering - sides, place]
+                change[index] = -inverse[entering - sides, index]
             else:
-                change[place] = inverse[entering, place]
-            if change[place] > SMALL and max(inverse[sides, place], 0.0) < least * change[place]:
-                least, leaving = max(inverse[sides, place], 0.0) / change[place], place
+                change[index] = inverse[entering, index]
+            if change[index] > SMALL and max(inverse[sides, index], 0.0) < least * change[index]:
+                least, leaving = max(inverse[sides, index], 0.0) / change[index], index
         if leaving < 0:
             return False
         for i in range(sides + 1):
             inverse[i, leaving] /= change[leaving]
-        for place in range(sides + 1):
-            if place != leaving:
+        for index in range(sides + 1):
+            if index != leaving:
                 for i in range(sides + 1):
-                    inverse[i, place] -= inverse[i, leaving] * change[place]
+                    inverse[i, index] -= inverse[i, leaving] * change[index]
         active[leaving] = entering
     return False
 
@@ -419,15 +419,15 @@ def _pivoted(
 )  # fmt: skip
 def ascend(
     scores: Floats, gain: Floats, discount: Floats, decay: Floats, base: Floats, allowed: Bools, leaf: Ints,
-    parent: Ints, low: Ints, high: Ints, placed: Ints, reward: float, weight: Floats, lower: Floats, upper: Floats,
+    parent: Ints, low: Ints, high: Ints, assigned: Ints, reward: float, weight: Floats, lower: Floats, upper: Floats,
     rounding: Floats, price: Floats, side: Ints, sign: Floats, cap: Floats, orders: Ints, value: Floats,
     reached: Floats, part: Floats, counted: Ints, at: Floats, best: Ints, report: Floats, near: float,
 ) -> int:  # fmt: skip
     """Improve the Lagrangian bound from `at` (or from the known planes): CLOSED if a feasible ranking attains the bound
     up to `near`; SETTLED if the multipliers are optimal; FULL if the memory for rankings is exhausted; else GIVEN_UP.
 
-    Profits and groups are those of `place_nested`, base (k, n) fixed penalties. placed: documents that must
-    be placed, each with a `reward` that is subtracted at the end. lower <= weight (rows, k n) · π <= upper, up
+    Profits and groups are those of `assign_nested`, base (k, n) fixed penalties. assigned: documents that must
+    be ranked, each with a `reward` that is subtracted at the end. lower <= weight (rows, k n) · π <= upper, up
     to `rounding`; price: the penalty of a violated unit, infinite for hard rows. side, sign: the rows with multipliers,
     for their upper limit (1) or their lower (-1); cap: the largest value of each, raised for hard rows.
 
@@ -461,7 +461,7 @@ def ascend(
                 for i in range(k):
                     for j in range(n):
                         toll[i, j] += at[s] * sign[s] * weight[side[s], i * n + j]
-        for j in placed:
+        for j in assigned:
             held -= reward
             for i in range(k):
                 toll[i, j] -= reward
@@ -472,7 +472,7 @@ def ascend(
         counted[1] += 1
         ended, same = LOST, 2.0**-50
         while ended == LOST and same < 2.0**-35:
-            ended = place_nested(
+            ended = assign_nested(
                 scores, gain, discount, decay, toll, allowed, leaf, parent, low, high, same, order, proved
             )
             same *= 128.0
@@ -481,7 +481,7 @@ def ascend(
         bound = proved[1] + held
         if bound < report[1]:
             report[1], report[2] = bound, max(report[2], largest)
-        for j in placed:
+        for j in assigned:
             there = False
             for i in range(k):
                 there = there or order[i] == j
@@ -522,9 +522,9 @@ def ascend(
             counted[0] += 1
             continue
         raised = False
-        for place in range(sides + 1):
-            s = active[place] - sides
-            if 0 <= s < sides and inverse[sides, place] > WEIGHED and price[side[s]] == np.inf:
+        for index in range(sides + 1):
+            s = active[index] - sides
+            if 0 <= s < sides and inverse[sides, index] > WEIGHED and price[side[s]] == np.inf:
                 cap[s] *= 4.0
                 raised = True
                 if cap[s] > FARTHEST * first[s]:
@@ -532,8 +532,8 @@ def ascend(
         if raised:
             continue
         part[:] = 0.0
-        for place in range(sides + 1):
-            if active[place] >= 2 * sides and inverse[sides, place] > WEIGHED:
-                part[active[place] - 2 * sides] = inverse[sides, place]
+        for index in range(sides + 1):
+            if active[index] >= 2 * sides and inverse[sides, index] > WEIGHED:
+                part[active[index] - 2 * sides] = inverse[sides, index]
         return SETTLED
     return FULL

@@ -34,13 +34,13 @@ the first query, one after the last, maximum number of states; order, value, bou
 
 
 @inlined
-def states_of(room: int, n: int) -> int:
-    """The maximum number of states of a query of n documents: `room`, or if 0 the limit of a narrow search."""
-    return room if room > 0 else 80 * n + 2048
+def states_of(max_states: int, n: int) -> int:
+    """The maximum number of states of a query of n documents: `max_states`, or if 0 the limit of a narrow search."""
+    return max_states if max_states > 0 else 80 * n + 2048
 
 
 @inlined
-def place(label: Bytes, document: Shorts, start: Ints, last: int, order: Ints) -> None:
+def fill_order(label: Bytes, document: Shorts, start: Ints, last: int, order: Ints) -> None:
     """The next document of chain label[p] at each position p < last; chain g begins at start[g], which moves on."""
     for p in range(last):
         g = label[p]
@@ -115,7 +115,7 @@ def find_cones(discount: Floats, decay: Floats, low: Shorts, high: Shorts) -> in
 
 
 @inlined
-def places_of(low: Shorts, high: Shorts, stop: int) -> int:
+def prefix_length(low: Shorts, high: Shorts, stop: int) -> int:
     """The first position from which all steps are parallel, if it is near and the cone the same before it; else 0."""
     turn = 0
     while turn < stop and low[turn] != high[turn]:

@@ -1,13 +1,13 @@
 """The best order of chains of documents: a merge where the next document is unique, else dynamic programming.
 
-Documents of one gain stay in order of score, so each distinct gain is a chain. A state is the vector of placed counts
+Documents of one gain stay in order of score, so each distinct gain is a chain. A state is the vector of used counts
 per chain; their sum is the next position. The next document is the head of a chain that no other head dominates in both
 extreme directions of the steps from this position on. Later positions have narrower cones, so mostly one head remains
 and nothing is stored. Between two positions with a single state, states are stored layer by layer in order of their
 keys. A document of a chain adds a constant to every key, so each chain gives a sorted list of new states. The next
 layer is the merge of these lists with the best path to each state. With two gains this takes O(n₊ n₋).
 
-Slots are documents in the order of their chains; documents of one chain are placed in chain order. stands[slot] is a
+Slots are documents in the order of their chains; documents of one chain are used in chain order. row_of[slot] is a
 position, IDLE (the number of positions) if the document is unplaced, FREE if undecided; holds[p] is a slot, or FREE.
 after[p, g] is the slot that follows the last one of chain g at positions up to p.
 """
@@ -28,12 +28,12 @@ def best_of(key: Ints, value: Floats, origin: Shorts, chain: Bytes, width: int, 
     for t in range(width):
         moved[t] = value[t]
     least = nth_largest(moved, beam - 1)
-    kept = 0
+    retained = 0
     for t in range(width):
-        if value[t] >= least and kept < beam:
-            key[kept], value[kept], origin[kept], chain[kept] = key[t], value[t], origin[t], chain[t]
-            kept += 1
-    return kept
+        if value[t] >= least and retained < beam:
+            key[retained], value[retained], origin[retained], chain[retained] = key[t], value[t], origin[t], chain[t]
+            retained += 1
+    return retained
 
 
 CHAINS = 16  # most distinct gains that are merged; with more, states are too many anyway
@@ -85,7 +85,7 @@ def best_labels(
     Buffers: next_* a row per chain, key and value a state of one layer, origin and chain a state.
     """
     chains = worth.size
-    placed, shift, mask = np.zeros(CHAINS, np.int64), np.zeros(CHAINS, np.int64), np.zeros(CHAINS, np.int64)
+    used, shift, mask = np.zeros(CHAINS, np.int64), np.zeros(CHAINS, np.int64), np.zeros(CHAINS, np.int64)
     count, taken = np.zeros(CHAINS, np.int64), np.zeros(CHAINS, np.int64)
     one, two = np.empty(CHAINS), np.empty(CHAINS)
     bits = 0
@@ -104,8 +104,8 @@ def best_labels(
         first, second = -1, -1
         first_one, first_two, second_one, second_two = -np.inf, -np.inf, -np.inf, -np.inf
         for g in range(chains):
-            if placed[g] < size[g]:
-                s = height[start[g] + placed[g]]
+            if used[g] < size[g]:
+                s = height[start[g] + used[g]]
                 x, y = dc * s - da * worth[g], ec * s - ea * worth[g]
                 if x > first_one or (x == first_one and y > first_two):
                     first, first_one, first_two = g, x, y
@@ -113,11 +113,11 @@ def best_labels(
                     second, second_one, second_two = g, x, y
         if first == second:
             if slack < np.inf:
-                slot = start[first] + placed[first]
+                slot = start[first] + used[first]
                 base += (decay[p] - floor_c) * height[slot] - (discount[p] - floor_a) * worth[first]
                 base -= price[slot] + most[p]
             label[p] = first
-            placed[first] += 1
+            used[first] += 1
             p += 1
             continue
         # More than one: layers of states from here to the next position that has a single one.
@@ -125,7 +125,7 @@ def best_labels(
             return -1
         key[0], value[0], origin[0] = 0, base, -1
         for g in range(chains):
-            key[0] += placed[g] << shift[g]
+            key[0] += used[g] << shift[g]
         begin, width, begun = 0, 1, p
         while True:
             if begin + width + chains * width > origin.size or chains * width > key.size:
@@ -210,7 +210,7 @@ def best_labels(
             if value[t] > value[last]:
                 last = t
         for g in range(chains):
-            placed[g] = (key[last] >> shift[g]) & mask[g]
+            used[g] = (key[last] >> shift[g]) & mask[g]
         if slack < np.inf:
             base = value[last]
         state = begin + last
@@ -288,7 +288,7 @@ TABLE_PLACEMENT = nb.types.Array(nb.int32, 2, "C")
 @compiled(nb.void(INTS, INTS, INTS, INTS, BYTES, TABLE_PLACEMENT, BYTES, INTS, nb.int64, nb.int64, FLOATS, nb.float64))
 def restore_order(
     holds: Ints,
-    stands: Ints,
+    row_of: Ints,
     start: Ints,
     size: Ints,
     chain: Bytes,
@@ -313,19 +313,19 @@ def restore_order(
         g = label[p]
         if g >= 0:
             slot = at[g]
-            while stands[slot] == FREE:
+            while row_of[slot] == FREE:
                 slot += 1
-            if stands[slot] == positions:
+            if row_of[slot] == positions:
                 price[slot] = idle
-            holds[p], stands[slot], at[g] = slot, p, slot + 1
+            holds[p], row_of[slot], at[g] = slot, p, slot + 1
         for h in range(chains):
             after[p, h] = at[h]
     if end == positions:
         for g in range(chains):
             slot = at[g]
             while slot < start[g] + size[g]:
-                if 0 <= stands[slot] < positions:
-                    stands[slot], price[slot] = positions, idle
+                if 0 <= row_of[slot] < positions:
+                    row_of[slot], price[slot] = positions, idle
                 slot += 1
         return
     for p in range(end, positions):

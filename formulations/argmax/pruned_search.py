@@ -4,7 +4,7 @@ The first order is greedy, the next ones come from wider and wider beams. If the
 If they leave few states, these are searched; else the order is improved by shortest paths, which need no states.
 
 For any duals v >= 0 and u_q = max_j (profit[q, j] - v_j), an order has the value Σ u + Σ v less the slack
-u_q + v_j - profit of each placed document, less the dual of each unplaced one. No order with a slack above the distance
+u_q + v_j - profit of each ranked document, less the dual of each unranked one. No order with a slack above the distance
 of Σ u + Σ v from a known value beats that value. Profits count above those of the last position.
 """
 
@@ -28,13 +28,13 @@ def greedy_labels(
     decay: Floats,
     stop: int,
     ahead: int,
-    placed: Ints,
+    used: Ints,
     label: Bytes,
 ) -> None:
     """label[p] = the chain whose head is best in the direction of the step from position p to a later, different one:
     at least 1 / ahead of the remaining positions away, or the next one if `ahead` is 0."""
     chains = worth.size
-    placed[:] = 0
+    used[:] = 0
     upto = 0
     for p in range(stop):
         upto = max(upto, p + 1 if ahead == 0 else p + max((stop - p) // ahead, 1))
@@ -43,12 +43,12 @@ def greedy_labels(
         dc, da = decay[p] - decay[upto], discount[p] - discount[upto]
         best, most = -1, -np.inf
         for g in range(chains):
-            if placed[g] < size[g]:
-                key = dc * height[start[g] + placed[g]] - da * worth[g]
+            if used[g] < size[g]:
+                key = dc * height[start[g] + used[g]] - da * worth[g]
                 if key > most:
                     best, most = g, key
         label[p] = best
-        placed[best] += 1
+        used[best] += 1
 
 
 @compiled(nb.float64(FLOATS, READ_FLOATS, INTS, INTS, READ_FLOATS, READ_FLOATS, nb.int64, BYTES, INTS, FLOATS))
@@ -61,27 +61,27 @@ def price_between(
     decay: Floats,
     stop: int,
     label: Bytes,
-    placed: Ints,
+    used: Ints,
     price: Floats,
 ) -> float:
     """price[slot] >= 0: midway between the bounds that keep neighbours in order; returns the value of the order."""
     chains = worth.size
     floor_c, floor_a = decay[stop], discount[stop]
-    placed[:] = 0
+    used[:] = 0
     for p in range(stop):
-        placed[label[p]] += 1
+        used[label[p]] += 1
     c, a = decay[stop - 1] - floor_c, discount[stop - 1] - floor_a
     best_out = -np.inf
     for g in range(chains):
-        for slot in range(start[g] + placed[g], start[g] + size[g]):
+        for slot in range(start[g] + used[g], start[g] + size[g]):
             price[slot] = 0.0
-        if placed[g] < size[g]:
-            best_out = max(best_out, c * height[start[g] + placed[g]] - a * worth[g])
+        if used[g] < size[g]:
+            best_out = max(best_out, c * height[start[g] + used[g]] - a * worth[g])
     total, level, s_after, b_after, c_after, a_after = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for p in range(stop - 1, -1, -1):
         g = label[p]
-        placed[g] -= 1
-        slot = start[g] + placed[g]
+        used[g] -= 1
+        slot = start[g] + used[g]
         s, b = height[slot], worth[g]
         c, a = decay[p] - floor_c, discount[p] - floor_a
         total += c * s - a * b
@@ -161,19 +161,19 @@ def loose_positions(
     decay: Floats,
     stop: int,
     label: Bytes,
-    placed: Ints,
+    used: Ints,
     price: Floats,
     most: Floats,
     noise: float,
 ) -> int:
     """The number of positions whose document has a profit less dual not within `noise` of the maximum."""
     floor_c, floor_a = decay[stop], discount[stop]
-    placed[:] = 0
+    used[:] = 0
     loose = 0
     for p in range(stop):
         g = label[p]
-        slot = start[g] + placed[g]
-        placed[g] += 1
+        slot = start[g] + used[g]
+        used[g] += 1
         own = (decay[p] - floor_c) * height[slot] - (discount[p] - floor_a) * worth[g] - price[slot]
         loose += most[p] - own > noise
     return loose
@@ -189,29 +189,29 @@ def raise_prices(
     decay: Floats,
     stop: int,
     label: Bytes,
-    placed: Ints,
+    used: Ints,
     price: Floats,
 ) -> None:
     """One pass of Bellman-Ford up the positions, from the last: price[x] >= price[own] + profit[p, x] - profit[p, own]
     for the documents x before p, own the one at p.
 
     Only the last document of each chain before p is visited; it later raises those before it. Unplaced documents keep
-    their duals. placed: a buffer per chain.
+    their duals. used: a buffer per chain.
     """
     chains = worth.size
     floor_c, floor_a = decay[stop], discount[stop]
-    placed[:] = 0
+    used[:] = 0
     for p in range(stop):
-        placed[label[p]] += 1
+        used[label[p]] += 1
     for p in range(stop - 1, -1, -1):
         g = label[p]
-        placed[g] -= 1
-        slot = start[g] + placed[g]
+        used[g] -= 1
+        slot = start[g] + used[g]
         c, a = decay[p] - floor_c, discount[p] - floor_a
         level = price[slot] - c * height[slot] + a * worth[g]
         for h in range(chains):
-            if placed[h] > 0:
-                other = start[h] + placed[h] - 1
+            if used[h] > 0:
+                other = start[h] + used[h] - 1
                 price[other] = max(price[other], level + c * height[other] - a * worth[h])
 
 
@@ -269,17 +269,17 @@ def _pruned(
     chain: Bytes,
     label: Bytes,
     member: Bytes,
-    placed: Ints,
+    used: Ints,
     best: Bytes,
     report: Floats,
 ) -> int:
     """Search with the duals of the order `label`: PROVED if they suffice, else the number of states of the pruned
     search, GIVEN_UP if it exceeds the buffers. `best` is the best order so far, report[EARNED] its value."""
-    value_of = price_between(height, worth, start, size, discount, decay, stop, label, placed, price)
+    value_of = price_between(height, worth, start, size, discount, decay, stop, label, used, price)
     if value_of > report[EARNED]:
         _copy(label, best, stop)
         report[EARNED] = value_of
-    raise_prices(height, worth, start, size, discount, decay, stop, label, placed, price)
+    raise_prices(height, worth, start, size, discount, decay, stop, label, used, price)
     slack = open_slack(height, worth, start, size, discount, decay, stop, price, report[EARNED], spare, most)
     if slack <= report[LEFT]:
         _copy(best, label, stop)
@@ -348,12 +348,12 @@ def priced_labels(
 ) -> int:
     """As `searched_labels` with one attempt only: GIVEN_UP if it does not suffice."""
     _begin(height, worth, start, size, discount, decay, stop, report)
-    placed, best = np.zeros(worth.size, np.int64), np.empty(stop, np.int8)
-    room = PRUNED[0] * stop + min(512, stop * stop // 4)
-    greedy_labels(height, worth, start, size, discount, decay, stop, 0, placed, label)
+    used, best = np.zeros(worth.size, np.int64), np.empty(stop, np.int8)
+    max_states = PRUNED[0] * stop + min(512, stop * stop // 4)
+    greedy_labels(height, worth, start, size, discount, decay, stop, 0, used, label)
     return _pruned(
         height, worth, start, size, discount, decay, low, high, stop, price, most, spare, next_key, next_value,
-        next_from, key[: WIDTHS[0] * worth.size], value, origin[:room], chain, label, member, placed, best, report,
+        next_from, key[: WIDTHS[0] * worth.size], value, origin[:max_states], chain, label, member, used, best, report,
     )  # fmt: skip
 
 
@@ -391,17 +391,17 @@ def searched_labels(
     """
     _begin(height, worth, start, size, discount, decay, stop, report)
     noise = report[NOISE]
-    placed, fewest = np.zeros(worth.size, np.int64), stop + 1
+    used, fewest = np.zeros(worth.size, np.int64), stop + 1
     best, saved_label, saved_price = np.empty(stop, np.int8), np.empty(stop, np.int8), np.empty(price.size)
     for effort in range(BEAMS.size):
-        room = PRUNED[effort] * stop + min(512, stop * stop // 4)
+        max_states = PRUNED[effort] * stop + min(512, stop * stop // 4)
         if effort == 0:
-            greedy_labels(height, worth, start, size, discount, decay, stop, 0, placed, label)
+            greedy_labels(height, worth, start, size, discount, decay, stop, 0, used, label)
         elif BEAMS[effort] == 0:
-            greedy_labels(height, worth, start, size, discount, decay, stop, 2, placed, member)
-            greedy_labels(height, worth, start, size, discount, decay, stop, 16, placed, label)
-            value_of = price_between(height, worth, start, size, discount, decay, stop, member, placed, price)
-            if value_of > price_between(height, worth, start, size, discount, decay, stop, label, placed, price):
+            greedy_labels(height, worth, start, size, discount, decay, stop, 2, used, member)
+            greedy_labels(height, worth, start, size, discount, decay, stop, 16, used, label)
+            value_of = price_between(height, worth, start, size, discount, decay, stop, member, used, price)
+            if value_of > price_between(height, worth, start, size, discount, decay, stop, label, used, price):
                 _copy(member, label, stop)
         else:
             widest = best_labels(
@@ -412,12 +412,12 @@ def searched_labels(
                 break
         widest = _pruned(
             height, worth, start, size, discount, decay, low, high, stop, price, most, spare, next_key, next_value,
-            next_from, key[: WIDTHS[effort] * worth.size], value, origin[:room], chain, label, member, placed, best,
+            next_from, key[: WIDTHS[effort] * worth.size], value, origin[:max_states], chain, label, member, used, best,
             report,
         )  # fmt: skip
         if widest != GIVEN_UP:
             return widest
-        loose = loose_positions(height, worth, start, discount, decay, stop, label, placed, price, most, noise)
+        loose = loose_positions(height, worth, start, discount, decay, stop, label, used, price, most, noise)
         if loose < fewest:
             fewest = loose
             _copy(label, saved_label, stop)

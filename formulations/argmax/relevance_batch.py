@@ -78,7 +78,7 @@ class _Work:
         self.taken = {way: (ways == way).astype(np.int8) for way in np.unique(ways).tolist()}
         self.stop = np.where(ways == TAIL, layout.stop, batch.sizes)
         if GRID in self.taken:
-            cells = (layout.bads + 1.0) * (batch.sizes - layout.bads + 1.0)
+            cells = (layout.irrelevant + 1.0) * (batch.sizes - layout.irrelevant + 1.0)
             _affordable(batch, cells, self.taken[GRID], MOST_CELLS)
 
     def check(self) -> None:
@@ -103,23 +103,23 @@ class _Work:
             from formulations.argmax.relevance_two_grades import first_good_range, first_relevant_range
 
             one_pass = first_good_range if self.kind == 0 else first_relevant_range
-            one_pass(*inputs, weight, offsets, layout.bads, self.taken[ONE_PASS], begin, end, self.above)
+            one_pass(*inputs, weight, offsets, layout.irrelevant, self.taken[ONE_PASS], begin, end, self.above)
         if EACH in self.taken:
             from formulations.argmax.relevance_two_grades import each_range
 
             each, last = self.taken[EACH], (begin, end, self.above)
-            each_range(*inputs, layout.moment, weight, offsets, layout.bads, each, *last)
+            each_range(*inputs, layout.moment, weight, offsets, layout.irrelevant, each, *last)
         if TRIANGLE in self.taken:
             from formulations.argmax.relevance_two_grades import triangle_range
 
             cut, last = self.taken[TRIANGLE], (begin, end, self.above)
-            triangle_range(*inputs, weight, self.kind == 1, offsets, layout.bads, layout.stop, cut, *last)
+            triangle_range(*inputs, weight, self.kind == 1, offsets, layout.irrelevant, layout.stop, cut, *last)
         if GRID in self.taken:
             from formulations.argmax.relevance_two_grades import grid_range
 
             grid, last = self.taken[GRID], (begin, end, self.above)
             table, starts = batch.earnings.table, batch.earnings.starts
-            grid_range(*inputs, table, weight, starts, self.kind, offsets, layout.bads, grid, *last)
+            grid_range(*inputs, table, weight, starts, self.kind, offsets, layout.irrelevant, grid, *last)
         if batch.earnings.kind == TABLE:
             self.settle(begin, end)
 
@@ -128,8 +128,8 @@ class _Work:
         batch, layout, earnings, offsets = self.batch, self.layout, self.batch.earnings, self.batch.offsets
         outputs = (begin, end, self.order, self.slope, self.earned, self.value)
         merge_range(
-            self.height, self.document, offsets, layout.bads, self.merged, self.above, batch.map.weight, self.kind,
-            earnings.discount, layout.share, layout.constant, *outputs,
+            self.height, self.document, offsets, layout.irrelevant, self.merged, self.above, batch.map.weight,
+            self.kind, earnings.discount, layout.share, layout.constant, *outputs,
         )  # fmt: skip
         if earnings.kind == TABLE or not self.open[begin:end].any():
             return

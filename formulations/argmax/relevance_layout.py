@@ -32,10 +32,9 @@ GRID, LATTICE, EACH, TRIANGLE, ONE_PASS, TAIL, SORT = range(7)
 class RelevanceLayout:
     """members (N,): the documents of each query, counted within it, chain by chain. chain_start: rows where chains
     begin, those of query q being entries first_chain[q] : first_chain[q + 1], and the end. chain_grade, chain_share,
-    chain_passing: the values of a chain. way (m,): the method. bads (m,): the size of the lower of two chains. stop
-    (m,): the position from which on discount is 0. share (N,): of the relevant document of each rank. moment (N,): Σ_{p
-    < r} p (discount[p] - discount[p + 1]) up to each row r of a query. constant (m,): what is subtracted from the
-    gains."""
+    chain_passing: the values of a chain. way (m,): the method. irrelevant (m,): the size of the lower of two chains.
+    stop (m,): the position from which on discount is 0. share (N,): of the relevant document of each rank. moment (N,):
+    Σ_{p < r} p (discount[p] - discount[p + 1]) up to each row r of a query. constant (m,): subtracted from gains."""
 
     members: Shorts
     chain_start: Ints
@@ -44,7 +43,7 @@ class RelevanceLayout:
     chain_share: Floats
     chain_passing: Floats
     algorithm: Bytes
-    bads: Ints
+    irrelevant: Ints
     stop: Ints
     share: Floats
     moment: Floats
@@ -70,7 +69,7 @@ class RelevanceLayout:
         lower = first_chain[:-1]
         upper = np.minimum(lower + 1, begins.size - 1)
         ends = np.append(begins, query.size)
-        bads = np.where(chains == 2, ends[lower + 1] - ends[lower], 0)
+        irrelevant = np.where(chains == 2, ends[lower + 1] - ends[lower], 0)
         weighted = np.where(earnings.discount != 0.0, position + 1, 0)
         stop = np.maximum.reduceat(weighted, offsets[:-1])
         two = (chains == 2) & (grade[lower] < grade[upper])
@@ -90,7 +89,7 @@ class RelevanceLayout:
             constant = constant - bottom * np.add.reduceat(earnings.discount, offsets[:-1])
         if earnings.kind == TABLE:
             stop = sizes.copy()
-        relevant = sizes - bads
+        relevant = sizes - irrelevant
         way = _ways(
             batch, two, chains, stop, np.where(position < relevant[query], by_rank, 0.0), relevant, query, position
         )
@@ -99,7 +98,7 @@ class RelevanceLayout:
         moment = np.append(0.0, moments[:-1])
         return cls(
             (rows - offsets[query]).astype(np.int32), ends, first_chain, grade, share, passing,
-            way.astype(np.int8), bads, stop, by_rank, moment - moment[offsets[:-1]][query], constant,
+            way.astype(np.int8), irrelevant, stop, by_rank, moment - moment[offsets[:-1]][query], constant,
         )  # fmt: skip
 
     def states(self, stop: Ints) -> Floats:
@@ -117,23 +116,23 @@ class RelevanceLayout:
     def hidden(self, batch: RelevanceBatch, ways: Bytes) -> Floats:
         """(m,) a bound on the rounding error of these methods.
 
-        If irrelevant documents are placed independently, up to 2 n₊ relevant ones are compared in turn. All comparisons
-        read the same sums, so their error counts once, by n; the last few operations of each add up. Both are
-        proportional to the contribution of an irrelevant document, n₋ times: its scores, the first share times the
-        first discount, and twice the rise of the shares times all discounts.
+        If irrelevant documents are inserted independently, up to 2 n₊ relevant ones are compared in turn.
+        All comparisons read the same sums, so their error counts once, by n; the last few operations of each add up.
+        Both are proportional to n₋ times the contribution of an irrelevant document: its scores, the first share times
+        the first discount, and twice the rise of the shares times all discounts.
         """
         left = batch.left
         if not (ways == EACH).any():
             return left
-        relevant, score = batch.sizes - self.bads, np.maximum.reduceat(np.abs(batch.scores), batch.offsets[:-1])
-        pairs = 2.0 * batch.map.weight * relevant * self.bads * score if batch.map.kind == PAIRWISE else 0.0
-        added = batch.reach + pairs + batch.sizes * batch.kept("a bad adds", lambda: self._a_bad_adds(batch))
+        relevant, score = batch.sizes - self.irrelevant, np.maximum.reduceat(np.abs(batch.scores), batch.offsets[:-1])
+        pairs = 2.0 * batch.map.weight * relevant * self.irrelevant * score if batch.map.kind == PAIRWISE else 0.0
+        added = batch.reach + pairs + batch.sizes * batch.cached("a bad adds", lambda: self._a_bad_adds(batch))
         apart = EPSILON * (64.0 + 16.0 * batch.sizes + 32.0 * relevant) * added
         return np.asarray(np.where(ways == EACH, np.maximum(left, apart), left))
 
     def _a_bad_adds(self, batch: RelevanceBatch) -> Floats:
         """(m,) first share · first discount + 2 rise · Σ discount, where shares are affine and discounts fall."""
-        starts, relevant = batch.offsets[:-1], batch.sizes - self.bads
+        starts, relevant = batch.offsets[:-1], batch.sizes - self.irrelevant
         last = self.share[starts + np.maximum(relevant - 1, 0)]
         rise = np.abs(last - self.share[starts]) / np.maximum(relevant - 1, 1)
         discount = np.abs(batch.earnings.discount)
@@ -143,7 +142,7 @@ class RelevanceLayout:
 
 def layout_of(batch: RelevanceBatch) -> RelevanceLayout:
     """The layout, cached with the batch."""
-    return batch.kept("layout", lambda: RelevanceLayout.from_batch(batch))
+    return batch.cached("layout", lambda: RelevanceLayout.from_batch(batch))
 
 
 def _ways(

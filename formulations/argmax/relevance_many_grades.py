@@ -79,44 +79,44 @@ def next_of(height: Floats, begins: Ints, taken: Ints, grade: Floats, others: bo
 
 @inlined
 def positional_tail(
-    height: Floats, begins: Ints, taken: Ints, grade: Floats, decay: Floats, k: int, room: Ints
+    height: Floats, begins: Ints, taken: Ints, grade: Floats, decay: Floats, k: int, cursor: Ints
 ) -> float:
     for h in range(grade.size):
-        room[h] = taken[h]
+        cursor[h] = taken[h]
     value = 0.0
     for p in range(k, decay.size):
-        h = next_of(height, begins, room, grade, False)
-        value += decay[p] * height[begins[h] + room[h]]
-        room[h] += 1
+        h = next_of(height, begins, cursor, grade, False)
+        value += decay[p] * height[begins[h] + cursor[h]]
+        cursor[h] += 1
     return value
 
 
 @inlined
 def first_tail(
-    height: Floats, begins: Ints, taken: Ints, grade: Floats, strength: float, room: Ints, more: Ints
+    height: Floats, begins: Ints, taken: Ints, grade: Floats, strength: float, cursor: Ints, more: Ints
 ) -> float:
     """The contribution of others above the first relevant document if it is unplaced; more[0]: their number, -1 if it
-    is placed."""
-    above, lowest, placed = 0, np.inf, False
+    is used."""
+    above, lowest, used = 0, np.inf, False
     for h in range(grade.size):
-        room[h] = taken[h]
+        cursor[h] = taken[h]
         if grade[h] > 0.0:
-            placed |= taken[h] > 0
+            used |= taken[h] > 0
             if begins[h] < begins[h + 1]:
                 lowest = min(lowest, height[begins[h]])
         else:
             above += taken[h]
     more[0] = -1
-    if placed or strength == 0.0:
+    if used or strength == 0.0:
         return 0.0
     most, gained, count = -np.inf if lowest == np.inf else -strength * above * lowest, 0.0, 0
     more[0] = 0
     while True:
-        h = next_of(height, begins, room, grade, True)
+        h = next_of(height, begins, cursor, grade, True)
         if h < 0:
             break
-        gained += strength * height[begins[h] + room[h]]
-        room[h] += 1
+        gained += strength * height[begins[h] + cursor[h]]
+        cursor[h] += 1
         count += 1
         value = gained if lowest == np.inf else gained - strength * (above + count) * lowest
         if value > most:
@@ -166,7 +166,7 @@ def counts_range(
     counts, caps, strides = (
         np.empty(most_chains, np.int64), np.empty(most_chains, np.int64), np.empty(most_chains, np.int64)
     )  # fmt: skip
-    room, more, kept = np.empty(most_chains, np.int64), np.zeros(1, np.int64), np.empty(most_chains, np.int64)
+    cursor, more, retained = np.empty(most_chains, np.int64), np.zeros(1, np.int64), np.empty(most_chains, np.int64)
     pairs = most_chains * most_chains if kind == _PAIRWISE else 1
     total, free = np.empty((most_chains, longest + 1)), np.empty((pairs, longest + 1))
     until, powers = np.empty((pairs, deepest + 1), np.int64), np.ones((most_chains, longest + 1))
@@ -181,7 +181,7 @@ def counts_range(
         d, tailed, passes = discount[low:high], k < high - low, False
         decay = weight[low:high] if kind == _POSITIONAL else d
         strength = 0.0 if kind == _POSITIONAL else weight[q]
-        n, c = counts[:chains], kept[:chains]
+        n, c = counts[:chains], retained[:chains]
         stride = 1
         for h in range(chains - 1, -1, -1):
             caps[h] = min(begins[h + 1] - begins[h], k)
@@ -212,15 +212,15 @@ def counts_range(
                                 step += total[lower, n[lower]] - n[lower] * s
                         step *= strength
                     else:
-                        placed, others = 0, 0
+                        used, others = 0, 0
                         for lower in range(chains):
                             if grade[lower] > 0.0:
-                                placed += n[lower]
+                                used += n[lower]
                             else:
                                 others += n[lower]
                         if grade[h] > 0.0:
-                            step = -strength * others * s if placed == 1 else 0.0
-                        elif placed == 0:
+                            step = -strength * others * s if used == 1 else 0.0
+                        elif used == 0:
                             step = strength * s
                     stay = 1.0
                     if passes:
@@ -236,9 +236,9 @@ def counts_range(
                     if kind == _PAIRWISE:
                         value += strength * pairwise_tail(n, grade, total, free, until)
                     elif kind == _POSITIONAL:
-                        value += positional_tail(own, begins, n, grade, decay, k, room[:chains])
+                        value += positional_tail(own, begins, n, grade, decay, k, cursor[:chains])
                     else:
-                        value += first_tail(own, begins, n, grade, strength, room[:chains], more)
+                        value += first_tail(own, begins, n, grade, strength, cursor[:chains], more)
                 if value > most:
                     most, at = value, index
                     for h in range(chains):
@@ -263,7 +263,7 @@ def counts_range(
             order[low + p] = document[low + begins[h] + n[h]]
             at -= strides[h]
         if kind == _FIRST and tailed:
-            first_tail(own, begins, c, grade, strength, room[:chains], more)
+            first_tail(own, begins, c, grade, strength, cursor[:chains], more)
         position = k
         if kind == _FIRST and more[0] >= 0 and tailed:
             for _ in range(more[0]):

@@ -35,13 +35,13 @@ def search_small(batch: RelevanceBatch, layout: RelevanceLayout) -> tuple[Ints, 
     for query, (low, high) in enumerate(pairwise(batch.offsets.tolist())):
         if ways[query] == LATTICE:
             continue
-        members, scores, others = layout.members[low:high].astype(np.int64), batch.scores[low:high], layout.bads[query]
-        bad, good = members[:others], members[others:]
+        members, scores = layout.members[low:high].astype(np.int64), batch.scores[low:high]
+        bad, good = np.split(members, [layout.irrelevant[query]])
         upwards = batch.map.kind == FIRST and batch.grade[low + good[0]] > 0
         bad = bad[np.argsort(-scores[bad], kind="stable")]
         good = good[np.argsort(-scores[good], kind="stable")]
         good = good[::-1] if upwards else good
-        if not others:
+        if not bad.size:
             order[low:high] = good
             continue
         above = _above(batch, layout, query, scores[bad], scores[good])

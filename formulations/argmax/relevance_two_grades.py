@@ -1,6 +1,6 @@
 """The argmax for binary relevance: independent placement, one pass, the full grid, or a triangle and a tail.
 
-Concave case: if all rows of cells are concave, irrelevant documents are placed independently under the pairwise map.
+Concave case: if all rows of cells are concave, irrelevant documents are inserted independently under the pairwise map.
 Irrelevant document j (from 1, by falling score) above relevant ones i, i + 1, ... contributes
 f(j, i) = Σ_{i' >= i} [cell(i', j) - cell(i', j - 1)]. Each term falls with j, so f(j, i) - f(j, i') falls with j for
 i < i'. The best i for each j is an envelope of the relevant documents, which enter it one by one. Bisection finds where
@@ -174,7 +174,7 @@ def first_relevant_range(
     end: int,
     above: Ints,
 ) -> None:
-    """The same under the first-relevant map; relevant documents by rising score; ties are placed higher."""
+    """The same under the first-relevant map; relevant documents by rising score; ties are ranked higher."""
     longest = 1
     for q in range(begin, end):
         longest = max(longest, offsets[q + 1] - offsets[q])

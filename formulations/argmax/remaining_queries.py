@@ -14,7 +14,7 @@ import numpy as np
 
 from formulations.argmax.assignment import assign
 from formulations.argmax.layout import ASSIGNMENT as ASSIGNMENT_OPEN_QUERIES
-from formulations.argmax.layout import BATCH, OPEN, fill_up, find_cones, place, settle, states_of
+from formulations.argmax.layout import BATCH, OPEN, fill_order, fill_up, find_cones, settle, states_of
 from formulations.argmax.layout import FEW as FEW_OPEN_QUERIES
 from formulations.argmax.layout import IDEALS as IDEALS_OPEN_QUERIES
 from formulations.argmax.layout import MERGE as MERGE_OPEN_QUERIES
@@ -33,9 +33,9 @@ COLUMNS = 1 << 12  # most states that one position of a part may have times chai
 
 
 @compiled(nb.int64(READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, INTS, nb.int64))
-def _merged(scores: Floats, gain: Floats, discount: Floats, decay: Floats, documents: Ints, room: int) -> int:
+def _merged(scores: Floats, gain: Floats, discount: Floats, decay: Floats, documents: Ints, max_states: int) -> int:
     """Put `documents` into their best order for these weights, one per document; returns the method, or UNSOLVED (with
-    unchanged documents) for too many gains or more than `room` states."""
+    unchanged documents) for too many gains or more than `max_states` states."""
     count = documents.size
     worth, height = np.empty(gain.size), np.empty(gain.size)
     for x in documents:
@@ -54,7 +54,7 @@ def _merged(scores: Floats, gain: Floats, discount: Floats, decay: Floats, docum
         size[chains - 1] += 1
     low, high = np.zeros(count, np.int32), np.zeros(count, np.int32)
     stop = find_cones(discount, decay, low, high)
-    columns = min(COLUMNS, room)
+    columns = min(COLUMNS, max_states)
     ordered = np.empty(count)
     for i in range(count):
         ordered[i] = scores[chained[i]]
@@ -64,25 +64,25 @@ def _merged(scores: Floats, gain: Floats, discount: Floats, decay: Floats, docum
         np.zeros(count), np.zeros(count), np.inf, NO_BEAM,
         np.empty((CHAINS, columns + 1), np.int64), np.empty((CHAINS, columns + 1)),
         np.empty((CHAINS, columns + 1), np.int32), np.empty(columns, np.int64), np.empty(columns),
-        np.empty(room, np.int32), np.empty(room, np.int8), label,
+        np.empty(max_states, np.int32), np.empty(max_states, np.int8), label,
     )  # fmt: skip
     if widest < 0:
         return UNSOLVED
-    placed = start[:chains].copy()
+    used = start[:chains].copy()
     for p in range(stop):
         g = label[p]
-        documents[p] = chained[placed[g]]
-        placed[g] += 1
+        documents[p] = chained[used[g]]
+        used[g] += 1
     p = stop
     for g in range(chains):
-        for i in range(placed[g], start[g] + size[g]):
+        for i in range(used[g], start[g] + size[g]):
             documents[p] = chained[i]
             p += 1
     return TWO_SORTS if widest == 1 else MERGE if chains == 2 else IDEALS
 
 
 @compiled(nb.int64(READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, INTS, nb.int64))
-def split(scores: Floats, gain: Floats, discount: Floats, decay: Floats, order: Ints, room: int) -> int:
+def split(scores: Floats, gain: Floats, discount: Floats, decay: Floats, order: Ints, max_states: int) -> int:
     """Fill `order` with an optimal order of one query; returns the method, UNSOLVED if a part is unsolved."""
     n = scores.size
     for i in range(n):
@@ -137,7 +137,7 @@ def split(scores: Floats, gain: Floats, discount: Floats, decay: Floats, order: 
                     parts += 1
                 begin = i + 1
         if not splits:
-            merged = _merged(scores, gain, a, c, order[low:high], room)
+            merged = _merged(scores, gain, a, c, order[low:high], max_states)
             if merged == UNSOLVED:
                 return UNSOLVED
             way = max(way, merged)
@@ -180,7 +180,7 @@ def split_range(
     stop: Ints,
     begin: int,
     end: int,
-    room: int,
+    max_states: int,
     order: Ints,
     value: Floats,
     bound: Floats,
@@ -191,7 +191,7 @@ def split_range(
         if way[q] == OPEN and first_chain[q + 1] - first_chain[q] > CHAINS:
             rows = slice(offsets[q], offsets[q + 1])
             s, b, a, c = scores[rows], gain[rows], discount[rows], decay[rows]
-            way[q] = split(s, b, a, c, order[rows], states_of(room, s.size))
+            way[q] = split(s, b, a, c, order[rows], states_of(max_states, s.size))
             if way[q] != OPEN:
                 settle(s, b, a, c, order[rows], 0.0, q, value, bound)
 
@@ -212,7 +212,7 @@ def price_range(
     stop: Ints,
     begin: int,
     end: int,
-    room: int,
+    max_states: int,
     order: Ints,
     value: Floats,
     bound: Floats,
@@ -227,7 +227,7 @@ def price_range(
             rows = max(rows, min(first_chain[q + 1] - first_chain[q], CHAINS))
     if n <= TINY:
         return
-    largest = states_of(room, n)
+    largest = states_of(max_states, n)
     columns = min(COLUMNS_OPEN_QUERIES, largest)
     height, other = np.empty(n), np.empty(n)
     document, spare = np.empty(n, np.int32), np.empty(n, np.int32)
@@ -251,11 +251,11 @@ def price_range(
         widest = priced_labels(
             height, worth[first : first + chains], start, size, a, c, low[top:bottom], high[top:bottom], last,
             price, most, nothing, hull, next_key, next_value, next_from, key, states,
-            origin[: states_of(room, n)], chain, label, member, report,
+            origin[: states_of(max_states, n)], chain, label, member, report,
         )  # fmt: skip
         if widest == GIVEN_UP:
             continue
-        place(label, document, start, last, result)
+        fill_order(label, document, start, last, result)
         fill_up(members, last, done, result)
         if widest == PROVED:
             way[q] = PRICES_OPEN_QUERIES
@@ -282,7 +282,7 @@ def search_range(
     stop: Ints,
     begin: int,
     end: int,
-    room: int,
+    max_states: int,
     order: Ints,
     value: Floats,
     bound: Floats,
@@ -296,7 +296,7 @@ def search_range(
             rows = max(rows, min(first_chain[q + 1] - first_chain[q], CHAINS))
     if n <= TINY:
         return
-    largest = states_of(room, n)
+    largest = states_of(max_states, n)
     columns = min(COLUMNS_OPEN_QUERIES, largest)
     height, other = np.empty(n), np.empty(n)
     document, spare = np.empty(n, np.int32), np.empty(n, np.int32)
@@ -320,9 +320,9 @@ def search_range(
         widest = searched_labels(
             height, worth[first : first + chains], start, size, a, c, low[top:bottom], high[top:bottom], last,
             price, most, nothing, hull, next_key, next_value, next_from, key, states,
-            origin[: states_of(room, n)], chain, label, member, after, report,
+            origin[: states_of(max_states, n)], chain, label, member, after, report,
         )  # fmt: skip
-        place(label, document, start, last, result)
+        fill_order(label, document, start, last, result)
         fill_up(members, last, done, result)
         if widest == PROVED:
             way[q] = PRICES_OPEN_QUERIES
@@ -354,7 +354,7 @@ def assign_range(
     stop: Ints,
     begin: int,
     end: int,
-    room: int,
+    max_states: int,
     order: Ints,
     value: Floats,
     bound: Floats,

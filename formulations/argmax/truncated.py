@@ -2,10 +2,10 @@
 
 After the cutoff of a discount only the decay falls, so the rest is in order of score. More generally, if all steps are
 parallel from position `turn` on (see `find_cones`), the rest is sorted by one key. Assume that the cone is constant
-before `turn`. Then a document needs its dominators before it, and states (placed counts of each gain) are the ideals of
+before `turn`. Then a document needs its dominators before it, and states (used counts of each gain) are the ideals of
 one partial order: at most C(turn + G, G) for G gains, for a list of any length.
 
-The value of the rest is a sum of table entries over the documents placed before. The last of them in the sort dominates
+The value of the rest is a sum of table entries over the documents used before. The last of them in the sort dominates
 none, so each state adds one entry to the sum of the state without it. The table: all documents are ranked by one key,
 and `turn` of them are at the first positions. With t of these above it, a document at rank r would be at position
 turn + r - t. Removing it costs its value there and moves the later documents up by one. These costs, each with its own
@@ -17,7 +17,7 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
-from formulations.argmax.layout import BATCH, CUT, IDEALS, MERGE, fill_up, place, places_of, settle
+from formulations.argmax.layout import BATCH, CUT, IDEALS, MERGE, fill_order, fill_up, prefix_length, settle
 from formulations.argmax.order_ideals import CHAINS, sort_chains
 from formulations.arrays import Bytes, Floats, Ints, Shorts
 from formulations.compiled import BYTES, FLOATS, INTS, READ_FLOATS, READ_SHORTS, SHORTS, compiled, inlined
@@ -37,21 +37,21 @@ def sort_rest(
     discount: Floats,
     decay: Floats,
     step: int,
-    placed: Ints,
+    used: Ints,
     wanted: Ints,
     first: int,
     last: int,
     label: Bytes,
 ) -> int:
     """label[p] = the chain of the document at first <= p < last, by the key of the step from position `step`; updates
-    the `placed` counts of chains. Returns the position after the last `wanted` document."""
+    the `used` counts of chains. Returns the position after the last `wanted` document."""
     chains, left = worth.size, 0
     dc, da = decay[step] - decay[step + 1], discount[step] - discount[step + 1]
     key = np.full(chains, -np.inf)
     for g in range(chains):
-        left += placed[g] < wanted[g]
-        if placed[g] < size[g]:
-            key[g] = dc * height[start[g] + placed[g]] - da * worth[g]
+        left += used[g] < wanted[g]
+        if used[g] < size[g]:
+            key[g] = dc * height[start[g] + used[g]] - da * worth[g]
     p = first
     while p < last and left:
         best, most = 0, key[0]
@@ -60,11 +60,11 @@ def sort_rest(
                 best, most = g, key[g]
         label[p] = best
         p += 1
-        placed[best] += 1
-        left -= placed[best] == wanted[best]
+        used[best] += 1
+        left -= used[best] == wanted[best]
         key[best] = -np.inf
-        if placed[best] < size[best]:
-            key[best] = dc * height[start[best] + placed[best]] - da * worth[best]
+        if used[best] < size[best]:
+            key[best] = dc * height[start[best] + used[best]] - da * worth[best]
     return p
 
 
@@ -179,7 +179,7 @@ def _dominators(
         SHORTS, INTS, FLOATS, FLOATS, SHORTS, SHORTS, SHORTS, BYTES, BYTES,
     )
 )  # fmt: skip
-def best_first_places(
+def best_first_prefixes(
     height: Floats,
     worth: Floats,
     start: Ints,
@@ -200,11 +200,11 @@ def best_first_places(
     chain: Bytes,
     label: Bytes,
 ) -> int:
-    """As `best_labels` for the `turn` > 0 of `places_of`, without pruning.
+    """As `best_labels` for the `turn` > 0 of `prefix_length`, without pruning.
 
     Buffers: slot, -1 for each vector of counts of all gains but one, reset at the end; the others per state.
     """
-    chains, room = worth.size, origin.size
+    chains, max_states = worth.size, origin.size
     field = 2
     while turn + 1 >= 1 << (field - 1):
         field += 1
@@ -244,7 +244,7 @@ def best_first_places(
                 reached, at = value[state] + (c * height[start[g] + i] - a * worth[g]), where[state] + radix[g]
                 there = slot[at]
                 if there < 0:
-                    if new == room:
+                    if new == max_states:
                         for t in range(end, new):
                             slot[where[t]] = -1
                         return -1
@@ -266,28 +266,28 @@ def best_first_places(
             return -1
         if value[state] - tail[state] > value[best] - tail[best]:
             best = state
-    placed = np.empty(chains, np.int64)
+    used = np.empty(chains, np.int64)
     for g in range(chains):
-        placed[g] = (key[best] >> (field * g)) & mask
+        used[g] = (key[best] >> (field * g)) & mask
     for p in range(turn - 1, -1, -1):
         label[p] = chain[best]
         best = origin[best]
     if tailed:
-        sort_rest(height, worth, start, size, discount, decay, low[turn], placed, size, turn, stop, label)
+        sort_rest(height, worth, start, size, discount, decay, low[turn], used, size, turn, stop, label)
     return widest
 
 
-PLACED, SLOTS = 1 << 15, 1 << 15  # most states of a query, and vectors of counts at one position
+MAX_STATES, SLOTS = 1 << 15, 1 << 15  # most states of a query, and vectors of counts at one position
 
 
 @inlined
-def _states_of_prefixes(room: int, n: int) -> int:
+def _states_of_prefixes(max_states: int, n: int) -> int:
     """The maximum number of states of a query of n documents, cheaper than an assignment."""
-    return min(room if room > 0 else min(n, 40) * n, PLACED)
+    return min(max_states if max_states > 0 else min(n, 40) * n, MAX_STATES)
 
 
 @compiled(nb.void(*BATCH))
-def place_range(
+def prefix_range(
     scores: Floats,
     gain: Floats,
     discount: Floats,
@@ -302,7 +302,7 @@ def place_range(
     stop: Ints,
     begin: int,
     end: int,
-    room: int,
+    max_states: int,
     order: Ints,
     value: Floats,
     bound: Floats,
@@ -318,9 +318,9 @@ def place_range(
     document, spare = np.empty(n, np.int32), np.empty(n, np.int32)
     label, done = np.empty(n, np.int8), np.zeros(n, np.bool_)
     start, size = np.empty(CHAINS, np.int64), np.empty(CHAINS, np.int64)
-    states = _states_of_prefixes(room, n)
+    states = _states_of_prefixes(max_states, n)
     slot = np.full(min(SLOTS, 16 * n * n), -1, np.int32)
-    key, placed, tail = np.empty(states, np.int64), np.empty(states), np.empty(states)
+    key, used, tail = np.empty(states, np.int64), np.empty(states), np.empty(states)
     lowest, where = np.empty(states, np.int32), np.empty(states, np.int32)
     origin, chain = np.empty(states, np.int32), np.empty(states, np.int8)
     for q in range(begin, end):
@@ -332,14 +332,14 @@ def place_range(
         members, result = by_gain[top:bottom], order[top:bottom]
         begins = chain_start[first : first + chains + 1]
         sort_chains(s, members, begins, top, last, height, document, other, spare, start, size)
-        widest = best_first_places(
+        widest = best_first_prefixes(
             height, worth[first : first + chains], start, size, a, c, low[top:bottom], high[top:bottom], last,
-            places_of(low[top:bottom], high[top:bottom], last), slot[: 16 * n * n], key, placed, tail, lowest, where,
-            origin[: _states_of_prefixes(room, n)], chain, label,
+            prefix_length(low[top:bottom], high[top:bottom], last), slot[: 16 * n * n], key, used, tail, lowest, where,
+            origin[: _states_of_prefixes(max_states, n)], chain, label,
         )  # fmt: skip
         if widest < 0:
             continue
-        place(label, document, start, last, result)
+        fill_order(label, document, start, last, result)
         fill_up(members, last, done, result)
         way[q] = MERGE if chains == 2 else IDEALS
         settle(s, b, a, c, result, 0.0, q, value, bound)

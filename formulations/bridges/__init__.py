@@ -76,8 +76,8 @@ BRIDGES: tuple[Bridge, ...] = (
     Bridge(Assignment, LinearProgram, widening.assignment_to_linear_program),
     Bridge(Assignment, MinCostFlow, widening.assignment_to_flow),
     Bridge(MinCostFlow, LinearProgram, widening.flow_to_linear_program),
-    Bridge(Assignment, LinearProgram, widening.in_whole_numbers, "integer program"),
-    Bridge(MinCostFlow, LinearProgram, widening.in_whole_numbers, "integer program"),
+    Bridge(Assignment, LinearProgram, widening.in_integers, "integer program"),
+    Bridge(MinCostFlow, LinearProgram, widening.in_integers, "integer program"),
     Bridge(GroupedSimplexQP, QuadraticProgram, widening.margin_dual_to_quadratic_program),
     Bridge(RelevanceRanking, LatticePath, widening.by_chains),
     Bridge(LatticePath, MinCostFlow, widening.as_flow),
@@ -87,10 +87,10 @@ BRIDGES: tuple[Bridge, ...] = (
     Bridge(ConstrainedRanking, GroupSequence, narrowing.by_groups, "prefix groups", WHY_BY_GROUPS),
     Bridge(GroupSequence, MinCostFlow, narrowing.as_flow),
     Bridge(ConstrainedRanking, LinearProgram, narrowing.relaxed, "linear program", narrowing.why_relaxed),
-    Bridge(ConstrainedRanking, LinearProgram, narrowing.in_whole_numbers, "integer program", narrowing.why_whole),
+    Bridge(ConstrainedRanking, LinearProgram, narrowing.in_integers, "integer program", narrowing.why_integral),
     Bridge(PenalizedRanking, ConstrainedRanking, narrowing.penalized_cells, "penalized cells", WHY_CELLS),
     Bridge(PenalizedRanking, LinearProgram, narrowing.relaxed, "widened program", narrowing.why_widened),
-    Bridge(PenalizedRanking, LinearProgram, narrowing.in_whole_numbers, "widened integer program", WHY_SEARCH),
+    Bridge(PenalizedRanking, LinearProgram, narrowing.in_integers, "widened integer program", WHY_SEARCH),
 )
 
 

@@ -33,7 +33,7 @@ class NotApplicable(Exception):
 
 
 THRESHOLDS = (1e-3, 1e-6, 0.0)  # thresholds below which mass counts as zero, in order
-WHOLE = 1e-6  # tolerance of integrality within which entries are rounded
+INTEGRAL = 1e-6  # tolerance of integrality within which entries are rounded
 
 
 def _check_filled(positions: Ints, mass: Floats, k: int) -> None:
@@ -54,7 +54,7 @@ def order_on_support(problem: Assignment, positions: Ints, documents: Ints, mass
 
     k, n = problem.positions, problem.documents
     heavy = mass > 0.5
-    if np.abs(mass - heavy).max(initial=0.0) < WHOLE and np.unique(documents[heavy]).size == k == heavy.sum():
+    if np.abs(mass - heavy).max(initial=0.0) < INTEGRAL and np.unique(documents[heavy]).size == k == heavy.sum():
         return order_of_cells((positions * n + documents)[heavy], k, n)
     _check_filled(positions, mass, k)
     for threshold in THRESHOLDS:
@@ -79,7 +79,7 @@ def flow_on_support(problem: MinCostFlow, flow: Floats) -> Floats:
     from scipy.optimize import linprog
 
     rounded = np.round(flow)
-    if np.abs(flow - rounded).max(initial=0.0) < WHOLE and problem.violation(rounded) == 0.0:
+    if np.abs(flow - rounded).max(initial=0.0) < INTEGRAL and problem.violation(rounded) == 0.0:
         return rounded
     balance = problem.program.matrix
     for threshold in THRESHOLDS:
@@ -106,7 +106,7 @@ def order_on_face(problem: ConstrainedRanking, mass: Floats) -> Ints:
     k, n = stated.shape
     row = stated.cell // n
     heavy = mass > 0.5
-    if np.abs(mass - heavy).max(initial=0.0) < WHOLE and np.array_equal(np.sort(row[heavy]), np.arange(k)):
+    if np.abs(mass - heavy).max(initial=0.0) < INTEGRAL and np.array_equal(np.sort(row[heavy]), np.arange(k)):
         return order_of_cells(stated.cell[heavy], k, n)
     _check_filled(row, mass, k)
     aim = float(problem.profit.ravel()[stated.cell] @ mass) - LOST * k * problem.scale
@@ -162,7 +162,7 @@ def _crossed(problem: ConstrainedRanking, support: Bools) -> Ints | None:
     if found.x is None:
         return None
     worth = float(profit @ found.x)
-    if np.abs(found.x - np.round(found.x)).max() > WHOLE:  # a face may have integral and fractional vertices
+    if np.abs(found.x - np.round(found.x)).max() > INTEGRAL:  # a face may have integral and fractional vertices
         found = milp(cost, constraints=rows, bounds=limits, integrality=np.ones(cell.size))
     if found.x is None or float(profit @ np.round(found.x)) < worth - 1e-9 * max(problem.scale, abs(worth)):
         raise FractionalSolutionError(
@@ -181,9 +181,9 @@ def order_of_widened(problem: ConstrainedRanking, program: Program, cell: Ints, 
     k, n = problem.positions, problem.documents
     mass = x[: cell.size]
     _check_filled(cell // n, mass, k)
-    if np.abs(mass - np.round(mass)).max() < WHOLE:
+    if np.abs(mass - np.round(mass)).max() < INTEGRAL:
         return order_of_cells(cell[mass > 0.5], k, n)
-    used = np.concatenate([mass > WHOLE, np.ones(x.size - cell.size, dtype=bool)])
+    used = np.concatenate([mass > INTEGRAL, np.ones(x.size - cell.size, dtype=bool)])
     integral = np.arange(x.size) < cell.size
     scale = max(problem.scale, 1e-300)
     found = milp(

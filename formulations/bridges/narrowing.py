@@ -37,8 +37,8 @@ def sequences_of(problem: ConstrainedRanking, network: PrefixNetwork) -> tuple[G
     if not falls_in_groups(profit, network.rows.group):
         raise NotApplicable("its rows limit prefixes over disjoint groups, but its profits are not of rank one")
     chosen = network.chosen(profit[0] - profit[-1] if k == n else profit[0])
-    placed = profit[:, chosen]
-    sequences = network.ranking(placed)
+    ranked = profit[:, chosen]
+    sequences = network.ranking(ranked)
 
     def back(x: NDArray[Any], y: Floats | None) -> Point:
         group = np.asarray(x, dtype=np.int64)
@@ -46,7 +46,7 @@ def sequences_of(problem: ConstrainedRanking, network: PrefixNetwork) -> tuple[G
             y = sequences.recover_dual(group)
         assert y is not None
         passing = y.reshape(network.rows.groups, k)
-        return network.order(chosen, group), network.prices(sequences, placed, chosen, group, passing)
+        return network.order(chosen, group), network.prices(sequences, ranked, chosen, group, passing)
 
     return sequences, back
 
@@ -82,14 +82,14 @@ def as_flow(problem: GroupSequence) -> tuple[MinCostFlow, Back]:
     return flow, back
 
 
-ASKED = 500
+MAX_ENTRIES = 500
 """Largest number of entries of a set's rows for which a proof is searched, once, to explain an integral relaxation."""
 
 
 @memoized
 def quick_proof(stated: SetRows) -> Proof | None:
     """A quick proof that the rows are totally unimodular and their limits integral, if there is one."""
-    return proof_of(stated.matrix) if stated.whole_limits.all() else None
+    return proof_of(stated.matrix) if stated.integral_rows.all() else None
 
 
 def unconstrained(problem: ConstrainedRanking) -> tuple[RankTwoAssignment, Back]:
@@ -102,7 +102,7 @@ def unconstrained(problem: ConstrainedRanking) -> tuple[RankTwoAssignment, Back]
 
 
 def collapsed(problem: ConstrainedRanking) -> tuple[Assignment, Back]:
-    """Each cell is in one row besides its position's, of at most 1: a matching of positions and rows with the best cell
+    """Each cell is in one row and its position's, of at most 1: a matching of positions and rows with the best cell
     of each pair [ORM, Corollary 7]."""
     collapse = BlockCollapse.from_rows(problem.admissible.compiled)
     if collapse is None:
@@ -146,7 +146,7 @@ def relaxed(problem: ConstrainedRanking) -> tuple[LinearProgram, Back]:
     return _program(problem, integer=False)
 
 
-def in_whole_numbers(problem: ConstrainedRanking) -> tuple[LinearProgram, Back]:
+def in_integers(problem: ConstrainedRanking) -> tuple[LinearProgram, Back]:
     """The integer program; its dual is that of the relaxation."""
     return _program(problem, integer=True)
 
@@ -173,7 +173,7 @@ def why_relaxed(problem: ConstrainedRanking) -> str:
     prefixes = why_not_by_groups(problem)
     if prefixes:
         return f"{prefixes}, and this vertex of it is integral"
-    if stated.matrix.nnz > ASKED:
+    if stated.matrix.nnz > MAX_ENTRIES:
         return "this vertex of the relaxation is integral (verify_integrality tests all vertices)"
     proof = quick_proof(stated)
     if proof is None:
@@ -181,12 +181,12 @@ def why_relaxed(problem: ConstrainedRanking) -> str:
     return f"the rows are totally unimodular ({proof.kind})"
 
 
-def why_whole(problem: ConstrainedRanking) -> str:
+def why_integral(problem: ConstrainedRanking) -> str:
     stated = problem.admissible.compiled
     prefixes = why_not_by_groups(problem)
     if prefixes:
         return f"{prefixes}, solved by integer search"
-    if stated.matrix.nnz > ASKED or quick_proof(stated) is None:
+    if stated.matrix.nnz > MAX_ENTRIES or quick_proof(stated) is None:
         return "the rows are not proved totally unimodular: integer search"
     return "this solver searches over integers"
 
@@ -200,7 +200,7 @@ def penalized_cells(problem: PenalizedRanking) -> tuple[ConstrainedRanking, Back
 
 def why_widened(problem: PenalizedRanking) -> str:
     stated = problem.compiled
-    proof = quick_proof(stated) if stated.matrix.nnz <= ASKED else None
+    proof = quick_proof(stated) if stated.matrix.nnz <= MAX_ENTRIES else None
     if proof is None:
         return "this vertex of the widened program is integral (verify_integrality tests all vertices)"
     return f"the rows, widened by what they may be broken by, are totally unimodular ({proof.kind})"

@@ -68,7 +68,7 @@ def flow_to_linear_program(problem: MinCostFlow) -> tuple[LinearProgram, Back]:
     return LinearProgram.from_program(problem.program), lambda x, y: (flow_on_support(problem, x), y)
 
 
-def in_whole_numbers(problem: Assignment | MinCostFlow) -> tuple[LinearProgram, Back]:
+def in_integers(problem: Assignment | MinCostFlow) -> tuple[LinearProgram, Back]:
     """The same program with all variables integer, for solvers that accept only these."""
     if isinstance(problem, Assignment):
         program, back = assignment_to_linear_program(problem)

@@ -40,7 +40,7 @@ RATIONAL: dict[type[Problem], Callable[[Any, NDArray[Any], Floats | None], Evide
     PenalizedRanking: rational_sets.softened,
     MinCostFlow: rational_orders.routed,
     RelevanceRanking: rational_paths.patterned,
-    LatticePath: rational_paths.walked,
+    LatticePath: rational_paths.path_evidence,
     GroupSequence: rational_groups.grouped,
     LinearProgram: rational_programs.linear,
     QuadraticProgram: rational_programs.quadratic,
@@ -74,11 +74,11 @@ class SolutionCertificate(CompactReprMixin):
         return 0.0 if not self.exact and -self.rounding <= apart < 0.0 else apart
 
     def _repr_html_(self) -> str:
-        said = {name: _decimal(getattr(self, name)) for name in ("value", "bound", "gap", "violation")}
-        said["sense"] = "maximised" if self.is_maximization else "minimised"
+        fields = {name: _decimal(getattr(self, name)) for name in ("value", "bound", "gap", "violation")}
+        fields["sense"] = "maximised" if self.is_maximization else "minimised"
         if self.exact and not self.gap and not self.violation:
-            said["gap"] = "0: the optimum, proved"
-        return view(f"Certificate, {'in fractions' if self.exact else 'in double precision'}", said)
+            fields["gap"] = "0: the optimum, proved"
+        return view(f"Certificate, {'in fractions' if self.exact else 'in double precision'}", fields)
 
 
 def _decimal(number: Fraction | float) -> str:
@@ -132,8 +132,8 @@ def _check_record(solution: Any) -> None:
     if not isinstance(solution, Solution):
         raise CertificateError(f"a {type(solution).__name__} is no Solution")
     if not isinstance(solution.x, np.ndarray) or solution.x.dtype.kind not in "iuf":
-        said = solution.x.dtype if isinstance(solution.x, np.ndarray) else type(solution.x).__name__
-        raise CertificateError(f"the point is {said} and no array of numbers")
+        fields = solution.x.dtype if isinstance(solution.x, np.ndarray) else type(solution.x).__name__
+        raise CertificateError(f"the point is {fields} and no array of numbers")
     for name in ("value", "bound"):
         claimed = getattr(solution, name)
         if not isinstance(claimed, float | int | np.floating | np.integer) or isinstance(claimed, bool):

@@ -142,24 +142,24 @@ NEAR = 40  # binary digits of the largest profit to which the solution's duals a
 
 
 def ranked(problem: RankTwoAssignment, x: NDArray[Any], y: Floats | None) -> Evidence:
-    decay, scores = _whole(problem.position_weights), _whole(problem.scores)
-    discount, gain = _whole(problem.discount), _whole(problem.gain)
+    decay, scores = _integers(problem.position_weights), _integers(problem.scores)
+    discount, gain = _integers(problem.discount), _integers(problem.gain)
     left, right = decay[1] + scores[1], discount[1] + gain[1]
     shared = max(left, right)
     decayed = np.outer(decay[0], scores[0]) * (1 << shared - left)
     discounted = np.outer(discount[0], gain[0]) * (1 << shared - right)
-    return _placed(decayed - discounted, shared, np.asarray(x, dtype=np.int64), y)
+    return _order_evidence(decayed - discounted, shared, np.asarray(x, dtype=np.int64), y)
 
 
 def assigned(problem: Assignment, x: NDArray[Any], y: Floats | None) -> Evidence:
-    profit, exponent = _whole(problem.profit)
+    profit, exponent = _integers(problem.profit)
     if problem.allowed is not None:  # lower than any dual can compensate
         beyond = 4 * (problem.positions + 1) * int(max(abs(profit.min()), abs(profit.max()))) + 1
         profit = np.where(problem.allowed, profit, -beyond)
-    return _placed(profit, exponent, np.asarray(x, dtype=np.int64), y)
+    return _order_evidence(profit, exponent, np.asarray(x, dtype=np.int64), y)
 
 
-def _placed(profit: Exact, exponent: int, order: Ints, y: Floats | None) -> Evidence:
+def _order_evidence(profit: Exact, exponent: int, order: Ints, y: Floats | None) -> Evidence:
     """For profit / 2^exponent: settled duals prove the order optimal; else the solution's duals bound it."""
     from formulations.problems.assignment import settle
 
@@ -219,7 +219,7 @@ def routed(problem: MinCostFlow, x: NDArray[Any], y: Floats | None) -> Evidence:
     return Evidence(max(Fraction(0), *off), inner(cost, flow) / below, max(bounds))
 
 
-def _whole(values: Floats) -> tuple[Exact, int]:
+def _integers(values: Floats) -> tuple[Exact, int]:
     """Integers w and an exponent e with values = w / 2^e."""
     costs = exact_costs(values.ravel())
     return np.array(costs.values, dtype=object).reshape(values.shape), costs.exponent
@@ -228,7 +228,7 @@ def _whole(values: Floats) -> tuple[Exact, int]:
 MOST_RATIONAL = 1 << 16  # largest number of lattice states evaluated in rational numbers
 
 
-def walked(problem: LatticePath, x: NDArray[Any], y: Floats | None) -> Evidence:
+def path_evidence(problem: LatticePath, x: NDArray[Any], y: Floats | None) -> Evidence:
     edges = rational_array(problem.edges)
     chain = np.asarray(x, dtype=np.int64)
     passed = np.concatenate([[0], np.cumsum(problem.levels.strides[chain])[:-1]])
@@ -242,9 +242,7 @@ def patterned(problem: RelevanceRanking, x: NDArray[Any], y: Floats | None) -> E
     order = np.asarray(x, dtype=np.int64)
     if problem.chains.states > MOST_RATIONAL:
         raise UnsupportedProblemError(
-            f"{problem.shape_text} are more than the {MOST_RATIONAL} that are walked in rational numbers; "
-            f"certify it with "
-            "exact=False"
+            f"{problem.shape_text}; rational certificates take at most {MOST_RATIONAL} states. Use exact=False."
         )
     lengths = problem.chains.lengths
     edges = edges_of(problem.chains, problem.map, problem.earnings, rational_array)
@@ -309,7 +307,7 @@ def limited(profit: Floats, rows: PrefixRows, order: Ints) -> Fraction:
     integers = np.array(costs.values, dtype=object).reshape(k, n)
     fixed = (
         integers[-1] if k == n else integers[-1] * 0
-    )  # what all documents earn at the last position, where all are placed
+    )  # what all documents earn at the last position, where all are ranked
     free = integers - fixed
     steps = free - np.vstack([free[1:], free[:1] * 0])
     members = [sorted(np.flatnonzero(rows.group == g).tolist(), key=lambda j: -free[0, j]) for g in range(rows.groups)]
@@ -375,7 +373,7 @@ def constrained(problem: ConstrainedRanking, x: NDArray[Any], y: Floats | None) 
         narrow, _ = collapse.assignment(problem.profit)
         bounds.append(assigned(narrow, collapse.rows_of(order), None).bound)
     elif network is not None:
-        bounds.append(-routed(network.flow(problem.profit), network.whole_flow(order), None).bound)
+        bounds.append(-routed(network.flow(problem.profit), network.integral_flow(order), None).bound)
     elif off == 0:
         prefixes = PrefixNetwork.from_rows(stated)
         if not isinstance(prefixes, str) and falls_in_groups(problem.profit, prefixes.rows.group):
@@ -390,7 +388,7 @@ def softened(problem: PenalizedRanking, x: NDArray[Any], y: Floats | None) -> Ev
     cells = np.arange(k) * problem.documents + order
     value = sum(map(Fraction, problem.worth.ravel()[cells].tolist()), Fraction(0))
     assert stated.price is not None
-    held = stated.matrix[:, stated.place[cells]]
+    held = stated.matrix[:, stated.index[cells]]
     for row in np.flatnonzero(np.isfinite(stated.price)).tolist():
         low, high = float(stated.lower[row]), float(stated.upper[row])
         entries = held.data[held.indptr[row] : held.indptr[row + 1]].tolist()

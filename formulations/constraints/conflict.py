@@ -19,7 +19,7 @@ from scipy.sparse import csr_array, eye_array, hstack, vstack
 
 from formulations.arrays import Bools, Floats, Ints, frozen
 from formulations.constraints.constraint import Constraint, violations
-from formulations.constraints.duals import proven_bound, recovered_prices, whole_point, within
+from formulations.constraints.duals import integral_point, proven_bound, recovered_prices, within
 from formulations.constraints.rows import (
     SetRows,
     SoftConstraint,
@@ -72,29 +72,29 @@ class ConflictMember:
     """A named removable part of the set: rows of one constraint; cells that it forbids are one row, at most 0."""
 
     name: str
-    says: str
+    text: str
     matrix: csr_array
     lower: Floats
     upper: Floats
 
 
-def emptiness(stated: SetRows, constraints: Sequence[Constraint], places: int) -> str:
-    """The error message for an empty set whose first `places` positions can be filled: an irreducible conflict and a
+def emptiness(stated: SetRows, constraints: Sequence[Constraint], positions: int) -> str:
+    """The error message for an empty set whose first `positions` positions can be filled: an irreducible conflict and a
     cure."""
     k, n = stated.shape
     found = conflict((k, n), constraints)
-    left = "" if not places else f"the set admits at most {'1 document' if places == 1 else f'{places} documents'}: "
+    left = f"the set admits at most {positions} document{'' if positions == 1 else 's'}: " if positions else ""
     # A constraint that names positions would name others in a shorter list.
     tables = [member.matrix.toarray().reshape(-1, k, n) for member in _members(constraints, k, n)[:-1]]
     alike = all((table == table[:, :1]).all() for table in tables)
-    cure = f"lower k to {places}, or loosen one of them" if places and alike else "loosen one of them"
+    cure = f"lower k to {positions}, or loosen one of them" if positions and alike else "loosen one of them"
     return (
         f"no ranking of {k} of {n} documents is in the set. "
-        f"Conflict: {', '.join(f'{member.name} ({member.says})' for member in found)}; {left}{cure}"
+        f"Conflict: {', '.join(f'{member.name} ({member.text})' for member in found)}; {left}{cure}"
     )
 
 
-def room(stated: SetRows, constraints: Sequence[Constraint]) -> int:
+def fillable_positions(stated: SetRows, constraints: Sequence[Constraint]) -> int:
     """The largest number of leading positions that can be filled under the other constraints: k unless the set is
     empty, 0 if the others conflict by themselves."""
     k, n = stated.shape
@@ -170,12 +170,13 @@ def _members(constraints: Sequence[Constraint], k: int, n: int) -> list[Conflict
     members: list[ConflictMember] = []
     for constraint in constraints:
         if constraint.forbids is not None:
-            cells = csr_array(constraint.forbids.reshape(1, -1).astype(np.float64))
-            members.append(ConflictMember(constraint.name, constraint.said(0), cells, np.full(1, -np.inf), np.zeros(1)))
+            cells = csr_array(constraint.forbids.reshape(1, -1).astype(float))
+            text = constraint.description(0)
+            members.append(ConflictMember(constraint.name, text, cells, np.full(1, -np.inf), np.zeros(1)))
         for row in range(constraint.rows):
             part = slice(row, row + 1)
             rows = constraint.matrix[part], constraint.lower[part], constraint.upper[part]
-            members.append(ConflictMember(constraint.block.name(row), constraint.said(row), *rows))
+            members.append(ConflictMember(constraint.block.name(row), constraint.description(row), *rows))
     members.append(ConflictMember("document", "each is ranked at most once", document, np.full(n, -np.inf), np.ones(n)))
     members.append(ConflictMember(POSITION, "each holds one document", position, np.ones(k), np.ones(k)))
     return members
@@ -191,7 +192,7 @@ def _point(members: Sequence[ConflictMember], usable: Bools, objective: Floats |
     # With all positions no more than k documents of a kind are used.
     free = np.flatnonzero(usable) if any(member.name == POSITION for member in members) else np.arange(usable.size)
     matrix, low, high = _stacked(members, free)
-    found = whole_point(
+    found = integral_point(
         np.zeros(free.size) if objective is None else -objective[free],
         constraints=[LinearConstraint(matrix, low, high)] if members else [],
         bounds=Bounds(np.zeros(free.size), np.ones(free.size)),
@@ -289,7 +290,7 @@ def repair(
     ]
     must = [held for held, price in pairs if held.name not in penalty_of and price is None]
     stated = SetRows.from_constraints(must, shape)
-    fillable = room(stated, must)
+    fillable = fillable_positions(stated, must)
     if fillable < k:
         raise InfeasibleError(emptiness(stated, must, fillable))
     paid = sorted(one.penalty for one in may if one.penalty > 0.0)
@@ -313,7 +314,7 @@ def _least(stated: SetRows, worth: Floats) -> Ints:
     program = widened(stated, worth, integer=True)
     costs = np.abs(program.objective[program.objective != 0.0])
     scale = float(costs.min(initial=np.inf)) if costs.size else 1.0
-    found = whole_point(
+    found = integral_point(
         -program.objective / scale,
         constraints=LinearConstraint(program.matrix, program.row_lower, program.row_upper),
         bounds=Bounds(program.lower, program.upper),

@@ -96,7 +96,7 @@ class ConstrainedRanking(ProfitProblem):
         if super().violation(x):
             return float("inf")
         stated, cells = self.admissible.compiled, np.arange(self.positions) * self.documents + x
-        if (stated.place[cells] < 0).any():
+        if (stated.index[cells] < 0).any():
             return max(violations(self.admissible.constraints, np.asarray(x), self.documents).values())
         return float(np.max(stated.excess(np.asarray(x)), initial=0.0))
 
@@ -234,7 +234,7 @@ class PenalizedRanking(ConstrainedRanking):
     def _unsure(self) -> float:
         """Rounding error of the charges of rows with fractional coefficients or limits."""
         first = self.admissible.compiled.lower.size
-        left = np.where(self.compiled.whole_limits[first:], 0.0, self.compiled.rounding[first - self.positions :])
+        left = np.where(self.compiled.integral_rows[first:], 0.0, self.compiled.rounding[first - self.positions :])
         return float((self._prices * left).sum())
 
     def _charges(self, x: NDArray[Any]) -> tuple[Floats, Floats]:

@@ -16,19 +16,19 @@ from formulations.display import CompactReprMixin
 from formulations.errors import InvalidProblemError
 from formulations.problems.problem import EPSILON
 from formulations.problems.program import Block
-from formulations.typing import NonTextSequence, Share, SupportsArray, Whole
+from formulations.typing import Integer, NonTextSequence, Share, SupportsArray
 
 
 @dataclass(frozen=True, eq=False)
 class Constraint(CompactReprMixin):
     """lower <= matrix π <= upper for the k n cells π in C order; and π = 0 where `forbids`.
 
-    `labels` names the rows; None for a single row, which has the constraint's own name. `says` describes the
+    `labels` names the rows; None for a single row, which has the constraint's own name. `text` describes the
     constraint, or each of its rows, in error messages: "at most 1 of 3 documents".
     """
 
     name: str
-    says: str | tuple[str, ...]
+    text: str | tuple[str, ...]
     matrix: csr_array
     lower: Floats
     upper: Floats
@@ -51,7 +51,7 @@ class Constraint(CompactReprMixin):
         for limit in (self.lower, self.upper):
             if limit.dtype != np.float64 or limit.shape != (rows,) or np.isnan(limit).any():
                 raise InvalidProblemError(f"{self.name!r} needs a lower and an upper limit per row, not NaN")
-        if not isinstance(self.name, str) or not (isinstance(self.says, str) or len(self.says) == rows):
+        if not isinstance(self.name, str) or not (isinstance(self.text, str) or len(self.text) == rows):
             raise InvalidProblemError(f"{self.name!r} needs a name and a description")
         if self.labels is not None and len(self.labels) != rows:
             raise InvalidProblemError(f"{self.name!r} needs a label per row")
@@ -67,14 +67,14 @@ class Constraint(CompactReprMixin):
         """The names of its rows."""
         return Block(self.name, ()) if self.labels is None else Block(self.name, self.labels, by_label=True)
 
-    def said(self, row: int) -> str:
+    def description(self, row: int) -> str:
         """Description of a row in error messages."""
-        return self.says if isinstance(self.says, str) else self.says[row]
+        return self.text if isinstance(self.text, str) else self.text[row]
 
     @classmethod
-    def mask(cls, name: str, says: str, forbids: Bools) -> Constraint:
+    def mask(cls, name: str, text: str, forbids: Bools) -> Constraint:
         """A constraint that only forbids cells."""
-        return cls(name, says, csr_array((0, forbids.size)), np.empty(0), np.empty(0), None, forbids)
+        return cls(name, text, csr_array((0, forbids.size)), np.empty(0), np.empty(0), None, forbids)
 
 
 def violations(constraints: Iterable[Constraint], order: Ints, n: int) -> dict[str, float]:
@@ -178,7 +178,7 @@ def by_label(labels: Iterable[Any], size: int) -> dict[Hashable, Ints]:
     return {label: np.array(documents, dtype=np.int64) for label, documents in members.items()}
 
 
-def whole_number(name: str, value: Any) -> int:
+def as_integer(name: str, value: Any) -> int:
     """`value` as an integer >= 0, or `InvalidProblemError`."""
     number = value.item() if isinstance(value, np.generic) else value
     integral = isinstance(number, int | float) and not isinstance(number, bool) and 0 <= number <= MOST
@@ -198,8 +198,8 @@ def numbers(name: str, values: Any) -> Floats:
 def count_for(name: str, count: Any, label: Hashable) -> int | None:
     """The count for one label: the same for all, or its entry in a mapping (None where it has none)."""
     if not isinstance(count, Mapping):
-        return whole_number(name, count)
-    return whole_number(f"{name}[{label!r}]", count[label]) if label in count else None
+        return as_integer(name, count)
+    return as_integer(f"{name}[{label!r}]", count[label]) if label in count else None
 
 
 def unlabelled(label: Any) -> bool:
@@ -214,16 +214,16 @@ def unlabelled(label: Any) -> bool:
         return False
 
 
-Some: TypeAlias = Whole | Sequence[Whole] | AbstractSet[Whole] | SupportsArray
+Some: TypeAlias = Integer | Sequence[Integer] | AbstractSet[Integer] | SupportsArray
 """Selector of documents or positions: an index, a mask, indices or a range."""
 
-Count: TypeAlias = Whole | Mapping[Any, Whole]  # A count, for all labels alike or by label
+Count: TypeAlias = Integer | Mapping[Any, Integer]  # A count, for all labels alike or by label
 
 Shares: TypeAlias = Share | Mapping[Any, Share]  # A share, for all labels alike or by label
 
 Labels: TypeAlias = NonTextSequence[Hashable | Iterable[Hashable]] | Iterator[Hashable | Iterable[Hashable]]
 """The label of each document; several, or None."""
 
-Prefixes: TypeAlias = Whole | Iterable[Whole]  # how many positions from the first on
+Prefixes: TypeAlias = Integer | Iterable[Integer]  # how many positions from the first on
 
 Rounding = Literal["up", "down", "nearest"]  # rounding of a fractional share

@@ -29,7 +29,7 @@ COSTS = (1.0, 1e6)
 """Costs of a unit of violation, as multiples of the largest profit. Rows with small coefficients have small violations;
 for an integral point the higher cost decides whether it is a ranking of the set."""
 
-WHOLE = 0.5 - 1e-6  # points with no entry nearer to 1/2 are integral
+INTEGRAL = 0.5 - 1e-6  # points with no entry nearer to 1/2 are integral
 MOST_CASES = 200  # node limit of the tree; beyond it the bound of the linear program is used
 
 
@@ -97,7 +97,7 @@ def pressing(stated: SetRows, y: Floats) -> tuple[Floats, Floats]:
 
 def earned(stated: SetRows, profit: Floats, price: Floats) -> Floats:
     """(k,) the largest reduced profit of each position."""
-    if stated.whole_cells:
+    if stated.is_full:
         return np.asarray((profit.ravel() - stated.weights @ price).reshape(profit.shape).max(axis=1))
     left = np.full(profit.size, -np.inf)
     left[stated.cell] = profit.ravel()[stated.cell] - stated.weights @ price
@@ -115,7 +115,7 @@ def recovered_prices(stated: SetRows, profit: Floats, order: Ints, admitted: boo
     network = LaminarNetwork.from_rows(stated) if admitted else None
     if network is not None:
         flow = network.flow(profit)
-        return network.prices(flow.recover_dual(network.whole_flow(order)))
+        return network.prices(flow.recover_dual(network.integral_flow(order)))
     prefixes = PrefixNetwork.from_rows(stated) if admitted else ""
     if not isinstance(prefixes, str) and falls_in_groups(profit, prefixes.rows.group):
         return prefixes.proof(profit)
@@ -151,7 +151,7 @@ def proof_by_cases(stated: SetRows, profit: Floats, value: float) -> Floats | No
             proved = (
                 prices is None or case_bound(stated, profit, prices, np.array(path, dtype=np.float64)) <= value + slack
             )
-            if proved or part[cell] <= WHOLE:
+            if proved or part[cell] <= INTEGRAL:
                 break
         else:  # integral, and better than the claimed optimum
             return None
@@ -253,7 +253,7 @@ def _relaxed(stated: SetRows, profit: Floats, path: Path, cost: float) -> tuple[
 OUT_OF_TIME, FAILED = 1, 4  # statuses of `milp`
 
 
-def whole_point(objective: Any, *, options: dict[str, Any], **program: Any) -> Any:
+def integral_point(objective: Any, *, options: dict[str, Any], **program: Any) -> Any:
     """The result of `scipy.optimize.milp`, retried without presolve on failure. HiGHS's presolve ends with "Solve
     error" on some small programs, empty ones among them, that its search decides."""
     from scipy.optimize import milp

@@ -41,7 +41,7 @@ def read_constraints(variable: Any, constraints: Any) -> Iterator[Constraint | S
     for index, entry in enumerate(constraints):
         constraint = entry.constraint if isinstance(entry, SoftConstraint) else entry
         name = str(getattr(constraint, "label", None) or f"constraint {index}")
-        found = _said(shape_of(variable), name, *_affine(constraint, variable, name), isinstance(entry, SoftConstraint))
+        found = _read(shape_of(variable), name, *_affine(constraint, variable, name), isinstance(entry, SoftConstraint))
         yield from (SoftConstraint(one, entry.penalty) for one in found) if isinstance(entry, SoftConstraint) else found
 
 
@@ -85,7 +85,7 @@ def _affine(constraint: Any, variable: Any, name: str) -> tuple[csr_array, Float
     return (matrix, right, -below) if kind == "NonNeg" else (matrix, below, right)
 
 
-def _said(
+def _read(
     shape: tuple[int, int], name: str, matrix: csr_array, lower: Floats, upper: Floats, softly: bool
 ) -> Iterator[Constraint]:
     """These rows: normalized sign, rows of every set removed, fixed cells as forbidden cells (if soft: only for unit

@@ -24,13 +24,13 @@ from scipy.sparse import csr_array, issparse, vstack
 from formulations.arrays import Ints, finite
 from formulations.constraints.constraint import (
     Constraint,
+    as_integer,
     by_label,
     chosen,
     count_for,
     numbers,
     one,
     rows_of_cells,
-    whole_number,
 )
 from formulations.errors import InvalidProblemError
 
@@ -95,7 +95,7 @@ def _counted(
     if by is None:
         if isinstance(count, Mapping):
             raise InvalidProblemError(f"A count per label needs labels; got count={count!r} and no by=. Give by=.")
-        number = whole_number("count", count)
+        number = as_integer("count", count)
         low, high = (np.array([side]) for side in limits(number))
         matrix = rows_of_cells([(rows, columns)], k, n)
         return Constraint(name, f"{side} {number} of {columns.size} documents{suffix}", matrix, low, high)
@@ -138,10 +138,10 @@ def between(
     if low > high:
         raise InvalidProblemError(f"between() needs low <= high; got low={low}, high={high}.")
     if by is None:
-        texts: str | tuple[str, ...] = f"{least.says} and {most.says}"
+        texts: str | tuple[str, ...] = f"{least.text} and {most.text}"
     else:
-        ends = f"from {whole_number('low', low)} to {whole_number('high', high)}"
-        texts = tuple(f"{ends} of {text.partition(' of ')[2]}" for text in most.says)
+        ends = f"from {as_integer('low', low)} to {as_integer('high', high)}"
+        texts = tuple(f"{ends} of {text.partition(' of ')[2]}" for text in most.text)
     return Constraint(name or "between", texts, most.matrix, least.lower, most.upper, most.labels)
 
 
@@ -210,7 +210,7 @@ def _shared(
 
 def _lengths(prefixes: Any, k: int) -> list[int]:
     requested = [prefixes] if np.ndim(prefixes) == 0 and not isinstance(prefixes, range) else list(prefixes)
-    lengths = sorted({whole_number("a prefix", length) for length in requested})
+    lengths = sorted({as_integer("a prefix", length) for length in requested})
     if not lengths or lengths[0] < 1 or lengths[-1] > k:
         raise InvalidProblemError(f"prefixes must be lengths from 1 to {k}; got {prefixes!r}.")
     return lengths
@@ -329,7 +329,7 @@ def min_distance(
 ) -> Constraint:
     """At most one of these documents (with `by`, of each label) in any `distance` consecutive positions."""
     k, n = shape
-    width = whole_number("distance", distance)
+    width = as_integer("distance", distance)
     if width < 1:
         raise InvalidProblemError(f"distance must be 1 or more; got {width}. 2 separates neighbours.")
     columns = chosen("documents", documents, n)

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from formulations.constraints.constraint import Constraint, Count, Prefixes, Rounding, Shares, Some
 from formulations.constraints.kinds import KINDS, Shape
 from formulations.errors import InvalidProblemError
-from formulations.typing import NonTextSequence, Sparse, SupportsArray, Whole
+from formulations.typing import Integer, NonTextSequence, Sparse, SupportsArray
 
 if TYPE_CHECKING:
     from typing import Self
@@ -137,8 +137,8 @@ class ConstraintMethods(Generic[D, L]):
 
     def between(
         self,
-        low: Whole,
-        high: Whole,
+        low: Integer,
+        high: Integer,
         *,
         documents: D | None = None,
         positions: Some | None = None,
@@ -152,11 +152,11 @@ class ConstraintMethods(Generic[D, L]):
         """None of the documents at any of the positions."""
         return self.add("forbid", documents=documents, positions=positions, name=name)
 
-    def fix(self, document: Whole, position: Whole, *, name: str | None = None) -> Self:
+    def fix(self, document: Integer, position: Integer, *, name: str | None = None) -> Self:
         """This document at this position. `RankingSet` only; over attributes use `position_in`."""
         return self.add("fix", document, position, name=name)
 
-    def position_in(self, documents: D, *, position: Whole = 0, name: str | None = None) -> Self:
+    def position_in(self, documents: D, *, position: Integer = 0, name: str | None = None) -> Self:
         """One of the documents at this position."""
         return self.add("position_in", documents, position=position, name=name)
 
@@ -176,7 +176,7 @@ class ConstraintMethods(Generic[D, L]):
         return self.add("precedence_chain", *documents, name=name)
 
     def min_distance(
-        self, distance: Whole, *, documents: D | None = None, by: L | None = None, name: str | None = None
+        self, distance: Integer, *, documents: D | None = None, by: L | None = None, name: str | None = None
     ) -> Self:
         """Two of the documents (with `by`, two of one label) are at least `distance` positions apart."""
         return self.add("min_distance", distance, documents=documents, by=by, name=name)

@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from formulations.arrays import Bools, Floats, Ints
-from formulations.constraints.conflict import Repair, emptiness, repair, room
-from formulations.constraints.constraint import Constraint, Labels, Some, violations, whole_number
+from formulations.constraints.conflict import Repair, emptiness, fillable_positions, repair
+from formulations.constraints.constraint import Constraint, Labels, Some, as_integer, violations
 from formulations.constraints.from_cvxpy import read_constraints, shape_of
 from formulations.constraints.language import ConstraintMethods, ConstraintSpec
 from formulations.constraints.rows import (
@@ -66,7 +66,7 @@ class RankingSet(ConstraintMethods[Some, Labels], CompactReprMixin):
 
     def __post_init__(self) -> None:
         for name in ("documents", "positions"):
-            size = whole_number(name, getattr(self, name))
+            size = as_integer(name, getattr(self, name))
             if size == 0:
                 raise InvalidProblemError(f"{name} must be 1 or more; got 0.")
             object.__setattr__(self, name, size)
@@ -172,11 +172,11 @@ class RankingSet(ConstraintMethods[Some, Labels], CompactReprMixin):
     def violations(self, order: ArrayLike) -> dict[str, float]:
         """The violations of a ranking (the document at each position), soft constraints included: name of a row, or of
         a constraint that forbids cells → by how much."""
-        return violations(self._every, self._placed(order), self.documents)
+        return violations(self._every, self._checked_order(order), self.documents)
 
     def charge(self, order: ArrayLike) -> float:
         """The penalties of a ranking (the document at each position)."""
-        return charge_of(self.soft_constraints, self._placed(order), self.documents)
+        return charge_of(self.soft_constraints, self._checked_order(order), self.documents)
 
     def repair(self, penalties: float | Mapping[str, float] = 1.0) -> Repair:
         """A ranking of least penalized violation, and a bound that proves it.
@@ -187,20 +187,20 @@ class RankingSet(ConstraintMethods[Some, Labels], CompactReprMixin):
         """
         return repair(self.shape, self.constraints, self.soft_constraints, penalties)
 
-    def _placed(self, order: ArrayLike) -> Ints:
-        placed = np.asarray(order)
-        if not is_order(placed, self.positions, self.documents):
-            raise InvalidProblemError(f"A ranking is the document at each position, none twice; got {placed.tolist()}.")
-        return placed
+    def _checked_order(self, order: ArrayLike) -> Ints:
+        ranks = np.asarray(order)
+        if not is_order(ranks, self.positions, self.documents):
+            raise InvalidProblemError(f"A ranking is the document at each position, none twice; got {ranks.tolist()}.")
+        return ranks
 
     def is_feasible(self, order: ArrayLike) -> bool:
         """Whether a ranking (the document at each position) is in the set."""
-        return not violations(self.constraints, self._placed(order), self.documents)
+        return not violations(self.constraints, self._checked_order(order), self.documents)
 
     @cached_property
     def max_positions(self) -> int:
         """The most positions, from the first on, that can be filled: k unless the set is empty."""
-        return room(self.compiled, self.constraints)
+        return fillable_positions(self.compiled, self.constraints)
 
     def check_nonempty(self) -> None:
         """Raise `InfeasibleError` if no ranking is in the set, naming constraints that conflict."""

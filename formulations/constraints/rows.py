@@ -74,13 +74,13 @@ class SetRows(Memoized, CompactReprMixin):
         )
 
     @property
-    def whole_cells(self) -> bool:
+    def is_full(self) -> bool:
         """Whether every cell is allowed."""
         return self.cell.size == self.shape[0] * self.shape[1]
 
     def variables(self, needed: Bools | None = None) -> tuple[Block, ...]:
         """The names of the cells (or of the needed ones)."""
-        if self.whole_cells and needed is None:
+        if self.is_full and needed is None:
             return (Block("π", self.shape),)
         rows, columns = np.divmod(self.cell if needed is None else self.cell[needed], self.shape[1])
         return (Block("π", tuple(zip(rows.tolist(), columns.tolist(), strict=True))),)
@@ -95,7 +95,7 @@ class SetRows(Memoized, CompactReprMixin):
         return Program(profit.ravel()[cell], matrix, *limits, integer=marked, variables=names, rows=self.blocks)
 
     @cached_property
-    def whole_limits(self) -> Bools:
+    def integral_rows(self) -> Bools:
         """Which rows have integer coefficients and integer (or infinite) limits."""
         fractional = np.zeros(self.lower.size, dtype=bool)
         rows = np.repeat(np.arange(self.lower.size), np.diff(self.matrix.indptr))
@@ -110,11 +110,11 @@ class SetRows(Memoized, CompactReprMixin):
         return csr_array(self.matrix[self.shape[0] :].T)
 
     @cached_property
-    def place(self) -> Ints:
+    def index(self) -> Ints:
         """(k n,) the index of each cell among the allowed ones, -1 for a forbidden cell."""
-        place = np.full(self.shape[0] * self.shape[1], -1)
-        place[self.cell] = np.arange(self.cell.size)
-        return frozen(place)
+        index = np.full(self.shape[0] * self.shape[1], -1)
+        index[self.cell] = np.arange(self.cell.size)
+        return frozen(index)
 
     @cached_property
     def rounding(self) -> Floats:
@@ -125,7 +125,7 @@ class SetRows(Memoized, CompactReprMixin):
     def excess(self, order: Ints) -> Floats:
         """The violation of each row after the positions by a ranking of allowed cells."""
         k, n = self.shape
-        cell = self.place[np.arange(k) * n + order]
+        cell = self.index[np.arange(k) * n + order]
         starts, ends = self.weights.indptr[cell], self.weights.indptr[cell + 1]
         entries = np.concatenate(
             [np.arange(start, end) for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
@@ -154,7 +154,7 @@ class SetRows(Memoized, CompactReprMixin):
     def blocks_of(self) -> Ints | None:
         """(n,) the block of each document, counted from 0, where the set matches positions and blocks of documents as
         Π(B, k) does; else None."""
-        if self.group is None or not self.whole_cells:
+        if self.group is None or not self.is_full:
             return None
         by_position = self.group.reshape(self.shape)
         if (by_position != by_position[0]).any():
@@ -212,7 +212,7 @@ def widened(stated: SetRows, profit: Floats, integer: bool = False, needed: Bool
     sign = np.repeat([-1.0, 1.0], [over.size, under.size])
     columns = csr_array((sign, (rows, np.arange(rows.size))), shape=(stated.lower.size, rows.size))
     count = plain.objective.size
-    integral = np.concatenate([np.ones(count, dtype=bool), stated.whole_limits[rows]])
+    integral = np.concatenate([np.ones(count, dtype=bool), stated.integral_rows[rows]])
     return Program(
         objective=np.concatenate([plain.objective, -price[rows]]),
         matrix=csr_array(hstack([plain.matrix, columns])),

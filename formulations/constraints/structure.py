@@ -27,14 +27,14 @@ from formulations.problems.program import Block
 @dataclass(frozen=True, eq=False)
 class BlockCollapse:
     """The set is an assignment of positions to rows (Π(B, k) and generalizations): each cell is in exactly one row
-    besides its position's, and these rows are "at most 1". Cells sorted by position and row: run t of `cell`, from
-    starts[t] on, is entry place[t] of the k × rows assignment."""
+    apart from its position's, and these rows are "at most 1". Cells sorted by position and row: run t of `cell`, from
+    starts[t] on, is entry index[t] of the k × rows assignment."""
 
     shape: tuple[int, int]
     rows: int
     cell: Ints
     starts: Ints
-    place: Ints
+    index: Ints
     group: Ints
     allowed: Bools | None
 
@@ -66,13 +66,13 @@ class BlockCollapse:
         hits = np.flatnonzero(worth == np.repeat(highest, lengths))
         best = self.cell[hits[np.searchsorted(hits, self.starts)]]
         narrow = np.zeros(self.shape[0] * self.rows)
-        narrow[self.place] = highest
+        narrow[self.index] = highest
         return Assignment(frozen(narrow.reshape(self.shape[0], self.rows)), self.allowed), best
 
     def order(self, best: Ints, rows: NDArray[Any]) -> Ints:
         """The document at each position, from the row at each position."""
         keys = np.arange(self.shape[0]) * self.rows + np.asarray(rows, dtype=np.int64)
-        return np.asarray(best[np.searchsorted(self.place, keys)] % self.shape[1])
+        return np.asarray(best[np.searchsorted(self.index, keys)] % self.shape[1])
 
     def rows_of(self, order: Ints) -> Ints:
         """The row at each position, from the document at each position."""
@@ -98,7 +98,7 @@ class LaminarNetwork:
     @memoized
     def from_rows(cls, stated: SetRows) -> LaminarNetwork | None:
         """The network of a set, None if it has none."""
-        families = laminar_families(stated.matrix) if stated.whole_limits.all() else None
+        families = laminar_families(stated.matrix) if stated.integral_rows.all() else None
         if families is None:
             return None
         rows, cells = stated.matrix.shape
@@ -140,12 +140,12 @@ class LaminarNetwork:
             nodes=(Block("row", (rows,)), Block("first root", ()), Block("second root", ())),
         )
 
-    def whole_flow(self, order: Ints) -> Floats:
+    def integral_flow(self, order: Ints) -> Floats:
         """The flow of a ranking."""
         k, n = self.stated.shape
-        placed = np.searchsorted(self.stated.cell, np.arange(k) * n + order)
+        ranked = np.searchsorted(self.stated.cell, np.arange(k) * n + order)
         held = np.zeros(self.stated.cell.size)
-        held[placed] = 1.0
+        held[ranked] = 1.0
         return np.concatenate([held, self.sign * (self.stated.matrix @ held) - self.floor])
 
     def prices(self, potential: Floats) -> Floats:
@@ -199,7 +199,7 @@ class GroupRows:
         first = k + stated.own_row.size
         rows = csr_array(stated.matrix[first:])
         count = np.diff(rows.indptr)
-        fits = stated.whole_limits[first:] & (count > 0)
+        fits = stated.integral_rows[first:] & (count > 0)
         if stated.price is not None:
             fits &= np.isinf(stated.price[first:])
         sign = np.zeros(count.size)
@@ -318,7 +318,7 @@ class PrefixNetwork:
     def beyond_flows(cls, stated: SetRows) -> PrefixNetwork | str:
         """The network of a set that is neither a matching nor a flow for all profits; or the reason why it has none."""
         network = cls.from_rows(stated)
-        if isinstance(network, str) or not network.rows.whole_anyhow or LaminarNetwork.from_rows(stated) is None:
+        if isinstance(network, str) or not network.rows.is_always_integral or LaminarNetwork.from_rows(stated) is None:
             return network
         return "its limits are on one position or on all: a matching or a flow, whatever the profits"
 
@@ -326,7 +326,7 @@ class PrefixNetwork:
     @memoized
     def from_rows(cls, stated: SetRows) -> PrefixNetwork | str:
         """The network of a set, or the reason why it has none."""
-        if not stated.whole_cells:
+        if not stated.is_full:
             return "some cells are forbidden"
         k, n = stated.shape
         rows = PrefixRows.from_matrix(stated.matrix, stated.lower, stated.upper, k)
@@ -350,12 +350,12 @@ class PrefixNetwork:
         by_key = np.argsort(-key, kind="stable")
         return np.asarray(by_key[np.argsort(self.short[by_key], kind="stable")[self.taken]])
 
-    def ranking(self, placed: Floats) -> GroupSequence:
+    def ranking(self, ranked: Floats) -> GroupSequence:
         """The sequences of groups for the profits (k, chosen) of the chosen documents."""
         k, n = self.rows.shape
-        worth = placed.copy()
-        worth[:-1] -= placed[1:]
-        if k == n:  # every document is placed: what it earns at the last position is no choice
+        worth = ranked.copy()
+        worth[:-1] -= ranked[1:]
+        if k == n:  # every document is ranked: what it earns at the last position is no choice
             worth[-1] = 0.0
         bounds = np.cumsum(self.sizes)
         rises = np.diff(worth, axis=1) > 0.0
@@ -370,22 +370,22 @@ class PrefixNetwork:
         """(rows after the positions,) duals that prove the best ranking for profits (k, n) that fall in groups."""
         k, n = self.rows.shape
         chosen = self.chosen(profit[0] - profit[-1] if k == n else profit[0])
-        placed = profit[:, chosen]
-        problem = self.ranking(placed)
+        ranked = profit[:, chosen]
+        problem = self.ranking(ranked)
         group, passing = prefix_argmax(problem)
-        return self.prices(problem, placed, chosen, group, passing)
+        return self.prices(problem, ranked, chosen, group, passing)
 
     def order(self, chosen: Ints, group: Ints) -> Ints:
         """The document at each position: the next best of its group."""
         by_group = np.argsort(group, kind="stable")
         starts = np.cumsum(self.sizes) - self.sizes
-        placed = np.bincount(group, minlength=self.rows.groups)
-        rank = np.arange(group.size) - np.repeat(np.cumsum(placed) - placed, placed)
+        ranked = np.bincount(group, minlength=self.rows.groups)
+        rank = np.arange(group.size) - np.repeat(np.cumsum(ranked) - ranked, ranked)
         order = np.empty(group.size, dtype=np.int64)
         order[by_group] = chosen[starts[group[by_group]] + rank]
         return order
 
-    def prices(self, problem: GroupSequence, placed: Floats, chosen: Ints, group: Ints, passing: Floats) -> Floats:
+    def prices(self, problem: GroupSequence, ranked: Floats, chosen: Ints, group: Ints, passing: Floats) -> Floats:
         """The dual of each row after the positions, from `passing` (groups, k), the duals of passing a position.
 
         τ is a document's threshold: between the profit of the last one that passes and of the next. If it differs from
@@ -412,7 +412,7 @@ class PrefixNetwork:
         turned = np.where(above | below, rows.turned[row], False)
         np.add.at(y, row[above | below] - k, np.where(turned, -limit, limit)[above | below])
         if k == n:
-            worth += placed[-1] + np.where(turned, limit, 0.0).sum(axis=1)[of_group]
+            worth += ranked[-1] + np.where(turned, limit, 0.0).sum(axis=1)[of_group]
             worth -= min(0.0, float(worth.min()))
         np.add.at(y, self.own[chosen], worth)
         left = np.cumsum(passing[:, ::-1], axis=1)[:, ::-1]
@@ -436,12 +436,12 @@ def falls_in_groups(profit: Floats, group: Ints) -> bool:
             if (np.abs(off, out=off) <= NEAR * np.abs(profit)).all():
                 return True
     order = np.lexsort((profit[-1] - top if k == n else -top, group))
-    placed = profit[:, order]
+    ranked = profit[:, order]
     together = group[order][1:] == group[order][:-1]
-    steps = placed - np.vstack([placed[1:], np.zeros(n)])
+    steps = ranked - np.vstack([ranked[1:], np.zeros(n)])
     steps = steps[:-1] if k == n else steps
     rises = np.diff(steps, axis=1)[:, together]
-    size = np.abs(placed).max(axis=0)
+    size = np.abs(ranked).max(axis=0)
     return bool((rises <= NEAR * np.maximum(size[:-1], size[1:])[together]).all())
 
 

@@ -83,9 +83,9 @@ class NearestIntegral(CompactReprMixin):
         if self.gap == 0.0:
             return "nothing changed: it is integral"
         several = sorted(self.limits, key=lambda one: -one.solution.value)
-        said = ["one limit moved: " + ", or ".join(map(str, several[:MAX_PRINTED]))] if several else []
-        said += [] if self.objective is None else [f"another objective: {self.objective}"]
-        return "\n".join(said or ["no small change that was found"])
+        lines = ["one limit moved: " + ", or ".join(map(str, several[:MAX_PRINTED]))] if several else []
+        lines += [] if self.objective is None else [f"another objective: {self.objective}"]
+        return "\n".join(lines or ["no small change that was found"])
 
 
 def nearest_integral(problem: ConstrainedRanking) -> NearestIntegral:
@@ -107,7 +107,7 @@ def _slack(problem: ConstrainedRanking) -> float:
     return max(1e-9 * problem.scale, problem.rounding)
 
 
-def _whole(problem: ConstrainedRanking) -> Solution | None:
+def _integral_optimum(problem: ConstrainedRanking) -> Solution | None:
     """The best ranking, if duals without cases prove it."""
     solution = solve(problem)
     prices = relaxation_prices(problem.compiled, problem.worth)
@@ -152,7 +152,7 @@ def _moved(
     constraints = (*problem.admissible.constraints[:number], fresh, *problem.admissible.constraints[number + 1 :])
     try:
         moved = replace(problem, admissible=replace(problem.admissible, constraints=constraints))
-        solution = _whole(moved)
+        solution = _integral_optimum(moved)
     except FormulationError:  # no ranking is left, or no solver is sure
         return None
     word = "at most" if side == "upper" else "at least"
@@ -181,7 +181,7 @@ def _inverse(problem: ConstrainedRanking, order: Ints) -> Floats | None:
     stated, (k, n) = problem.compiled, problem.profit.shape
     cells, rows = stated.cell.size, stated.lower.size - k
     scale = max(problem.scale, 1e-300)
-    held = stated.place[np.arange(k) * n + order]
+    held = stated.index[np.arange(k) * n + order]
     sums = np.asarray(stated.matrix[k:, held].sum(axis=1)).ravel()
     high, low = sums >= stated.upper[k:] - stated.rounding, sums <= stated.lower[k:] + stated.rounding
     earned = csr_array((np.ones(cells), (np.arange(cells), stated.cell // n)), shape=(cells, k))

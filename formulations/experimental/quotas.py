@@ -26,7 +26,7 @@ such chain: C(k + H, H) states at most for H chains and k positions.
 >>> curve = LimitValueFunction.from_problem(problem, [0, 1], 2)
 >>> curve.best, curve.concave
 (array([6., 7., 9.]), False)
->>> curve.relaxed(0, 1), curve.whole(0, 1)
+>>> curve.relaxed(0, 1), curve.integral(0, 1)
 (7.5, 7.0)
 """
 
@@ -43,7 +43,7 @@ import numpy as np
 
 from formulations.arrays import Floats, Ints, frozen
 from formulations.constraints.constrained_ranking import ConstrainedRanking
-from formulations.constraints.constraint import chosen, whole_number
+from formulations.constraints.constraint import as_integer, chosen
 from formulations.constraints.ranking_set import RankingSet
 from formulations.display import CompactReprMixin, axes_for, tick_each
 from formulations.errors import InfeasibleError, InvalidProblemError, UnsupportedProblemError
@@ -137,9 +137,7 @@ def pareto_front(
         raise InvalidProblemError(f"sides = {sides!r} are not two; give the side of each quota: ('at most', None)")
     names = [limit_of(problem.admissible, name, side) for (name, _), side in zip((first, second), sides, strict=True)]
     if names[0].constraint is names[1].constraint and (names[0].rows & names[1].rows).any():
-        raise InvalidProblemError(
-            f"{first[0]!r} and {second[0]!r} are the same limit; sweep one constraint by price_of"
-        )
+        raise InvalidProblemError(f"{first[0]!r} and {second[0]!r} are the same limit; use sensitivity() for one.")
     if "exactly" in {one.side for one in names}:
         raise InvalidProblemError("of 'exactly' no side is the tighter one; state the quota as at_most or at_least")
     grids = [read_limits(limits) for _, limits in (first, second)]
@@ -157,8 +155,8 @@ def pareto_front(
         held = limit_of(names[0].at(x), second[0], names[1].side)
         points |= {(x, y): _best(problem, held.at(y), solver) for y in dict.fromkeys(inner)}
     found = np.array([[points[x, y] for y in inner] for x in outer])
-    said = (f"{first[0]} {names[0].side}", f"{second[0]} {names[1].side}")
-    return ParetoFront(said, *map(frozen, (*grids, found[..., 0].copy(), found[..., 1].copy())))
+    labels = (f"{first[0]} {names[0].side}", f"{second[0]} {names[1].side}")
+    return ParetoFront(labels, *map(frozen, (*grids, found[..., 0].copy(), found[..., 1].copy())))
 
 
 def _best(problem: ConstrainedRanking, admissible: RankingSet, solver: Solver | str) -> tuple[float, float]:
@@ -191,7 +189,7 @@ class LimitValueFunction(CompactReprMixin):
                 "ranking(gain, scores)"
             )
         k, n = problem.positions, problem.documents
-        length = whole_number("prefix", prefix)
+        length = as_integer("prefix", prefix)
         if not 1 <= length <= k:
             raise InvalidProblemError(f"prefix must be from 1 to {k}; got {length}.")
         if k < n and problem.position_weights[-1] < 0.0:
@@ -202,8 +200,8 @@ class LimitValueFunction(CompactReprMixin):
         states = comb(k + len(lattice.members), k) * (min(length, int(inside.sum())) + 1)
         if states > MAX_STATES:
             raise UnsupportedProblemError(
-                f"{len(lattice.members)} chains of equal gains over {k} positions have {states} states, and up to "
-                f"{MAX_STATES} are gone through; ask integrality_gap of the set"
+                f"quota_curve takes at most {MAX_STATES} states; {len(lattice.members)} chains of equal gains over {k} "
+                f"positions have {states}. Use integrality_gap()."
             )
         return cls(frozen(lattice.curve(length)), problem.rounding)
 
@@ -234,15 +232,15 @@ class LimitValueFunction(CompactReprMixin):
         """The optimum of the linear program with low <= r <= high; -inf if it is infeasible."""
         return _most(self.envelope, low, high)
 
-    def whole(self, low: int, high: int) -> float:
+    def integral(self, low: int, high: int) -> float:
         """The value of the best ranking with low <= r <= high; -inf if there is none."""
         return _most(self.best, low, high)
 
     def gap(self, low: int, high: int) -> float:
         """The overestimate of the linear program; 0 up to rounding."""
-        if not np.isfinite(self.whole(low, high)):
+        if not np.isfinite(self.integral(low, high)):
             return float("nan") if not np.isfinite(self.relaxed(low, high)) else float("inf")
-        apart = self.relaxed(low, high) - self.whole(low, high)
+        apart = self.relaxed(low, high) - self.integral(low, high)
         return 0.0 if apart <= self.slack else apart
 
 

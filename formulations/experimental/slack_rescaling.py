@@ -2,7 +2,7 @@
 
 maximize     D(π) M(π),   D = best - Σ discount[i] gain[π_i] >= 0                            [paper 2, section 6]
                           M = 1 + Σ decay[i] scores[π_i] - Σ reference[j] scores[j]
-subject to   π places k of n documents at k positions
+subject to   π ranks k of n documents at k positions
 integrality  none: a quadratic assignment problem, NP-hard even for decay = discount = 1 at k positions and 0 behind
 
 Every ranking is a point (D, M). A ranking that maximizes D + t M for some t > 0 is a vertex of their convex hull, and
@@ -120,9 +120,9 @@ class SlackRescaledRanking(OrderProblem):
         lost, lost_digits, more = products(-self.discount, self.gain[x])
         least = max(below(ideal, ideal_digits, lost, lost_digits, -(off + more)), 0.0)
         most = above(ideal, ideal_digits, lost, lost_digits, off + more)
-        placed, placed_digits, off = products(self.position_weights, self.scores[x])
+        assigned, assigned_digits, off = products(self.position_weights, self.scores[x])
         back, back_digits, more = products(-self.reference, self.scores)
-        margin = below(1.0, placed, placed_digits, back, back_digits, -(off + more))
+        margin = below(1.0, assigned, assigned_digits, back, back_digits, -(off + more))
         return float(nextafter((least if margin >= 0.0 else most) * margin, -np.inf)) if least or margin < 0 else 0.0
 
     def bound(self, y: Floats) -> float:

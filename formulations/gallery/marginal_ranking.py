@@ -123,10 +123,10 @@ def _stated(constraint: Any, attention: Floats, documents: int) -> ExposureRows:
 def _distinct(parts: list[ExposureRows]) -> list[ExposureRows]:
     """The same rows with unique labels: the second block of a label is named "label 2"."""
     seen: Counter[str] = Counter()
-    for place, part in enumerate(parts):
+    for index, part in enumerate(parts):
         seen[part.label] += 1
         if seen[part.label] > 1:
-            parts[place] = replace(part, label=f"{part.label} {seen[part.label]}")
+            parts[index] = replace(part, label=f"{part.label} {seen[part.label]}")
     return parts
 
 

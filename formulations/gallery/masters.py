@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, vstack
 
-from formulations.arrays import Floats, finite, whole
+from formulations.arrays import Floats, finite, integers
 from formulations.errors import InvalidProblemError
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.program import Block
@@ -152,7 +152,7 @@ def item_block_dual(
     slopes, at = finite("planes", np.asarray(planes, dtype=np.float64), 2), np.asarray(heights, dtype=np.float64)
     factors = finite("users", np.asarray(users, dtype=np.float64), 2)
     towards = finite("prior", np.asarray(prior, dtype=np.float64), 1)
-    members, size = whole("user", np.asarray(user)), slopes.shape[1]
+    members, size = integers("user", np.asarray(user)), slopes.shape[1]
     if at.shape != (len(slopes),) or members.shape != at.shape or towards.shape != (size,):
         raise InvalidProblemError(
             "planes need a height and a user each, and prior an entry for each column; got shapes "

@@ -46,7 +46,7 @@ def confirm_prefix_groups(statement: Statement, evidence: PrefixGroups) -> None:
         raise CertificateError("the proof is about an objective, but a matrix or a set alone has none")
     k = evidence.positions
     cells = statement.matrix.shape[1]
-    if not is_whole(k) or k < 1 or cells % k or cells // k < k:
+    if not is_integer(k) or k < 1 or cells % k or cells // k < k:
         raise CertificateError(f"{cells} columns are not the cells of {k!r} positions and as many documents or more")
     n = cells // k
     if (program.lower != 0).any() or (program.upper != 1).any():
@@ -67,11 +67,11 @@ def _check_rows(matrix: csr_array, program: Program, group: Ints, k: int, n: int
         part = slice(matrix.indptr[row], matrix.indptr[row + 1])
         if (matrix.data[part] != 1).any():
             raise CertificateError(f"row {row} has a coefficient other than 1")
-        said = {(int(cell) // n, int(cell) % n) for cell in matrix.indices[part]}
-        positions, documents = {p for p, _ in said}, frozenset(d for _, d in said)
-        if len(said) != len(positions) * len(documents):
+        cells = {(int(cell) // n, int(cell) % n) for cell in matrix.indices[part]}
+        positions, documents = {p for p, _ in cells}, frozenset(d for _, d in cells)
+        if len(cells) != len(positions) * len(documents):
             raise CertificateError(f"row {row} counts other documents at one position than at another")
-        if not said:
+        if not cells:
             if low > 0 or high < 0:
                 raise CertificateError(f"row {row} has no cells and cannot hold")
             continue
@@ -92,7 +92,7 @@ def _check_rows(matrix: csr_array, program: Program, group: Ints, k: int, n: int
         if not together or not (first == 0 or first == last or (last == k - 1 and k == n)):
             raise CertificateError(f"row {row} limits positions that are neither a prefix nor one position")
     if len(filled) < k or len(once) < n:
-        raise CertificateError("a position may stay empty, or a document be placed twice")
+        raise CertificateError("a position may stay empty, or a document have two positions")
 
 
 def _check_profits(program: Program, group: Ints, order: Ints, k: int, n: int) -> None:
@@ -153,7 +153,7 @@ def confirm_witness(statement: Statement, witness: Witness) -> None:
 
 
 def _lines(named: Any, size: int, kind: str) -> list[int]:
-    if not isinstance(named, tuple) or not all(map(is_whole, named)):
+    if not isinstance(named, tuple) or not all(map(is_integer, named)):
         raise CertificateError(f"the {kind}s of the witness must be a tuple of integers")
     if len(set(named)) != len(named) or not all(0 <= line < size for line in named):
         raise CertificateError(f"the witness names a {kind} twice, or one that does not exist")
@@ -165,9 +165,9 @@ def _plain_entries(entries: Any) -> bool:
     return isinstance(entries, tuple) and all(
         isinstance(entry, tuple)
         and len(entry) == 3
-        and is_whole(entry[0])
-        and is_whole(entry[1])
-        and (is_whole(entry[2]) or type(entry[2]) is Fraction)
+        and is_integer(entry[0])
+        and is_integer(entry[1])
+        and (is_integer(entry[2]) or type(entry[2]) is Fraction)
         for entry in entries
     )
 
@@ -201,9 +201,9 @@ def _confirm_vertex(program: Program | None, vertex: Vertex) -> None:
     if program is None:
         raise CertificateError("a bare matrix has no feasible set to have a vertex")
     shape = program.objective.shape
-    x, unit = whole_array(vertex.numerators, shape, "the vertex"), vertex.denominator
-    claimed = whole_array(vertex.objective, shape, "the objective of the vertex")
-    if not is_whole(unit) or not 2 <= unit < LARGEST_NUMERATOR or not (x % unit).any():
+    x, unit = integer_array(vertex.numerators, shape, "the vertex"), vertex.denominator
+    claimed = integer_array(vertex.objective, shape, "the objective of the vertex")
+    if not is_integer(unit) or not 2 <= unit < LARGEST_NUMERATOR or not (x % unit).any():
         raise CertificateError("the vertex is not a fractional point")
     if x.max() >= LARGEST_NUMERATOR or x.min() <= -LARGEST_NUMERATOR:
         raise CertificateError("the vertex has numerators too large to be checked")
@@ -286,7 +286,7 @@ def _confirm_proof(matrix: csr_array, proof: Proof) -> str:
 
 
 def _check_frame(matrix: csr_array, proof: Proof) -> None:
-    if not isinstance(proof.shape, tuple) or not all(map(is_whole, proof.shape)) or proof.shape != matrix.shape:
+    if not isinstance(proof.shape, tuple) or not all(map(is_integer, proof.shape)) or proof.shape != matrix.shape:
         raise CertificateError(f"the proof is for a matrix of shape {proof.shape}, not {matrix.shape}")
 
 
@@ -384,7 +384,7 @@ def _colouring(matrix: csr_array, evidence: Colouring) -> None:
 
 def _row_order(matrix: csr_array, evidence: RowOrder) -> None:
     rows = matrix.shape[0]
-    order = whole_array(evidence.order, (rows,), "the order of rows")
+    order = integer_array(evidence.order, (rows,), "the order of rows")
     if (np.sort(order) != np.arange(rows)).any():
         raise CertificateError("the order does not hold every row once")
     columns = csc_array(csr_array(matrix[order]))
@@ -436,7 +436,7 @@ def _signings(matrix: csr_array, evidence: Signings) -> None:
     rows = matrix.shape[0]
     if rows > MOST_ROWS:
         raise CertificateError(f"signs for all sets of {rows} rows are too many to be checked")
-    signs = whole_array(evidence.signs, (2**rows, rows), "the signs of all sets of rows")
+    signs = integer_array(evidence.signs, (2**rows, rows), "the signs of all sets of rows")
     chosen = (np.arange(2**rows)[:, None] >> np.arange(rows)) & 1
     if ((signs != chosen) & (signs != -chosen)).any():
         raise CertificateError("the signs of a set of rows are not ±1 on that set and 0 elsewhere")
@@ -446,7 +446,7 @@ def _signings(matrix: csr_array, evidence: Signings) -> None:
 
 
 def _two_values(values: Any, rows: int, name: str) -> Ints:
-    labels = whole_array(values, (rows,), f"the {name} of each row")
+    labels = integer_array(values, (rows,), f"the {name} of each row")
     if not ((labels == 0) | (labels == 1)).all():
         raise CertificateError(f"each row needs a {name}, 0 or 1")
     return labels
@@ -474,7 +474,7 @@ def flag(value: Any, name: str) -> bool:
     return value
 
 
-def is_whole(value: Any) -> bool:
+def is_integer(value: Any) -> bool:
     """Whether it is a Python int and not a bool."""
     return type(value) is int
 
@@ -487,7 +487,7 @@ def one_of(value: Any, size: int, name: str) -> int:
 
 
 def exact_number(value: Any, name: str) -> int | Fraction:
-    if not (is_whole(value) or type(value) is Fraction):
+    if not (is_integer(value) or type(value) is Fraction):
         raise CertificateError(f"{name} is a {type(value).__name__} and no exact number")
     number: int | Fraction = value
     return number
@@ -499,12 +499,12 @@ def labels(values: Any, name: str) -> tuple[str, ...]:
     return values
 
 
-def whole_array(values: Any, shape: tuple[int, ...], name: str) -> Ints:
+def integer_array(values: Any, shape: tuple[int, ...], name: str) -> Ints:
     """A copy of a plain array of 64-bit integers of this shape. Masked and other array classes are refused, because
     readers interpret them differently."""
     if type(values) is not np.ndarray or values.dtype.kind not in "iu" or values.shape != shape:
-        said = f"{values.dtype} of shape {values.shape}" if isinstance(values, np.ndarray) else "no array"
-        raise CertificateError(f"{name} must be integers of shape {shape}; got a {type(values).__name__} ({said})")
+        cells = f"{values.dtype} of shape {values.shape}" if isinstance(values, np.ndarray) else "no array"
+        raise CertificateError(f"{name} must be integers of shape {shape}; got a {type(values).__name__} ({cells})")
     plain = values.copy()
     if plain.dtype.kind == "u" and plain.size and int(plain.max()) > np.iinfo(np.int64).max:
         raise CertificateError(f"{name} has a number of more than 63 binary digits")
@@ -515,7 +515,7 @@ def indices(values: Any, size: int, name: str, least: int = 0) -> Ints:
     """A plain vector of indices below `size` (and from `least`), of any length."""
     if not isinstance(values, np.ndarray) or values.ndim != 1:
         raise CertificateError(f"{name} must be a vector of integers")
-    plain = whole_array(values, values.shape, name) if values.size else np.zeros(0, dtype=np.int64)
+    plain = integer_array(values, values.shape, name) if values.size else np.zeros(0, dtype=np.int64)
     if plain.size and not (least <= plain.min() and plain.max() < size):
         raise CertificateError(f"{name} names what does not exist: there are {size}, counted from 0")
     return plain

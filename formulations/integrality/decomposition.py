@@ -71,7 +71,7 @@ def components(matrix: Signs) -> list[tuple[Ints, Ints]]:
     return [(np.flatnonzero(label[:rows] == block), np.flatnonzero(label[rows:] == block)) for block in range(count)]
 
 
-MOST_ENTRIES = 5000  # in larger matrices no r, c are tried: each costs a search of the whole graph
+MOST_ENTRIES = 5000  # in larger matrices no r, c are tried: each costs a search of the entire graph
 
 
 def separation(matrix: Signs) -> tuple[Ints, Ints, int, int] | None:

@@ -124,17 +124,17 @@ class _Search:
         if side is None:
             return None
         joined: Arcs = {arc: (self.node(), self.node())}
-        placed: tuple[list[_Component], list[_Component]] = ([], [])
+        assigned: tuple[list[_Component], list[_Component]] = ([], [])
         for index in sorted(range(len(parts)), key=lambda index: parts[index].depth):
             part, end = parts[index], side[index]
             arcs = self.tree([arc, *part.rows])
             if arcs is None:
                 return None
-            self._attach(joined, arcs, arc, part, end, self._place(joined, arc, part, placed[end], end))
-            placed[end].append(part)
+            self._attach(joined, arcs, arc, part, end, self._attachment(joined, arc, part, assigned[end], end))
+            assigned[end].append(part)
         return joined
 
-    def _place(self, joined: Arcs, arc: int, part: _Component, nearer: list[_Component], end: bool) -> int:
+    def _attachment(self, joined: Arcs, arc: int, part: _Component, nearer: list[_Component], end: bool) -> int:
         """The node at which the columns through `part` leave the components that are nearer to this end of `arc`."""
         node = joined[arc][end]
         if part.behind:

@@ -62,13 +62,13 @@ class PrefixRows:
         return int(self.lower.shape[0])
 
     @cached_property
-    def whole_anyhow(self) -> bool:
+    def is_always_integral(self) -> bool:
         """Whether all binding limits are on one position or on all: then the rows are two laminar families."""
         return not ((self.lower_row[:, 1:-1] >= 0) | (self.upper_row[:, 1:-1] >= 0)).any()
 
     @classmethod
     def from_matrix(cls, matrix: csr_array, low: Floats, high: Floats, k: int) -> PrefixRows | str:
-        """What the rows say; or why they say something else."""
+        """The prefix limits of the rows, or why they have another form."""
         n, left = divmod(matrix.shape[1], k)
         if left or n < k:
             return "some cells are forbidden"
@@ -205,20 +205,20 @@ def common_order(profit: Floats, group: Ints) -> Ints | None:
     k, n = profit.shape
     total = profit[0] - profit[-1] if k == n else profit[0]
     order = np.lexsort((-total, group))
-    placed = profit[:, order]
+    ranked = profit[:, order]
     together = group[order][1:] == group[order][:-1]
     if k < n:
-        placed = np.vstack([placed, np.zeros(n)])
-    steps = placed[:-1] - placed[1:]
+        ranked = np.vstack([ranked, np.zeros(n)])
+    steps = ranked[:-1] - ranked[1:]
     falls = (steps[:, :-1] - steps[:, 1:])[:, together]
-    size = np.abs(placed).max(axis=0)
+    size = np.abs(ranked).max(axis=0)
     noise = 2.0**-49 * np.maximum(size[:-1], size[1:])[together]
     doubtful = falls <= noise
     first, second = np.flatnonzero(together), np.flatnonzero(together) + 1
-    doubtful &= (placed[:, first] != placed[:, second])[:-1] | (placed[:, first] != placed[:, second])[1:]
-    doubtful &= (placed[:-1] != placed[1:])[:, first] | (placed[:-1] != placed[1:])[:, second]
+    doubtful &= (ranked[:, first] != ranked[:, second])[:-1] | (ranked[:, first] != ranked[:, second])[1:]
+    doubtful &= (ranked[:-1] != ranked[1:])[:, first] | (ranked[:-1] != ranked[1:])[:, second]
     for p, at in np.argwhere(doubtful).tolist():
-        now, after = (tuple(map(Fraction, placed[i, first[at] : second[at] + 1].tolist())) for i in (p, p + 1))
+        now, after = (tuple(map(Fraction, ranked[i, first[at] : second[at] + 1].tolist())) for i in (p, p + 1))
         if now[0] - after[0] < now[1] - after[1]:
             return None
     return np.asarray(order, dtype=np.int64)

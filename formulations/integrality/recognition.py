@@ -70,7 +70,7 @@ def odd_cycle(matrix: csr_array) -> tuple[list[int], list[int]] | None:
         ways[b].append((a, flips, j))
     found: list[list[tuple[int, int]]] = []
     for start in range(matrix.shape[0]):
-        path = _walk_round(ways, start)
+        path = _closed_path(ways, start)
         if path is not None:
             found.append(_simple(path, ways))
             if len(found) == STARTS:
@@ -81,7 +81,7 @@ def odd_cycle(matrix: csr_array) -> tuple[list[int], list[int]] | None:
     return [row for row, _ in best], [column for _, column in best]
 
 
-def _walk_round(ways: list[list[tuple[int, bool, int]]], start: int) -> list[tuple[int, int]] | None:
+def _closed_path(ways: list[list[tuple[int, bool, int]]], start: int) -> list[tuple[int, int]] | None:
     """A shortest closed path from `start` on sheet False to `start` on sheet True, as (row, column that leaves it)."""
     came: dict[tuple[int, bool], tuple[tuple[int, bool], int]] = {}
     queue = deque([(start, False)])
@@ -139,8 +139,8 @@ def consecutive_order(matrix: NDArray[np.int8]) -> RowOrder | None:
         return None
     ones = matrix != 0
     for order in _guesses(ones):
-        placed = ones[order]
-        if (placed[0] + (placed[1:] & ~placed[:-1]).sum(axis=0) <= 1).all():
+        assigned = ones[order]
+        if (assigned[0] + (assigned[1:] & ~assigned[:-1]).sum(axis=0) <= 1).all():
             return RowOrder(frozen(order))
     return None
 

@@ -31,7 +31,7 @@ class Statement:
         return f"column {column}" if self.program is None else self.program.variable_name(column)
 
     @property
-    def is_whole(self) -> bool:
+    def is_integer(self) -> bool:
         """Whether all entries and all finite limits are integers."""
         held = self.matrix.data
         return bool((held == np.floor(held)).all()) and self._broken_limit() is None
@@ -62,8 +62,8 @@ class Statement:
 
 def stated(problem: csr_array | ArrayLike | Any) -> Statement:
     """The statement of a problem with a linear `program` (or of a program itself), or of a bare matrix."""
-    said = getattr(problem, "program", problem)
-    program = getattr(said, "program", said)
+    inner = getattr(problem, "program", problem)
+    program = getattr(inner, "program", inner)
     if not isinstance(program, Program):
         return Statement(_bare(problem), None)
     if program.hessian is not None:

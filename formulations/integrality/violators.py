@@ -56,10 +56,10 @@ def shrunk(matrix: Signs, rows: list[int], columns: list[int]) -> tuple[list[int
         chosen, across = chosen[smaller[0]], across[smaller[1]]
 
 
-Kept = tuple[list[int], list[int]]
+Submatrix = tuple[list[int], list[int]]
 
 
-def _block(part: Signs) -> Kept | None:
+def _block(part: Signs) -> Submatrix | None:
     """A smaller diagonal block: the determinant is the product of those of the blocks."""
     blocks = components(part)
     if len(blocks) == 1:
@@ -69,7 +69,7 @@ def _block(part: Signs) -> Kept | None:
     return rows.tolist(), columns.tolist()
 
 
-def _without_single_entries(part: Signs) -> Kept | None:
+def _without_single_entries(part: Signs) -> Submatrix | None:
     """Expanded along a row or column with one entry."""
     size = len(part)
     for axis in (0, 1):
@@ -82,7 +82,7 @@ def _without_single_entries(part: Signs) -> Kept | None:
     return None
 
 
-def _minor(part: Signs) -> Kept | None:
+def _minor(part: Signs) -> Submatrix | None:
     """All but a row and a column, if some such determinant is not -1, 0 or 1."""
     size = len(part)
     entries = part.astype(np.float64)
@@ -167,13 +167,13 @@ class Polyhedron:
             return None
         return np.array(self.highs.getSolution().col_value, dtype=np.float64)
 
-    def is_whole(self, x: Floats) -> bool:
+    def is_integral(self, x: Floats) -> bool:
         """Whether a vertex is integral, to the accuracy of HiGHS."""
         return bool((np.abs(x - np.round(x)) <= NEAR).all())
 
     def square(self, x: Floats) -> Square | None:
         """The violating submatrix of a fractional vertex; None for an integral one."""
-        if self.is_whole(x):
+        if self.is_integral(x):
             return None
         columns = np.flatnonzero(np.abs(x - np.round(x)) > NEAR)
         held = self.matrix @ x
@@ -309,7 +309,7 @@ def fractional_vertex(statement: Statement, columns: list[int], rng: np.random.G
     """A fractional vertex of the problem's own feasible set, if one is found; half the objectives reward these
     columns."""
     program = statement.program
-    if program is None or not statement.is_whole:
+    if program is None or not statement.is_integer:
         return None
     own = Polyhedron(statement.matrix, program.row_lower, program.row_upper, program.lower, program.upper)
     paying = np.zeros(statement.matrix.shape[1])
@@ -319,7 +319,7 @@ def fractional_vertex(statement: Statement, columns: list[int], rng: np.random.G
     count = effort * (OBJECTIVES_VERTEX if paying.size <= LARGE else FEWER_OBJECTIVES)
     for turn, cost in enumerate(costs(paying.size, count, rng)):
         x = own.vertex(cost - (turn // 5 % 2) * paying)
-        vertex = None if x is None or own.is_whole(x) else exact_vertex(program, x)
+        vertex = None if x is None or own.is_integral(x) else exact_vertex(program, x)
         if vertex is not None:
             return vertex
     return None

@@ -53,7 +53,7 @@ def text_of(path: Path) -> str:
         raise InvalidProblemError(f"{path.name}, line {line} is no text: {error.reason}; save it as UTF-8") from None
 
 
-def number(word: str, place: str) -> float:
+def number(word: str, location: str) -> float:
     """A finite number or an infinity, as such files write them."""
     plain = word.lower().lstrip("+-")
     if plain in ("inf", "infinity"):
@@ -61,9 +61,9 @@ def number(word: str, place: str) -> float:
     try:
         value = float(word.replace("_", "?"))
     except ValueError:
-        raise InvalidProblemError(f"{place}: {word[:40]!r} is no number") from None
+        raise InvalidProblemError(f"{location}: {word[:40]!r} is no number") from None
     if math.isnan(value):
-        raise InvalidProblemError(f"{place}: {word[:40]!r} is no number")
+        raise InvalidProblemError(f"{location}: {word[:40]!r} is no number")
     return value
 
 
@@ -81,7 +81,7 @@ class Collected:
     upper: dict[int, float] = field(default_factory=dict)
     row_lower: list[float] = field(default_factory=list)
     row_upper: list[float] = field(default_factory=list)
-    whole: set[int] = field(default_factory=set)
+    integer: set[int] = field(default_factory=set)
 
     def column(self, name: str) -> int:
         """The column of this name, a new one if there is none."""
@@ -94,25 +94,25 @@ class Collected:
         self.row_upper.append(high)
         return self.rows[name]
 
-    def program(self, place: str) -> Program:
+    def program(self, location: str) -> Program:
         """The program; a variable without limits is nonnegative."""
         for limits in (self.lower, self.upper):
             limits.update({column: _limit(value) for column, value in limits.items()})
         self.row_lower, self.row_upper = ([*map(_limit, limits)] for limits in (self.row_lower, self.row_upper))
         size, count = len(self.columns), len(self.row_lower)
         if not size:
-            raise InvalidProblemError(f"{place} has no variables; a program needs one at least")
+            raise InvalidProblemError(f"{location} has no variables; a program needs one at least")
         parts = (self.objective, self.entries, self.squares)
         if not all(math.isfinite(value) for part in parts for value in part.values()):
-            raise InvalidProblemError(f"{place} has an infinite coefficient; only limits may be infinite")
+            raise InvalidProblemError(f"{location} has an infinite coefficient; only limits may be infinite")
         least, most = (*self.lower.values(), *self.row_lower), (*self.upper.values(), *self.row_upper)
         if any(not low < math.inf for low in least) or any(not high > -math.inf for high in most):
-            raise InvalidProblemError(f"{place} has a limit that nothing keeps: at least infinity, say; give numbers")
+            raise InvalidProblemError(f"{location} has an infeasible limit, such as at least infinity; give numbers.")
         objective, lower, upper = np.zeros(size), np.zeros(size), np.full(size, np.inf)
         for array, values in ((objective, self.objective), (lower, self.lower), (upper, self.upper)):
             array[list(values)] = list(values.values())
         integer = np.zeros(size, dtype=np.bool_)
-        integer[list(self.whole)] = True
+        integer[list(self.integer)] = True
         hessian = _sparse(self.squares, (size, size)) if any(self.squares.values()) else None
         row_lower, row_upper = (np.array(limits, dtype=np.float64) for limits in (self.row_lower, self.row_upper))
         return Program(
@@ -145,7 +145,7 @@ SECTIONS = {
     "min": "min", "minimize": "min", "minimise": "min", "minimum": "min",
     "subject to": "rows", "such that": "rows", "st": "rows", "s.t.": "rows", "st.": "rows",
     "bounds": "bounds", "bound": "bounds", "end": "end",
-    "general": "whole", "generals": "whole", "gen": "whole", "integer": "whole", "integers": "whole",
+    "general": "integer", "generals": "integer", "gen": "integer", "integer": "integer", "integers": "integer",
     "binary": "binary", "binaries": "binary", "bin": "binary",
 }  # fmt: skip
 CONSTANT = "objective constant"  # a variable fixed at one; no name of a file has a space
@@ -189,9 +189,9 @@ def read_lp(path: Path) -> Program:
 def _section(line: str) -> tuple[str, str]:
     """The section that a line begins, "" for none, and what else it holds: max, min and rows may begin on this line."""
     words = line.split()
-    whole = SECTIONS.get(" ".join(words).lower())
-    if whole is not None:
-        return whole, ""
+    section = SECTIONS.get(" ".join(words).lower())
+    if section is not None:
+        return section, ""
     for count in (2, 1):
         head = SECTIONS.get(" ".join(words[:count]).lower(), "")
         if head in ("max", "min", "rows") and len(words) > count and not words[count].startswith(":"):
@@ -242,11 +242,11 @@ class _Lp:
         self._begin("bounds")
         while self.at < len(self.tokens):
             self._bound()
-        for section in ("whole", "binary"):
+        for section in ("integer", "binary"):
             self._begin(section)
             while self.at < len(self.tokens):
                 column = self._variable()
-                self.found.whole.add(column)
+                self.found.integer.add(column)
                 if section == "binary":
                     self.found.lower[column], self.found.upper[column] = 0.0, 1.0
         return self.found.program(self.name)
@@ -431,7 +431,7 @@ def read_mps(path: Path) -> Program:
     for line_number, line in enumerate(lines, 1):
         if not line.strip() or line.startswith("*"):
             continue
-        reader.place = f"{path.name}, line {line_number}"
+        reader.location = f"{path.name}, line {line_number}"
         words = line.split()
         if not line[0].isspace():
             section = words[0].upper()
@@ -450,11 +450,11 @@ class _Mps:
     """Reads line by line, by section."""
 
     def __init__(self, name: str) -> None:
-        self.name = self.place = name
+        self.name = self.location = name
         self.found = Collected()
         self.kinds: dict[str, str] = {}
         self.objective = ""
-        self.constant, self.whole = 0.0, False
+        self.constant, self.integer = 0.0, False
         self.limited: set[int] = set()
         self.steps: dict[str, Callable[[Words], None]] = {
             "OBJSENSE": self._sense,
@@ -469,7 +469,7 @@ class _Mps:
         }
 
     def wrong(self, why: str) -> None:
-        raise InvalidProblemError(f"{self.place}: it {why}; write the file in free MPS format")
+        raise InvalidProblemError(f"{self.location}: it {why}; write the file in free MPS format")
 
     def section(self, name: str, words: Words) -> str:
         if name not in self.steps and name != "OBJSENSE":
@@ -503,15 +503,15 @@ class _Mps:
         for name, value in zip(words[::2], words[1::2], strict=True):
             if name not in self.kinds:
                 self.wrong(f"names a row {name[:40]!r} that ROWS does not")
-            yield name, number(value, self.place)
+            yield name, number(value, self.location)
 
     def _column(self, words: Words) -> None:
         if len(words) == 3 and words[1].strip("'") == "MARKER":
-            self.whole = words[2].strip("'") == "INTORG"
+            self.integer = words[2].strip("'") == "INTORG"
             return
         column = self.found.column(words[0])
-        if self.whole:
-            self.found.whole.add(column)
+        if self.integer:
+            self.found.integer.add(column)
         for name, value in self._pairs(words[1:]):
             if self.kinds[name] == "N" and name != self.objective:
                 continue
@@ -552,10 +552,10 @@ class _Mps:
         name = rest[min(1, len(rest) - 1)]
         if name not in self.found.columns:
             self.wrong(f"names a variable {name[:40]!r} that COLUMNS does not")
-        column, value = self.found.columns[name], 0.0 if bare else number(words[-1], self.place)
+        column, value = self.found.columns[name], 0.0 if bare else number(words[-1], self.location)
         self.limited.add(column)
         if kind in ("LI", "UI", "BV"):
-            self.found.whole.add(column)
+            self.found.integer.add(column)
         if kind in ("LO", "LI", "FX", "BV"):
             self.found.lower[column] = value
         if kind in ("UP", "UI", "FX"):
@@ -577,10 +577,10 @@ class _Mps:
         for pair in {(i, j), (j, i)} if both else {(i, j)}:
             if pair in self.found.squares:
                 self.wrong("states an entry of the hessian twice")
-            self.found.squares[pair] = number(words[2], self.place)
+            self.found.squares[pair] = number(words[2], self.location)
 
     def program(self) -> Program:
-        for column in self.found.whole - self.limited:
+        for column in self.found.integer - self.limited:
             self.found.upper[column] = 1.0
         if self.constant:
             column = self.found.column(CONSTANT)

@@ -104,23 +104,23 @@ def solver_of(file: str, stated: dict[str, Any]) -> str | None:
     table."""
     if "solver" not in stated:
         return None
-    said = stated["solver"]
-    if isinstance(said, dict):
-        options = dict(said)
-        said = options.pop("name", None)
-        if not isinstance(said, str) or not said:
-            raise InvalidProblemError(f'{file}: [solver] does not say which one; write name = "highs" below it')
-        if "(" in said and options:
+    solver = stated["solver"]
+    if isinstance(solver, dict):
+        options = dict(solver)
+        solver = options.pop("name", None)
+        if not isinstance(solver, str) or not solver:
+            raise InvalidProblemError(f'{file}: [solver] names no solver; write name = "highs" below it')
+        if "(" in solver and options:
             raise InvalidProblemError(
-                f"{file}: [solver] has options in its name {said[:40]!r} and as keys; use one of the two"
+                f"{file}: [solver] has options in its name {solver[:40]!r} and as keys; use one of the two"
             )
         written = ", ".join(f"{_word(file, name)}={_written(file, name, value)}" for name, value in options.items())
-        said = f"{said}({written})" if options else said
-    if not isinstance(said, str) or not said:
-        raise InvalidProblemError(f'{file}: solver must be a name, such as "highs"; got {str(said)[:40]!r}.')
-    if len(said) > LONGEST:
+        solver = f"{solver}({written})" if options else solver
+    if not isinstance(solver, str) or not solver:
+        raise InvalidProblemError(f'{file}: solver must be a name, such as "highs"; got {str(solver)[:40]!r}.')
+    if len(solver) > LONGEST:
         raise InvalidProblemError(f"{file}: the solver and its options have more than {LONGEST} letters; shorten them")
-    return said
+    return solver
 
 
 def _word(file: str, name: str) -> str:
@@ -180,7 +180,7 @@ def _set_of(file: str, stated: dict[str, Any]) -> tuple[RankingSet, Floats | Non
     _only(file, stated, KEYS, f"known are {', '.join(sorted(KEYS))}")
     for name in ("documents", "positions"):
         if name not in stated:
-            raise InvalidProblemError(f"{file} does not say how many {name} there are; write {name} = 6")
+            raise InvalidProblemError(f"{file} has no number of {name}; write, for example, {name} = 6")
     try:
         admissible = RankingSet(stated["documents"], stated["positions"])
     except InvalidProblemError as error:

@@ -77,7 +77,7 @@ class DocumentGroups(CompactReprMixin):
         indices = range(len(self.labels)) if chosen is None else np.flatnonzero(chosen)
         return tuple(str(self.labels[g]) for g in indices)
 
-    def place(self, label: Hashable) -> int:
+    def index(self, label: Hashable) -> int:
         """Which group has this label."""
         if label not in self.labels:
             raise InvalidProblemError(
@@ -90,7 +90,7 @@ class DocumentGroups(CompactReprMixin):
         values = np.full(len(self.labels), default if isinstance(given, Mapping) else given, dtype=np.float64)
         if isinstance(given, Mapping):
             for label, value in given.items():
-                values[self.place(label)] = value
+                values[self.index(label)] = value
         wrong = np.isnan(values) | (values == -default if default else np.isposinf(values))
         if wrong.any():
             label, value = self.labels[int(wrong.argmax())], values[wrong][0]
@@ -188,7 +188,7 @@ class _Parity(CompactReprMixin):
         favoured = np.ones(deserved.size, dtype=bool)
         if self.protected is not None:  # t is then what this group gets, and bounds the others from above only
             favoured[:] = False
-            favoured[groups.place(self.protected)] = True
+            favoured[groups.index(self.protected)] = True
         level = -deserved * attention.max()
         if ratio == 1.0:
             lower, slack = np.where(favoured, 0.0, -np.inf), difference * unit * deserved

@@ -31,8 +31,8 @@ def is_order(x: NDArray[Any], positions: int, documents: int) -> bool:
     order = np.asarray(x)
     if order.shape != (positions,) or order.dtype.kind not in "iu":
         return False
-    placed = set(order.tolist())  # faster than numpy's for the sizes that orders have
-    return len(placed) == positions and min(placed) >= 0 and max(placed) < documents
+    assigned = set(order.tolist())  # faster than numpy's for the sizes that orders have
+    return len(assigned) == positions and min(assigned) >= 0 and max(assigned) < documents
 
 
 def order_of_cells(cells: Ints, k: int, n: int) -> Ints:
@@ -105,9 +105,9 @@ class ProfitProblem(OrderProblem):
         return below(self.profit[np.arange(self.positions), np.asarray(x)])
 
     def named_primal(self, x: NDArray[Any]) -> dict[str, NDArray[Any]]:
-        placed = np.zeros(self.profit.shape, dtype=np.int8)
-        placed[np.arange(self.positions), x] = 1
-        return {"π": placed}
+        assigned = np.zeros(self.profit.shape, dtype=np.int8)
+        assigned[np.arange(self.positions), x] = 1
+        return {"π": assigned}
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,9 +247,9 @@ def settle(profit: Floats, order: Ints, prices: Floats, noise: float, passes: in
     rounding, which makes tied cycles end. Returns the number of passes, or `passes` + 1 without convergence.
     """
     positions, documents = profit.shape
-    place = np.full(documents, -1)
+    position_of = np.full(documents, -1)
     for i in range(positions):
-        place[order[i]] = i
+        position_of[order[i]] = i
     waits = np.ones(positions, np.bool_)
     for count in range(passes):
         quiet = True
@@ -264,8 +264,8 @@ def settle(profit: Floats, order: Ints, prices: Floats, noise: float, passes: in
                 if base + profit[i, j] > prices[j] + noise and j != own:
                     prices[j] = base + profit[i, j]
                     quiet = False
-                    if place[j] >= 0:
-                        waits[place[j]] = True
+                    if position_of[j] >= 0:
+                        waits[position_of[j]] = True
         if quiet:
             return count
     return passes + 1

@@ -1,4 +1,4 @@
-"""The group at each position: limits on prefixes, worths that fall with the number of placed members of a group.
+"""The group at each position: limits on prefixes, worths that fall with the number of earlier members of a group.
 
 Duals prove a sequence of groups optimal. The potential of a node is the longest path from any node in the residual
 network. A unit of group g before position p + 1 passes position p if a limit permits it, goes back over it if a limit
@@ -16,7 +16,7 @@ import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.arrays import Bools, Floats, Ints, finite, frozen, whole
+from formulations.arrays import Bools, Floats, Ints, finite, frozen, integers
 from formulations.compiled import READ_INTS, compiled
 from formulations.errors import InfeasibleError, InvalidProblemError
 from formulations.problems.directed_rounding import above, added, below
@@ -97,7 +97,7 @@ class GroupSequence(Problem):
     """max over sequences g_0 .. g_{k-1} of groups of Σ_p Σ_g Σ_{r < N[g, p]} worth[p, start_g + r].
 
     N[g, p] is how many of g_0 .. g_p are g. `worth` (k, R) has `sizes[g]` columns for group g, one group after the
-    other, and falls along them: the r-th of a group placed by position p earns worth[p, start_g + r] there.
+    other, and falls along them: the r-th of a group, at position p or before, earns worth[p, start_g + r] there.
     lower <= N <= upper (groups, k), and group g may be at p only where not `banned` (groups, k).
 
     It is a flow of k units: a position sends one to a group, whose units pass from position to position at rising cost.
@@ -113,7 +113,7 @@ class GroupSequence(Problem):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "worth", finite("worth", self.worth, 2))
-        object.__setattr__(self, "sizes", whole("sizes", self.sizes))
+        object.__setattr__(self, "sizes", integers("sizes", self.sizes))
         k, groups = self.worth.shape[0], self.sizes.size
         for name, kind in (("lower", np.int64), ("upper", np.int64), ("banned", np.bool_)):
             table = np.asarray(getattr(self, name))
@@ -264,7 +264,7 @@ class GroupSequence(Problem):
         tail, head = (np.concatenate(part).astype(np.int64) for part in (tails, heads))
         return MinCostFlow(
             tail, head, np.ones(tail.size, dtype=np.int64), np.concatenate(costs), supply,
-            arcs=(Block("stands", tuple(zip(at.tolist(), group.tolist(), strict=True))), Block("passes", tuple(named))),
+            arcs=(Block("holds", tuple(zip(at.tolist(), group.tolist(), strict=True))), Block("passes", tuple(named))),
             nodes=(Block("position", (k,)), Block("group", (groups, k)), Block("end", ())),
         )  # fmt: skip
 

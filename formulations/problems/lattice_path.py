@@ -1,4 +1,4 @@
-"""Longest paths in a lattice of counts (placed documents of each chain), and the lattice of a relevance ranking."""
+"""Longest paths in a lattice of counts (used documents of each chain), and the lattice of a relevance ranking."""
 
 from __future__ import annotations
 
@@ -156,12 +156,12 @@ class LatticePath(Problem):
         )
 
     def value(self, x: NDArray[Any]) -> float:
-        return float(self._walked(x).sum()) + self.constant
+        return float(self._path_profits(x).sum()) + self.constant
 
     def value_lower_bound(self, x: NDArray[Any]) -> float:
-        return below(self._walked(x), self.constant)
+        return below(self._path_profits(x), self.constant)
 
-    def _walked(self, x: NDArray[Any]) -> Floats:
+    def _path_profits(self, x: NDArray[Any]) -> Floats:
         """The gain of each edge of the path."""
         chain = np.asarray(x, dtype=np.int64)
         passed = np.concatenate([[0], np.cumsum(self.levels.strides[chain])[:-1]])
@@ -266,7 +266,7 @@ def edges_of(
 def _slope(
     chains: Chains, map: FeatureMap, chain: int, counts: Ints, position: Ints, number: Callable[[Any], NDArray[Any]]
 ) -> NDArray[Any]:
-    """r of the document that each edge of a chain places."""
+    """r of the document that each edge of a chain adds."""
     weight, grade = number(map.weight), chains.grade
     if map.kind == POSITIONAL:
         return np.asarray(weight[position])

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from formulations.arrays import Floats, Ints, finite, whole
+from formulations.arrays import Floats, Ints, finite, integers
 from formulations.errors import InfeasibleError, InvalidProblemError
 from formulations.problems.directed_rounding import above, added, below, products
 from formulations.problems.problem import EPSILON, Problem, checked_dual
@@ -40,7 +40,7 @@ class MinCostFlow(Problem):
 
     def __post_init__(self) -> None:
         for name in ("tail", "head", "capacity", "supply"):
-            object.__setattr__(self, name, whole(name, getattr(self, name)))
+            object.__setattr__(self, name, integers(name, getattr(self, name)))
         object.__setattr__(self, "cost", finite("cost", self.cost, 1))
         count, nodes = self.cost.size, self.supply.size
         if any(array.size != count for array in (self.tail, self.head, self.capacity)):

@@ -236,15 +236,15 @@ def _mps(problem: Program, hessian: Entries) -> Iterator[str]:
     yield "COLUMNS"
     by_column = problem.matrix.tocsc()
     for j, name in enumerate(columns):
-        whole = problem.integer is not None and bool(problem.integer[j])
-        if whole:
+        is_integer = problem.integer is not None and bool(problem.integer[j])
+        if is_integer:
             yield f" MARK{j}A 'MARKER' 'INTORG'"
         yield f" {name} objective {_number(problem.objective[j])}"
         entries = slice(by_column.indptr[j], by_column.indptr[j + 1])
         for i, value in zip(by_column.indices[entries].tolist(), by_column.data[entries], strict=True):
             if i in sense:
                 yield f" {name} {rows[i]} {_number(value)}"
-        if whole:
+        if is_integer:
             yield f" MARK{j}B 'MARKER' 'INTEND'"
     yield "RHS"
     for i, letter in sense.items():

@@ -88,7 +88,7 @@ class ScoredBatch(Memoized, CompactReprMixin):
 
     def with_scores(self, scores: Floats) -> Self:
         """The same batch with other scores; only these are validated."""
-        self.__dict__.setdefault("_kept", {})  # the cache is shared
+        self.__dict__.setdefault("_cached", {})  # the cache is shared
         batch = object.__new__(type(self))
         batch.__dict__.update(self.__dict__, scores=finite("scores", scores, 1))
         if batch.scores.shape != self.scores.shape:
@@ -206,7 +206,7 @@ class RankTwoBatch(ScoredBatch):
     @property
     def scale(self) -> float:
         """A bound on the largest profit in magnitude."""
-        decay, discounted = self.kept(
+        decay, discounted = self.cached(
             "scale", lambda: (_largest(self.position_weights), _largest(self.discount, self.gain))
         )
         return decay * _largest(self.scores) + discounted

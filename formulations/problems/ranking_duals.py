@@ -198,10 +198,10 @@ def judge_range(
     for q in range(begin, end):
         first, last = offsets[q], offsets[q + 1]
         n = last - first
-        c, a, placed = decay[first:last], discount[first:last], order[first:last]
+        c, a, assigned = decay[first:last], discount[first:last], order[first:last]
         tall, worth = 0.0, 0.0
         for i in range(n):
-            s[i], b[i] = scores[first + placed[i]], gain[first + placed[i]]
+            s[i], b[i] = scores[first + assigned[i]], gain[first + assigned[i]]
             tall, worth = max(tall, abs(s[i])), max(worth, abs(b[i]))
         tiny = 0
         for i in range(n):

@@ -1,6 +1,6 @@
 """The loss-augmented argmax of a loss of the relevance vector, under one of three feature maps.
 
-The bound for long queries needs no explicit lattice: under the pairwise map each irrelevant document is placed
+The bound for long queries needs no explicit lattice: under the pairwise map each irrelevant document is inserted
 independently. Let cell(i, b) be the gain of relevant document i below b irrelevant ones. An order has the value
 Σ_i cell(i, 0) + Σ_j f(j, i_j), f(j, i) = Σ_{i' >= i} [cell(i', j) - cell(i', j - 1)]. Here i_j is the first relevant
 document below the j-th best irrelevant one, nondecreasing in j. Without monotonicity the sum of max over i of f(j, i)
@@ -31,8 +31,8 @@ from formulations.problems.relevance_values import (
     RANK,
     FeatureMap,
     GainTable,
+    OrderedBatch,
     OrderValues,
-    Placed,
     exact_value,
     levels_of,
     reach_of,
@@ -44,12 +44,12 @@ def every_bad_for_itself(good: Floats, bad: Floats, share: Floats, discount: Flo
     """The bound without constants, rounded up; scores descending, share[i] discount[position] the gain of the i-th
     relevant document."""
     earned = share[: good.size] * discount[: good.size]
-    placed, size, most = np.zeros(bad.size), np.zeros(bad.size), np.zeros(bad.size)
+    assigned, size, most = np.zeros(bad.size), np.zeros(bad.size), np.zeros(bad.size)
     for i in range(good.size - 1, -1, -1):
         lost = share[i] * (discount[i : i + bad.size] - discount[i + 1 : i + 1 + bad.size])
-        placed += kappa * (bad - good[i]) + lost
+        assigned += kappa * (bad - good[i]) + lost
         size += kappa * (np.abs(bad) + abs(good[i])) + 2.0 * abs(share[i]) * np.abs(discount[i : i + bad.size])
-        np.maximum(most, placed, out=most)
+        np.maximum(most, assigned, out=most)
     off = EPSILON * (8.0 + good.size) * float(size.sum() * (1.0 + 1e-9))
     off += EPSILON * (8.0 + bad.size + good.size) * float(most.sum() + np.abs(earned).sum())
     return float(np.nextafter(most.sum() - earned.sum() + off, np.inf))
@@ -245,7 +245,7 @@ class RelevanceBatch(ScoredBatch):
 
     def judged(self, order: Ints) -> OrderValues:
         """The values of orders: (N,) the document, counted within its query, at each position."""
-        return Placed(self.grade, self.level, self.map, self.earnings, self.offsets, order).judged(self.scores)
+        return OrderedBatch(self.grade, self.level, self.map, self.earnings, self.offsets, order).judged(self.scores)
 
     @property
     @memoized

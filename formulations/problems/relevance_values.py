@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.arrays import LARGEST, Floats, Ints, finite, whole
+from formulations.arrays import LARGEST, Floats, Ints, finite, integers
 from formulations.display import CompactReprMixin
 from formulations.errors import InvalidProblemError
 from formulations.problems.problem import EPSILON
@@ -101,7 +101,7 @@ class GainTable(CompactReprMixin):
             raise InvalidProblemError(f"gain table must be {RANK!r}, {DOCUMENT!r} or {TABLE!r}; got {self.kind!r}.")
         for name in ("discount", "share", "passing", "constant", "table"):
             object.__setattr__(self, name, finite(name, getattr(self, name), 1))
-        object.__setattr__(self, "starts", whole("starts", self.starts))
+        object.__setattr__(self, "starts", integers("starts", self.starts))
         if not self.discount.size == self.share.size == self.passing.size:
             raise InvalidProblemError("discount, share and passing need one entry per row")
         if self.starts.size != self.constant.size + 1 or self.starts[-1] != self.table.size:
@@ -158,7 +158,7 @@ class OrderValues:
 
 
 @dataclass(frozen=True, eq=False)
-class Placed:
+class OrderedBatch:
     """Orders of the queries of a batch: order (N,) holds the document, counted within its query, at each position.
 
     level (N,): the rank of each document's grade among those of its query, see `levels_of`. number: converts arrays of
@@ -192,7 +192,7 @@ class Placed:
         return np.asarray(self.starts[self.query] + self.order)
 
     @cached_property
-    def place(self) -> Ints:
+    def position(self) -> Ints:
         """(N,) the position, from 0, of each row."""
         return np.asarray(np.arange(self.order.size) - self.starts[self.query])
 
@@ -201,10 +201,10 @@ class Placed:
         slope = np.empty(self.rows.size)
         slope[self.rows] = self.slopes()
         gains, constant = self.gains(), self.earnings.constant
-        placed = slope * scores
+        assigned = slope * scores
         earned = self._sums(gains) - constant
-        value = self._sums(placed) - earned + 0.0
-        size = self._sums(np.abs(placed)) + self._sums(np.abs(gains)) + np.abs(constant)
+        value = self._sums(assigned) - earned + 0.0
+        size = self._sums(np.abs(assigned)) + self._sums(np.abs(gains)) + np.abs(constant)
         off = np.where(size > 0.0, EPSILON * (16.0 + 4.0 * self.sizes) * size + TINY, 0.0)
         return OrderValues(slope, earned, value, off)
 
@@ -220,10 +220,10 @@ class Placed:
         if self.map.kind == PAIRWISE:
             return np.asarray(weight[self.query] * self.number(self._pairs()))
         good = grade > 0
-        first = np.minimum.reduceat(np.where(good, self.place, self.place.size), starts)
-        slope = np.where(self.place < first[self.query], weight[self.query], 0)
-        at = np.flatnonzero(good & (self.place == first[self.query]))
-        slope[at] = -weight[self.query[at]] * self.number(self.place)[at]
+        first = np.minimum.reduceat(np.where(good, self.position, self.position.size), starts)
+        slope = np.where(self.position < first[self.query], weight[self.query], 0)
+        at = np.flatnonzero(good & (self.position == first[self.query]))
+        slope[at] = -weight[self.query[at]] * self.number(self.position)[at]
         return slope
 
     def _pairs(self) -> Floats:
@@ -313,8 +313,8 @@ def reach_of(map: FeatureMap, earnings: GainTable, offsets: Ints) -> tuple[Float
 def exact_value(scores: Floats, grade: Floats, map: FeatureMap, earnings: GainTable, order: Ints) -> Fraction:
     """r(y)ᵀ scores - gain(y) of one query in rational numbers; order[p] is the document at position p."""
     offsets = np.array([0, order.size])
-    placed = Placed(grade, levels_of(grade, offsets), map, earnings, offsets, order, rational_array)
-    slopes, gains = placed.slopes(), placed.gains()
+    assigned = OrderedBatch(grade, levels_of(grade, offsets), map, earnings, offsets, order, rational_array)
+    slopes, gains = assigned.slopes(), assigned.gains()
     value = (slopes * rational_array(scores)[order]).sum() - gains.sum()
     return Fraction(value) + Fraction(float(earnings.constant[0]))
 

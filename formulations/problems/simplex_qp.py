@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, diags_array, eye_array, hstack, vstack
 
-from formulations.arrays import Floats, Ints, finite, frozen, whole
+from formulations.arrays import Floats, Ints, finite, frozen, integers
 from formulations.errors import InvalidProblemError
 from formulations.problems.directed_rounding import UNIT, above, below, difference, products
 from formulations.problems.linear_program import CARE
@@ -47,7 +47,7 @@ class GroupedSimplexQP(Problem):
     def __post_init__(self) -> None:
         object.__setattr__(self, "slopes", finite("slopes", self.slopes, 2))
         object.__setattr__(self, "values", finite("values", self.values, 1))
-        object.__setattr__(self, "group", whole("group", self.group))
+        object.__setattr__(self, "group", integers("group", self.group))
         object.__setattr__(self, "capacity", finite("capacity", self.capacity, 1))
         planes, groups = self.values.size, self.capacity.size
         if planes == 0 or self.slopes.shape[0] != planes or self.group.size != planes:

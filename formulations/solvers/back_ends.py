@@ -16,7 +16,7 @@ class BackEnd(NamedTuple):
     module: str
     distribution: str
     quadratic: bool = True
-    whole: bool = False
+    integer: bool = False
 
 
 CVXPY = {
@@ -102,7 +102,7 @@ def elsewhere(name: str, own: Collection[str]) -> str:
         return ""
     package, back_end = known[word]
     needed = dict(tables)[package][back_end]
-    said = f"did you mean '{package}:{back_end}'?"
+    hint = f"did you mean '{package}:{back_end}'?"
     if _importable(needed.module):
-        return said
-    return f"{said} {back_end.lower()} is not installed: pip install {needed.distribution};"
+        return hint
+    return f"{hint} {back_end.lower()} is not installed: pip install {needed.distribution};"

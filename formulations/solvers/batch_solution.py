@@ -69,10 +69,10 @@ class QuerySolutions(CompactReprMixin, Generic[Batch]):
         """Evaluate `count` of the short queries in rational arithmetic; raises `CertificateError` if a gap exceeds that
         of the proven value and bound beyond rounding."""
         for query in np.random.default_rng(seed).permutation(np.flatnonzero(short))[:count].tolist():
-            solution, said = proven[query], proven.bound[query] - self.value[query]
+            solution, reported = proven[query], proven.bound[query] - self.value[query]
             gap = certify(solution.problem, solution, exact=True).gap
-            if gap > max(said, 0.0) + solution.problem.rounding:
-                raise CertificateError(f"query {query} claims gap {said:g}; in rationals it is {float(gap):g}")
+            if gap > max(reported, 0.0) + solution.problem.rounding:
+                raise CertificateError(f"query {query} claims gap {reported:g}; in rationals it is {float(gap):g}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,17 +144,17 @@ class RelevanceSolution(QuerySolutions[RelevanceBatch]):
     """The solution of a batch; query q is rows offsets[q] : offsets[q + 1].
 
     `order` holds the document (counted within its query) at each position; `value` is max over orders of r(y)ᵀs -
-    gain(y), with the measure as gain, and `bound` an upper bound, one number per query; `algorithm` the method; `told`
+    gain(y), with the measure as gain, and `bound` an upper bound, one number per query; `algorithm` the method; `known`
     the values of the orders, if known. The bound of the exact argmax is its value plus the rounding errors of the
     search; the bound of any other solver comes from the potentials of its lattice.
     """
 
-    told: OrderValues | None = None
+    known: OrderValues | None = None
 
     @cached_property
     def _judged(self) -> OrderValues:
-        if self.told is not None:
-            return self.told
+        if self.known is not None:
+            return self.known
         if is_small(self.problems.offsets):
             return self.problems.judged(self.order)
         from formulations.argmax.relevance_batch import judge
@@ -187,13 +187,13 @@ class RelevanceSolution(QuerySolutions[RelevanceBatch]):
         states = layout.states(batch.sizes)
         graded = (layout.algorithm == LATTICE) | (layout.algorithm == TAIL)
         taken = states <= np.where(graded, PROVED_COUNTS, PROVED_STATES)
-        bound = np.where(taken, self._by_whole_lattices(taken), self.bound)
+        bound = np.where(taken, self._full_lattice_bound(taken), self.bound)
         answer = replace(self, value=self._judged.least, bound=bound)
         edges = states * np.diff(layout.first_chain)
         self._check_exactly(answer, (batch.sizes <= np.median(batch.sizes)) & (edges <= RATIONAL_EDGES), exactly, seed)
         return answer
 
-    def _by_whole_lattices(self, taken: Bools) -> Floats:
+    def _full_lattice_bound(self, taken: Bools) -> Floats:
         """(m,) upper bounds of the queries within the size limits, rounded up."""
         batch, layout, bound = self.problems, layout_of(self.problems), np.full(len(self), np.inf)
         if layout.is_small(batch):

@@ -22,7 +22,7 @@ LARGEST = 1 << 40  # coefficients and limits of this magnitude or more could ove
 class CpSat(Solver):
     """`ortools.sat.python.cp_model`. Accepts programs whose variables, coefficients and limits are all integers; costs
     are rounded to integers. It has no duals: the bound is that of the relaxation, recomputed by us; the bound claimed
-    by the search is in `details["told_bound"]`.
+    by the search is in `details["reported_bound"]`.
 
     time_limit: seconds; a feasible point found by then is returned. threads: of the search; 1 is reproducible. verbose:
     whether it prints its log. options: further fields of its `SatParameters`, by their names.
@@ -87,4 +87,4 @@ class CpSat(Solver):
             raise SolverError(f"'cp_sat' ended without a feasible point ({solver.status_name(status)})")
         point = np.array([solver.value(variable) for variable in x], dtype=np.float64)
         bound = float(np.ldexp(solver.best_objective_bound, -costs.exponent))
-        return SolverResult(point, None, solver.status_name(status), {**costs.details, "told_bound": bound})
+        return SolverResult(point, None, solver.status_name(status), {**costs.details, "reported_bound": bound})

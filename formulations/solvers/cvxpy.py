@@ -114,13 +114,13 @@ class Cvxpy(Solver):
     @property
     def accepts(self) -> tuple[type[Problem], ...]:
         """Linear programs, and quadratic ones where the back end has quadratic objectives or second-order cones."""
-        if not self.backend or told(self.backend).quadratic:
+        if not self.backend or back_end_of(self.backend).quadratic:
             return (LinearProgram, GroupedSimplexQP, QuadraticProgram, CvxpyProblem)
         return (LinearProgram, CvxpyProblem)
 
     def reason_unsupported(self, problem: Problem) -> str | None:
         integer = isinstance(problem, LinearProgram) and problem.integer is not None
-        if integer and self.backend and not told(self.backend).whole:
+        if integer and self.backend and not back_end_of(self.backend).integer:
             return "it has integers; use 'highs' or 'cvxpy:HIGHS'"
         return None
 
@@ -200,7 +200,7 @@ def _known_to_cvxpy() -> tuple[str, ...]:
         return tuple(cvxpy.installed_solvers())
 
 
-def told(backend: str) -> BackEnd:
+def back_end_of(backend: str) -> BackEnd:
     """The problems that this back end supports: from our table, or from cvxpy for others."""
     if backend in CVXPY:
         return CVXPY[backend]

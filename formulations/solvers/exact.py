@@ -31,11 +31,11 @@ class ExactArgmax(Solver):
 
     compiled: whether to use compiled code; otherwise small batches are assignments for SciPy. None decides by
     `is_small` of the batch (of pattern rankings, by the states of their lattices); code that splits a batch decides
-    once, for the full batch. room: the state limit of the dynamic program per query, by default where an assignment
+    once, for the full batch. max_states: the limit of the dynamic program per query, by default where an assignment
     becomes cheaper; a larger query is solved as an assignment, by shortest paths from a good order.
     """
 
-    room: int | None = None
+    max_states: int | None = None
     compiled: bool | None = None
 
     accepts = (RankTwoAssignment, RelevanceRanking, LatticePath, GroupSequence)
@@ -54,7 +54,7 @@ class ExactArgmax(Solver):
             found = self.solve_batch(problem.alone())
             return SolverResult(found.order, message=found.algorithm[0], details={"way": found.algorithm[0]})
         padded = _padded(problem)
-        if padded is None:  # a negative weight at the last position: left-out documents are worth more than placed ones
+        if padded is None:  # a negative weight at the last position: left-out documents are worth more than ranked ones
             order, way = _few_candidates(problem)
         else:
             answer = self.solve_batch(padded)
@@ -65,7 +65,7 @@ class ExactArgmax(Solver):
         """The same for a batch of these queries and for any part of it."""
         if self.compiled is not None:
             return self
-        return replace(self, compiled=self.room is not None or not is_small(offsets))
+        return replace(self, compiled=self.max_states is not None or not is_small(offsets))
 
     @overload
     def solve_batch(self, batch: RankTwoBatch) -> BatchSolution: ...
@@ -87,10 +87,10 @@ class ExactArgmax(Solver):
         from formulations.argmax.batch import argmax_of
         from formulations.argmax.layout import Layout
 
-        layout = batch.kept(
+        layout = batch.cached(
             "layout", lambda: Layout.from_arrays(batch.gain, batch.discount, batch.position_weights, batch.offsets)
         )
-        order, value, bound, ways = argmax_of(batch, layout, 0 if self.room is None else max(self.room, 2))
+        order, value, bound, ways = argmax_of(batch, layout, 0 if self.max_states is None else max(self.max_states, 2))
         if layout.lost_discount.any() or layout.lost_decay.any():
             value, bound = _with_all_weights(batch, layout, order, bound - value)
         return BatchSolution(batch, order, value, bound, ways, WAYS, self.spec)
@@ -101,7 +101,7 @@ class ExactArgmax(Solver):
         layout = layout_of(batch)
         compiled = self.compiled
         if compiled is None:
-            compiled = self.room is not None or not layout.is_small(batch)
+            compiled = self.max_states is not None or not layout.is_small(batch)
         if not compiled:
             from formulations.argmax.relevance_numpy import search_small
 
@@ -113,14 +113,14 @@ class ExactArgmax(Solver):
             ways = layout.algorithm
             order, values = argmax_of_patterns(batch, layout, ways)
         bound = values.value + layout.hidden(batch, ways)
-        return RelevanceSolution(batch, order, values.value, bound, ways, PATTERN_WAYS, self.spec, told=values)
+        return RelevanceSolution(batch, order, values.value, bound, ways, PATTERN_WAYS, self.spec, known=values)
 
 
 def _with_all_weights(batch: RankTwoBatch, layout: Layout, order: Ints, gap: Floats) -> tuple[Floats, Floats]:
     """Value and bound by all weights, for orders found with the significant ones."""
     starts = batch.offsets[:-1]
-    placed = order + np.repeat(starts, np.diff(batch.offsets))
-    profit = batch.position_weights * batch.scores[placed] - batch.discount * batch.gain[placed]
+    assigned = order + np.repeat(starts, np.diff(batch.offsets))
+    profit = batch.position_weights * batch.scores[assigned] - batch.discount * batch.gain[assigned]
     value = np.add.reduceat(profit, starts)
     score, gain = (np.maximum.reduceat(np.abs(part), starts) for part in (batch.scores, batch.gain))
     return value, value + gap + 2.0 * (layout.lost_decay * score + layout.lost_discount * gain)
@@ -149,8 +149,8 @@ def _few_candidates(problem: RankTwoAssignment) -> tuple[Ints, str]:
     profit = np.outer(problem.scores[candidates], problem.position_weights) - np.outer(
         problem.gain[candidates], problem.discount
     )
-    placed, position = linear_sum_assignment(profit, maximize=True)
+    assigned, position = linear_sum_assignment(profit, maximize=True)
     chosen = np.empty(problem.positions, dtype=np.int64)
-    chosen[position] = placed
+    chosen[position] = assigned
     way = "few candidates" if candidates.size < problem.documents else "assignment"
     return np.asarray(candidates[chosen], dtype=np.int64), way

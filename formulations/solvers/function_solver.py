@@ -43,11 +43,12 @@ class FunctionSolver:
 
     def solve(self, problem: Any, warm_start: Solution | None = None) -> SolverResult:
         """The function's answer; the claims of a `Solution` are stored for comparison with what is proved."""
-        said = self.function(problem)
-        if isinstance(said, Solution):
-            claims = {"told_value": float(said.value), "told_bound": float(said.bound), "told_status": said.status.name}
-            return SolverResult(said.x, said.y, said.message, {**said.details, **claims})
-        return SolverResult(said) if isinstance(said, np.ndarray) else said  # `solve` checks the type
+        answer = self.function(problem)
+        if isinstance(answer, Solution):
+            claims = {"reported_value": float(answer.value), "reported_bound": float(answer.bound)}
+            details = {**answer.details, **claims, "reported_status": answer.status.name}
+            return SolverResult(answer.x, answer.y, answer.message, details)
+        return SolverResult(answer) if isinstance(answer, np.ndarray) else answer  # `solve` checks the type
 
 
 def function_solver(
@@ -80,16 +81,17 @@ def function_solver(
     return FunctionSolver(function, forms, label, package, rejects)
 
 
-def imported(place: str) -> Solver:
+def imported(location: str) -> Solver:
     """The solver at "module:attribute": an object, such as `function_solver` makes, or a class with its defaults."""
-    module, _, attribute = place.partition(":")
+    module, _, attribute = location.partition(":")
     try:
         found = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:
         raise UnknownSolverError(
-            f"no solver is at {place!r}: {error}; pass module:attribute of an installed one"
+            f"no solver is at {location!r}: {error}; pass module:attribute of an installed one"
         ) from error
     solver = found() if isinstance(found, type) else found
     if not isinstance(solver, Solver):
-        raise UnknownSolverError(f"{place!r} must be a solver, see function_solver(); got a {type(solver).__name__}.")
+        kind = type(solver).__name__
+        raise UnknownSolverError(f"{location!r} must be a solver, see function_solver(); got a {kind}.")
     return solver

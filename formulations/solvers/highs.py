@@ -1,7 +1,7 @@
 """HiGHS: linear programs, with or without integers.
 
 Programs with integer and real variables are solved without presolve, because that of HiGHS 1.14.0 loses optima: min 2x
-+ 3z, x + z >= 4.5, z integer, 0 <= x, z <= 10 gives 15 in place of 9 (ERGO-Code/HiGHS#2957; repaired by #2961 in
++ 3z, x + z >= 4.5, z integer, 0 <= x, z <= 10 gives 15 instead of 9 (ERGO-Code/HiGHS#2957; repaired by #2961 in
 1.15.0, which cannot be loaded together with OR-Tools).
 """
 
@@ -20,10 +20,10 @@ from formulations.problems.problem import Problem, Solution, row_units, unit
 from formulations.solvers.solver import Solver, SolverResult, check_limits
 
 
-def presolve(whole: int, variables: int, options: Mapping[str, Any], spec: str) -> dict[str, Any]:
+def presolve(integers: int, variables: int, options: Mapping[str, Any], spec: str) -> dict[str, Any]:
     """The presolve option of HiGHS for a program with this many integer variables among all of its variables;
     UnknownSolverError if the options require another."""
-    needed = {"presolve": "off"} if 0 < whole < variables else {}
+    needed = {"presolve": "off"} if 0 < integers < variables else {}
     if any(options.get(name, value) != value for name, value in needed.items()):
         raise UnknownSolverError(
             f"{spec!r} cannot presolve a program with integer and real variables because HiGHS then reports suboptimal "
@@ -46,7 +46,7 @@ class Highs(Solver):
     log. options: further ones by HiGHS's own names, {"simplex_strategy": 4}.
 
     The dual of a program with integers is that of its relaxation, a bound that can be recomputed. The bound of the
-    search tree is in `details["told_bound"]`.
+    search tree is in `details["reported_bound"]`.
     """
 
     time_limit: float | None = None
@@ -98,10 +98,9 @@ class Highs(Solver):
         if not integer:
             return SolverResult(x, run.prices(), message, {"iterations": run.iterations})
         x[problem.integer] = np.round(x[problem.integer])
-        details = {
-            "told_bound": (-run.scale if problem.is_maximization else run.scale) * run.highs.getInfo().mip_dual_bound
-        }
-        details["iterations"] = run.iterations
+        scale = -run.scale if problem.is_maximization else run.scale
+        bound = scale * run.highs.getInfo().mip_dual_bound
+        details = {"reported_bound": bound, "iterations": run.iterations}
         relaxation = _Run(problem, self, relaxed=True)
         try:
             relaxation.solve()
@@ -169,7 +168,7 @@ class _Run:
         state = highspy.HighsModelStatus
         self._check(self.highs.run(), "run")
         reached = self.highs.getModelStatus()
-        if reached == state.kUnboundedOrInfeasible:  # presolve cannot tell which
+        if reached == state.kUnboundedOrInfeasible:  # presolve cannot decide which
             self._set(presolve="off")
             self._check(self.highs.run(), "run")
             reached = self.highs.getModelStatus()

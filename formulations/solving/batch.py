@@ -1,4 +1,4 @@
-"""Solve many problems at once: whole batches if the solver accepts them, else one by one."""
+"""Solve many problems at once: in batches if the solver accepts them, else one by one."""
 
 from __future__ import annotations
 
@@ -74,14 +74,14 @@ def _orders(batch: RankTwoBatch | RelevanceBatch, solver: Any) -> Ints:
     """The orders of a batch solver, each checked to be an order of its query's documents."""
     spec, kind = _name(solver), _solution_class(batch)
     try:
-        said = solver.solve_batch(batch)
+        answer = solver.solve_batch(batch)
     except FormulationError:
         raise
     except Exception as error:  # any error of the user's solver
         raise SolverCrashError(f"{spec!r} crashed: {type(error).__name__}: {error}") from error
-    order = getattr(said, "order", None)
-    if not isinstance(said, kind) or not isinstance(order, np.ndarray):
-        raise InvalidSolutionError(f"{spec!r} must return a {kind.__name__} of orders; got {type(said).__name__}.")
+    order = getattr(answer, "order", None)
+    if not isinstance(answer, kind) or not isinstance(order, np.ndarray):
+        raise InvalidSolutionError(f"{spec!r} must return a {kind.__name__} of orders; got {type(answer).__name__}.")
     order = np.asarray(order)
     if order.shape != batch.scores.shape or order.dtype.kind not in "iu":
         raise InvalidSolutionError(

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from formulations.argmax.group_limits import FOUND, FULL, GIVEN_UP, LOST, SETTLED, ascend, place_nested
+from formulations.argmax.group_limits import FOUND, FULL, GIVEN_UP, LOST, SETTLED, ascend, assign_nested
 from formulations.arrays import Bools, Floats, Ints
 from formulations.constraints.rows import SetRows
 from formulations.constraints.structure import NestedGroups, SideConstraintRows
@@ -36,21 +36,21 @@ class Subproblem(CompactReprMixin):
     reached (t, rows)."""
 
     allowed: Bools
-    placed: Ints
+    assigned: Ints
     orders: Ints
     value: Floats
     reached: Floats
 
     def some(self, which: Bools) -> Subproblem:
         """The same subproblem with a selection of the known rankings."""
-        return Subproblem(self.allowed, self.placed, self.orders[which], self.value[which], self.reached[which])
+        return Subproblem(self.allowed, self.assigned, self.orders[which], self.value[which], self.reached[which])
 
-    def within(self, allowed: Bools, placed: Ints) -> Subproblem:
+    def within(self, allowed: Bools, assigned: Ints) -> Subproblem:
         """A smaller subproblem."""
         here = allowed[np.arange(self.orders.shape[1]), self.orders].all(axis=1)
-        for document in placed.tolist():
+        for document in assigned.tolist():
             here &= (self.orders == document).any(axis=1)
-        return Subproblem(allowed, placed, self.orders[here], self.value[here], self.reached[here])
+        return Subproblem(allowed, assigned, self.orders[here], self.value[here], self.reached[here])
 
     def cut(self, weight: Floats) -> list[Subproblem] | None:
         """Two subproblems, with and without a fractional document (else cell) of the weighted rankings; the likelier
@@ -58,13 +58,13 @@ class Subproblem(CompactReprMixin):
         held = np.zeros(self.allowed.shape)
         for share, order in zip(weight.tolist(), self.orders, strict=True):
             held[np.arange(order.size), order] += share
-        without, inside, placed = self.allowed.copy(), self.allowed, self.placed
+        without, inside, assigned = self.allowed.copy(), self.allowed, self.assigned
         shares = held.sum(axis=0)
         if np.abs(shares - 0.5).min() < 0.5 - SURE:
             document = int(np.round(np.abs(shares - 0.5), 6).argmin())
             share = shares[document]
             without[:, document] = False
-            placed = np.append(placed, document)
+            assigned = np.append(assigned, document)
         elif np.abs(held - 0.5).min() < 0.5 - SURE:
             i, j = divmod(int(np.round(np.abs(held - 0.5), 6).argmin()), shares.size)
             share = held[i, j]
@@ -74,7 +74,7 @@ class Subproblem(CompactReprMixin):
             inside[i, j] = True
         else:
             return None
-        parts = [self.within(inside, placed), self.within(without, self.placed)]
+        parts = [self.within(inside, assigned), self.within(without, self.assigned)]
         return parts if share < 0.5 else parts[::-1]
 
 
@@ -83,8 +83,8 @@ WORK = 1e4  # nanoseconds per cell in Python
 TIGHT = 1e-9  # relative gap above which the general solvers are used instead
 CLOSED = 1e-11  # relative gap at which a subproblem is closed
 
-ASKED = 400  # largest number of flows before the general solvers are used instead
-ROOM = 24  # capacity of the list of known rankings
+MAX_FLOWS = 400  # largest number of flows before the general solvers are used instead
+MAX_KNOWN = 24  # capacity of the list of known rankings
 
 
 def best_of_groups(
@@ -120,11 +120,11 @@ def best_of_groups(
     nested = not soft and NestedGroups.from_rows(stated) is not None
     if not (search.nested() if nested else search.tolled()):
         return None
-    order, proven = search.order, float(search.told[1])
+    order, proven = search.order, float(search.summary[1])
     value = float(position_weights @ scores[order] - discount @ gain[order])
     if soft or cell_prices is not None:
         value -= search.paid(order)
-    proven += 16.0 * EPSILON * (2.0 + k + rows.groups.low.sum()) * (size + k * float(search.told[2]))
+    proven += 16.0 * EPSILON * (2.0 + k + rows.groups.low.sum()) * (size + k * float(search.summary[2]))
     way = "groups" if search.parts == 1 else "groups, by cases"
     return (order, value, max(proven, value), way) if proven - value <= TIGHT * (size + spread) else None
 
@@ -135,8 +135,8 @@ class _Search:
     and cells; size: the largest possible value; step: the initial step of the multipliers.
 
     chosen: the groups of the tree; side: the dualized rows, sign: 1 for their upper limit and -1 for their lower; cap:
-    the largest multiplier of each; at: the last multipliers. order: the best ranking; told: its value, the bound of all
-    closed subproblems, the largest multiplier of the proof.
+    the largest multiplier of each; at: the last multipliers. order: the best ranking; summary: its value, the bound of
+    all closed subproblems, the largest multiplier of the proof.
     """
 
     stated: SetRows
@@ -147,23 +147,23 @@ class _Search:
     size: float
     step: float
     order: Ints = field(init=False)
-    told: Floats = field(init=False)
+    summary: Floats = field(init=False)
     tree: NestedGroups = field(init=False)
     chosen: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     side: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     sign: Floats = field(default_factory=lambda: np.zeros(0))
     cap: Floats = field(default_factory=lambda: np.zeros(0))
     at: Floats = field(default_factory=lambda: np.zeros(1))
-    asked: int = 0
+    calls: int = 0
     parts: int = 1
 
     def __post_init__(self) -> None:
         self.order = np.full(self.base.shape[0], -1, dtype=np.int64)
-        self.told = np.array([-np.inf, -np.inf, 0.0])
+        self.summary = np.array([-np.inf, -np.inf, 0.0])
 
     def choose(self, groups: Ints) -> None:
         """Make the tree of these groups."""
-        tree = self.stated.kept(f"tree of {groups.tolist()}", lambda: self.rows.groups.tree(groups))
+        tree = self.stated.cached(f"tree of {groups.tolist()}", lambda: self.rows.groups.tree(groups))
         assert tree is not None  # groups that cross are never chosen together
         self.chosen, self.tree = groups, tree
 
@@ -173,10 +173,10 @@ class _Search:
         off = self.rows.off(self.rows.reached(order))[soft]
         return float(self.price[soft] @ off) + float(self.base[np.arange(order.size), order].sum())
 
-    def placed(self) -> float | None:
+    def assigned(self) -> float | None:
         """The bound of the flow through the tree, whose ranking is written to `order`; None if it has none."""
         tree, result = self.tree, np.empty(2)
-        solver: Any = place_nested if place_nested.pays(WORK * self.base.size) else place_nested.in_python
+        solver: Any = assign_nested if assign_nested.pays(WORK * self.base.size) else assign_nested.in_python
         for near in NEAR:
             ended = solver(*self.data, self.base, *tree.network, near, self.order, result)
             if ended != LOST:
@@ -186,12 +186,12 @@ class _Search:
     def nested(self) -> bool:
         """Whether the flow has a ranking and all rows form a tree."""
         self.choose(np.arange(self.rows.groups.low.size))
-        return self.kept(self.placed())
+        return self.record_bound(self.assigned())
 
-    def kept(self, bound: float | None) -> bool:
+    def record_bound(self, bound: float | None) -> bool:
         """Use the bound of the flow as that of the problem, if there is one."""
         if bound is not None:
-            self.told[1] = bound
+            self.summary[1] = bound
         return bound is not None
 
     def tolled(self) -> bool:
@@ -199,13 +199,13 @@ class _Search:
         none = np.zeros(0, dtype=np.int64)
         self.choose(none)
         while not self.side.size:
-            bound = self.placed()
+            bound = self.assigned()
             if bound is None:
                 return False
             reached = self.rows.reached(self.order)
             off = self.rows.off(reached)
             if not off.any() or not self.grown(reached):
-                return not off[~self.rows.soft].any() and self.kept(bound)
+                return not off[~self.rows.soft].any() and self.record_bound(bound)
         scores, gain, discount, decay = self.data
         order = self.order.copy()
         value = decay @ scores[order] - discount @ gain[order] - self.base[np.arange(order.size), order].sum()
@@ -230,13 +230,13 @@ class _Search:
             part = part.some(np.asarray(keeps.all(axis=1)))
             ended, part, weight, bounds = self.ascended(part, bound)
             bound = bounds[1]
-            self.told[0], self.told[2] = bounds[0], max(self.told[2], bounds[2])
-            if ended == FULL and self.asked < ASKED:
+            self.summary[0], self.summary[2] = bounds[0], max(self.summary[2], bounds[2])
+            if ended == FULL and self.calls < MAX_FLOWS:
                 continue
             if ended in (FULL, GIVEN_UP):
                 return None
             if ended != SETTLED:
-                self.told[1] = max(self.told[1], bound)
+                self.summary[1] = max(self.summary[1], bound)
                 return []
             if not self.grown(weight @ part.reached):
                 parts = part.cut(weight)
@@ -246,28 +246,28 @@ class _Search:
         """The multiplier ascent on a subproblem: its status, the subproblem with the rankings found, their weights, and
         the bounds."""
         rows, tree, known = self.rows, self.tree, part.value.size
-        most = known + min(max(ASKED - self.asked, 0), ROOM)
+        most = known + min(max(MAX_FLOWS - self.calls, 0), MAX_KNOWN)
         orders, value = np.empty((most, part.orders.shape[1]), dtype=np.int64), np.empty(most)
         reached = np.empty((most, rows.low.size))
         orders[:known], value[:known], reached[:known] = part.orders, part.value, part.reached
         weight, counted = np.zeros(value.size), np.array([known, 0])
-        bounds = np.array([self.told[0], bound, self.told[2]])
+        bounds = np.array([self.summary[0], bound, self.summary[2]])
         sides = self.side.size
         self.at = np.concatenate([self.at[:-1], np.zeros(sides + 2 - self.at.size)])
         reward = 0.0
-        if part.placed.size:
+        if part.assigned.size:
             dearest = self.size + float(self.cap @ np.abs(rows.flat[self.side]).max(axis=1, initial=0.0))
             reward = 4.0 * (orders.shape[1] + 1.0) * dearest
         pays = ascend.pays(4.0 * WORK * self.base.size)
         search: Any = ascend if pays else ascend.in_python
         ended = search(
-            *self.data, self.base, part.allowed, *tree.network[1:], part.placed, reward,
+            *self.data, self.base, part.allowed, *tree.network[1:], part.assigned, reward,
             rows.flat, rows.low, rows.high, rows.rounding, self.price, self.side, self.sign, self.cap, orders, value,
             reached, weight, counted, self.at, self.order, bounds, CLOSED * (self.size + self.step),
         )  # fmt: skip
-        self.asked += int(counted[1])
+        self.calls += int(counted[1])
         found = slice(0, int(counted[0]))
-        part = Subproblem(part.allowed, part.placed, orders[found], value[found], reached[found])
+        part = Subproblem(part.allowed, part.assigned, orders[found], value[found], reached[found])
         return int(ended), part, weight[found], bounds
 
     def grown(self, mean: Floats) -> bool:

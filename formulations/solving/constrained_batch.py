@@ -39,7 +39,7 @@ class SetBatch(CompactReprMixin):
     """Query q: max over rankings π in sets[q] of Σ_i decay[i] scores[π_i] - discount[i] gain[π_i].
 
     `scores` and `gain` have one entry per document, rows offsets[q] : offsets[q + 1]; `discount` and `position_weights`
-    one per position, places[q] : places[q + 1], as many as the set has. Penalties of soft constraints are subtracted,
+    one per position, position_offsets[q : q + 2], as many as the set has. Penalties of soft constraints are subtracted,
     times charge[q] (1 without `charge`).
     """
 
@@ -49,7 +49,7 @@ class SetBatch(CompactReprMixin):
     discount: Floats
     position_weights: Floats
     offsets: Ints
-    places: Ints
+    position_offsets: Ints
     charge: Floats | None = None
 
     def __len__(self) -> int:
@@ -57,7 +57,7 @@ class SetBatch(CompactReprMixin):
 
     def spots(self, query: int) -> slice:
         """The rows of one query in `discount`, `position_weights` and the orders of a solution."""
-        return slice(int(self.places[query]), int(self.places[query + 1]))
+        return slice(int(self.position_offsets[query]), int(self.position_offsets[query + 1]))
 
     def data(self, query: int) -> tuple[Floats, Floats, Floats, Floats]:
         """Scores, gain, discount and position weights of one query."""
@@ -81,7 +81,7 @@ class SetBatch(CompactReprMixin):
     def some(self, queries: Ints) -> SetBatch:
         """The batch of these queries, in this order."""
         rows, offsets = _gathered(self.offsets, queries)
-        spots, position_offsets = _gathered(self.places, queries)
+        spots, position_offsets = _gathered(self.position_offsets, queries)
         sets, charge = [self.sets[q] for q in queries.tolist()], None if self.charge is None else self.charge[queries]
         documents, weights = (self.scores[rows], self.gain[rows]), (self.discount[spots], self.position_weights[spots])
         return SetBatch(sets, *documents, *weights, offsets, position_offsets, charge)
@@ -120,16 +120,17 @@ def _collapsed(batch: SetBatch, queries: list[int], order: Ints, value: Floats, 
 
     part = batch.some(np.array(queries))
     blocks = np.concatenate([np.asarray(admissible.compiled.blocks_of) for admissible in part.sets])
-    few = np.maximum.reduceat(blocks, part.offsets[:-1]) + 1 < np.diff(part.places)
+    few = np.maximum.reduceat(blocks, part.offsets[:-1]) + 1 < np.diff(part.position_offsets)
     for q in np.flatnonzero(few).tolist():  # the pass would search for a free block forever
         part.sets[q].check_nonempty()
     found, best, proven = np.empty(part.position_weights.size, dtype=np.int64), np.empty(len(part)), np.empty(len(part))
     documents, weights = (part.scores, part.gain, blocks, part.offsets), (part.discount, part.position_weights)
-    collapsed_argmax(*documents, *weights, part.places, found, best, proven)
+    collapsed_argmax(*documents, *weights, part.position_offsets, found, best, proven)
     tallest = [np.maximum.reduceat(np.abs(height), part.offsets[:-1]) for height in (part.scores, part.gain)]
-    weight = [np.add.reduceat(np.abs(weights), part.places[:-1]) for weights in (part.position_weights, part.discount)]
-    rounding = 4.0 * EPSILON * (2.0 + np.diff(part.places)) * (weight[0] * tallest[0] + weight[1] * tallest[1])
-    spots, _ = _gathered(batch.places, np.array(queries))
+    starts, k = part.position_offsets[:-1], np.diff(part.position_offsets)
+    weight = [np.add.reduceat(np.abs(weights), starts) for weights in (part.position_weights, part.discount)]
+    rounding = 4.0 * EPSILON * (2.0 + k) * (weight[0] * tallest[0] + weight[1] * tallest[1])
+    spots, _ = _gathered(batch.position_offsets, np.array(queries))
     order[spots], value[queries], bound[queries] = found, best, np.maximum(proven, best) + rounding
 
 
@@ -149,13 +150,13 @@ def _grouped(batch: SetBatch, query: int) -> Found | None:
     chosen = network.chosen(heights)
     problem = network.ranking(np.outer(weights, heights[chosen]))
     group, passing = prefix_argmax(problem)
-    placed = network.order(chosen, group)
-    value = float(decay @ scores[placed] - discount @ gain[placed])
-    # What all documents earn at the last position, where all are placed, is no choice and is in no worth.
+    assigned = network.order(chosen, group)
+    value = float(decay @ scores[assigned] - discount @ gain[assigned])
+    # What all documents earn at the last position, where all are ranked, is no choice and is in no worth.
     fixed = weights[-1] * heights.sum() if decay.size == scores.size else 0.0
     size = np.abs(decay).sum() * np.abs(scores).max() + np.abs(discount).sum() * np.abs(gain).max()
     proven = problem.bound(passing.ravel()) + fixed + 8.0 * EPSILON * (2.0 + decay.size) * size
-    return placed, value, max(float(proven), value), "prefix groups"
+    return assigned, value, max(float(proven), value), "prefix groups"
 
 
 def _limited(batch: SetBatch, query: int) -> Found | None:

@@ -137,7 +137,7 @@ def _tried(admissible: RankingSet, changes: Mapping[str, str]) -> SuggestedChang
         change = changes.get(held.name)
         if change == "left out":
             if held.forbids is not None:  # the cells that it forbids stay forbidden
-                constraints.append(Constraint.mask(held.name, held.said(0), held.forbids))
+                constraints.append(Constraint.mask(held.name, held.description(0), held.forbids))
             continue
         fresh = held if change is None else _changed(admissible, held, change)
         if fresh is None:
@@ -145,7 +145,7 @@ def _tried(admissible: RankingSet, changes: Mapping[str, str]) -> SuggestedChang
         constraints.append(fresh)
     changed = replace(admissible, constraints=tuple(constraints))
     statement = stated(changed)
-    if (np.abs(statement.matrix.data) != 1).any() or not statement.is_whole:
+    if (np.abs(statement.matrix.data) != 1).any() or not statement.is_integer:
         return None
     proof = prove(statement.matrix, thorough=True)
     if not isinstance(proof, Proof) or changed.max_positions < changed.positions:
@@ -167,8 +167,8 @@ def _changed(admissible: RankingSet, held: Constraint, change: str) -> Constrain
         return None
     k, n = admissible.shape
     cells = [(np.flatnonzero(p), np.flatnonzero(d)) for p, d in zip(wider, larger, strict=True)]
-    texts = tuple(f"{held.said(r)}, changed" for r in range(held.rows))
-    return replace(held, matrix=rows_of_cells(cells, k, n), says=texts if held.labels is not None else texts[0])
+    texts = tuple(f"{held.description(r)}, changed" for r in range(held.rows))
+    return replace(held, matrix=rows_of_cells(cells, k, n), text=texts if held.labels is not None else texts[0])
 
 
 def _products(held: Constraint, shape: tuple[int, int]) -> Variant | None:
@@ -209,17 +209,17 @@ class IntegralityGap(CompactReprMixin):
     """
 
     relaxed: Solution
-    whole: Solution
+    integer: Solution
     integral: bool | None
     absolute: float
     relative: float
 
     def __str__(self) -> str:
         if self.integral:
-            return f"This optimum is integral: {self.whole.value:g} with and without integrality"
+            return f"This optimum is integral: {self.integer.value:g} with and without integrality"
         found = "This optimum is not integral" if self.integral is False else "This optimum may be integral (undecided)"
         return (
-            f"{found}: {self.relaxed.value:g} without integers, {self.whole.value:g} with them, "
+            f"{found}: {self.relaxed.value:g} without integers, {self.integer.value:g} with them, "
             f"{self.absolute:g} ({self.relative:.2%}) apart"
             + ("" if self.integral is False else ", which is within solver tolerance")
         )
@@ -233,10 +233,10 @@ def integrality_gap(problem: AnyProblem, solver: Solver | str = "highs") -> Inte
 
     Raises what `solve` raises; `UnsupportedProblemError` for a bare matrix, which has no objective.
     """
-    said = stated(problem).program
-    if said is None:
+    linear = stated(problem).program
+    if linear is None:
         raise UnsupportedProblemError("a matrix has no objective. Give a problem, or use verify_integrality().")
-    program = LinearProgram.from_program(said)
+    program = LinearProgram.from_program(linear)
     relaxed = solve(replace(program, integer=None), solver)
     every = np.ones(program.objective.size, dtype=np.bool_)
     # What soft rows of fractional coefficients are broken by is no integer.

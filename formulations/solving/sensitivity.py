@@ -4,17 +4,17 @@ At limit l let y be a dual solution of the linear program. By weak duality no ra
 
     relaxed(l) + price(l) · (l' - l)     relaxed: the bound of y at l; price: the sum of y over the constraint's rows
 
-so each point proves a line above the whole curve. Of several dual solutions with the same bound, the one towards looser
+so each point proves a line above the full curve. Of several dual solutions with the same bound, the one towards looser
 limits is used: its price bounds the gain of the next unit. If the program is not integral, `relaxed` is above the best
 value. Limits that admit the same rankings (`limit_range`) are solved once.
 
 >>> site = RankingSet(4, 3).at_most(2, documents=[0, 1, 2], name="site")
 >>> problem = constrained_ranking(np.outer([3.0, 2.0, 1.0], [5.0, 4.0, 3.0, 1.0]), site)
 >>> print(sensitivity(problem, "site", range(1, 4)))
-site at most  value  price  whole
+site at most  value  price  integral
            1  empty
-           2     24      2    yes
-           3     26      0    yes
+           2     24      2       yes
+           3     26      0       yes
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class SensitivityCurve(CompactReprMixin):
 
     name: of the constraint, with its side. limits (m,). The others are (m,), or (problems, m) for several: value, of
     the best ranking, NaN if there is none; bound, proved for it; relaxed, the optimum of the linear program; price, the
-    sum of the constraint's duals, per unit of the limit; whole, whether the program's optimum is integral.
+    sum of the constraint's duals, per unit of the limit; integral, whether the program's optimum is integral.
     """
 
     name: str
@@ -70,7 +70,7 @@ class SensitivityCurve(CompactReprMixin):
     bound: Floats
     relaxed: Floats
     price: Floats
-    whole: Bools
+    integral: Bools
 
     @classmethod
     def from_curves(cls, name: str, limits: Floats, every: Sequence[SensitivityCurve | None]) -> SensitivityCurve:
@@ -78,7 +78,7 @@ class SensitivityCurve(CompactReprMixin):
         none = np.full(limits.size, np.nan)
         empty = cls(name, limits, none, none, none, none, np.zeros(limits.size, dtype=bool))
         filled = [empty if one is None else one for one in every]
-        fields = ("value", "bound", "relaxed", "price", "whole")
+        fields = ("value", "bound", "relaxed", "price", "integral")
         return cls(name, limits, *(frozen(np.array([getattr(one, field) for one in filled])) for field in fields))
 
     @property
@@ -143,13 +143,13 @@ class SensitivityCurve(CompactReprMixin):
     def columns(self) -> dict[str, Any]:
         """The columns of the table by name: the points of one problem; mean, deviation and counts of several."""
         if self.value.ndim == 1:
-            points = {name: getattr(self, name) for name in ("value", "bound", "relaxed", "price", "whole")}
+            points = {name: getattr(self, name) for name in ("value", "bound", "relaxed", "price", "integral")}
             return {"limit": self.limits, **points}
         (mean, spread), (lost, lost_spread) = (self.mean, self.spread), self.lost
         return {
             "limit": self.limits, "mean": mean, "spread": spread, "lost": lost, "spread of it": lost_spread,
-            "price": self._moments(self.price[self._is_complete])[0], "whole": (self.whole & ~self.empty).sum(axis=0),
-            "empty": self.empty.sum(axis=0),
+            "price": self._moments(self.price[self._is_complete])[0],
+            "integral": (self.integral & ~self.empty).sum(axis=0), "empty": self.empty.sum(axis=0),
         }  # fmt: skip
 
     def to_frame(self) -> Any:
@@ -177,11 +177,11 @@ class SensitivityCurve(CompactReprMixin):
     def _table(self) -> tuple[list[str], list[list[str]]]:
         """Head and rows as text."""
         if self.value.ndim == 1:
-            points = zip(self.limits, self.empty, self.value, self.price + 0.0, self.whole, strict=True)
-            return [self.name, "value", "price", "whole"], [
+            points = zip(self.limits, self.empty, self.value, self.price + 0.0, self.integral, strict=True)
+            return [self.name, "value", "price", "integral"], [
                 [f"{limit:g}", "empty", "", ""] if empty
-                else [f"{limit:g}", f"{value:.6g}", f"{price:.4g}", "yes" if whole else "no"]
-                for limit, empty, value, price, whole in points
+                else [f"{limit:g}", f"{value:.6g}", f"{price:.4g}", "yes" if integral else "no"]
+                for limit, empty, value, price, integral in points
             ]  # fmt: skip
         columns = self.columns()
         there = len(self.value) - columns["empty"]
@@ -326,9 +326,9 @@ class ConstraintLimit:
         if self.side != "at most":
             lower[self.rows] = limit
         texts = tuple(
-            f"{self.side} {limit:g}, as swept" if moved else held.said(r) for r, moved in enumerate(self.rows.tolist())
+            f"{self.side} {limit:g}, as swept" if moved else held.description(r) for r, moved in enumerate(self.rows)
         )
-        fresh = replace(held, lower=lower, upper=upper, says=texts)
+        fresh = replace(held, lower=lower, upper=upper, text=texts)
         admissible = self.admissible
         return replace(
             admissible,
@@ -394,7 +394,7 @@ def _side(held: Constraint, rows: Bools, name: Hashable, side: str | None) -> st
         return "at most"
     if not above.any():
         return "at least"
-    raise InvalidProblemError(f"{name!r} has limits on both sides; say side='at most' or side='at least'")
+    raise InvalidProblemError(f"{name!r} has limits on both sides; pass side='at most' or side='at least'")
 
 
 def read_limits(limits: Any) -> Floats:
@@ -405,7 +405,7 @@ def read_limits(limits: Any) -> Floats:
     except (OverflowError, TypeError, ValueError):
         parsed = np.empty(0)
     if parsed.ndim != 1 or not parsed.size or not np.isfinite(parsed).all():
-        raise InvalidProblemError(f"limits must be one or more finite numbers; got {limits!r}. Use, say, range(1, 5).")
+        raise InvalidProblemError(f"limits must be one or more finite numbers; got {limits!r}. Try range(1, 5).")
     if parsed.size > MAX_POINTS:
         raise InvalidProblemError(
             f"limits from {parsed[0]:g} on are more than {MAX_POINTS}, the most that a sweep tries; give a shorter "

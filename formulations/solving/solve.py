@@ -162,16 +162,16 @@ def _cheapest(problem: Problem, start: Solution | None, solve_options: SolveOpti
     if loose:
         return min(loose, key=lambda solution: solution.gap)
     if not failures:
-        said = ". ".join(["", *refusals[:1]])  # the first is the best match
+        reported = ". ".join(["", *refusals[:1]])  # the first is the best match
         raise UnsupportedProblemError(
-            f"no installed solver accepts this {type(problem).__name__}; pass one of your own{said}"
+            f"no installed solver accepts this {type(problem).__name__}; pass one of your own{reported}"
         )
     raise SolverError("every solver failed. " + "; ".join(failures))
 
 
 def _searched(solution: Solution) -> bool:
     """Whether an integer search ended with a claim of optimality, which no other solver would improve."""
-    claimed = solution.details.get("told_bound")
+    claimed = solution.details.get("reported_bound")
     return isinstance(claimed, float | int) and abs(claimed - solution.value) <= LOOSE * max(
         abs(solution.value), abs(claimed)
     )

@@ -153,10 +153,10 @@ def _certified(problem: Problem, solver: Solver | str, label: str) -> Solution:
 def _check_value(solution: Solution, optimum: float | None, accuracy: float, label: str) -> None:
     problem = solution.problem
     sign = 1.0 if problem.is_maximization else -1.0
-    placed = isinstance(
+    exact = isinstance(
         problem, Assignment | RankTwoAssignment | ConstrainedRanking | RelevanceRanking | LatticePath | GroupSequence
     )
-    allowed = problem.rounding + (0.0 if placed else accuracy * max(problem.scale, abs(solution.value)))
+    allowed = problem.rounding + (0.0 if exact else accuracy * max(problem.scale, abs(solution.value)))
     if optimum is None:
         assert solution.gap <= allowed, f"{label} leaves the gap {solution.gap:g}"
         return

@@ -33,7 +33,7 @@ from formulations.problems.relevance_ranking import RelevanceRanking
 from formulations.problems.relevance_values import DOCUMENT
 from formulations.problems.simplex_qp import GroupedSimplexQP
 
-EXTENSIONS = ("rank one", "a = κ c", "gains constant in groups", "a decay a group", "any sign, all placed")
+EXTENSIONS = ("rank one", "a = κ c", "gains constant in groups", "a decay a group", "any sign, all ranked")
 
 
 def drawn(seed: int, most: int = 7) -> tuple[str, Floats, RankingSet]:
@@ -77,7 +77,7 @@ def _profit(kind: str, random: np.random.Generator, k: int, group: Ints) -> Floa
     if kind == "a decay a group":
         several = falling(4, k)[group].T * score
         return np.asarray(several + random.integers(-2, 3, (4, k))[group].T)
-    return np.outer(decay - 1.5 if kind == "any sign, all placed" else decay, score)
+    return np.outer(decay - 1.5 if kind == "any sign, all ranked" else decay, score)
 
 
 def failing() -> Iterator[tuple[str, ConstrainedRanking, float, float]]:
@@ -141,7 +141,7 @@ def _stated(form: type[Problem]) -> Iterator[Instance]:
         for name, problem in _matchings():
             yield name, restated(problem, LinearProgram), brute_force(problem)
         yield "rows of all kinds", _rows_of_all_kinds(), -3.0
-        yield "whole and real", _whole_and_real(), 9.0
+        yield "integer and real", _mixed_integer(), 9.0
     elif form is GroupedSimplexQP:
         yield from _masters()
     elif form is QuadraticProgram:
@@ -341,7 +341,7 @@ def _rows_of_all_kinds() -> LinearProgram:
     )  # fmt: skip
 
 
-def _whole_and_real() -> LinearProgram:
+def _mixed_integer() -> LinearProgram:
     """min 2x + 3z, x + z >= 9/2, z integer: (9/2, 0) is optimal; HiGHS 1.14.0 with presolve returns (0, 5)."""
     real = _program([2.0, 3.0], [[1.0, 1.0]], [4.5], [np.inf], [0.0, 0.0], [10.0, 10.0], is_maximization=False)
     return replace(real, integer=np.array([False, True]))

@@ -33,7 +33,7 @@ from formulations.display import CompactReprMixin
 from rankopt.errors import OptionError
 from rankopt.optimize.certificate import History, Stop
 from rankopt.optimize.line_search import LineSearch, Point
-from rankopt.options import check_whole
+from rankopt.options import check_integer
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -82,7 +82,7 @@ class RandomDirections:
     count: int = 10
 
     def __post_init__(self) -> None:
-        check_whole(1, count=self.count)
+        check_integer(1, count=self.count)
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +134,7 @@ def check_directions(given: Any) -> None:
 class Path(CompactReprMixin):
     """State of an ascent between two line searches; enough to resume with identical results.
 
-    w: (d,), value: M(w). round: rounds begun; place: directions of it that were tried; lines: line searches in total.
+    w: (d,), value: M(w). round: rounds begun; index: directions of it that were tried; lines: line searches in total.
     begun, generator: w and the random generator at the start of the round; advance: the last round's change of w.
     moved: whether this round moved; excess: the best value of this round's lines above `value`, as long as it did not.
     over: no direction of a complete round led higher. chosen, rating: the best-rated w, and its rating.
@@ -147,7 +147,7 @@ class Path(CompactReprMixin):
     advance: Floats
     generator: dict[str, Any]
     round: int = 0
-    place: int = 0
+    index: int = 0
     lines: int = 0
     moved: bool = False
     excess: float = 0.0
@@ -184,13 +184,13 @@ class AscentProblem:
         last."""
         listed = self.listed(path)
         path = self._greedily(path, listed, seconds) if self.greedy else self._next(path, listed, seconds)
-        return path if path.place < len(listed) else self._closed(path)
+        return path if path.index < len(listed) else self._closed(path)
 
     def _next(self, path: Path, listed: list[int | Floats], seconds: float) -> Path:
-        direction = listed[path.place]
+        direction = listed[path.index]
         found = self.search.along(path.w, direction, self.point, self.window, self._pull(path.w, direction))
-        path = replace(path, place=path.place + 1, lines=path.lines + 1)
-        return self._taken(path, path.place - 1, direction, found, seconds)
+        path = replace(path, index=path.index + 1, lines=path.lines + 1)
+        return self._taken(path, path.index - 1, direction, found, seconds)
 
     def _greedily(self, path: Path, listed: list[int | Floats], seconds: float) -> Path:
         """All lines of a round from one w; of those that lead higher the highest that does so when measured."""
@@ -202,18 +202,18 @@ class AscentProblem:
             ]
         else:
             lines = self.search.along_all(path.w, listed, self.point, self.window)
-        path = replace(path, place=len(listed), lines=path.lines + len(listed))
+        path = replace(path, index=len(listed), lines=path.lines + len(listed))
         path = replace(path, excess=max([0.0, *(line.best - path.value for line in lines)]))
         gains = [line.value - self._cost(line.t, pull) for line, pull in zip(lines, pulls, strict=True)]
-        for place in np.argsort(-np.array(gains), kind="stable").tolist():
-            if gains[place] <= path.value + self.tol:
+        for index in np.argsort(-np.array(gains), kind="stable").tolist():
+            if gains[index] <= path.value + self.tol:
                 break
-            after = self._taken(path, place, listed[place], lines[place], seconds)
+            after = self._taken(path, index, listed[index], lines[index], seconds)
             if after.moved:
                 return after
         return path
 
-    def _taken(self, path: Path, place: int, direction: int | Floats, found: Any, seconds: float) -> Path:
+    def _taken(self, path: Path, index: int, direction: int | Floats, found: Any, seconds: float) -> Path:
         """The path with this step, if it leads higher."""
         if not path.moved:
             path = replace(path, excess=max(path.excess, found.best - path.value))
@@ -223,7 +223,7 @@ class AscentProblem:
         value = self.search.value(w)
         if not (np.isfinite(w).all() and self._height(w, value) > self._height(path.w, path.value) + self.tol):
             return path
-        feature = direction if isinstance(direction, int) else -1 - self._drawn(path, place)
+        feature = direction if isinstance(direction, int) else -1 - self._drawn(path, index)
         move = Move(
             path.number, path.round + 1, path.lines, feature, found.t, found.low, found.high, path.value, found.value,
             value, seconds,
@@ -236,14 +236,14 @@ class AscentProblem:
             return replace(path, round=path.round + 1, over=True)
         _, generator = self.directions.of_round(path.advance, path.generator)
         return replace(
-            path, round=path.round + 1, place=0, moved=False, excess=0.0, advance=path.w - path.begun, begun=path.w,
+            path, round=path.round + 1, index=0, moved=False, excess=0.0, advance=path.w - path.begun, begun=path.w,
             generator=generator,
         )  # fmt: skip
 
-    def _drawn(self, path: Path, place: int) -> int:
+    def _drawn(self, path: Path, index: int) -> int:
         """0 of Powell's direction, else the number of the draw, from 1."""
         count = self.directions.units.size if self.directions.coordinates else 0
-        return place - count + (0 if self.directions.powell and path.advance.any() else 1)
+        return index - count + (0 if self.directions.powell and path.advance.any() else 1)
 
     def _height(self, w: Floats, value: float) -> float:
         """J(w)."""

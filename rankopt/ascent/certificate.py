@@ -183,7 +183,7 @@ def _weights(queries: Queries, measure: Measure, given: Any) -> Floats:
 
 
 VECTORS = ("w", "begun", "advance")
-COUNTS = ("number", "round", "place", "lines")
+COUNTS = ("number", "round", "index", "lines")
 NUMBERS = ("value", "excess", "rating")
 TRUTHS = ("moved", "over")
 

@@ -121,8 +121,8 @@ class BoostingObjective:
     both times the weight of the row, if there is one.
 
     A maximum of linear functions has no curvature of its own. With this one a leaf moves by the mean of the signs of
-    its slopes, each as heavy as the slope is large, hence by the learning rate at most: documents that are placed
-    right do not hold back those that are not, and one unit of score is one of the margin, whatever the measure.
+    its slopes, each as heavy as the slope is large, hence by the learning rate at most: documents in a right
+    order do not hold back those that are not, and one unit of score is one of the margin, whatever the measure.
 
     spread is the deviation of the scores inside queries. One draw a round gives the gradient of the smoothed bound in
     the mean over rounds; without it every step follows one order of documents whose scores lie close. A draw depends on
@@ -153,10 +153,10 @@ class BoostingObjective:
     def at(self, rows: BoostingData) -> tuple[Floats, Floats]:
         """Gradient and Hessian, (N,) each."""
         graded = self._graded(rows)
-        selected = graded.kept
+        selected = graded.selected
         scores = self.scale * rows.scores
         if graded.loss is not None and self.score_noise > 0:
-            scores[selected] += self.score_noise * self._drawn(scores[selected], graded.kept_offsets)
+            scores[selected] += self.score_noise * self._drawn(scores[selected], graded.selected_offsets)
         slope = graded.at(scores).slope[selected]
         slope[np.abs(slope) < ROUNDING] = 0.0
         weights = np.ones(slope.size) if rows.weights is None else rows.weights[selected]

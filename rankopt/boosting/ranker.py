@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 LARGEST = 2**31 - 1  # the largest integer option of LightGBM
 
-WHOLE = Interval(1, LARGEST, "both", integer=True)
+COUNT = Interval(1, LARGEST, "both", integer=True)
 
 
 def seeds_of(random_state: Any, members: int) -> list[int]:
@@ -153,8 +153,8 @@ class BoostedRanker(Ranker):
     _of_the_run: ClassVar[tuple[str, ...]] = ("engine", "n_jobs", "verbose")
 
     _rules: ClassVar[Rules] = {
-        "n_estimators": (WHOLE, None), "num_leaves": (Interval(2, LARGEST, "both", integer=True),),
-        "min_child_samples": (WHOLE,), "n_bags": (WHOLE,), "early_stopping": (WHOLE,),
+        "n_estimators": (COUNT, None), "num_leaves": (Interval(2, LARGEST, "both", integer=True),),
+        "min_child_samples": (COUNT,), "n_bags": (COUNT,), "early_stopping": (COUNT,),
         "learning_rate": (POSITIVE,), "colsample_bytree": (Interval(0, 1, "right"),), "n_jobs": RUN["n_jobs"],
     }  # fmt: skip
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import numpy as np
 
 from formulations.arrays import Floats
-from rankopt.collaborative.global_bound import whole_bound
+from rankopt.collaborative.global_bound import best_bound
 from rankopt.collaborative.least_squares import balanced
 from rankopt.collaborative.problem import Factors, ModelState
 from rankopt.collaborative.singular_value import scaled, top_pairs
@@ -247,8 +247,8 @@ def _is_closed(done: AlternationResult, settings: Alternation, judged: bool) -> 
 def _begin(
     blocks: Any, done: AlternationResult, at: AlternationResult | None, wider: Factors | None, judged: bool
 ) -> AlternationResult:
-    """The part at `at`, else the run continued from wider factors. The best on eval_set is kept; the best of J is not,
-    since the wider part ends below it."""
+    """The part at `at`, else the run continued from wider factors. The best on eval_set is retained.
+    The best of J is not, since the wider part ends below it."""
     if at is not None:
         return at
     assert wider is not None
@@ -260,7 +260,7 @@ def _begin(
 def _gap(blocks: Any, done: AlternationResult, judged: bool) -> float:
     """The global gap of the best state of J, or of the current one if the best is by another measure."""
     now = done.now if judged else done.best
-    return whole_bound(blocks, now).gap(now.value)
+    return best_bound(blocks, now).gap(now.value)
 
 
 def _with_pairs(blocks: Any, now: ModelState, most: int) -> Factors | None:

@@ -173,7 +173,7 @@ class EncodedRatings:
         return self if chosen.all() else self._selected(np.flatnonzero(chosen), np.arange(self.n_items))
 
     def of_rated_items(self) -> EncodedRatings:
-        """The same over the items that have ratings: others tell nothing, and would move the last bits of sums."""
+        """The same over the items that have ratings: others add nothing, and would change the last bits of sums."""
         rated = np.diff(self.item_bounds) > 0
         return self if rated.all() else self._selected(np.arange(self.n_users), np.flatnonzero(rated))
 

@@ -153,12 +153,12 @@ def certificate_of(blocks: Any, now: ModelState, stop: Stop, compute_bound: bool
     if not (compute_bound and blocks.has_global_bound):
         parts = {"users": now.users, "items": now.items, "singular": np.nan, "proof": "", "convex": bool(blocks.convex)}
         return Certificate("blocks", now.value, -inf, stop, parts=parts)
-    found = whole_bound(blocks, now)
+    found = best_bound(blocks, now)
     proof = {"singular": found.singular.bound, "proof": found.singular.proof}
     return Certificate("global", now.value, found.value, stop, parts={"users": now.users, "items": now.items, **proof})
 
 
-def whole_bound(blocks: Any, now: ModelState) -> GlobalBound:
+def best_bound(blocks: Any, now: ModelState) -> GlobalBound:
     """The best bound that the dual variables of a state give."""
     now, problem = blocks.complete(now), blocks.problem
     of_offsets = problem.of_offsets if problem.of_offsets.size else np.inf

@@ -58,20 +58,20 @@ class UserPlanes:
         crowded = np.flatnonzero((counts >= most) & (used == counts))
         if crowded.size:
             return self._with_lightest_joined(crowded).with_plane(slopes, heights, most)
-        rank, place = np.arange(owner.size) - _starts(counts)[owner], counts.copy()
+        rank, slot = np.arange(owner.size) - _starts(counts)[owner], counts.copy()
         unused = np.flatnonzero((self.weights == 0.0) & (counts[owner] >= FEW))[::-1]  # the first is written last
-        place[owner[unused]] = rank[unused]
-        grown = np.where(sizes > 0, np.maximum(counts, place + 1), counts)
+        slot[owner[unused]] = rank[unused]
+        grown = np.where(sizes > 0, np.maximum(counts, slot + 1), counts)
         weights, higher, gram = np.zeros(grown.sum()), np.empty(grown.sum()), np.zeros(grown @ grown)
         first, before = _starts(grown), _segments(_starts(grown), counts)
         weights[before], higher[before] = self.weights, self.heights
-        higher[(first + place)[grown > 0]] = heights[grown > 0]
+        higher[(first + slot)[grown > 0]] = heights[grown > 0]
         rows = _starts(grown * grown)[owner] + rank * grown[owner]
         gram[_segments(rows, counts[owner])] = self.gram
         first, all_slopes = _starts(grown * sizes), np.empty(grown @ sizes)
         all_slopes[_segments(first, counts * sizes)] = self.slopes
-        all_slopes[_segments(first + place * sizes, sizes)] = slopes
-        return UserPlanes(self.bounds, grown, weights, higher, all_slopes, gram), place
+        all_slopes[_segments(first + slot * sizes, sizes)] = slopes
+        return UserPlanes(self.bounds, grown, weights, higher, all_slopes, gram), slot
 
     def _with_lightest_joined(self, users: Ints) -> UserPlanes:
         """The same mixtures, the two lightest planes of each of these users joined, and the other without weight."""
@@ -151,11 +151,11 @@ def _segments(first: Ints, lengths: Ints) -> Ints:
 
 
 def ascend_users(
-    columns: Shorts, users: Floats, of_items: Floats, of_offsets: Floats, planes: UserPlanes, place: Ints | None,
+    columns: Shorts, users: Floats, of_items: Floats, of_offsets: Floats, planes: UserPlanes, slot: Ints | None,
     tolerance: float, items: Floats, offsets: Floats,
 ) -> None:  # fmt: skip
-    """One pass over the users of a shard; items and offsets follow. place: the index of each new plane, if any."""
-    fresh = np.zeros(0, dtype=np.int64) if place is None else place
+    """One pass over the users of a shard; items and offsets follow. slot: the index of each new plane, if any."""
+    fresh = np.zeros(0, dtype=np.int64) if slot is None else slot
     _passed(
         planes.bounds, columns, users, of_items, of_offsets, planes.slopes, planes.counts, planes.heights, fresh,
         tolerance, planes.weights, planes.gram, items, offsets,
@@ -206,7 +206,7 @@ def _related(k: int, count: int, slopes: Floats, metric: Floats, gram: Floats) -
 )  # fmt: skip
 def _passed(
     bounds: Ints, columns: Shorts, users: Floats, of_items: Floats, of_offsets: Floats, all_slopes: Floats,
-    counts: Ints, heights: Floats, place: Ints, tolerance: float, weights: Floats, gram: Floats, items: Floats,
+    counts: Ints, heights: Floats, slot: Ints, tolerance: float, weights: Floats, gram: Floats, items: Floats,
     offsets: Floats,
 ) -> None:  # fmt: skip
     d, longest, most = users.shape[1], 1, 1
@@ -224,10 +224,10 @@ def _passed(
         own = gram[table : table + count * count].reshape((count, count))
         for e in range(low, high):
             scores[e - low] = offsets[columns[e]] + inner(users[u], items[columns[e]])
-        if place.size:
+        if slot.size:
             metric = all_metric[:size]
             _measured(low, columns, users[u], of_items, of_offsets, metric)
-            _related(place[u], count, slopes, metric, own)
+            _related(slot[u], count, slopes, metric, own)
         for k in range(count):  # at the items as they are, which hold this user's own part
             total = heights[first + k]
             for e in range(size):

@@ -45,8 +45,8 @@ class RatingPlanesEvaluation:
     def __call__(self, shard: RatedShard) -> tuple[Floats, Floats, Floats]:
         touch = None if self.touch is None else shard_scores(shard, *self.touch)
         found = shard.loss_at(touch).at(shard_scores(shard, self.users, self.items, self.offsets))
-        v = shard.user_weights
-        return v * found.value, v * found.height, np.repeat(v, np.diff(shard.bounds)) * (found.placed - found.reference)
+        v, slopes = shard.user_weights, found.assigned - found.reference
+        return v * found.value, v * found.height, np.repeat(v, np.diff(shard.bounds)) * slopes
 
 
 @dataclass(frozen=True, eq=False)

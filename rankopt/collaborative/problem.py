@@ -285,7 +285,7 @@ def _rounded_down(terms: list[Term]) -> float:
 def dual_to_caller(problem: FactorProblem, slopes: Floats, heights: Floats) -> tuple[Floats, Floats]:
     """A dual state in the order of the `Ratings`: slopes ψ (ratings,) and heights δ (n,)."""
     rated = problem.rated
-    return placed(slopes, rated.given, rated.all_ratings), placed(heights, rated.users, rated.all_users)
+    return scattered(slopes, rated.given, rated.all_ratings), scattered(heights, rated.users, rated.all_users)
 
 
 def factors_to_caller(problem: FactorProblem, factors: Factors, unknown: float) -> Factors:
@@ -293,14 +293,14 @@ def factors_to_caller(problem: FactorProblem, factors: Factors, unknown: float) 
     them, have the factors 0, items the offset `unknown`."""
     rated = problem.rated
     return Factors(
-        placed(factors.users, rated.users, rated.all_users),
-        placed(factors.items, rated.items, rated.all_items),
-        placed(factors.offsets, rated.items, rated.all_items, unknown),
-        placed(factors.user_offsets, rated.users, rated.all_users),
+        scattered(factors.users, rated.users, rated.all_users),
+        scattered(factors.items, rated.items, rated.all_items),
+        scattered(factors.offsets, rated.items, rated.all_items, unknown),
+        scattered(factors.user_offsets, rated.users, rated.all_users),
     )
 
 
-def placed(values: Floats, indices: NDArray[Any], size: int, others: float = 0.0) -> Floats:
+def scattered(values: Floats, indices: NDArray[Any], size: int, others: float = 0.0) -> Floats:
     """(size, ...) the values at their indices, and `others` elsewhere."""
     found = np.full((size, *values.shape[1:]), others)
     found[indices] = values

@@ -33,8 +33,8 @@ from rankopt.errors import DataError
 
 @dataclass(frozen=True, eq=False)
 class CandidateClasses:
-    """kind (n,): which items the rules do not tell apart. replaces (kinds, kinds): [a, b] whether an item of kind a may
-    stand for any of kind b. counted: of each rule, the column of each label and which items (n, labels) it counts."""
+    """kind (n,): the class of items that the rules treat alike. replaces (kinds, kinds): whether an item of
+    kind a may replace any of kind b. counted: of each rule, the column of each label and the items (n, labels)."""
 
     kind: Ints
     replaces: Bools
@@ -76,7 +76,7 @@ class CandidateClasses:
         rank = np.arange(order.size) - np.repeat(starts, np.diff(np.append(starts, order.size)))
         first = np.sort(order[rank < k])
         first = first[np.argsort(-scores[first], kind="stable")]
-        better = np.zeros(self.replaces.shape[0], dtype=np.int64)  # of items so far that may stand for each kind
+        better = np.zeros(self.replaces.shape[0], dtype=np.int64)  # of items so far that may replace each kind
         needed = []
         for index, own in zip(first.tolist(), kind[first].tolist(), strict=True):
             if better[own] < k:

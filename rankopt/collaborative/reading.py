@@ -55,7 +55,7 @@ def _named_pair(names: list[Any]) -> tuple[Any, Any]:
     )
 
 
-def places_of_pairs(known: Ratings, X: Any) -> tuple[Ints, Ints]:
+def indices_of_pairs(known: Ratings, X: Any) -> tuple[Ints, Ints]:
     """The indices (n,) of the users and items of pairs, or of all pairs of `Ratings`; -1 for one that is unknown.
     DataError for a missing id, and for a text id that is known as a number or the reverse."""
     if isinstance(X, Ratings):
@@ -139,7 +139,7 @@ def held_out(eval_set: Any, train: Ratings) -> Ratings:
         found = read_ratings_and_weights(*eval_set)[0]
     else:
         found = read_ratings_and_weights(eval_set, None)[0]
-    _, items = places_of_pairs(train, found)
+    _, items = indices_of_pairs(train, found)
     if (items < 0).all():
         raise DataError(
             "eval_set judges nothing because it has no item of training; hold out ratings of the same items"

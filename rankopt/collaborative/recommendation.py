@@ -20,13 +20,13 @@ from formulations.display import CompactReprMixin
 from formulations.solving.sensitivity import SensitivityCurve
 from rankopt.collaborative.problem import Factors, scores_of_pairs
 from rankopt.collaborative.quotas import ConstrainedRecommender
-from rankopt.collaborative.reading import places_of_pairs
+from rankopt.collaborative.reading import indices_of_pairs
 from rankopt.collaborative.user_loss import FoldInResult
 from rankopt.constraints.admissible import Admissible
 from rankopt.data.typing import Pairs
 from rankopt.data.validation import check_unmasked, sealed
 from rankopt.errors import DataError, OptionError
-from rankopt.ratings.ids import check_present, check_spelling, distinct_ids, placed
+from rankopt.ratings.ids import check_present, check_spelling, distinct_ids, indices_of
 from rankopt.ratings.table import Ratings
 
 LISTED = 10  # users whose lists `print` shows
@@ -52,7 +52,7 @@ class KnownModel(CompactReprMixin):
 
     def predict(self, X: Pairs | Ratings) -> Floats:
         """The scores (n,) of pairs, as `CofiRanker.predict`."""
-        return scores_of_pairs(self.factors, *places_of_pairs(self.seen, X), self.unknown)
+        return scores_of_pairs(self.factors, *indices_of_pairs(self.seen, X), self.unknown)
 
     def recommend(
         self,
@@ -68,10 +68,10 @@ class KnownModel(CompactReprMixin):
         k = _length(k, admissible)
         known = self.seen
         requested = known.users if users is None else _listed(users)
-        places = np.arange(requested.size) if users is None else known.user_index(requested)
+        indices = np.arange(requested.size) if users is None else known.user_index(requested)
         if users is not None:
-            check_present(requested, places, "user", "list")
-            check_spelling(known.users, requested, places, "user")
+            check_present(requested, indices, "user", "list")
+            check_spelling(known.users, requested, indices, "user")
         candidates = Candidates.among(self, among)
         offsets = candidates.offsets + _popular(popularity, candidates.counts)
         out, m = left_out(self, seen, requested, candidates), candidates.items.size
@@ -82,7 +82,7 @@ class KnownModel(CompactReprMixin):
         )
         taken, seconds = [], np.zeros(requested.size)
         for begin in range(0, requested.size, max(1, TOGETHER // max(m, 1))):
-            part = places[begin : begin + max(1, TOGETHER // max(m, 1))]
+            part = indices[begin : begin + max(1, TOGETHER // max(m, 1))]
             mine = np.where(part[:, None] >= 0, self.factors.users[part], 0.0)
             level = np.where(part >= 0, self.factors.user_offsets[part], 0.0)
             scores = mine @ candidates.factors.T + offsets
@@ -112,11 +112,11 @@ class KnownModel(CompactReprMixin):
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """items (m,): ids in their order; places (m,): indices in the model, -1 for an unknown item, with factors (m, d) 0,
+    """items (m,): ids in their order; indices (m,): those in the model, -1 for an unknown item, with factors (m, d) 0,
     offset (m,) of an item without ratings, and counts (m,) 0."""
 
     items: NDArray[Any]
-    places: Ints
+    indices: Ints
     factors: Floats
     offsets: Floats
     counts: Ints
@@ -128,22 +128,22 @@ class Candidates:
         if among is None:
             return cls(known.items, np.arange(known.n_items), model.factors.items, model.factors.offsets, model.counts)
         items = distinct_ids(_each_once(among), "item")
-        places = known.item_index(items)
-        check_spelling(known.items, items, places, "item")
-        inside = places >= 0
-        factors = np.where(inside[:, None], model.factors.items[places], 0.0)
-        offsets = np.where(inside, model.factors.offsets[places], model.unknown)
-        return cls(items, places, factors, offsets, np.where(inside, model.counts[places], 0))
+        indices = known.item_index(items)
+        check_spelling(known.items, items, indices, "item")
+        inside = indices >= 0
+        factors = np.where(inside[:, None], model.factors.items[indices], 0.0)
+        offsets = np.where(inside, model.factors.offsets[indices], model.unknown)
+        return cls(items, indices, factors, offsets, np.where(inside, model.counts[indices], 0))
 
     def attributes(self, known: Ratings) -> dict[str, NDArray[Any]]:
         """The attributes of the candidates; an item that is not known has none."""
         found = {}
         for name, values in known.attributes.items():
-            if (self.places >= 0).all():
-                found[name] = values[self.places]
+            if (self.indices >= 0).all():
+                found[name] = values[self.indices]
             else:
                 own = np.full(self.items.size, None, dtype=object)
-                for index, one in enumerate(self.places.tolist()):
+                for index, one in enumerate(self.indices.tolist()):
                     own[index] = values[one] if one >= 0 else None
                 found[name] = own
         return found
@@ -161,15 +161,15 @@ def left_out(model: KnownModel, seen: Seen, requested: NDArray[Any], candidates:
     table = model.known_ratings if isinstance(seen, str) and seen == "leave out" else seen
     if not isinstance(table, Ratings):
         raise OptionError(f"seen = {seen!r} is unknown; it is 'leave out', 'keep', or Ratings of the items seen")
-    places = table.user_index(requested)
+    indices = table.user_index(requested)
     own = table.items is candidates.items
-    of_item = np.arange(table.n_items) if own else placed(candidates.items, table.items)
+    of_item = np.arange(table.n_items) if own else indices_of(candidates.items, table.items)
     if table is seen:
-        check_spelling(table.users, requested, places, "user")
+        check_spelling(table.users, requested, indices, "user")
         check_spelling(candidates.items, table.items, of_item, "item of seen=")
 
     def found(u: int) -> Ints:
-        index = places[u]
+        index = indices[u]
         if index < 0:
             return nothing
         rated = of_item[table.columns[table.bounds[index] : table.bounds[index + 1]]]
@@ -329,11 +329,11 @@ def similar_items(known: Ratings, factors: Floats, item: Any, k: int) -> list[tu
         raise DataError(f"item {item!r} is unknown to the model; fit with ratings of it")
     norms = np.linalg.norm(factors, axis=1)
     scale = norms * norms[index]
-    placed = scale > 0.0
-    cosine = np.divide(factors @ factors[index], scale, out=np.zeros(scale.size), where=placed)
+    nonzero = scale > 0.0
+    cosine = np.divide(factors @ factors[index], scale, out=np.zeros(scale.size), where=nonzero)
     cosine = np.clip(cosine, -1.0, 1.0)
     order = np.argsort(-cosine, kind="stable")
-    nearest = order[placed[order] & (order != index)][:k]
+    nearest = order[nonzero[order] & (order != index)][:k]
     return list(zip(known.items[nearest].tolist(), cosine[nearest].tolist(), strict=True))
 
 
@@ -341,14 +341,14 @@ class SupportsRecommend(Protocol):
     def recommend(self, users: Any = None, k: int = 10, *, admissible: Admissible | None = None) -> Recommendations: ...
 
 
-def price_of_quota(
+def quota_sensitivity(
     ranker: SupportsRecommend, by: str, users: Sequence[Any], k: int = 10, limits: Sequence[int] = (1, 2, 3, 5, 10)
 ) -> SensitivityCurve:
     """The weighted mean score Σ_i c_i s_π(i) / Σ_i c_i, c_i = 1/log2(i + 1), of each user's best list with at most so
     many items of each label. A limit of k has no effect. A list shortened by a limit has the mean of its items.
     The curve has no duals."""
     if not len(users):
-        raise DataError("price_of_quota needs at least one user; got none. Pass ids of users.")
+        raise DataError("users must name at least one user; got none. Pass ids of users.")
     weights, values = 1.0 / np.log2(np.arange(2.0, k + 2.0)), np.full((len(users), len(limits)), np.nan)
     for column, limit in enumerate(limits):
         lists = ranker.recommend(users, k, admissible=Admissible(k, on_infeasible="truncate").at_most(limit, by=by))

@@ -37,7 +37,7 @@ SHRUNK = 30.0  # ratings of the mean of all that are added to those of an item, 
 
 def prior_of_items(rated: EncodedRatings, popularity: float, means: bool = False) -> Floats:
     """b⁰_j = mean + c log(1 + count_j), mean the constant that leaves the residuals of the ratings a mean of 0; with
-    means, plus the item's mean residual times count_j/(count_j + 30): what levels of ratings tell and orders do not."""
+    means, plus the item's mean residual times count_j/(count_j + 30): what levels of ratings show and orders do not."""
     counts = np.diff(rated.item_bounds)
     prior = popularity * np.log1p(counts)
     if not rated.n_ratings:
@@ -160,7 +160,7 @@ SURE = 2.0  # standard errors over users from which on one strength counts as wo
 @dataclass(frozen=True)
 class RegularizationChoice(CompactReprMixin):
     """The chosen ρ, and what each of them reached: the mean over users of the measure of ratings left out, NaN where
-    these tell no order from another. seconds: what the choice took. cut: time was over before all was tried."""
+    these imply no order. seconds: what the choice took. cut: time was over before all was tried."""
 
     reg: float
     tried: tuple[float, ...]
@@ -173,10 +173,10 @@ def choose_strength(
     rated: EncodedRatings, build: Callable[[EncodedRatings], Any], factors: int, measure: Any, settings: Alternation,
     ends: float = math.inf, usual: float = USUAL["orders"],
 ) -> RegularizationChoice:  # fmt: skip
-    """build: from ratings to blocks, or DataError for such as tell the loss nothing. ends: the `perf_counter` at which
+    """build: from ratings to blocks, or DataError for ratings without information. ends: the `perf_counter` at which
     no further strength is tried.
 
-    Few ratings tell near strengths apart by luck only. So `usual` is taken unless it lies below the best by `SURE`
+    Few ratings separate near strengths by chance only. So `usual` is taken unless it lies below the best by `SURE`
     standard errors of the difference over users or more, then the best; and none are tried that are weaker than one
     that lies so."""
     began, fold, parts = perf_counter(), folds_of(rated), []
@@ -241,7 +241,7 @@ def _is_lower(values: list[Floats]) -> bool:
 
 
 def _settled(values: Floats, strengths: tuple[float, ...], usual: float) -> RegularizationChoice:
-    """The usual one where it is as good as the best, as far as these values (strengths, users) can tell; else that."""
+    """The usual one where it is as good as the best, within the noise of these values (strengths, users); else that."""
     tried, informative = strengths[: len(values)], _informative(values)
     if not informative.size:
         return RegularizationChoice(min(tried, key=lambda one: abs(one - usual)), tried, (float("nan"),) * len(tried))

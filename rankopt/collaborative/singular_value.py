@@ -273,7 +273,7 @@ def top_pairs(table: Any, count: int) -> tuple[Floats, Floats, Floats]:
     if not k or not np.any(table.data):
         return left, values, right
     if min(n, m) <= max(SMALL, 3 * count):
-        first, size, second = _whole(table, k)
+        first, size, second = _dense_svd(table, k)
     else:
         from scipy.sparse.linalg import LinearOperator, svds
 
@@ -288,10 +288,10 @@ def top_pairs(table: Any, count: int) -> tuple[Floats, Floats, Floats]:
     return left, values, right
 
 
-def _whole(table: Any, k: int) -> tuple[Floats, Floats, Floats]:
+def _dense_svd(table: Any, k: int) -> tuple[Floats, Floats, Floats]:
     """By the eigenvectors of the smaller of ΨΨᵀ and ΨᵀΨ; pairs that rounding hides have the value 0."""
     if table.shape[0] > table.shape[1]:
-        right, size, left = _whole(table.T.tocsr(), k)
+        right, size, left = _dense_svd(table.T.tocsr(), k)
         return left, size, right
     square, vectors = np.linalg.eigh((table @ table.T).toarray())
     first = vectors[:, ::-1][:, :k]

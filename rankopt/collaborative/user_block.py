@@ -30,9 +30,9 @@ CUBE = nb.types.Array(nb.float64, 3, "C")
 
 @dataclass(frozen=True, eq=False)
 class UserBundles:
-    """slopes ψ (room, ratings) and heights δ (n, room) of the planes of n users, their weights (n, room), the number of
-    each user (n,); and as planes of U_u (n, d) for these M, b: their slopes Mᵀψ (n, room, d), values δ + ⟨ψ, b⟩ (n,
-    room) and Gram matrices (n, room, room)."""
+    """slopes ψ (c, ratings) and heights δ (n, c), c the capacity, of the planes of n users, their weights (n, c), the
+    number of each user (n,); and as planes of U_u (n, d) for these M, b: their slopes Mᵀψ (n, c, d), values δ + ⟨ψ, b⟩
+    (n, c) and Gram matrices (n, c, c)."""
 
     slopes: Floats
     heights: Floats
@@ -43,26 +43,26 @@ class UserBundles:
     gram: Floats
 
     @classmethod
-    def none(cls, users: int, ratings: int, room: int, factors: int) -> UserBundles:
+    def none(cls, users: int, ratings: int, capacity: int, factors: int) -> UserBundles:
         return cls(
-            np.zeros((room, ratings)), np.zeros((users, room)), np.zeros((users, room)),
+            np.zeros((capacity, ratings)), np.zeros((users, capacity)), np.zeros((users, capacity)),
             np.zeros(users, dtype=np.int64),
-            np.zeros((users, room, factors)), np.zeros((users, room)), np.zeros((users, room, room)),
+            np.zeros((users, capacity, factors)), np.zeros((users, capacity)), np.zeros((users, capacity, capacity)),
         )  # fmt: skip
 
     @property
-    def room(self) -> int:
+    def capacity(self) -> int:
         """Planes that a user may hold."""
         return len(self.slopes)
 
     def full(self, users: Bools) -> bool:
         """Whether one of these users (n,) has no slot left, and none whose plane has no weight."""
-        crowded = users & (self.counts == self.room)
+        crowded = users & (self.counts == self.capacity)
         return bool((self.weights[crowded] > 0.0).all(axis=1).any())
 
-    def roomier(self, room: int) -> UserBundles:
+    def with_capacity(self, capacity: int) -> UserBundles:
         """The same planes with memory for more."""
-        none, more = (0, 0), (0, room - self.room)
+        none, more = (0, 0), (0, capacity - self.capacity)
         return UserBundles(
             np.pad(self.slopes, (more, none)), np.pad(self.heights, (none, more)), np.pad(self.weights, (none, more)),
             self.counts, np.pad(self.moved, (none, more, none)), np.pad(self.values, (none, more)),
@@ -86,8 +86,8 @@ def free_slot(
 ) -> int:
     """A slot of user u for one more plane: a new one for the first `FEW`; then that of a plane without weight, else a
     new one; and if there is no memory, that of the lightest, which joins the next lightest in one plane."""
-    room, count = slopes.shape[0], int(counts[u])
-    if count < min(room, FEW):
+    capacity, count = slopes.shape[0], int(counts[u])
+    if count < min(capacity, FEW):
         counts[u] = count + 1
         return count
     first, second = -1, -1
@@ -98,7 +98,7 @@ def free_slot(
             second = k
     if weights[u, first] == 0.0:
         return first
-    if count < room:
+    if count < capacity:
         counts[u] = count + 1
         return count
     total = weights[u, first] + weights[u, second]
@@ -107,7 +107,7 @@ def free_slot(
         slopes[second, e] = p * slopes[first, e] + q * slopes[second, e]
     heights[u, second] = p * heights[u, first] + q * heights[u, second]
     own = p * p * gram[u, first, first] + 2.0 * p * q * gram[u, first, second] + q * q * gram[u, second, second]
-    for k in range(room):
+    for k in range(capacity):
         gram[u, second, k] = p * gram[u, first, k] + q * gram[u, second, k]
         gram[u, k, second] = gram[u, second, k]
     gram[u, second, second] = own
@@ -153,7 +153,7 @@ def mix(gram: Floats, value: Floats, count: int, tolerance: float, weight: Float
     return max(excess, 0.0)
 
 
-ROOM = 24  # maximum number of planes of a user; memory is allocated for `FEW` until one of them needs more
+MAX_PLANES = 24  # maximum number of planes of a user; memory is allocated for `FEW` until one of them needs more
 STEPS = 200  # maximum number of new planes of a user in one solution
 ENTRIES = 1 << 12  # ratings (of complete users) that one thread takes at a time
 
@@ -176,8 +176,8 @@ def solved_users(
 
     def admit(fresh: Floats, height: Floats) -> None:
         nonlocal held
-        if held.room < ROOM and held.full(open_):
-            held = held.roomier(ROOM)
+        if held.capacity < MAX_PLANES and held.full(open_):
+            held = held.with_capacity(MAX_PLANES)
         planes = (held.slopes, held.heights, held.weights, held.counts, held.gram, held.moved, held.values)
         arrays: tuple[Any, ...] = (*arguments, fresh, height, open_, tolerance, *planes, trial, dual)
         share_ranges(bounds, ENTRIES, lambda first, last: _admitted(*arrays, first, last))  # type: ignore[call-arg]
@@ -197,7 +197,7 @@ def solved_users(
         open_[:] = best - dual > tolerance
         if not open_.any():
             break
-        admit(spread * (found.placed - found.reference), user_weights * found.height)
+        admit(spread * (found.assigned - found.reference), user_weights * found.height)
     return best_users, *held.mixed(bounds), best_lost
 
 
@@ -213,16 +213,16 @@ def _admitted(
     gram: Floats, moved: Floats, values: Floats, trial: Floats, dual: Floats, first: int, last: int,
 ) -> None:  # fmt: skip
     """One more plane for each open user, and its best mixture: trial U_u and the bound."""
-    room, d = slopes.shape[0], items.shape[1]
-    rise = np.empty(room)
+    capacity, d = slopes.shape[0], items.shape[1]
+    rise = np.empty(capacity)
     for u in range(first, last):
         if not open_[u]:
             continue
         low, high = bounds[u], bounds[u + 1]
-        before = counts[u] == room
+        before = counts[u] == capacity
         k = free_slot(u, low, high, counts, weights, slopes, heights, gram)
         if before:  # planes may have been joined
-            for other in range(room):
+            for other in range(capacity):
                 _plane(
                     low, high, columns, items, offsets, slopes[other], heights[u, other], moved[u, other], values[u],
                     other,

@@ -26,7 +26,7 @@ from rankopt.data.canonical_order import Arrangement
 from rankopt.engines import Threads
 from rankopt.errors import DataError, OptionError
 from rankopt.losses import LOSSES, get_bound, get_loss
-from rankopt.losses.loss import SquaredError, says
+from rankopt.losses.loss import SquaredError, protocol_of
 from rankopt.losses.oracle_positional import orderable
 from rankopt.losses.position_weights import parse_position_weights
 from rankopt.losses.regret import RegretBound
@@ -50,7 +50,7 @@ class UserLoss:
 
     @classmethod
     def named(cls, spec: Any, bound: Any, position_weights: Any) -> UserLoss:
-        """Of what is said by name or by value; OptionError and MeasureError for what does not go together."""
+        """From a name or a value; OptionError and MeasureError for what does not go together."""
         kind, weights = get_bound(bound), parse_position_weights(position_weights)
         named = isinstance(spec, str) and spec in ("regression", *LOSSES)
         if named or (callable(spec) and not isinstance(spec, Measure)):
@@ -150,7 +150,7 @@ class UserLoss:
 def _unfit(spec: Any) -> str:
     """Why a loss cannot be that of users' scores, and what can; "" where it can."""
     factory = get_loss(spec)
-    if says(factory) != "plane":
+    if protocol_of(factory) != "plane":
         return "provides no cutting planes, which both blocks need; use another loss"
     if not getattr(factory, "exact", True):
         return "is known within bounds only, and so would be J; take another"
@@ -160,7 +160,7 @@ def _unfit(spec: Any) -> str:
 
 
 def _orderable(rated: EncodedRatings, measure: Any) -> Bools:
-    """(n,) whose ratings the measure tells apart; of some users at a time, since it takes some numbers a rating."""
+    """(n,) whose ratings the measure distinguishes; of some users at a time, since it takes some numbers a rating."""
     found, values = np.empty(rated.n_users, dtype=bool), rated.values
     for first, last in cut(rated.bounds):
         bounds = rated.bounds[first : last + 1]
@@ -199,7 +199,7 @@ def fold_in(
     tol: float = 1e-3,
 ) -> FoldInResult:  # fmt: skip
     """The best users for the items of the model. ratings: over its items, in their order, with weights (n_ratings,); a
-    user whose ratings tell the loss nothing has the factors 0."""
+    user whose ratings do not enter the loss has the factors 0."""
     n, d = ratings.n_users, model.dimensions
     users, user_offsets = np.zeros((n, d)), np.zeros(n)
     nothing = FoldInResult(users, user_offsets, 0.0, 0.0, "blocks")

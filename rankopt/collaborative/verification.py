@@ -98,15 +98,15 @@ def verify_factors(
         return VerifiedFactors(np.nan, -np.inf, -np.inf, np.nan, 0, np.nan, broken)
     lists = [slice(*ratings.bounds[u : u + 2].tolist()) for u in range(ratings.n_users)]
     seen = np.array([rows.stop > rows.start and loss.has_order(ratings.values[rows]) for rows in lists], dtype=bool)
-    factors, said, wrong = claim.factors, claim.certificate, []
+    factors, claimed, wrong = claim.factors, claim.certificate, []
     with np.errstate(over="ignore", invalid="ignore"):
         primal = float(sum(costs_of(claim)))
         primal = primal + loss_of(factors, ratings, loss, weights) if np.isfinite(primal) else np.inf
     if not np.isfinite(primal):  # beyond what numbers hold, where no comparison finds anything
-        return VerifiedFactors(np.inf, -np.inf, -np.inf, np.nan, 0, np.nan, (f"J is inf, not {said.primal:.8g}",))
+        return VerifiedFactors(np.inf, -np.inf, -np.inf, np.nan, 0, np.nan, (f"J is inf, not {claimed.primal:.8g}",))
     scale = max(abs(primal), 1e-300)
-    if not abs(primal - said.primal) <= ALLOWED * scale:
-        wrong.append(f"J is {primal:.8g}, not {said.primal:.8g}")
+    if not abs(primal - claimed.primal) <= ALLOWED * scale:
+        wrong.append(f"J is {primal:.8g}, not {claimed.primal:.8g}")
     able, too_long = drawn_users(ratings, loss, seen, planes, seed)
     checked, worst = 0, 0.0
     for name, (slopes, heights) in zip(("users'", "items'"), claim.duals, strict=True):
@@ -120,11 +120,11 @@ def verify_factors(
             wrong.append(f"no plane of the {name} dual state could be checked: all drawn lists are too long")
     bounds = [blocks_of(claim, ratings, *dual) for dual in claim.duals]
     users, items = bounds[0][0], max(both[1] for both in bounds)
-    for name, found, text in (("users'", users, said.users), ("items'", items, said.items)):
+    for name, found, text in (("users'", users, claimed.users), ("items'", items, claimed.items)):
         if not text <= found + ALLOWED * scale:
             wrong.append(f"the {name} block is bounded by {found:.8g}, not {text:.8g}")
     global_bound = np.nan
-    if said.kind == "global":
+    if claimed.kind == "global":
         penalties, proofs = (claim.of_users, claim.of_items, claim.of_offsets, claim.of_user_offsets), []
         for slopes, heights in claim.duals:
             curvature = float((slopes * slopes / weight).sum()) if loss.squared else 0.0
@@ -132,10 +132,10 @@ def verify_factors(
             proofs.append(verify_global_bound(None, table, height, claim.prior, *penalties, curvature=curvature))
         proven = max(proofs, key=lambda one: one.value)
         global_bound = proven.value
-        if said.proof == "cholesky" and not said.singular >= (1.0 - ALLOWED) * proven.norm:
-            wrong.append(f"the largest singular value is {proven.norm:.8g}, not at most {said.singular:.8g}")
-        if not said.bound <= global_bound + ALLOWED * scale:
-            wrong.append(f"the whole is bounded by {global_bound:.8g}, not {said.bound:.8g}")
+        if claimed.proof == "cholesky" and not claimed.singular >= (1.0 - ALLOWED) * proven.norm:
+            wrong.append(f"the largest singular value is {proven.norm:.8g}, not at most {claimed.singular:.8g}")
+        if not claimed.bound <= global_bound + ALLOWED * scale:
+            wrong.append(f"the whole is bounded by {global_bound:.8g}, not {claimed.bound:.8g}")
     return VerifiedFactors(primal, users, items, global_bound, checked, worst, tuple(wrong), int(seen.sum()), too_long)
 
 
@@ -143,7 +143,7 @@ def planes_above(
     name: str, slopes: Floats, heights: Floats, ratings: Ratings, seen: Bools, users: list[int],
     loss: SlowLoss, weight: Floats,
 ) -> tuple[float, list[str]]:  # fmt: skip
-    """By how much planes of these users stand above the loss, at most, and what is wrong with a dual state in words."""
+    """By how much planes of these users exceed the loss, at most, and what is wrong with a dual state in words."""
     wrong, worst = [], 0.0
     if any(heights[~seen]) or any(slopes[np.repeat(~seen, np.diff(ratings.bounds))]):
         wrong.append(f"the {name} dual state says something of users who order nothing")
@@ -160,7 +160,7 @@ def planes_above(
 
 
 def drawn_users(ratings: Ratings, loss: SlowLoss, seen: Bools, planes: int, seed: int) -> tuple[list[int], int]:
-    """The users whose planes are checked, and how many were drawn besides whose programs are too large."""
+    """The users whose planes are checked, and how many others were drawn whose programs are too large."""
     if loss.highest is None:
         return [], 0
     some = np.flatnonzero(seen)

@@ -84,9 +84,9 @@ def cofi(
     if model is not None:
         ranker.save(model)
     accuracy = [] if split is None else _accuracy(ranker, split, str(ranker.measure))
-    prices = _price_of_quota(ranker, by) if report is not None else None
+    prices = _quota_sensitivity(ranker, by) if report is not None else None
     parted = "" if split is None or hold_out is None else _parted(ratings, split)
-    _say(ranker, accuracy, seconds, model, parted, json_)
+    _print_result(ranker, accuracy, seconds, model, parted, json_)
     if report is not None:
         from rankopt.report.cofi_page import page_of_cofi
 
@@ -138,15 +138,15 @@ def _accuracy(ranker: CofiRanker, split: Split, measure: str) -> list[tuple[str,
     ]
 
 
-def _price_of_quota(ranker: CofiRanker, by: str) -> SensitivityCurve | None:
+def _quota_sensitivity(ranker: CofiRanker, by: str) -> SensitivityCurve | None:
     """The sensitivity curve of a quota on this attribute; None if items do not have it."""
-    from rankopt.collaborative.recommendation import price_of_quota
+    from rankopt.collaborative.recommendation import quota_sensitivity
 
-    users = ranker.user_ids_.tolist()
-    return price_of_quota(ranker, by, users[:: max(1, len(users) // USERS)]) if by in ranker.item_attributes_ else None
+    users = ranker.user_ids_[:: max(1, len(ranker.user_ids_) // USERS)].tolist()
+    return quota_sensitivity(ranker, by, users) if by in ranker.item_attributes_ else None
 
 
-def _say(
+def _print_result(
     ranker: CofiRanker, accuracy: list[tuple[str, list[RatingsEvaluation]]], seconds: float, model: str | None,
     parted: str, json_: bool,
 ) -> None:  # fmt: skip

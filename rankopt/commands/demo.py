@@ -43,24 +43,24 @@ def demo(output: str, report: str | None, json_: bool) -> None:
     folder = Path(output)
     folder.mkdir(parents=True, exist_ok=True)
     sample = load_sample("les-miserables")
-    say = _silent if json_ else _say
-    say("Who appears with whom in Les Misérables")
-    say("Each character is a query, the others are its documents, graded 0 to 4 by shared chapters.", head=False)
-    say(f"{len(sample.train)} training and {len(sample.test)} test queries.\n", head=False)
+    echo = _silent if json_ else _print
+    echo("Who appears with whom in Les Misérables")
+    echo("Each character is a query, the others are its documents, graded 0 to 4 by shared chapters.", head=False)
+    echo(f"{len(sample.train)} training and {len(sample.test)} test queries.\n", head=False)
     with waiting("training four rankers ..."):
-        rankers, means, finding = _compared(sample.train, sample.test, say)
-    _gap(rankers["large margin, convex"], say)
+        rankers, means, finding = _compared(sample.train, sample.test, echo)
+    _gap(rankers["large margin, convex"], echo)
     with waiting("training through every pair of argmax and master solver ..."):
-        swapped = _swapped(sample.train, say)
+        swapped = _swapped(sample.train, echo)
     written = _written(folder, rankers, sample.test)
     if report is not None:
         from rankopt.report.demo_page import page_of_demo
 
         write_report(report, page_of_demo(rankers, swapped, sample.test, as_given()))
-    say("Written")
+    echo("Written")
     for path, what in written.items():
-        say(f"  {path}  {what}", head=False)
-    say(f"\n{perf_counter() - began:.0f} seconds in all.", head=False)
+        echo(f"  {path}  {what}", head=False)
+    echo(f"\n{perf_counter() - began:.0f} seconds in all.", head=False)
     if json_:
         swaps = [
             {"argmax": argmax, "master": master, "objective": r.certificate_.primal, "bound": r.certificate_.bound}
@@ -77,7 +77,7 @@ def demo(output: str, report: str | None, json_: bool) -> None:
         )
 
 
-def _say(text: str, head: bool = True) -> None:
+def _print(text: str, head: bool = True) -> None:
     click.secho(text, bold=head)
 
 
@@ -85,7 +85,7 @@ def _silent(text: str, head: bool = True) -> None:
     pass
 
 
-def _compared(train: Queries, test: Queries, say: Any) -> tuple[dict[str, Any], dict[str, Any], str]:
+def _compared(train: Queries, test: Queries, echo: Any) -> tuple[dict[str, Any], dict[str, Any], str]:
     """Two large-margin rankers and two baselines with default parameters, their means, and the finding.
 
     Counts have another scale for each character, so features are normalised within the query.
@@ -105,12 +105,12 @@ def _compared(train: Queries, test: Queries, say: Any) -> tuple[dict[str, Any], 
     rows = [
         [name, *(f"{found[name].mean(measure):.4f}" for measure in MEASURES), *_proved(rankers[name])] for name in order
     ]
-    say("Test queries (every ranker as it comes, features normalised within the query)")
-    if say is _say:
+    echo("Test queries (every ranker as it comes, features normalised within the query)")
+    if echo is _print:
         table(["ranker", *MEASURES, "lam", "objective", "proven bound", "gap is to"], rows)
         click.echo()
     finding = finding_of_demo(rankers, found)
-    say(f"{finding}\n")
+    echo(f"{finding}\n")
     return rankers, {name: {one: run.mean(one) for one in MEASURES} for name, run in found.items()}, finding
 
 
@@ -122,11 +122,11 @@ def _proved(ranker: Any) -> list[str]:
     return [f"{ranker.lam_:.3g}", f"{proved.primal:.5f}", f"{proved.bound:.5f}", target]
 
 
-def _gap(ranker: LargeMarginRanker, say: Any) -> None:
+def _gap(ranker: LargeMarginRanker, echo: Any) -> None:
     """Print the best objective and the proven bound by step."""
     history = ranker.history_
-    say("The gap closing (convex bound): the optimum is proven to lie between the two")
-    if say is not _say:
+    echo("The gap closing (convex bound): the optimum is proven to lie between the two")
+    if echo is not _print:
         return
     steps = sorted({1, 2, 5, 10, 20, 50, 100, 200, 500, len(history)})
     rows = [history[i - 1] for i in steps if i <= len(history)]
@@ -137,7 +137,7 @@ def _gap(ranker: LargeMarginRanker, say: Any) -> None:
     click.echo()
 
 
-def _swapped(train: Queries, say: Any) -> dict[tuple[str, str], LargeMarginRanker]:
+def _swapped(train: Queries, echo: Any) -> dict[tuple[str, str], LargeMarginRanker]:
     """Train with every pair of argmax and master solver; all must reach the same objective."""
     from rankopt.rankers import LargeMarginRanker
 
@@ -151,8 +151,8 @@ def _swapped(train: Queries, say: Any) -> dict[tuple[str, str], LargeMarginRanke
             cells[argmax, master] = ranker.fit(few)
     best = min(ranker.certificate_.primal for ranker in cells.values())
     agree = all(ranker.certificate_.bound <= best for ranker in cells.values())
-    say(f"Solvers swapped on {len(few)} queries: argmax by rows, master by columns, objective ± gap")
-    if say is _say:
+    echo(f"Solvers swapped on {len(few)} queries: argmax by rows, master by columns, objective ± gap")
+    if echo is _print:
         rows = []
         for argmax in ARGMAX:
             found = [cells[argmax, master].certificate_ for master in MASTERS]

@@ -34,8 +34,8 @@ def doctor(json_: bool) -> None:
             ["solver", "problem", "works", "gap", "ms", "message"],
             [
                 [
-                    row["solver"], row["problem"], "yes" if row["works"] else "NO",
-                    "-" if row["gap"] is None else f"{row['gap']:.0e}", f"{1e3 * row['seconds']:.1f}", row["says"][:60],
+                    row["solver"], row["problem"], "yes" if row["works"] else "NO", "-" if row["gap"] is None
+                    else f"{row['gap']:.0e}", f"{1e3 * row['seconds']:.1f}", row["message"][:60],
                 ]
                 for row in rows
             ],
@@ -63,9 +63,9 @@ def _tried() -> list[dict[str, Any]]:
             try:
                 solution = solve(problem, spec)
                 works = abs(solution.value - optimum) <= 1e-3
-                row = {"works": works, "gap": solution.gap, "says": solution.message}
+                row = {"works": works, "gap": solution.gap, "message": solution.message}
             except Exception as error:  # any failure is a row of the result
-                row = {"works": False, "gap": None, "says": f"{type(error).__name__}: {error}"}
+                row = {"works": False, "gap": None, "message": f"{type(error).__name__}: {error}"}
             rows.append({"solver": spec, "problem": name, **row, "seconds": perf_counter() - began})
     return rows
 

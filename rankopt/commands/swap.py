@@ -55,11 +55,11 @@ def are_problems(files: Sequence[str]) -> bool:
     return bool(files) and not others
 
 
-def tapes_at(files: Sequence[str], argmax: str | None, master: str | None) -> list[ProblemTrace]:
+def traces_at(files: Sequence[str], argmax: str | None, master: str | None) -> list[ProblemTrace]:
     """The problems of the files. Raises a usage error for solvers of a part that is missing, or without any solver."""
-    from rankopt.experiments.traces import tapes_of
+    from rankopt.experiments.traces import traces_of
 
-    traces = tapes_of(list(files))
+    traces = traces_of(list(files))
     kinds = dict.fromkeys(trace.kind for trace in traces)
     named_solvers = {"argmax": argmax, "master": master}
     for kind, names in named_solvers.items():
@@ -76,9 +76,9 @@ def tapes_at(files: Sequence[str], argmax: str | None, master: str | None) -> li
     return traces
 
 
-def forms_of(tapes: Iterable[ProblemTrace], kind: str) -> set[Any]:
+def forms_of(traces: Iterable[ProblemTrace], kind: str) -> set[Any]:
     """The forms of the problems that this part solves."""
-    return {type(recorded.form) for trace in tapes if trace.kind == kind for recorded in trace.problems}
+    return {type(recorded.form) for trace in traces if trace.kind == kind for recorded in trace.problems}
 
 
 def all_of(forms: Iterable[Any]) -> list[str]:
@@ -104,14 +104,14 @@ def summary(rows: list[BenchmarkRow]) -> list[dict[str, Any]]:
     from rankopt.experiments.summaries import shifted_geometric_means
 
     lines: list[dict[str, Any]] = []
-    for trace, role in dict.fromkeys((row.tape, row.role) for row in rows):
-        here = [row for row in rows if row.tape == trace and row.role == role]
+    for trace, role in dict.fromkeys((row.trace, row.role) for row in rows):
+        here = [row for row in rows if row.trace == trace and row.role == role]
         for solver, mean in shifted_geometric_means(here).items():
             own = [row for row in here if row.solver == solver]
             time = None if isnan(mean) else mean
             gaps = [row.gap for row in own if row.gap is not None]
             lines.append({
-                "tape": trace, "role": role, "solver": solver, "problems": len(own),
+                "trace": trace, "role": role, "solver": solver, "problems": len(own),
                 "solved": sum(row.solved for row in own),
                 "otherwise": sorted({row.status.name for row in own if row.status is not Outcome.SOLVED}),
                 "largest_gap": max(gaps, default=None), "seconds": own[0].seconds if role else time,
@@ -123,8 +123,8 @@ def summary(rows: list[BenchmarkRow]) -> list[dict[str, Any]]:
 def show(rows: list[BenchmarkRow]) -> None:
     """Print the summary."""
     lines = summary(rows)
-    for trace, role in dict.fromkeys((line["tape"], line["role"]) for line in lines):
-        here = [line for line in lines if line["tape"] == trace and line["role"] == role]
+    for trace, role in dict.fromkeys((line["trace"], line["role"]) for line in lines):
+        here = [line for line in lines if line["trace"] == trace and line["role"] == role]
         click.secho(f"live training, {role} swapped" if role else trace, bold=True)
         measures = [name for name in SHOWN if any(name in line["measures"] for line in here)]
         head = ["solver", "solved", "otherwise", "largest gap", "seconds" if role else "ms (mean)", *measures]
@@ -308,7 +308,7 @@ def swap(
     elif stated:
         if test_file is not None or methods is not None:
             raise click.UsageError("a problem is not trained on; leave --test and --method out")
-        what, methods = tapes_at(data, argmax_solvers, master_solvers), "none"
+        what, methods = traces_at(data, argmax_solvers, master_solvers), "none"
     else:
         what = queries_at(data[0], unjudged=unjudged) if data else load_sample("les-miserables")
     features = what.n_features if data and not stated else None
@@ -369,7 +369,7 @@ def changes_summary(found: Sequence[Changed]) -> list[dict[str, Any]]:
 
     return [
         {
-            "tape": trace, "solver": solver, "before": _versions(one.before for one in own),
+            "trace": trace, "solver": solver, "before": _versions(one.before for one in own),
             "after": _versions(one.after for one in own), "problems": len(own), "factor": mean_factor(own),
             "became": dict(Counter(one.kind.words for one in own)),
         }
@@ -382,7 +382,7 @@ def changes_named(found: Sequence[Changed]) -> list[dict[str, str]]:
     from rankopt.experiments.regression import Kind
 
     return [
-        {"tape": one.after.tape, "solver": one.after.solver, "problem": one.after.problem, "became": one.kind.words,
+        {"trace": one.after.trace, "solver": one.after.solver, "problem": one.after.problem, "became": one.kind.words,
          "why": one.why}
         for kind in (Kind.WRONG, Kind.LOST, Kind.MENDED) for one in found if one.kind is kind
     ]  # fmt: skip
@@ -394,7 +394,7 @@ def show_changes(found: Sequence[Changed], tolerance: float) -> None:
         ["trace", "solver", "before", "now", "time, now / before", "became"],
         [
             [
-                line["tape"], line["solver"], line["before"] or "-", line["after"] or "-",
+                line["trace"], line["solver"], line["before"] or "-", line["after"] or "-",
                 "-" if line["factor"] is None else f"{line['factor']:.3g}",
                 ", ".join(f"{count} {word}" for word, count in line["became"].items()),
             ]

@@ -36,7 +36,7 @@ def trace(action: str, file: str, solve: bool, json_: bool) -> None:
     false = _false_claims(recorded) if solve else {}
     if json_:
         problems = [_record(problem, false) for problem in recorded.problems]
-        as_json({"file": file, "tape": recorded.name, "kind": recorded.kind, "problems": problems, "solved": solve,
+        as_json({"file": file, "trace": recorded.name, "kind": recorded.kind, "problems": problems, "solved": solve,
                  "false": false})  # fmt: skip
     else:
         click.secho(f"{recorded.name}: {len(recorded.problems)} problems, kind {recorded.kind}", bold=True)

@@ -106,6 +106,6 @@ def resume(folder: str, model: str | None, yes: bool, json_: bool, **options: An
     else it is written to that folder under the same name, or to --model. An existing file is replaced if this training
     wrote it, or if it was there when training began; else the command asks.
     """
-    training = Training.kept(Path(folder))
+    training = Training.from_folder(Path(folder))
     training = replace(training, model=destination(Path(folder), training.model, model, yes))
     training.with_options(**options).run(json_, Path(folder))

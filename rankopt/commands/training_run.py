@@ -188,7 +188,7 @@ class Training:
     ranker: str = "margin"
 
     @classmethod
-    def kept(cls, folder: Path) -> Training:
+    def from_folder(cls, folder: Path) -> Training:
         """The training whose checkpoints are in this folder."""
         from formulations.serialization import parse_json
 
@@ -311,7 +311,7 @@ class Training:
         from formulations.serialization import write_file
 
         begun = any(folder.glob("lam*/standing*.zip"))
-        if begun and Training.kept(folder)._problem() != self._problem():
+        if begun and Training.from_folder(folder)._problem() != self._problem():
             raise OptionError(
                 f"--checkpoint {folder} is of another training: `rankopt resume {folder}` continues that one; or choose"
                 " another folder"
@@ -359,7 +359,7 @@ class Training:
             ranker.checkpoint = Checkpoint(str(folder), self.every)
         began, interrupted = perf_counter(), False
         with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")  # the report says how each run stopped
+            warnings.simplefilter("always")  # the report states how each run stopped
             try:
                 ranker.fit(queries, eval_set=validation)
             except TrainingInterrupted:

@@ -72,7 +72,7 @@ def _as_written(error: Exception) -> str:
     """The error message with the cure as a command-line option."""
     message = str(error)
     for python, written in (
-        ("say side='at most' or side='at least'", "end with :at_most or :at_least"),
+        ("pass side='at most' or side='at least'", "end with :at_most or :at_least"),
         ("range(0, 1000, 10)", "NAME=0:1000:10"),
     ):
         message = message.replace(python, written)
@@ -133,7 +133,7 @@ def verify(file: str, effort: int, seed: int, sweeps: tuple[str, ...], report: s
         if isinstance(admissible, RankingSet):
             admissible.check_nonempty()
     except InfeasibleError:
-        _say_empty(file, sweeps, json_)
+        _print_empty(file, sweeps, json_)
         raise
     if isinstance(admissible, RankingSet):
         rows, columns = admissible.program.matrix.shape
@@ -147,7 +147,7 @@ def verify(file: str, effort: int, seed: int, sweeps: tuple[str, ...], report: s
     solver = read_solver(file)
     gap = integrality_gap(problem, solver or "highs") if isinstance(problem, ConstrainedRanking) else None
     if not json_:
-        _say(stated, found, gap)
+        _print_result(stated, found, gap)
     advice = _advised(admissible, found)
     broken = solve(problem, solver or "auto").broken if isinstance(problem, PenalizedRanking) else None
     verdict = type(found).__name__.lower()
@@ -163,7 +163,7 @@ def verify(file: str, effort: int, seed: int, sweeps: tuple[str, ...], report: s
             record["optimum"] = {
                 "integral": gap.integral,
                 "relaxation": gap.relaxed.value,
-                "whole": gap.whole.value,
+                "integer": gap.integer.value,
                 "overestimate": gap.absolute,
             }
             if broken is not None:
@@ -181,7 +181,7 @@ def verify(file: str, effort: int, seed: int, sweeps: tuple[str, ...], report: s
         raise click.exceptions.Exit(1)
 
 
-def _say(stated: str, found: Proof | Witness | Undecided, gap: Any) -> None:
+def _print_result(stated: str, found: Proof | Witness | Undecided, gap: Any) -> None:
     """Print the verdict before the search for advice."""
     click.echo(stated)
     click.echo(str(found))
@@ -192,7 +192,7 @@ def _say(stated: str, found: Proof | Witness | Undecided, gap: Any) -> None:
         click.echo(str(gap))
 
 
-def _say_empty(file: str, sweeps: tuple[str, ...], json_: bool) -> None:
+def _print_empty(file: str, sweeps: tuple[str, ...], json_: bool) -> None:
     """Print, for an empty set, the requested sensitivity curves and the ranking with the least violation."""
     from formulations.errors import FormulationError, InfeasibleError
     from formulations.io.toml_file import read_set
@@ -218,8 +218,8 @@ def _say_empty(file: str, sweeps: tuple[str, ...], json_: bool) -> None:
 
 def _columns(swept: SensitivityCurve) -> dict[str, Any]:
     """A curve as JSON."""
-    fields = {name: getattr(swept, name).tolist() for name in ("limits", "value", "bound", "relaxed", "price", "whole")}
-    return {"name": swept.name, **fields}
+    names = ("limits", "value", "bound", "relaxed", "price", "integral")
+    return {"name": swept.name, **{name: getattr(swept, name).tolist() for name in names}}
 
 
 def _advised(admissible: Any, found: Any) -> list[str]:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from formulations.arrays import Floats
 from formulations.constraints.conflict import Repair
-from formulations.constraints.constraint import whole_number
+from formulations.constraints.constraint import as_integer
 from formulations.constraints.language import ConstraintMethods, ConstraintSpec
 from formulations.constraints.ranking_set import RankingSet
 from formulations.errors import InfeasibleError, InvalidProblemError
@@ -229,20 +229,20 @@ class Admissible(ConstraintMethods[Selector, str]):
         Raises OptionError for an unknown name, and for several constraints of one name and side; DataError for scores
         that are not one per document.
         """
-        from rankopt.constraints.sensitivity import price_of_rule
+        from rankopt.constraints.sensitivity import rule_sensitivity
 
         own = np.asarray(scores, dtype=np.float64)
         if own.shape == (queries.offsets[-1],):
             own = own[queries.input_order]
         made = weights or (lambda k, n: 1.0 / np.log2(np.arange(2.0, k + 2.0)))
-        return price_of_rule(self, constraint, limits, queries, own, made, side, solver)
+        return rule_sensitivity(self, constraint, limits, queries, own, made, side, solver)
 
     def _read(self, attributes: Mapping[str, Any] | Frame, n: int) -> tuple[Attributes, int]:
         """The attributes that the constraints use as arrays, and n as an integer."""
         self.validate(attributes)
         table: Any = attributes
         try:
-            n = whole_number("n", n)
+            n = as_integer("n", n)
         except InvalidProblemError as error:
             raise OptionError(str(error)) from None
         found: dict[str, NDArray[Any]] = {}
@@ -259,11 +259,11 @@ class Admissible(ConstraintMethods[Selector, str]):
 
 
 def infeasible_error(
-    admissible: Admissible, query: Hashable, error: InfeasibleError, who: str = "query", what: str = "document"
+    admissible: Admissible, query: Hashable, error: InfeasibleError, owner: str = "query", what: str = "document"
 ) -> DataError:
     """The error for a query without an admissible ranking of documents, or a user without one of items."""
     cure = ""
     if admissible.on_infeasible == "error" and "admits at most" in str(error):
         cure = ". Or shorten its ranking: on_infeasible='truncate'"
     text = str(error).replace(" documents", f" {what}s").replace(" document)", f" {what})")
-    return DataError(f"{who} {query!r} has no admissible ranking: {text}{cure}")
+    return DataError(f"{owner} {query!r} has no admissible ranking: {text}{cure}")

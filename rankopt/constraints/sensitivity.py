@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rankopt.data.queries import Queries
 
 
-def price_of_rule(
+def rule_sensitivity(
     admissible: Any, constraint: str, limits: Iterable[float], queries: Queries | Arrangement, scores: Floats, weights:
     Callable[[int, int], Floats], side: Side | None = None, solver: Any = "auto",
 ) -> SensitivityCurve:  # fmt: skip

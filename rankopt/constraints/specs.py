@@ -312,16 +312,16 @@ class GroupCapacities:
     def order(self, scores: Floats) -> Ints:
         """The documents of the ranking, best first, ties in input order; fewer than k if the limits allow no more."""
         left = list(self.limits)
-        placed: list[int] = []
+        assigned: list[int] = []
         for document in np.argsort(-scores, kind="stable").tolist():
             limits = self.of_document[document]
             if all(left[limit] > 0 for limit in limits):
-                placed.append(document)
+                assigned.append(document)
                 for limit in limits:
                     left[limit] -= 1
-                if len(placed) == self.k:
+                if len(assigned) == self.k:
                     break
-        return np.array(placed, dtype=np.int64)
+        return np.array(assigned, dtype=np.int64)
 
 
 def limits_count(spec: ConstraintSpec) -> bool:

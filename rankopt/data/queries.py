@@ -2,7 +2,7 @@
 
 What the values of queries must be: finite features, grades that are finite and not negative.
 
-One line that says what a data set holds; several parts of a data set as one.
+One line that describes a data set; several parts of a data set as one.
 """
 
 from collections.abc import Hashable, Mapping, Sequence

@@ -102,7 +102,7 @@ def read_table(
     if unknown is not None:
         raise DataError(f"{where} has no column {unknown!r}; it has {_shown(names)}")
     if not numeric:
-        raise DataError(f"{where} has no numeric column besides grades and ids; name the features: features=[...]")
+        raise DataError(f"{where} has no numeric column other than grades and ids; name the features: features=[...]")
     no_feature = next((name for name in numeric if _holds(values[name]) != "numbers"), None)
     if no_feature is not None:
         raise DataError(
@@ -151,17 +151,17 @@ def _named(role: str, wanted: str | None, names: list[str], where: str) -> str |
     return found[0] if found else None
 
 
-def column_of(frame: Any, name: str, place: str) -> NDArray[Any]:
+def column_of(frame: Any, name: str, location: str) -> NDArray[Any]:
     """A column as an array of numbers or of objects; a missing value is an error that names its row."""
     column = frame.column(name) if hasattr(frame, "column_names") else frame[name]
     if hasattr(column, "null_count") and not callable(column.null_count) and column.null_count:
         row = int(np.flatnonzero(np.asarray(column.is_null()))[0])
-        raise DataError(f"column {name!r} of {place} has no value in row {row}; fill it in or leave the row out")
+        raise DataError(f"column {name!r} of {location} has no value in row {row}; fill it in or leave the row out")
     values = np.asarray(column.to_numpy())
     if values.dtype == object:
         empty = next((row for row, value in enumerate(values) if is_missing(value)), None)
         if empty is not None:
-            raise DataError(f"column {name!r} of {place} has no value in row {empty}; fill it in or leave the row out")
+            raise DataError(f"column {name!r} of {location} has no value in row {empty}; fill it in or drop the row")
     return values
 
 

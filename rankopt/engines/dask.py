@@ -38,7 +38,7 @@ class Dask:
     workers: number of single-threaded processes of a local cluster; None is one for each core.
     client: alternatively, a `distributed.Client`, or the address of a scheduler.
     folder: for shards and features, readable by all workers; memory-mapped features are not copied. Loading a shard
-        executes code in its file, so restrict write access to users who may run code on the workers. None is a
+        executes code in its file, so restrict write access to users that may run code on the workers. None is a
         temporary folder of this machine.
 
     Dask repeats the tasks of a lost worker with identical results. Its settings under `distributed.scheduler` define

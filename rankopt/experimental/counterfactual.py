@@ -15,7 +15,7 @@ Shadow prices of the program that `rank` solves for each query:
 
     maximize Σ_i c_i s_π(i) over the set            s: scores, c: weights of the positions
 
-A limit that is looser by one (at most 3 in place of 2) gains at most its shadow price: weak duality. For a set whose
+A limit that is looser by one (at most 3 instead of 2) gains at most its shadow price: weak duality. For a set whose
 linear program is not integral, add the `gap` of the query. Limits with a nonzero dual are loosened and solved again:
 their `gain`.
 """
@@ -192,8 +192,8 @@ def _per_feature(what: str, value: Any, names: tuple[str, ...], default: float) 
 
 
 def _joint(weight: Floats, slack: Floats, missing: float) -> tuple[Floats, float]:
-    """min Σ e_j² over 0 <= e_j <= room_j with Σ weight_j e_j = |missing|, and max Σ weight_j e_j: e_j = min(μ weight_j,
-    room_j). NaN where the maximum is too small."""
+    """min Σ e_j² over 0 <= e_j <= slack_j with Σ weight_j e_j = |missing|, and max Σ weight_j e_j:
+    e_j = min(μ weight_j, slack_j). NaN where the maximum is too small."""
     moves = np.flatnonzero((weight > 0.0) & (slack > 0.0))
     found = np.zeros(weight.size)
     if missing == 0.0:
@@ -250,7 +250,7 @@ def shadow_prices(
     check_is_fitted(ranker)
     admissible = ranker._admissible(constraints)
     if admissible is None:
-        raise OptionError("shadow prices need constraints; pass constraints=Admissible(k).at_most(...).")
+        raise OptionError("constraints must be an Admissible; got None. Pass constraints=Admissible(k).at_most(...).")
     queries = read_queries(ranker, X, None, qid=qid, group=group, attributes=attributes, reset=False, labels=False)
     sets, scores = admissible.for_queries(queries), ranker._scores(queries.features)
     deployment = ranker._deployment(queries, admissible)

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from formulations.arrays import Floats
 from formulations.parallel import at_most
-from rankopt.boosting.ranker import WHOLE, seeds_of
+from rankopt.boosting.ranker import COUNT, seeds_of
 from rankopt.data.canonical_order import canonical
 from rankopt.data.validation import is_sparse, taken
 from rankopt.errors import DataError, ModelError, OptionError, TrainingInterrupted
@@ -95,8 +95,8 @@ class DirectBoostedRanker(Ranker):
     estimators_: TreeTable
     estimator_weights_: Floats
     _rules: ClassVar[Rules] = {
-        "n_estimators": (WHOLE, None), "num_leaves": (Interval(2, 2**31 - 1, "both", integer=True),),
-        "min_child_samples": (WHOLE,), "early_stopping": (WHOLE,), "tree_learner": tuple(GROWERS),
+        "n_estimators": (COUNT, None), "num_leaves": (Interval(2, 2**31 - 1, "both", integer=True),),
+        "min_child_samples": (COUNT,), "early_stopping": (COUNT,), "tree_learner": tuple(GROWERS),
         "strategy": ("stage-wise", "leveraging", "both"), "weight_rule": ("inside", "clamped"),
         "n_jobs": RUN["n_jobs"], "time_limit": RUN["time_limit"], "callbacks": RUN["callbacks"],
     }  # fmt: skip
@@ -152,7 +152,7 @@ class DirectBoostedRanker(Ranker):
             features, deployment = np.concatenate([features, _dense(evaluation.features)]), self._deployment(evaluation)
 
             def judge(scores: Floats) -> float:
-                return float(evaluate(evaluation, deployment.places(scores), self.measure).mean())
+                return float(evaluate(evaluation, deployment.ranking_scores(scores), self.measure).mean())
 
         rounds = (ROUNDS if evaluation is None else MAX_ROUNDS) if self.n_estimators is None else self.n_estimators
         low, high = map(float, self.weight_bounds)

@@ -72,10 +72,10 @@ class RescaledSlack:
         answer = solve_slack_rescaled(self.problem.with_scores(scores), self.argmax, outward=False)
         answer = answer.proved(EXACTLY) if prove else answer
         rows = self.offsets[query_of_row(self.offsets)] + answer.order
-        placed = np.empty(scores.size)
-        placed[rows] = self.problem.ranking.position_weights
-        placed = shared(placed, answer.problems.ranking.scores, self.kind, self.offsets)
-        slope = np.repeat(answer.loss, np.diff(self.offsets)) * (placed - self.problem.reference)
+        assigned = np.empty(scores.size)
+        assigned[rows] = self.problem.ranking.position_weights
+        assigned = shared(assigned, answer.problems.ranking.scores, self.kind, self.offsets)
+        slope = np.repeat(answer.loss, np.diff(self.offsets)) * (assigned - self.problem.reference)
         return LossValue(answer.value, answer.bound, answer.loss, slope, np.zeros(scores.size), answer.seconds)
 
     @cached_property

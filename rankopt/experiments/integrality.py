@@ -189,7 +189,7 @@ class IntegralityStudy:
     def _blank(self, name: str, n: int, k: int, blocks: int) -> BenchmarkRow:
         return BenchmarkRow(
             kind="integrality", solver="verify_integrality", status=Outcome.GIVEN_UP,
-            problem=f"{name} n={n} k={k} blocks={blocks}", tape=f"integrality:{self.objectives}-{self.seed}",
+            problem=f"{name} n={n} k={k} blocks={blocks}", trace=f"integrality:{self.objectives}-{self.seed}",
             sizes={"n": n, "k": k, "blocks": blocks}, facts={"statement": name}, versions=versions(), seed=self.seed,
         )  # fmt: skip
 
@@ -264,7 +264,7 @@ class Study:
             gap = integrality_gap(replace(program, objective=objective))
         except InfeasibleError:
             return None
-        return 0.0 if gap.integral else gap.absolute / abs(gap.whole.value)
+        return 0.0 if gap.integral else gap.absolute / abs(gap.integer.value)
 
 
 def _on_cells(profit: Floats, cells: Any) -> Floats:
@@ -278,7 +278,7 @@ def _summary(shares: list[float | None]) -> dict[str, Any]:
     known = [share for share in shares if share is not None]
     return {
         "objectives": len(shares),
-        "no_whole_point": len(shares) - len(known),
+        "no_integral_point": len(shares) - len(known),
         "fractional": sum(share is None or share > 0.0 for share in shares) / max(len(shares), 1),
         "overestimate_mean": float(np.mean(known)) if known else None,
         "overestimate_max": float(np.max(known)) if known else None,

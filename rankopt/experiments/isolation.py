@@ -215,7 +215,7 @@ def parcel(job: Any, what: str) -> bytes:
     return packed
 
 
-Tell = Callable[[dict[str, Any]], None]
+Send = Callable[[dict[str, Any]], None]
 
 
 class Job(Protocol):
@@ -247,24 +247,24 @@ def main() -> None:
 
 
 def _work(job: Job, items: list[int], memory: int | None, out: TextIO) -> None:
-    def tell(message: dict[str, Any]) -> None:
+    def send(message: dict[str, Any]) -> None:
         out.write(json.dumps(message) + "\n")
         out.flush()
 
     warnings.simplefilter("ignore")
     for missing in job.open():
-        tell({"missing": missing})
+        send({"missing": missing})
         return
     if memory is not None:
         hold_memory(memory)
-    tell({"ready": True})
+    send({"ready": True})
     job.warm()
     if memory is not None:  # modules loaded on first use do not count
         hold_memory(memory)
-    tell({"warm": True})
+    send({"warm": True})
     for item in items:
-        tell({"begin": item})
-        row = job.row(item, lambda fields: tell({"partial": fields}))
+        send({"begin": item})
+        row = job.row(item, lambda fields: send({"partial": fields}))
         out.write('{"row": ' + row.as_line() + "}\n")
         out.flush()
 

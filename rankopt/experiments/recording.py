@@ -71,7 +71,7 @@ class Recorder:
         return solve_batch(batch)
 
 
-def argmax_tape(log: Log, count: int, seed: int, label: str = "argmax") -> ProblemTrace:
+def argmax_trace(log: Log, count: int, seed: int, label: str = "argmax") -> ProblemTrace:
     """About `count` ranking problems: the same queries at the start, in the middle and at the end of the run.
 
     Sizes are evenly spaced. The order of queries is drawn with the seed, so that a slow solver meets all sizes.
@@ -93,7 +93,7 @@ def argmax_tape(log: Log, count: int, seed: int, label: str = "argmax") -> Probl
     return ProblemTrace(label, tuple(problems))
 
 
-def master_tape(log: Log, count: int, label: str = "master") -> ProblemTrace:
+def master_trace(log: Log, count: int, label: str = "master") -> ProblemTrace:
     """About `count` master programs, evenly spaced over the run, from few planes to many."""
     steps = sorted(log.heard)
     spread = np.unique(np.linspace(0, len(steps) - 1, min(count, len(steps))).round().astype(int))

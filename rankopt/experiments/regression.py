@@ -33,9 +33,9 @@ def read_baseline(path: str | PathLike[str]) -> tuple[list[BenchmarkRow], list[P
         raise DataError(f"{path} cannot be read ({error.strerror}); {cure}") from error
     if not rows:
         raise DataError(f"{path} has no rows of recorded problems; {cure}")
-    folder = Path(path).with_suffix(".tapes")
+    folder = Path(path).with_suffix(".traces")
     found = {trace.name: trace for trace in map(ProblemTrace.load, sorted(folder.glob("*.npz")))}
-    names = list(dict.fromkeys(row.tape for row in rows))
+    names = list(dict.fromkeys(row.trace for row in rows))
     missing = [name for name in names if name not in found]
     if missing:
         raise DataError(f"{folder} has no trace {missing[0]}; put the traces of {path} there")
@@ -161,7 +161,7 @@ def by_solver(changed: Iterable[Changed]) -> dict[tuple[str, str], list[Changed]
     """The changes of each trace and solver, in the order of appearance."""
     groups: dict[tuple[str, str], list[Changed]] = {}
     for one in changed:
-        groups.setdefault((one.after.tape, one.after.solver), []).append(one)
+        groups.setdefault((one.after.trace, one.after.solver), []).append(one)
     return groups
 
 

@@ -48,19 +48,19 @@ LOOSE = 1e-6  # tolerance of a claim relative to the scale: solvers round and ha
 
 
 def refuted_claim(taped: RecordedProblem, solution: Solution) -> str | None:
-    """The false claim in `details`: told_value, told_bound, or a told_status of "OPTIMAL"; None without one.
+    """The false claim in `details`: reported_value, reported_bound, or reported_status "OPTIMAL"; None without one.
 
     A recorded value is capped at the bound proven for this answer, because the trace is not trusted.
     """
     form, reported = taped.form, solution.details
     sign, slack = (1.0 if form.is_maximization else -1.0), LOOSE * (form.scale or 1.0)
     attained = max(sign * solution.value, *(min(sign * value, sign * solution.bound) for value in _attained(taped)))
-    value, bound = (_number(reported.get(name)) for name in ("told_value", "told_bound"))
+    value, bound = (_number(reported.get(name)) for name in ("reported_value", "reported_bound"))
     if value is not None and not abs(value - solution.value) <= slack:
         return f"it reports the value {value:.9g}, and the value is {solution.value:.9g}"
     if bound is not None and sign * bound < attained - slack:
         return f"it reports the bound {bound:.9g}, but {sign * attained:.9g} is attained"
-    if reported.get("told_status") == "OPTIMAL" and sign * solution.value < attained - slack:
+    if reported.get("reported_status") == "OPTIMAL" and sign * solution.value < attained - slack:
         return f"it calls {solution.value:.9g} optimal, but {sign * attained:.9g} is attained"
     return None
 
@@ -75,7 +75,7 @@ def unbeaten(taped: RecordedProblem, solution: Solution, tolerance: float) -> bo
     if integer is None or not integer.any():
         return False
     sign, slack = (1.0 if form.is_maximization else -1.0), tolerance * (form.scale or 1.0)
-    reported = _number(solution.details.get("told_bound"))
+    reported = _number(solution.details.get("reported_bound"))
     if reported is not None and not abs(reported - solution.value) <= slack:
         return False
     if taped.known is None:
@@ -197,17 +197,17 @@ INTEGRALITY_TOLERANCE = 1e-6  # largest distance to integers at which a point is
 
 
 def blank_rows(
-    tape: ProblemTrace, solver: str, tolerance: float, seed: int, versions: dict[str, str]
+    trace: ProblemTrace, solver: str, tolerance: float, seed: int, versions: dict[str, str]
 ) -> list[BenchmarkRow]:
     """One row per problem, without its outcome."""
     return [
         BenchmarkRow(
-            kind=tape.kind, solver=solver, status=Outcome.GIVEN_UP, problem=taped.name, tape=tape.name,
+            kind=trace.kind, solver=solver, status=Outcome.GIVEN_UP, problem=taped.name, trace=trace.name,
             shape_text=taped.form.shape_text, sizes=_sizes(taped.form), step=taped.step,
             is_maximization=taped.form.is_maximization,
             scale=taped.form.scale or 1.0, tolerance=tolerance, versions=versions, seed=seed,
         )
-        for taped in tape.problems
+        for taped in trace.problems
     ]  # fmt: skip
 
 
@@ -225,7 +225,7 @@ class TimedSolver:
     """A solver that stores its own answer: the result of `solve` is rounded and repaired."""
 
     solver: Solver
-    said: list[SolverResult] = field(default_factory=list)
+    answers: list[SolverResult] = field(default_factory=list)
 
     @property
     def package(self) -> str:
@@ -244,7 +244,7 @@ class TimedSolver:
 
     def solve(self, problem: Any, warm_start: Solution | None = None) -> SolverResult:
         answer = self.solver.solve(problem, warm_start)
-        self.said[:] = [answer]
+        self.answers[:] = [answer]
         return answer
 
 
@@ -282,7 +282,7 @@ class Replay:
         except (InfeasibleError, UnboundedError) as error:
             status, took = Outcome.FAILED if taped.known else Outcome.NO_OPTIMUM, perf_counter() - began
             row = replace(
-                blank, status=status, message=str(error), seconds=took, seconds_whole=took, repeats=1, times=(took,)
+                blank, status=status, message=str(error), seconds=took, seconds_total=took, repeats=1, times=(took,)
             )
         except (MemoryError, FormulationError) as error:
             row = replace(blank, **fault(error))
@@ -300,9 +300,9 @@ class Replay:
             own.append(solution.seconds)
             if len(own) >= self.repeats or perf_counter() - began + 2 * total[-1] > self.seconds / 2:
                 break
-        answer = watched.said[0] if watched is not None and watched.said else None
+        answer = watched.answers[0] if watched is not None and watched.answers else None
         row = replace(
-            blank, value=solution.value, bound=solution.bound, seconds=median(own), seconds_whole=median(total),
+            blank, value=solution.value, bound=solution.bound, seconds=median(own), seconds_total=median(total),
             repeats=len(own), times=tuple(own), version=solution.version, message=solution.message[:300],
             iterations=solution.details.get("iterations"), integral=_is_integral(form, answer),
         )  # fmt: skip

@@ -67,7 +67,7 @@ class BenchmarkRow(CompactReprMixin):
     status: Outcome
     problem: str = ""
     """The problem's name: unique within its trace, the same for all solvers. For training the ranker and settings."""
-    tape: str = ""
+    trace: str = ""
     """The trace's name and fingerprint, as in "argmax:1f0c9a27"; for training that of the data and settings."""
     role: str = ""
     """Training: which part was swapped, "argmax", "master" or "method"."""
@@ -97,7 +97,7 @@ class BenchmarkRow(CompactReprMixin):
     """The iterations that the solver reports; for training the steps."""
     seconds: float | None = None
     """Median over `repeats` of the solver's own time, without conversion and verification; for training that of fit."""
-    seconds_whole: float | None = None
+    seconds_total: float | None = None
     """The same with conversion and verification."""
     repeats: int = 0
     """Number of timed runs."""
@@ -132,7 +132,7 @@ class BenchmarkRow(CompactReprMixin):
     @property
     def key(self) -> tuple[str, str, str, str, str]:
         """The identifier of the row, unique in a file."""
-        return self.kind, self.tape, self.problem, self.role, self.solver
+        return self.kind, self.trace, self.problem, self.role, self.solver
 
     @property
     def answered(self) -> bool:
@@ -166,7 +166,7 @@ class BenchmarkRow(CompactReprMixin):
 
 def _check_numbers(known: Mapping[str, Any]) -> None:
     """Validate the numbers of a row from a file: finite, times positive."""
-    for name in ("value", "bound", "scale", "tolerance", "seconds", "seconds_whole"):
+    for name in ("value", "bound", "scale", "tolerance", "seconds", "seconds_total"):
         one = known.get(name)
         if one is not None and (isinstance(one, bool) or not isinstance(one, int | float) or not math.isfinite(one)):
             raise ValueError(f"{name} = {one!r} is no number")

@@ -43,14 +43,14 @@ from rankopt.experiments.isolation import (
     spec_of,
     start_peak,
 )
-from rankopt.experiments.recording import Log, Recorder, argmax_tape, master_tape
+from rankopt.experiments.recording import Log, Recorder, argmax_trace, master_trace
 from rankopt.experiments.replay import Replay, blank_rows, fault, warm
 from rankopt.experiments.rows import BenchmarkRow, Outcome, versions
 from rankopt.experiments.supervisor import RowFile, grown
-from rankopt.experiments.traces import ProblemTrace, tapes_of
+from rankopt.experiments.traces import ProblemTrace, traces_of
 from rankopt.optimize.bundle import Bundle
 from rankopt.optimize.certificate import Step
-from rankopt.options import check_number, check_whole
+from rankopt.options import check_integer, check_number
 
 INTERVAL = 0.2  # seconds between two partial rows, which are the result of a run that is killed
 POINTS = 200  # largest number of history steps in a row, evenly spaced, including the first and the last
@@ -208,13 +208,13 @@ class RecordedRun:
             save_queries(queries, target)
         return str(target)
 
-    def argmax_tape(self) -> ProblemTrace:
-        return self._recorded("argmax", lambda log: argmax_tape(log, self.problems, self.seed), argmax_solver=Recorder)
+    def argmax_trace(self) -> ProblemTrace:
+        return self._recorded("argmax", lambda log: argmax_trace(log, self.problems, self.seed), argmax_solver=Recorder)
 
-    def master_tape(self, method: Any, name: str) -> ProblemTrace:
+    def master_trace(self, method: Any, name: str) -> ProblemTrace:
         """The master programs of a run with this method."""
         count, label = max(1, self.problems // 2), f"master:{name}"
-        return self._recorded(label, lambda log: master_tape(log, count, label), master_solver=Recorder, method=method)
+        return self._recorded(label, lambda log: master_trace(log, count, label), master_solver=Recorder, method=method)
 
     def path(self, label: str) -> Path:
         """The file of the trace with this label."""
@@ -298,7 +298,7 @@ class SolverSwap:
                 )
             object.__setattr__(self, "data", _several(self.problems))
             object.__setattr__(self, "problems", 1)
-        check_whole(1, problems=self.problems, repeats=self.repeats)
+        check_integer(1, problems=self.problems, repeats=self.repeats)
         check_number(0.0, tolerance=self.tolerance)
         check_limits(self.limits)
         check_entrants(argmax_solvers=self.argmax_solvers, master_solvers=self.master_solvers, methods=self.methods)
@@ -324,14 +324,14 @@ class SolverSwap:
             with tempfile.TemporaryDirectory(prefix="rankopt-swap-", ignore_cleanup_errors=True) as folder:
                 yield from self._rows(file, Path(folder))
             return
-        trace_folder = Path(output).with_suffix(".tapes")
+        trace_folder = Path(output).with_suffix(".traces")
         trace_folder.mkdir(parents=True, exist_ok=True)
         yield from self._rows(file, trace_folder)
 
     def _rows(self, file: RowFile, folder: Path) -> Iterator[BenchmarkRow]:
         queries, held_out = self._data()
         if queries is None:
-            for trace in tapes_of(self.data):
+            for trace in traces_of(self.data):
                 path = folder / f"{re.sub(r'[^A-Za-z0-9]+', '-', trace.name)}.npz"
                 trace.save(path)
                 yield from self._replayed(file, trace, path, self._entrants(trace))
@@ -339,10 +339,10 @@ class SolverSwap:
         ranker = self._ranker()
         run = RecordedRun(ranker, queries, folder, self.problems, 4.0 * self.limits.training_time, self.seed)
         if "argmax_solver" in ranker.get_params() and self.argmax_solvers:
-            yield from self._replayed(file, run.argmax_tape(), run.path("argmax"), self.argmax_solvers)
+            yield from self._replayed(file, run.argmax_trace(), run.path("argmax"), self.argmax_solvers)
         for method in self.methods if self.master_solvers else ():
             name = _label(method, "method")
-            trace = run.master_tape(method, name)
+            trace = run.master_trace(method, name)
             yield from self._replayed(file, trace, run.path(f"master:{name}"), self.master_solvers)
         if self.train:
             yield from self._trained(file, run, held_out)
@@ -422,7 +422,7 @@ class SolverSwap:
         sizes = {"queries": len(queries), "documents": queries.n_documents, "features": queries.n_features}
         return BenchmarkRow(
             kind="training", solver=_label(entrant, role), status=Outcome.GIVEN_UP, role=role, is_maximization=False,
-            problem=", ".join([type(run.ranker).__name__, *settings]), tape=f"training:{run.digest}",
+            problem=", ".join([type(run.ranker).__name__, *settings]), trace=f"training:{run.digest}",
             shape_text=f"{len(queries)} queries, {queries.n_documents} documents", sizes=sizes,
             tolerance=ranker.get("tol"), versions=versions(), seed=self.seed,
         )  # fmt: skip

@@ -147,7 +147,7 @@ def relative_gaps(primal: Floats, bound: Floats) -> Floats:
 def _by_problem(rows: Iterable[BenchmarkRow]) -> Mapping[tuple[str, str, str], dict[str, BenchmarkRow]]:
     table: dict[tuple[str, str, str], dict[str, BenchmarkRow]] = {}
     for row in rows:
-        table.setdefault((row.tape, row.problem, row.role), {})[row.solver] = row
+        table.setdefault((row.trace, row.problem, row.role), {})[row.solver] = row
     return table
 
 

@@ -4,7 +4,7 @@ A trace file is one of `formulations.serialization`: trace.json, plain arrays an
 loaded: nothing is unpickled or evaluated, sizes are bounded, and anything that `ProblemTrace.save` does not write
 raises a DataError that names the file. Parts that problems share (a set of rankings) are stored once.
 
-`tapes_of` makes traces of custom problems: forms, files of programs and statements, traces.
+`traces_of` makes traces of custom problems: forms, files of programs and statements, traces.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ def _is_name(value: Any) -> bool:
 ENDINGS = (".mps", ".lp", ".mps.gz", ".lp.gz", ".toml", ".npz")  # endings of the names of problem files
 
 
-def tapes_of(given: Any) -> list[ProblemTrace]:
+def traces_of(given: Any) -> list[ProblemTrace]:
     """One trace of ranking problems and linear programs, one of quadratic programs, and each given trace unchanged.
 
     given: a form, a path, a `ProblemTrace`, or several of these. Problems are named after their files, else by number.

@@ -64,8 +64,8 @@ class Tightness(CompactReprMixin):
     `trained` (for rankers that train no bound of the regret the nonconvex one, the tightest). `growth`: how that bound
     would change with the logarithm of the scale of the scores. Regret and bounds are in the units of the measure.
     `feature_map`, `position_weights`: the feature map, and the position weights of "positional". `parts`: of a mix of
-    measures a table for each of its parts, by name, not weighted; their queries are those of which the part tells
-    something apart. `function_solver`, `lam`, `linear`: whether the ranker trained a bound of the regret, and under a
+    measures a table for each of its parts, by name, not weighted; their queries are those that the part
+    distinguishes. `function_solver`, `lam`, `linear`: whether the ranker trained a bound of the regret, and under a
     λ, and has weights.
     """
 
@@ -119,8 +119,8 @@ class Tightness(CompactReprMixin):
         means += f"{_brief(self.bound.mean())}"
         if not loose:
             return f"The {self.trained} bound is informative on all {m} queries: {means}. {self._cure(loose)}"
-        said = f"The {self.trained} bound is loose on {loose} of {m} queries: there it is no lower than what the worst "
-        return f"{said}ranking would lose; {means}. {self._cure(loose)}"
+        text = f"The {self.trained} bound is loose on {loose} of {m} queries: there it is no lower than what the worst "
+        return f"{text}ranking would lose; {means}. {self._cure(loose)}"
 
     def _cure(self, loose: int) -> str:
         """What to do about a loose bound."""
@@ -179,7 +179,7 @@ class Tightness(CompactReprMixin):
         return "\n".join([head, *table[:-1], *more, table[-1]])
 
     def __repr__(self) -> str:
-        more = "\nprint() tells of more, to_frame() of all" if len(self) > BRIEFLY else ""
+        more = "\nprint() shows more, to_frame() all" if len(self) > BRIEFLY else ""
         return first_lines(f"{self.shown(BRIEFLY)}{more}")
 
     def __str__(self) -> str:

@@ -3,7 +3,7 @@
 Three tables, `name: "module:object"`, are loaded on use. `BOUNDS`: bounds of the regret, each a function of a
 `MaxOracle` (see `margin.py`). `FEATURE_MAPS`: the feature maps under which the regret is bounded (`JointFeatureMap`).
 `LOSSES`: the losses that a `LossRanker` trains, each a factory `(relevance, offsets) -> Loss`. A loss with
-`says = "gradient"` has no planes and is trained by `SmoothRanker`. Use `ScoreLoss` for scores of your own.
+`protocol = "gradient"` has no planes and is trained by `SmoothRanker`. Use `ScoreLoss` for scores of your own.
 """
 
 from __future__ import annotations

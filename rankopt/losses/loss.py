@@ -1,6 +1,6 @@
 """Protocols of losses: values, proven bounds and one plane a query; or a gradient for smooth losses without bounds.
 
-A loss with `says = "gradient"` has no planes: `rankopt.optimize.annealing` minimises it, not one of `METHODS`.
+A loss with `protocol = "gradient"` has no planes: `rankopt.optimize.annealing` minimises it, not one of `METHODS`.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ class LossValue(CompactReprMixin):
     """A loss at scores s, for all queries of a batch.
 
     value, bound: (m,) what was reached, and what the loss cannot exceed (the argmax is proven to that).
-    height, placed, reference: the plane of query q is height[q] + Σ (placed - reference)_j s_j over its documents; it
-    touches the loss here and nowhere exceeds it. `height` less `paid`, and `placed`, hold for every reference of the
-    same loss.
+    height, assigned, reference: the plane of query q is height[q] + Σ (assigned - reference)_j s_j over its documents.
+    It touches the loss here and nowhere exceeds it. `height` less `paid`, and `assigned`, hold for every reference of
+    the same loss.
     seconds: spent in the argmax. paid: (m,) the part of `height` that belongs to the reference, what this pays for soft
     constraints; None is 0.
     """
@@ -31,7 +31,7 @@ class LossValue(CompactReprMixin):
     value: Floats
     bound: Floats
     height: Floats
-    placed: Floats
+    assigned: Floats
     reference: Floats
     seconds: float
     paid: Floats | None = None
@@ -72,7 +72,7 @@ class GradientAt(CompactReprMixin):
 class GradientLoss(Protocol):
     """A smooth function of the scores alone, not convex, of which no plane is known to lie below it."""
 
-    says: ClassVar[str]
+    protocol: ClassVar[str]
 
     def gradient(self, scores: Floats, sigma: float | None = None) -> GradientAt:
         """Values and slopes; of a loss that is annealed at the width `sigma`, None for its own."""
@@ -83,9 +83,9 @@ class GradientLoss(Protocol):
         ...
 
 
-def says(loss: Any) -> str:
+def protocol_of(loss: Any) -> str:
     """Output of a loss, or of a factory of losses: "plane" or "gradient"."""
-    return str(getattr(loss, "says", "plane"))
+    return str(getattr(loss, "protocol", "plane"))
 
 
 @dataclass(frozen=True, eq=False)

@@ -73,7 +73,7 @@ class Orders:
 @dataclass(frozen=True, eq=False)
 class AdmissibleOrders:
     """Queries with their sets S_q. gain b (N,) by document, rows offsets[q]:offsets[q+1]. discount a and decay c by
-    position; places[q]:places[q+1] are the positions of query q."""
+    position; position_offsets[q : q + 2] bound the positions of query q."""
 
     sets: tuple[RankingSet, ...]
     gain: Floats
@@ -92,7 +92,7 @@ class AdmissibleOrders:
         return any(admissible.soft_constraints for admissible in self.sets)
 
     @cached_property
-    def places(self) -> Ints:
+    def position_offsets(self) -> Ints:
         return np.concatenate([[0], np.cumsum([admissible.positions for admissible in self.sets])])
 
     @cached_property
@@ -127,7 +127,7 @@ class AdmissibleOrders:
             self.discount,
             self.position_weights,
             self.offsets,
-            self.places,
+            self.position_offsets,
             charge,
         )
         batch = every if chosen is None else every.some(queries)
@@ -136,26 +136,26 @@ class AdmissibleOrders:
         except UnsupportedProblemError as error:
             known = ", ".join(["auto", *compatible_solvers(batch[0])])
             raise OptionError(f"argmax cannot rank under these constraints: {error}. Use one of {known}") from error
-        rows = answer.order + np.repeat(self.offsets[queries], np.diff(batch.places))
+        rows = answer.order + np.repeat(self.offsets[queries], np.diff(batch.position_offsets))
         return Orders(rows, answer.value, answer.bound, perf_counter() - began)
 
     def measured(self, rows: Ints) -> Floats:
         """(m,) a[π]ᵀb of these orders."""
-        return np.add.reduceat(self.discount * self.gain[rows], self.places[:-1])
+        return np.add.reduceat(self.discount * self.gain[rows], self.position_offsets[:-1])
 
     def charged(self, rows: Ints) -> Floats:
         """(m,) what these orders pay for the soft constraints that they break."""
         paid = np.zeros(len(self))
         for q, admissible in enumerate(self.sets):
             if admissible.soft_constraints:
-                paid[q] = admissible.charge(rows[self.places[q] : self.places[q + 1]] - self.offsets[q])
+                paid[q] = admissible.charge(rows[slice(*self.position_offsets[q : q + 2])] - self.offsets[q])
         return paid
 
     def worth(self, rows: Ints) -> Floats:
         """(m,) a[π]ᵀb of these orders, less what they pay."""
         return self.measured(rows) - self.charged(rows) if self.soft else self.measured(rows)
 
-    def placed(self, rows: Ints) -> Floats:
+    def assigned(self, rows: Ints) -> Floats:
         """(N,) c[π], the decay at the position of each document; 0 if it is not ranked."""
         weights = np.zeros(self.gain.size)
         weights[rows] = self.position_weights
@@ -165,7 +165,7 @@ class AdmissibleOrders:
         """(m,) how large a[π]ᵀb or c[π]ᵀs can be."""
         weights = self.discount if measure else self.position_weights
         tallest = np.maximum.reduceat(np.abs(values), self.offsets[:-1])
-        return np.asarray(np.add.reduceat(np.abs(weights), self.places[:-1]) * tallest)
+        return np.asarray(np.add.reduceat(np.abs(weights), self.position_offsets[:-1]) * tallest)
 
 
 def _kinds(admissible: RankingSet) -> Ints:
@@ -226,7 +226,7 @@ class AdmissibleArgmax(AdmissibleOrders):
         starts = queries.offsets[:-1]
         gain = measure.gain(queries.graded, queries.offsets)
         differing = np.maximum.reduceat(gain, starts) > np.minimum.reduceat(gain, starts)
-        queries = queries.learnable(differing, f"{measure} tells apart")
+        queries = queries.learnable(differing, f"{measure} distinguishes")
         sets = sets_of(queries)
         lengths = [(one.documents, one.positions) for one in sets]
         found = cls.build(
@@ -239,7 +239,7 @@ class AdmissibleArgmax(AdmissibleOrders):
             solver,
         )
         useful = found.orderable()
-        chosen = queries.learnable(useful, f"{measure} tells apart in the admissible rankings")
+        chosen = queries.learnable(useful, f"{measure} distinguishes in the admissible rankings")
         return chosen, found.some(np.flatnonzero(useful & (queries.weights > 0)))
 
     @property
@@ -262,7 +262,7 @@ class AdmissibleArgmax(AdmissibleOrders):
         """Bounds are always proven by dual variables; a fractional relaxation gives a bound above the value."""
         ones = np.ones(len(self))
         answer, best = self.argmax(-ones, ones, scores), self.unpaid or self.optimal_rankings
-        slope = shared(self.placed(answer.rows), scores, self.kind_and_gain, self.offsets)
+        slope = shared(self.assigned(answer.rows), scores, self.kind_and_gain, self.offsets)
         bound = answer.bound + (best.bound - best.value)
         earned = self.measured(answer.rows) + (self.charged(answer.rows) if self.soft else 0.0)
         return ArgmaxResult(slope, earned, answer.value, bound, answer.seconds)
@@ -284,7 +284,7 @@ class AdmissibleArgmax(AdmissibleOrders):
         """r of these rankings, averaged over exchanges of indistinguishable documents. Optimal rankings also
         distinguish gains; highest-scoring ones do not."""
         kind = self.kind_and_gain if exchanged == "best" else self.kind
-        return shared(self.placed(rows), scores, kind, self.offsets)
+        return shared(self.assigned(rows), scores, kind, self.offsets)
 
     def reference_rows(self, which: str = "average") -> Ints:
         """The orders of the best reference."""
@@ -323,27 +323,27 @@ class AdmissibleArgmax(AdmissibleOrders):
         left = np.flatnonzero(size > 0)
         by_gain = np.divide(1.0, worth, out=np.zeros_like(worth), where=worth > 0)
         by_score = np.divide(1.0, size, out=np.zeros_like(size), where=size > 0)
-        places = self.places
+        position_offsets = self.position_offsets
         for delta in DELTAS:
             if not left.size:
                 break
             found = self.argmax(by_gain, delta * by_score, scores, left.tolist(), by_gain + delta * by_score)
-            spots = np.concatenate([np.arange(places[q], places[q + 1]) for q in left])
+            spots = np.concatenate([np.arange(position_offsets[q], position_offsets[q + 1]) for q in left])
             tried = rows.copy()
             tried[spots] = found.rows
             is_best = self.worth(tried) >= best - 1e-12 * worth
-            replaced = np.repeat(is_best, np.diff(places))
+            replaced = np.repeat(is_best, np.diff(position_offsets))
             rows[replaced] = tried[replaced]
             left = left[~is_best[left]]
         return rows
 
     def some(self, queries: Ints) -> AdmissibleArgmax:
         """The queries of these positions, in this order."""
-        places = self.places
+        position_offsets = self.position_offsets
         documents = np.concatenate([np.arange(self.offsets[q], self.offsets[q + 1]) for q in queries])
-        spots = np.concatenate([np.arange(places[q], places[q + 1]) for q in queries])
+        spots = np.concatenate([np.arange(position_offsets[q], position_offsets[q + 1]) for q in queries])
         offsets = np.concatenate([[0], np.cumsum(np.diff(self.offsets)[queries])])
-        moved = np.repeat(offsets[:-1] - self.offsets[queries], np.diff(places)[queries])
+        moved = np.repeat(offsets[:-1] - self.offsets[queries], np.diff(position_offsets)[queries])
 
         def cut(orders: Orders) -> Orders:
             return Orders(orders.rows[spots] + moved, orders.value[queries], orders.bound[queries], 0.0)

@@ -106,7 +106,7 @@ class PatternArgmax(OrdersArgmax, PositionalReferences):
 
 def with_distinct_grades(queries: Arrangement, measure: Measure) -> Arrangement:
     """The queries that have something to order."""
-    return queries.learnable(orderable(queries.graded, queries.offsets, measure), f"{measure} tells apart")
+    return queries.learnable(orderable(queries.graded, queries.offsets, measure), f"{measure} distinguishes")
 
 
 def orderable(relevance: Floats, offsets: Ints, measure: Measure) -> Bools:
@@ -178,13 +178,13 @@ class PositionalOracle(PositionalReferences):
         problem, slope, earned = answer.problems, np.empty(scores.size), np.empty(len(answer))
         parts = (problem.scores, problem.gain, problem.discount, problem.position_weights)
         arguments = (*parts, self.kind, self.offsets, answer.order)
-        if _placed.pays(200 * scores.size):
-            share_ranges(self.offsets, QUERY_ROWS, lambda first, last: _placed(*arguments, first, last, slope, earned))
+        if _scatter.pays(200 * scores.size):
+            share_ranges(self.offsets, QUERY_ROWS, lambda first, last: _scatter(*arguments, first, last, slope, earned))
         else:
             query = query_of_row(self.offsets)
-            placed = self.offsets[query] + answer.order
-            earned[:] = np.bincount(query, problem.discount * problem.gain[placed], earned.size)
-            slope[placed] = problem.position_weights
+            assigned = self.offsets[query] + answer.order
+            earned[:] = np.bincount(query, problem.discount * problem.gain[assigned], earned.size)
+            slope[assigned] = problem.position_weights
             slope = shared(slope, problem.scores, self.kind, self.offsets)
         return ArgmaxResult(slope, earned, answer.value, answer.bound, answer.seconds)
 
@@ -208,7 +208,7 @@ class PositionalOracle(PositionalReferences):
         FLOATS, FLOATS,
     )
 )  # fmt: skip
-def _placed(
+def _scatter(
     scores: Floats, gain: Floats, discount: Floats, decay: Floats, kind: Shorts, offsets: Ints, order: Ints, first:
     int, last: int, slope: Floats, earned: Floats,
 ) -> None:  # fmt: skip

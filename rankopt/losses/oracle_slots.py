@@ -115,16 +115,16 @@ class SlotArgmax:
         query = query_of_row(self.offsets)
         rows = np.lexsort((*content.T[::-1], query))
         ordered, fits = profit[rows], self.benefit[rows] > 0
-        placed, worth = np.zeros(profit.shape), list[tuple[float, float]]()
+        assigned, worth = np.zeros(profit.shape), list[tuple[float, float]]()
         for low, high in pairwise(self.offsets.tolist()):
             order, value, bound = matched(ordered[low:high], self.solver, fits[low:high] if best_only else None)
             filled = np.flatnonzero(order != EMPTY)
-            placed[low + order[filled], filled] = 1.0
+            assigned[low + order[filled], filled] = 1.0
             worth.append((value, bound))
         known = content[rows]
         starts = np.flatnonzero(np.append(True, (known[1:] != known[:-1]).any(axis=1) | (query[1:] != query[:-1])))
         counts = np.diff(np.append(starts, query.size))
-        means = np.add.reduceat(placed, starts, axis=0) / counts[:, None]
-        placed[rows] = np.repeat(means, counts, axis=0)
+        means = np.add.reduceat(assigned, starts, axis=0) / counts[:, None]
+        assigned[rows] = np.repeat(means, counts, axis=0)
         values, bounds = np.array(worth).T
-        return placed, values, bounds
+        return assigned, values, bounds

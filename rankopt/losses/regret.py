@@ -162,15 +162,15 @@ class Combination:
         seconds = sum(one.seconds for one in found)
         reference = _sum([one.reference for one in found])
         if not self.shared:
-            value, bound, height, placed = (
-                _sum([getattr(one, name) for one in found]) for name in ("value", "bound", "height", "placed")
+            value, bound, height, assigned = (
+                _sum([getattr(one, name) for one in found]) for name in ("value", "bound", "height", "assigned")
             )
-            return LossValue(value, bound, height, placed, reference, seconds)
+            return LossValue(value, bound, height, assigned, reference, seconds)
         values = np.array([one.value for one in found])
         largest, query = values.argmax(axis=0), np.repeat(np.arange(len(values[0])), np.diff(self.offsets))
         chosen, which = np.arange(values.shape[1]), largest[query]
         every = np.arange(query.size)
-        own = np.array([one.placed - one.reference for one in found])[which, every]
+        own = np.array([one.assigned - one.reference for one in found])[which, every]
         height = np.array([one.height for one in found])[largest, chosen]
         value, bound = values.max(axis=0), np.array([one.bound for one in found]).max(axis=0)
         fixed = reference if self.fixed is None else self.fixed
@@ -214,8 +214,8 @@ class Combination:
         value, bound, height = (
             _spread(part.queries, part.weight * one, m) for one in (found.value, found.bound, found.height)
         )
-        placed, reference = (_spread(part.rows, part.weight * one, n) for one in (found.placed, found.reference))
-        return LossValue(value, bound, height, placed, reference, found.seconds)
+        assigned, reference = (_spread(part.rows, part.weight * one, n) for one in (found.assigned, found.reference))
+        return LossValue(value, bound, height, assigned, reference, found.seconds)
 
 
 def _spread(indices: Ints, values: Floats, size: int) -> Floats:

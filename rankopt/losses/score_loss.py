@@ -95,10 +95,10 @@ class ScoreLoss:
             counted[filled] = orderable(grades, inner, regret.measure)
         if not counted.any():
             return GradedLoss(regret.measure, grades, rows, offsets, ids, counted, rows[:0], None)
-        kept = np.flatnonzero(counted)
+        retained = np.flatnonzero(counted)
         every = Arrangement(
             np.empty((grades.size, 0)), rows, offsets, np.ones(offsets.size - 1), grades, ids, {}
-        ).select(kept)
+        ).select(retained)
         _, loss = regret.bind(every, ExactArgmax())
         return GradedLoss(regret.measure, grades, rows, offsets, ids, counted, every.rows, loss)
 
@@ -107,7 +107,7 @@ class ScoreLoss:
 class GradedLoss:
     """A `ScoreLoss` of documents with known grades; only `at(scores)` varies. relevance: (N,) query by query, split by
     `offsets` (m + 1,); document j is the caller's row rows[j]. query_ids: m. counted: (m,) queries with distinct
-    grades. kept, loss: the caller's rows of their documents, and their loss; None if no query counts."""
+    grades. selected, loss: the caller's rows of their documents, and their loss; None if no query counts."""
 
     measure: Measure
     relevance: Floats
@@ -115,15 +115,15 @@ class GradedLoss:
     offsets: Ints
     query_ids: tuple[Hashable, ...]
     counted: Bools
-    kept: Ints
+    selected: Ints
     loss: Loss | None
 
     def __len__(self) -> int:
         return self.offsets.size - 1
 
     @property
-    def kept_offsets(self) -> Ints:
-        """Offsets of the counted queries within the rows `kept`."""
+    def selected_offsets(self) -> Ints:
+        """Offsets of the counted queries within the rows `selected`."""
         return np.append(0, np.cumsum(np.diff(self.offsets)[self.counted]))
 
     def at(self, scores: ArrayLike) -> AtScores:
@@ -132,9 +132,9 @@ class GradedLoss:
         given = self._scores(scores)
         value, bound, slope = np.zeros(len(self)), np.zeros(len(self)), np.zeros(given.size)
         if self.loss is not None:
-            found = self.loss.at(given[self.kept])
+            found = self.loss.at(given[self.selected])
             value[self.counted], bound[self.counted] = found.value, found.bound
-            slope[self.kept] = found.placed - found.reference
+            slope[self.selected] = found.assigned - found.reference
         return AtScores(value, bound, slope, self.counted)
 
     def regret(self, scores: ArrayLike) -> Floats:
@@ -180,8 +180,8 @@ class AtScores:
 def _checked(offsets: ArrayLike, n: int) -> Ints:
     """Offsets as integers; DataError unless they increase from 0 to n."""
     given = np.asarray(offsets)
-    whole = given.ndim == 1 and given.size > 0 and given.dtype.kind in "iuf" and bool((given == np.floor(given)).all())
-    if not whole or given[0] != 0 or given[-1] != n or (given[1:] < given[:-1]).any():
+    is_list = given.ndim == 1 and given.size > 0 and given.dtype.kind in "iuf" and (given == np.floor(given)).all()
+    if not is_list or given[0] != 0 or given[-1] != n or (given[1:] < given[:-1]).any():
         raise DataError(
             f"offsets {offsets!r:.80} do not cut {n} rows into queries; pass integers that increase from 0 to {n}."
         )

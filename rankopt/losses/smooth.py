@@ -56,7 +56,7 @@ class SmoothedRegret:
     sigma: float = 0.5
     small: bool | None = None
 
-    says: ClassVar[str] = "gradient"
+    protocol: ClassVar[str] = "gradient"
 
     @classmethod
     def of_measure(cls, measure: Any) -> Callable[..., SmoothedRegret]:
@@ -71,7 +71,7 @@ class SmoothedRegret:
             np.ascontiguousarray(scores, dtype=np.float64),
             self.gain,
             self.discount,
-            self.places,
+            self.cutoffs,
             self.offsets,
         )
         if self._small:
@@ -107,7 +107,7 @@ class SmoothedRegret:
         return np.ascontiguousarray(self._positional.discounts(self.offsets), dtype=np.float64)
 
     @cached_property
-    def places(self) -> Ints:
+    def cutoffs(self) -> Ints:
         """(m,) k: the position of each query behind which the discount is 0."""
         position = np.arange(self.discount.size) - np.repeat(self.offsets[:-1], np.diff(self.offsets)) + 1
         return np.maximum.reduceat(np.where(self.discount != 0.0, position, 0), self.offsets[:-1])
@@ -128,11 +128,11 @@ class SmoothedRegret:
         """All pairs of a document and a counted position of its query: the document, the row of the position, and the
         start of each position's documents."""
         lengths = np.diff(self.offsets)
-        row = np.concatenate([low + np.arange(k) for low, k in zip(self.offsets[:-1], self.places, strict=True)])
-        sizes = np.repeat(lengths, self.places)
+        row = np.concatenate([low + np.arange(k) for low, k in zip(self.offsets[:-1], self.cutoffs, strict=True)])
+        sizes = np.repeat(lengths, self.cutoffs)
         starts = np.cumsum(sizes) - sizes
         within = np.arange(sizes.sum()) - np.repeat(starts, sizes)
-        return np.repeat(np.repeat(self.offsets[:-1], self.places), sizes) + within, row, starts
+        return np.repeat(np.repeat(self.offsets[:-1], self.cutoffs), sizes) + within, row, starts
 
     def _by_pairs(self, scores: Floats, sigma: float) -> tuple[Floats, Floats]:
         """A (m,) and its slopes (N,), vectorized: the formula of the module docstring."""
@@ -214,18 +214,18 @@ def _largest(scores: Floats, low: int, high: int, k: int, top: Floats) -> None:
     )
 )  # fmt: skip
 def smoothed(
-    scores: Floats, gain: Floats, discount: Floats, places: Ints, offsets: Ints, sigma: float, first: int, last: int,
+    scores: Floats, gain: Floats, discount: Floats, cutoffs: Ints, offsets: Ints, sigma: float, first: int, last: int,
     value: Floats, slope: Floats,
 ) -> None:  # fmt: skip
     """value[q] = A_q and its slopes, of the queries first <= q < last; σ = 0 is the limit, with slopes of 0. Positions
     of equal score are merged: their discounts add up. `slope` must be zero on input."""
     longest, most = 1, 1
     for q in range(first, last):
-        longest, most = max(longest, offsets[q + 1] - offsets[q]), max(most, places[q])
+        longest, most = max(longest, offsets[q + 1] - offsets[q]), max(most, cutoffs[q])
     near, top = np.empty(longest), np.empty(most)
     sharp = 0.5 / (sigma * sigma) if sigma > 0.0 else 0.0
     for q in range(first, last):
-        low, high, k = offsets[q], offsets[q + 1], places[q]
+        low, high, k = offsets[q], offsets[q + 1], cutoffs[q]
         _largest(scores, low, high, k, top)
         total, p = 0.0, 0
         while p < k:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 import numpy as np
 
 from formulations.arrays import Bools, Floats, Ints
-from formulations.typing import Whole
+from formulations.typing import Integer
 from rankopt.errors import MeasureError
 from rankopt.measures.tied_ranking import Ranking, descending, position_in_query, query_of_row, totals
 
@@ -124,7 +124,7 @@ class Measure:
     """Whether its gain table depends on the grades, not only on their order."""
     takes_cutoff: ClassVar[bool] = True
     sweep_kind: ClassVar[str] = "crossings"
-    """The sweep algorithm: "places" for a discount and a gain, "precision" for `AP`, "cascade" for `ERR`,
+    """The sweep algorithm: "positions" for a discount and a gain, "precision" for `AP`, "cascade" for `ERR`,
     "first relevant" for `RR`, "sum" for `summands`, else "crossings"."""
     zero_if_short: ClassVar[tuple[str, ...]] = ()
     """Settings of `Convention.fewer_than_k` under which a query with fewer documents than the cutoff has value 0."""
@@ -140,7 +140,7 @@ class Measure:
                 raise MeasureError(f"{self.name} has no option {option!r}; {known}.")
         return replace(self, **{names[option]: value for option, value in options.items()})
 
-    def __matmul__(self, cutoff: Whole) -> Self:
+    def __matmul__(self, cutoff: Integer) -> Self:
         """The measure on the first `cutoff` positions."""
         if not self.takes_cutoff:
             raise MeasureError(
@@ -211,7 +211,7 @@ class PositionalMeasure(Measure):
 
     trainable: ClassVar[bool] = True
     has_gain_table: ClassVar[bool] = True
-    sweep_kind: ClassVar[str] = "places"
+    sweep_kind: ClassVar[str] = "positions"
 
     def discount(self, n: int) -> Floats:
         """Position weights a (n,): non-increasing, 0 beyond the cutoff."""

@@ -41,7 +41,7 @@ from typing import Any, Self
 import numpy as np
 
 from formulations.arrays import Bools, Floats, Ints
-from formulations.typing import Whole
+from formulations.typing import Integer
 from rankopt.errors import MeasureError
 from rankopt.measures import MEASURES
 from rankopt.measures.measure import Convention, Measure
@@ -157,7 +157,7 @@ class ExternalMeasure(Measure):
     def __call__(self, **options: Any) -> Self:
         return replace(self, computed=_valid(self.computed(**options)))
 
-    def __matmul__(self, cutoff: Whole) -> Self:
+    def __matmul__(self, cutoff: Integer) -> Self:
         return replace(self, computed=_valid(self.computed @ cutoff))
 
     def values(self, ranking: Ranking) -> Floats:
@@ -316,7 +316,7 @@ class MeasureMix(Measure):
             raise MeasureError(f"{self.name} has the option slack alone; set those of a part in its notation.")
         return replace(self, slack=options["slack"])
 
-    def __matmul__(self, cutoff: Whole) -> Self:
+    def __matmul__(self, cutoff: Integer) -> Self:
         raise MeasureError(f"({self.name}) takes no cutoff for the sum; write one after each part.")
 
     def __repr__(self) -> str:

@@ -168,7 +168,7 @@ class _Run:
             w[moving] = u / units[moving]
             return w
 
-        def asked(u: Floats) -> tuple[float, Floats]:
+        def evaluate(u: Floats) -> tuple[float, Floats]:
             w = there(u)
             found = self._at(w, sigma)
             return found[0], found[1][moving] / units[moving]
@@ -185,7 +185,7 @@ class _Run:
         options = {**PLAIN[self.settings.method], "maxiter": self.settings.max_iter}
         name = DESCENTS[self.settings.method]
         try:
-            minimize(asked, (begun * units)[moving], jac=True, method=name, callback=passed, options=options)
+            minimize(evaluate, (begun * units)[moving], jac=True, method=name, callback=passed, options=options)
         except _Over as over:
             if over.reason is not None:
                 raise
@@ -234,8 +234,8 @@ def anneal(
     sigmas, w0 = settings.bandwidths, objective.w0
     begun = begun or TrainingState(AnnealingState(w0, w0, sigmas[0]))
     known, steps = begun.method_state, list(begun.history)
-    places = ((known.w, sigmas[0]), (known.best, known.sigma))
-    last, best = (At(w, sigma, *objective.at(w, sigma)) for w, sigma in places)
+    points = ((known.w, sigmas[0]), (known.best, known.sigma))
+    last, best = (At(w, sigma, *objective.at(w, sigma)) for w, sigma in points)
     if not np.isfinite(last.primal):
         raise InvalidProblemError("the scores at w0 are not finite in double precision; rescale w0 or the features")
     if judge is not None:

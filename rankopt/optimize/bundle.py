@@ -21,7 +21,7 @@ from scipy.sparse import csr_array
 from rankopt.errors import OptionError
 from rankopt.optimize.objective import Objective
 from rankopt.optimize.state import PlaneSet, State
-from rankopt.options import check_part, check_whole
+from rankopt.options import check_integer, check_part
 from rankopt.risk.risk import Planes, Risk
 
 Floats = NDArray[np.float64]
@@ -143,8 +143,8 @@ class Bundle:
 
     def __post_init__(self) -> None:
         check_part(True, damping=self.damping)
-        check_whole(1, groups=self.groups)
-        check_whole(0, keep_idle=self.keep_idle)
+        check_integer(1, groups=self.groups)
+        check_integer(0, keep_idle=self.keep_idle)
 
     def start(self, objective: Objective, w: Floats) -> State:
         groups = groups_of(objective, self.groups)
@@ -177,11 +177,11 @@ class CuttingPlanes:
     keep_idle: int = 50
 
     def __post_init__(self) -> None:
-        check_whole(0, keep_idle=self.keep_idle)
+        check_integer(0, keep_idle=self.keep_idle)
         if isinstance(self.master_every, str) and self.master_every not in ("pass", "plane"):
             raise OptionError(f"master_every = {self.master_every!r} is unknown; give 'pass', 'plane' or a number")
         if not isinstance(self.master_every, str):
-            check_whole(1, master_every=self.master_every)
+            check_integer(1, master_every=self.master_every)
 
     def start(self, objective: Objective, w: NDArray[np.float64]) -> State:
         queries = objective.risk.weights.size

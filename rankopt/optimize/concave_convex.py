@@ -156,7 +156,7 @@ def _followed(
             now = after if after.stop is not None else after.watched(patience)
             if not undisturbed:
                 raise KeyboardInterrupt  # of the judge, once the step is done
-            reason = clock.asked(state, now.history)  # the step is done, whatever a callback does
+            reason = clock.stop_reason(state, now.history)  # the step is done, whatever a callback does
             now = now if now.stop is not None else replace(now, stop=reason)
             if keep is not None and now.stop is None:
                 keep(now)

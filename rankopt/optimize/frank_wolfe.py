@@ -12,7 +12,7 @@ from rankopt.optimize.bundle import one_each
 from rankopt.optimize.objective import ROUNDING, Objective, norms
 from rankopt.optimize.state import PlaneSet, State
 from rankopt.optimize.subgradient import generator_of, permuted
-from rankopt.options import check_whole
+from rankopt.options import check_integer
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -51,8 +51,8 @@ class BlockFrankWolfe:
     quadratic: ClassVar[bool] = True  # steps are those of the squared norm
 
     def __post_init__(self) -> None:
-        check_whole(1, batch=self.batch)
-        check_whole(0, seed=self.seed)
+        check_integer(1, batch=self.batch)
+        check_integer(0, seed=self.seed)
 
     def start(self, objective: Objective, w: Floats) -> FrankWolfeState:
         queries, features = objective.risk.weights.size, w.size
@@ -101,10 +101,10 @@ class _Dual:
         self.heights = state.alpha * state.planes.heights
         self.w = self.w0 - self.slopes.sum(axis=0) / self.lam
 
-    def move(self, query: int, height: float, placed: Floats) -> None:
+    def move(self, query: int, height: float, assigned: Floats) -> None:
         """Move the plane of a query towards another one, as far as the dual objective rises; its height without what
         its reference pays."""
-        across = placed - self.before.references[query] - self.slopes[query]
+        across = assigned - self.before.references[query] - self.slopes[query]
         rise = height + self.before.paid[query] - self.heights[query]
         size = float(across @ across)
         ahead = float(rise + across @ self.w)
@@ -131,8 +131,8 @@ class _Dual:
     def planes(self) -> PlaneSet:
         """One plane a query, where it has weight."""
         share = np.maximum(self.alpha, 1e-300)
-        placed = self.slopes / share[:, None] + self.before.references
-        return replace(self.before, placed=placed, heights=self.heights / share)
+        assigned = self.slopes / share[:, None] + self.before.references
+        return replace(self.before, assigned=assigned, heights=self.heights / share)
 
     def value(self, state: FrankWolfeState) -> float:
         """The dual objective of the weights and planes of the state, evaluated afresh, less what rounding may add."""

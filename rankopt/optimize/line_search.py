@@ -113,7 +113,7 @@ class LineSearch:
                    largest value; "plackett-luce": where in that interval the ideal order is most likely
         value      M there, as predicted: M is constant on the open interval (low, high) around t
         pull       (slope, curvature) of a parabola: what is maximised is M(t) - slope t - curvature t²/2, and `point`
-                   has no say
+                   has no effect
         """
         if pull is not None and pull[1] > 0:
             ((events, reach),) = self._lines(self._vector("w", w), [direction], window)
@@ -139,11 +139,11 @@ class LineSearch:
         lines = self._lines(start, chosen, window)
         found: list[LinePoint] = [None] * len(chosen)  # type: ignore[list-item]
 
-        def stand(number: int) -> None:
+        def find(number: int) -> None:
             found[number] = self._point(start, chosen[number], *lines[number], point)
 
         with at_most(getattr(self.engine, "workers", 1) if point != "plackett-luce" else 1):  # which uses the engine
-            share(len(chosen), stand)
+            share(len(chosen), find)
         return found
 
     def steps(self, w: ArrayLike, direction: int | ArrayLike) -> StepFunction:

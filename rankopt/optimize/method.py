@@ -74,7 +74,7 @@ class Clock:
             seconds_master=state.seconds_master,
         )
 
-    def asked(self, state: State, steps: Sequence[Step]) -> Stop | None:
+    def stop_reason(self, state: State, steps: Sequence[Step]) -> Stop | None:
         """The reason to stop after the last of these steps, if callbacks or limits give one."""
         if any([callback(steps[-1], state) for callback in self.callbacks]):
             return Stop.CALLBACK

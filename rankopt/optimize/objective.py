@@ -311,7 +311,7 @@ class SparseObjective(Objective):
 
     form: ClassVar[type[Problem]] = LinearProgram
     restarts: ClassVar[bool] = True  # a path that was at 0 would stay there: 0 is critical
-    start_counts: ClassVar[bool] = False  # least squares, say, leave nothing out
+    start_counts: ClassVar[bool] = False  # least squares, for example, leave nothing out
 
     @classmethod
     def begun_at(cls, risk: Risk, lam: float, start: Floats, master: Solver | str, small: bool) -> Self:

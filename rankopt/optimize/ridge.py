@@ -86,10 +86,10 @@ class Ridges:
     @cached_property
     def families(self) -> tuple[RidgeFamily, ...]:
         """The two kinds of ridges: in units of the features as they are, and of their deviations."""
-        squares = np.diagonal(self.whole.squares)
+        squares = np.diagonal(self.total.squares)
         deviations = np.sqrt(squares)
         inverse = np.divide(1.0, deviations, out=np.zeros_like(deviations), where=deviations > 0)
-        return tuple(RidgeFamily.from_products(self.whole, scale) for scale in (np.ones_like(inverse), inverse))
+        return tuple(RidgeFamily.from_products(self.total, scale) for scale in (np.ones_like(inverse), inverse))
 
     @property
     def penalties(self) -> Floats:
@@ -97,7 +97,7 @@ class Ridges:
 
     @property
     def weights(self) -> Floats:
-        return np.vstack([family.weights(self.whole) for family in self.families])
+        return np.vstack([family.weights(self.total) for family in self.families])
 
     def cross_validated(self) -> Floats:
         """(d,) the ridge whose weights, learned without a fold, have the least error on it; of equals the largest of a
@@ -111,14 +111,14 @@ class Ridges:
     def judged(self, family: RidgeFamily) -> Floats:
         """(A,) what each ridge of the family errs by."""
         if len(self.folds) < 2:
-            return family.generalised(self.whole, self.rows)
-        without = [self.whole.plus(fold, -1.0) for fold in self.folds]
+            return family.generalised(self.total, self.rows)
+        without = [self.total.plus(fold, -1.0) for fold in self.folds]
         return np.asarray(
             sum(fold.errors(family.weights(rest)) for fold, rest in zip(self.folds, without, strict=True))
         )
 
     @cached_property
-    def whole(self) -> Products:
+    def total(self) -> Products:
         """The products of all queries."""
         return reduce(Products.plus, self.folds)
 
@@ -131,8 +131,8 @@ class RidgeFamily:
     alphas: Floats
 
     @classmethod
-    def from_products(cls, whole: Products, scale: Floats) -> RidgeFamily:
-        largest = float(np.linalg.eigvalsh(whole.scaled(scale).squares)[-1])
+    def from_products(cls, total: Products, scale: Floats) -> RidgeFamily:
+        largest = float(np.linalg.eigvalsh(total.scaled(scale).squares)[-1])
         return cls(scale, largest * 10.0**POWERS if largest > 0 else np.ones(1))
 
     @property
@@ -148,11 +148,11 @@ class RidgeFamily:
         shifted = np.maximum(values, 0.0) + self.alphas[:, None]
         return np.asarray((vectors.T @ own.crossed / shifted) @ vectors.T * self.scale)
 
-    def generalised(self, whole: Products, rows: int) -> Floats:
+    def generalised(self, total: Products, rows: int) -> Floats:
         """(A,) generalised cross-validation of every ridge."""
-        values = np.maximum(np.linalg.eigvalsh(whole.scaled(self.scale).squares), 0.0)
+        values = np.maximum(np.linalg.eigvalsh(total.scaled(self.scale).squares), 0.0)
         freedom = rows - 1 - np.sum(values / (values + self.alphas[:, None]), axis=1)
-        left = np.maximum(whole.errors(self.weights(whole)), 0.0)
+        left = np.maximum(total.errors(self.weights(total)), 0.0)
         return np.where(freedom > 0, left / np.maximum(freedom, 1.0) ** 2, np.inf)
 
 
@@ -214,7 +214,7 @@ class FewRows:
     @property
     def weights(self) -> Floats:
         return np.vstack(
-            [ridges.families[0].weights(ridges.whole) @ basis.T * scale for scale, basis, ridges in self.kinds]
+            [ridges.families[0].weights(ridges.total) @ basis.T * scale for scale, basis, ridges in self.kinds]
         )
 
     def cross_validated(self) -> Floats:

@@ -19,14 +19,14 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class PlaneSet(CompactReprMixin):
-    """Plane i lies under the loss of group g = group[i]: heights[i] + ⟨placed[i] - references[g], w⟩.
+    """Plane i lies under the loss of group g = group[i]: heights[i] + ⟨assigned[i] - references[g], w⟩.
 
-    `placed` (p, d) holds for every reference, lam and w₀. From one round of the concave-convex procedure to the next
+    `assigned` (p, d) holds for every reference, lam and w₀. From one round of the concave-convex procedure to the next
     `references` (G, d) change, and with them `paid` (G,), what they pay for soft constraints, which is in `heights`
     (p,). idle: master solves since the plane last carried weight.
     """
 
-    placed: Floats
+    assigned: Floats
     heights: Floats
     group: Ints
     references: Floats
@@ -43,7 +43,7 @@ class PlaneSet(CompactReprMixin):
 
     @property
     def slopes(self) -> Floats:
-        slopes: Floats = self.placed - self.references[self.group]
+        slopes: Floats = self.assigned - self.references[self.group]
         slopes.setflags(write=False)  # a form takes what cannot change as it is, and copies the rest
         return slopes
 
@@ -60,11 +60,11 @@ class PlaneSet(CompactReprMixin):
         heights = self.heights + (paid - self.paid)[self.group] if (paid != self.paid).any() else self.heights
         return replace(self, references=references, heights=heights, paid=paid)
 
-    def plus(self, placed: Floats, heights: Floats, group: Ints) -> PlaneSet:
+    def plus(self, assigned: Floats, heights: Floats, group: Ints) -> PlaneSet:
         """The set with further planes."""
         return replace(
             self,
-            placed=np.vstack([self.placed, placed]),
+            assigned=np.vstack([self.assigned, assigned]),
             heights=np.append(self.heights, heights),
             group=np.append(self.group, group),
             idle=np.append(self.idle, np.zeros(heights.size, dtype=np.int64)),
@@ -81,7 +81,7 @@ class PlaneSet(CompactReprMixin):
             return replace(self, idle=idle), alpha
         remaining = replace(
             self,
-            placed=self.placed[stays],
+            assigned=self.assigned[stays],
             heights=self.heights[stays],
             group=self.group[stays],
             idle=idle[stays],

@@ -16,7 +16,7 @@ from rankopt.errors import OptionError
 from rankopt.optimize.bundle import at_groups, batches_of, cuts, groups_of, grown, solved
 from rankopt.optimize.objective import Objective
 from rankopt.optimize.state import PlaneSet, State
-from rankopt.options import check_number, check_part, check_whole
+from rankopt.options import check_integer, check_number, check_part
 from rankopt.risk.risk import Risk
 
 Floats = NDArray[np.float64]
@@ -57,8 +57,8 @@ class SteepestSubgradient:
 
     def __post_init__(self) -> None:
         check_part(False, armijo=self.armijo)
-        check_whole(1, certify_every=self.certify_every, groups=self.groups)
-        check_whole(0, keep_idle=self.keep_idle)
+        check_integer(1, certify_every=self.certify_every, groups=self.groups)
+        check_integer(0, keep_idle=self.keep_idle)
 
     def start(self, objective: Objective, w: Floats) -> SteepestState:
         planes = PlaneSet.empty(groups_of(objective, self.groups), w.size)
@@ -166,8 +166,8 @@ class StochasticSubgradient:
     quadratic: ClassVar[bool] = True  # steps are those of the squared norm
 
     def __post_init__(self) -> None:
-        check_whole(1, batch=self.batch)
-        check_whole(0, certify_every=self.certify_every, keep_idle=self.keep_idle, seed=self.seed)
+        check_integer(1, batch=self.batch)
+        check_integer(0, certify_every=self.certify_every, keep_idle=self.keep_idle, seed=self.seed)
         check_number(0.0, averaging=self.averaging, shift=self.shift)
         if not self.shift:
             raise OptionError("shift must be > 0; got 0, which makes the first step infinite")

@@ -70,7 +70,7 @@ def _flaws(standing: TrainingState) -> Iterator[str]:
     state, planes = standing.method_state, standing.method_state.planes
     d, p, groups = np.size(state.w), np.size(planes.heights), np.shape(planes.references)[:1]
     shapes = {
-        "placed": (p, d),
+        "assigned": (p, d),
         "references": (*groups, d),
         "paid": groups,
         **dict.fromkeys(("heights", "group", "idle", "alpha"), (p,)),
@@ -325,15 +325,15 @@ class Checkpoint:
         """Write the state if it is due; always at the end. If writing fails, warn and continue training."""
         self.write(lambda: _plain(now), now.stop is not None)
 
-    def write(self, told: Callable[[], Any], over: bool) -> None:
-        """Write the plain data that `told` returns, if it is due or the run is over."""
+    def write(self, make: Callable[[], Any], over: bool) -> None:
+        """Write the plain data that `make` returns, if it is due or the run is over."""
         began = perf_counter()
         if began < self._next and not over:
             return
         self._serial += 1
         encoder = Encoder(CHECKPOINT)
         try:
-            run = encoder.encode(told(), "the standing")
+            run = encoder.encode(make(), "the standing")
         except SerializationError as error:
             raise OptionError(f"checkpoint cannot store the state of this method: {error} Leave it out.") from error
         try:

@@ -51,7 +51,7 @@ TABLES = {
 
 def classes() -> dict[str, str]:
     """The classes that a saved model or a checkpoint may hold: `table:entry` → "module:class"."""
-    return {f"{table}:{entry}": path for table, place in TABLES.items() for entry, path in load(place).items()}
+    return {f"{table}:{entry}": path for table, location in TABLES.items() for entry, path in load(location).items()}
 
 
 def _notation(measure: Measure) -> str:

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from formulations.solving.sensitivity import SensitivityCurve, Side
 from rankopt.constraints.admissible import Admissible
-from rankopt.constraints.sensitivity import price_of_rule
+from rankopt.constraints.sensitivity import rule_sensitivity
 from rankopt.data.queries import Queries
 from rankopt.data.typing import Attributes, Ids, PlainRows, Sizes, Values
 from rankopt.errors import DataError, ModelError, OptionError, RankoptError
@@ -206,7 +206,7 @@ class Ranker(BaseEstimator):
 
     def _mean(self, queries: Queries, weights: Floats, constraints: Any) -> float:
         """The score: a mean over the queries with weights (m,)."""
-        scores = self._deployment(queries, constraints).places(self._scores(queries.features))
+        scores = self._deployment(queries, constraints).ranking_scores(self._scores(queries.features))
         return evaluate(queries, scores, self.measure).mean(weights=weights)
 
     @overload
@@ -369,7 +369,7 @@ class Ranker(BaseEstimator):
         queries = read_queries(self, X, None, qid=qid, group=group, attributes=attributes, reset=False, labels=False)
         deployment = self._deployment(queries, Admissible(admissible.k))  # of which no query has too few
         scores = np.asarray(self._scores(queries.features), dtype=np.float64)
-        return price_of_rule(
+        return rule_sensitivity(
             admissible, constraint, limits, queries, scores, deployment.weights, side, deployment.solver
         )
 

@@ -237,7 +237,7 @@ class CofiRanker(RecommendationMixin, BaseEstimator):
 
     def score(self, X: AnyRatings, y: Values | None = None, *, sample_weight: Values | None = None) -> float:
         """The mean over users of `measure` on these ratings, each user's over the rated items alone, equal scores
-        averaged; users of fewer than two different ratings tell no order and do not count, as in
+        averaged; users of fewer than two different ratings imply no order and do not count, as in
         `rankopt.ratings.evaluate_ratings`. sample_weight: equal inside a user."""
         check_is_fitted(self)
         ratings, weights = read_ratings_and_weights(X, y, sample_weight)
@@ -339,7 +339,7 @@ class CofiRanker(RecommendationMixin, BaseEstimator):
     def _unlike_strengths(self) -> Iterator[str]:
         """Check that the strengths match λ and the options, the number of factors the request, and the gaps the
         stopping reason."""
-        lam, strength, said = self.lam_, self.reg_, self.certificate_
+        lam, strength, certificate = self.lam_, self.reg_, self.certificate_
         if not abs(lam - strength * (self.lam_max_ or lam)) <= ALLOWED * lam:
             yield f"reg_ = {strength:g} of lam_max_ = {self.lam_max_:g} is not lam_ = {lam:g}"
             return
@@ -349,7 +349,8 @@ class CofiRanker(RecommendationMixin, BaseEstimator):
             yield f"{name} = {found:.8g} is not the {expected:.8g} that was requested or chosen"
         if self.factors not in ("free", width := self.item_factors_.shape[1]):
             yield f"there are {width} factors, not {self.factors}"
-        if said.stop is Stop.GAP and not (gap := max(said.users_gap, said.items_gap)) <= settings.tol * (1.0 + ALLOWED):
+        gap = max(certificate.users_gap, certificate.items_gap) if certificate.stop is Stop.GAP else 0.0
+        if not gap <= settings.tol * (1.0 + ALLOWED):
             yield f"a gap of {gap:.2g} is not within the tolerance {settings.tol:g}"
 
     def save(self, path: Any) -> None:

@@ -27,7 +27,7 @@ from rankopt.collaborative.alternation import (
 )
 from rankopt.collaborative.encoded_ratings import EncodedRatings
 from rankopt.collaborative.global_bound import certificate_of
-from rankopt.collaborative.problem import ModelState, dual_to_caller, factors_to_caller, placed, scores_of_pairs
+from rankopt.collaborative.problem import ModelState, dual_to_caller, factors_to_caller, scattered, scores_of_pairs
 from rankopt.collaborative.regularization import (
     PRIORS,
     RATINGS,
@@ -138,7 +138,7 @@ class CofiSettings:
         check_judges(measure, rated.bounds, rated.values)
 
         def build(some: EncodedRatings) -> Any:
-            return penalties.blocks(self.loss, self.loss.seen(some), engine)[0]  # a part of a user may tell nothing
+            return penalties.blocks(self.loss, self.loss.seen(some), engine)[0]  # a part of a user may have no order
 
         settings = Alternation(max(float(self.params["tol"] or 0.0), TRIAL_TOL), min(self._max_iter, TRIAL_ROUNDS))
         ends = math.inf if limit is None else perf_counter() + 0.5 * limit
@@ -244,10 +244,10 @@ def train(
         vars(ranker).pop(name, None)
         if value is not None:
             setattr(ranker, name, value)
-    _tell(ranker, stop, chosen)
+    _warn(ranker, stop, chosen)
 
 
-def _tell(ranker: Any, stop: Stop, chosen: RegularizationChoice | None) -> None:
+def _warn(ranker: Any, stop: Stop, chosen: RegularizationChoice | None) -> None:
     """Warn of training that ended early, and of a model without factors."""
     if stop in (Stop.ITERATIONS, Stop.TIME):
         message = f"training stopped before its gaps closed ({ranker.certificate_}); raise max_iter or time_limit"
@@ -301,7 +301,7 @@ def _keep_model(ranker: Any, ratings: Ratings, problem: Any, best: ModelState, u
     )
     ranker.user_factors_, ranker.user_bias_ = factors.users, factors.user_offsets
     ranker.item_factors_, ranker.item_bias_ = factors.items, factors.offsets
-    ranker.item_prior_ = placed(problem.prior, rated.items, rated.all_items, unknown)
+    ranker.item_prior_ = scattered(problem.prior, rated.items, rated.all_items, unknown)
     users = dual_to_caller(problem, best.slopes, best.heights)
     items = users if best.of_items is None else dual_to_caller(problem, *best.of_items)
     (ranker.dual_slopes_, ranker.dual_heights_), (ranker.item_dual_coef_, ranker.item_dual_intercept_) = users, items

@@ -90,8 +90,8 @@ class Deployment:
                 found.append(solve(constrained_ranking(profit, one), self.solver).order)
         return found
 
-    def places(self, scores: Floats) -> Floats:
-        """(N,) scores that make these rankings: documents that are not shown stand behind, in the order of theirs."""
+    def ranking_scores(self, scores: Floats) -> Floats:
+        """(N,) scores that make these rankings: documents that are not shown follow, by decreasing score."""
         if self.sets is None:
             return scores
         made = np.empty(scores.size)
@@ -137,7 +137,7 @@ class RegretReport(CompactReprMixin):
 
 
 def as_arranged(queries: Queries) -> Arrangement:
-    """All queries in the order in which they stand, each of weight 1."""
+    """All queries in their order, each of weight 1."""
     return Arrangement(
         features=queries.features,
         rows=np.arange(queries.n_documents),
@@ -198,7 +198,7 @@ def _check_liked(argmax: AdmissibleArgmax, rows: Ints, scores: Floats, position_
     """Raise OptionError unless these rankings maximise c[π]ᵀs over the sets."""
     ones = np.ones(len(argmax))
     best = argmax.argmax(0.0 * ones, ones, scores).value
-    reached = np.add.reduceat(argmax.position_weights * scores[rows], argmax.places[:-1])
+    reached = np.add.reduceat(argmax.position_weights * scores[rows], argmax.position_offsets[:-1])
     if argmax.soft:
         reached = reached - argmax.charged(rows)
     if (best - reached > ROUNDING * np.maximum(np.abs(best), np.abs(scores).max())).any():

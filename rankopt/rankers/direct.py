@@ -110,7 +110,7 @@ def _proved(
     the ascent ended. Of a path that was left elsewhere all coordinates are searched for that."""
     if known is not None and not known.moved and (known.over or stop in AT_ONCE):
         listed = climb.listed(known)
-        return (listed if known.over else listed[: known.place]), known.excess, stop
+        return (listed if known.over else listed[: known.index]), known.excess, stop
     if stop in AT_ONCE:
         return [], 0.0, stop
     listed = [*range(w.size)] if known is None else climb.listed(known)
@@ -328,7 +328,7 @@ class DirectRanker(LinearRanker):
             raise KeyboardInterrupt("interrupted before the first line search was done")
         self.coef_, self.certificate_, self.path_coefs_, self.path_values_ = combined(climb, done, self.aggregate)
         self.history_ = History.from_rows(Move, [move for path in done.paths for move in path.moves])
-        self.n_iter_ = max(path.round + (path.place > 0 and not path.over) for path in done.paths)
+        self.n_iter_ = max(path.round + (path.index > 0 and not path.over) for path in done.paths)
         self.w0_ = w0
         if hasattr(self, "best_score_"):
             del self.best_score_
@@ -355,7 +355,7 @@ class DirectRanker(LinearRanker):
         of the ranker. Returns the axes of matplotlib.
         """
         check_is_fitted(self, "coef_")
-        queries, weights = self._asked(X, y, qid, group, query_weight)
+        queries, weights = self._queries_and_weights(X, y, qid, group, query_weight)
         search = LineSearch.from_measure(self.measure, queries, weights)
         names = list(getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)]))
         if isinstance(direction, str):
@@ -388,10 +388,10 @@ class DirectRanker(LinearRanker):
         of n documents and a direction. The answer is true where the certificate holds.
         """
         check_is_fitted(self, "coef_")
-        queries, weights = self._asked(X, y, qid, group, query_weight)
+        queries, weights = self._queries_and_weights(X, y, qid, group, query_weight)
         return verify_directions(self.certificate_, self.coef_, queries, self.measure, weights, only, seed)
 
-    def _asked(self, X: Any, y: Any, qid: Any, group: Any, query_weight: Any) -> tuple[Queries, Floats]:
+    def _queries_and_weights(self, X: Any, y: Any, qid: Any, group: Any, query_weight: Any) -> tuple[Queries, Floats]:
         """The queries passed, else those of `fit`, with their weights."""
         if X is None:
             if not hasattr(self, "_learned_from"):

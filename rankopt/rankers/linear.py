@@ -98,7 +98,7 @@ class LinearRanker(Ranker):
         deployment, wanted = self._deployment(queries), [self.measure] if measures is None else list(measures)
 
         def values(w: Floats) -> Floats:
-            scores = deployment.places(linear_scores(queries.features, w))
+            scores = deployment.ranking_scores(linear_scores(queries.features, w))
             return np.asarray(evaluate(queries, scores, wanted).values.mean(axis=0))
 
         return values

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rankopt.errors import OptionError
 from rankopt.losses import get_loss
-from rankopt.losses.loss import says
+from rankopt.losses.loss import protocol_of
 from rankopt.measures.notation import parse
 from rankopt.rankers.optimized import OptimizedRanker
 from rankopt.rankers.typing import (
@@ -139,7 +139,7 @@ class PairwiseRanker(OptimizedRanker):
 
     Source: Herbrich, Graepel and Obermayer 2000; Joachims 2002. Each query counts alike (v_q = 1/m), whatever the
     number of its pairs; a step costs O(n log n) a query. The `LossRanker` with the loss "pairwise"; its arguments and
-    what is fitted are said there.
+    what is fitted are described there.
     """
 
     def __init__(
@@ -200,7 +200,7 @@ def loss_shards(name: Any, measure: Any, queries: Arrangement) -> tuple[Shard, .
 
     def made(relevance: Floats, offsets: Ints) -> Loss:
         loss = factory(relevance, offsets)
-        if says(loss) == "gradient":
+        if protocol_of(loss) == "gradient":
             raise OptionError(
                 f"loss = {name!r} is not convex and has a gradient but no cutting planes, which LossRanker "
                 "needs; use SmoothRanker, or a loss with planes"

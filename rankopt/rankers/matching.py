@@ -93,13 +93,13 @@ def benefit(queries: Queries | Arrangement, weights: Floats) -> Floats:
     return np.asarray((grades[:, None] == np.arange(1, weights.size + 1)) * weights)
 
 
-def reached(queries: Queries, worth: Floats, placed: list[Ints]) -> Floats:
+def reached(queries: Queries, worth: Floats, matching: list[Ints]) -> Floats:
     """(m,) which part of the best benefit these matchings reach; NaN where no document belongs anywhere."""
     found = np.empty(len(queries))
     for q, (low, high) in enumerate(pairwise(queries.offsets.tolist())):
-        filled = np.flatnonzero(placed[q] != EMPTY)
+        filled = np.flatnonzero(matching[q] != EMPTY)
         best = worth[low:high].max(axis=0).sum()
-        found[q] = worth[low + placed[q][filled], filled].sum() / best if best > 0 else np.nan
+        found[q] = worth[low + matching[q][filled], filled].sum() / best if best > 0 else np.nan
     return found
 
 
@@ -310,9 +310,9 @@ class MatchingRanker(OptimizedRanker):
         queries = read_queries(self, X, None, qid=qid, group=group, attributes=attributes, reset=False, labels=False)
         nothing = np.array([EMPTY if queries.document_ids is None else None])
         documents, ranked = documents_of(queries), dict[Hashable, NDArray[Any]]()
-        for q, placed in enumerate(self._matchings(queries, self.coef_)):
+        for q, matching in enumerate(self._matchings(queries, self.coef_)):
             own = np.append(documents[queries.offsets[q] : queries.offsets[q + 1]], nothing)
-            ranked[queries.query_ids[q]] = own[np.where(placed == EMPTY, own.size - 1, placed)][:k]
+            ranked[queries.query_ids[q]] = own[np.where(matching == EMPTY, own.size - 1, matching)][:k]
         return ranked if len(ranked) > 1 else next(iter(ranked.values()))
 
     def explain(self, x: Document, y: Document, slot: int = 1, *, among: AnyRows | None = None) -> Explanation:

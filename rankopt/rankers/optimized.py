@@ -34,7 +34,7 @@ from rankopt.rankers import STARTS, STRENGTHS
 from rankopt.rankers.linear import LinearRanker
 from rankopt.rankers.path import chosen_factor
 from rankopt.rankers.path import path as fit_path
-from rankopt.rankers.run import in_range, tell, tell_below, training_run
+from rankopt.rankers.run import in_range, training_run, warn_below_start, warn_of_outcome
 from rankopt.rankers.starts import get_start, natural_lam, unit_of
 from rankopt.risk.risk import Risk, Shard
 
@@ -143,9 +143,9 @@ class OptimizedRanker(LinearRanker):
         with in_range(queries):
             outcome, objective = self._trained(queries, weights, evaluation)
         self._keep(outcome, objective)
-        tell(outcome, self._cures)
+        warn_of_outcome(outcome, self._cures)
         if objective.start_counts:  # a sparse model is not to be measured by what leaves nothing out
-            tell_below(self._values(queries), outcome.w, objective.start)
+            warn_below_start(self._values(queries), outcome.w, objective.start)
         if outcome.certificate.stop is Stop.INTERRUPTED:
             raise TrainingInterrupted("training was interrupted; the ranker holds the best weights so far")
 

@@ -36,7 +36,7 @@ from rankopt.optimize.method import Clock
 from rankopt.optimize.objective import SparseObjective, largest
 from rankopt.optimize.path import follow
 from rankopt.rankers.inputs import in_one, query_weights, read_evaluation, read_queries, warn_of_one_query
-from rankopt.rankers.run import shown, tell
+from rankopt.rankers.run import shown, warn_of_outcome
 from rankopt.rankers.typing import AnyBound, AnyDecay, AnyRows, EvalIds, EvalSet, EvalSizes, Weights
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ def _along(
         for lam, outcome in zip(lams, runs, strict=False):  # an interrupted path is shorter
             model = _at(ranker, lam)
             model._keep(outcome, replace(objective, lam=lam))
-            tell(outcome, model._cures, stacklevel=4)
+            warn_of_outcome(outcome, model._cures, stacklevel=4)
             yield model
 
 

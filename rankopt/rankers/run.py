@@ -112,7 +112,7 @@ def _goes_on(part: RegretBound) -> bool:
     )
 
 
-def tell(outcome: Training, cures_at_start: str, stacklevel: int = 5) -> None:
+def warn_of_outcome(outcome: Training, cures_at_start: str, stacklevel: int = 5) -> None:
     """Warn of how the run ended, if there is something to warn of. stacklevel: frames up to the user's, 5 from a method
     that `fit` calls."""
     proved = outcome.certificate
@@ -132,7 +132,7 @@ def tell(outcome: Training, cures_at_start: str, stacklevel: int = 5) -> None:
         )
 
 
-def tell_below(values: Callable[[Floats], Floats], w: Floats, start: Floats) -> None:
+def warn_below_start(values: Callable[[Floats], Floats], w: Floats, start: Floats) -> None:
     """Warn where the training queries are ordered worse by w than by the start, by more than two standard errors of
     the mean difference: the bound fell, and the measure with it. values: from w to the measure (m,) of each query."""
     if np.array_equal(w, start) or not start.any():

@@ -31,7 +31,7 @@ from rankopt.optimize.state import TrainingState
 from rankopt.options import NOT_NEGATIVE, RUN, Rules, as_numbers, check_options
 from rankopt.rankers import SMOOTH_STARTS
 from rankopt.rankers.linear import LinearRanker
-from rankopt.rankers.run import in_range, tell_below, training_run
+from rankopt.rankers.run import in_range, training_run, warn_below_start
 from rankopt.rankers.starts import get_start, spread
 from rankopt.rankers.typing import AnyCheckpoint, AnyEngine, AnyMeasure, Callbacks, Normalize, SmoothStart, StrengthName
 from rankopt.risk.risk import shards
@@ -168,7 +168,7 @@ class SmoothRanker(LinearRanker):
 
         def build(every: Arrangement) -> tuple[Arrangement, Any]:
             useful = orderable(every.graded, every.offsets, measure)
-            chosen = every.learnable(useful, f"{measure} tells apart")
+            chosen = every.learnable(useful, f"{measure} distinguishes")
             return chosen, SmoothedRegret(chosen.graded, chosen.offsets, measure, small=small)
 
         parts = shards(arranged, build)
@@ -193,8 +193,8 @@ class SmoothRanker(LinearRanker):
             self.best_score_ = outcome.judged
         elif hasattr(self, "best_score_"):
             del self.best_score_
-        self._tell(outcome)
-        tell_below(self._values(queries), outcome.w, objective.w0)
+        self._warn(outcome)
+        warn_below_start(self._values(queries), outcome.w, objective.w0)
         if outcome.certificate.stop is Stop.INTERRUPTED:
             raise TrainingInterrupted("training was interrupted; the ranker holds the best weights so far")
 
@@ -242,7 +242,7 @@ class SmoothRanker(LinearRanker):
     def _gains(self, queries: Arrangement) -> Floats:
         return np.asarray(positional(self.measure).gain(queries.graded, queries.offsets))
 
-    def _tell(self, outcome: Annealed) -> None:
+    def _warn(self, outcome: Annealed) -> None:
         """Warn of how the run ended, if there is something to warn of."""
         found = outcome.certificate
         if not len(outcome.history):

@@ -1,7 +1,7 @@
 """Where training starts from: w₀ by name, the natural strength of the regularizer, and the paths of `DirectRanker`.
 
 A new start is one function, and one line of the table `rankopt.rankers.STARTS`. A start of the nonconvex bounds has to
-have the right *scale* besides the right order: where scores lie close, the bound falls with any spread of theirs, good
+have the right *scale* and the right order: where scores lie close, the bound falls with any spread of theirs, good
 or bad. A margin of 1 between documents of different grades is that scale; least squares has a smaller one.
 """
 
@@ -139,7 +139,7 @@ def natural_lam(queries: Arrangement, count: int) -> float:
 
 
 def unit_of(shards: Sequence[Shard]) -> float:
-    """Σ_q v_q f_q² of the losses of these shards, 1 of those that say nothing of it."""
+    """Σ_q v_q f_q² of the losses of these shards, 1 of those without this number."""
     known = [getattr(shard.loss, "unit", np.ones(len(shard))) for shard in shards]
     if all((unit == 1.0).all() for unit in known):
         return 1.0  # to the bit, which a sum of weights is not

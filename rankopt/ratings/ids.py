@@ -36,7 +36,7 @@ def coded(values: Any, what: str, universe: Any = None) -> tuple[Ids, Codes]:
     codes = np.empty(len(plain), dtype=np.int32)
     if universe is not None:
         known = distinct_ids(universe, what)
-        found = placed(known, plain) if len(plain) else codes
+        found = indices_of(known, plain) if len(plain) else codes
         if found.size and found.min() < 0:
             row = int(np.flatnonzero(found < 0)[0])
             name = plain.item(row) if isinstance(plain, np.ndarray) else plain[row]
@@ -77,13 +77,13 @@ def distinct_ids(values: Any, what: str) -> Ids:
     return known
 
 
-def places(known: Ids) -> dict[Hashable, int]:
+def index_table(known: Ids) -> dict[Hashable, int]:
     """The index of each id of a universe of objects."""
     return {one: i for i, one in enumerate(known.tolist())}
 
 
-def placed(known: Ids, ids: Any, table: dict[Hashable, int] | None = None) -> Ints:
-    """The index (n,) of each id in a universe, -1 for unknown ids. table: its `places`, if cached."""
+def indices_of(known: Ids, ids: Any, table: dict[Hashable, int] | None = None) -> Ints:
+    """The index (n,) of each id in a universe, -1 for unknown ids. table: its `index_table`, if cached."""
     plain = ids if isinstance(ids, np.ndarray | list) else list(ids)
     if known.dtype == np.int64:
         numbers = plain if isinstance(plain, np.ndarray) else None
@@ -102,7 +102,7 @@ def placed(known: Ids, ids: Any, table: dict[Hashable, int] | None = None) -> In
             here = (known[at] == part) & inside[begin : begin + len(part)]
             found[begin : begin + len(part)] = np.where(here, at, -1)
         return found
-    table = places(known) if table is None else table
+    table = index_table(known) if table is None else table
     items = plain.tolist() if isinstance(plain, np.ndarray) and plain.dtype.kind not in "mM" else list(plain)
     return np.fromiter((table.get(one, -1) for one in items), dtype=np.int64, count=len(items))
 
@@ -246,7 +246,7 @@ def check_spelling(known: NDArray[Any], ids: Any, found: Ints, what: str) -> Non
     some = values[missing].tolist() if isinstance(values, np.ndarray) else [values[i] for i in missing.tolist()]
     twins = {_twin(one): one for one in {*some}}
     twins.pop(None, None)
-    indices = placed(known, list(twins)) if twins else np.zeros(0, dtype=np.int64)
+    indices = indices_of(known, list(twins)) if twins else np.zeros(0, dtype=np.int64)
     for (twin, one), index in zip(twins.items(), indices.tolist(), strict=True):
         if index < 0:
             continue
@@ -294,7 +294,7 @@ def triplets_of_csr(table: Any, users: Any, items: Any) -> tuple[Any, Any, Any, 
             raise DataError(
                 f"{what}s has {known.size} ids but the matrix has shape {table.shape}; pass one id per {what}."
             )
-        rank = placed(known, plain_ids(ids, what)).astype(np.int32)
+        rank = indices_of(known, plain_ids(ids, what)).astype(np.int32)
         found.append((known, rank[codes]))
     return *found[0], *found[1], values
 

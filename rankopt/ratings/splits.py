@@ -85,8 +85,8 @@ def strong_split(ratings: Ratings | Any, n: int = 10, users: int = 100, least: i
     if users >= left.n_users or sizes[order[-1]] <= n:
         raise DataError(
             f"{users} new users with more than n = {n} ratings, and others to learn from, do not exist among the "
-            f"{left.n_users} users who rated the {left.n_items} items of {least} ratings or more; lower users, n or "
-            "least."
+            f"{left.n_users} users with ratings of the {left.n_items} items of {least} ratings or more; lower users, n "
+            "or least."
         )
     new = np.zeros(left.n_users, dtype=bool)
     new[order] = True

@@ -21,8 +21,8 @@ from rankopt.ratings.ids import (
     check_spelling,
     coded,
     distinct_ids,
-    placed,
-    places,
+    index_table,
+    indices_of,
     plain_ids,
     spelled,
     triplets_of_csr,
@@ -139,7 +139,7 @@ def attributes_of_items(
     for name, values in (attributes or {}).items():
         if isinstance(values, Mapping):
             ids = list(values)
-            where = placed(items, ids)
+            where = indices_of(items, ids)
             check_spelling(items, ids, where, f"item of attribute {name!r},")
             aligned = np.full(items.size, None, dtype=object)
             for index, one in zip(where.tolist(), values.values(), strict=True):
@@ -151,7 +151,7 @@ def attributes_of_items(
                 f"attribute {name!r} needs the ids of its items; pass a mapping from item to value, or items= too."
             )
         else:
-            where = placed(items, plain_ids(given, "item"))
+            where = indices_of(items, plain_ids(given, "item"))
             listed = labels_of_items(values, where.size, name)
             aligned = np.empty(items.size, dtype=listed.dtype)
             aligned[where] = listed
@@ -160,7 +160,7 @@ def attributes_of_items(
 
 
 def labels_of_items(values: Any, n: int, name: str) -> NDArray[Any]:
-    """One entry an item, (n,), that nobody can write to: lists and arrays become tuples of labels as they stand, sets
+    """One entry an item, (n,), that nobody can write to: lists and arrays become tuples of labels in their order, sets
     in the order of their types' names and their words. Raises DataError for another shape, and for what is no label."""
     values = as_array(values)
     if isinstance(values, list | tuple) and any(isinstance(one, SEVERAL) for one in values):
@@ -399,11 +399,11 @@ class Ratings(CompactReprMixin):
 
     def user_index(self, ids: Any) -> Ints:
         """(n,) the index of each id in `users`, -1 if unknown."""
-        return placed(self.users, ids, self._user_index)
+        return indices_of(self.users, ids, self._user_index)
 
     def item_index(self, ids: Any) -> Ints:
         """(n,) the index of each id in `items`, -1 if unknown."""
-        return placed(self.items, ids, self._item_index)
+        return indices_of(self.items, ids, self._item_index)
 
     def keep(self, mask: Any, *, drop: bool = False) -> "Ratings":
         """The ratings selected by the mask (n_ratings,), over the same users and items. drop: remove users and items
@@ -445,11 +445,11 @@ class Ratings(CompactReprMixin):
 
     @cached_property
     def _user_index(self) -> dict[Hashable, int] | None:
-        return None if self.users.dtype == np.int64 else places(self.users)
+        return None if self.users.dtype == np.int64 else index_table(self.users)
 
     @cached_property
     def _item_index(self) -> dict[Hashable, int] | None:
-        return None if self.items.dtype == np.int64 else places(self.items)
+        return None if self.items.dtype == np.int64 else index_table(self.items)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A mapping proxy cannot be pickled, and arrays come back writable: build anew instead.

@@ -153,13 +153,13 @@ LIMITS = (0.25, 0.75, 1.0)  # thresholds between the shades, from the lightest t
 WRITTEN = 9  # largest number of columns for which squares show their numbers
 
 
-def heat_map(names: Sequence[str], shares: Floats, title: str, says: str) -> Drawing:
+def heat_map(names: Sequence[str], shares: Floats, title: str, caption: str) -> Drawing:
     """Shares (r, r) in [0, 1] as squares; NaN where no problem was answered by both. Shares below 1 have a red frame.
-    says: the caption."""
+    caption: the text below."""
     from matplotlib.patches import Rectangle
 
     r = len(names)
-    with (drawing := Drawing(title, says, height=1.2 + 3.2 * min(1.0, 0.3 + r / 12))) as axes:
+    with (drawing := Drawing(title, caption, height=1.2 + 3.2 * min(1.0, 0.3 + r / 12))) as axes:
         for (i, j), share in np.ndenumerate(shares):
             known = bool(np.isfinite(share))
             shade = SHADES[int(np.searchsorted(LIMITS, share, side="right"))] if known else LIGHT["none"]

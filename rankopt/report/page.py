@@ -1,7 +1,7 @@
 """Pages of one file: jinja2 templates with autoescape, tables that sort, figures of matplotlib as inline SVG.
 
 `LIGHT` and `DARK` are the colours of a page as CSS variables. Figures are drawn in the light ones and refer to the
-variables. The order of the eight series keeps neighbours apart for readers who do not distinguish red from green;
+variables. The order of the eight series keeps neighbours apart for readers that do not distinguish red from green;
 further series repeat the colours with dashes.
 """
 
@@ -109,11 +109,11 @@ STYLE = {
 
 class Drawing:
     """A figure in the style of the page: draw within `with Drawing(...) as axes`; afterwards `svg` holds it. title:
-    above the figure. says: the caption and the label for screen readers. x, y: labels of the axes. Two or more labelled
+    above the figure. caption: the text and the label for screen readers. x, y: labels of the axes. Two or more labelled
     lines get a legend below the axes, in two columns."""
 
-    def __init__(self, title: str, says: str, x: str = "", y: str = "", height: float = HEIGHT) -> None:
-        self.title, self.says, self.x, self.y, self.height = title, says, x, y, height
+    def __init__(self, title: str, caption: str, x: str = "", y: str = "", height: float = HEIGHT) -> None:
+        self.title, self.caption, self.x, self.y, self.height = title, caption, x, y, height
         self.svg = Markup()
 
     def __enter__(self) -> Axes:
@@ -132,7 +132,7 @@ class Drawing:
         try:
             if kind is None:
                 self._add_legend()
-                self.svg = _svg(self._figure, self.says)
+                self.svg = _svg(self._figure, self.caption)
         finally:
             self._style.__exit__(None, None, None)
 
@@ -156,9 +156,9 @@ def log_scale(axes: Axes, which: str) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-def line_style(place: int) -> dict[str, Any]:
-    """The colour and dashes of series `place`, from 0."""
-    return {"color": SERIES[place % len(SERIES)], "linestyle": DASHES[place // len(SERIES) % len(DASHES)]}
+def line_style(index: int) -> dict[str, Any]:
+    """The colour and dashes of series `index`, from 0."""
+    return {"color": SERIES[index % len(SERIES)], "linestyle": DASHES[index // len(SERIES) % len(DASHES)]}
 
 
 def shortened(name: str, most: int = 24) -> str:

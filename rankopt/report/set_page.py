@@ -23,12 +23,12 @@ MORE = 3  # the effort of a second attempt
 
 
 def page_of_set(
-    name: str, problem: Any, says: str, found: Proof | Witness | Undecided, gap: IntegralityGap | None, made_by: str,
+    name: str, problem: Any, text: str, found: Proof | Witness | Undecided, gap: IntegralityGap | None, made_by: str,
     swept: Sequence[SensitivityCurve] = (), advice: Sequence[str] = (),
 ) -> str:  # fmt: skip
     """The page.
 
-    name: of the set; says: the set as text; problem: the verified problem; made_by: the command.
+    name: of the set; text: the set as text; problem: the verified problem; made_by: the command.
     found: the answer of `verify_integrality`, confirmed by `check_evidence`.
     gap: the answer of `integrality_gap` where the problem has an objective.
     swept: curves of `sensitivity`.
@@ -39,7 +39,7 @@ def page_of_set(
     return render(
         "set.html",
         name=name,
-        says=says,
+        text=text,
         entries=int(matrix.nnz),
         most_entries=MOST_ENTRIES,
         matrix=[matrix_picture(matrix, *part)] if matrix.nnz <= MOST_ENTRIES else [],
@@ -47,7 +47,7 @@ def page_of_set(
         checked="" if isinstance(found, Undecided) else "set and objective" if _is_prefix(found) else "the matrix",
         witness=_submatrix(found) if isinstance(found, Witness) and len(found.rows) <= WRITTEN_OUT else {},
         gap=gap,
-        optima=[] if gap is None else [_optimum("real", gap.relaxed), _optimum("integer", gap.whole)],
+        optima=[] if gap is None else [_optimum("real", gap.relaxed), _optimum("integer", gap.integer)],
         fractional=[] if gap is None else _fractional(gap),
         advice=advice,
         swept=[_curve(one) for one in swept],
@@ -127,7 +127,7 @@ def _curve(curve: SensitivityCurve) -> dict[str, Any]:
     """A figure and a table of the cost of each limit."""
     rows: list[list[object]] = []
     numbers = np.column_stack([curve.limits, curve.value, curve.bound, curve.relaxed, curve.price + 0.0])
-    for (limit, *values), empty, integral in zip(numbers.tolist(), curve.empty, curve.whole, strict=True):
+    for (limit, *values), empty, integral in zip(numbers.tolist(), curve.empty, curve.integral, strict=True):
         rows.append([limit, "no ranking", "", "", "", ""] if empty else [limit, *values, "yes" if integral else "no"])
     head = ["limit", "value", "proven bound", "linear program", "dual value", "integral"]
     caption = f"Cost of each limit: {curve.name}"

@@ -32,14 +32,14 @@ SHARES = {
 
 def page_of_swap(rows: Sequence[BenchmarkRow], made_by: str = "") -> str:
     """The page of these rows."""
-    replayed = _grouped((row for kind in KINDS for row in of_kind(rows, kind)), "kind", "tape")
+    replayed = _grouped((row for kind in KINDS for row in of_kind(rows, kind)), "kind", "trace")
     return render(
         "swap.html",
         title="Integrality as sets grow" if {row.kind for row in rows} == {"integrality"} else "Solvers swapped",
         run=_run(rows),
         versions=_versions(rows),
         traces=[_trace(kind, name, own) for (kind, name), own in replayed.items()],
-        trained=[_training(own) for own in _grouped(of_kind(rows, "training"), "tape", "problem").values()],
+        trained=[_training(own) for own in _grouped(of_kind(rows, "training"), "trace", "problem").values()],
         integrality=_integrality(of_kind(rows, "integrality")),
         most_lines=MOST_LINES,
         finding=swap_finding(rows),
@@ -58,7 +58,7 @@ def _grouped(rows: Iterable[BenchmarkRow], first: str, second: str) -> dict[tupl
 def _run(rows: Sequence[BenchmarkRow]) -> list[list[object]]:
     """The table of runs: kind, trace, problems, solvers, rows, seeds."""
     lines: list[list[object]] = []
-    for (kind, trace), own in _grouped(rows, "kind", "tape").items():
+    for (kind, trace), own in _grouped(rows, "kind", "trace").items():
         seeds = ", ".join(sorted({str(row.seed) for row in own if row.seed is not None}))
         lines.append([kind, trace, len({row.problem for row in own}), len(solvers_of(own)), len(own), seeds])
     return lines
@@ -235,7 +235,7 @@ def _fastest(rows: Sequence[BenchmarkRow], does: str) -> str:
     """The fastest solver that solved all problems (shifted geometric mean), and the next one."""
     if not rows:
         return ""
-    problems = len({(row.tape, row.problem) for row in rows})
+    problems = len({(row.trace, row.problem) for row in rows})
     solved = {solver: sum(row.solver == solver and row.solved for row in rows) for solver in solvers_of(rows)}
     complete = [solver for solver, count in solved.items() if count == problems]
     if not complete:
@@ -265,8 +265,8 @@ def _trained(rows: Sequence[BenchmarkRow]) -> str:
         return ""
     best: dict[tuple[str, str], float] = {}
     for row in ended:
-        best[row.tape, row.problem] = min(row.value or 0.0, best.get((row.tape, row.problem), float("inf")))
-    off = [row for row in ended if (row.bound or 0.0) > best[row.tape, row.problem] * (1 + 1e-12)]
+        best[row.trace, row.problem] = min(row.value or 0.0, best.get((row.trace, row.problem), float("inf")))
+    off = [row for row in ended if (row.bound or 0.0) > best[row.trace, row.problem] * (1 + 1e-12)]
     count = f"{len(ended)} of {len(rows)} training runs ended with a proven gap"
     if off:
         return (

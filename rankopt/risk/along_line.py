@@ -45,7 +45,7 @@ class LineEvaluation:
     directions: Floats | Ints
 
     def __call__(self, shard: Shard) -> ShardAlong:
-        sweep, here = swept(shard), place(shard, self.w)
+        sweep, here = swept(shard), line_data(shard, self.w)
         events: list[StepEvents] = []
         variances: list[float] = []
         for begin in range(0, len(self.directions), AT_ONCE):
@@ -81,7 +81,7 @@ class MeasureAt:
     w: Floats
 
     def __call__(self, shard: Shard) -> float:
-        return swept(shard).value(place(shard, self.w).scores)
+        return swept(shard).value(line_data(shard, self.w).scores)
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +91,7 @@ class SpreadAt:
     w: Floats
 
     def __call__(self, shard: Shard) -> float:
-        return place(shard, self.w).variance
+        return line_data(shard, self.w).variance
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class FeatureVariances:
 
 
 @dataclass(frozen=True, eq=False)
-class Place:
+class LineData:
     """Data shared by all lines through w on a shard: the scores X w (N,), the documents by decreasing score (None if
     the sweeps do not use it), and Σ_q v_q times the variance of the scores within query q."""
 
@@ -120,17 +120,17 @@ class Place:
     variance: float
 
 
-def place(shard: Shard, w: Floats) -> Place:
+def line_data(shard: Shard, w: Floats) -> LineData:
     """The data shared by lines through w. The shard caches the last few w, so that only an accepted step costs a
     product. Scores are computed from w itself, never as sums of steps, so they do not depend on the path to w.
     """
-    known: tuple[Place, ...] = shard.remembered.get("places", ())
+    known: tuple[LineData, ...] = shard.remembered.get("line_data", ())
     for one in known:
         if np.array_equal(one.w, w):
             return one
     scores = shard.scores(w)
-    found = Place(w.copy(), scores, swept(shard).order(scores), _variance(shard, scores))
-    shard.remembered["places"] = (found, *known[: REMEMBERED - 1])  # one assignment: thread-safe
+    found = LineData(w.copy(), scores, swept(shard).order(scores), _variance(shard, scores))
+    shard.remembered["line_data"] = (found, *known[: REMEMBERED - 1])  # one assignment: thread-safe
     return found
 
 
@@ -175,10 +175,10 @@ class PlackettLuceEvaluation:
 
     def __call__(self, shard: Shard) -> float:
         sweep = swept(shard)
-        query, place = query_of_row(shard.offsets), position_in_query(shard.offsets)
+        query, position = query_of_row(shard.offsets), position_in_query(shard.offsets)
         order = np.lexsort((-shard.scores(self.start), -sweep.relevance, query))
         z = shard.scores(self.w)[order]
         backwards = shard.offsets[-1] - shard.offsets[::-1]
         later = running(np.logaddexp, z[::-1], backwards)[::-1]
-        counted = place < (sweep.measure.cutoff or z.size)
+        counted = position < (sweep.measure.cutoff or z.size)
         return float(np.sum(np.where(counted, shard.weights[query] * (z - later), 0.0)))

@@ -19,7 +19,7 @@ from formulations.arrays import frozen
 from formulations.display import CompactReprMixin
 from rankopt.data.canonical_order import Arrangement
 from rankopt.errors import EngineError, OptionError
-from rankopt.losses.loss import GradientLoss, Loss, says
+from rankopt.losses.loss import GradientLoss, Loss, protocol_of
 from rankopt.scorers.linear import Linear, Scorer, parts_of
 
 Floats = NDArray[np.float64]
@@ -208,11 +208,11 @@ class CuttingPlaneEvaluation:
         loss = known.loss if complete else known.loss.only(first, last)
         there = loss.at(shard.scores(self.w, first, last), self.prove)
         if known.loss.convex and (complete or not self.merged):
-            (slopes,) = shard.summed((there.placed,), first, last, self.merged)
+            (slopes,) = shard.summed((there.assigned,), first, last, self.merged)
             references = shard.references(known, self.merged)
             references = references if self.merged else references[first:last]
         else:
-            slopes, references = shard.summed((there.placed, there.reference), first, last, self.merged)
+            slopes, references = shard.summed((there.assigned, there.reference), first, last, self.merged)
         paid = np.zeros_like(there.height) if there.paid is None else there.paid
         return ShardResult(there.value, there.bound, there.height, slopes, references, there.seconds, paid)
 
@@ -315,7 +315,7 @@ class GradientEvaluation:
 
     def __call__(self, shard: Shard) -> ShardGradient:
         loss: Any = shard.loss
-        if says(loss) != "gradient":
+        if protocol_of(loss) != "gradient":
             raise OptionError(f"{type(loss).__name__} has no gradient; train it with planes, as LossRanker does")
         smooth: GradientLoss = loss
         there = smooth.gradient(shard.scores(self.w), self.sigma)

@@ -14,7 +14,7 @@ encodes how many documents, and how many of each gain, are above it. Two documen
 consistent. Where rounding orders coincident crossings inconsistently, both are recomputed from their numbers, so the
 state after the last of these crossings is exact. Identical lines are tied for all t and move as one.
 
-Document by document (`sweep_walks`), in memory for one document: a group of g identical lines adds the mean over the
+Document by document (`sweep_paths`), in memory for one document: a group of g identical lines adds the mean over the
 orders of its documents, in closed form. A document (or group) j is overtaken by l at t = (s_j - s_l) / (a_l - a_j) if
 a_l > a_j, and overtakes it at the same t if a_l < a_j. Its crossings are sorted; those of one time are applied
 together.
@@ -87,7 +87,7 @@ def mean_passed(weight: Floats, order: Ints, low: int, high: int, passed: Floats
         READ_INTS, nb.int64, nb.int64, FLOATS, FLOATS, FLOATS, FLOATS,
     )
 )  # fmt: skip
-def sweep_walks(
+def sweep_paths(
     kind: int, cutoff: int, scores: Floats, slopes: Floats, by_score: Ints, gain: Floats, weight_above: Floats,
     discount: Floats, weights: Floats, offsets: Ints, first: int, last: int, starts: Floats, times: Floats, steps:
     Floats, widths: Floats,
@@ -198,7 +198,7 @@ def sweep_swaps(
     """The events of the queries first <= q < last. Returns their number; events that fit into the buffers are written.
     starts[q]: the value at -∞.
 
-    kind, cutoff, gain, weight_above, discount: as in `sweep_walks`. unit: (N,) 1 + [the document is of kind k]
+    kind, cutoff, gain, weight_above, discount: as in `sweep_paths`. unit: (N,) 1 + [the document is of kind k]
     << (k + 1) bits; documents of one gain are of one kind, and `bits` bits count those of a query. powers: of
     a cascade, 1, 1 - p, (1 - p)², ... of each kind, 1 << bits of them.
     """
@@ -351,7 +351,7 @@ def sweep_uncut(
                 offsets, begin, end, starts, times[free:], steps[free:], widths[free:],
             )  # fmt: skip
         else:
-            found += sweep_walks(
+            found += sweep_paths(
                 kind, cutoff, scores, slopes, by_score, gain, weight_above, discount, weights, offsets, begin, end,
                 starts, times[free:], steps[free:], widths[free:],
             )  # fmt: skip

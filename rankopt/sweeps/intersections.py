@@ -38,10 +38,10 @@ def first_order(
         order[j], key[j] = by_score[j], -slopes[j]
     sort_falling(order, key, spare)
     groups = 0
-    for place in range(order.size):
-        j = order[place]
-        if place == 0 or slopes[j] != slopes[order[place - 1]] or scores[j] != scores[order[place - 1]]:
-            starts[groups] = place
+    for index in range(order.size):
+        j = order[index]
+        if index == 0 or slopes[j] != slopes[order[index - 1]] or scores[j] != scores[order[index - 1]]:
+            starts[groups] = index
             groups += 1
     starts[groups] = order.size
     return groups
@@ -55,8 +55,8 @@ def first_groups(
     groups = first_order(scores, slopes, by_score, own, order, spare, starts)
     for g in range(groups):
         own[g] = 0.0
-        for place in range(starts[g], starts[g + 1]):
-            own[g] += gain[order[place]]
+        for index in range(starts[g], starts[g + 1]):
+            own[g] += gain[order[index]]
     return groups
 
 
@@ -100,11 +100,11 @@ def _middle(s: Floats, a: Floats, walkers: int, samples: int) -> float:
         size = abs((s[x] - s[y]) / (a[y] - a[x]))
         if not 0.0 < size < np.inf:
             continue
-        place = known
-        while place > 0 and sizes[place - 1] > size:
-            sizes[place] = sizes[place - 1]
-            place -= 1
-        sizes[place] = size
+        index = known
+        while index > 0 and sizes[index - 1] > size:
+            sizes[index] = sizes[index - 1]
+            index -= 1
+        sizes[index] = size
         known += 1
     return sizes[known // 2] if known else 1.0
 
@@ -200,12 +200,12 @@ def _insert_all_pairs_in_time(s: Floats, a: Floats, words: Ints, spare: Ints, ti
         times[i], words[i] = t, word
     if left > 0:
         return
-    place = np.empty(words.size, np.int64)
+    index = np.empty(words.size, np.int64)
     for e in range(words.size):
-        place[e], spare[e], times[e] = e, words[e], -times[e]
-    sort_falling(place, times, np.empty(words.size, np.int64))
+        index[e], spare[e], times[e] = e, words[e], -times[e]
+    sort_falling(index, times, np.empty(words.size, np.int64))
     for e in range(words.size):
-        word = spare[place[e]]
+        word = spare[index[e]]
         words[e] = word
         times[e] = np.divide(s[word >> HALF & LOW] - s[word & LOW], a[word & LOW] - a[word >> HALF & LOW])
 
@@ -218,13 +218,13 @@ the end."""
 
 
 @compiled(nb.int64(READ_FLOATS, READ_FLOATS, nb.int64, nb.int64))
-def entering(line_s: Floats, line_a: Floats, place: int, lines: int) -> int:
-    """The line below `place`, by increasing slope, that first overtakes the one there; -1 if none.
+def entering(line_s: Floats, line_a: Floats, index: int, lines: int) -> int:
+    """The line below `index`, by increasing slope, that first overtakes the one there; -1 if none.
 
     Of lines whose times are equal up to rounding, the flattest: later crossings follow.
     """
-    own_s, own_a, found, soonest, limit = line_s[place], line_a[place], -1, np.inf, np.inf
-    for line in range(lines - 1, place, -1):
+    own_s, own_a, found, soonest, limit = line_s[index], line_a[index], -1, np.inf, np.inf
+    for line in range(lines - 1, index, -1):
         r = line & NATURAL
         rise, lead = line_a[r] - own_a, own_s - line_s[r]
         if rise <= 0.0:

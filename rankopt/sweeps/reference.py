@@ -58,16 +58,16 @@ def _exact_ranks(s: Floats, a: Floats, t: float) -> Floats:
     return np.array([rank[value] for value in exact], dtype=np.float64)
 
 
-LINES = ("random", "tied slopes", "tied scores", "zeros", "whole", "through a point", "scaled", "flat", "many scales")
+LINES = ("random", "tied slopes", "tied scores", "zeros", "integer", "through a point", "scaled", "flat", "many scales")
 """Kinds of lines that are drawn."""
 
 
 def drawn_lines(rng: np.random.Generator, kind: str, size: int) -> tuple[Floats, Floats]:
     """Scores and slopes (N,) of lines of this kind."""
     scores, slopes = rng.normal(size=size), rng.normal(size=size)
-    if kind in ("tied slopes", "whole"):
+    if kind in ("tied slopes", "integer"):
         slopes = rng.integers(-1, 2, size).astype(np.float64)
-    if kind in ("tied scores", "whole"):
+    if kind in ("tied scores", "integer"):
         scores = rng.integers(-2, 3, size).astype(np.float64)
     if kind == "through a point":
         scores = rng.normal() - slopes * rng.normal()

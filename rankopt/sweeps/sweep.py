@@ -94,7 +94,7 @@ class SweepPlan:
 
 def sweep_plans(measure: Measure, relevance: Floats, offsets: Ints, weights: Floats) -> tuple[SweepPlan, ...]:
     """The sweeps whose events add up to Σ_q v_q measure_q: relevance (N,), offsets, weights v (m,). Selected by the
-    measure's `sweep_kind`: "places" from its discount and gain, "precision", "cascade", "first relevant"; "sum"
+    measure's `sweep_kind`: "positions" from its discount and gain, "precision", "cascade", "first relevant"; "sum"
     combines the sweeps of all its `summands`."""
     if measure.sweep_kind == "sum":
         summed: Any = measure
@@ -111,13 +111,13 @@ def _by_positions(measure: Any, relevance: Floats, offsets: Ints, weights: Float
     query, filled = query_of_row(offsets), lengths > 0
     final = np.zeros(lengths.size)
     final[filled] = discount[offsets[1:][filled] - 1]
-    places = np.zeros(lengths.size, np.int64)
+    cutoffs = np.zeros(lengths.size, np.int64)
     differs = discount != final[query]
-    np.maximum.at(places, query[differs], position_in_query(offsets)[differs] + 1)
-    if places.max(initial=0) <= LONGEST_LIST:
-        from rankopt.sweeps.truncated_sweeps import sweep_places
+    np.maximum.at(cutoffs, query[differs], position_in_query(offsets)[differs] + 1)
+    if cutoffs.max(initial=0) <= LONGEST_LIST:
+        from rankopt.sweeps.truncated_sweeps import sweep_positions
 
-        return SweepPlan(sweep_places, (), (gain, discount, places, weights), weights * constant)
+        return SweepPlan(sweep_positions, (), (gain, discount, cutoffs, weights), weights * constant)
     if _even(discount, offsets):
         from rankopt.sweeps.full_sweeps import sweep_pairs
 
@@ -205,7 +205,7 @@ def _reciprocals(offsets: Ints) -> Floats:
 
 
 WAYS: dict[str, Callable[[Any, Floats, Ints, Floats], SweepPlan]] = {
-    "places": _by_positions,
+    "positions": _by_positions,
     "precision": _precision,
     "cascade": _cascade,
     "first relevant": _first_relevant,
@@ -330,7 +330,7 @@ def _buffers(events: int) -> list[Floats]:
     """A thread-local buffer for so many events at least: allocating it anew costs half a sweep."""
     if events > KEEP:
         return [np.empty(events) for _ in range(3)]
-    if not hasattr(LOCAL, "room") or LOCAL.room[0].size < events:
-        LOCAL.room = [np.empty(events) for _ in range(3)]
-    buffers: list[Floats] = LOCAL.room
+    if not hasattr(LOCAL, "buffers") or LOCAL.buffers[0].size < events:
+        LOCAL.buffers = [np.empty(events) for _ in range(3)]
+    buffers: list[Floats] = LOCAL.buffers
     return buffers

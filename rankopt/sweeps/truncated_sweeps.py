@@ -45,17 +45,17 @@ from rankopt.sweeps.intersections import ROUNDING, entering, first_order, longes
         nb.int64, FLOATS, FLOATS, FLOATS, FLOATS,
     )
 )  # fmt: skip
-def sweep_places(
-    scores: Floats, slopes: Floats, by_score: Ints, gain: Floats, discount: Floats, places: Ints, weights: Floats,
+def sweep_positions(
+    scores: Floats, slopes: Floats, by_score: Ints, gain: Floats, discount: Floats, cutoffs: Ints, weights: Floats,
     offsets: Ints, first: int, last: int, starts: Floats, times: Floats, steps: Floats, widths: Floats,
 ) -> int:  # fmt: skip
     """The events of the queries first <= q < last. Returns their number; events that fit into the buffers are written.
-    starts[q]: the value at -∞. places: (m,) τ of each query, after which its discount is constant.
+    starts[q]: the value at -∞. cutoffs: (m,) τ of each query, after which its discount is constant.
     """
     capacity, found = times.size, 0
     most, widest = 1, 1
     for q in range(first, last):
-        most, widest = max(most, offsets[q + 1] - offsets[q]), max(widest, places[q])
+        most, widest = max(most, offsets[q + 1] - offsets[q]), max(widest, cutoffs[q])
     key, mean = np.empty(most), np.empty(most)
     order, spare, begins = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most + 1, np.int64)
     line_s, line_a, line_b = np.empty(most), np.empty(most), np.empty(most)
@@ -63,7 +63,7 @@ def sweep_places(
     for q in range(first, last):
         low, n = offsets[q], offsets[q + 1] - offsets[q]
         s, a, b = scores[low : low + n], slopes[low : low + n], gain[low : low + n]
-        weight, worth, tau = weights[q], discount[low : low + n], places[q]
+        weight, worth, tau = weights[q], discount[low : low + n], cutoffs[q]
         least, best, total = np.inf, -np.inf, 0.0
         for j in range(n):
             least, best, total = min(least, b[j]), max(best, b[j]), total + worth[j]

@@ -216,7 +216,7 @@ def test_code_that_another_user_kept_is_read_where_it_cannot_be_written(nowhere,
 
 def test_where_nothing_can_be_kept_kernels_are_compiled_all_the_same(monkeypatch, caplog):
     monkeypatch.setattr("formulations.compiled._find_folders", lambda named: (None, ()))
-    kernel_cache._tell.cache_clear()
+    kernel_cache._report_compiling.cache_clear()
 
     @compiled(nb.float64(READ_FLOATS, FLOATS))
     def total(x, y):

@@ -367,7 +367,7 @@ def _lie(problem, known, random):
     """Some answer to a problem of any form."""
     try:
         true = solve(problem)
-        answer = SolverResult(true.x, true.y, "all is well", {"told_bound": true.bound})
+        answer = SolverResult(true.x, true.y, "all is well", {"reported_bound": true.bound})
     except FormulationError:
         answer = SolverResult(np.zeros(3))
     lies = (

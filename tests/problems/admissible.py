@@ -58,7 +58,7 @@ def written_out(batch, q):
 
 def paid_out(batch, q):
     """The same with what each order pays for the soft constraints that it breaks."""
-    low, high, top, end = (*batch.offsets[q : q + 2].tolist(), *batch.places[q : q + 2].tolist())
+    low, high, top, end = (*batch.offsets[q : q + 2].tolist(), *batch.position_offsets[q : q + 2].tolist())
     gain, discount, decay = batch.gain[low:high], batch.discount[top:end], batch.position_weights[top:end]
     found = []
     for order in permutations(range(high - low), end - top):

@@ -1,7 +1,7 @@
 """What a page says that a block prints against what it prints: words alike, decimals near.
 
 Spaces and ends of lines count as one space. Numbers that are others on every machine are listed on the line above the
-fence, in a comment that readers do not see: `<!-- varies: 1.1e-16, 12 -->`; each may be any number. Names of tapes,
+fence, in a comment that readers do not see: `<!-- varies: 1.1e-16, 12 -->`; each may be any number. Names of traces,
 eight digits of a hash, and versions count as numbers. Nothing frees a word.
 """
 
@@ -12,7 +12,7 @@ NEAR = 1e-3
 
 NUMBER = re.compile(
     r"(?<!\w)("
-    r"(?=[a-f]*\d)[0-9a-f]{8}(?![\w.])|"  # a name of a tape
+    r"(?=[a-f]*\d)[0-9a-f]{8}(?![\w.])|"  # a name of a trace
     r"\d+(?:\.\d+){2,}|"  # a version
     r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)"
 )

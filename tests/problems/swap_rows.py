@@ -18,19 +18,19 @@ def argmax_rows(rng):
     for index in range(12):
         n, optimum = int(rng.integers(5, 120)), float(rng.normal())
         common = {
-            "kind": "argmax", "problem": f"step {40 * (index % 3)} query q{index}", "tape": "argmax:1f0c9a27",
+            "kind": "argmax", "problem": f"step {40 * (index % 3)} query q{index}", "trace": "argmax:1f0c9a27",
             "shape_text": f"10 positions × {n} documents", "sizes": {"positions": 10, "documents": n},
             "step": 40 * (index % 3), "scale": 4.0, "tolerance": 1e-6, "versions": VERSIONS, "seed": 0,
         }  # fmt: skip
         for solver, speed in (("exact", 2e-5), ("scipy", 2e-4), ("cvxpy:CLARABEL", 0.03)):
             if solver == "cvxpy:CLARABEL" and index > 7:
-                message = "not tried: its 5 s for the tape were used up after 8 of 12 problems"
+                message = "not tried: its 5 s for the trace were used up after 8 of 12 problems"
                 yield BenchmarkRow(solver=solver, status=Outcome.GIVEN_UP, message=message, **common)
                 continue
             seconds = float(speed * n * rng.uniform(0.8, 1.2) / 40)
             yield BenchmarkRow(
                 solver=solver, status=Outcome.SOLVED, value=optimum, bound=optimum, certified=True, integral=True,
-                ties=int(rng.integers(0, 4)), seconds=seconds, seconds_whole=2 * seconds, repeats=3,
+                ties=int(rng.integers(0, 4)), seconds=seconds, seconds_total=2 * seconds, repeats=3,
                 iterations=9 if solver == "cvxpy:CLARABEL" else None, memory=150_000_000, version="1.2.3", **common,
             )  # fmt: skip
         status = faults[index % len(faults)]
@@ -48,10 +48,10 @@ def master_rows(rng):
             gap = float(rng.uniform(0, 1e-10))
             yield BenchmarkRow(
                 kind="master", solver=solver, status=Outcome.SOLVED, problem=f"step {planes - 1}",
-                tape="master:77aa01c3", shape_text=f"{planes} planes × 46 features in 1 group(s)", step=planes - 1,
+                trace="master:77aa01c3", shape_text=f"{planes} planes × 46 features in 1 group(s)", step=planes - 1,
                 sizes={"planes": planes, "features": 46, "groups": 1}, value=optimum - gap, bound=optimum + gap,
                 scale=1.0, tolerance=1e-6, certified=True, seconds=seconds * (1 + planes / 10), repeats=3,
-                seconds_whole=2 * seconds, iterations=planes, memory=120_000_000, versions=VERSIONS, seed=0,
+                seconds_total=2 * seconds, iterations=planes, memory=120_000_000, versions=VERSIONS, seed=0,
             )  # fmt: skip
 
 
@@ -66,7 +66,7 @@ def training_rows(rng):
         seconds = np.cumsum(rng.uniform(0.5, 1.5, 30)) * (0.1 if late else 0.004)
         yield BenchmarkRow(
             kind="training", solver=solver, role=role, status=Outcome.TIMED_OUT if late else Outcome.SOLVED,
-            problem="nDCG@10, convex, λ = 1", tape="training:0d5b22aa", shape_text="55 queries, 1,204 documents",
+            problem="nDCG@10, convex, λ = 1", trace="training:0d5b22aa", shape_text="55 queries, 1,204 documents",
             sizes={"queries": 55, "documents": 1204, "features": 46}, is_maximization=False, value=float(primal[-1]),
             bound=float(bound[-1]), scale=float(primal[-1]), tolerance=1e-2, certified=None if late else True,
             iterations=30, seconds=float(seconds[-1]), repeats=1, memory=200_000_000, versions=VERSIONS, seed=0,
@@ -87,7 +87,7 @@ def integrality_rows():
             mean = facts["overestimate_max"] / 4
             yield BenchmarkRow(
                 kind="integrality", solver="verify_integrality", status=status, problem=f"{statement} n={n} k=3",
-                tape="integrality:5c3f00d1", sizes={"n": n, "k": 3, "blocks": 2}, seconds=0.01 * n, repeats=1, seed=0,
+                trace="integrality:5c3f00d1", sizes={"n": n, "k": 3, "blocks": 2}, seconds=0.01 * n, repeats=1, seed=0,
                 certified=status is not Outcome.UNDECIDED, versions=VERSIONS,
                 facts={"statement": statement, "objectives": 20, "overestimate_mean": mean, **facts},
             )  # fmt: skip

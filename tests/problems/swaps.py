@@ -6,7 +6,7 @@ from formulations import ranking
 from rankopt.experiments import Limits, SolverSwap
 
 QUICK = Limits(problem=2.0, trace=30.0, training_time=2.0, memory=1 << 30)
-TIMED = {"seconds", "times", "seconds_whole", "memory", "repeats"}
+TIMED = {"seconds", "times", "seconds_total", "memory", "repeats"}
 """Fields of a row that differ from run to run."""
 
 

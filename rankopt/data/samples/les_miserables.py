@@ -1,18 +1,18 @@
-"""Who appears with whom in Les Misérables: each character is a query, the other characters are its documents.
+"""Co-appearances in Les Misérables: each character is a query, the other characters are its documents.
 
 Source: the co-appearance graph that comes with networkx (Knuth, The Stanford GraphBase, 1993): 77 characters, 254
 pairs, weighted by the number of chapters that they share.
 
 grade(query, document)  0, 1, 2, 3, 4 for 0, 1, 2, 3 or 4, 5 or more chapters
 
-Queries have at least 4 acquaintances, and documents of two grades at least besides 0. Every third is a test query.
+Queries have at least 4 acquaintances, and documents of two positive grades at least. Every third is a test query.
 
 No leaks. A pair has one grade, seen from either side, so training happens in a world without the test characters: they
 are neither documents nor part of the graph there. Test queries have all characters as documents. Two training queries
 do share the pair between them, so a validation on held-out training queries is a little optimistic.
 Features of (v, x) are functions of the graph without the pair's own edge: documents are described in the graph without
 v, and v by its edges to characters other than x. The number of these is one less for an acquaintance than for a
-stranger, which would tell the two apart inside a query; where the size of v itself is needed, v counts with all its
+stranger, which would separate the two inside a query; where the size of v itself is needed, v counts with all its
 edges, one number for all documents of the query. The other edges of v do count: each document is judged as if its own
 edge alone were unknown.
 """

@@ -44,7 +44,7 @@ LARGEST_INDEX = 2**31 - 1
 @dataclass(frozen=True)
 class Rules:
     """Reader options for one file. missing: the value of missing features, None for an error. negative: whether grades
-    may be negative. limit: bound on the magnitude of values. width, said: the greatest index, and the source of this
+    may be negative. limit: bound on the magnitude of values. width, source: the greatest index, and the source of this
     bound."""
 
     file: str
@@ -52,7 +52,7 @@ class Rules:
     negative: bool = False
     limit: float = inf
     width: int = LARGEST_INDEX
-    said: str = ""
+    source: str = ""
 
 
 def are_entries(text: bytes) -> bool:
@@ -126,7 +126,7 @@ def _of_index(index: int, last: int, rules: Rules) -> str | None:
         what = "comes twice" if index == last else f"comes after feature {last}"
         return f"feature {index} {what}. Indices rise strictly in a line: sort them, each once."
     if index > rules.width:
-        return f"feature {index} but {rules.said} gives {rules.width} features; correct one of them."
+        return f"feature {index} but {rules.source} gives {rules.width} features; correct one of them."
     return None
 
 

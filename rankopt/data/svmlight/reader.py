@@ -171,7 +171,7 @@ class SvmlightParser:
         if not self.header.done:
             return rules
         names = self.header.names(self.n_features or LARGEST_INDEX, self.n_features)
-        return replace(rules, width=len(names), said="the header") if names and not self.n_features else rules
+        return replace(rules, width=len(names), source="the header") if names and not self.n_features else rules
 
 
 def _limit(dtype: Any) -> float:

@@ -156,7 +156,7 @@ def test_without_room_for_states_an_assignment_is_solved(cut, way):
         weights = [DECAYS["linear"](60, 70) / 20, DISCOUNTS["nDCG"](60, 60)]
         discount, decay = weights[1][:cut], weights[0][:cut]
         problems = ranking(scores, gain, discount=discount, position_weights=decay, offsets=[0, 60])
-        small, large = solve_batch(problems, ExactArgmax(room=2)), solve_batch(problems, ExactArgmax())
+        small, large = solve_batch(problems, ExactArgmax(max_states=2)), solve_batch(problems, ExactArgmax())
         ways.update(small.algorithm)
         np.testing.assert_allclose(small.value, large.value, atol=problems[0].rounding)
         assert small.value <= small.bound <= small.value + problems[0].rounding * 60

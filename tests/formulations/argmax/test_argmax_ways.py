@@ -91,7 +91,7 @@ def test_no_order_beats_any_way(documents, discount, position_weights, room, sca
     """Negative gains, more weights than documents, ties and zeros everywhere; scores and gains of different size."""
     scores, gain = np.array(documents).T
     problem = ranking(scores * scale, gain, discount=discount, position_weights=position_weights)
-    solution = solve(problem, ExactArgmax(room=room))
+    solution = solve(problem, ExactArgmax(max_states=room))
     assert solution.value == pytest.approx(brute_force(problem), abs=problem.rounding)
     assert -problem.rounding <= solution.gap <= problem.rounding
 
@@ -122,7 +122,7 @@ def test_a_cap_on_states_changes_no_value(position_weights, way, room):
     taken = set()
     for _ in range(12):
         problems = drawn(random, 70, 5, position_weights, discount)
-        taken.add(assert_scipy_agrees(problems, ExactArgmax(room=room)).algorithm[0])
+        taken.add(assert_scipy_agrees(problems, ExactArgmax(max_states=room)).algorithm[0])
     assert room > 40 or way in taken
 
 

@@ -143,6 +143,6 @@ def test_a_thousand_documents_without_room_are_proved_by_shortest_paths(position
         problems = ranking(
             0.1 * height, gain, discount=a, position_weights=POSITIONS[:n] ** -position_weights, offsets=[0, n]
         )
-        answer = solve_batch(problems, ExactArgmax(room=room))
+        answer = solve_batch(problems, ExactArgmax(max_states=room))
         assert answer.value[0] == pytest.approx(solve(problems[0], "scipy").value, abs=problems[0].rounding)
         assert answer.proved().bound[0] == pytest.approx(answer.value[0], abs=problems[0].rounding)

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from formulations import ranking, solve, solve_batch
-from formulations.argmax.layout import Layout, find_cones, places_of
+from formulations.argmax.layout import Layout, find_cones, prefix_length
 from formulations.argmax.order_ideals import NO_BEAM, best_labels
-from formulations.argmax.truncated import best_first_places
+from formulations.argmax.truncated import best_first_prefixes
 
 POSITIONS = np.arange(1.0, 1001.0)
 FALLING = {
@@ -37,7 +37,7 @@ class Case:
         self.low, self.high = np.zeros(n, np.int32), np.zeros(n, np.int32)
         self.stop = find_cones(discount, position_weights, self.low, self.high)
         self.size = np.minimum(np.diff(np.append(self.start, n)), self.stop + 1)
-        self.turn = places_of(self.low, self.high, self.stop)
+        self.turn = prefix_length(self.low, self.high, self.stop)
         self.given = (
             self.height,
             self.worth,
@@ -56,7 +56,7 @@ class Case:
     def placed(self, room=1 << 16):
         slot, label = np.full(1 << 16, -1, np.int32), np.zeros(self.n, np.int8)
         shorts = [np.zeros(room, np.int32) for _ in range(3)]
-        found = best_first_places(
+        found = best_first_prefixes(
             *self.given, self.turn, slot, np.zeros(room, np.int64), np.zeros(room), np.zeros(room), *shorts,
             np.zeros(room, np.int8), label,
         )  # fmt: skip
@@ -155,7 +155,7 @@ def test_places_are_few_and_see_one_cone():
         discount=FALLING["log"][:n], position_weights=FALLING["power"][:n],
     )  # fmt: skip
     layout = Layout.from_arrays(whole.gain, whole.discount, whole.position_weights, whole.offsets)
-    assert places_of(layout.low, layout.high, int(layout.stop[0])) == 0
+    assert prefix_length(layout.low, layout.high, int(layout.stop[0])) == 0
 
 
 def test_without_room_other_ways_are_asked():

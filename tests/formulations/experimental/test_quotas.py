@@ -122,10 +122,10 @@ def test_the_envelope_is_what_the_linear_program_is_worth(seed):
         try:
             stated = constrained_ranking(problem, inside)
         except InfeasibleError:
-            assert curve.whole(low, high) == -np.inf
+            assert curve.integral(low, high) == -np.inf
             continue
         assert solve(stated.linear_program(), "highs").value == pytest.approx(curve.relaxed(low, high), abs=1e-7)
-        assert solve(stated).value == pytest.approx(curve.whole(low, high), abs=1e-9)
+        assert solve(stated).value == pytest.approx(curve.integral(low, high), abs=1e-9)
         assert curve.gap(low, high) >= 0.0
 
 
@@ -133,15 +133,15 @@ def test_the_smallest_gap_known():
     problem = ranking([3, 0, 1, 2], [2, 0, 1, 3], discount=[5, 2, 2], position_weights=[4, 4, 3])
     curve = LimitValueFunction.from_problem(problem, [0, 1], 2)
     assert not curve.concave
-    assert (curve.relaxed(0, 1), curve.whole(0, 1), curve.gap(0, 1)) == (7.5, 7.0, 0.5)
+    assert (curve.relaxed(0, 1), curve.integral(0, 1), curve.gap(0, 1)) == (7.5, 7.0, 0.5)
     assert curve.gap(0, 2) == 0.0  # 2 of them is best
-    assert (curve.whole(-3, 1), curve.whole(0, 99), curve.whole(0, -3)) == (7.0, curve.best.max(), -np.inf)
+    assert (curve.integral(-3, 1), curve.integral(0, 99), curve.integral(0, -3)) == (7.0, curve.best.max(), -np.inf)
     for low, high, wrong in (
         ("a", 1, "low must .*; got 'a'"),
         (0, None, "high must .*; got None"),
         (0.5, 1, "low must .*; got 0.5"),
     ):
-        for ask in (curve.gap, curve.relaxed, curve.whole):
+        for ask in (curve.gap, curve.relaxed, curve.integral):
             with pytest.raises(InvalidProblemError, match=wrong):
                 ask(low, high)
     assert LimitValueFunction.from_problem(

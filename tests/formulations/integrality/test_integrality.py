@@ -198,7 +198,7 @@ def test_one_optimum_may_be_whole_although_the_matrix_is_not_totally_unimodular(
     assert (flat.absolute, flat.relative) == (0.0, 0.0)
     profit = np.outer([1, 0.9, 0.8], [3, 3, 3, 0, 0, 0]).ravel()
     gap = integrality_gap(set_program(overlapping_groups(), profit=profit))
-    assert (gap.integral, gap.relaxed.value, gap.whole.value) == (False, pytest.approx(4.35), pytest.approx(3.0))
+    assert (gap.integral, gap.relaxed.value, gap.integer.value) == (False, pytest.approx(4.35), pytest.approx(3.0))
     assert gap.absolute == pytest.approx(1.35)
     assert gap.relative == pytest.approx(0.45)
     assert "not integral" in str(gap)

@@ -228,10 +228,10 @@ def test_large_batches_are_proved_by_the_compiled_lattice():
         answer = solved(batch)
         proved = answer.proved(exactly=1)
         assert (proved.bound - proved.value <= 6 * batch.left).all()
-        wrong = replace(answer, order=np.concatenate([np.arange(n) for n in batch.sizes]), told=None).proved()
+        wrong = replace(answer, order=np.concatenate([np.arange(n) for n in batch.sizes]), known=None).proved()
         assert (wrong.bound >= answer.value).all()
         np.testing.assert_allclose(wrong.slope, batch.judged(wrong.order).slope, atol=1e-15)
-        again = replace(solved(batch, directed_rounding=False), told=None)
+        again = replace(solved(batch, directed_rounding=False), known=None)
         np.testing.assert_array_equal(again.slope, answer.slope)
         np.testing.assert_array_equal(again.earned, answer.earned)
         assert wrong.bound[2] - wrong.value[2] > 0.01
@@ -273,7 +273,7 @@ def test_a_proof_goes_through_few_states_only(monkeypatch):
 
 def test_a_wrong_order_is_not_proved():
     batch = pairwise_ranking([0.0, 3.0, 1.0, 2.0], [1, 0, 1, 0], "AP", offsets=[0, 4])
-    wrong = replace(solved(batch), order=np.array([0, 2, 1, 3]), told=None).proved()
+    wrong = replace(solved(batch), order=np.array([0, 2, 1, 3]), known=None).proved()
     assert wrong.bound[0] - wrong.value[0] > 0.1
 
 

@@ -49,8 +49,8 @@ def test_no_solver_is_none(tmp_path):
         ("solver = 3", "solver must be a name, such as \"highs\"; got '3'"),
         ("solver = ''", "solver must be a name"),
         ("solver = ['highs']", "solver must be a name"),
-        ("[solver]\npresolve = 'off'", 'does not say which one; write name = "highs"'),
-        ("[solver]\nname = 7", "does not say which one"),
+        ("[solver]\npresolve = 'off'", 'names no solver; write name = "highs"'),
+        ("[solver]\nname = 7", "names no solver"),
         ('[solver]\nname = "highs(verbose=True)"\nlog = true', "and as keys"),
         ("[solver]\nname = 'highs'\ntime_limit = inf", "time_limit must be a word, number or bool"),
         ("[solver]\nname = 'highs'\ntime_limit = nan", "must be a word, number or bool"),
@@ -87,5 +87,5 @@ def test_verify_asks_the_solver_that_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(gap, "solve", lambda problem, solver: asked.append(solver) or real(problem, solver))
     path = written(tmp_path, HEAD + "[solver]\nname = 'highs'\npresolve = 'off'\n")
     run = CliRunner().invoke(rankopt, ["verify", str(path), "--json"])
-    assert json.loads(run.output)["optimum"]["whole"] == 5.0
+    assert json.loads(run.output)["optimum"]["integer"] == 5.0
     assert asked == ["highs(presolve='off')"] * 2

@@ -415,7 +415,7 @@ def test_a_conflict_is_irreducible(seed):
         assert np.delete(meets, left_out, axis=0).all(axis=0).any(), members[left_out].name
     with pytest.raises(InfeasibleError) as caught:
         admissible.check_nonempty()
-    assert all(f"{member.name} ({member.says})" in str(caught.value) for member in members)
+    assert all(f"{member.name} ({member.text})" in str(caught.value) for member in members)
 
 
 @pytest.mark.every(7)

@@ -8,7 +8,7 @@ import pytest
 from formulations.errors import UnknownSolverError
 from formulations.solvers import back_ends, get_solver
 from formulations.solvers.back_ends import CVXPY, QPSOLVERS, present
-from formulations.solvers.cvxpy import Cvxpy, told
+from formulations.solvers.cvxpy import Cvxpy, back_end_of
 
 LISTED = """
 import sys, formulations
@@ -30,10 +30,10 @@ def test_the_table_claims_no_more_than_cvxpy(monkeypatch):
     listed = {name: CVXPY[name] for name in present(CVXPY)}
     monkeypatch.setattr("formulations.solvers.cvxpy.CVXPY", {})
     for name, entry in listed.items():
-        own = told(name)
+        own = back_end_of(name)
         assert entry.quadratic <= own.quadratic
         # Of quadratic programs alone cvxpy lists back ends without a word on whole numbers.
-        assert entry.whole <= own.whole
+        assert entry.integer <= own.integer
         assert Cvxpy(name).accepts == Cvxpy(name).accepts
 
 

@@ -57,8 +57,8 @@ def test_it_trains_a_ranker_to_the_same_objective():
 def test_claims_of_a_solution_are_kept_apart_from_what_is_proven():
     problem = formulations.ranking([0.5, 0.2, 0.1], [3.0, 0.0, 1.0], discount=[1.0, 0.6], position_weights=[2.0, 1.0])
     solution = solve(problem, function_solver(boasting, accepts=RankTwoAssignment))
-    assert solution.details["told_bound"] == solution.value
-    assert solution.details["told_bound"] < solve(problem).value <= solution.bound
+    assert solution.details["reported_bound"] == solution.value
+    assert solution.details["reported_bound"] < solve(problem).value <= solution.bound
 
 
 def test_what_goes_wrong_has_a_name():

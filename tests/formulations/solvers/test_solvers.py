@@ -380,7 +380,7 @@ def test_highs_bounds_programs_with_integers_by_their_relaxation():
     solution = solve(problem, "highs")
     relaxed = solve(replace(problem, integer=None), "highs")
     assert solution.value == 13.0
-    assert solution.details["told_bound"] == pytest.approx(13.0)
+    assert solution.details["reported_bound"] == pytest.approx(13.0)
     assert solution.bound == pytest.approx(relaxed.value)
     assert solution.status is Status.BOUNDED_GAP
     certify(problem, solution, exact=True)

@@ -134,7 +134,7 @@ def test_interpreted_and_compiled_give_the_same_bits(monkeypatch):
             found.append((answer.order.tolist(), answer.bound.tolist(), answer.algorithm.tolist()))
         return found
 
-    kernels = group_prices.ascend, group_prices.place_nested
+    kernels = group_prices.ascend, group_prices.assign_nested
     for kernel in kernels:
         monkeypatch.setattr(kernel, "pays", lambda nanoseconds: True)
     compiled = told()

@@ -7,7 +7,7 @@ import pytest
 from problems.few import few
 
 from formulations import RankingSet, solve
-from formulations.argmax.group_limits import FOUND, place_nested
+from formulations.argmax.group_limits import FOUND, assign_nested
 from formulations.constraints.structure import NestedGroups
 from formulations.errors import InfeasibleError
 from formulations.solving.constrained_batch import SetBatch, solve_sets
@@ -159,7 +159,7 @@ def test_interpreted_and_compiled_do_the_same():
         if groups is None:
             continue
         answers = []
-        for place in (place_nested, place_nested.in_python):
+        for place in (assign_nested, assign_nested.in_python):
             order, told = np.empty(decay.size, dtype=np.int64), np.empty(2)
             ended = place(
                 *(part.astype(float) for part in (scores, gain, discount, decay)),

@@ -68,14 +68,14 @@ def test_every_point_is_the_best_ranking_there_and_every_price_a_line_above_all(
             assert (lines[there] >= curve.value[there] - 1e-9).all()
             gap = integrality_gap(constrained_ranking(profit, limit_of(start, "q").at(float(at)))).absolute
             assert curve.relaxed[at] - curve.value[at] == pytest.approx(gap, abs=1e-6)
-            assert curve.whole[at] == (gap <= 1e-6)
+            assert curve.integral[at] == (gap <= 1e-6)
 
 
 def test_prices_say_what_the_next_unit_gains_where_the_program_is_whole():
     start = RankingSet(N, K).at_most(1, documents=[0, 1, 2], name="q")
     curve = sensitivity(start, "q", [1, 2, 3], profit=np.outer([3.0, 2.0, 1.0], [6.0, 5.0, 4.0, 3.0, 2.0, 1.0]))
     np.testing.assert_allclose(curve.price[:2], np.diff(curve.value))
-    assert str(curve).splitlines()[0].split() == ["q", "at", "most", "value", "price", "whole"]
+    assert str(curve).splitlines()[0].split() == ["q", "at", "most", "value", "price", "integral"]
     floor = RankingSet(N, K).at_least(1, documents=[3, 4, 5], name="q")
     curve = sensitivity(floor, "q", [0, 1, 2, 3], profit=np.outer([3.0, 2.0, 1.0], [6.0, 5.0, 4.0, 3.0, 2.0, 1.0]))
     np.testing.assert_allclose(-curve.price[1:], -np.diff(curve.value))
@@ -86,7 +86,7 @@ def test_the_curve_says_where_the_program_stops_being_whole():
     quota = RankingSet(4, 3).at_most(2, documents=[0, 1], positions=range(2), name="top")
     curve = sensitivity(constrained_ranking(profit, quota), "top", range(3))
     assert curve.value.tolist() == [6.0, 7.0, 9.0]
-    assert curve.whole.tolist() == [True, False, True]
+    assert curve.integral.tolist() == [True, False, True]
     assert curve.relaxed[1] == pytest.approx(7.5)
     assert "no" in str(curve).splitlines()[2]
 
@@ -196,7 +196,7 @@ def test_limits_that_admit_the_same_rankings_are_one_problem(name, solved):
     assert curve.limits.tolist() == limits
     loose = {"at least": curve.limits <= 0, "exactly": np.zeros(len(limits), dtype=bool)}.get(name, curve.limits >= K)
     assert (curve.price[loose] == 0.0).all()
-    assert curve.whole[loose].all()
+    assert curve.integral[loose].all()
     for at in np.flatnonzero(~curve.empty).tolist():
         lines = curve.relaxed[at] + curve.price[at] * (curve.limits - curve.limits[at])
         assert (lines >= np.where(curve.empty, -np.inf, curve.value) - 1e-9).all()

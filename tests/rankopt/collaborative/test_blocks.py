@@ -275,13 +275,13 @@ def test_the_block_closes_from_any_start(precision):
 def test_room_for_planes_of_users_is_made_when_one_needs_it(monkeypatch):
     """And then all is as if it had been there from the start, to the bit."""
     blocks, widths = made("nDCG@10", tastes(users=12, items=30, each=20)).at_strength(0.05, 0.4), []
-    at, real = blocks.begun(drawn(blocks, d=8)), UserBundles.roomier
+    at, real = blocks.begun(drawn(blocks, d=8)), UserBundles.with_capacity
     monkeypatch.setattr(
-        UserBundles, "roomier", lambda self, room: (widths.append((self.room, room)), real(self, room))[1]
+        UserBundles, "with_capacity", lambda self, room: (widths.append((self.capacity, room)), real(self, room))[1]
     )
     found = blocks.with_users(at, 1e-10)
     assert widths == [(12, 24)]
-    monkeypatch.setattr(user_masters, "FEW", user_masters.ROOM)
+    monkeypatch.setattr(user_masters, "FEW", user_masters.MAX_PLANES)
     wide = blocks.with_users(at, 1e-10)
     assert len(widths) == 1
     assert found.factors.users.tobytes() == wide.factors.users.tobytes()

@@ -118,7 +118,7 @@ def test_the_slow_way_is_the_loss_and_its_planes_lie_below_it(name):
         y, f = rng.integers(1, 6, 7).astype(float), rng.normal(size=7)
         y[:2] = 1.0, 5.0
         here = get_loss(name)(y, np.array([0, 7])).at(f)
-        slope = here.placed - here.reference
+        slope = here.assigned - here.reference
         assert slow.value(y, f, ones) == pytest.approx(here.value[0], rel=1e-12)
         assert slow.highest(y, slope, ones) == pytest.approx(here.height[0], abs=1e-9)
         assert slow.value(y, f, 2 * ones) == pytest.approx(2 * here.value[0], rel=1e-12)

@@ -86,7 +86,7 @@ def test_slots_have_weights_each(folder):
 
 def test_data_without_anything_to_order_are_refused(folder, tmp_path):
     (tmp_path / "flat.txt").write_text("1 qid:1 1:2\n1 qid:1 1:3\n", encoding="utf-8")
-    with pytest.raises(DataError, match="none has documents that nDCG@3 tells apart"):
+    with pytest.raises(DataError, match="none has documents that nDCG@3 distinguishes"):
         CliRunner().invoke(
             rankopt, ["explain", str(folder / "plain"), str(tmp_path / "flat.txt")], catch_exceptions=False
         )

@@ -301,7 +301,7 @@ def test_a_training_that_we_would_not_write_is_refused(changes, words, begun):
     before = model.read_bytes()
     tampered(folder, **changes)
     with pytest.raises(OptionError, match=r"training\.json is not a file of `rankopt train` .*begin anew") as refused:
-        Training.kept(folder)
+        Training.from_folder(folder)
     assert words in str(refused.value)
     assert isinstance(invoked("resume", folder).exception, OptionError)
     assert model.read_bytes() == before
@@ -315,7 +315,7 @@ def test_a_training_that_is_not_its_json_is_refused(text, begun):
     folder, _ = begun
     (folder / MANIFEST).write_bytes(text.encode("latin-1"))
     with pytest.raises(OptionError, match="is not a file of `rankopt train`"):
-        Training.kept(folder)
+        Training.from_folder(folder)
 
 
 @pytest.mark.parametrize("options", [{"n_jobs": "x"}, {"max_iter": 0.5}, {"engine": 7}, {"method": "fast"}, {"w0": 3}])

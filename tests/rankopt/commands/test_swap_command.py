@@ -151,12 +151,12 @@ def test_a_problem_in_a_file_is_swapped_without_learning(folder):
 
 @pytest.mark.study
 def test_problems_in_several_files_are_swapped_together(folder, tmp_path):
-    """Of one name in two folders the second has its number; statements and tapes stand beside programs."""
+    """Of one name in two folders the second has its number; statements and traces stand beside programs."""
     (tmp_path / "small.lp").write_bytes((folder / "small.lp").read_bytes())
     text = "documents = 3\npositions = 2\nweights = [2, 1]\nscores = [3, 2, 1]\n"
     (tmp_path / "first.toml").write_text(text, encoding="utf-8")
-    tape = next((folder / "rows.tapes").glob("*.npz"))
-    files = [folder / "small.lp", tmp_path / "small.lp", tmp_path / "first.toml", tape]
+    trace = next((folder / "rows.traces").glob("*.npz"))
+    files = [folder / "small.lp", tmp_path / "small.lp", tmp_path / "first.toml", trace]
     rows = tmp_path / "rows.jsonl"
     done = called_with(
         "swap", *files, "--argmax-solvers", "highs,highs(presolve='off')", "--repeats", 1, "--output", rows
@@ -166,7 +166,7 @@ def test_problems_in_several_files_are_swapped_together(folder, tmp_path):
     found = read_rows(rows)
     assert [row.problem for row in found] == [*named, *named, "set.mps", "set.mps"]
     assert {row.status.name for row in found} == {"SOLVED"}
-    assert {row.tape for row in found if row.problem == "set.mps"} == {ProblemTrace.load(tape).name}
+    assert {row.trace for row in found if row.problem == "set.mps"} == {ProblemTrace.load(trace).name}
 
 
 @pytest.mark.study
@@ -229,7 +229,7 @@ def test_a_wrong_answer_is_named_and_is_exit_code_1(folder, tmp_path):
     rows = read_rows(folder / "rows.jsonl")
     higher = [row.__class__(**{**vars(row), "value": row.value + 1, "bound": row.bound + 1}) for row in rows]
     (tmp_path / "rows.jsonl").write_text(written(higher), encoding="utf-8")
-    (tmp_path / "rows.tapes").symlink_to(folder / "rows.tapes")
+    (tmp_path / "rows.traces").symlink_to(folder / "rows.traces")
     done = called_with("swap", "--baseline", tmp_path / "rows.jsonl", "--repeats", 1)
     assert done.exit_code == 1, done.output
     assert "wrong: highs, set.mps:" in done.stdout
@@ -243,16 +243,16 @@ def test_an_earlier_run_stands_alone(folder, monkeypatch, words):
     assert "leave DATA" in done.output
 
 
-def test_a_tape_is_looked_into(folder, tmp_path):
-    path = next((folder / "rows.tapes").glob("*.npz"))
+def test_a_trace_is_looked_into(folder, tmp_path):
+    path = next((folder / "rows.traces").glob("*.npz"))
     done = called_with("trace", "inspect", path)
     assert done.exit_code == 0, done.output
     assert "set.mps  LinearProgram" in done.stdout
-    assert json.loads(called_with("trace", "inspect", path, "--json").stdout)["tape"] == ProblemTrace.load(path).name
+    assert json.loads(called_with("trace", "inspect", path, "--json").stdout)["trace"] == ProblemTrace.load(path).name
     assert called_with("trace", "inspect", path, "--solve").exit_code == 0
-    tape = ProblemTrace.load(path)
+    trace = ProblemTrace.load(path)
     for known, word in ((9.0, "is not attained"), (-9.0, "is no bound")):
-        replace(tape, problems=(replace(tape.problems[0], known=(known, known)),)).save(tmp_path / "lie.npz")
+        replace(trace, problems=(replace(trace.problems[0], known=(known, known)),)).save(tmp_path / "lie.npz")
         lie = called_with("trace", "inspect", tmp_path / "lie.npz", "--solve")
         assert lie.exit_code == 1
         assert word in lie.stdout

@@ -151,7 +151,7 @@ def test_a_smooth_training_is_taken_up_again(files, tmp_path):
                     {"options": {**known["options"], "bandwidths": ["1"]}}, {"position_weights": ["log"]}):  # fmt: skip
         (folder / MANIFEST).write_text(json.dumps({**known, **changes}))
         with pytest.raises(OptionError, match="is not a file of"):
-            Training.kept(folder)
+            Training.from_folder(folder)
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,7 @@ def test_a_witness_with_its_optimum(tmp_path):
         square[i, j] = float(value)
     assert abs(round(np.linalg.det(square))) == abs(int(record["determinant"])) == 2
     assert record["optimum"]["relaxation"] == pytest.approx(4.35)
-    assert record["optimum"]["whole"] == pytest.approx(3.0)
+    assert record["optimum"]["integer"] == pytest.approx(3.0)
 
 
 def test_a_bare_matrix(tmp_path):

@@ -41,7 +41,7 @@ def test_value_and_bound_enclose_the_maximum_and_the_maximum_bounds_the_regret()
         scores = scale * rng.normal(size=15)
         for prove in (False, True):
             here = loss.at(scores, prove)
-            slope = here.placed - here.reference
+            slope = here.assigned - here.reference
             np.testing.assert_allclose(here.height + np.add.reduceat(slope * scores, offsets[:-1]), here.value)
             for q, (regret, margin, allowed) in enumerate(every_order(loss, scores)):
                 most = (regret * margin).max()

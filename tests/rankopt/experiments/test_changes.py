@@ -18,7 +18,7 @@ from rankopt.experiments.regression import (
     read_baseline,
 )
 
-ROW = BenchmarkRow(kind="argmax", solver="highs", status=Outcome.SOLVED, problem="p", tape="argmax:1", value=1.0,
+ROW = BenchmarkRow(kind="argmax", solver="highs", status=Outcome.SOLVED, problem="p", trace="argmax:1", value=1.0,
 bound=1.0,
           scale=1.0, tolerance=1e-6, seconds=1.0, times=(1.0, 1.01, 0.99, 1.0, 1.02), repeats=5)  # fmt: skip
 
@@ -152,12 +152,12 @@ def test_a_solver_that_changed_its_mind_is_found(recorded):
 
 
 @pytest.mark.study
-def test_tapes_given_as_files_are_replayed_as_they_are(recorded, tmp_path):
-    tape = next(recorded.with_suffix(".tapes").glob("*.npz"))
-    rows = SolverSwap(problems=[tape], argmax_solvers=("scipy",), repeats=1).run()
-    assert {row.tape for row in rows} == {ProblemTrace.load(tape).name}
+def test_traces_given_as_files_are_replayed_as_they_are(recorded, tmp_path):
+    trace = next(recorded.with_suffix(".traces").glob("*.npz"))
+    rows = SolverSwap(problems=[trace], argmax_solvers=("scipy",), repeats=1).run()
+    assert {row.trace for row in rows} == {ProblemTrace.load(trace).name}
     with pytest.raises(OptionError, match="exclude each other"):
-        SolverSwap(ProblemTrace.load(tape), problems=[tape])
+        SolverSwap(ProblemTrace.load(trace), problems=[trace])
     for odd in ([3], [], "p.txt", [object()]):
         with pytest.raises((OptionError, DataError)):
             SolverSwap(problems=odd).run()

@@ -68,7 +68,7 @@ def test_a_solver_that_breaks_down_too_often_in_a_row_is_given_up():
 
 
 @pytest.mark.study
-def test_a_solver_that_used_up_its_time_for_the_tape_is_given_up():
+def test_a_solver_that_used_up_its_time_for_the_trace_is_given_up():
     limits = replace(QUICK, problem=1.0, trace=1.0)
     rows = swapped(rankings(), function_solver(planted.sleeping, accepts=RankTwoAssignment), limits=limits)
     assert [row.status.name for row in rows] == ["TIMED_OUT", "GIVEN_UP", "GIVEN_UP"]

@@ -91,7 +91,7 @@ def test_a_document_that_nobody_passes(monkeypatch):
     for pairs in (1 << 20, 0):
         monkeypatch.setattr(uncut_module, "PAIRS", pairs)
         grades = rng.choice([0.0, 57.0, 58.0, 60.0], 30)
-        for kind in ("random", "whole", "zeros"):
+        for kind in ("random", "integer", "zeros"):
             lines = drawn_lines(rng, kind, 30)
             assert check_lines(parse("ERR(max_grade=60)"), grades, np.array([0, 30]), *lines, np.ones(1))
 

@@ -137,7 +137,7 @@ def test_grades_and_long_lists_of_many_ties():
     rng = np.random.default_rng(3)
     compared = 0
     for name in ("nDCG@10", "nDCG", "AP", "ERR", "RR@5"):
-        for kind in ("whole", "random", "tied slopes"):
+        for kind in ("integer", "random", "tied slopes"):
             offsets = np.array([0, 25, 40])
             lines = drawn_lines(rng, kind, 40)
             compared += check_lines(parse(name), rng.integers(0, 5, 40).astype(float), offsets, *lines, rng.random(2))

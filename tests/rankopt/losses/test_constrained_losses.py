@@ -78,7 +78,7 @@ def test_planes_lie_below_the_majorant_and_touch_it(bound, name):
         majorant = loss.majorant(scores)
         assert majorant.convex
         here = majorant.at(scores)
-        slope = here.placed - here.reference
+        slope = here.assigned - here.reference
         np.testing.assert_allclose(here.value, loss.at(scores).value, atol=1e-11)
         np.testing.assert_allclose(here.height + np.add.reduceat(slope * scores, offsets[:-1]), here.value, atol=1e-12)
         elsewhere = scores + rng.normal(size=scores.size)
@@ -103,7 +103,7 @@ class InOrder:
 
     def at(self, scores, prove=False):
         there, back = self.loss.at(scores[self.rows], prove), np.argsort(self.rows)
-        return replace(there, placed=there.placed[back], reference=there.reference[back])
+        return replace(there, assigned=there.assigned[back], reference=there.reference[back])
 
     def majorant(self, scores):
         return replace(self, loss=self.loss.majorant(scores[self.rows]))

@@ -132,7 +132,7 @@ def test_slopes_are_gradients(text, name):
         for bound in BOUNDS:
             loss, step = MarginLoss.build(argmax, get_bound(bound)), 1e-6
             there = loss.at(scores)
-            slope = there.placed - there.reference
+            slope = there.assigned - there.reference
             for j in range(scores.size):
                 moved = [loss.at(scores + sign * step * (np.arange(scores.size) == j)).value.sum() for sign in (1, -1)]
                 assert (moved[0] - moved[1]) / (2 * step) == pytest.approx(slope[j], abs=1e-6)
@@ -147,7 +147,7 @@ def test_the_bound_of_auc_over_pairs_is_the_pairwise_hinge():
         for scores in (rng.normal(size=relevance.size), 3 * rng.normal(size=relevance.size)):
             ours, theirs = loss.at(scores), hinge.at(scores)
             np.testing.assert_allclose(ours.value, theirs.value, rtol=0, atol=1e-12)
-            np.testing.assert_allclose(ours.placed - ours.reference, theirs.placed, rtol=0, atol=1e-12)
+            np.testing.assert_allclose(ours.assigned - ours.reference, theirs.assigned, rtol=0, atol=1e-12)
         tied = rng.integers(-1, 2, relevance.size) * 0.5  # margins of exactly 1: one value, but many slopes
         np.testing.assert_allclose(loss.at(tied).value, hinge.at(tied).value, rtol=0, atol=1e-12)
 

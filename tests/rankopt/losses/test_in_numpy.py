@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from formulations import ranking
-from formulations.compiled import KEPT, PAYS, Kernel
+from formulations.compiled import CACHE_GAIN, PAYS, Kernel
 from formulations.parallel import at_most
 from formulations.solvers import get_solver
 from rankopt.losses import get_bound
@@ -65,7 +65,7 @@ def test_a_margin_loss_is_the_same_to_the_bit(case, position_weights, bound, mon
 
     def work():
         at = MarginLoss.build(argmax, get_bound(bound)).at(scores)
-        return at.value, at.bound, at.height, at.placed, at.reference
+        return at.value, at.bound, at.height, at.assigned, at.reference
 
     assert_same_bits(*both(monkeypatch, work))
 
@@ -89,7 +89,7 @@ def test_pairs_are_counted_alike(case, monkeypatch):
 
     def work():
         at = loss.at(scores[rows])
-        return at.value, at.height, at.placed
+        return at.value, at.height, at.assigned
 
     assert_same_bits(*both(monkeypatch, work))
 
@@ -97,19 +97,19 @@ def test_pairs_are_counted_alike(case, monkeypatch):
 def test_a_kernel_is_compiled_once_it_pays(monkeypatch):
     monkeypatch.setattr("formulations.compiled.PAYS", 30_000)
     monkeypatch.setattr("formulations.compiled.CALL", 0)
-    monkeypatch.setattr("formulations.compiled.KEPT", 0)
-    for kernel in (references._placed, pairwise_kernel.count_violations, ties.share_range):
+    monkeypatch.setattr("formulations.compiled.CACHE_GAIN", 0)
+    for kernel in (references._scatter, pairwise_kernel.count_violations, ties.share_range):
         monkeypatch.setattr(kernel, "_spared", 0)
         assert [kernel.pays(10_000) for _ in range(5)] == [False, False, False, True, True]
 
 
 def test_code_on_disk_pays_sooner(monkeypatch):
     monkeypatch.setattr("formulations.compiled.CALL", 0)
-    kernel = references._placed
+    kernel = references._scatter
     kernel.ready()
     for kept, sooner in ((True, True), (False, False)):
-        monkeypatch.setattr(kernel, "_spared", PAYS / KEPT)
-        monkeypatch.setitem(kernel.__dict__, "_kept", kept)
+        monkeypatch.setattr(kernel, "_spared", PAYS / CACHE_GAIN)
+        monkeypatch.setitem(kernel.__dict__, "_is_cached", kept)
         assert kernel.pays(1) == sooner
         monkeypatch.setattr(Kernel, "running", False)
         assert not kernel.pays(1)

@@ -117,7 +117,7 @@ def test_planes_lie_below_the_majorant_and_touch_it(bound):
         loss = loss_of(bound, "nDCG@3", "power(0.5)", grades, offsets)
         majorant = loss.majorant(scores)
         here = majorant.at(scores)
-        slope = here.placed - here.reference
+        slope = here.assigned - here.reference
         np.testing.assert_allclose(here.value, loss.at(scores).value, atol=1e-12)
         np.testing.assert_allclose(here.height + np.add.reduceat(slope * scores, offsets[:-1]), here.value, atol=1e-12)
         elsewhere = scores + rng.normal(size=scores.size)
@@ -165,7 +165,7 @@ def test_pairwise_hinge_is_its_definition():
             expected = np.mean([max(0.0, 1 - (scores[i] - scores[j])) for i, j in pairs])
             assert here.value[q] == pytest.approx(expected, abs=1e-12)
         elsewhere = scores + rng.normal(size=scores.size)
-        plane = here.height + np.add.reduceat((here.placed - here.reference) * elsewhere, offsets[:-1])
+        plane = here.height + np.add.reduceat((here.assigned - here.reference) * elsewhere, offsets[:-1])
         assert (plane <= PairwiseHinge(grades, offsets).at(elsewhere).value + 1e-12).all()
 
 

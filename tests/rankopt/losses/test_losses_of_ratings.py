@@ -48,7 +48,7 @@ def agrees(loss, relevance, offsets, scores, cost):
     value, slope = by_pairs(relevance, offsets, scores, cost)
     here = loss.at(scores)
     np.testing.assert_allclose(here.value, value, rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(here.placed - here.reference, slope, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(here.assigned - here.reference, slope, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("whole", [False, True])
@@ -81,7 +81,7 @@ def test_pairs_one_by_one_are_those_of_the_gains_and_may_contradict_each_other()
     for one, other in ((listed, implied), (listed.only(1, 5), implied.only(1, 5))):
         here, there = (loss.at(scores[1:44] if one is not listed else scores) for loss in (one, other))
         np.testing.assert_allclose(here.value, there.value, rtol=1e-12, atol=1e-13)
-        np.testing.assert_allclose(here.placed, there.placed, rtol=1e-12, atol=1e-13)
+        np.testing.assert_allclose(here.assigned, there.assigned, rtol=1e-12, atol=1e-13)
     circle = PreferenceHinge(np.zeros(3), np.array([0, 3]), pairs=([0, 1, 2], [1, 2, 0], [1.0, 2.0, 3.0]))
     assert circle.at(np.zeros(3)).value == pytest.approx([2.0])
     assert circle.at(np.array([0.0, 1.0, 3.0])).value == pytest.approx([(0 + 0 + 3 * 4) / 3])
@@ -92,7 +92,7 @@ def test_one_is_the_pairwise_hinge_and_the_two_losses_meet():
     relevance[offsets[:-1]], relevance[offsets[:-1] + 1] = 1.0, 5.0
     one, pair = OrdinalHinge(relevance, offsets, "one").at(scores), PairwiseHinge(relevance, offsets).at(scores)
     np.testing.assert_allclose(one.value, pair.value, rtol=1e-14)
-    np.testing.assert_allclose(one.placed, pair.placed, rtol=0, atol=1e-15)
+    np.testing.assert_allclose(one.assigned, pair.assigned, rtol=0, atol=1e-15)
     ordinal = OrdinalHinge(relevance, offsets).at(scores)
     linear = PreferenceHinge(relevance, offsets, "linear").at(scores)
     np.testing.assert_allclose(ordinal.value, linear.value, rtol=1e-13)
@@ -131,7 +131,7 @@ def test_gradients_are_those_of_differences():
     for name in ("ordinal", "preferences", "squared"):
         loss = get_loss(name)(relevance, offsets)
         up, down = (loss.at(scores + step * along).value.sum() for step in (1e-7, -1e-7))
-        assert (up - down) / 2e-7 == pytest.approx(loss.at(scores).placed @ along, rel=1e-6)
+        assert (up - down) / 2e-7 == pytest.approx(loss.at(scores).assigned @ along, rel=1e-6)
 
 
 def test_a_list_with_nothing_to_order_costs_nothing():
@@ -139,7 +139,7 @@ def test_a_list_with_nothing_to_order_costs_nothing():
     for name in ("ordinal", "preferences"):
         here = get_loss(name)(relevance, offsets).at(np.array([5.0, -1.0, 2.0]))
         assert here.value.tolist() == [0.0, 0.0, 0.0]
-        assert here.placed.tolist() == [0.0, 0.0, 0.0]
+        assert here.assigned.tolist() == [0.0, 0.0, 0.0]
 
 
 def test_regression_reaches_the_ridge_of_the_normal_equations():
@@ -199,6 +199,6 @@ def test_the_squared_error_is_its_tangents():
     relevance, offsets, scores = lists(8, sizes=(3, 5))
     loss = SquaredError(relevance, offsets)
     here, other = loss.at(scores), rng.normal(size=8)
-    below = here.height + np.add.reduceat(here.placed * other, offsets[:-1])
+    below = here.height + np.add.reduceat(here.assigned * other, offsets[:-1])
     gap = np.add.reduceat(0.5 * (other - scores) ** 2, offsets[:-1])
     np.testing.assert_allclose(loss.at(other).value - below, gap, rtol=1e-10)

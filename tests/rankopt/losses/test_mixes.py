@@ -64,7 +64,7 @@ def test_parts_of_a_batch_are_its_parts(slack):
             low, high = queries.offsets[[first, last]].tolist()
             part = pickle.loads(pickle.dumps(one.only(first, last))).at(scores[low:high])
             np.testing.assert_allclose(part.value, whole.value[first:last], rtol=0, atol=1e-12)
-            np.testing.assert_allclose(part.placed, whole.placed[low:high], rtol=0, atol=1e-12)
+            np.testing.assert_allclose(part.assigned, whole.assigned[low:high], rtol=0, atol=1e-12)
             np.testing.assert_allclose(part.reference, whole.reference[low:high], rtol=0, atol=1e-12)
 
 
@@ -93,7 +93,7 @@ def test_a_mix_of_one_is_its_measure():
         assert isinstance(alone, MarginLoss)
         np.testing.assert_array_equal(mix.at(scores).value, alone.at(scores).value)
         there, here = mix.at(scores), alone.at(scores)
-        np.testing.assert_allclose(there.placed - there.reference, here.placed - here.reference, rtol=0, atol=1e-15)
+        np.testing.assert_allclose(there.assigned - there.reference, here.assigned - here.reference, rtol=0, atol=1e-15)
 
 
 def test_what_a_part_cannot_do_is_refused():

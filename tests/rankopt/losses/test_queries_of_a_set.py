@@ -24,7 +24,7 @@ def test_the_choice_of_the_one_that_is_shown_is_worth_something():
     risk = risk_of(queries_of([1.0, 0.0]), 1)
     assert risk.weights.tolist() == [1.0]
     assert risk.at(np.zeros(3)).value == pytest.approx(0.5)
-    with pytest.raises(DataError, match="tells apart"):
+    with pytest.raises(DataError, match="distinguishes"):
         risk_of(queries_of([1.0, 0.0]), 2)
 
 

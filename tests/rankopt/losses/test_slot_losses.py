@@ -63,7 +63,7 @@ def test_planes_lie_below_the_majorant_and_touch_it(bound):
         loss = loss_of(benefit_of(slot), offsets, bound)
         majorant = loss.majorant(scores)
         here = majorant.at(scores)
-        slope = here.placed - here.reference
+        slope = here.assigned - here.reference
         assert_allclose(here.value, loss.at(scores).value, atol=1e-12)
         plane = here.height + np.add.reduceat((slope * scores).sum(axis=1), offsets[:-1])
         assert_allclose(plane, here.value, atol=1e-12)

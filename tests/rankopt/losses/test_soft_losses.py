@@ -70,7 +70,7 @@ def test_planes_lie_below_the_majorant_and_touch_it(bound, name):
     majorant = MarginLoss.build(batch_of(SOFT_SETS[name], grades, attributes, offsets), get_bound(bound))
     loss, majorant = majorant, majorant.majorant(scores)
     here = majorant.at(scores)
-    slope = here.placed - here.reference
+    slope = here.assigned - here.reference
     np.testing.assert_allclose(here.value, loss.at(scores).value, atol=1e-11)
     np.testing.assert_allclose(here.height + np.add.reduceat(slope * scores, offsets[:-1]), here.value, atol=1e-12)
     for _ in range(3):
@@ -91,7 +91,7 @@ def test_a_price_beyond_all_else_is_the_hard_constraint(bound):
     at = [MarginLoss.build(batch, get_bound(bound)).at(scores) for batch in batches]
     apart = batches[1].best - batches[0].best  # regret is measured from what breaks it too
     np.testing.assert_allclose(at[0].value + apart, at[1].value, atol=1e-10)
-    np.testing.assert_allclose(at[0].placed, at[1].placed, atol=1e-12)
+    np.testing.assert_allclose(at[0].assigned, at[1].assigned, atol=1e-12)
 
 
 def learnable(seed=0, queries=8, n=6):

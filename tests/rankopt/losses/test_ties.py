@@ -69,7 +69,7 @@ def test_slopes_of_rankings_are_blind_to_the_order_of_the_input(at, position_wei
         scores, rows = AT[at](grades.size, rng), shuffled_rows(offsets, rng)
         straight = MarginLoss.build(positional(grades, offsets, position_weights), get_bound(bound)).at(scores)
         moved = MarginLoss.build(positional(grades[rows], offsets, position_weights), get_bound(bound)).at(scores[rows])
-        np.testing.assert_allclose(moved.placed, straight.placed[rows], rtol=0, atol=1e-12)
+        np.testing.assert_allclose(moved.assigned, straight.assigned[rows], rtol=0, atol=1e-12)
         np.testing.assert_allclose(moved.reference, straight.reference[rows], rtol=0, atol=1e-12)
 
 
@@ -89,7 +89,7 @@ def test_slopes_of_matchings_are_blind_to_the_order_of_the_input(at, bound):
         rows, benefit = shuffled_rows(offsets, rng), slots.benefit_of(slot)
         straight = MarginLoss.build(SlotArgmax(benefit, offsets), get_bound(bound)).at(scores)
         moved = MarginLoss.build(SlotArgmax(benefit[rows], offsets), get_bound(bound)).at(scores[rows])
-        np.testing.assert_allclose(moved.placed, straight.placed[rows], rtol=0, atol=1e-12)
+        np.testing.assert_allclose(moved.assigned, straight.assigned[rows], rtol=0, atol=1e-12)
         np.testing.assert_allclose(moved.reference, straight.reference[rows], rtol=0, atol=1e-12)
 
 

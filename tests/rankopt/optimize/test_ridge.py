@@ -117,7 +117,7 @@ def test_more_features_than_that_are_chosen_for_one_by_one(queries, width):
     assert (ridges.penalties == chosen).all(axis=1).sum() == 1
     few = Ridges.from_features(X[:, :40], y, np.ones(qid.size), np.arange(qid.size), offsets)
     same = WideRidges(X[:, :40], y, np.ones(qid.size), np.arange(qid.size), offsets)
-    trace = np.trace(few.whole.squares)
+    trace = np.trace(few.total.squares)
     assert same.penalties[:, 0] == pytest.approx(trace * 10.0 ** np.arange(-5.0, 0.0))
     for w, penalty in zip(same.weights, same.penalties, strict=True):
         assert w == pytest.approx(least_squares(X[:, :40], y, np.ones(qid.size), penalty, offsets=offsets))

@@ -61,7 +61,7 @@ def with_nan(array):
 
 
 DAMAGE = {
-    "NaN in planes": lambda s: replace(s, planes=replace(s.planes, placed=with_nan(s.planes.placed))),
+    "NaN in planes": lambda s: replace(s, planes=replace(s.planes, assigned=with_nan(s.planes.assigned))),
     "NaN in heights": lambda s: replace(s, planes=replace(s.planes, heights=with_nan(s.planes.heights))),
     "NaN in w": lambda s: replace(s, w=with_nan(s.w)),
     "NaN bound": lambda s: replace(s, bound=float("nan")),
@@ -105,7 +105,7 @@ CLAIMS = {
 
 
 def narrowed(state):
-    planes = replace(state.planes, placed=state.planes.placed[:, :3], references=state.planes.references[:, :3])
+    planes = replace(state.planes, assigned=state.planes.assigned[:, :3], references=state.planes.references[:, :3])
     return replace(state, planes=planes, w=state.w[:3], trial=state.trial[:3])
 
 

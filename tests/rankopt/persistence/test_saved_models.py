@@ -58,10 +58,11 @@ def test_solvers_and_methods_with_options_come_back(queries, tmp_path):
     from formulations.solvers.exact import ExactArgmax
     from rankopt.optimize.bundle import Bundle
 
-    ranker = LargeMarginRanker(lam=1.0, argmax_solver=ExactArgmax(room=1000), method=Bundle(keep_idle=7)).fit(queries)
+    exact = ExactArgmax(max_states=1000)
+    ranker = LargeMarginRanker(lam=1.0, argmax_solver=exact, method=Bundle(keep_idle=7)).fit(queries)
     ranker.save(tmp_path / "model")
     loaded = load_model(tmp_path / "model")
-    assert loaded.argmax_solver == ExactArgmax(room=1000)
+    assert loaded.argmax_solver == ExactArgmax(max_states=1000)
     assert loaded.method == Bundle(keep_idle=7)
 
 

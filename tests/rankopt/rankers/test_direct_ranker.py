@@ -326,7 +326,7 @@ def test_what_no_run_leaves_is_no_place_to_go_on_from():
     assert false_claim([again], search) is None
     assert "claims that the measure is" in false_claim([replace(again, value=again.value + 1e-6)], search)
     damages = {
-        "w": np.zeros(3), "begun": np.full(4, np.nan), "advance": [0.0] * 4, "chosen": np.zeros((2, 2)), "place": -1,
+        "w": np.zeros(3), "begun": np.full(4, np.nan), "advance": [0.0] * 4, "chosen": np.zeros((2, 2)), "index": -1,
         "lines": 1.5, "round": True, "number": 1, "value": np.nan, "rating": "high", "moved": 1,
         "generator": {"state": 1}, "moves": {}, "over": None,
     }  # fmt: skip

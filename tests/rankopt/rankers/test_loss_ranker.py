@@ -12,7 +12,7 @@ from rankopt.constraints import Admissible
 from rankopt.data import Queries
 from rankopt.errors import DataError, ModelError, OptionError
 from rankopt.losses import LOSSES, get_loss
-from rankopt.losses.loss import says
+from rankopt.losses.loss import protocol_of
 from rankopt.rankers import LossRanker, PairwiseRanker, load_model
 from rankopt.risk import risk as sharding
 from rankopt.testing import check_loss
@@ -48,7 +48,7 @@ def test_a_smooth_loss_is_minimised_to_its_gap():
     assert certificate.primal == pytest.approx(objective(ranker.coef_), rel=1e-12)
 
 
-PLANES = [name for name in LOSSES if says(get_loss(name)) == "plane"]
+PLANES = [name for name in LOSSES if protocol_of(get_loss(name)) == "plane"]
 
 
 @pytest.mark.every(7)

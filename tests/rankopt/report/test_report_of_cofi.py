@@ -8,7 +8,7 @@ from html import unescape
 import numpy as np
 import pytest
 
-from rankopt.collaborative.recommendation import price_of_quota
+from rankopt.collaborative.recommendation import quota_sensitivity
 from rankopt.constraints import Admissible
 from rankopt.errors import DataError, NoProgressWarning
 from rankopt.rankers import CofiRanker
@@ -63,7 +63,7 @@ def test_the_lead_says_what_scores_are(loss, user):
 def test_the_price_of_a_quota_is_the_score_that_its_lists_lose():
     ranker = fitted()
     users = ranker.user_ids_.tolist()[:3]
-    curve = price_of_quota(ranker, "genre", users, k=4, limits=(1, 2, 4))
+    curve = quota_sensitivity(ranker, "genre", users, k=4, limits=(1, 2, 4))
     weights = 1.0 / np.log2(np.arange(2.0, 6.0))
     for row, user in enumerate(users):
         free = ranker.recommend([user], 4).scores
@@ -76,4 +76,4 @@ def test_the_price_of_a_quota_is_the_score_that_its_lists_lose():
     assert f"the mean over {curve.shared} users" in text
     assert f">{curve.lost[0][0]:.4f}<" in text
     with pytest.raises(DataError, match="at least one user"):
-        price_of_quota(ranker, "genre", [])
+        quota_sensitivity(ranker, "genre", [])

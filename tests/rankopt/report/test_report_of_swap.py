@@ -38,11 +38,11 @@ def cells(page, caption):
 
 
 @pytest.mark.study
-def test_every_solver_tape_and_outcome_is_on_the_page():
+def test_every_solver_trace_and_outcome_is_on_the_page():
     words = text(the_page())
     for row in ROWS:
         assert row.solver in words or row.kind == "integrality"
-        assert row.tape in words
+        assert row.trace in words
     for outcome in {row.status for row in ROWS} - {Outcome.SOLVED}:
         assert outcome.name.lower().replace("_", " ") in words
     assert "rankopt swap data.txt" in words
@@ -109,7 +109,7 @@ def test_rows_that_know_little_make_pages():
 def test_hostile_rows_are_escaped():
     evil = "</script><script>alert(1)</script>"
     hostile = [
-        replace(row, solver=evil + row.solver, problem=evil, message=evil, tape=evil, shape_text=evil) for row in ROWS
+        replace(row, solver=evil + row.solver, problem=evil, message=evil, trace=evil, shape_text=evil) for row in ROWS
     ]
     assert "<script>alert" not in page_of_swap(hostile, evil)
 

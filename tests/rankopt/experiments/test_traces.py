@@ -1,4 +1,4 @@
-"""Tapes: forms of any kind are read back as they were, and a recorded run is the run that it records."""
+"""Traces: forms of any kind are read back as they were, and a recorded run is the run that it records."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from rankopt.constraints import Admissible
 from rankopt.data import load_sample
 from rankopt.errors import DataError, OptionError
 from rankopt.experiments import Outcome, ProblemTrace, SolverSwap
-from rankopt.experiments.recording import Log, Recorder, argmax_tape
+from rankopt.experiments.recording import Log, Recorder, argmax_trace
 from rankopt.experiments.replay import tied_pairs
 from rankopt.experiments.traces import RecordedProblem
 from rankopt.rankers import LargeMarginRanker
@@ -22,24 +22,24 @@ def train():
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_tape_of_any_form_is_read_back_as_it_was(form, tmp_path):
+def test_a_trace_of_any_form_is_read_back_as_it_was(form, tmp_path):
     problems = [problem for _, problem, _ in instances(form)]
-    tape = ProblemTrace.from_problems(problems)
-    tape.save(tmp_path / "tape.npz")
-    again = ProblemTrace.load(tmp_path / "tape.npz")
-    assert again.name == tape.name
-    assert [taped.known for taped in again.problems] == [taped.known for taped in tape.problems]
-    for one, other in zip(tape.problems, again.problems, strict=True):
+    trace = ProblemTrace.from_problems(problems)
+    trace.save(tmp_path / "trace.npz")
+    again = ProblemTrace.load(tmp_path / "trace.npz")
+    assert again.name == trace.name
+    assert [taped.known for taped in again.problems] == [taped.known for taped in trace.problems]
+    for one, other in zip(trace.problems, again.problems, strict=True):
         assert one.form.shape_text == other.form.shape_text
         assert solve(other.form).value == pytest.approx(one.known[0], abs=1e-9)
 
 
 def test_sets_are_stored_once_and_what_is_no_problem_is_not(tmp_path):
     shared = RankingSet(4, 2).at_most(1, by=["a", "a", "b", None])
-    tape = ProblemTrace.from_problems([constrained_ranking(np.full((2, 4), float(i)), shared) for i in range(3)])
-    tape.save(tmp_path / "tape.npz")
-    assert (tmp_path / "tape.npz").read_bytes().count(b'"record": "RankingSet"') == 1
-    back = [one.form for one in ProblemTrace.load(tmp_path / "tape.npz").problems]
+    trace = ProblemTrace.from_problems([constrained_ranking(np.full((2, 4), float(i)), shared) for i in range(3)])
+    trace.save(tmp_path / "trace.npz")
+    assert (tmp_path / "trace.npz").read_bytes().count(b'"record": "RankingSet"') == 1
+    back = [one.form for one in ProblemTrace.load(tmp_path / "trace.npz").problems]
     assert back[0].admissible is back[2].admissible
     with pytest.raises(DataError, match="needs a name and a form"):
         RecordedProblem("x", object())
@@ -51,10 +51,10 @@ class Own(Assignment):
     """A problem class that no table lists."""
 
 
-def test_a_damaged_tape_is_an_error(tmp_path):
-    (tmp_path / "tape.npz").write_bytes(b"nothing")
+def test_a_damaged_trace_is_an_error(tmp_path):
+    (tmp_path / "trace.npz").write_bytes(b"nothing")
     with pytest.raises(DataError, match="record it again"):
-        ProblemTrace.load(tmp_path / "tape.npz")
+        ProblemTrace.load(tmp_path / "trace.npz")
 
 
 def test_a_recorded_run_meets_what_training_asks_and_changes_nothing(train):
@@ -68,16 +68,16 @@ def test_a_recorded_run_meets_what_training_asks_and_changes_nothing(train):
     assert min(log.heard) == 0
     assert max(log.heard) == 20  # the last evaluation, after 20 steps
     assert len(log.heard) <= 9
-    tape = argmax_tape(log, 9, seed=0)
-    assert len(tape.problems) == 9
-    assert len({taped.step for taped in tape.problems}) == 3
-    assert [taped.name for taped in tape.problems] == [taped.name for taped in argmax_tape(log, 9, seed=0).problems]
-    first = tape.problems[0]
+    trace = argmax_trace(log, 9, seed=0)
+    assert len(trace.problems) == 9
+    assert len({taped.step for taped in trace.problems}) == 3
+    assert [taped.name for taped in trace.problems] == [taped.name for taped in argmax_trace(log, 9, seed=0).problems]
+    first = trace.problems[0]
     assert first.known == (solve(first.form).value, solve(first.form).bound)
 
 
 @pytest.mark.study
-def test_tapes_under_constraints_hold_the_sets(train):
+def test_traces_under_constraints_hold_the_sets(train):
     ranker = LargeMarginRanker("nDCG@3", constraints=Admissible(k=3).at_most(2, by="community"), max_iter=3, tol=0.5)
     rows = SolverSwap(
         train, argmax_solvers=("highs",), master_solvers=(), methods=(), ranker=ranker, problems=3, repeats=1

@@ -1,4 +1,4 @@
-"""Problems with soft constraints on tapes: stored and read, the same; ties count what is paid."""
+"""Problems with soft constraints on traces: stored and read, the same; ties count what is paid."""
 
 import numpy as np
 

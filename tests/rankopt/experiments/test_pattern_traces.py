@@ -1,4 +1,4 @@
-"""Tapes of pattern rankings: recorded from batches, read back, replayed through our ways, flows and linear programs."""
+"""Traces of pattern rankings: recorded from batches, read back, replayed by our ways, flows and linear programs."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import pytest
 from formulations import first_relevant_ranking, pairwise_ranking, relevance_ranking, solve, solve_batch
 from formulations.problems.relevance_losses import TableLoss
 from rankopt.experiments import Outcome, ProblemTrace, SolverSwap
-from rankopt.experiments.recording import Log, Recorder, argmax_tape
+from rankopt.experiments.recording import Log, Recorder, argmax_trace
 from rankopt.experiments.replay import batch_claim, tied_pairs
 from rankopt.experiments.traces import RecordedProblem
 
@@ -26,15 +26,15 @@ def test_what_a_training_asks_is_recorded_and_answered_as_usual():
         np.testing.assert_allclose(answer.value, usual.value, atol=1e-13)
         asked = asked.with_scores(0.5 * asked.scores)
         log.stepped()
-    tape = argmax_tape(log, 9, seed=0)
-    assert len(tape.problems) == 9
-    assert {taped.step for taped in tape.problems} == {0, 1, 2}
-    assert all(taped.known[1] - taped.known[0] < 1e-12 for taped in tape.problems)
+    trace = argmax_trace(log, 9, seed=0)
+    assert len(trace.problems) == 9
+    assert {taped.step for taped in trace.problems} == {0, 1, 2}
+    assert all(taped.known[1] - taped.known[0] < 1e-12 for taped in trace.problems)
 
 
 @pytest.mark.study
 @pytest.mark.parametrize("others", [(), pytest.param(("highs", "networkx"), marks=pytest.mark.study)])
-def test_a_tape_of_patterns_is_read_back_and_replayed(tmp_path, others):
+def test_a_trace_of_patterns_is_read_back_and_replayed(tmp_path, others):
     random = np.random.default_rng(4)
     scores, grades = random.normal(size=7), random.integers(0, 3, 7)
     own = TableLoss(lambda good, bads, relevant, others: np.exp(-good - bads) / max(relevant, 1))
@@ -44,13 +44,13 @@ def test_a_tape_of_patterns_is_read_back_and_replayed(tmp_path, others):
         relevance_ranking(scores, grades, "ERR", position_weights=0.5 ** np.arange(7.0)),
         pairwise_ranking(scores, grades, own),
     ]
-    tape = ProblemTrace.from_problems(problems)
-    tape.save(tmp_path / "tape.npz")
-    again = ProblemTrace.load(tmp_path / "tape.npz")
-    assert again.name == tape.name
+    trace = ProblemTrace.from_problems(problems)
+    trace.save(tmp_path / "trace.npz")
+    again = ProblemTrace.load(tmp_path / "trace.npz")
+    assert again.name == trace.name
     for one, problem in zip(again.problems, problems, strict=True):
         assert solve(one.form).value == pytest.approx(solve(problem).value, abs=1e-12)
-    rows = SolverSwap(tape, argmax_solvers=("exact", *others, "scipy"), repeats=1).run()
+    rows = SolverSwap(trace, argmax_solvers=("exact", *others, "scipy"), repeats=1).run()
     told = {name: {row.status for row in rows if row.solver == name} for name in ("exact", *others, "scipy")}
     assert told.pop("scipy") == {Outcome.UNSUPPORTED}
     assert all(one == {Outcome.SOLVED} for one in told.values())

@@ -1,4 +1,4 @@
-"""Tapes of others: a damaged or hostile file is a DataError of one line, and never makes a solver look wrong."""
+"""Traces of others: a damaged or hostile file is a DataError of one line, and never makes a solver look wrong."""
 
 import io
 import json
@@ -16,9 +16,9 @@ from rankopt.experiments import Outcome, ProblemTrace, SolverSwap
 from rankopt.experiments.replay import blank_rows
 
 
-def saved(tape, path):
-    """The JSON and the arrays of the file of a tape."""
-    tape.save(path)
+def saved(trace, path):
+    """The JSON and the arrays of the file of a trace."""
+    trace.save(path)
     members = read_zip(path)
     manifest = json.loads(members.pop("trace.json"))
     return manifest, {name: array_from_bytes(content) for name, content in members.items()}
@@ -32,8 +32,8 @@ def written(path, manifest, parts):
 
 @pytest.fixture(scope="module")
 def every(tmp_path_factory):
-    """A tape of one problem of every form: its JSON and its arrays."""
-    folder = tmp_path_factory.mktemp("tapes")
+    """A trace of one problem of every form: its JSON and its arrays."""
+    folder = tmp_path_factory.mktemp("traces")
     forms = [next(iter(instances(form)))[1] for form in FORMS]
     blocks = RankingSet(4, 2).at_most(1, by=["a", "a", "b", None]).forbid([0], positions=[1])
     forms += [constrained_ranking(np.arange(8.0).reshape(2, 4), blocks)]
@@ -41,7 +41,7 @@ def every(tmp_path_factory):
 
 
 def read(path):
-    """The tape; None where it is refused, in one line."""
+    """The trace; None where it is refused, in one line."""
     said = ""
     try:
         return ProblemTrace.load(path)
@@ -88,7 +88,7 @@ def spoilt_array(array, rng):
 
 @pytest.mark.study
 @pytest.mark.filterwarnings("ignore")
-def test_whatever_is_changed_a_tape_is_read_or_refused_in_one_line(every, tmp_path):
+def test_whatever_is_changed_a_trace_is_read_or_refused_in_one_line(every, tmp_path):
     meta, parts = every
     rng = np.random.default_rng(0)
     refused = 0
@@ -100,11 +100,11 @@ def test_whatever_is_changed_a_tape_is_read_or_refused_in_one_line(every, tmp_pa
             name = list(parts)[rng.integers(len(parts))]
             arrays[name] = spoilt_array(parts[name], rng)
         written(tmp_path / "bad.npz", changed, arrays)
-        tape = read(tmp_path / "bad.npz")
-        if tape is None:
+        trace = read(tmp_path / "bad.npz")
+        if trace is None:
             refused += 1
             continue
-        rows = blank_rows(tape, "exact", 1e-6, 0, {})
+        rows = blank_rows(trace, "exact", 1e-6, 0, {})
         assert all(isinstance(row.shape_text, str) and np.isfinite(row.scale) for row in rows)
     assert 80 < refused < 160
 
@@ -180,27 +180,27 @@ def test_derived_data_of_a_file_are_recomputed(tmp_path):
 
 
 @pytest.mark.study
-def test_what_a_tape_claims_to_be_attained_makes_nobody_wrong(tmp_path):
+def test_what_a_trace_claims_to_be_attained_makes_nobody_wrong(tmp_path):
     problem = ranking([0.5, 0.2, 0.1], [3.0, 0.0, 1.0], discount=[1.0, 0.6], position_weights=[2.0, 1.0])
-    tape = ProblemTrace.from_problems([problem])
-    manifest, parts = saved(tape, tmp_path / "lie.npz")
+    trace = ProblemTrace.from_problems([problem])
+    manifest, parts = saved(trace, tmp_path / "lie.npz")
     manifest["trace"]["fields"]["problems"]["tuple"][0]["fields"]["known"] = {"tuple": [99.0, 99.0]}
     written(tmp_path / "lie.npz", manifest, parts)
     lie = ProblemTrace.load(tmp_path / "lie.npz")
-    assert lie.name == tape.name
+    assert lie.name == trace.name
     rows = SolverSwap(lie, argmax_solvers=("highs", "cp_sat"), repeats=1).run()
     assert {row.status for row in rows} == {Outcome.SOLVED}
     assert lie.reevaluate().problems[0].known == (solve(problem).value, solve(problem).bound)
 
 
 @pytest.mark.study
-def test_a_tape_may_not_name_a_file_elsewhere(every, tmp_path):
+def test_a_trace_may_not_name_a_file_elsewhere(every, tmp_path):
     meta, parts = every
     fields = {**meta["trace"]["fields"], "label": "../../argmax"}
     written(tmp_path / "named.npz", {**meta, "trace": {**meta["trace"], "fields": fields}}, parts)
     folder = tmp_path / "here"
     folder.mkdir()
-    tape = ProblemTrace.load(tmp_path / "named.npz")
-    list(SolverSwap(tape, argmax_solvers=("networkx",), repeats=1).rows(folder / "rows.jsonl"))
+    trace = ProblemTrace.load(tmp_path / "named.npz")
+    list(SolverSwap(trace, argmax_solvers=("networkx",), repeats=1).rows(folder / "rows.jsonl"))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["here", "named.npz"]
-    assert all(path.parent == folder / "rows.tapes" for path in folder.rglob("*.npz"))
+    assert all(path.parent == folder / "rows.traces" for path in folder.rglob("*.npz"))
