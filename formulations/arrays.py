@@ -92,3 +92,8 @@ def memoized(make: Function) -> Function:
         return args[-1].cached(make.__qualname__, lambda: make(*args))
 
     return cast(Function, once)
+
+
+def is_sparse(array: Any) -> bool:
+    """Whether an array is a scipy sparse matrix or array, without importing scipy."""
+    return hasattr(array, "tocsr")

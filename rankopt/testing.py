@@ -30,7 +30,7 @@ from rankopt.measures.notation import parse
 from rankopt.sweeps.reference import LINES, check_lines, drawn_lines
 
 if TYPE_CHECKING:
-    from rankopt.optimize.method import Method
+    from rankopt.optimize.concave_convex import Method
     from rankopt.rankers.typing import AnyBound
 
 __all__ = ["check_bound", "check_line_search", "check_loss", "check_map", "check_measure", "check_method"]

@@ -104,7 +104,7 @@ def certify(problem: AnyProblem, solution: Solution, *, exact: bool = False) -> 
             "optimal" is false, or the solution is malformed.
         UnsupportedProblemError: exact=True, and the problem class has no exact rule.
     """
-    problem = as_form(problem)
+    problem = problem if isinstance(problem, Problem) else as_form(problem)
     _check_record(solution)
     inaccurate = solution.status is Status.INACCURATE
     with np.errstate(all="ignore"):

@@ -123,7 +123,7 @@ def solve(
         SolverError: the solver gave up, or returned a malformed point. A point that violates constraints beyond a
             tolerance is returned with the status INACCURATE, by "auto" never.
     """
-    problem = as_form(problem)
+    problem = problem if isinstance(problem, Problem) else as_form(problem)
     solve_options = SolveOptions(
         rel_gap, time_limit, threads, None if verbose is False else verbose, None if options == {} else options
     )

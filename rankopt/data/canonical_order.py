@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.arrays import Bools, Floats, Ints
+from formulations.arrays import Bools, Floats, Ints, is_sparse
 from formulations.display import CompactReprMixin
 from formulations.parallel import share
 from rankopt.data.queries import Queries
-from rankopt.data.validation import Features, is_sparse
+from rankopt.data.validation import Features
 from rankopt.errors import DataError
 
 

@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from formulations.arrays import Floats, Ints
+from formulations.arrays import Floats, Ints, is_sparse
 from rankopt.data.queries import Queries
-from rankopt.data.validation import Features, as_csr, codes_of_ids, grouped, is_sparse
+from rankopt.data.validation import Features, as_csr, codes_of_ids, grouped
 from rankopt.errors import DataError, OptionError
 from rankopt.fitting import atomic
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.arrays import Floats, Ints
+from formulations.arrays import Floats, Ints, is_sparse
 from formulations.display import CompactReprMixin
 from rankopt.data.typing import Ids, Rows, Sizes, Unjudged, Values
 from rankopt.data.validation import (
@@ -25,7 +25,6 @@ from rankopt.data.validation import (
     frozen,
     frozen_features,
     grouped,
-    is_sparse,
     judged,
     picked,
     sealed,

@@ -27,10 +27,10 @@ import numpy as np
 from numpy.lib.format import dtype_to_descr, write_array_header_1_0
 from numpy.typing import NDArray
 
+from formulations.arrays import is_sparse
 from formulations.errors import SerializationError
 from formulations.serialization import FileFormat, map_array
 from rankopt.data.queries import Queries
-from rankopt.data.validation import is_sparse
 from rankopt.errors import DataError
 
 STORE = FileFormat("rankopt queries", version=2, has_nan=True, json_limit=1 << 32)

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.arrays import Bools, Floats, Ints
+from formulations.arrays import Bools, Floats, Ints, is_sparse
 from rankopt.data.typing import Unjudged
 from rankopt.errors import DataError
 
@@ -171,11 +171,6 @@ def _kind(one: Any) -> str:
 def picked(items: Sequence[Hashable], rows: Ints) -> tuple[Hashable, ...]:
     """The items at these positions."""
     return tuple(items[row] for row in rows.tolist())
-
-
-def is_sparse(features: Features) -> bool:
-    """Whether the features are a scipy sparse matrix or array, without importing scipy."""
-    return hasattr(features, "tocsr")
 
 
 def as_features(features: Any) -> Features:

@@ -25,8 +25,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.arrays import is_sparse
 from formulations.parallel import at_most, threads
-from rankopt.data.validation import is_sparse
 from rankopt.errors import EngineError, OptionError
 from rankopt.risk.risk import Answer, Shard, ShardFunction
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from formulations.arrays import Floats
+from formulations.arrays import Floats, is_sparse
 from formulations.parallel import at_most
 from rankopt.boosting.ranker import COUNT, seeds_of
 from rankopt.data.canonical_order import canonical
-from rankopt.data.validation import is_sparse, taken
+from rankopt.data.validation import taken
 from rankopt.errors import DataError, ModelError, OptionError, TrainingInterrupted
 from rankopt.evaluation.evaluation import evaluate
 from rankopt.experimental.tree_ensemble import (

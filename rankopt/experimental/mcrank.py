@@ -12,9 +12,9 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
-from formulations.arrays import Floats
+from formulations.arrays import Floats, is_sparse
 from rankopt.data.canonical_order import canonical
-from rankopt.data.validation import is_sparse, taken
+from rankopt.data.validation import taken
 from rankopt.errors import DataError, ModelError, OptionError
 from rankopt.measures.notation import parse
 from rankopt.options import check

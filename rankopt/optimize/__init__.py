@@ -11,8 +11,8 @@ from rankopt.errors import OptionError
 from rankopt.options import seed_from
 
 if TYPE_CHECKING:
+    from rankopt.optimize.concave_convex import Method
     from rankopt.optimize.line_search import LineSearch as LineSearch
-    from rankopt.optimize.method import Method
 
 __all__ = ["METHODS", "PENALTIES", "SEARCHES", "STATES", "LineSearch", "get_method"]
 

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from rankopt.errors import MasterProblemError
 from rankopt.optimize.certificate import Stop
-from rankopt.optimize.concave_convex import Judge, Training, train
-from rankopt.optimize.method import Clock, Method
+from rankopt.optimize.concave_convex import Clock, Judge, Method, Training, train
 from rankopt.optimize.objective import Objective
 from rankopt.optimize.state import PlaneSet, State, TrainingState
 

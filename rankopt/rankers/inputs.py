@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 
+from formulations.arrays import is_sparse
 from rankopt.data.normalisation import METHODS, QueryNormalizer, normalise
 from rankopt.data.queries import Queries
-from rankopt.data.validation import as_csr, is_sparse, lent
+from rankopt.data.validation import as_csr, lent
 from rankopt.errors import DataError, MissingQueryIdsWarning, OptionError
 
 SEVERAL = (tuple, list, set, frozenset)

@@ -25,8 +25,7 @@ from rankopt.measures.measure import PositionalMeasure
 from rankopt.measures.notation import parse
 from rankopt.optimize import PENALTIES, get_method
 from rankopt.optimize.certificate import Certificate, History, Step, Stop, check_saved
-from rankopt.optimize.concave_convex import Training, train
-from rankopt.optimize.method import Clock
+from rankopt.optimize.concave_convex import Clock, Training, train
 from rankopt.optimize.objective import Objective, largest
 from rankopt.options import POSITIVE, RUN, Rules, as_numbers, check_options
 from rankopt.persistence.checkpoint import stored_run

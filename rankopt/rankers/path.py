@@ -32,7 +32,7 @@ from rankopt.errors import OptionError
 from rankopt.measures.notation import parse
 from rankopt.optimize import get_method
 from rankopt.optimize.certificate import Stop
-from rankopt.optimize.method import Clock
+from rankopt.optimize.concave_convex import Clock
 from rankopt.optimize.objective import SparseObjective, largest
 from rankopt.optimize.path import follow
 from rankopt.rankers.inputs import in_one, query_weights, read_evaluation, read_queries, warn_of_one_query

@@ -25,10 +25,9 @@ from rankopt.losses.smooth import smoothable
 from rankopt.optimize import least_squares as within
 from rankopt.optimize.bundle import Bundle
 from rankopt.optimize.certificate import Stop
-from rankopt.optimize.concave_convex import train
+from rankopt.optimize.concave_convex import Clock, train
 from rankopt.optimize.least_squares import largest_magnitudes, least_squares
 from rankopt.optimize.line_search import LineSearch
-from rankopt.optimize.method import Clock
 from rankopt.optimize.objective import Objective
 from rankopt.options import as_numbers
 from rankopt.rankers import STARTS

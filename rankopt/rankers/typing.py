@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rankopt.losses.oracle import JointFeatureMap
     from rankopt.losses.position_weights import Decay
     from rankopt.measures.measure import Measure
-    from rankopt.optimize.method import Method
+    from rankopt.optimize.concave_convex import Method
     from rankopt.persistence.checkpoint import Checkpoint
     from rankopt.risk.risk import Engine
 

@@ -25,12 +25,12 @@ from typing import Any
 
 import numpy as np
 
-from formulations.arrays import Floats
+from formulations.arrays import Floats, is_sparse
 from rankopt.data.queries import Queries
 from rankopt.data.svmlight.parser import LARGEST_INDEX, Parsed, Rules, joined, parse_lines, query_name
 from rankopt.data.text import BLOCK, clipped, is_text, text_blocks
 from rankopt.data.typing import Unjudged
-from rankopt.data.validation import Features, is_sparse, sealed
+from rankopt.data.validation import Features, sealed
 from rankopt.errors import DataError, OptionError
 
 DATA = re.compile(rb"\n[ \t]*+[^# \t\r\n]")

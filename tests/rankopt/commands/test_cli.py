@@ -16,7 +16,7 @@ from rankopt.constraints import Admissible
 from rankopt.data import Queries, load_sample, read_attributes, read_svmlight, save_queries, write_svmlight
 from rankopt.errors import DataError
 from rankopt.measures import compare, evaluate, holm, join, read_qrels, read_run, write_qrels, write_run
-from rankopt.optimize.method import Clock
+from rankopt.optimize.concave_convex import Clock
 from rankopt.rankers import LargeMarginRanker, LossRanker, RegressionRanker, load_model
 
 

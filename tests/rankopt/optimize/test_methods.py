@@ -9,9 +9,8 @@ from rankopt.data.queries import Queries
 from rankopt.optimize import METHODS, get_method
 from rankopt.optimize import bundle as grouping
 from rankopt.optimize.bundle import Bundle, at_groups, groups_of, grown, solved
-from rankopt.optimize.concave_convex import train
+from rankopt.optimize.concave_convex import Clock, train
 from rankopt.optimize.frank_wolfe import BlockFrankWolfe
-from rankopt.optimize.method import Clock
 from rankopt.optimize.state import PlaneSet, State
 from rankopt.optimize.subgradient import SteepestSubgradient, StochasticSubgradient
 from rankopt.rankers import LargeMarginRanker

@@ -104,8 +104,7 @@ def test_the_stationary_gap_is_zero_at_a_fixed_point_and_positive_beside_it(boun
     def gap_at(w):
         """What the convex majorant that touches J at w still leaves to gain."""
         objective = ranker.objective(Queries.from_arrays(X, y, qid=qid))
-        from rankopt.optimize.concave_convex import train
-        from rankopt.optimize.method import Clock
+        from rankopt.optimize.concave_convex import Clock, train
 
         majorant = objective.majorant(w)
         proved = train(majorant, Bundle(), w, 1e-10, Clock.started(5000, None)).certificate
