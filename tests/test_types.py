@@ -43,7 +43,7 @@ from rankopt.ratings import Ratings
 from rankopt.constraints import Admissible
 from rankopt.data import Queries, read_svmlight, read_table
 from rankopt.measures import AP, ERR, P, RBP
-from rankopt.measures import compare, compare_runs, evaluate, judge, nDCG, parse, read_qrels, read_run, write_run
+from rankopt.measures import compare, compare_runs, evaluate, join, nDCG, parse, read_qrels, read_run, write_run
 from rankopt.rankers import MatchingRanker, SmoothRanker
 from rankopt.rankers import CofiRanker, DirectRanker, LargeMarginRanker, LossRanker, PairwiseRanker, RegressionRanker
 
@@ -57,9 +57,9 @@ p: float = compare(evaluation, evaluation, measure="AP").p_t
 answer: Solution = solve(formulations.matching([[1.0, 2.0]]), "highs", time_limit=3.0, options={"presolve": "off"})
 verdict: Proof | Witness | Undecided = verify_integrality(RankingSet(4, 2))
 ratings: Ratings = Ratings.from_arrays(["a", "b"], [1, 2], [3.0, 4.0])
-factors: CofiRanker = CofiRanker("ordinal", prior="means").fit(ratings)
+factors: CofiRanker = CofiRanker("ordinal", item_prior="means").fit(ratings)
 factors.recommend(ratings.users[:2], 3, among=[1, 2]), factors.recommend(None, 3), factors.similar(1)
-direct = DirectRanker("AP", point="middle")
+direct = DirectRanker("AP", step_rule="middle")
 diverse: RankingSet = RankingSet(4, 3).at_most(1, by=["a", "a", "b", "c"])
 diverse = diverse.precedence_chain([0, 1, 2]).min_distance(2, documents=[0, 3])
 shared: RankingSet = RankingSet(4, 3).position_in([0, 1]).at_most(share=0.5, documents=[0, 1], prefixes=[2])
@@ -69,7 +69,7 @@ waits: RankingSet = RankingSet(4, 3).precedes([0, 1], 2).precedence_chain([[0, 1
 site = constrained_ranking([[2.0, 1.0]], RankingSet(2, 1).at_most(1, documents=[0], name="site"))
 curve: SensitivityCurve = sensitivity(site, "site", range(2), side="at most")
 curves: SensitivityCurve = sensitivity([site, site], "site", range(2))
-judged, scores = judge(read_qrels("test.qrels", negative="unjudged"), read_run("a.run"), missing="skip")
+judged, scores = join(read_qrels("test.qrels", negative="unjudged"), read_run("a.run"), missing="skip")
 wanted = ["ndcg_cut_10", "RBP(p=0.8)"]
 found = {"a": evaluate(judged, scores, [*wanted, parse("Bpref")], convention="trec")}
 latex: str = compare_runs(found, wanted, test="wilcoxon", interval="bootstrap").to_latex(digits=3)
@@ -88,9 +88,10 @@ alone: NDArray[Any] = fitted.rank(x, k=3)
 ranked: NDArray[Any] | dict[Hashable, NDArray[Any]] = fitted.rank(sample.test)
 score: float = fitted.score(sample.test)
 term: str = str(fitted.explain(x[0], x[1], among=x))
-starts = [LargeMarginRanker(w0=np.zeros(4), position_weights="power(0.5)@10"), LargeMarginRanker(position_weights=[3.0,
-2.0], w0=[0.0, 1.0])] others = [MatchingRanker(3, w0="regression"), SmoothRanker(w0="ridge"),
-DirectRanker(start=LargeMarginRanker())] kept = LargeMarginRanker(checkpoint=Path("run"), random_state=3)
+starts = [LargeMarginRanker(w0=np.zeros(4), position_weights="power(0.5)@10")]
+starts += [LargeMarginRanker(position_weights=[3.0, 2.0], w0=[0.0, 1.0])]
+others = [MatchingRanker(3, w0="regression"), SmoothRanker(w0="ridge"), DirectRanker(init=LargeMarginRanker())]
+stored = LargeMarginRanker(checkpoint=Path("run"), random_state=3)
 table: Queries = read_table(Path("data.csv"), qid="query", unjudged="drop")
 file: Queries = read_svmlight("train.txt", unjudged=0.0)
 made: Queries = Queries.from_arrays([[0.5, 1], [2, 0]], [0, 2], qid=["b", "a"])
@@ -114,7 +115,7 @@ from formulations import RankingSet, sensitivity, constrained_ranking, solve
 from rankopt.constraints import Admissible
 from rankopt.data import Queries, load_sample, read_table, red_table  # wrong
 from rankopt.measures import MRR  # wrong
-from rankopt.measures import ERR, P, RBP, compare_runs, evaluate, judge, nDCG, read_qrels, read_run, write_run
+from rankopt.measures import ERR, P, RBP, compare_runs, evaluate, join, nDCG, read_qrels, read_run, write_run
 from rankopt.rankers import LargeRanker  # wrong
 from rankopt.experimental import DirectBoostedRanker, McRanker
 from rankopt.rankers import BoostedRanker, CofiRanker, DirectRanker, LargeMarginRanker, LossRanker
@@ -132,20 +133,20 @@ PairwiseRanker(method="bundles")  # wrong
 RegressionRanker("automatic")  # wrong
 LossRanker("pairs")  # wrong
 SmoothRanker(method="BFGS")  # wrong
-DirectRanker(point="mid")  # wrong
-DirectRanker(order="cyclical")  # wrong
+DirectRanker(step_rule="mid")  # wrong
+DirectRanker(selection="cyclical")  # wrong
 CofiRanker(reg="automatic")  # wrong
-CofiRanker(prior="none")  # wrong
+CofiRanker(item_prior="none")  # wrong
 CofiRanker(factors="all")  # wrong
 BoostedRanker(bound="tight")  # wrong
 DirectBoostedRanker(strategy="stagewise")  # wrong
-McRanker(expected="gains")  # wrong
+McRanker(expectation="gains")  # wrong
 solve(formulations.matching([[1.0, 2.0]]), time_limit="3 s")  # wrong
 solve(formulations.matching([[1.0, 2.0]]), 3)  # wrong
 RankingSet("6", 3)  # wrong
 RankingSet(6, 3).atmost(1)  # wrong
 RankingSet(6, 3).at_most_shared(0.5)  # wrong
-RankingSet(6, 3).position_in([0, 1], places=0)  # wrong
+RankingSet(6, 3).position_in([0, 1], positions=0)  # wrong
 RankingSet(6, 3).min_distance(2, prefixes=[1])  # wrong
 Admissible(3).atmost(1, by="site")  # wrong
 Admissible(3).precedes(0, 1)  # wrong
@@ -153,7 +154,7 @@ site = constrained_ranking([[2.0, 1.0]], RankingSet(2, 1).at_most(1, documents=[
 sensitivity(site, "site", range(2), side="atmost")  # wrong
 evaluate([1, 0], [0.5, 0.1], 10)  # wrong
 read_qrels("test.qrels", negative="unjuged")  # wrong
-judge(read_qrels("test.qrels"), read_run("a.run"), missing="drop")  # wrong
+join(read_qrels("test.qrels"), read_run("a.run"), missing="drop")  # wrong
 compare_runs({}, test="sign")  # wrong
 compare_runs({}, interval="normal")  # wrong
 write_run("a.run", None, [0.5])  # wrong
@@ -183,7 +184,7 @@ LargeMarginRanker(checkpoint=3)  # wrong
 LargeMarginRanker(random_state="zero")  # wrong
 MatchingRanker(w0="ridge")  # wrong
 SmoothRanker(w0="zeros")  # wrong
-DirectRanker(start="regression")  # wrong
+DirectRanker(init="regression")  # wrong
 ranker = LargeMarginRanker()
 ranker.fit("x")  # wrong
 ranker.fit([[1.0]], "x")  # wrong

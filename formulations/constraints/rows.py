@@ -83,7 +83,7 @@ class SetRows(Memoized, CompactReprMixin):
         if self.is_full and needed is None:
             return (Block("π", self.shape),)
         rows, columns = np.divmod(self.cell if needed is None else self.cell[needed], self.shape[1])
-        return (Block("π", tuple(zip(rows.tolist(), columns.tolist(), strict=True))),)
+        return (Block("π", tuple(zip(rows.tolist(), columns.tolist(), strict=True)), by_label=True),)
 
     def program(self, profit: Floats, integer: bool = False, needed: Bools | None = None) -> Program:
         """maximize Σ profit[i, j] π[i, j] over the set (or over the needed cells); the relaxation or the integer

@@ -16,7 +16,7 @@ from rankopt.optimize import objective as objectives
 from rankopt.optimize.objective import Objective
 from rankopt.optimize.state import PlaneSet
 
-ENDLESS = "margin_dual([[0.0], [333.0]], [.1, .3], lam=.01, groups=[0, 1], capacity=[1.0, 1.0])"
+ENDLESS = "margin_dual([[0.0], [333.0]], [.1, .3], lam=.01, groups=[0, 1], group_mass=[1.0, 1.0])"
 
 PATIENT = "options={'qp_iteration_limit': 10**9}, time_limit=1.0"
 """Without our limit of iterations the limit of time is what ends it."""

@@ -82,7 +82,7 @@ def test_every_parameter_has_an_option_with_help(name):
                          random_state=3),
         ),
         (
-            ("direct", "--init", "zeros", "--n-restarts", 3, "--aggregate", "best", "--order", "greedy"),
+            ("direct", "--init", "zeros", "--n-restarts", 3, "--aggregate", "best", "--selection", "greedy"),
             DirectRanker("nDCG@5", init="zeros", n_restarts=3, aggregate="best", selection="greedy"),
         ),
         (("direct-trees", "--n-estimators", 5), DirectBoostedRanker("nDCG@5", n_estimators=5)),
@@ -265,12 +265,12 @@ def test_maps_that_do_not_fit_are_option_errors(digits, tmp_path):
 @pytest.mark.parametrize(
     ("named", "solvers"),
     [
-        (("--argmax-solver", "exact"), ("exact",)),
+        (("--argmax-solvers", "exact"), ("exact",)),
         pytest.param((), ("exact", "ortools", "highs", "cvxpy:CLARABEL"), marks=pytest.mark.study),
     ],
 )
 def test_the_usual_solvers_that_take_the_form_are_swapped_under_a_map(named, solvers):
-    words = ["swap", "--feature-map", "pairwise", "--measure", "AP", "--master-solver", "none", "--json", *named]
-    told = json.loads(run(*words, "--method", "none", "--problems", 3, "--repeats", 1, "--no-train"))
+    words = ["swap", "--feature-map", "pairwise", "--measure", "AP", "--master-solvers", "none", "--json", *named]
+    told = json.loads(run(*words, "--methods", "none", "--problems", 3, "--repeats", 1, "--no-train"))
     solved = {row["solver"]: row["solved"] for row in told["summary"]}
     assert solved == dict.fromkeys(solvers, 3)

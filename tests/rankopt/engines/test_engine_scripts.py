@@ -46,8 +46,8 @@ def test_scripts_need_no_guard(place, tmp_path):
 
 @pytest.mark.study
 def test_a_solver_of_the_script_itself_is_an_error_with_a_cure():
-    extra = "from formulations.solvers.exact import Exact\nclass Own(Exact): pass"
-    told = script("dask", extra, "argmax=Own()")
+    extra = "from formulations.solvers.exact import ExactArgmax\nclass Own(ExactArgmax): pass"
+    told = script("dask", extra, "argmax_solver=Own()")
     assert told.returncode == 1
     assert "OptionError" in told.stderr
     assert "define them in an importable file" in told.stderr

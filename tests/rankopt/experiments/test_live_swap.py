@@ -28,7 +28,7 @@ def test_live_runs_swap_each_part_and_are_held_against_each_other(train, masters
     rows = SolverSwap(
         train, argmax_solvers=("exact", planted.LiarInBatches()), master_solvers=masters,
         methods=(*methods, planted.Boasting()), ranker=ranker, test=train, problems=3, repeats=1,
-        limits=replace(QUICK, training=3.0),
+        limits=replace(QUICK, training_time=3.0),
     ).run()  # fmt: skip
     live = {(row.role, row.solver): row for row in rows if row.kind == "training"}
     assert list(live) == [

@@ -45,7 +45,7 @@ def test_every_planted_fault_becomes_its_row(function, outcome):
 def test_a_batch_is_checked_too_since_training_believes_it():
     (row,) = swapped(rankings((9,)), planted.LiarInBatches())
     assert row.status is Outcome.WRONG
-    assert "asked for a batch" in row.message
+    assert "solving a batch" in row.message
 
 
 @pytest.mark.study
@@ -58,7 +58,7 @@ def test_after_a_crash_the_other_problems_go_on_in_a_fresh_process():
 
 @pytest.mark.study
 def test_a_solver_that_breaks_down_too_often_in_a_row_is_given_up():
-    limits = replace(QUICK, breakdowns=2)
+    limits = replace(QUICK, max_crashes=2)
     rows = swapped(
         rankings((9, 10, 11, 12)), function_solver(planted.segfaulting, accepts=RankTwoAssignment), limits=limits
     )
@@ -127,13 +127,13 @@ def test_a_solver_is_given_by_place_or_as_an_object_that_can_be_shipped():
     by_object = swapped(rankings((9,)), planted.HONEST)
     assert [row.status for row in by_place] == [Outcome.SOLVED]
     assert without_times(by_place) == without_times(by_object)
-    with pytest.raises(OptionError, match="top of a module"):
+    with pytest.raises(OptionError, match="top level of an importable module"):
         swapped(rankings((9,)), planted.ASSIGNED)  # a lambda
 
     def local(problem):
         return by_place
 
-    with pytest.raises(OptionError, match="top of a module"):
+    with pytest.raises(OptionError, match="top level of an importable module"):
         swapped(rankings((9,)), function_solver(local, accepts=RankTwoAssignment))
 
 

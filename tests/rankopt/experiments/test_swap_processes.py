@@ -52,7 +52,7 @@ def test_a_worker_dies_with_its_parent(tmp_path):
     script = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
         "from planted import solvers as planted\n"
-        "from formulations import RankTwoAssignment, own\n"
+        "from formulations import RankTwoAssignment, function_solver\n"
         "from problems.swaps import rankings\n"
         "from rankopt.experiments import Limits, SolverSwap\n"
         "import rankopt.experiments.supervisor as supervisor\n"
@@ -61,7 +61,7 @@ def test_a_worker_dies_with_its_parent(tmp_path):
         "    print(self.process.pid, flush=True)\n"
         "    return begun(self, *given)\n"
         "supervisor._Worker.next_row = told\n"
-        "solver = own(planted.sleeping, accepts=RankTwoAssignment)\n"
+        "solver = function_solver(planted.sleeping, accepts=RankTwoAssignment)\n"
         "SolverSwap(rankings(), argmax_solvers=(solver,), limits=Limits(problem=600.0)).run()\n"
     )
     arguments = [sys.executable, "-c", script, str(Path(__file__).parents[2])]

@@ -330,7 +330,7 @@ def test_a_run_that_died_goes_on_to_the_same_bits(loss, deaths, tmp_path):
         assert steps[0].step > dies - 1
         for name in FITTED:
             assert getattr(went_on, name).tobytes() == getattr(whole, name).tobytes()
-        with pytest.raises(OptionError, match="strength differ"):
+        with pytest.raises(OptionError, match="reg differ"):
             CofiRanker(loss, **{**options, "reg": 0.3}, checkpoint=kept).fit(ratings)
 
 
