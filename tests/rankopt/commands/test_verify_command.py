@@ -179,8 +179,8 @@ TWO = (("at_most", 0), ("at_least", 1))
     ("text", "says"),
     [
         ("documents = [", "is no TOML"),
-        ("positions = 3", "how many documents"),
-        ("documents = 3", "how many positions"),
+        ("positions = 3", "no number of documents"),
+        ("documents = 3", "no number of positions"),
         ("documents = 3\npositions = 2\nquota = 1", "key 'quota'"),
         ("matrix = [[1]]\ndocuments = 1", "a key 'documents'"),
         ("matrix = [[nan]]", "must be finite"),
