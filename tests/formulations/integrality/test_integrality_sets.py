@@ -5,9 +5,10 @@ from collections import Counter
 import numpy as np
 import pytest
 from problems.random_sets import random_sets
+from scipy.sparse import csr_array
 
 from formulations.integrality import Proof, Undecided, Witness, check_evidence, verify_integrality
-from formulations.integrality.determinant import determinant
+from formulations.integrality.determinant import determinant, entries_of
 from formulations.integrality.violators import Polyhedron, random_polyhedron
 
 SETS, SHARES, OBJECTIVES = 2000, 4, 50
@@ -42,7 +43,9 @@ def test_evidence_holds_and_what_is_proved_is_whole(share, verdicts):
                 assert np.abs(x - np.round(x)).max() < 1e-7
         if isinstance(verdict, Witness):
             part = program.matrix[list(verdict.rows)][:, list(verdict.columns)].toarray()
-            assert determinant(entries_of(part), len(part)) == verdict.determinant == round(np.linalg.det(part))
+            assert (
+                determinant(entries_of(csr_array(part)), len(part)) == verdict.determinant == round(np.linalg.det(part))
+            )
             assert abs(verdict.determinant) >= 2
             assert verdict.minimal
             verdicts["with a fractional vertex"] += verdict.vertex is not None

@@ -305,7 +305,7 @@ WRONG = {
         "a list with the label of each document; got a dict",
     ),
     "a number for labels": (lambda: START.at_most(1, by=3), "got a int"),
-    "labels that are none": (lambda: START.at_most(1, by=[{}, {}, {}, {}, {}]), "A label must be a number or a string"),
+    "labels that are none": (lambda: START.at_most(1, by=[{}, {}, {}, {}, {}]), "A label must be a number, a string"),
     "labels in lists in lists": (
         lambda: START.at_most(1, by=[[["a"]], "a", "b", "c", "d"]),
         "A label must be a number",
