@@ -1,8 +1,11 @@
 """Every block of the documentation runs, page by page, and prints what stands below it."""
 
 import contextlib
+import doctest
+import importlib
 import io
 import os
+import pkgutil
 import re
 import shlex
 import subprocess
@@ -10,10 +13,15 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
+from xml.etree import ElementTree
 
+import matplotlib
 import pytest
 from problems.command import called
 from problems.printed import NUMBER, difference
+
+import formulations
+import rankopt
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
@@ -187,3 +195,72 @@ def test_a_wrong_word_is_found_whatever_varies(printed, varies):
 )
 def test_a_wrong_number_is_found(said, printed, varies):
     assert difference(said, printed, varies) is not None
+
+
+# Every example in a docstring of the installed packages prints what it says.
+
+
+MODULES = [
+    module
+    for package in (rankopt, formulations)
+    for module in pkgutil.walk_packages(package.__path__, package.__name__ + ".")
+]
+
+
+def source(module: pkgutil.ModuleInfo) -> str:
+    return module.module_finder.find_spec(module.name).loader.get_source(module.name)
+
+
+@pytest.mark.parametrize("name", ["rankopt", "formulations", *(one.name for one in MODULES if ">>>" in source(one))])
+def test_examples_print_what_they_say(name: str) -> None:
+    outcome = doctest.testmod(importlib.import_module(name), optionflags=doctest.NORMALIZE_WHITESPACE)
+    assert outcome.failed == 0
+
+
+# Every Python block of the README runs as it stands.
+
+
+README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```python\n(.*?)^```", README, flags=re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=[f"block {i}" for i in range(len(BLOCKS))])
+def test_block_runs(block):
+    matplotlib.use("Agg")
+    exec(compile(block, "README.md", "exec"), {})
+
+
+def test_the_two_commands_stand_alone():
+    assert len(re.findall(r"^pip install .* && .*$", README, flags=re.MULTILINE)) == 2
+
+
+# The gallery shows every picture that the example draws, with what it says of it, and nothing else.
+
+
+ROOT = Path(__file__).parent.parent
+PAGE = (ROOT / "docs/gallery.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.study
+def test_every_picture_is_drawn_and_shown_with_its_finding(tmp_path):
+    command = [sys.executable, "-W", "error", str(ROOT / "examples/pictures.py"), str(tmp_path / "made/here")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    said = dict(line.split(": ", 1) for line in done.stdout.splitlines())
+    drawn = {path.stem for path in (tmp_path / "made/here").glob("*.svg")}
+    assert drawn == set(said) == {path.stem for path in (ROOT / "docs/images/gallery").glob("*.svg")}
+    assert set(re.findall(r"!\[[^\]]+\]\(images/gallery/(\w+)\.svg\)", PAGE)) == drawn
+    for name, finding in said.items():
+        card = PAGE[PAGE.index(f"images/gallery/{name}.svg") :].split("-   [!")[0]
+        assert finding in card, f"{name} says {finding!r}"
+        assert f"`{name}`" in card
+        for folder in (tmp_path / "made/here", ROOT / "docs/images/gallery"):
+            assert ElementTree.parse(folder / f"{name}.svg").getroot().tag.endswith("svg")
+
+
+def test_pictures_have_words_for_who_cannot_see_them():
+    pictures = re.findall(r"!\[([^\]]*)\]\(([^)]+)\)", PAGE)
+    assert len(pictures) == len({file for _, file in pictures})
+    for told, file in pictures:
+        assert len(told.split()) >= 4, file
+        assert (ROOT / "docs" / file).is_file()

@@ -7,11 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems.few import few
+from scipy.optimize import linear_sum_assignment
 
 from formulations import ranking, solve, solve_batch
-from formulations.argmax.layout import WAYS
+from formulations.argmax.assignment import assign, greedy_order, order_prices
+from formulations.argmax.layout import WAYS, find_cones
+from formulations.problems.ranking import RankTwoBatch
 from formulations.solvers.exact import ExactArgmax
 from formulations.testing.instances import brute_force
+from rankopt.losses.position_weights import parse_position_weights
+from rankopt.measures.notation import parse
 
 DECAYS = {
     "linear": lambda n, k: np.maximum(k + 1 - np.arange(1.0, n + 1), 0),
@@ -202,3 +207,132 @@ def test_queries_without_scores_or_weights_are_solved():
     silent = ranking(np.ones(3), np.ones(3), offsets=[0, 3], discount=[0.0], position_weights=[0.0])
     assert solve_batch(silent).value.tolist() == [0.0]
     assert solve_batch(silent)[0].gap == 0.0
+
+
+# The exact argmax where position weights end in numbers whose products are zero.
+
+
+def best(scores, gain, discount, position_weights):
+    profit = np.outer(position_weights, scores) - np.outer(discount, gain)
+    return profit[linear_sum_assignment(profit, maximize=True)].sum()
+
+
+def test_a_last_step_of_the_least_number_there_is():
+    numbers = ([1.08530387, -0.01305833, 0.17019067, 1.5943308], [0.0, 0.0, 4.0, 4.0])
+    weights = {"discount": [0.4, 0.0, 0.0, 0.0], "position_weights": [1.0, 0.5, 5e-324, 0.0]}
+    solution = solve(ranking(*numbers, **weights), "exact")
+    assert solution.value == pytest.approx(best(*numbers, *weights.values()), rel=1e-12)
+    assert solution.bound == pytest.approx(solution.value, rel=1e-12)
+
+
+@pytest.mark.parametrize(("alpha", "documents"), [(1.5, 540), (2, 1080), (2, 1500)])
+def test_discounts_that_halve_at_every_position(alpha, documents):
+    rng = np.random.default_rng(documents)
+    measure, decay = parse(f"ERU(alpha={alpha})"), parse_position_weights("power(0.5)@10")
+    scores = rng.normal(size=documents)
+    gain = np.maximum(rng.integers(0, 5, documents) - 3.0, 0.0)
+    discount, weights = measure.discount(documents), decay.weights(documents, measure)
+    solution = solve(ranking(scores, gain, discount=discount, position_weights=weights), "exact")
+    assert solution.value == pytest.approx(best(scores, gain, discount, weights), rel=1e-12)
+
+
+@pytest.mark.study
+@pytest.mark.parametrize("fall", [0.5, 3.0, 40.0])
+def test_exponential_weights_of_any_pace(fall):
+    """Both weights, or one of them, fall by e^fall a position, with level stretches and a negative end."""
+    rng = np.random.default_rng(0)
+    for trial in range(60):
+        n = int(rng.integers(2, 60))
+        pace = np.exp(-np.minimum(fall * np.arange(n), 745.0))
+        other = [pace, 1 / np.sqrt(1.0 + np.arange(n)), np.where(np.arange(n) < n // 2, pace, pace[-1])][trial % 3]
+        other = np.append(other[:-1], -other[0]) if trial % 5 == 4 else other
+        discount, decay = (pace, other) if trial % 2 else (other, pace)
+        scores, gain = rng.normal(size=n), rng.integers(0, [2, 3, 30][trial % 3], n).astype(float)
+        batch = RankTwoBatch(scores, gain, discount, decay, np.array([0, n]))
+        answer = solve_batch(batch, "exact")
+        optimum = best(scores, gain, discount, decay)
+        assert answer.value[0] == pytest.approx(optimum, rel=1e-12, abs=1e-12)
+        assert answer.bound[0] >= optimum - 1e-15 * abs(optimum)
+        order = answer.order
+        assert answer.value[0] == pytest.approx(decay @ scores[order] - discount @ gain[order], rel=1e-12, abs=1e-13)
+
+
+# An assignment by shortest paths among all documents: the value of scipy for any gains, ties and cuts.
+
+
+POSITIONS = np.arange(1.0, 500.0)
+WEIGHTS = {
+    "power": lambda n: POSITIONS[:n] ** -0.5,
+    "log": lambda n: 1 / np.log2(POSITIONS[:n] + 1),
+    "steps": lambda n: 1.0 * (POSITIONS[:n] <= n / 3) + (POSITIONS[:n] <= n / 9) + (POSITIONS[:n] <= 2),
+    "cut": lambda n: np.where(POSITIONS[:n] <= 6, 1 / POSITIONS[:n], 0.0),
+    "level": lambda n: np.where(POSITIONS[:n] <= 4, 1.0, 0.0),
+}
+
+
+@pytest.mark.every(7)
+@pytest.mark.parametrize("anew", [False, True])
+@pytest.mark.parametrize("position_weights", WEIGHTS)
+@pytest.mark.parametrize("discount", WEIGHTS)
+def test_any_gains_are_assigned_as_well_as_by_scipy(position_weights, discount, anew):
+    random = np.random.default_rng([len(position_weights), len(discount)])
+    for n, levels in ((2, 2), (6, 3), (9, 2), (17, 0), (40, 4), (70, 0)):
+        for _ in range(5):
+            scores, gain = random.normal(size=n), random.normal(size=n)
+            if levels:
+                scores, gain = np.round(scores * levels) / levels, random.integers(0, levels, n) / 2.0
+            a, c = WEIGHTS[discount](n), WEIGHTS[position_weights](n)
+            stop = find_cones(a, c, np.zeros(n, np.int32), np.zeros(n, np.int32))
+            if stop == 0:
+                continue
+            order = np.zeros(n, np.int64)
+            left_open = assign(scores, gain, a, c, stop, anew, order)
+            assert sorted(order) == list(range(n))
+            problem = ranking(scores, gain, discount=a, position_weights=c)
+            value = c @ scores[order] - a @ gain[order]
+            assert value == pytest.approx(solve(problem, "scipy").value, abs=problem.rounding)
+            assert 0 <= left_open <= problem.rounding
+
+
+@pytest.mark.parametrize(("position_weights", "discount"), [("power", "log"), ("cut", "power"), ("steps", "cut")])
+def test_prices_of_an_order_let_no_position_want_one_before_it(position_weights, discount):
+    random = np.random.default_rng(len(position_weights))
+    for n in (3, 12, 50):
+        scores, gain, order = random.normal(size=n), random.normal(size=n), np.zeros(n, np.int64)
+        a, c = WEIGHTS[discount](n), WEIGHTS[position_weights](n)
+        stop = find_cones(a, c, np.zeros(n, np.int32), np.zeros(n, np.int32))
+        above_a, above_c = a - a[stop], c - c[stop]
+        for ahead in (0, 2):
+            value = greedy_order(scores, gain, a, c, stop, ahead, order)
+            assert sorted(order) == list(range(n))
+            assert value == pytest.approx(above_c @ scores[order] - above_a @ gain[order], abs=1e-12)
+        s, b, price = scores[order], gain[order], np.zeros(n)
+        order_prices(s, b, above_a, above_c, stop, price)
+        profit = np.outer(above_c, s) - np.outer(above_a, b) - price
+        assert price.min() >= 0
+        assert not price[stop:].any()
+        for p in range(stop):
+            assert np.all(profit[p, :p] <= profit[p, p] + 1e-12)
+
+
+@pytest.mark.parametrize("position_weights", WEIGHTS)
+@pytest.mark.parametrize("gains", [17, 100, 0])
+def test_many_gains_are_proved_by_prices(position_weights, gains):
+    """More distinct gains than are merged, in one batch with short lists of few."""
+    random = np.random.default_rng([gains, len(position_weights)])
+    lengths = np.array([120, 20, 35, 3])
+    n = lengths.sum()
+    gain = random.integers(0, gains, n) / gains if gains else random.normal(size=n)
+    gain[120:] = np.round(gain[120:])
+    problems = ranking(
+        0.3 * random.normal(size=n), gain, discount=lambda n: 1 / np.log2(POSITIONS[:n] + 1),
+        position_weights=WEIGHTS[position_weights],
+        offsets=np.append(0, np.cumsum(lengths)),
+    )  # fmt: skip
+    answer = solve_batch(problems)
+    proved = answer.proved().bound
+    for query in range(len(problems)):
+        rounding = problems[query].rounding
+        assert answer.value[query] == pytest.approx(solve(problems[query], "scipy").value, abs=rounding)
+        assert proved[query] == pytest.approx(answer.value[query], abs=rounding)
+        assert answer.value[query] <= answer.bound[query] <= answer.value[query] + rounding * lengths[query]

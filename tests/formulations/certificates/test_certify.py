@@ -5,15 +5,19 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from planted.forgeries import ATTACKS, attack
 from scipy.optimize import linear_sum_assignment
 from scipy.sparse import csr_array
 
 from formulations import (
     CertificateError,
+    RankingSet,
     SolverError,
     Status,
     UnsupportedProblemError,
     certify,
+    constrained_ranking,
+    function_solver,
     margin_dual,
     matching,
     ranking,
@@ -21,10 +25,13 @@ from formulations import (
 )
 from formulations.bridges import restated
 from formulations.bridges.crossover import flow_on_support, order_on_support
+from formulations.errors import InvalidSolutionError
 from formulations.problems.assignment import shortest_path_prices
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.min_cost_flow import MinCostFlow
 from formulations.problems.quadratic_program import QuadraticProgram
+from formulations.problems.ranking import RankTwoAssignment
+from formulations.solvers.solver import SolverResult
 from formulations.testing.instances import FORMS, instances
 
 EVERYTHING = [(form, name, problem) for form in FORMS for name, problem, _ in instances(form)]
@@ -206,3 +213,152 @@ def test_flows_inside_the_optimal_face_are_driven_to_a_vertex():
     assert flow.violation(whole) == 0.0
     assert flow.value(whole) == flow.value(inside)
     assert set(whole) <= {0.0, 1.0}
+
+
+# Forged evidence and lying solvers: nothing false is believed, nothing but typed errors is raised.
+
+
+@pytest.mark.parametrize("tries", [15, pytest.param(60, marks=pytest.mark.study)])
+@pytest.mark.parametrize("kind", ATTACKS)
+def test_no_forgery_survives(kind, tries):
+    lost, refused = attack(kind, tries, seed=7)
+    assert lost == []
+    assert refused > tries / 4
+
+
+@pytest.fixture
+def by_cases():
+    """A ranking whose relaxation is fractional, proved by cases."""
+    admissible = RankingSet(5, 2)
+    for name, group in zip("abc", [(0, 1), (1, 2), (0, 2)], strict=True):
+        admissible = admissible.at_most(1, documents=group, name=name)
+    problem = constrained_ranking(np.outer([2.0, 2.0], [4.0, 4.0, 4.0, 1.0, 0.5]), admissible)
+    solution = solve(problem)
+    assert solution.y.ndim == 2
+    return problem, solution
+
+
+def test_an_incomplete_proof_by_cases_is_refused(by_cases):
+    problem, solution = by_cases
+    certify(problem, solution, exact=True)
+    for case in range(len(solution.y)):
+        some = replace(solution, y=np.delete(solution.y, case, axis=0))
+        with pytest.raises(CertificateError, match="incomplete"):
+            certify(problem, some, exact=True)
+    rows = problem.admissible.compiled.lower.size - problem.positions
+    for cell in (0.5, 99.0, -1e300):
+        changed = solution.y.copy()
+        changed[0, rows] = cell
+        with pytest.raises(CertificateError, match="incomplete"):
+            certify(problem, replace(solution, y=changed), exact=True)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"x": np.array([1j, 0j, 2j])}, "no array of numbers"),
+        ({"x": [0, 1, 2]}, "no array of numbers"),
+        ({"x": np.array([0, 1, -(2**63)])}, "breaks a constraint"),
+        ({"value": "3"}, "must be a number"),
+        ({"bound": 1j}, "must be a number"),
+        ({"bound": True}, "must be a number"),
+        ({"status": "OPTIMAL"}, "status"),
+        ({"y": [0.0, 0.0, 0.0]}, "duals must be finite numbers"),
+        ({"y": np.zeros(2)}, "duals must be finite numbers"),
+        ({"y": np.full(3, np.nan)}, "duals must be finite numbers"),
+        ({"y": np.zeros(3, dtype=complex)}, "duals must be finite numbers"),
+    ],
+)
+def test_malformed_solutions_are_refuted(change, said):
+    problem = ranking([0.5, 0.2, 0.1], [3.0, 0.0, 1.0], discount=[1.0, 0.6, 0.5], position_weights=[2.0, 1.0, 0.5])
+    solution = solve(problem)
+    with pytest.raises(CertificateError, match=said):
+        certify(problem, replace(solution, **change), exact=True)
+    with pytest.raises(CertificateError, match="no Solution"):
+        certify(problem, solution.value)
+
+
+def test_a_row_whose_sum_overflows_is_broken():
+    """inf - inf is no proof that a row holds."""
+    program = LinearProgram(
+        np.ones(2), np.array([[1e10, -1e10]]), -np.ones(1), np.ones(1), np.full(2, -np.inf), np.full(2, np.inf)
+    )
+    with np.errstate(all="ignore"):
+        assert program.violation(np.array([1e300, 1e300])) == np.inf
+
+
+@pytest.mark.parametrize("message", [None, 7, b"x"])
+def test_whatever_a_solver_says_beside_its_point_is_kept_or_left(message):
+    problem = ranking([0.5, 0.2], [3.0, 0.0], discount=[1.0, 0.6], position_weights=[2.0, 1.0])
+    liar = function_solver(
+        lambda p: SolverResult(np.array([0, 1]), message=message, details=message), accepts=RankTwoAssignment
+    )
+    solution = solve(problem, liar)
+    assert solution.message == str(message)
+    assert solution.status in (Status.OPTIMAL, Status.BOUNDED_GAP)
+
+
+def test_weights_of_too_few_planes_are_no_answer():
+    problem = margin_dual(np.eye(3), np.ones(3), lam=1.0)
+    for x in (np.ones(2), np.ones((3, 1)), np.array(1.0)):
+        with pytest.raises(InvalidSolutionError):
+            solve(problem, function_solver(lambda p, x=x: SolverResult(x), accepts=type(problem)))
+
+
+@pytest.mark.parametrize("y", [np.zeros(99), np.zeros((2, 2)), "prices", np.array(["a"]), np.full(8, 1e308)])
+def test_prices_that_are_none_do_not_cross_a_bridge(y):
+    problem = ranking([0.5, 0.2], [3.0, 0.0], discount=[1.0, 0.6], position_weights=[2.0, 1.0])
+
+    def liar(program):
+        point = np.zeros(program.objective.size)
+        point[[0, 3]] = 1.0
+        return SolverResult(point, y)
+
+    solution = solve(problem, function_solver(liar, accepts=LinearProgram))
+    assert np.isfinite(solution.bound)
+    certify(problem, solution, exact=True)
+
+
+# Quadratic programs whose variables have no end: what solvers round away costs digits of the bound, not all of it.
+
+
+def random_program(seed, curved=True):
+    """min ½ |Fx|² + q·x, Ax >= b, x >= 0, with a point and prices that are optimal by construction."""
+    rng = np.random.default_rng(seed)
+    size, rows = 6, 4
+    factor = rng.normal(size=(size if curved else 2, size))
+    matrix = np.abs(rng.normal(size=(rows, size))) + 0.1
+    z = np.where(rng.random(size) < 0.5, rng.random(size) + 0.5, 0.0)
+    prices = np.where(np.arange(rows) < 2, rng.random(rows) + 0.5, 0.0)
+    reduced = np.where(z > 0, 0.0, rng.random(size))
+    low = matrix @ z - (prices == 0.0)
+    linear = reduced + matrix.T @ prices - factor.T @ (factor @ z)
+    program = QuadraticProgram(
+        csr_array(factor.T @ factor), linear, csr_array(matrix), low, np.full(rows, np.inf), np.zeros(size),
+        np.full(size, np.inf),
+    )  # fmt: skip
+    return program, z, prices
+
+
+@pytest.mark.every(5)
+@pytest.mark.parametrize("curved", [True, False])
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("noise", [0.0, 1e-9, 1e-6])
+def test_a_small_error_of_the_solver_is_a_small_error_of_the_bound(seed, noise, curved):
+    program, z, prices = random_program(seed, curved)
+    rng = np.random.default_rng(seed + 100)
+    told = np.concatenate([prices, z]) + noise * rng.normal(size=prices.size + z.size)
+    optimum = program.value(z)
+    bound = program.bound(told)
+    assert bound <= optimum + 1e-12 * max(1.0, abs(optimum))
+    assert bound >= optimum - 1e-8 - 1e4 * noise
+
+
+def test_what_has_no_near_proof_has_no_bound():
+    """min -x has no least value over x >= 0."""
+    empty, endless = csr_array((1, 2)), np.array([-np.inf])
+    program = QuadraticProgram(
+        csr_array(np.diag([0.0, 1.0])), np.array([-1.0, 0.0]), empty, endless, -endless, np.zeros(2), np.full(2, np.inf)
+    )
+    assert program.bound(np.zeros(3)) == -np.inf
+    assert program.bound(np.array([0.0, 1e100, 1e100])) == -np.inf

@@ -1,7 +1,11 @@
 """Every solver gives the same value on the same problem, to its stated bound; what is no problem never reaches one."""
 
 import logging
+import os
+import subprocess
+import sys
 from dataclasses import dataclass, replace
+from itertools import permutations
 from pathlib import Path
 
 import numpy as np
@@ -34,8 +38,9 @@ from formulations.bridges.widening import exact_costs, rounded_costs
 from formulations.problems.assignment import Assignment
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.min_cost_flow import MinCostFlow
-from formulations.solvers import SOLVERS, list_solvers
-from formulations.solvers.cvxpy import Cvxpy
+from formulations.solvers import SOLVERS, back_ends, list_solvers
+from formulations.solvers.back_ends import CVXPY, QPSOLVERS, present
+from formulations.solvers.cvxpy import Cvxpy, back_end_of
 from formulations.solvers.highs import Highs
 from formulations.solvers.ortools import OrTools
 from formulations.solvers.qpsolvers import QpSolvers
@@ -482,3 +487,140 @@ def test_a_solver_that_dies_or_answers_nothing_has_failed(answer):
 
     with pytest.raises(SolverError, match="dying"):
         solve(matching(np.eye(2)), Dying())
+
+
+# cvxpy, OR-Tools and HiGHS load into one process in every order, and solve there.
+
+
+LOAD = {
+    "cvxpy": "import cvxpy",
+    # Not ortools.linear_solver.pywraplp: its SWIG module warns while it loads, and dies where warnings are errors.
+    "ortools": "from ortools.graph.python import linear_sum_assignment, min_cost_flow",
+    "highspy": "import highspy",
+    "numba": "import numba",
+    "sklearn": "import sklearn.utils.validation",
+}
+
+SOLVE = """
+assignment = linear_sum_assignment.SimpleLinearSumAssignment()
+assignment.add_arcs_with_cost([0, 0, 1, 1], [0, 1, 0, 1], [5, 1, 2, 9])
+assert assignment.solve() == assignment.OPTIMAL and assignment.optimal_cost() == 3
+
+highs = highspy.Highs()
+highs.setOptionValue("output_flag", False)
+x = highs.addVariable(lb=2.0, obj=1.0)
+assert highs.run() == highspy.HighsStatus.kOk and highs.getObjectiveValue() == 2.0
+
+y = cvxpy.Variable(2)
+cvxpy.Problem(cvxpy.Minimize(cvxpy.sum(y)), [y >= 1]).solve(solver="HIGHS")
+assert abs(y.value.sum() - 2.0) < 1e-6
+print("solved")
+"""
+
+THREE = list(permutations(("cvxpy", "ortools", "highspy")))
+BEFORE = (("numba", "sklearn"), ("sklearn", "numba"))
+ORDERS = THREE + [(*BEFORE[i % 2], *order) for i, order in enumerate(THREE)]
+FEW = [("ortools", "highspy", "cvxpy"), ("sklearn", "numba", "cvxpy", "highspy", "ortools")]
+"""Each of the three comes before each other in one of these; the rest are a study."""
+assert set(FEW) < set(ORDERS)
+
+
+def run(order):
+    """Load in this order and solve with all three, in a fresh interpreter."""
+    script = "\n".join([*(LOAD[package] for package in order), SOLVE])
+    command = [sys.executable, "-W", "error", "-X", "faulthandler", "-c", script]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+
+
+@pytest.mark.study
+@pytest.mark.parametrize(
+    "order", [order if order in FEW else pytest.param(order, marks=pytest.mark.study) for order in ORDERS], ids="-".join
+)
+def test_all_three_load_and_solve(order):
+    done = run(order)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["solved"]
+
+
+# What is told of back ends without importing them agrees with what cvxpy and qpsolvers say themselves.
+
+
+LISTED = """
+import sys, formulations
+from formulations.problems.simplex_qp import GroupedSimplexQP
+formulations.compatible_solvers(formulations.matching([[1.0, 2.0]])), formulations.compatible_solvers(GroupedSimplexQP)
+print(*sorted({name.partition(".")[0] for name in sys.modules}))
+"""
+
+
+def test_installed_back_ends_are_those_that_the_packages_find():
+    import cvxpy
+    import qpsolvers
+
+    assert set(present(CVXPY)) == set(cvxpy.installed_solvers()) & set(CVXPY)
+    assert set(present(QPSOLVERS)) == set(qpsolvers.available_solvers) & set(QPSOLVERS)
+
+
+def test_the_table_claims_no_more_than_cvxpy(monkeypatch):
+    listed = {name: CVXPY[name] for name in present(CVXPY)}
+    monkeypatch.setattr("formulations.solvers.cvxpy.CVXPY", {})
+    for name, entry in listed.items():
+        own = back_end_of(name)
+        assert entry.quadratic <= own.quadratic
+        # Of quadratic programs alone cvxpy lists back ends without a word on whole numbers.
+        assert entry.integer <= own.integer
+        assert Cvxpy(name).accepts == Cvxpy(name).accepts
+
+
+def test_listing_solvers_imports_no_solver_package():
+    loaded = subprocess.run([sys.executable, "-c", LISTED], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"cvxpy", "qpsolvers", "highspy", "ortools", "networkx", *(e.module for e in CVXPY.values())} & (
+        set(loaded) - {"scipy"}
+    )
+
+
+@pytest.mark.parametrize("name", ["gurobi", "GUROBI", "cvxpy:gurobi"])
+def test_a_back_end_that_is_not_installed_names_what_to_install(name, monkeypatch):
+    monkeypatch.setattr(back_ends, "_importable", lambda module: module not in ("gurobipy", "mosek"))
+    with pytest.raises(UnknownSolverError, match="not installed: pip install gurobipy"):
+        get_solver(name)
+    with pytest.raises(UnknownSolverError, match="pip install mosek"):
+        get_solver("qpsolvers:mosek")
+
+
+# A user's own cvxpy problem is solved and judged.
+
+
+def test_a_cvxpy_problem_is_solved_and_judged():
+    import cvxpy
+
+    w = cvxpy.Variable(3, nonneg=True, name="w")
+    problem = cvxpy.Problem(cvxpy.Minimize(cvxpy.sum_squares(w - np.array([1.0, 2.0, -1.0]))), [cvxpy.sum(w) <= 2])
+    for solver in ("cvxpy:CLARABEL", "cvxpy:SCS", "auto"):
+        solution = solve(problem, solver)
+        assert solution.value == pytest.approx(1.5, abs=1e-6)
+        assert solution.bound == -np.inf
+        assert solution.status is Status.FEASIBLE
+        np.testing.assert_allclose(solution.primal["w"], [0.5, 1.5, 0.0], atol=1e-5)
+        certify(problem, solution)
+    assert str(solution.problem) == str(problem)
+    assert {"cvxpy:CLARABEL", "cvxpy:GLOP"} <= set(compatible_solvers(solution.problem))
+    with pytest.raises(UnsupportedProblemError, match="'highs' accepts LinearProgram"):
+        solve(problem, "highs")
+    with pytest.raises(SolverError, match="gave up"):
+        solve(problem, "cvxpy:GLOP")
+
+
+def test_statuses_of_a_cvxpy_problem_are_errors():
+    import cvxpy
+
+    x = cvxpy.Variable(2)
+    with pytest.raises(InfeasibleError):
+        solve(cvxpy.Problem(cvxpy.Minimize(cvxpy.sum(x)), [x >= 1, x <= 0]), "cvxpy:CLARABEL")
+    with pytest.raises(UnboundedError):
+        solve(cvxpy.Problem(cvxpy.Maximize(cvxpy.sum(x)), [x >= 1]), "cvxpy:CLARABEL")
+    whole = cvxpy.Variable(integer=True)
+    best = solve(cvxpy.Problem(cvxpy.Maximize(whole), [whole <= 2.5]), "cvxpy:HIGHS")
+    assert best.value == 2.0
+    assert best.violation == 0.0

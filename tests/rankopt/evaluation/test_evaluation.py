@@ -1,15 +1,19 @@
 """`evaluate`: conventions, ties, invariance, agreement with scikit-learn and trec_eval."""
 
+import csv
 import re
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
-from rankopt.errors import DataError, MeasureError
+from rankopt.data import Queries, concatenate, read_svmlight
+from rankopt.errors import DataError, MeasureError, OptionError
+from rankopt.evaluation.comparison import compare, holm, leader
 from rankopt.measures import AP, AUC, ERR, NERU, RR, WTA, Convention, MeanNDCG, P, conventions, evaluate, nDCG, parse
 
 FIXTURE = np.array([2.0, 1, 0, 0]), np.array([0.1, 0.9, 0.5, 0.5])
@@ -277,3 +281,194 @@ def test_a_training_measure_and_its_evaluation_are_the_same_number():
             relevance, strict, measure, offsets=offsets, convention=Convention(no_relevant=0.0)
         ).per_query()
         assert found == pytest.approx(np.where(measure.defined(relevance, offsets), sums, 0), abs=1e-11)
+
+
+# The official LETOR 2.0 table: every feature of OHSUMED alone as a ranker, 25 × 21 published numbers.
+
+
+MEASURES = [f"{name}@{k}" for name in ("NDCG", "P") for k in range(1, 11)] + ["MAP"]
+
+
+@pytest.fixture(scope="module")
+def ohsumed(data_folder):
+    return concatenate([read_svmlight(data_folder / f"letor2-ohsumed/S{part}.txt.gz") for part in range(1, 6)])
+
+
+@pytest.fixture(scope="module")
+def published(data_folder):
+    with (data_folder / "reference-tables/letor2_ohsumed_single_features.csv").open() as table:
+        return {(int(row["feature"]), row["measure"]): float(row["value"]) for row in csv.DictReader(table)}
+
+
+@pytest.mark.parametrize("feature", range(1, 26))
+def test_single_features_reproduce_to_four_decimals(feature, ohsumed, published):
+    found = evaluate(ohsumed, np.asarray(ohsumed.features[:, feature - 1]), MEASURES, convention="letor2")
+    assert len(found) == 106
+    for measure in MEASURES:
+        assert found.mean(measure) == pytest.approx(published[feature, measure], abs=5e-5)
+
+
+def test_the_order_of_the_file_earns_nothing_where_ties_are_averaged(data_folder):
+    parts = [data_folder / f"letor3-ohsumed/QueryLevelNorm/Fold{fold}/test.txt.gz" for fold in range(1, 6)]
+    queries = concatenate([read_svmlight(part) for part in parts])
+    constant = np.zeros(queries.n_documents)
+    assert evaluate(queries, constant, "nDCG@10", convention="letor3").mean() > 0.39
+    found = evaluate(queries, constant, "nDCG@10")
+    assert found.mean() < 0.2
+    assert found.tied.tolist() == [found.n_evaluated()] == [105]
+
+
+# Who ranks best, who cannot be told apart from it, and the sentence that says so.
+
+
+QUERIES = 40
+
+
+@pytest.fixture
+def runs():
+    """Scores that follow the grades with more and more noise; "same" orders as "good" does."""
+    rng = np.random.default_rng(0)
+    grades = rng.integers(0, 3, size=QUERIES * 10).astype(float)
+    queries = Queries.from_arrays(rng.normal(size=(grades.size, 1)), grades, group=[10] * QUERIES)
+    noise = rng.normal(size=grades.size)
+    scores = {
+        "bad": -grades,
+        "good": grades + 0.3 * noise,
+        "same": 2 * grades + 0.6 * noise,
+        "poor": grades + 9 * noise,
+    }
+    return {name: evaluate(queries, score, "nDCG@5") for name, score in scores.items()}
+
+
+def test_ties_are_told_as_such_and_p_is_that_of_the_paired_test(runs):
+    found = leader(runs)
+    assert list(found.means) == ["good", "same", "poor", "bad"]
+    assert (found.name, found.ties, found.behind) == ("good", ("same",), ("poor", "bad"))
+    p = [compare(runs["good"], runs[name]).p_randomization for name in ("same", "poor", "bad")]
+    assert list(found.p.values()) == holm(p).tolist()
+    told = str(found)
+    assert told.startswith(f"good ranks best here, nDCG@5 {found.means['good']:.3f}".replace("0.", "."))
+    assert "but same (" in told
+    assert "cannot be distinguished from it by a paired test (p = 1): choose among them by what they cost" in told
+    assert "and bad (" in told
+    assert told.count(" rank worse (p < .001)") == 1
+
+
+def test_a_clear_winner_and_one_alone(runs):
+    clear = str(leader({name: runs[name] for name in ("bad", "good", "poor")}))
+    assert clear.endswith(" by a paired test (p < .001): use it.")
+    assert str(leader({"good": runs["good"]})).endswith(f" on {QUERIES} queries.")
+    with pytest.raises(DataError, match="without evaluations"):
+        leader({})
+
+
+def test_one_query_tells_nothing_apart():
+    one = Queries.from_arrays([[0.0], [1.0]], [0, 1], group=[2])
+    runs = {name: evaluate(one, scores, "nDCG@5") for name, scores in {"a": [0.0, 1.0], "b": [1.0, 0.0]}.items()}
+    assert leader(runs).ties == ("b",)
+
+
+# `compare`: paired tests against scipy and against counting all sign vectors.
+
+
+def runs_compared(n, effect=0.05, seed=0):
+    random = np.random.default_rng(seed)
+    a = random.random(n)
+    return a + effect + random.normal(scale=0.1, size=n), a
+
+
+def test_the_t_test_and_its_interval_are_those_of_scipy():
+    a, b = runs_compared(40)
+    found, theirs = compare(a, b, confidence=0.9), stats.ttest_rel(a, b)
+    assert found.p_t == pytest.approx(theirs.pvalue)
+    assert found.interval == pytest.approx(tuple(theirs.confidence_interval(0.9)))
+    assert found.difference == pytest.approx(found.mean_a - found.mean_b)
+
+
+def test_few_queries_try_every_sign_vector():
+    a, b = runs_compared(8)
+    d = a - b
+    flipped = [abs(np.dot(signs, d)) >= abs(d.sum()) - 1e-12 for signs in product((-1, 1), repeat=8)]
+    found = compare(a, b)
+    assert found.exact
+    assert found.n_permutations == 256
+    assert found.p_randomization == np.mean(flipped)
+
+
+def test_many_queries_sample_sign_vectors_and_repeat_themselves():
+    a, b = runs_compared(14)
+    exact, sampled = compare(a, b, resamples=2**14), compare(a, b, resamples=10_000)
+    assert exact.exact
+    assert not sampled.exact
+    assert sampled.p_randomization == pytest.approx(exact.p_randomization, abs=0.02)
+    assert sampled == compare(a, b, resamples=10_000)
+    assert sampled.p_randomization != compare(a, b, resamples=10_000, random_state=1).p_randomization
+
+
+def test_a_run_is_not_better_than_itself():
+    a, _ = runs_compared(30)
+    found = compare(a, a)
+    assert (found.difference, found.p_t, found.p_randomization, found.interval) == (0, 1, 1, (0, 0))
+    assert (found.wins, found.ties, found.losses) == (0, 30, 0)
+
+
+def test_swapping_the_runs_changes_the_sign_only():
+    a, b = runs_compared(25)
+    one, two = compare(a, b), compare(b, a)
+    assert one.difference == -two.difference
+    assert one.p_t == pytest.approx(two.p_t)
+    assert one.p_randomization == two.p_randomization
+    assert (one.wins, one.losses) == (two.losses, two.wins)
+
+
+def test_under_no_difference_small_p_values_are_as_rare_as_they_say():
+    random = np.random.default_rng(0)
+    found = [compare(random.random(12), random.random(12), resamples=5000) for _ in range(200)]
+    for p in ([c.p_randomization for c in found], [c.p_t for c in found]):
+        assert stats.kstest(p, "uniform").pvalue > 0.01
+    missed = np.mean([not c.interval[0] <= 0 <= c.interval[1] for c in found])
+    assert missed < 0.1
+
+
+def test_evaluations_are_paired_by_query():
+    relevance, offsets = np.array([1.0, 0, 1, 0, 0, 1]), [0, 2, 4, 6]
+    a = evaluate(relevance, np.array([2.0, 1, 1, 2, 2, 1]), "RR", offsets=offsets, query_ids="xyz")
+    order = [4, 5, 0, 1, 2, 3]
+    b = evaluate(relevance[order], np.array([1.0, 1, 1, 2, 2, 1]), "RR", offsets=offsets, query_ids="zxy")
+    found = compare(a, b)
+    assert found.measure == "RR"
+    assert (found.wins, found.ties, found.losses) == (1, 0, 2)
+    assert str(found).splitlines()[0] == "RR on 3 queries: 0.6667 against 0.7500"
+    assert "1 better, 0 equal, 2 worse" in str(found)
+
+
+def test_queries_left_out_of_both_means_are_left_out():
+    relevance, scores, offsets = np.array([1.0, 0, 1, 0, 0, 0]), np.arange(6.0), [0, 2, 4, 6]
+    a = evaluate(relevance, scores, ["RR", "P@1"], offsets=offsets)
+    b = evaluate(relevance, -scores, ["RR", "P@1"], offsets=offsets)
+    assert compare(a, b, measure="RR").queries == 2
+    assert compare(a, b, measure="P@1").queries == 3
+
+
+def test_runs_that_cannot_be_paired_are_refused():
+    relevance, scores, offsets = np.array([1.0, 0, 1, 0]), np.arange(4.0), [0, 2, 4]
+    a = evaluate(relevance, scores, "RR", offsets=offsets)
+    other = evaluate(relevance, scores, "RR", offsets=offsets, query_ids="xy")
+    letor = evaluate(relevance, scores, "RR", offsets=offsets, convention="letor2")
+    for run, message in ((other, "4 queries are in one only"), (letor, "letor2"), (np.ones(2), "one kind")):
+        with pytest.raises(DataError, match=message):
+            compare(a, run)
+    with pytest.raises(DataError, match="Runs of 2 and 3 queries"):
+        compare([1.0, 2], [1.0, 2, 3])
+    with pytest.raises(DataError, match="spread needs two"):
+        compare([1.0], [2.0])
+    with pytest.raises(DataError, match="counts in one run only"):
+        compare([1.0, np.nan, 2], [1.0, 2, 3])
+    with pytest.raises(OptionError, match="resamples=0"):
+        compare([1.0, 2], [1.0, 3], resamples=0)
+
+
+def test_holm_steps_down():
+    assert holm([0.01, 0.04, 0.03, 0.005]).tolist() == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.9, 0.8]).tolist() == [1.0, 1.0]
+    assert holm([]).tolist() == []

@@ -1,17 +1,27 @@
 """Whatever a solver does, it becomes a row: planted faults, hard limits, slips."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from planted import solvers as planted
 from problems.swaps import QUICK, rankings, swapped, without_times
 
-from formulations import RankTwoAssignment, UnknownSolverError, function_solver, margin_dual, solve
+from formulations import RankTwoAssignment, UnknownSolverError, function_solver, margin_dual, read_program, solve
 from formulations.solvers.highs import Highs
+from rankopt.data import load_sample
 from rankopt.errors import DataError, OptionError
 from rankopt.experiments import Limits, Outcome, SolverSwap, read_rows
+from rankopt.experiments.replay import unbeaten
+from rankopt.experiments.traces import RecordedProblem
+from rankopt.rankers import LargeMarginRanker, PairwiseRanker
 
 FIRST = {outcome: function for function, outcome in reversed(planted.EXPECTED.items())}.values()
 """One fault of each outcome."""
@@ -179,3 +189,199 @@ def test_rows_are_plain_json(tmp_path):
     (tmp_path / "rows.jsonl").write_text("{}\n")
     with pytest.raises(DataError, match="line 1"):
         read_rows(tmp_path / "rows.jsonl")
+
+
+# Live runs: training with one part swapped, held against the usual one, and stopped where it hangs.
+
+
+@pytest.fixture(scope="module")
+def train():
+    return load_sample("les-miserables").train.select(range(6))
+
+
+@pytest.mark.study
+@pytest.mark.parametrize(
+    ("masters", "methods"),
+    [((), ()), pytest.param(("block_ascent",), ("cutting_planes",), marks=pytest.mark.study)],
+    ids=["few", "all"],
+)
+def test_live_runs_swap_each_part_and_are_held_against_each_other(train, masters, methods):
+    ranker = LargeMarginRanker("nDCG@5", bound="convex", position_weights="linear", lam=1.0)
+    rows = SolverSwap(
+        train, argmax_solvers=("exact", planted.LiarInBatches()), master_solvers=masters,
+        methods=(*methods, planted.Boasting()), ranker=ranker, test=train, problems=3, repeats=1,
+        limits=replace(QUICK, training_time=3.0),
+    ).run()  # fmt: skip
+    live = {(row.role, row.solver): row for row in rows if row.kind == "training"}
+    assert list(live) == [
+        ("argmax", "exact"), ("argmax", "liar"), *(("master", name) for name in masters and ("auto", *masters)),
+        ("method", "bundle"), *(("method", name) for name in methods), ("method", repr(planted.Boasting())),
+    ]  # fmt: skip
+    liar, boaster = live.pop(("argmax", "liar")), live.pop(("method", repr(planted.Boasting())))
+    # Training proves every ranking when it ends: a lying argmax leaves its gap open, and no false certificate.
+    assert (liar.status, liar.certified) == (Outcome.INEXACT, True)
+    assert (boaster.status, boaster.certified) == (Outcome.WRONG, False)
+    assert "reports the lower bound" in boaster.message
+    base = live["argmax", "exact"]
+    for row in live.values():
+        assert row.status is Outcome.SOLVED, row
+        assert row.certified
+        assert row.bound <= base.value
+        assert list(row.measures) == [f"nDCG@{k}" for k in range(1, 11)]
+        lengths = {len(column) for column in row.history.values()}
+        assert len(lengths) == 1
+        assert row.history["primal"][-1] == pytest.approx(row.value, rel=1e-6)
+    usual = [("method", "bundle"), *(("master", "auto") for _ in masters)]
+    assert {live[key].seconds for key in usual} == {base.seconds}  # one run, in every role
+
+
+@pytest.mark.study
+def test_a_live_run_that_hangs_is_killed_and_its_row_keeps_what_was_known(train):
+    rows = SolverSwap(
+        train.select(range(2)), argmax_solvers=(function_solver(planted.sleeping, accepts=RankTwoAssignment),),
+        master_solvers=(), methods=(),
+        ranker=LargeMarginRanker("nDCG@5"), problems=1, repeats=1, limits=Limits(problem=0.5, trace=0.5,
+        training_time=0.1),
+    ).run()  # fmt: skip
+    hung = rows[-1]
+    assert (hung.kind, hung.status) == ("training", Outcome.TIMED_OUT)
+    assert "killed after 5.2 s" in hung.message
+
+
+@pytest.mark.study
+def test_a_ranker_without_an_argmax_has_masters_and_methods_only(train):
+    rows = SolverSwap(
+        train,
+        master_solvers=("active_set",),
+        methods=("bundle",),
+        ranker=PairwiseRanker(lam=1.0),
+        problems=2,
+        repeats=1,
+    ).run()
+    assert [(row.kind, row.role) for row in rows] == [("master", ""), ("training", "master"), ("training", "master"),
+                                                      ("training", "method")]  # fmt: skip
+
+
+# Programs in whole numbers whose relaxation is larger, and programs without an optimum: what a swap calls them.
+
+
+WHOLE = "maximize\n x + y\nst\n c: x + y <= 1.5\ngenerals\n x y\nend\n"
+EMPTY = "minimize\n x\nst\n a: x >= 1\n b: x <= 0\nend\n"
+ENDLESS = "maximize\n x + y\nst\n a: x - y <= 1\nend\n"
+
+
+@pytest.mark.study
+@pytest.mark.parametrize(
+    ("text", "outcome"),
+    [
+        (WHOLE, Outcome.UNBEATEN),
+        (EMPTY, Outcome.NO_OPTIMUM),
+        pytest.param(ENDLESS, Outcome.NO_OPTIMUM, marks=pytest.mark.study),
+    ],
+)
+def test_what_is_right_is_called_neither_inexact_nor_failed(text, outcome, tmp_path):
+    pytest.importorskip("highspy")
+    path = tmp_path / "a.lp"
+    path.write_text(text)
+    rows = SolverSwap(problems=[path], argmax_solvers=("highs", "auto"), repeats=1).run()
+    assert [row.status for row in rows] == [outcome] * 2
+    assert all(row.solved and row.seconds is not None for row in rows)
+    assert [row.value for row in rows] == [1.0 if text is WHOLE else None] * 2
+
+
+def test_only_the_best_known_point_is_unbeaten(tmp_path):
+    pytest.importorskip("highspy")
+    path = tmp_path / "a.lp"
+    path.write_text(WHOLE)
+    form = read_program(path)
+    best = solve(form, "highs")
+    taped = RecordedProblem("a", form, None, (1.0, 1.5))
+    assert unbeaten(taped, best, 1e-6)
+    assert unbeaten(taped, best.with_metadata(details={}), 1e-6)
+    assert not unbeaten(taped, best.with_metadata(details={"reported_bound": 1.5}), 1e-6)  # a search that was cut short
+    worse = replace(best.with_metadata(details={}), value=0.0)
+    assert not unbeaten(taped, worse, 1e-6)
+    assert not unbeaten(RecordedProblem("a", form, None, (1.0, 1.0)), best, 1e-6)  # there is a proof, it has none
+    assert not unbeaten(
+        RecordedProblem("a", form), best.with_metadata(details={}), 1e-6
+    )  # nothing is known, nothing is claimed
+
+
+def test_a_relaxed_program_without_a_proof_stays_inexact(tmp_path):
+    pytest.importorskip("highspy")
+    path = tmp_path / "a.lp"
+    path.write_text(WHOLE.replace("generals\n x y\n", ""))
+    form = read_program(path)
+    assert not unbeaten(
+        RecordedProblem("a", form, None, (1.0, 1.5)), solve(form, "highs").with_metadata(details={}), 1e-6
+    )
+
+
+# The processes of a swap: one that was killed goes on where it was, and no worker outlives its parent.
+
+
+@pytest.mark.study
+def test_a_run_that_was_killed_goes_on_and_ends_with_the_same_rows(tmp_path):
+    script = (
+        "import sys; sys.path.insert(0, sys.argv[2])\n"
+        "from problems.swaps import rankings\n"
+        "from rankopt.experiments import Limits, SolverSwap\n"
+        "limits = Limits(problem=120.0, trace=600.0)\n"
+        "swap = SolverSwap(rankings(range(9, 39)), argmax_solvers=('exact', 'scipy'), repeats=1, limits=limits)\n"
+        "for row in swap.rows(sys.argv[1]):\n"
+        "    print(row.problem, flush=True)\n"
+    )
+    cut, whole = tmp_path / "cut.jsonl", tmp_path / "whole.jsonl"
+    arguments = [sys.executable, "-c", script, str(cut), str(Path(__file__).parents[2])]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as process:
+        for _ in range(20):
+            process.stdout.readline()
+        os.kill(process.pid, signal.SIGKILL)
+    killed = read_rows(cut)
+    assert 20 <= len(killed) < 60
+    with cut.open("a", encoding="utf-8") as file:
+        file.write('{"kind": "argmax", "sol')  # the line that it was at
+    problems = rankings(range(9, 39))
+    again = SolverSwap(
+        problems, argmax_solvers=("exact", "scipy"), repeats=1, limits=Limits(problem=120.0, trace=600.0)
+    )
+    assert len(again.run(cut, resume=True)) == 60 - len(killed)
+    again.run(whole)
+    assert without_times(read_rows(cut)) == without_times(read_rows(whole))
+    assert vars(read_rows(cut)[0]) == vars(killed[0])  # what was found is not run again
+    with pytest.raises(OptionError, match="resume=True"):
+        again.run(whole)
+
+
+@pytest.mark.study
+def test_a_worker_dies_with_its_parent(tmp_path):
+    script = (
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "from planted import solvers as planted\n"
+        "from formulations import RankTwoAssignment, function_solver\n"
+        "from problems.swaps import rankings\n"
+        "from rankopt.experiments import Limits, SolverSwap\n"
+        "import rankopt.experiments.supervisor as supervisor\n"
+        "begun = supervisor._Worker.next_row\n"
+        "def told(self, *given):\n"
+        "    print(self.process.pid, flush=True)\n"
+        "    return begun(self, *given)\n"
+        "supervisor._Worker.next_row = told\n"
+        "solver = function_solver(planted.sleeping, accepts=RankTwoAssignment)\n"
+        "SolverSwap(rankings(), argmax_solvers=(solver,), limits=Limits(problem=600.0)).run()\n"
+    )
+    arguments = [sys.executable, "-c", script, str(Path(__file__).parents[2])]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as process:
+        worker = int(process.stdout.readline())
+        os.kill(process.pid, signal.SIGKILL)
+    for _ in range(300):
+        try:
+            os.kill(worker, 0)
+        except ProcessLookupError:
+            return
+        state = Path(f"/proc/{worker}/stat")
+        if state.exists() and state.read_text().rpartition(")")[2].split()[0] == "Z":  # dead, and nobody has asked
+            return
+        time.sleep(0.1)
+    os.kill(worker, signal.SIGKILL)
+    pytest.fail("the worker outlived its parent")

@@ -1,7 +1,7 @@
 """Feature maps against all orders: the loss-augmented one, the references, the bounds of the regret, slopes at ties."""
 
 import pickle
-from itertools import pairwise
+from itertools import pairwise, permutations, product
 
 import numpy as np
 import pytest
@@ -9,6 +9,7 @@ from problems.means import is_mean
 from problems.pattern_orders import arranged, batch, every_order
 
 from formulations.solvers import get_solver
+from rankopt.data import Queries
 from rankopt.errors import OptionError
 from rankopt.losses import BOUNDS, FEATURE_MAPS, MarginLoss, get_bound, get_feature_map
 from rankopt.losses.margin import Convex
@@ -17,7 +18,9 @@ from rankopt.losses.oracle_positional import with_distinct_grades
 from rankopt.losses.oracle_relevance import PairwiseArgmax
 from rankopt.losses.pairwise import PairwiseHinge
 from rankopt.losses.position_weights import parse_position_weights
-from rankopt.measures import parse
+from rankopt.losses.regret import RegretBound
+from rankopt.measures import evaluate, parse
+from rankopt.rankers import LargeMarginRanker
 from rankopt.testing import check_loss
 
 MEASURES = (
@@ -221,3 +224,136 @@ def test_every_map_is_in_its_table():
         module = import_module(f"rankopt.losses.{path.stem}")
         own = [kind for kind in vars(module).values() if isinstance(kind, type) and kind.__module__ == module.__name__]
         assert {kind for kind in own if "takes" in vars(kind)} <= known
+
+
+# What orders earn, as losses see it, is what the measure says of them.
+
+
+MEASURES_CRITERIA = ["RR", "RR@2", "Success@2", "WTA", "nDCG@2", "R@2", "RBP(p=0.5)", "AUC", "AP", "ERR"]
+
+
+@pytest.mark.parametrize("text", MEASURES_CRITERIA)
+@pytest.mark.parametrize("grades", [(0.0, 1.0, 0.0, 0.0), (1.0,), (0.0, 0.0, 1.0)], ids=str)
+def test_an_order_earns_its_value(text, grades):
+    """Also RR of one relevant document, an inner product whose best orders are told more simply than its value."""
+    measure, offsets = parse(text), np.array([0, len(grades)])
+    criterion = Criterion.from_measure(measure, np.array(grades), offsets)
+    for order in permutations(range(len(grades))):
+        rows = np.array(order)
+        shown = np.array(grades)[rows]
+        scores = -np.arange(len(grades), dtype=float)
+        wanted = evaluate(shown, scores, measure, convention="burges").mean()
+        if text == "AUC" and len(grades) == 1:
+            continue
+        assert (criterion.earned(rows) - criterion.constant)[0] == pytest.approx(wanted, abs=1e-12)
+    tied = np.zeros(len(grades))
+    values = [criterion.earned(np.array(order))[0] for order in permutations(range(len(grades)))]
+    worst, mean = criterion.worst_and_mean(tied)
+    assert (worst[0], mean[0]) == (pytest.approx(min(values)), pytest.approx(np.mean(values)))
+
+
+@pytest.mark.filterwarnings("ignore:the optimum is at w0")
+@pytest.mark.parametrize("name", ["positional", "pairwise", "first-relevant"])
+def test_the_regret_of_rr_is_that_of_the_evaluation_where_one_document_is_relevant(name):
+    rng = np.random.default_rng(0)
+    features, grades = rng.normal(size=(30, 2)), np.zeros(30)
+    grades[np.arange(5) * 6 + rng.integers(0, 6, 5)] = 1
+    queries = Queries.from_arrays(features, grades, qid=np.repeat(np.arange(5), 6))
+    ranker = LargeMarginRanker("RR", feature_map=name, bound="convex", w0="ridge", lam=0.01).fit(queries)
+    table = ranker.bound_tightness(queries).columns()
+    regret = 1 - evaluate(queries, ranker.predict(queries), "RR").per_query()
+    assert table["regret"] == pytest.approx(regret)
+    assert np.all(table["convex"] >= regret - 1e-9)
+
+
+# Losses of mixes: sums and maxima of the losses of their parts, with planes that hold.
+
+
+MIXES = (
+    "AP + nDCG@3 + RR",
+    "0.5 AP[pairwise] + 2 RR[first-relevant] + P@2",
+)
+
+
+def loss_of(text, bound, relevance, offsets, slack="separate"):
+    text = text if slack == "separate" else f"({text})(slack='shared')"
+    return RegretBound.named(text, "positional", bound, "power(0.5)").bind(
+        arranged(relevance, offsets), get_solver("exact")
+    )
+
+
+@pytest.mark.every(5)
+@pytest.mark.parametrize(("text", "bound", "slack"), [*product(MIXES, BOUNDS, ("separate", "shared"))])
+def test_mixes_are_losses(text, bound, slack):
+    check_loss(lambda relevance, offsets: loss_of(text, bound, relevance, offsets, slack)[1])
+
+
+@pytest.mark.parametrize("bound", BOUNDS)
+def test_they_are_the_sum_and_the_largest_of_their_parts(bound):
+    rng = np.random.default_rng(0)
+    for _ in range(10):
+        relevance, offsets = batch(rng, grades=3)
+        relevance[offsets[0] : offsets[1]] = 1.0  # P@2 may tell something apart here, AP does not
+        text = "2 AP[pairwise] + P(rel=2)@2 + 0.5 RR"
+        queries, together = loss_of(text, bound, relevance, offsets)
+        _, largest = loss_of(text, bound, relevance, offsets, "shared")
+        sizes = np.diff(queries.offsets)
+        scores = rng.normal(size=sizes.sum())
+        parts = np.zeros((3, sizes.size))
+        for own, (weight, regret) in zip(parts, RegretBound.named(text, "positional", bound, "log").parts, strict=True):
+            regret = RegretBound.named(regret.measure, regret.feature_map, bound, "power(0.5)")
+            chosen, loss = regret.bind(queries, get_solver("exact"))
+            rows = np.isin(queries.rows, chosen.rows)
+            own[[queries.query_ids.index(query) for query in chosen.query_ids]] = weight * loss.at(scores[rows]).value
+        np.testing.assert_allclose(together.at(scores).value, parts.sum(axis=0), rtol=0, atol=1e-12)
+        np.testing.assert_allclose(largest.at(scores).value, parts.max(axis=0), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("slack", ["separate", "shared"])
+def test_parts_of_a_batch_are_its_parts_mixes(slack):
+    relevance, offsets = batch(np.random.default_rng(2), queries=6, grades=3)
+    queries, loss = loss_of("AP + RR[first-relevant] + P(rel=2)@1", "nonconvex", relevance, offsets, slack)
+    scores = np.random.default_rng(3).normal(size=queries.graded.size)
+    for one in (loss, loss.majorant(-scores)):
+        whole = one.at(scores)
+        for first, last in ((0, 1), (1, 4), (4, 6)):
+            low, high = queries.offsets[[first, last]].tolist()
+            part = pickle.loads(pickle.dumps(one.only(first, last))).at(scores[low:high])
+            np.testing.assert_allclose(part.value, whole.value[first:last], rtol=0, atol=1e-12)
+            np.testing.assert_allclose(part.assigned, whole.assigned[low:high], rtol=0, atol=1e-12)
+            np.testing.assert_allclose(part.reference, whole.reference[low:high], rtol=0, atol=1e-12)
+
+
+def test_the_first_relevant_document_is_of_the_size_of_the_others_in_a_mix():
+    relevance, offsets = batch(np.random.default_rng(4), largest=30)
+    _, mix = loss_of("RR[first-relevant] + AP[pairwise]", "convex", relevance, offsets)
+    alone = RegretBound.named("RR", "first-relevant", "convex", "log").bind(
+        arranged(relevance, offsets), get_solver("exact")
+    )[1]
+    others = np.add.reduceat(relevance == 0, offsets[:-1])
+    scores = np.random.default_rng(5).normal(size=relevance.size)
+    shares = scores / np.repeat(others, np.diff(offsets))
+    np.testing.assert_allclose(mix.parts[0].loss.at(scores).value, alone.at(shares).value, rtol=0, atol=1e-12)
+    np.testing.assert_array_equal(alone.unit, others**2)
+    np.testing.assert_array_equal(mix.unit, np.full(others.size, 2.0))
+
+
+def test_a_mix_of_one_is_its_measure():
+    relevance, offsets = batch(np.random.default_rng(6))
+    scores = np.random.default_rng(7).normal(size=relevance.size)
+    for slack in ("separate", "shared"):
+        _, mix = loss_of("AP[pairwise]", "nonconvex", relevance, offsets, slack)
+        _, alone = RegretBound.named("AP", "pairwise", "nonconvex", "log").bind(
+            arranged(relevance, offsets), get_solver("exact")
+        )
+        assert isinstance(alone, MarginLoss)
+        np.testing.assert_array_equal(mix.at(scores).value, alone.at(scores).value)
+        there, here = mix.at(scores), alone.at(scores)
+        np.testing.assert_allclose(there.assigned - there.reference, here.assigned - here.reference, rtol=0, atol=1e-15)
+
+
+def test_what_a_part_cannot_do_is_refused():
+    with pytest.raises(OptionError, match="'first-relevant' cannot bound the regret of AP"):
+        RegretBound.named("AP[first-relevant] + RR", "pairwise", "convex", "log")
+    with pytest.raises(OptionError, match="map 'pairs' is unknown"):
+        RegretBound.named("AP[pairs] + RR", "pairwise", "convex", "log")

@@ -5,14 +5,23 @@ from itertools import pairwise, permutations
 import numpy as np
 import pytest
 
+from formulations.compiled import CACHE_GAIN, PAYS, Kernel
 from formulations.gallery.rankings import ranking
+from formulations.parallel import at_most
 from formulations.solvers import get_solver
+from rankopt.constraints import Admissible
+from rankopt.data.queries import Queries
+from rankopt.errors import DataError
 from rankopt.losses import BOUNDS, get_bound
+from rankopt.losses import oracle_positional as references
+from rankopt.losses import pairwise as pairwise_kernel
+from rankopt.losses import segment_ops as ties
 from rankopt.losses.margin import MarginLoss
 from rankopt.losses.oracle_positional import PositionalOracle
 from rankopt.losses.pairwise import PairwiseHinge
 from rankopt.losses.position_weights import parse_position_weights
 from rankopt.measures import parse
+from rankopt.rankers import LargeMarginRanker
 
 MEASURES = ["nDCG@3", "nDCG", "P@2", "DCG@2", "ERU(alpha=3, d=0)", "WTA", "R@2", "RBP(p=0.5)"]
 DECAYS = ["linear", "linear@2", "power(0.5)", "power(1)@3", "log", "loglog", "discount"]
@@ -193,3 +202,149 @@ def test_decay_families(spec, expected):
 def test_bad_decays_are_refused(spec):
     with pytest.raises(ValueError, match="position_weights"):
         parse_position_weights(spec)
+
+
+# What NumPy does while compiling does not pay, kernels do bit for bit.
+
+
+@pytest.fixture(params=range(12))
+def case(request):
+    random = np.random.default_rng(request.param)
+    lengths = random.integers(1, 30, 12)
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    n = int(offsets[-1])
+    scores = random.normal(size=n) if request.param % 3 else random.integers(-2, 3, n) / 2.0
+    scores[random.random(n) < 0.1] = -0.0
+    gain = random.integers(0, 4, n) / 3.0
+    return random, offsets, scores, gain
+
+
+def compiled(monkeypatch, yes):
+    monkeypatch.setattr("formulations.compiled.PAYS", -1 if yes else 1 << 60)
+
+
+def both(monkeypatch, work):
+    """What `work` returns with the kernels and with NumPy."""
+    found = []
+    for yes in (True, False):
+        compiled(monkeypatch, yes)
+        with at_most(1):
+            found.append(work())
+    return found
+
+
+def assert_same_bits(one, other):
+    assert len(one) == len(other)
+    for x, y in zip(one, other, strict=True):
+        assert np.array_equal(np.asarray(x) + 0.0, np.asarray(y) + 0.0)
+        assert x.tobytes() == y.tobytes() or not (np.asarray(x) != 0).all()  # only zeros may differ, in their sign
+
+
+def argmax_of(offsets, gain, position_weights):
+    weights = {"power": lambda n: np.arange(1.0, n + 1) ** -0.5, "cut": lambda n: (np.arange(n) < 3) * 1.0}
+    problem = ranking(
+        np.zeros(gain.size), gain, discount=weights["cut"], position_weights=weights[position_weights], offsets=offsets
+    )
+    return PositionalOracle(problem, get_solver("exact"))
+
+
+@pytest.mark.parametrize("position_weights", ["power", "cut"])
+@pytest.mark.parametrize("bound", ["convex", "tie-aware", "nonconvex"])
+def test_a_margin_loss_is_the_same_to_the_bit(case, position_weights, bound, monkeypatch):
+    _, offsets, scores, gain = case
+    argmax = argmax_of(offsets, gain, position_weights)
+
+    def work():
+        at = MarginLoss.build(argmax, get_bound(bound)).at(scores)
+        return at.value, at.bound, at.height, at.assigned, at.reference
+
+    assert_same_bits(*both(monkeypatch, work))
+
+
+def test_shared_slopes_are_the_same_to_the_bit(case, monkeypatch):
+    random, offsets, scores, gain = case
+    slope = random.random(scores.size) * (random.random(scores.size) < 0.7)
+    kind = ties.alike(offsets, gain)
+    assert_same_bits(*both(monkeypatch, lambda: (ties.shared(slope.copy(), scores, kind, offsets),)))
+
+
+def test_pairs_are_counted_alike(case, monkeypatch):
+    random, offsets, scores, _ = case
+    scores = np.round(scores * 4) / 4  # many differences of exactly one
+    relevance = random.integers(0, 3, scores.size).astype(float)
+    relevance[offsets[:-1]] = 3.0
+    keep = np.diff(offsets) > 1
+    rows = np.repeat(keep, np.diff(offsets))
+    offsets = np.concatenate([[0], np.cumsum(np.diff(offsets)[keep])])
+    loss = PairwiseHinge(relevance[rows], offsets)
+
+    def work():
+        at = loss.at(scores[rows])
+        return at.value, at.height, at.assigned
+
+    assert_same_bits(*both(monkeypatch, work))
+
+
+def test_a_kernel_is_compiled_once_it_pays(monkeypatch):
+    monkeypatch.setattr("formulations.compiled.PAYS", 30_000)
+    monkeypatch.setattr("formulations.compiled.CALL", 0)
+    monkeypatch.setattr("formulations.compiled.CACHE_GAIN", 0)
+    for kernel in (references._scatter, pairwise_kernel.count_violations, ties.share_range):
+        monkeypatch.setattr(kernel, "_spared", 0)
+        assert [kernel.pays(10_000) for _ in range(5)] == [False, False, False, True, True]
+
+
+def test_code_on_disk_pays_sooner(monkeypatch):
+    monkeypatch.setattr("formulations.compiled.CALL", 0)
+    kernel = references._scatter
+    kernel.ready()
+    for kept, sooner in ((True, True), (False, False)):
+        monkeypatch.setattr(kernel, "_spared", PAYS / CACHE_GAIN)
+        monkeypatch.setitem(kernel.__dict__, "_is_cached", kept)
+        assert kernel.pays(1) == sooner
+        monkeypatch.setattr(Kernel, "running", False)
+        assert not kernel.pays(1)
+        monkeypatch.undo()
+        monkeypatch.setattr("formulations.compiled.CALL", 0)
+
+
+# Which queries count under constraints: those in which admissible rankings differ in worth, whatever others do.
+
+
+def queries_of(*grades):
+    X = np.random.default_rng(0).normal(size=(sum(map(len, grades)), 3))
+    return Queries.from_arrays(X, np.concatenate(grades), group=[len(own) for own in grades])
+
+
+def risk_of(queries, k, **options):
+    ranker = LargeMarginRanker("P@2", bound="convex", constraints=Admissible(k), **options)
+    return ranker.objective(queries).risk
+
+
+def test_the_choice_of_the_one_that_is_shown_is_worth_something():
+    """P@2 finds both rankings of two documents equal; of one position each choice is a ranking of its own."""
+    risk = risk_of(queries_of([1.0, 0.0]), 1)
+    assert risk.weights.tolist() == [1.0]
+    assert risk.at(np.zeros(3)).value == pytest.approx(0.5)
+    with pytest.raises(DataError, match="distinguishes"):
+        risk_of(queries_of([1.0, 0.0]), 2)
+
+
+def test_no_query_vanishes_beside_others():
+    """J, weights and their number are of all queries in which the set leaves a choice."""
+    one, two = queries_of([1.0, 0.0, 1.0]), queries_of([1.0, 0.0], [1.0, 0.0, 1.0])
+    assert risk_of(one, 1).weights.size == 1
+    risk = risk_of(two, 1)
+    assert risk.weights.tolist() == [0.5, 0.5]
+    assert sorted(risk.at(np.zeros(3)).losses) == pytest.approx(sorted([0.5, risk_of(one, 1).at(np.zeros(3)).value]))
+
+
+def test_queries_of_one_grade_are_left_out_before_the_set_is_asked():
+    """Three positions with one document a site: the second query has two sites, and nothing to learn."""
+    site = np.array(["a", "b", "c", "d", "a", "b", "a"])
+    queries = Queries.from_arrays(
+        np.arange(7.0)[:, None], np.array([1.0, 0, 0, 1, 0, 0, 0]), group=[4, 3], attributes={"site": site}
+    )
+    rule = Admissible(3).at_most(1, by="site")
+    ranker = LargeMarginRanker("P@2", bound="convex", constraints=rule)
+    assert ranker.objective(queries).risk.weights.size == 1

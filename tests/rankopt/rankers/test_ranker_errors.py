@@ -1,17 +1,34 @@
 """A ranker says what is wrong with its data or options, and what to do."""
 
+import inspect
 from inspect import signature
 
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
+from planted.attack import assert_survived
+from problems.training import BOUNDS, made
+from scipy.sparse import csr_array
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import has_fit_parameter
 
 import rankopt.rankers
 from rankopt.data import Queries
-from rankopt.errors import DataError, MeasureError, OptionError
-from rankopt.rankers import RANKERS, LinearRanker, RegressionRanker
+from rankopt.errors import DataError, MeasureError, NoProgressWarning, OptionError
+from rankopt.evaluation.evaluation import evaluate
+from rankopt.optimize import METHODS, get_method
+from rankopt.optimize.least_squares import column_units
+from rankopt.rankers import (
+    RANKERS,
+    DirectRanker,
+    LargeMarginRanker,
+    LinearRanker,
+    LossRanker,
+    MatchingRanker,
+    PairwiseRanker,
+    RegressionRanker,
+)
 
 FEATURES = np.arange(12.0).reshape(6, 2) ** 2
 GRADES = np.array([0, 1, 2, 0, 1, 0])
@@ -171,3 +188,208 @@ def test_no_weights_of_rows_are_no_fault():
     X, y = np.arange(12.0).reshape(6, 2), np.array([0, 1, 0, 1, 0, 1])
     one, two = (RegressionRanker().fit(X, y, qid=[0, 0, 0, 1, 1, 1], **more) for more in ({}, {"sample_weight": None}))
     np.testing.assert_array_equal(one.coef_, two.coef_)
+
+
+# Numbers that no option can be: a typed error that names the option, never one of Python's own.
+
+
+LARGE = 10**400
+NUMBERS = [float("nan"), float("inf"), -float("inf"), -1, 1j, LARGE, "x", [], {}, np.float64("nan"), object()]
+
+REQUIRED = ["max_iter", "tol", "lam", "C", "time_limit", "n_jobs"]
+
+
+def refused(name, value):
+    """Whether this value can be no option of this name; None and a limit without end can be some."""
+    return not (name == "time_limit" and value == float("inf")) and not (name == "n_jobs" and value == -1)
+
+
+@pytest.mark.parametrize("name", REQUIRED)
+@pytest.mark.parametrize("kind", [LargeMarginRanker, LossRanker, MatchingRanker, PairwiseRanker])
+def test_options_of_training(kind, name):
+    X, y, qid = made(queries=2)
+    for value in NUMBERS:
+        options = {name: value, **({"lam": None} if name == "C" else {})}
+        if refused(name, value):
+            with pytest.raises(OptionError, match=f"{name} must be "):
+                kind(**options).fit(X, y, qid=qid)
+    for name in ("max_iter", "tol"):
+        with pytest.raises(OptionError, match=name):
+            kind(**{name: None}).fit(X, y, qid=qid)
+    for value in (1.5, 0, True):
+        with pytest.raises(OptionError, match="max_iter"):
+            kind(max_iter=value).fit(X, y, qid=qid)
+
+
+@pytest.mark.parametrize("value", [1j, 10**400, {}, object(), [float("nan")] * 4])
+def test_arrays(value):
+    X, y, qid = made(queries=2)
+    for kind, name in (
+        (LargeMarginRanker, "w0"),
+        (LargeMarginRanker, "position_weights"),
+        (MatchingRanker, "position_weight"),
+    ):
+        with pytest.raises(OptionError, match=name):
+            kind(**{name: value}).fit(X, y, qid=qid)
+    with pytest.raises(OptionError, match="alpha"):
+        RegressionRanker(value).fit(X, y, qid=qid)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_settings_of_methods(name):
+    kind = type(get_method(name))
+    for setting, told in inspect.signature(kind).parameters.items():
+        for value in [*NUMBERS, None, True]:
+            if value is LARGE and not isinstance(told.default, float):
+                continue  # a whole number may be as large as it likes
+            with pytest.raises(OptionError, match=f"^{setting} (must be|=) "):
+                kind(**{setting: value})
+
+
+# Arrays that are meant ill: errors of ours or finite answers, the same bits for the same numbers, no half model.
+
+
+X, Y, QID_HOSTILE = np.random.default_rng(0).normal(size=(12, 3)), [0, 1, 2] * 4, np.repeat([0, 1], 6)
+BEYOND = np.array([10**400] + [0] * 11, dtype=object)
+
+
+@pytest.mark.study
+@pytest.mark.parametrize("tries", [60, pytest.param(300, marks=pytest.mark.study)])
+def test_arrays_by_the_hundred(tries):
+    assert_survived("arrays", tries, 9)
+
+
+def test_whole_numbers_beyond_floats_are_named():
+    for given, name in (((BEYOND[:, None], Y), "features"), ((X, BEYOND), "relevance")):
+        with pytest.raises(DataError, match=f"{name} cannot be read as numbers"):
+            RegressionRanker().fit(*given, qid=QID_HOSTILE)
+    with pytest.raises(DataError, match="relevance cannot be read"):
+        evaluate(BEYOND, X[:, 0], "nDCG@5", offsets=[0, 12])
+
+
+@pytest.mark.parametrize("weight", [[object(), 1], [1j, 1], [1e-320, 1], [1, 1e101]])
+def test_weights_that_cannot_be_summed_are_refused(weight):
+    with pytest.raises(DataError, match="query_weight"):
+        LargeMarginRanker().fit(X, Y, qid=QID_HOSTILE, query_weight=np.array(weight))
+
+
+def test_a_sparse_matrix_has_at_most_as_many_columns_as_a_file():
+    wide = sp.csr_array((np.ones(1), ([0], [5])), shape=(2, 2**40))
+    with pytest.raises(DataError, match="leave out empty ones"):
+        Queries.from_arrays(wide, [0, 1], group=[2])
+
+
+def test_a_score_beyond_double_precision_is_no_answer():
+    ranker = RegressionRanker(1.0).fit(X, Y, qid=QID_HOSTILE)
+    ranker.coef_ = np.array([2.0, -2.0, 2.0])
+    with pytest.raises(DataError, match="score of row 1 leaves double precision"):
+        ranker.predict(np.array([[1.0, 0, 0], [1e308, 1e308, -1e308], [0, 0, 0]]))
+
+
+def test_features_near_the_end_of_double_precision_are_climbed_or_named():
+    far = X.copy()
+    far[4, 1], far[7, 2] = -1e308, 1e308
+    assert np.isfinite(DirectRanker("nDCG@5", init="zeros").fit(far, Y, qid=QID_HOSTILE).coef_).all()
+    far = X.copy()
+    far[[2, 5, 9], 0] = 1e155
+    with pytest.raises(DataError, match="feature 0 reaches 1e\\+155"):
+        LossRanker("pairwise", lam=1.0).fit(far, Y, qid=QID_HOSTILE)
+
+
+def test_a_column_that_only_a_query_without_weight_makes_large_is_constant():
+    far = np.where(np.arange(12)[:, None] < 6, X, 1e155 * (1 + X**2))
+    ranker = RegressionRanker(1.0).fit(far, Y, qid=QID_HOSTILE, query_weight=[1.0, 0.0])
+    assert np.isfinite(ranker.coef_).all()
+
+
+def test_a_grade_whose_square_cannot_be_held_is_no_target():
+    with pytest.raises(DataError, match="a target is 1e\\+308"):
+        RegressionRanker().fit(X, np.array([1e308, *[0.0] * 11]), qid=QID_HOSTILE)
+
+
+# Features near the ends of double precision: least squares as in other units; training says what to rescale.
+
+
+SCALES = [2.0**-1000, 2.0**-700, 2.0**-530, 2.0**512, 2.0**515, 2.0**700, 2.0**1020]
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("form", [np.asarray, csr_array])
+def test_least_squares_are_those_of_other_units(form, scale):
+    X, y, qid = made()
+    plain = RegressionRanker(0.0).fit(form(X), y, qid=qid).coef_
+    mixed = scale ** np.array([1, 0, 1, 0])
+    for units in (np.full(4, scale), mixed):
+        coef = RegressionRanker(0.0).fit(form(X * units), y, qid=qid).coef_
+        np.testing.assert_allclose(coef * units, plain, rtol=1e-9)
+
+
+@pytest.mark.parametrize("form", [np.asarray, csr_array])
+def test_a_ridge_lets_large_features_free_and_holds_small_ones(form):
+    X, y, qid = made()
+    for scale in (2.0**-700, 2.0**700):
+        units = np.array([1.0, scale, 1.0, 1.0])
+        coef = RegressionRanker(0.5).fit(form(X * units), y, qid=qid).coef_
+        assert np.isfinite(coef).all()
+        if scale < 1:
+            rest = RegressionRanker(0.5).fit(form(X[:, [0, 2, 3]]), y, qid=qid).coef_
+            np.testing.assert_allclose(coef[[0, 2, 3]], rest, rtol=1e-9)
+        else:
+            free = RegressionRanker(0.5).fit(form(X * np.array([1.0, 2.0**60, 1.0, 1.0])), y, qid=qid).coef_
+            np.testing.assert_allclose((coef * units)[1], free[1] * 2.0**60, rtol=1e-9)
+
+
+def test_wide_sparse_data_is_measured_in_units_too():
+    rng = np.random.default_rng(0)
+    X = np.where(rng.random((80, 600)) < 0.05, rng.normal(size=(80, 600)), 0.0)
+    y, qid = rng.integers(0, 3, 80).astype(float), np.repeat(np.arange(8), 10)
+    plain = RegressionRanker(1e-3).fit(csr_array(X), y, qid=qid)
+    units = np.where(np.arange(600) % 2, 1.0, 2.0**600)
+    free = RegressionRanker(0.0).fit(csr_array(X), y, qid=qid).coef_
+    coef = RegressionRanker(0.0).fit(csr_array(X * units), y, qid=qid).coef_
+    np.testing.assert_allclose(coef * units, free, rtol=1e-6, atol=1e-9 * np.abs(free).max())
+    assert np.isfinite(plain.coef_).all()
+
+
+def test_ordinary_columns_are_left_as_they_are():
+    X = np.array([[1e80, 1e-80, 0.0], [-1.0, 0.0, 0.0]])
+    assert column_units(X) is None
+    assert column_units(csr_array(X)) is None
+    assert column_units(np.zeros((3, 0))) is None
+    extreme = X * [1.0, 1e-80, 1.0]
+    assert column_units(extreme).tolist()[::2] == [1.0, 1.0]
+    np.testing.assert_array_equal(column_units(extreme), column_units(csr_array(extreme)))
+
+
+@pytest.mark.every(2)
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("scale", [1e-310, 1e-300, 1e-160])
+def test_tiny_features_train(method, scale):
+    X, y, qid = made()
+    plain = LargeMarginRanker("nDCG@5", method=method, lam=1.0).fit(X, y, qid=qid)
+    with pytest.warns(NoProgressWarning):
+        tiny = LargeMarginRanker("nDCG@5", method=method, lam=1.0).fit(X * scale, y, qid=qid)
+    assert tiny.certificate_.relative_gap <= tiny.tol
+    if scale >= 1e-300:  # w0 orders as it does in other units, and no step pays for itself
+        start = RegressionRanker(measure="nDCG@5").fit(X, y, qid=qid)
+        assert tiny.score(X * scale, y, qid=qid) == pytest.approx(start.score(X, y, qid=qid))
+    assert np.isfinite(plain.certificate_.primal)
+
+
+@pytest.mark.parametrize("form", [np.asarray, csr_array])
+@pytest.mark.parametrize("scale", [1e155, 1e300])
+def test_huge_features_are_named(form, scale):
+    X, y, qid = made()
+    X = X * np.array([1.0, 1.0, scale, 1.0])
+    rankers = [
+        PairwiseRanker(),
+        MatchingRanker(bound="nonconvex"),
+        *(LargeMarginRanker(bound=bound) for bound in BOUNDS),
+        *(LargeMarginRanker(method=method) for method in METHODS),
+    ]
+    queries = Queries.from_arrays(form(X), y, qid=qid, feature_names=["a", "b", "size in bytes", "d"])
+    for ranker in rankers:
+        with pytest.raises(DataError, match=r"feature 'size in bytes' reaches .*; divide it by"):
+            ranker.fit(queries)
+        with pytest.raises(DataError, match="feature 2 reaches"):
+            ranker.fit(form(X), y, qid=qid)

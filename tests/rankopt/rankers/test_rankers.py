@@ -3,13 +3,19 @@
 import numpy as np
 import pandas as pd
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array
+from sklearn import config_context
 from sklearn.base import clone
+from sklearn.exceptions import UnsetMetadataPassedError
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from rankopt.constraints import Admissible
-from rankopt.data import Queries
+from rankopt.data import Queries, concatenate, read_svmlight
+from rankopt.errors import DataError
 from rankopt.measures import evaluate, parse
 from rankopt.rankers import (
     RANKERS,
@@ -20,6 +26,7 @@ from rankopt.rankers import (
     PairwiseRanker,
     RegressionRanker,
     SmoothRanker,
+    load_model,
 )
 from rankopt.rankers.base import Ranker
 
@@ -147,3 +154,158 @@ def test_the_table_names_every_ranker():
         assert issubclass(getattr(package, name), CofiRanker if name == "CofiRanker" else Ranker)
         assert name in dir(package)
     assert not hasattr(package, "OracleRanker")
+
+
+# Query ids survive scikit-learn's pipelines, searches and folds of queries.
+
+
+@pytest.fixture
+def routing():
+    with config_context(enable_metadata_routing=True):
+        yield
+
+
+def test_query_ids_reach_the_ranker_through_a_pipeline(rows, routing):
+    features, grades, qid = rows
+    weight = {query: query + 1.0 for query in range(M)}
+    pipeline = make_pipeline(StandardScaler(), RegressionRanker(0.1))
+    pipeline.fit(features, grades, qid=qid, query_weight=weight)
+    scaled = StandardScaler().fit_transform(features)
+    ranker = RegressionRanker(0.1).fit(scaled, grades, qid=qid, query_weight=weight)
+    assert_array_equal(pipeline[-1].coef_, ranker.coef_)
+    assert pipeline.score(features, grades, qid=qid) == ranker.score(scaled, grades, qid=qid)
+    row_weight = 1.0 + qid
+    assert pipeline.score(features, grades, qid=qid, sample_weight=row_weight) == ranker.score(
+        scaled, grades, qid=qid, sample_weight=row_weight
+    )
+
+
+@pytest.mark.parametrize("name", [int, str, lambda q: ("query", q)], ids=["int", "text", "tuple"])
+def test_a_grid_search_over_folds_of_queries_scores_as_by_hand(rows, routing, name):
+    features, grades, qid = rows
+    named = [name(q) for q in qid.tolist()]
+    alphas = [0.01, 10.0, 1000.0]
+    search = GridSearchCV(
+        make_pipeline(StandardScaler(), RegressionRanker()), {"regressionranker__alpha": alphas}, cv=GroupKFold(3)
+    )
+    search.fit(features, grades, qid=named, groups=qid)
+    expected = []
+    for train, test in GroupKFold(3).split(features, grades, qid):
+        scaler = StandardScaler().fit(features[train])
+        seen, unseen = scaler.transform(features[train]), scaler.transform(features[test])
+        fitted = [RegressionRanker(alpha).fit(seen, grades[train], qid=qid[train]) for alpha in alphas]
+        expected.append([ranker.score(unseen, grades[test], qid=qid[test]) for ranker in fitted])
+    assert_allclose(search.cv_results_["mean_test_score"], np.mean(expected, axis=0), rtol=1e-12)
+    assert search.score(features, grades, qid=named) == search.best_estimator_.score(features, grades, qid=named)
+
+
+def test_cross_validation_keeps_weights_that_are_keyed_by_query(rows, routing):
+    features, grades, qid = rows
+    weight = {query: query + 1.0 for query in range(M)}
+    params = {"qid": qid, "query_weight": weight, "groups": qid}
+    scores = cross_val_score(RegressionRanker(), features, grades, params=params, cv=GroupKFold(3))
+    for score, (train, test) in zip(scores, GroupKFold(3).split(features, grades, qid), strict=True):
+        ranker = RegressionRanker().fit(features[train], grades[train], qid=qid[train], query_weight=weight)
+        assert score == ranker.score(features[test], grades[test], qid=qid[test])
+
+
+def test_a_pipeline_does_not_pass_evaluation_data_that_its_steps_would_not_scale(rows, routing):
+    features, grades, qid = rows
+    with pytest.raises(UnsetMetadataPassedError, match="eval_set"):
+        make_pipeline(StandardScaler(), RegressionRanker()).fit(features, grades, qid=qid, eval_set=(features, grades))
+
+
+def test_without_routing_a_pipeline_says_which_line_is_missing(rows):
+    features, grades, qid = rows
+    pipeline = make_pipeline(StandardScaler(), RegressionRanker())
+    pipeline.fit(features, grades, regressionranker__qid=qid)
+    with pytest.raises(DataError, match=r"sklearn\.set_config\(enable_metadata_routing=True\)"):
+        pipeline.score(features, grades)
+
+
+# The spine on real input: LETOR OHSUMED and MQ2008 read, learned to a proven gap, saved, loaded, applied.
+
+
+BOUNDS = ["convex", "tie-aware", "nonconvex"]
+
+
+@pytest.fixture(scope="module")
+def parts(data_folder):
+    return [read_svmlight(data_folder / "letor4-mq2008" / f"S{i}.txt.gz") for i in (1, 2, 3)]
+
+
+@pytest.fixture(scope="module")
+def ohsumed(data_folder):
+    folder = data_folder / "letor3-ohsumed" / "QueryLevelNorm" / "Fold1"
+    return read_svmlight(folder / "train.txt.gz"), read_svmlight(folder / "test.txt.gz")
+
+
+def shuffled(queries, seed):
+    """Documents shuffled, queries relabelled."""
+    rows = np.random.default_rng(seed).permutation(queries.n_documents)
+    query = np.repeat(np.arange(len(queries)), np.diff(queries.offsets))
+    names = [f"relabelled {37 * q % 1009}" for q in query[rows]]
+    return Queries.from_arrays(queries.features[rows], queries.relevance[rows], qid=names)
+
+
+@pytest.mark.every(2)
+@pytest.mark.filterwarnings("ignore::rankopt.errors.NoProgressWarning")  # the convex bound is least at w = 0 on MQ2008
+@pytest.mark.parametrize("bound", BOUNDS)
+def test_shuffling_relabelling_and_splitting_real_files_change_nothing(parts, bound):
+    ranker = LargeMarginRanker("nDCG@10", bound=bound, lam=1e-2, position_weights="power(0.5)")
+    whole = concatenate(parts)
+    other = shuffled(concatenate([parts[2], parts[0], parts[1]]), 1)
+    rng = np.random.default_rng(2)
+    for _ in range(3):
+        w = rng.normal(size=whole.n_features)
+        risk, same = (ranker.objective(queries).risk.at(w).value for queries in (whole, other))
+        assert same == pytest.approx(risk, rel=1e-12)
+    first, second = ranker.fit(parts[0]).certificate_, ranker.fit(shuffled(parts[0], 3)).certificate_
+    assert abs(first.primal - second.primal) <= min(first.gap, second.gap)
+
+
+def test_ohsumed_end_to_end(ohsumed, tmp_path):
+    train, test = ohsumed
+    ranker = LargeMarginRanker(
+        "nDCG@10", bound="nonconvex", lam=1.0, argmax_solver="exact", master_solver="active_set"
+    ).fit(train)
+    assert ranker.certificate_.relative_gap <= ranker.tol
+    ranker.save(tmp_path / "ohsumed.rankopt")
+    loaded = load_model(tmp_path / "ohsumed.rankopt")
+    np.testing.assert_array_equal(loaded.predict(test), ranker.predict(test))
+    assert loaded.certificate_ == ranker.certificate_
+    learned = evaluate(test, ranker.predict(test), "nDCG@10", convention="letor3").mean()
+    chance = evaluate(
+        test, np.random.default_rng(0).normal(size=test.n_documents), "nDCG@10", convention="letor3"
+    ).mean()
+    assert learned > chance + 0.1
+
+
+@pytest.mark.study
+def test_argmax_solvers_agree_along_a_real_run(ohsumed):
+    """At points of a real run, exact and scipy find one risk, and prices prove every ranking of the exact one."""
+    train, _ = ohsumed
+    trials = []
+
+    def follow(step, state):
+        trials.append(state.trial)
+        return step.step == 40
+
+    LargeMarginRanker("nDCG@10", bound="nonconvex", position_weights="power(0.5)", lam=0.1, callbacks=[follow]).fit(
+        train
+    )
+    for w in [np.zeros(train.n_features), *trials[::13]]:
+        exact, scipy = (
+            LargeMarginRanker("nDCG@10", bound="nonconvex", position_weights="power(0.5)", argmax_solver=argmax)
+            .objective(train)
+            .risk
+            for argmax in ("exact", "scipy")
+        )
+        assert exact.at(w).value == pytest.approx(scipy.at(w).value, rel=1e-9)
+        assert scipy.at(w).bound <= exact.at(w).bound * (1 + 1e-9)
+
+
+def test_rank_svm_beats_chance_on_mq2008(parts):
+    ranker = PairwiseRanker(lam=1e-3).fit(concatenate(parts[:2]))
+    assert ranker.certificate_.relative_gap <= ranker.tol
+    assert evaluate(parts[2], ranker.predict(parts[2]), "nDCG@10", convention="burges").mean() > 0.42
