@@ -237,11 +237,11 @@ def quotas(run: Run) -> None:
     recommendation.perf_counter = process_time
     ratings, weights = movielens(), 1 / np.log2(np.arange(2.0, 12.0))
     own, users = CofiRanker(factors=15, reg=0.6).fit(ratings), ratings.users[:: run.size(10, 100)].tolist()
-    own.recommend(users[:2], admissible=Admissible(10).at_most(2, by="genre"))  # loads the code
+    own.recommend(users[:2], constraints=Admissible(10).at_most(2, by="genre"))  # loads the code
     row = table("quota", "median ms", "90%", "slowest", "Σ c s / Σ c")
     for limit in (None, 3, 2, 1):
         rules = None if limit is None else Admissible(10, on_infeasible="truncate").at_most(limit, by="genre")
-        lists = own.recommend(users, admissible=rules)
+        lists = own.recommend(users, constraints=rules)
         parts = [lists.scores[a:b] for a, b in zip(lists.bounds, lists.bounds[1:], strict=False)]
         scores = np.mean([np.average(part, weights=weights[: part.size]) for part in parts])
         (who, slowest), ms = lists.slowest, 1e3 * lists.seconds

@@ -398,7 +398,11 @@ def versions(run: Run) -> None:
     solvers = ("highs", "highs(method='ipm')", "highs(presolve='on')")
     problems = [relaxed(seed) for seed in range(run.size(12, 1))] + [mixed(seed) for seed in range(run.size(120, 3))]
     swap = SolverSwap(
-        problems, argmax=solvers, masters=(), repeats=run.size(5, 1), limits=Limits(problem=20.0, trace=200.0)
+        problems,
+        argmax_solvers=solvers,
+        master_solvers=(),
+        repeats=run.size(5, 1),
+        limits=Limits(problem=20.0, trace=200.0),
     )
     rows, row = swap.run(run.output), table("solver", "version", "answers")
     for solver in solvers:

@@ -57,7 +57,7 @@ DEPTH_LIMIT = 32  # largest depth of nested values
 SUMS = "SHA256SUMS"
 MEMBER_NAME = re.compile(r"[A-Za-z0-9_]+(/[A-Za-z0-9_]+)*\.(json|npy)")
 """Valid member names: no absolute paths, no `..`, no hidden files."""
-NUMBERS = "biuf"  # numPy kinds of numbers: booleans, signed and unsigned integers, floats
+NUMBERS = "biuf"  # NumPy kinds of numbers: booleans, signed and unsigned integers, floats
 _TIME_STAMP = (1980, 1, 1, 0, 0, 0)
 _END = struct.Struct("<4s4H2LH")  # the record that ends a zip file without comment
 

@@ -12,7 +12,7 @@ COMMANDS = {
     "train": ("rankopt.commands.train:train", "Train a ranker on a LETOR / SVMlight file, to a proven gap."),
     "cofi": (
         "rankopt.commands.cofi:cofi",
-        "Learn from ratings: factors of users and items, judged beside item means and popularity.",
+        "Learn from ratings: factors of users and items, compared with item means and popularity.",
     ),
     "convert": (
         "rankopt.commands.convert:convert",

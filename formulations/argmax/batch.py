@@ -45,7 +45,7 @@ FEW_OPEN, EASY = 32, 1 << 21
 """Queries that may be left to SciPy, and the sum of their cubed lengths: a millisecond or two."""
 
 FEW_STATES = 2  # states a position, on the mean, below which nothing is pruned
-WIDTH = 64  # most of them at one position
+WIDTH = 64  # most states at one position
 
 EASILY, NEARLY = 3, 128  # gains and documents up to which a merge costs no more than a search of the first positions
 

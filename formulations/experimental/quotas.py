@@ -126,7 +126,7 @@ def pareto_front(
     """
     if not isinstance(problem, ConstrainedRanking):
         raise InvalidProblemError(
-            f"pareto takes a problem of ranking_set, not a {type(problem).__name__}; give it a profit"
+            f"pareto_front() needs a problem of constrained_ranking(); got a {type(problem).__name__}."
         )
     for quota in (first, second):
         if not (isinstance(quota, tuple | list) and len(quota) == 2):
@@ -185,23 +185,22 @@ class LimitValueFunction(CompactReprMixin):
         """
         if not isinstance(problem, RankTwoAssignment):
             raise InvalidProblemError(
-                f"QuotaCurve is of a ranking by gains and scores, not of a {type(problem).__name__}; state it by "
-                "ranking(gain, scores)"
+                f"LimitValueFunction needs a problem of ranking(scores, gain, ...); got a {type(problem).__name__}."
             )
         k, n = problem.positions, problem.documents
         length = as_integer("prefix", prefix)
         if not 1 <= length <= k:
             raise InvalidProblemError(f"prefix must be from 1 to {k}; got {length}.")
         if k < n and problem.position_weights[-1] < 0.0:
-            raise UnsupportedProblemError("decay must be nonnegative; clip negative entries to 0")
+            raise UnsupportedProblemError("position_weights must be nonnegative; clip negative entries to 0")
         inside = np.zeros(n, dtype=bool)
         inside[chosen("documents", documents, n)] = True
         lattice = _Lattice(problem, inside)
         states = comb(k + len(lattice.members), k) * (min(length, int(inside.sum())) + 1)
         if states > MAX_STATES:
             raise UnsupportedProblemError(
-                f"quota_curve takes at most {MAX_STATES} states; {len(lattice.members)} chains of equal gains over {k} "
-                f"positions have {states}. Use integrality_gap()."
+                f"LimitValueFunction takes at most {MAX_STATES} states; {len(lattice.members)} chains of equal gains "
+                f"over {k} positions have {states}. Use integrality_gap()."
             )
         return cls(frozen(lattice.curve(length)), problem.rounding)
 

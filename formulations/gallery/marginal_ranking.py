@@ -13,7 +13,7 @@ from scipy.sparse import csr_array, eye_array, hstack, kron, vstack
 
 from formulations.arrays import Floats, finite
 from formulations.errors import InfeasibleError, InvalidProblemError
-from formulations.marginals.exposure import Constraint, ExposureRows
+from formulations.marginals.exposure import ExposureConstraint, ExposureRows
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.program import Block
 
@@ -25,7 +25,7 @@ def marginal_ranking(
     profit: ArrayLike,
     *,
     exposure: ArrayLike | None = None,
-    constraints: Constraint | LinearConstraint | Iterable[Constraint | LinearConstraint] = (),
+    constraints: ExposureConstraint | LinearConstraint | Iterable[ExposureConstraint | LinearConstraint] = (),
 ) -> LinearProgram:
     """The best marginal ranking, under constraints of fair exposure; `solution.primal["P"]` is its (k, n) matrix.
 

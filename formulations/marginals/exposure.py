@@ -152,7 +152,7 @@ class ExposureRows(CompactReprMixin):
     level: Floats | None = None
 
 
-class Constraint(Protocol):
+class ExposureConstraint(Protocol):
     """The protocol of the constraints of `marginal_ranking`."""
 
     def rows(self, attention: Floats, documents: int) -> ExposureRows: ...

@@ -51,7 +51,9 @@ class GroupedSimplexQP(Problem):
         object.__setattr__(self, "capacity", finite("capacity", self.capacity, 1))
         planes, groups = self.values.size, self.capacity.size
         if planes == 0 or self.slopes.shape[0] != planes or self.group.size != planes:
-            raise InvalidProblemError("slopes, values and group need one entry a plane, and at least one plane")
+            raise InvalidProblemError(
+                "subgradients, intercepts and groups need one entry a plane, and at least one plane"
+            )
         if self.known_gram is not None:
             object.__setattr__(self, "known_gram", finite("gram", self.known_gram, 2))
             if self.known_gram.shape != (planes, planes):

@@ -73,7 +73,7 @@ def function_solver(
 
     `formulations.testing.check_solver(function_solver(...))` runs the checks that our own solvers pass.
     """
-    forms = (accepts,) if isinstance(accepts, type) else tuple(accepts)
+    forms = tuple(accepts) if hasattr(accepts, "__iter__") else (accepts,)
     wrong = [form for form in forms if not (isinstance(form, type) and issubclass(form, Problem))]
     if wrong or not forms:
         raise UnknownSolverError(f"accepts must be problem classes, one at least; got {wrong or 'none'}.")

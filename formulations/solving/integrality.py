@@ -12,8 +12,8 @@ Each constraint that counts documents at positions is changed, alone and then wi
     both            one and the other
     left out        the set without it
 
-Total unimodularity does not depend on the limits, so the user chooses those of a changed constraint. Bans and pins only
-remove columns and stay unchanged.
+Total unimodularity does not depend on the limits, so the user chooses those of a changed constraint. Forbidden and
+fixed cells only remove columns and stay unchanged.
 
 >>> top = RankingSet(6, 4).at_most(1, documents=[0, 1, 2], positions=range(2), name="top")
 >>> for one in suggest_changes(top):
@@ -86,7 +86,7 @@ def suggest_changes(
     omitted. Raises UnsupportedProblemError for anything but a set, and what `verify_integrality` raises.
     """
     if not isinstance(admissible, RankingSet):
-        raise UnsupportedProblemError(f"advice is for sets, not for a {type(admissible).__name__}; give the RankingSet")
+        raise UnsupportedProblemError(f"suggest_changes() needs a RankingSet; got a {type(admissible).__name__}.")
     answer = verify_integrality(admissible) if found is None else found
     if isinstance(answer, Proof):
         return ()

@@ -230,7 +230,9 @@ def sensitivity(
     requested = read_limits(limits)
     if isinstance(problem, RankingSet):
         if profit is None:
-            raise InvalidProblemError("a set alone has no values; give profit=, (k, n), or a problem of ranking_set")
+            raise InvalidProblemError(
+                "a set alone has no values; pass profit= of shape (k, n), or a problem of constrained_ranking()"
+            )
         problem = _feasible_problem(profit, problem, constraint, requested, side)
     if isinstance(problem, ConstrainedRanking):
         return _curve(problem, constraint, requested, side, solver)

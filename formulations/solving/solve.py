@@ -16,6 +16,7 @@ from formulations.errors import (
     FormulationError,
     FractionalSolutionError,
     InfeasibleError,
+    InvalidProblemError,
     InvalidSolutionError,
     SolverCrashError,
     SolverError,
@@ -124,6 +125,8 @@ def solve(
             tolerance is returned with the status INACCURATE, by "auto" never.
     """
     problem = problem if isinstance(problem, Problem) else as_form(problem)
+    if not isinstance(warm_start, Solution | None):
+        raise InvalidProblemError(f"warm_start must be a Solution or None; got a {type(warm_start).__name__}.")
     solve_options = SolveOptions(
         rel_gap, time_limit, threads, None if verbose is False else verbose, None if options == {} else options
     )

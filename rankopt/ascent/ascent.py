@@ -131,7 +131,7 @@ def check_directions(given: Any) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class Path(CompactReprMixin):
+class AscentPath(CompactReprMixin):
     """State of an ascent between two line searches; enough to resume with identical results.
 
     w: (d,), value: M(w). round: rounds begun; index: directions of it that were tried; lines: line searches in total.
@@ -157,7 +157,7 @@ class Path(CompactReprMixin):
     moves: tuple[Move, ...] = field(default=(), repr=False)
 
     @classmethod
-    def started(cls, number: int, w: Floats, value: float, generator: dict[str, Any]) -> Path:
+    def started(cls, number: int, w: Floats, value: float, generator: dict[str, Any]) -> AscentPath:
         """A path that begins at w."""
         return cls(number, w, value, w, np.zeros(w.size), generator)
 
@@ -175,24 +175,24 @@ class AscentProblem:
     w0: Floats
     tol: float
 
-    def listed(self, path: Path) -> list[int | Floats]:
+    def listed(self, path: AscentPath) -> list[int | Floats]:
         """The directions of the round that the path is in."""
         return self.directions.of_round(path.advance, path.generator)[0]
 
-    def stepped(self, path: Path, seconds: float) -> Path:
+    def stepped(self, path: AscentPath, seconds: float) -> AscentPath:
         """The path after its next line search (of a greedy one after all of a round), and the round closed after its
         last."""
         listed = self.listed(path)
         path = self._greedily(path, listed, seconds) if self.greedy else self._next(path, listed, seconds)
         return path if path.index < len(listed) else self._closed(path)
 
-    def _next(self, path: Path, listed: list[int | Floats], seconds: float) -> Path:
+    def _next(self, path: AscentPath, listed: list[int | Floats], seconds: float) -> AscentPath:
         direction = listed[path.index]
         found = self.search.along(path.w, direction, self.point, self.window, self._pull(path.w, direction))
         path = replace(path, index=path.index + 1, lines=path.lines + 1)
         return self._taken(path, path.index - 1, direction, found, seconds)
 
-    def _greedily(self, path: Path, listed: list[int | Floats], seconds: float) -> Path:
+    def _greedily(self, path: AscentPath, listed: list[int | Floats], seconds: float) -> AscentPath:
         """All lines of a round from one w; of those that lead higher the highest that does so when measured."""
         pulls = [self._pull(path.w, direction) for direction in listed]
         if self.lam > 0:
@@ -213,7 +213,7 @@ class AscentProblem:
                 return after
         return path
 
-    def _taken(self, path: Path, index: int, direction: int | Floats, found: Any, seconds: float) -> Path:
+    def _taken(self, path: AscentPath, index: int, direction: int | Floats, found: Any, seconds: float) -> AscentPath:
         """The path with this step, if it leads higher."""
         if not path.moved:
             path = replace(path, excess=max(path.excess, found.best - path.value))
@@ -230,7 +230,7 @@ class AscentProblem:
         )  # fmt: skip
         return replace(path, w=w, value=value, moved=True, moves=(*path.moves, move))
 
-    def _closed(self, path: Path) -> Path:
+    def _closed(self, path: AscentPath) -> AscentPath:
         """End the round: the next begins, unless w did not move."""
         if not path.moved:
             return replace(path, round=path.round + 1, over=True)
@@ -240,7 +240,7 @@ class AscentProblem:
             generator=generator,
         )  # fmt: skip
 
-    def _drawn(self, path: Path, index: int) -> int:
+    def _drawn(self, path: AscentPath, index: int) -> int:
         """0 of Powell's direction, else the number of the draw, from 1."""
         count = self.directions.units.size if self.directions.coordinates else 0
         return index - count + (0 if self.directions.powell and path.advance.any() else 1)
@@ -299,13 +299,13 @@ class Round:
 class AscentRun:
     """The paths as they ended, why, and the seconds that it took."""
 
-    paths: tuple[Path, ...]
+    paths: tuple[AscentPath, ...]
     stop: Stop
     seconds: float
 
 
 @dataclass(frozen=True, eq=False)
-class Limits:
+class AscentLimits:
     """Rounds and seconds after which it ends, threads that may follow paths, and the seconds of an earlier part."""
 
     rounds: int
@@ -316,11 +316,11 @@ class Limits:
 
 def climbed(
     climb: AscentProblem,
-    paths: Sequence[Path],
-    limits: Limits,
+    paths: Sequence[AscentPath],
+    limits: AscentLimits,
     judge: Judge | None = None,
-    callbacks: Sequence[Callable[[Round, tuple[Path, ...]], bool | None]] = (),
-    keep: Callable[[tuple[Path, ...], float, bool], None] | None = None,
+    callbacks: Sequence[Callable[[Round, tuple[AscentPath, ...]], bool | None]] = (),
+    keep: Callable[[tuple[AscentPath, ...], float, bool], None] | None = None,
 ) -> AscentRun:
     """Follow the paths. They are independent: results are bit-identical for any number of parallel paths.
 
@@ -373,7 +373,7 @@ def climbed(
     return AscentRun(tuple(standing), stop, seconds)
 
 
-def judged(path: Path, judge: Judge) -> Path:
+def judged(path: AscentPath, judge: Judge) -> AscentPath:
     """The path with its w chosen, if that is judged better than what was."""
     rating = judge(path.w)
     return replace(path, chosen=path.w, rating=rating) if path.chosen is None or rating > path.rating else path

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankopt.ascent.ascent import Move, Path
+from rankopt.ascent.ascent import AscentPath, Move
 from rankopt.data.queries import Queries
 from rankopt.errors import DataError
 from rankopt.evaluation.evaluation import evaluate
@@ -188,7 +188,7 @@ NUMBERS = ("value", "excess", "rating")
 TRUTHS = ("moved", "over")
 
 
-def as_data(paths: Sequence[Path], seconds: float) -> dict[str, Any]:
+def as_data(paths: Sequence[AscentPath], seconds: float) -> dict[str, Any]:
     """The paths and the seconds that they took."""
     stored = [
         {
@@ -201,7 +201,7 @@ def as_data(paths: Sequence[Path], seconds: float) -> dict[str, Any]:
     return {"paths": stored, "seconds": float(seconds)}
 
 
-def paths_of(run: Mapping[str, Any], features: int) -> tuple[tuple[Path, ...], float] | None:
+def paths_of(run: Mapping[str, Any], features: int) -> tuple[tuple[AscentPath, ...], float] | None:
     """The paths and their seconds; None, or one of AttributeError, LookupError, TypeError and ValueError, for what is
     damaged."""
     paths = tuple(_path(one, number, features) for number, one in enumerate(run["paths"]))
@@ -209,7 +209,7 @@ def paths_of(run: Mapping[str, Any], features: int) -> tuple[tuple[Path, ...], f
     return (paths, seconds) if paths and 0 <= seconds < np.inf else None
 
 
-def false_claim(paths: Sequence[Path], search: LineSearch) -> str | None:
+def false_claim(paths: Sequence[AscentPath], search: LineSearch) -> str | None:
     """The first false claim of the paths about their w, or None."""
     for path in paths:
         measured = search.value(path.w)
@@ -218,7 +218,7 @@ def false_claim(paths: Sequence[Path], search: LineSearch) -> str | None:
     return None
 
 
-def _path(stored: Mapping[str, Any], number: int, features: int) -> Path:
+def _path(stored: Mapping[str, Any], number: int, features: int) -> AscentPath:
     known: dict[str, Any] = {name: _vector_checkpointing(stored[name], features) for name in VECTORS}
     known["chosen"] = None if stored["chosen"] is None else _vector_checkpointing(stored["chosen"], features)
     for name in COUNTS:
@@ -240,7 +240,7 @@ def _path(stored: Mapping[str, Any], number: int, features: int) -> Path:
     moves = stored["moves"]
     if not isinstance(moves, History) or moves.row != "Move":
         raise ValueError("moves of a path must be a history")
-    return Path(**known, generator=dict(stored["generator"]), moves=tuple(moves))
+    return AscentPath(**known, generator=dict(stored["generator"]), moves=tuple(moves))
 
 
 def _vector_checkpointing(value: Any, features: int) -> Floats:

@@ -98,7 +98,7 @@ def boosting_objective(
 ) -> BoostingObjective:
     """The objective Σ_q loss_q(scale · s) of scores s, loss_q an upper bound of the regret of `measure` on query q.
 
-    measure, bound, decay, map: as in `rankopt.losses.ScoreLoss`. The rest: see `BoostingObjective`.
+    measure, bound, position_weights, feature_map: as in `rankopt.losses.ScoreLoss`. The rest: see `BoostingObjective`.
     """
     for name, value, zero in (("score_noise", score_noise, True), ("scale", scale, False), ("damping", damping, False)):
         check(name, value, (NOT_NEGATIVE if zero else POSITIVE,))
@@ -198,7 +198,7 @@ def boosting_metric(measure: Any = "nDCG@10", *, convention: str | Convention = 
 
     convention: a name of `rankopt.measures.conventions`, or such an object. It defines the value of a query without
     relevant documents: none ("default"), or 0 ("burges", "trec", "letor4"). LightGBM and XGBoost count it as 1 in
-    their own nDCG, which is `Convention(empty=1.0)`. Equal scores count as the mean over their orders; LightGBM's
+    their own nDCG, which is `Convention(no_relevant=1.0)`. Equal scores count as the mean over their orders; LightGBM's
     own metric keeps the order of the input.
     """
     return BoostingMetric(parse(measure), convention_named(convention))

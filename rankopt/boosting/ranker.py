@@ -73,19 +73,16 @@ class Forest(CompactReprMixin):
 def check_trees(texts: Any, rounds: Any, features: int) -> None:
     """ModelError unless these are texts of so many trees at most, which split by so many features."""
     if not (isinstance(texts, tuple) and texts and type(rounds) is int):
-        raise ModelError("trees_ or n_rounds_ is missing, or of another type.")
+        raise ModelError("estimators_ or n_rounds_ is missing, or of another type.")
     for text in texts:
         if not (isinstance(text, np.ndarray) and text.dtype == np.uint8 and text.ndim == 1):
-            raise ModelError("trees_ holds no texts.")
+            raise ModelError("estimators_ holds no texts.")
         try:
             found = check_text(text.tobytes().decode("ascii"), features) if text.size else 0
         except UnicodeDecodeError as error:
-            raise ModelError(f"trees_ holds no text ({error}).") from error
+            raise ModelError(f"estimators_ holds no text ({error}).") from error
         if found > rounds:
-            raise ModelError(f"a text of trees_ has {found} trees, more than n_rounds_ = {rounds}.")
-
-
-# mypy: allow-subclassing-any
+            raise ModelError(f"a text of estimators_ has {found} trees, more than n_rounds_ = {rounds}.")
 
 
 ROUNDS, JUDGED = 100, 1000  # default numbers of trees, without and with an eval_set

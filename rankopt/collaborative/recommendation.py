@@ -62,10 +62,10 @@ class KnownModel(CompactReprMixin):
         seen: Seen = "leave out",
         among: Any = None,
         popularity: float = 0.0,
-        admissible: Admissible | None = None,
+        constraints: Admissible | None = None,
     ) -> Recommendations:
         """The best k items of each user, as `CofiRanker.recommend`."""
-        k = _length(k, admissible)
+        k = _length(k, constraints)
         known = self.seen
         requested = known.users if users is None else _listed(users)
         indices = np.arange(requested.size) if users is None else known.user_index(requested)
@@ -77,8 +77,8 @@ class KnownModel(CompactReprMixin):
         out, m = left_out(self, seen, requested, candidates), candidates.items.size
         quotas = (
             None
-            if admissible is None
-            else ConstrainedRecommender.from_admissible(admissible, candidates.attributes(known), m)
+            if constraints is None
+            else ConstrainedRecommender.from_admissible(constraints, candidates.attributes(known), m)
         )
         taken, seconds = [], np.zeros(requested.size)
         for begin in range(0, requested.size, max(1, TOGETHER // max(m, 1))):
@@ -271,20 +271,20 @@ def check_length(k: Any) -> int:
     return int(k)
 
 
-def _length(k: Any, admissible: Admissible | None) -> int:
+def _length(k: Any, constraints: Admissible | None) -> int:
     """The argument, else the list length of the constraints, else the default."""
     if k is not None:
         k = check_length(k)
-    if not isinstance(admissible, Admissible | None):
-        raise OptionError(f"admissible must be an Admissible instance; got {admissible!r}")
-    if admissible is None:
+    if not isinstance(constraints, Admissible | None):
+        raise OptionError(f"constraints must be an Admissible instance; got {constraints!r}")
+    if constraints is None:
         return LENGTH if k is None else k
-    if k not in (None, admissible.k):
+    if k not in (None, constraints.k):
         raise OptionError(
-            f"k = {k} differs from the list length {admissible.k} of the constraints; "
+            f"k = {k} differs from the list length {constraints.k} of the constraints; "
             f"use Admissible({k}), or leave k out"
         )
-    return admissible.k
+    return constraints.k
 
 
 def _popular(popularity: Any, counts: Ints) -> Floats:
@@ -338,7 +338,9 @@ def similar_items(known: Ratings, factors: Floats, item: Any, k: int) -> list[tu
 
 
 class SupportsRecommend(Protocol):
-    def recommend(self, users: Any = None, k: int = 10, *, admissible: Admissible | None = None) -> Recommendations: ...
+    def recommend(
+        self, users: Any = None, k: int = 10, *, constraints: Admissible | None = None
+    ) -> Recommendations: ...
 
 
 def quota_sensitivity(
@@ -351,7 +353,7 @@ def quota_sensitivity(
         raise DataError("users must name at least one user; got none. Pass ids of users.")
     weights, values = 1.0 / np.log2(np.arange(2.0, k + 2.0)), np.full((len(users), len(limits)), np.nan)
     for column, limit in enumerate(limits):
-        lists = ranker.recommend(users, k, admissible=Admissible(k, on_infeasible="truncate").at_most(limit, by=by))
+        lists = ranker.recommend(users, k, constraints=Admissible(k, on_infeasible="truncate").at_most(limit, by=by))
         for u in range(len(users)):
             own = lists.scores[lists.bounds[u] : lists.bounds[u + 1]]
             if own.size:

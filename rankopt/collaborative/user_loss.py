@@ -58,7 +58,7 @@ class UserLoss:
                 raise OptionError(f"bound = {bound!r} is of a measure's regret, which loss = {spec!r} has not; omit it")
             if weights != parse_position_weights(SHIFTED):
                 raise OptionError(
-                    f"decay = {position_weights!r} weighs positions, which loss = {spec!r} has not; omit it"
+                    f"position_weights = {position_weights!r} weigh positions, which loss = {spec!r} has not; omit it"
                 )
             return cls() if spec == "regression" else cls._made(spec)
         try:

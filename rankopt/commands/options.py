@@ -85,17 +85,17 @@ def options_of(estimator: str) -> dict[str, click.Option]:
     texts = parameter_help("LargeMarginRanker") | parameter_help(estimator)
     options: list[click.Option] = []
     for name, parameter in parameters_of(estimator).items():
-        options += EXTRA.get(name) or [_option(parameter, texts.get(name, ""))]
+        options += EXTRA.get(name) or [_option(parameter, texts.get(name, ""), estimator in RANKERS.values())]
     return {str(option.name): option for option in options}
 
 
-def _option(parameter: inspect.Parameter, text: str) -> click.Option:
+def _option(parameter: inspect.Parameter, text: str, repeatable: bool) -> click.Option:
     """The option of one parameter; its type follows the default value and the annotation."""
     default, annotation = parameter.default, str(parameter.annotation)
     name = f"--{CLI_NAMES.get(parameter.name, parameter.name.replace('_', '-'))}"
     if isinstance(default, bool):
         return click.Option([f"{name}/--no{name[1:]}", parameter.name], default=default, show_default=True, help=text)
-    more: dict[str, Any] = {"type": str, "multiple": parameter.name in TRIED}
+    more: dict[str, Any] = {"type": str, "multiple": repeatable and parameter.name in TRIED}
     if annotation == "Seed":
         more["type"] = click.IntRange(0)
     elif "Sequence[float]" in annotation and isinstance(default, tuple):
@@ -125,9 +125,9 @@ def parameter_help(estimator: str) -> dict[str, str]:
     texts: dict[str, list[str]] = {}
     text: list[str] = []
     for line in (inspect.getdoc(estimator_class(estimator)) or "").splitlines():
-        entry = re.fullmatch(r" {4}(\w+(?:, \w+)*): (.*)", line) or re.fullmatch(r"(\w+(?:, \w+)*) : .*()", line)
+        entry = re.fullmatch(r"(\w+(?:, \w+)*) : (?:defaults? .*|(.*))", line)
         if entry is not None:
-            text = [entry[2]]
+            text = [entry[2] or ""]
             texts |= dict.fromkeys(entry[1].split(", "), text)
         elif line.startswith("    "):
             text.append(line.strip())

@@ -307,7 +307,7 @@ def swap(
             options["repeats"] = 5
     elif stated:
         if test_file is not None or methods is not None:
-            raise click.UsageError("a problem is not trained on; leave --test and --method out")
+            raise click.UsageError("a problem is not trained on; leave --test and --methods out")
         what, methods = traces_at(data, argmax_solvers, master_solvers), "none"
     else:
         what = queries_at(data[0], unjudged=unjudged) if data else load_sample("les-miserables")

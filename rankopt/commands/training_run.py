@@ -229,7 +229,7 @@ class Training:
         if not all(isinstance(decay, str) for decay in self.position_weights) or (
             self.position_weights and "position_weights" not in parameters
         ):
-            raise ValueError("decay is not a list of position weights, or the ranker has no position weights")
+            raise ValueError("position_weights is not a list, or the ranker has no position weights")
         if not isinstance(self.options, dict) or "measure" not in self.options:
             raise ValueError("options name no measure")
         options = {*options_of(RANKERS[self.ranker])} - {"lam", "checkpoint", "every"}

@@ -137,10 +137,6 @@ def _totals(features: Features, offsets: Ints) -> tuple[Ints, Floats, Ints]:
     return keys, np.where(((low == high) & full) | zero, np.inf, totals), cells
 
 
-# mypy: allow-subclassing-any
-# (scikit-learn has no types: its base classes are `Any`)
-
-
 @atomic
 class QueryNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Normalise each feature within each query; `rankopt.data.normalisation` defines the methods.

@@ -69,7 +69,7 @@ class Threads:
         return list(self.each(question, shards))
 
     def each(self, question: ShardFunction[Answer], shards: Sequence[Shard]) -> Iterator[Answer]:
-        """The answers of `feature_map` one after the other, so that not all are in memory at once."""
+        """The answers of `map` one after the other, so that not all are in memory at once."""
         for shard in shards:
             with at_most(self.workers):
                 answer = question(shard)

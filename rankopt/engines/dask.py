@@ -56,11 +56,11 @@ class Dask:
         try:
             return self._connection.compute(question, shards)
         except EngineError:
-            self.close()  # the next `feature_map` starts anew
+            self.close()  # the next `map` starts anew
             raise
 
     def close(self) -> None:
-        """Remove files and futures, and the cluster if it was started here; the next `feature_map` starts anew."""
+        """Remove files and futures, and the cluster if it was started here; the next `map` starts anew."""
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()

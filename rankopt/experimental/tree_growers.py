@@ -129,7 +129,7 @@ class LightGBM:
 
 
 @dataclass(frozen=True)
-class Split:
+class TreeSplit:
     """Of a leaf: its documents with x[feature] > threshold move by point.t."""
 
     feature: int
@@ -181,9 +181,9 @@ class OnMeasure:
         tree.values[:] /= self.data.highest
         return tree
 
-    def _best_split(self, tree: Tree, leaf: int, scores: Floats) -> Split | None:
+    def _best_split(self, tree: Tree, leaf: int, scores: Floats) -> TreeSplit | None:
         """None if no split leaves enough documents on both sides, or none raises M."""
-        inside, count, found = tree.leaf_of == leaf, self.objective.grades.size, list[Split]()
+        inside, count, found = tree.leaf_of == leaf, self.objective.grades.size, list[TreeSplit]()
 
         def column(feature: int, cut: float) -> Bools:
             return np.asarray(inside & (self.data.features[:, feature] > cut))
@@ -198,14 +198,14 @@ class OnMeasure:
             columns = np.array([column(*cut) for cut in batch], dtype=np.float64)
             events = self.objective.events(scores, columns)
             points = [self._point(scores, one, own) for one, own in zip(columns, events, strict=True)]
-            found += [Split(*cut, point) for cut, point in zip(batch, points, strict=True)]
+            found += [TreeSplit(*cut, point) for cut, point in zip(batch, points, strict=True)]
         best = max(found, key=lambda split: split.point.value, default=None)
         return best if best is not None and best.point.value > self.objective.value(scores) + RISEN else None
 
     def _point(self, scores: Floats, column: Floats, events: StepEvents) -> LinePoint:
         return middle_point(events, self.objective.reach(scores, column))
 
-    def _split(self, tree: Tree, leaf: int, split: Split) -> Tree:
+    def _split(self, tree: Tree, leaf: int, split: TreeSplit) -> Tree:
         """The leaf becomes a split of two leaves with its value."""
         first = tree.feature.size
         feature, threshold, left, right, values = (

@@ -109,7 +109,11 @@ class Tightness(CompactReprMixin):
     @property
     def slopes(self) -> str:
         """What the bounds make of an order, in words."""
-        return f"decay {self.position_weights}" if self.feature_map == "positional" else f"map {self.feature_map}"
+        return (
+            f"position weights {self.position_weights}"
+            if self.feature_map == "positional"
+            else f"feature map {self.feature_map}"
+        )
 
     @property
     def finding(self) -> str:

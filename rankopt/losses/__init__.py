@@ -93,7 +93,7 @@ def get_feature_map(spec: str | JointFeatureMap, measure: Measure | None = None)
     found: JointFeatureMap = spec  # type: ignore[assignment]
     if isinstance(spec, str):
         if spec not in FEATURE_MAPS:
-            raise OptionError(f"map {spec!r} is unknown; known are {', '.join(FEATURE_MAPS)}")
+            raise OptionError(f"feature_map {spec!r} is unknown; known are {', '.join(FEATURE_MAPS)}")
         found = load(FEATURE_MAPS[spec])
     if not all(callable(getattr(found, name, None)) for name in ("from_queries", "takes")):
         raise OptionError(
@@ -103,9 +103,13 @@ def get_feature_map(spec: str | JointFeatureMap, measure: Measure | None = None)
     if measure is not None and not found.takes(measure):
         others = [name for name, path in FEATURE_MAPS.items() if load(path).takes(measure)]
         name = repr(spec) if isinstance(spec, str) else getattr(spec, "__name__", type(spec).__name__)
-        cure = f"take map {' or '.join(map(repr, others))}" if others else "train another measure and evaluate with it"
+        cure = (
+            f"use feature_map {' or '.join(map(repr, others))}"
+            if others
+            else "train another measure and evaluate with it"
+        )
         raise OptionError(
-            f"map {name} cannot bound the regret of {measure} because the measure does not have the "
+            f"feature_map {name} cannot bound the regret of {measure} because the measure does not have the "
             f"required form; {cure}"
         )
     return found

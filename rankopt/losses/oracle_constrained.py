@@ -290,8 +290,8 @@ class AdmissibleArgmax(AdmissibleOrders):
         """The orders of the best reference."""
         if which != "average":
             raise OptionError(
-                f"reference must be 'average' under constraints; got {which!r}. It follows the input order, which may "
-                "be inadmissible; 'average' uses a best admissible order, or a mean of several"
+                f"target_ranking must be 'average' under constraints; got {which!r}. It follows the input order, which "
+                "may be inadmissible; 'average' uses a best admissible order, or a mean of several"
             )
         sizes, scores = np.diff(self.offsets), self.start  # brought to size 1, equal ones falling by document order
         size = np.maximum.reduceat(np.abs(scores), self.offsets[:-1])

@@ -52,7 +52,7 @@ class PositionalReferences:
         """The mean over all optimal rankings; "first": equal gains in input order, as in the papers, which makes that
         order a part of the problem."""
         if which not in ("average", "first"):
-            raise OptionError(f"reference must be 'average' or 'first'; got {which!r}")
+            raise OptionError(f"target_ranking must be 'average' or 'first'; got {which!r}")
         (gain, _, position_weights), query = self.factors, query_of_row(self.offsets)
         rows = sorted_rows(query, gain)
         weights = np.empty(rows.size)

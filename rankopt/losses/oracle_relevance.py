@@ -83,7 +83,7 @@ class FirstRelevantArgmax(OrdersArgmax):
 
     def mean_of_best(self, which: str = "ideal") -> Floats:
         if which not in ("ideal", "average"):
-            raise OptionError(f"reference {which!r} is neither 'ideal' nor 'average'")
+            raise OptionError(f"target_ranking {which!r} is neither 'ideal' nor 'average'")
         if not self.lifted:
             return np.zeros(self.shape)
         relevant = np.add.reduceat(self._good.astype(np.float64), self.offsets[:-1])
@@ -186,7 +186,7 @@ class PairwiseArgmax(OrdersArgmax):
 
     def mean_of_best(self, which: str = "ideal") -> Floats:
         if which not in ("ideal", "average"):
-            raise OptionError(f"reference {which!r} is neither 'ideal' nor 'average'")
+            raise OptionError(f"target_ranking {which!r} is neither 'ideal' nor 'average'")
         if which != "average":
             return np.zeros(self.shape)
         gain, _ = self.criterion.optimal_rankings

@@ -83,7 +83,7 @@ class SlotArgmax:
         best, its rows and columns sum to at most 1 and fill what there is to fill, so it is a mean of best matchings
         (the matching polytope and its faces are integral)."""
         if which != "average":
-            raise OptionError(f"reference must be 'average' for matchings; got {which!r}")
+            raise OptionError(f"target_ranking must be 'average' for matchings; got {which!r}")
         mean = np.zeros(self.benefit.shape)
         for low, high in pairwise(self.offsets.tolist()):
             belongs = self.benefit[low:high] > 0

@@ -82,7 +82,8 @@ class RegretBound:
         for part, words in known:
             if word is None or word in words:
                 continue
-            wrong = f"reference {word!r} is neither {' nor '.join(map(repr, words))}, as map {part.map_name!r} requires"
+            names = " nor ".join(map(repr, words))
+            wrong = f"target_ranking {word!r} is neither {names}, as feature_map {part.map_name!r} requires"
             if not mixed:
                 raise OptionError(f"{wrong}; use one of these")
             of_all = [repr(one) for one in words if all(one in others for _, others in known)]

@@ -143,7 +143,7 @@ def train(
         now = TrainingState(method.start(objective, start))
     else:  # what ended it may have been a limit that is another now
         now = replace(begun, stop=begun.stop if begun.stop in (Stop.GAP, Stop.STALLED) else clock.limit(begun.history))
-    seen = None if judge is None else Ratings(judge)
+    seen = None if judge is None else JudgeScores(judge)
     now, failure = _followed(now, objective, method, tol, clock, seen, keep)
     now, failure = _finished(now, failure, objective, method, tol)
     assert now.stop is not None
@@ -180,7 +180,7 @@ def train(
 
 
 @dataclass
-class Ratings:
+class JudgeScores:
     """How a judge rated the points that a run passed through, in their order."""
 
     judge: Judge
@@ -202,7 +202,7 @@ def _followed(
     method: Method,
     tol: float,
     clock: Clock,
-    seen: Ratings | None,
+    seen: JudgeScores | None,
     keep: Keep | None,
 ) -> tuple[TrainingState, str]:
     """The final state of a run, and the error that ended it, if any. The judge sees all points that w moved to, or the

@@ -194,7 +194,7 @@ class Objective:
             solution = self._answer(program, start, precision, seconds)
         except SolverError as error:
             raise MasterProblemError(
-                f"the master program was not solved: {error}; use master='auto' or another solver"
+                f"the master program was not solved: {error}; use master_solver='auto' or another solver"
             ) from error
         step = program.step(solution.x)
         used = np.flatnonzero(solution.x)
@@ -360,11 +360,11 @@ class SparseObjective(Objective):
             solution = solve(program, self.master, start, rel_gap=precision, directed_rounding=False, **limits)
         except (SolverError, InfeasibleError, UnboundedError) as error:
             raise MasterProblemError(
-                f"the master program was not solved: {error}; use master='auto' or another solver"
+                f"the master program was not solved: {error}; use master_solver='auto' or another solver"
             ) from error
         if not solution.dual:
             raise MasterProblemError(
-                f"master {solution.solver!r} returns no duals, which are the weights; use master='auto'"
+                f"master_solver {solution.solver!r} returns no duals, which are the weights; use master_solver='auto'"
             )
         weights, pull = self._proving(planes, capacity, solution.x)
         bound = float(weights @ planes.heights)

@@ -123,9 +123,9 @@ class CofiRanker(RecommendationMixin, BaseEstimator):
 
     Notes
     -----
-    Fitted: `user_ids_`, `item_ids_`; `user_factors_` (n, d), `item_factors_` (m, d), `item_offsets_` (m,),
-    `user_offsets_` (n,), 0 where the loss is invariant to them; `item_prior_` b⁰ (m,), `cold_start_bias_`, the prior
-    of an item without ratings, `item_popularity_` (m,); `lam_`, `lam_max_`, `reg_`, `offset_strength_` μ;
+    Fitted: `user_ids_`, `item_ids_`; `user_factors_` (n, d), `item_factors_` (m, d), `item_bias_` (m,),
+    `user_bias_` (n,), 0 where the loss is invariant to them; `item_prior_` b⁰ (m,), `cold_start_bias_`, the prior
+    of an item without ratings, `item_popularity_` (m,); `lam_`, `lam_max_`, `reg_`, `bias_reg_` μ;
     `certificate_`, `history_`, `n_iter_`; and the dual states that prove the certificate: planes below the loss of
     each user, with slopes (ratings,) in the order of `Ratings` and heights (n,). These are `dual_slopes_`,
     `dual_heights_` of the users' block and `item_dual_coef_`, `item_dual_intercept_` of the items' block. With
@@ -386,7 +386,7 @@ def check_learned(ranker: Any) -> None:
     """Raise ModelError where fitted attributes are missing, of other shapes, or not finite."""
     ids = [getattr(ranker, name, None) for name in ("user_ids_", "item_ids_")]
     if not all(isinstance(one, np.ndarray) and one.ndim == 1 for one in ids):
-        raise ModelError("users_ or items_ are missing or are no ids.")
+        raise ModelError("user_ids_ or item_ids_ are missing or are no ids.")
     n, m = len(ids[0]), len(ids[1])  # type: ignore[arg-type]
     known = getattr(ranker, "item_factors_", None)
     width = known.shape[-1:] if isinstance(known, np.ndarray) else ()

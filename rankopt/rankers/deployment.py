@@ -203,8 +203,7 @@ def _check_liked(argmax: AdmissibleArgmax, rows: Ints, scores: Floats, position_
         reached = reached - argmax.charged(rows)
     if (best - reached > ROUNDING * np.maximum(np.abs(best), np.abs(scores).max())).any():
         raise OptionError(
-            f"no bound applies to the displayed rankings because position_weights {position_weights} does not fall "
-            f"over all their "
-            "positions, so that they are chosen by 1 / log2(i + 1); pass position_weights='log', or train with "
-            "a decay that falls"
+            f"no bound applies to the displayed rankings because position_weights {position_weights} do not decrease "
+            "over all their positions, so that they are chosen by 1 / log2(i + 1); pass position_weights='log', or "
+            "train with decreasing position weights"
         )

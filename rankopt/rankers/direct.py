@@ -24,12 +24,12 @@ from formulations.parallel import at_most, threads
 from formulations.typing import SupportsArray
 from rankopt.ascent import COMBINATIONS, ORDERS
 from rankopt.ascent.ascent import (
+    AscentLimits,
+    AscentPath,
     AscentProblem,
     AscentRun,
     Directions,
-    Limits,
     Move,
-    Path,
     Round,
     check_directions,
     climbed,
@@ -104,7 +104,7 @@ def combined(climb: AscentProblem, done: AscentRun, combine: str) -> tuple[Float
 
 
 def _proved(
-    climb: AscentProblem, w: Floats, value: float, known: Path | None, stop: Stop
+    climb: AscentProblem, w: Floats, value: float, known: AscentPath | None, stop: Stop
 ) -> tuple[list[int | Floats], float, Stop]:
     """The directions that were tried from w, how far above the measure there the best of their lines reached, and why
     the ascent ended. Of a path that was left elsewhere all coordinates are searched for that."""
@@ -234,7 +234,7 @@ class DirectRanker(LinearRanker):
         random_state: Seed = None,
         engine: AnyEngine = "threads",
         n_jobs: int | None = None,
-        callbacks: Sequence[Callable[[Round, tuple[Path, ...]], bool | None]] = (),
+        callbacks: Sequence[Callable[[Round, tuple[AscentPath, ...]], bool | None]] = (),
         checkpoint: AnyCheckpoint = None,
         verbose: int = 0,
         constraints: Admissible | None = None,
@@ -312,13 +312,13 @@ class DirectRanker(LinearRanker):
             if false is not None and run.checkpoint is not None:
                 raise OptionError(f"checkpoint = {run.checkpoint.folder} cannot be resumed because {false}; remove it")
         if paths is None:
-            paths = tuple(Path.started(i, w, search.value(w), drawn) for i, (w, drawn) in enumerate(begun))
+            paths = tuple(AscentPath.started(i, w, search.value(w), drawn) for i, (w, drawn) in enumerate(begun))
         workers = workers_of(search.engine, len(paths))
         if workers > 1:  # one path per thread, without nested threads
             climb = replace(climb, search=replace(search, engine=get_engine("serial")))
-        limits = Limits(self.max_iter, self.time_limit, workers, spent)
+        limits = AscentLimits(self.max_iter, self.time_limit, workers, spent)
 
-        def keep(paths: tuple[Path, ...], seconds: float, over: bool) -> None:
+        def keep(paths: tuple[AscentPath, ...], seconds: float, over: bool) -> None:
             run.store(lambda: as_data(paths, seconds), over)
 
         return climbed(climb, paths, limits, judge, run.callbacks, keep)

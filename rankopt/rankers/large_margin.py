@@ -298,7 +298,7 @@ class LargeMarginRanker(OptimizedRanker):
             form = RankTwoAssignment if inner else RelevanceRanking
             if not suits(solver, form):
                 raise OptionError(
-                    f"argmax {solver.spec!r} cannot rank; use one of {', '.join(compatible_solvers(form))}"
+                    f"argmax_solver {solver.spec!r} cannot rank; use one of {', '.join(compatible_solvers(form))}"
                 )
         return solver
 
@@ -308,7 +308,7 @@ class LargeMarginRanker(OptimizedRanker):
         solver = self._solver()
         if not suits(solver, ConstrainedRanking):
             known = ", ".join(["auto", *compatible_solvers(ConstrainedRanking)])
-            raise OptionError(f"argmax {solver.spec!r} cannot rank under constraints; use one of {known}")
+            raise OptionError(f"argmax_solver {solver.spec!r} cannot rank under constraints; use one of {known}")
         return solver
 
     def _solver(self) -> Solver:

@@ -61,14 +61,14 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-def slot_weights(slots: Any, slot_weight: Any, queries: Queries | Arrangement) -> Floats:
-    """(k,) what a right document earns in each slot. k is `n_positions`, else the length of slot_weight, else the
+def slot_weights(slots: Any, position_weight: Any, queries: Queries | Arrangement) -> Floats:
+    """(k,) what a right document earns in each slot. k is `n_positions`, else the length of position_weight, else the
     largest grade. Raises OptionError where they contradict each other."""
     check("n_positions", slots, (COUNT, None))
-    if slot_weight is None:
+    if position_weight is None:
         largest = float(np.max(queries.relevance)) if slots is None and queries.relevance is not None else 1.0
         return np.ones(int(slots) if slots is not None else max(int(largest), 1))
-    weights = as_numbers("position_weight", slot_weight)
+    weights = as_numbers("position_weight", position_weight)
     if weights.ndim != 1 or not weights.size or not (np.isfinite(weights) & (weights > 0)).all():
         raise OptionError(
             "position_weight must hold a positive finite number for each slot; leave out slots worth nothing"
@@ -114,9 +114,6 @@ def matching_solver(argmax: Any) -> Solver | str:
             f"{', '.join(compatible_solvers(Assignment))}"
         )
     return solver
-
-
-# mypy: allow-subclassing-any
 
 
 class MatchingRanker(OptimizedRanker):
@@ -165,13 +162,13 @@ class MatchingRanker(OptimizedRanker):
     Fitted: `coef_` (k, d), `certificate_`, `history_`, `n_iter_`, `w0_`, `lam_`; with eval_set `best_score_`.
     """
 
-    _saved: ClassVar[tuple[str, ...]] = (*OptimizedRanker._saved, "slot_weight_")
+    _saved: ClassVar[tuple[str, ...]] = (*OptimizedRanker._saved, "position_weight_")
 
     _starts: ClassVar[dict[str, str]] = SLOT_STARTS
 
     _unlimited: ClassVar[str] = "slots are matched, not ranked, and take no constraints"
 
-    slot_weight_: Floats
+    position_weight_: Floats
 
     def __init__(
         self,
@@ -217,7 +214,7 @@ class MatchingRanker(OptimizedRanker):
         self.normalize = normalize
 
     def _before(self, queries: Queries) -> None:
-        self.slot_weight_ = slot_weights(self.n_positions, self.position_weight, queries)
+        self.position_weight_ = slot_weights(self.n_positions, self.position_weight, queries)
 
     @property
     def _cures(self) -> str:
@@ -241,14 +238,14 @@ class MatchingRanker(OptimizedRanker):
 
     def _keep(self, outcome: Training, objective: Objective) -> None:
         super()._keep(outcome, objective)
-        self.coef_ = self.coef_.reshape(self.slot_weight_.size, -1)
+        self.coef_ = self.coef_.reshape(self.position_weight_.size, -1)
         self.w0_ = self.w0_.reshape(self.coef_.shape)
 
     def _values(self, queries: Queries, measures: Sequence[Any] | None = None) -> Callable[[Floats], Floats]:
-        worth = benefit(queries, self.slot_weight_)
+        worth = benefit(queries, self.position_weight_)
 
         def values(w: Floats) -> Floats:
-            return reached(queries, worth, self._matchings(queries, w.reshape(self.slot_weight_.size, -1)))
+            return reached(queries, worth, self._matchings(queries, w.reshape(self.position_weight_.size, -1)))
 
         return values
 
@@ -261,7 +258,7 @@ class MatchingRanker(OptimizedRanker):
 
     def _mean(self, queries: Queries, weights: Floats, constraints: Any) -> float:
         self._admissible(constraints)
-        found = reached(queries, benefit(queries, self.slot_weight_), self._matchings(queries, self.coef_))
+        found = reached(queries, benefit(queries, self.position_weight_), self._matchings(queries, self.coef_))
         counted = ~np.isnan(found)
         if not weights[counted].any():
             raise DataError("score has no query in which a document belongs in a slot; check y (0 belongs nowhere)")
@@ -329,11 +326,11 @@ class MatchingRanker(OptimizedRanker):
         self._admissible(constraints)
         if not (measure is None and position_weights is None and feature_map is None):
             raise OptionError(
-                "measure, position_weights and feature_map do not apply to slots, whose weights are slot_weight_; "
+                "measure, position_weights and feature_map do not apply to slots, whose weights are position_weight_; "
                 "leave them out"
             )
         arranged = as_arranged(queries)
-        worth = benefit(queries, self.slot_weight_)
+        worth = benefit(queries, self.position_weight_)
         chosen, argmax = SlotArgmax.from_queries(arranged, worth, matching_solver(self.argmax_solver))
         index = {query: number for number, query in enumerate(queries.query_ids)}
         reach = reached(queries, worth, self._matchings(queries, self.coef_))
@@ -351,14 +348,14 @@ class MatchingRanker(OptimizedRanker):
             raise OptionError("constraints are not supported because slots are matched, not ranked; leave them out")
 
     def _coef_shape(self) -> tuple[int, ...]:
-        return (int(np.size(self.slot_weight_)), self.n_features_in_)
+        return (int(np.size(self.position_weight_)), self.n_features_in_)
 
     def _check_loaded(self) -> None:
-        weights = getattr(self, "slot_weight_", None)
+        weights = getattr(self, "position_weight_", None)
         if not (isinstance(weights, np.ndarray) and weights.dtype == np.float64 and weights.ndim == 1 and weights.size):
-            raise ModelError("slot_weight_ is missing or is no array of float64 numbers.")
+            raise ModelError("position_weight_ is missing or is no array of float64 numbers.")
         if not (np.isfinite(weights) & (weights > 0)).all():
-            raise ModelError("slot_weight_ has a value that is not positive and finite.")
+            raise ModelError("position_weight_ has a value that is not positive and finite.")
         super()._check_loaded()
 
 

@@ -40,8 +40,6 @@ from rankopt.risk.risk import Risk, Shard
 if TYPE_CHECKING:
     from rankopt.data.queries import Queries
 
-# mypy: allow-subclassing-any
-
 
 Floats = NDArray[np.float64]
 
@@ -54,9 +52,6 @@ def penalised(penalty: Any, method: object) -> type[Objective]:
     kind: type[Objective] = load(PENALTIES[penalty])
     kind.check(method)
     return kind
-
-
-# mypy: allow-subclassing-any
 
 
 LEFT_IN = 0.03  # what lam="scale" is under penalty="l1", as part of the λ at which no feature is left in
@@ -195,7 +190,9 @@ class OptimizedRanker(LinearRanker):
         form = self._penalised().form
         if not suits(solver, form):
             known = ", ".join(compatible_solvers(form))
-            raise OptionError(f"master {solver.spec!r} cannot solve the master program; use 'auto' or one of {known}")
+            raise OptionError(
+                f"master_solver {solver.spec!r} cannot solve the master program; use 'auto' or one of {known}"
+            )
         return solver
 
     def _lam(self, queries: Arrangement, risk: Risk) -> float:

@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from rankopt.data.queries import Queries
     from rankopt.optimize.objective import Objective
 
-# mypy: allow-subclassing-any
-
 
 @dataclass(frozen=True, eq=False)
 class Path(CompactReprMixin):

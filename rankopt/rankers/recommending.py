@@ -65,13 +65,13 @@ class RecommendationMixin:
         seen: Seen = "leave out",
         among: Ids | None = None,
         popularity: float = 0.0,
-        admissible: Admissible | None = None,
+        constraints: Admissible | None = None,
     ) -> Recommendations:
         """Return the best k items of each user (None: all users); users may be unknown to the model.
 
         k: default 10, or the list length of the constraints. seen: "leave out" the items that a user rated in training,
         "keep" them, or `Ratings` of the items to leave out. among: the candidate items, None for all. popularity: c of
-        c log(1 + count), added to the scores. admissible: constraints on attributes of the items of the training
+        c log(1 + count), added to the scores. constraints: constraints on attributes of the items of the training
         ratings, such as `Admissible(10).at_most(2, by="genre")`; the list is then the exact maximizer of
         Σ_i s_π(i) / log2(i + 1) over the admissible lists.
 
@@ -80,7 +80,7 @@ class RecommendationMixin:
         (`Admissible(on_infeasible="truncate")` gives an empty list instead) or an id of another type than the known
         one.
         """
-        return self._known().recommend(users, k, seen=seen, among=among, popularity=popularity, admissible=admissible)
+        return self._known().recommend(users, k, seen=seen, among=among, popularity=popularity, constraints=constraints)
 
     def similar(self, item: Hashable, k: int = 10) -> list[tuple[Any, float]]:
         """The k items (id, cosine) whose factors point most nearly where those of this one do; items without factors

@@ -99,7 +99,7 @@ def cures_at_start(bound: Any, parts: Sequence[RegretBound]) -> str:
     if bound != "nonconvex" and not isinstance(bound, Nonconvex):
         cures.append("bound='nonconvex'")
     if any(_goes_on(part) for part in parts):
-        cures.append("a decay cut at the measure's k")
+        cures.append("position weights cut at the measure's k")
     return f"try {' or '.join(cures)}"
 
 
@@ -143,7 +143,7 @@ def warn_below_start(values: Callable[[Floats], Floats], w: Floats, start: Float
         warnings.warn(
             f"the measure on the training queries is {after[~np.isnan(after)].mean():.4f}, below the "
             f"{before[~np.isnan(before)].mean():.4f} of the start w0: raise lam, which keeps the result nearer to w0, "
-            "or choose another bound or decay; an eval_set may choose w0 itself",
+            "or choose another bound or other position weights; an eval_set may choose w0 itself",
             WorseThanInitWarning,
             stacklevel=5,
         )

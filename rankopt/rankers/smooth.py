@@ -223,7 +223,7 @@ class SmoothRanker(LinearRanker):
         check_options(self)
         sigmas = as_numbers("bandwidths", self.bandwidths)
         if sigmas.ndim != 1 or not sigmas.size or not ((sigmas > 0) & (sigmas < np.inf)).all():
-            raise OptionError(f"sigmas = {self.bandwidths!r:.80} are no widths; give one number above 0, or several")
+            raise OptionError(f"bandwidths must be one or more numbers above 0; got {self.bandwidths!r:.80}.")
         return Annealing(tuple(sigmas.tolist()), self.method, int(self.max_iter), float(self.tol), self.time_limit)
 
     def _lam(self, queries: Arrangement, count: int) -> float:

@@ -17,7 +17,6 @@ from rankopt.losses.score_loss import ScoreLoss
 if TYPE_CHECKING:
     from rankopt.losses.score_loss import GradedLoss
 
-# mypy: allow-subclassing-any
 # (PyTorch is optional: its classes are `Any` to a type checker)
 
 

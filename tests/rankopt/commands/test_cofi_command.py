@@ -31,6 +31,13 @@ def run(*words):
     return CliRunner().invoke(rankopt, ["cofi", *map(str, words), "--reg", "0.7", "--factors", "3"])
 
 
+def test_options_that_train_repeats_are_single_here():
+    words = ("cofi", "--loss", "nDCG@5", "--position-weights", "log", "--lam", "2", "--factors", "2", "--max-iter", "1")
+    done = CliRunner().invoke(rankopt, [*words, "--json"])
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["lam"] == pytest.approx(2.0)
+
+
 def test_given_files_are_judged_beside_the_baselines(tmp_path):
     split = weak_split(load_ratings_sample(), 10)
     train, test = written(tmp_path, split.train, "train.tsv"), written(tmp_path, split.test, "test.tsv")

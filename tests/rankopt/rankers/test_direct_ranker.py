@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from rankopt.ascent import verify_directions
-from rankopt.ascent.ascent import Path, moved
+from rankopt.ascent.ascent import AscentPath, moved
 from rankopt.ascent.certificate import as_data, false_claim, paths_of
 from rankopt.data import Queries
 from rankopt.errors import DataError, OptionError, TrainingInterrupted
@@ -315,7 +315,7 @@ def test_an_interrupted_run_is_whole_and_goes_on_to_the_same_bits(tmp_path):
 
 def test_what_no_run_leaves_is_no_place_to_go_on_from():
     ranker = fitted(direct(directions=ALL, step_rule="middle"))
-    path = Path.started(0, ranker.coef_, ranker.certificate_.value, dict(np.random.PCG64(1).state))
+    path = AscentPath.started(0, ranker.coef_, ranker.certificate_.value, dict(np.random.PCG64(1).state))
     path = replace(path, moves=tuple(ranker.history_[i] for i in range(len(ranker.history_))), chosen=ranker.w0_)
     data = as_data([path], 1.0)
     ((again,), seconds) = paths_of(data, 4)

@@ -159,10 +159,10 @@ def test_it_lives_in_pipelines_searches_and_files(made, tmp_path):
     assert loaded.score(scaled, slot, qid=qid) == ranker.score(scaled, slot, qid=qid)
     reasons = loaded.explain(scaled.iloc[0], scaled.iloc[1], slot=2)
     assert reasons.total == pytest.approx(np.diff(loaded.predict(scaled)[[1, 0], 1])[0])
-    loaded.slot_weight_ = np.zeros(3)
-    with pytest.raises(ModelError, match="slot_weight_ has a value"):
+    loaded.position_weight_ = np.zeros(3)
+    with pytest.raises(ModelError, match="position_weight_ has a value"):
         loaded._check_loaded()
-    loaded.slot_weight_ = np.ones(2)
+    loaded.position_weight_ = np.ones(2)
     with pytest.raises(ModelError, match="coef_ is not an array of 2 × 4"):
         loaded._check_loaded()
 

@@ -115,12 +115,12 @@ def test_admissible_lists_are_the_best_of_all(rules):
                 allowed = admissible.for_query(attributes, free.size)
             except Exception:
                 with pytest.raises(DataError, match=f"user {user} has no admissible ranking"):
-                    ranker.recommend([user], admissible=admissible)
+                    ranker.recommend([user], constraints=admissible)
                 continue
             orders = np.array(list(permutations(range(free.size), k)))
             values = scores[orders] @ weights
             best = next(values[place] for place in np.argsort(-values) if allowed.is_feasible(orders[place]))
-            found = ranker.recommend([user], admissible=admissible)
+            found = ranker.recommend([user], constraints=admissible)
             places = np.searchsorted(free, found[user])
             assert allowed.is_feasible(places)
             assert weights @ scores[places] == pytest.approx(best, abs=1e-9)
@@ -139,7 +139,7 @@ def test_few_candidates_hold_the_best_list(films, ranker, first, more, monkeypat
     admissible = Admissible(6).at_most(2, by="genre").at_most(1, documents={"genre": "War"}, positions=range(4))
     for count in more.values():
         admissible = admissible.at_least(count, documents={"genre": "War"}, positions=range(5))
-    lists = ranker.recommend([1, 2, 3], k=6, admissible=admissible)
+    lists = ranker.recommend([1, 2, 3], k=6, constraints=admissible)
     for user in (1, 2, 3):
         seen = films.columns[films.bounds[user - 1] : films.bounds[user]]
         free = np.setdiff1d(np.arange(films.n_items), seen)
@@ -197,13 +197,13 @@ def test_lists_under_precedences_are_the_best_of_all_items(seed):
 @pytest.mark.study
 def test_short_lists_are_cut_where_the_rules_say_so(films, ranker):
     one = Admissible(12, on_infeasible="truncate").at_most(1, by="genre")
-    assert 3 <= len(ranker.recommend([1], k=12, admissible=one)[1]) <= 7
+    assert 3 <= len(ranker.recommend([1], k=12, constraints=one)[1]) <= 7
     with pytest.raises(
         DataError, match=r"user 1 has no admissible ranking: .* 12 of 148 items.*Or shorten its ranking"
     ):
-        ranker.recommend([1], k=12, admissible=Admissible(12).at_most(1, by="genre"))
+        ranker.recommend([1], k=12, constraints=Admissible(12).at_most(1, by="genre"))
     with pytest.raises(DataError, match="'site', which is missing"):
-        ranker.recommend([1], admissible=Admissible(10).at_most(1, by="site"))
+        ranker.recommend([1], constraints=Admissible(10).at_most(1, by="site"))
 
 
 @pytest.mark.every(5)
@@ -322,19 +322,19 @@ def test_an_attribute_that_items_lack_comes_with_a_new_fit(films, ranker):
     says = r"the attribute 'year', which is missing \(there is 'genre', 'title'\); give the ratings .*with_attributes"
     for asked in (ranker, ranker.fold_in(films)):
         with pytest.raises(DataError, match=says):
-            asked.recommend([1], admissible=rules)
+            asked.recommend([1], constraints=rules)
     dated = films.with_attributes({"year": {item: item % 3 for item in films.items.tolist()}})
-    assert len(CofiRanker(reg=0.9, factors=1).fit(dated).recommend([1], admissible=rules)) == 1
+    assert len(CofiRanker(reg=0.9, factors=1).fit(dated).recommend([1], constraints=rules)) == 1
 
 
 def test_rules_are_of_whole_lists(ranker):
     """The first three of the best six are no list of three under these rules: none is cut out of them."""
     rules = Admissible(6).at_least(2, documents={"genre": "War"}, positions=range(4, 6))
     with pytest.raises(OptionError, match=r"k = 3 differs from the list length 6.*Admissible\(3\)"):
-        ranker.recommend([1], k=3, admissible=rules)
+        ranker.recommend([1], k=3, constraints=rules)
     with pytest.raises(OptionError, match="k = 10 differs"):
-        ranker.recommend([1], k=10, admissible=rules)
-    assert len(ranker.recommend([1], admissible=rules)[1]) == len(ranker.recommend([1], 6, admissible=rules)[1]) == 6
+        ranker.recommend([1], k=10, constraints=rules)
+    assert len(ranker.recommend([1], constraints=rules)[1]) == len(ranker.recommend([1], 6, constraints=rules)[1]) == 6
     assert len(ranker.recommend([1])[1]) == 10
 
 
@@ -342,16 +342,16 @@ def test_one_who_has_seen_everything_has_no_list_where_rules_ask_for_items(films
     everything = Ratings.from_arrays(["all"] * films.n_items, films.items, np.ones(films.n_items))
     asking = Admissible(3).at_least(1, documents={"genre": "War"})
     with pytest.raises(DataError, match="user 'all' has no admissible list because no item is left"):
-        ranker.recommend(["all"], seen=everything, admissible=asking)
+        ranker.recommend(["all"], seen=everything, constraints=asking)
     numbered = Ratings.from_arrays([9] * films.n_items, films.items, np.ones(films.n_items))
     for asked in ([9], [np.int64(9)], np.array([9]), list(np.array([9]))):
         with pytest.raises(DataError, match=r"^user 9 has no admissible list"):
-            ranker.recommend(asked, seen=numbered, admissible=asking)
+            ranker.recommend(asked, seen=numbered, constraints=asking)
     for rules in (
         Admissible(3, on_infeasible="truncate").at_least(1, documents={"genre": "War"}),
         Admissible(3).at_most(1, by="genre"),
     ):
-        assert ranker.recommend(["all"], seen=everything, admissible=rules)["all"] == []
+        assert ranker.recommend(["all"], seen=everything, constraints=rules)["all"] == []
 
 
 def test_what_was_seen_is_left_out_though_the_model_does_not_know_it(films, ranker):

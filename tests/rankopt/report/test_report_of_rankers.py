@@ -161,7 +161,7 @@ def test_the_price_of_a_quota_is_the_score_that_its_lists_lose():
     for row, user in enumerate(users):
         free = ranker.recommend([user], 4).scores
         assert curve.value[row, -1] == pytest.approx(np.average(free, weights=weights))
-        two = ranker.recommend([user], 4, admissible=Admissible(4).at_most(2, by="genre")).scores
+        two = ranker.recommend([user], 4, constraints=Admissible(4).at_most(2, by="genre")).scores
         assert curve.value[row, 1] == pytest.approx(np.average(two, weights=weights[: two.size]))
     assert (np.diff(curve.mean) >= 0.0).all()
     text, _ = pages(ranker, curve)
