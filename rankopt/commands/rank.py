@@ -53,7 +53,9 @@ QUOTA = re.compile(r"(?P<count>\d+):(?P<attribute>[^=@:]+)(?:=(?P<value>[^@]*))?
     type=click.Choice(["rank", "model"]),
     help="Scores of a TREC run: decreasing numbers that reproduce the order, or the model's.  [default: rank]",
 )
-@click.option("--output", default="-", show_default=True, type=OutputPath(dash=True))
+@click.option(
+    "--output", default="-", show_default=True, type=OutputPath(dash=True), help="A file, or - for standard output."
+)
 @json_option
 def rank(
     model: str,
@@ -178,7 +180,7 @@ def _typed(queries: Queries, name: str, value: str) -> Any:
 @click.command()
 @click.argument("model", type=click.Path(exists=True, dir_okay=False))
 @click.argument("data", type=click.Path(exists=True))
-@click.option("--output", required=True, type=OutputPath(dash=True), help="A file, or - .")
+@click.option("--output", required=True, type=OutputPath(dash=True), help="A file, or - for standard output.")
 @unjudged_option
 @json_option
 def predict(model: str, data: str, output: str, unjudged: float | None, json_: bool) -> None:
