@@ -127,7 +127,7 @@ class BoostedRanker(Ranker):
     early_stopping : default 50
         Rounds without improvement of the averaged scores on eval_set after which training ends.
     random_state : default None
-        Seed. The model is reproducible with None too.
+        Seed of the trees. The model is reproducible with None too.
 
     **Run**
 

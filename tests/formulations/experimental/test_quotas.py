@@ -85,7 +85,7 @@ def test_what_has_no_front_is_refused():
         with pytest.raises(InvalidProblemError, match="a quota must be the name and the limits"):
             pareto_front(site, ("site['a']", [1]), quota)
     assert pareto_front(site, ("site['a']", [1]), ("site['b']", [2])).value.shape == (1, 1)
-    with pytest.raises(InvalidProblemError, match="pareto takes a problem"):
+    with pytest.raises(InvalidProblemError, match="pareto_front\(\) needs a problem"):
         pareto_front(RankingSet(N, K), ("some", [1]), ("never", [2]))
     with pytest.raises(InvalidProblemError, match="one or more finite numbers"):
         pareto_front(site, ("site['a']", [np.nan]), ("site['b']", [2]))
@@ -158,7 +158,7 @@ def test_what_is_too_large_or_no_curve_is_refused():
     with pytest.raises(InvalidProblemError, match="prefix must be from 1 to 20"):
         LimitValueFunction.from_problem(problem, range(3), 21)
     below = ranking([1.0, 2.0, 3.0], [0, 1, 0], discount=[1.0, 0.0], position_weights=[1.0, -1.0])
-    with pytest.raises(UnsupportedProblemError, match="decay must be nonnegative"):
+    with pytest.raises(UnsupportedProblemError, match="position_weights must be nonnegative"):
         LimitValueFunction.from_problem(below, [0], 1)
 
 

@@ -252,7 +252,7 @@ def test_what_cannot_be_swept_is_said():
             sensitivity(problem, name, limits)
     with pytest.raises(InvalidProblemError, match="its other limit is 1"):
         sensitivity(problem, "some", [0], side="at most")
-    with pytest.raises(InvalidProblemError, match="give profit="):
+    with pytest.raises(InvalidProblemError, match="pass profit="):
         sensitivity(stated, "some", [2])
     for limits in (3, None, "12", [np.nan], ["x"]):
         with pytest.raises(InvalidProblemError, match="one or more finite numbers"):

@@ -281,7 +281,7 @@ def test_what_has_no_bound_is_refused():
     topic[:] = [("a", "b"), ("a",), ("b",), None]
     ranker.coef_ = np.array([1.0, 0.0, 0.0])
     rows = np.array([[3.0, 0, 0], [2.9, 0, 0], [2.8, 0, 0], [0.1, 0, 0]])  # the first, or the two after it
-    with pytest.raises(OptionError, match=r"position_weights power\(0.5\)@1 does not fall over all"):
+    with pytest.raises(OptionError, match=r"position_weights power\(0.5\)@1 do not decrease over all"):
         ranker.bound_tightness(
             rows, [2, 1, 0, 0], qid=np.zeros(4), measure="nDCG@2", position_weights="power(0.5)@1",
             constraints=Admissible(2).at_most(1, by="topic"), attributes={"topic": topic},

@@ -164,7 +164,7 @@ def test_a_loss_is_data():
     ("options", "error", "said"),
     [
         ({"measure": "MeanNDCG"}, OptionError, "cannot bound the regret of MeanNDCG"),
-        ({"measure": "AP", "feature_map": "first-relevant"}, OptionError, "take map 'positional' or 'pairwise'"),
+        ({"measure": "AP", "feature_map": "first-relevant"}, OptionError, "use feature_map 'positional' or 'pairwise'"),
         ({"feature_map": "pairs"}, OptionError, "known are positional"),
         ({"measure": "nDGC"}, MeasureError, "nDGC"),
         ({"bound": "convexx"}, OptionError, "known are convex"),

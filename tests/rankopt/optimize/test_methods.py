@@ -224,7 +224,7 @@ def test_the_best_weights_and_their_gap_are_kept(method, bound):
 
 def test_before_the_first_step_it_is_an_error():
     X, y, qid = made()
-    with pytest.raises(MasterProblemError, match="use master='auto'") as caught:
+    with pytest.raises(MasterProblemError, match="use master_solver='auto'") as caught:
         ranker_of_failing("convex", master_solver=Failing(after=0)).fit(X, y, qid=qid)
     assert isinstance(caught.value, SolverError)
 

@@ -159,7 +159,7 @@ def test_what_is_of_measures_is_refused_with_another_loss(loss):
         CofiRanker(loss, bound="convexx").fit(few())
     with pytest.raises(OptionError, match=r"bound = 'nonconvex' is of a measure's regret, which loss = .* has not"):
         CofiRanker(loss, bound="nonconvex").fit(few())
-    with pytest.raises(OptionError, match=r"decay = 'log' weighs positions, which loss = .* has not"):
+    with pytest.raises(OptionError, match=r"position_weights = 'log' weigh positions, which loss = .* has not"):
         CofiRanker(loss, position_weights="log").fit(few())
 
 

@@ -277,7 +277,7 @@ def test_a_saved_ranker_recommends_as_before(tmp_path, films, ranker):
     ranker.save(tmp_path / "films.model")
     again = load_model(tmp_path / "films.model")
     rules = Admissible(5).at_most(1, by="genre")
-    for options in ({}, {"admissible": rules}, {"popularity": 0.5}):
+    for options in ({}, {"constraints": rules}, {"popularity": 0.5}):
         first, second = (one.recommend([1, 2, "x"], k=5, **options) for one in (ranker, again))
         assert list(first) == list(second)
     again.seen_indices_ = again.seen_indices_[:-1]
@@ -306,7 +306,7 @@ def test_frames_of_lists(ranker):
         ({"users": np.zeros((2, 2))}, "sequence of ids"),
         ({"users": [[1]]}, "not hashable"),
         ({"among": "film"}, "not a sequence of items"),
-        ({"admissible": {"k": 3}}, "must be an Admissible instance"),
+        ({"constraints": {"k": 3}}, "must be an Admissible instance"),
         ({"popularity": np.float32("inf")}, "popularity = "),
     ],
 )

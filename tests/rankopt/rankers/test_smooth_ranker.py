@@ -336,8 +336,8 @@ def test_the_history_is_drawn():
     ("options", "message"),
     [
         ({"measure": "AP"}, "cannot be smoothed"),
-        ({"bandwidths": ()}, "no widths"),
-        ({"bandwidths": (1.0, 0.0)}, "no widths"),
+        ({"bandwidths": ()}, "must be one or more numbers above 0"),
+        ({"bandwidths": (1.0, 0.0)}, "must be one or more numbers above 0"),
         ({"bandwidths": "auto"}, "array of numbers"),
         ({"lam": -1.0}, "lam must be a number >= 0 or 'scale'"),
         ({"lam": "auto"}, "lam must be a number >= 0 or 'scale'"),

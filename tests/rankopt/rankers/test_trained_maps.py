@@ -209,7 +209,7 @@ def test_what_does_not_go_together_is_refused():
         LargeMarginRanker("AP", feature_map="pairwise", bound="convex", target_ranking="first").fit(made())
     with pytest.raises(OptionError, match="AP has no discount"):
         LargeMarginRanker("AP", position_weights="discount").fit(made())
-    with pytest.raises(OptionError, match=r"argmax 'scipy' cannot rank"):
+    with pytest.raises(OptionError, match=r"argmax_solver 'scipy' cannot rank"):
         LargeMarginRanker("AP", feature_map="pairwise", argmax_solver="scipy").fit(made())
 
 
@@ -218,7 +218,9 @@ def test_a_reference_that_a_part_does_not_know_is_refused_with_the_part(word):
     for measure in ("AP[pairwise] + nDCG@5", "nDCG@5 + AP[pairwise]"):
         ranker = LargeMarginRanker(measure, bound="convex", target_ranking=word)
         part = "nDCG@5" if word == "ideal" or (word, measure[0]) == ("best", "n") else "AP"
-        with pytest.raises(OptionError, match=rf"reference '{word}' .* part {part} of .*; use 'average', which all"):
+        with pytest.raises(
+            OptionError, match=rf"target_ranking '{word}' .* part {part} of .*; use 'average', which all"
+        ):
             ranker.fit(made())
 
 
@@ -251,8 +253,8 @@ def test_grades_that_a_measure_does_not_tell_apart_are_named():
     [
         ({"measure": "RR", "feature_map": "first-relevant"}, "try a smaller lam"),
         ({"measure": "AP@5", "feature_map": "pairwise", "bound": "convex", "w0": "ridge"}, "lam or bound='nonconvex'"),
-        ({"measure": "nDCG@3"}, "lam or a decay cut at the measure's k"),
-        ({"measure": "nDCG@3 + AP[pairwise]"}, "lam or a decay cut at the measure's k"),
+        ({"measure": "nDCG@3"}, "lam or position weights cut at the measure's k"),
+        ({"measure": "nDCG@3 + AP[pairwise]"}, "lam or position weights cut at the measure's k"),
         ({"measure": "nDCG@3", "position_weights": "linear"}, "try a smaller lam"),
         ({"measure": "nDCG@3", "position_weights": "log@3"}, "try a smaller lam"),
         ({"measure": "nDCG", "bound": "tie-aware"}, "lam or bound='nonconvex'"),
