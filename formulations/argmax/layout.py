@@ -151,7 +151,7 @@ class Layout:
     """by_gain: the documents of each query, counted within it, by rising gain and then as they come.
 
     chain_start: indices in by_gain where a chain of one gain begins, worth its gain, those of query q at entries
-    first_chain[q] : first_chain[q + 1]. low, high, stop: see `cones`. discount, decay: the weights of the search,
+    first_chain[q] : first_chain[q + 1]. low, high, stop: see `find_cones`. discount, decay: the weights of the search,
     and for each query the removed sum (see `significant`).
     """
 

@@ -24,7 +24,7 @@ UNIT = 2.0**-53
 SPLIT = 2.0**27 + 1.0
 
 TINY = 2.0**-900  # below this a product drops digits that no double holds
-DROPPED = 2.0**-1040  # more than what it drops then
+DROPPED = 2.0**-1040  # upper bound of the digits that are dropped
 MOST_TERMS = 400  # longer sums of a row are taken in double precision, and what that may lose is counted
 
 

@@ -19,7 +19,7 @@ from rankopt.collaborative.user_block import solved_users
 from rankopt.engines import Threads
 
 CHUNK = 1 << 14  # minimum ratings (of complete users) whose planes are formed at a time
-CHUNKS = 64, 8  # of more ratings this part of all, which more threads share, up to so many times as many
+CHUNKS = 64, 8  # number of chunks of more ratings; with several threads up to this many times as many
 CROWD = 1 << 25  # entries of all Gram matrices, 256 MiB, beyond which the two lightest planes of a user are joined
 PASSES = 2000  # passes over all users in one solution of the items' block that bring new planes, at most
 SWEEPS = 4  # passes over the planes at hand after each that brings new ones

@@ -5,7 +5,7 @@ With d_q = a_q - b_q on n queries:
     randomisation   p = share of sign vectors ε in {-1, 1}^n with |Σ ε_q d_q| >= |Σ d_q|: under the null hypothesis a
                     and b are exchangeable on each query. All vectors if they are few, else a sample and the identity
     t               d̄ / (s / √n) against Student's t with n - 1 degrees of freedom; the interval is d̄ ± t s / √n
-    wilcoxon        signed ranks of d_q, see `signed_ranks`; intervals by the bootstrap, see `intervals`
+    wilcoxon        signed ranks of d_q, see `signed_rank_p`; intervals by the bootstrap, see `intervals`
 
 Source: Smucker, Allan and Carterette, A comparison of statistical significance tests for information retrieval
 evaluation, 2007.

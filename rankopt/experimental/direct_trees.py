@@ -76,11 +76,11 @@ class DirectBoostedRanker(Ranker):
 
     Attributes
     ----------
-    trees_ : TreeTable, the trees times their weights.
-    weights_ : (T,) the nonzero α.
+    estimators_ : TreeTable, the trees times their weights.
+    estimator_weights_ : (T,) the nonzero α.
     history_ : History, each step with the predicted and the evaluated M.
     certificate_ : Certificate; its `gap` bounds what changing one weight could gain.
-    eval_score_ : the measure on eval_set, if one was passed. The model is the best on it of all states.
+    best_score_ : the measure on eval_set, if one was passed. The model is the best on it of all states.
 
     References
     ----------

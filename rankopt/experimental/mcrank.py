@@ -50,7 +50,7 @@ class McRanker(Ranker):
     ----------
     classes_ : (K,) the grades.
     classifier_ : the fitted classifier; its class k is the grade classes_[k].
-    eval_score_ : the measure on eval_set, if one was passed; nothing is chosen there.
+    best_score_ : the measure on eval_set, if one was passed; nothing is chosen there.
 
     Raises
     ------

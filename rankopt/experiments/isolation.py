@@ -106,11 +106,6 @@ def memory_peak() -> int | None:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
-def memory_now() -> int | None:
-    """Resident bytes of this process, None if unknown."""
-    return _status("VmRSS")
-
-
 def _status(name: str) -> int | None:
     """An entry of /proc/self/status in bytes; None if unavailable."""
     try:
@@ -213,9 +208,6 @@ def parcel(job: Any, what: str) -> bytes:
     if b"__main__" in packed:
         raise OptionError(f"{what} cannot be sent to a worker process: it is defined in __main__; {cure}")
     return packed
-
-
-Send = Callable[[dict[str, Any]], None]
 
 
 class Job(Protocol):

@@ -84,7 +84,7 @@ def _with(there: Planes, heights: Floats, slopes: Floats, references: Floats, pa
 
 Kind = TypeVar("Kind", bound=State)
 
-RISE = 1e-9  # A plane is news where it rises above the model by more than this part of the objective
+RISE = 1e-9  # A plane is new if it rises above the model by more than this part of the objective
 
 COARSEST, FINEST = 1e-4, 1e-9  # range of relative gaps for master solves; beyond it the solver's own tolerance applies
 CARE = 0.02  # the part of the gap that the master may leave: it is solved no finer than the bound can use

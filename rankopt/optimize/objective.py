@@ -293,7 +293,7 @@ FAINT = 1e-8
 codes drop such numbers silently. Bounds are computed with all slopes."""
 
 NOTHING = 1e-7  # weights of this fraction of the largest, or less, are set to 0: interior-point solvers never return 0
-IDLE = 1e-4  # A feature whose row is this part or more below lam does not press, so its weight is 0
+IDLE = 1e-4  # A feature whose row is this part or more below lam is not binding, so its weight is 0
 
 
 @dataclass(frozen=True, eq=False)

@@ -127,8 +127,8 @@ class CofiRanker(RecommendationMixin, BaseEstimator):
     `user_bias_` (n,), 0 where the loss is invariant to them; `item_prior_` b⁰ (m,), `cold_start_bias_`, the prior
     of an item without ratings, `item_popularity_` (m,); `lam_`, `lam_max_`, `reg_`, `bias_reg_` μ;
     `certificate_`, `history_`, `n_iter_`; and the dual states that prove the certificate: planes below the loss of
-    each user, with slopes (ratings,) in the order of `Ratings` and heights (n,). These are `dual_slopes_`,
-    `dual_heights_` of the users' block and `item_dual_coef_`, `item_dual_intercept_` of the items' block. With
+    each user, with slopes (ratings,) in the order of `Ratings` and heights (n,). These are `user_dual_coef_`,
+    `user_dual_intercept_` of the users' block and `item_dual_coef_`, `item_dual_intercept_` of the items' block. With
     eval_set the factors are those of the best round on it, and `best_score_` is its score.
     """
 
@@ -140,7 +140,7 @@ class CofiRanker(RecommendationMixin, BaseEstimator):
         "item_prior_", "cold_start_bias_", "item_popularity_",
         "lam_", "lam_max_", "reg_", "bias_reg_", "chosen_", "certificate_",
         "history_", "n_iter_",
-        "dual_slopes_", "dual_heights_", "item_dual_coef_", "item_dual_intercept_", "best_score_", "n_features_in_",
+        "user_dual_coef_", "user_dual_intercept_", "item_dual_coef_", "item_dual_intercept_", "best_score_", "n_features_in_",
         "seen_indptr_", "seen_indices_", "item_attributes_",
     )  # fmt: skip
     _of_the_run: ClassVar[tuple[str, ...]] = OF_THE_RUN
@@ -283,7 +283,7 @@ class CofiRanker(RecommendationMixin, BaseEstimator):
         params, held = self.get_params(deep=False), vars(self)
         ratings, weights = read_ratings_and_weights(X, y, sample_weight, user_weight)
         known = np.array_equal(ratings.users, self.user_ids_) and np.array_equal(ratings.items, self.item_ids_)
-        if not known or ratings.n_ratings != held["dual_slopes_"].size:
+        if not known or ratings.n_ratings != held["user_dual_coef_"].size:
             raise DataError("these are not the ratings of the fit: users, items or their number differ; give those")
         loss = slow_loss(params["loss"], params["bound"], params["position_weights"])
         sizes = np.diff(ratings.bounds)
@@ -307,7 +307,7 @@ class CofiRanker(RecommendationMixin, BaseEstimator):
             of_user_offsets=None if penalties.user_offsets is None else penalties.user_offsets * of_users,
             prior=held["item_prior_"],
             duals=(
-                (held["dual_slopes_"], held["dual_heights_"]),
+                (held["user_dual_coef_"], held["user_dual_intercept_"]),
                 (held["item_dual_coef_"], held["item_dual_intercept_"]),
             ),
             certificate=self.certificate_,
@@ -392,7 +392,7 @@ def check_learned(ranker: Any) -> None:
     width = known.shape[-1:] if isinstance(known, np.ndarray) else ()
     shapes: dict[str, tuple[int, ...]] = {
         "user_factors_": (n, *width), "item_factors_": (m, *width), "item_bias_": (m,), "user_bias_": (n,),
-        "item_prior_": (m,), "item_popularity_": (m,), "dual_heights_": (n,), "item_dual_intercept_": (n,),
+        "item_prior_": (m,), "item_popularity_": (m,), "user_dual_intercept_": (n,), "item_dual_intercept_": (n,),
     }  # fmt: skip
     for name, shape in shapes.items():
         array: NDArray[Any] | None = getattr(ranker, name, None)
@@ -401,7 +401,7 @@ def check_learned(ranker: Any) -> None:
             raise ModelError(f"{name} is missing or has another shape than {shape}.")
         if not np.isfinite(array).all():
             raise ModelError(f"{name} holds numbers that are not finite.")
-    for name in ("dual_slopes_", "item_dual_coef_"):
+    for name in ("user_dual_coef_", "item_dual_coef_"):
         slopes = getattr(ranker, name, None)
         if not isinstance(slopes, np.ndarray) or slopes.shape != (int(ranker.item_popularity_.sum()),):
             raise ModelError(f"{name} is missing or holds not one number a rating.")

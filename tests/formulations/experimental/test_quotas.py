@@ -85,7 +85,7 @@ def test_what_has_no_front_is_refused():
         with pytest.raises(InvalidProblemError, match="a quota must be the name and the limits"):
             pareto_front(site, ("site['a']", [1]), quota)
     assert pareto_front(site, ("site['a']", [1]), ("site['b']", [2])).value.shape == (1, 1)
-    with pytest.raises(InvalidProblemError, match="pareto_front\(\) needs a problem"):
+    with pytest.raises(InvalidProblemError, match=r"pareto_front\(\) needs a problem"):
         pareto_front(RankingSet(N, K), ("some", [1]), ("never", [2]))
     with pytest.raises(InvalidProblemError, match="one or more finite numbers"):
         pareto_front(site, ("site['a']", [np.nan]), ("site['b']", [2]))

@@ -93,7 +93,7 @@ def test_what_was_tampered_with_is_named(loss):
     ranker.item_factors_ = ranker.item_factors_ * 1.1
     assert "J is" in ranker.verify(ratings).wrong[0]
     ranker = fitted()
-    ranker.dual_heights_ = ranker.dual_heights_ + 1e-3 * (ranker.dual_heights_ != 0)
+    ranker.user_dual_intercept_ = ranker.user_dual_intercept_ + 1e-3 * (ranker.user_dual_intercept_ != 0)
     assert any("above the loss" in one for one in ranker.verify(ratings).wrong)
     ranker = fitted()
     ranker.item_prior_ = ranker.item_prior_ + np.linspace(0, 1e-3, ratings.n_items)
@@ -133,7 +133,7 @@ def test_the_slow_way_is_the_loss_and_its_planes_lie_below_it(name):
 def test_what_is_no_number_is_never_as_claimed(loss, certify):
     """Every comparison with NaN is false: a model of them would pass whatever asks for a difference."""
     ratings = drawn()
-    names = ("user_factors_", "item_factors_", "item_bias_", "item_prior_", "dual_slopes_", "dual_heights_")
+    names = ("user_factors_", "item_factors_", "item_bias_", "item_prior_", "user_dual_coef_", "user_dual_intercept_")
     for name in (*names, "item_dual_coef_", "item_dual_intercept_", "user_factors_"):
         ranker = CofiRanker(loss, factors=3, reg=0.5, compute_bound=certify).fit(ratings)
         setattr(ranker, name, getattr(ranker, name) * np.nan)
@@ -157,7 +157,7 @@ def test_planes_of_long_lists_are_checked_too(loss):
     assert found.holds, str(found)
     assert (found.planes, found.of, found.too_long) == (4, 4, 0)
     assert "planes of 4 of 4 users checked" in str(found)
-    ranker.dual_heights_ = ranker.dual_heights_ + 1e-3 * np.eye(4)[2]
+    ranker.user_dual_intercept_ = ranker.user_dual_intercept_ + 1e-3 * np.eye(4)[2]
     wrong = ranker.verify(ratings).wrong
     assert any(one.startswith("the users' plane of user 2 stands 0.001") for one in wrong), wrong
 
@@ -218,7 +218,7 @@ def test_a_mean_of_rankings_by_gains_is_the_one_of_all_items(levels):
 def test_a_user_is_named_as_given():
     ratings = Ratings.from_arrays(np.repeat([7, 8], 3), np.tile([1, 2, 3], 2), [1.0, 2.0, 3.0, 3.0, 1.0, 2.0])
     ranker = CofiRanker("ordinal", factors=1, reg=0.3).fit(ratings)
-    ranker.dual_heights_ = ranker.dual_heights_ + np.eye(2)[1]
+    ranker.user_dual_intercept_ = ranker.user_dual_intercept_ + np.eye(2)[1]
     assert "plane of user 8 stands" in str(ranker.verify(ratings))
 
 

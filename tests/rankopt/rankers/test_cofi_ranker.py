@@ -30,7 +30,7 @@ from rankopt.rankers import CofiRanker, cofi_training, load_model
 from rankopt.rankers.cofi_training import SHORT
 from rankopt.ratings.table import Ratings
 
-FITTED = ("user_factors_", "item_factors_", "item_bias_", "user_bias_", "dual_slopes_", "dual_heights_")
+FITTED = ("user_factors_", "item_factors_", "item_bias_", "user_bias_", "user_dual_coef_", "user_dual_intercept_")
 QUICK = {"factors": 3, "reg": 0.5}
 
 
@@ -86,8 +86,8 @@ def test_the_bound_of_the_whole_is_verified_by_other_code():
     ratings = tastes()
     ranker = CofiRanker("nDCG@5", factors=3, lam=0.5).fit(ratings)
     table = ratings.to_csr()
-    table.data = ranker.dual_slopes_
-    given = (table, float(ranker.dual_heights_.sum()), ranker.item_prior_, 0.5, 0.5, ranker.bias_reg_)
+    table.data = ranker.user_dual_coef_
+    given = (table, float(ranker.user_dual_intercept_.sum()), ranker.item_prior_, 0.5, 0.5, ranker.bias_reg_)
     found = global_bound(*given)
     assert verify_global_bound(found, *given).holds
     assert found.value * (1 - 1e-12) <= ranker.certificate_.bound <= ranker.certificate_.primal
@@ -393,7 +393,7 @@ def test_ctrl_c_amid_a_round_leaves_the_model_of_the_last_one(monkeypatch):
     whole = CofiRanker(**HARD, callbacks=[lambda step, now: step.step == 2]).fit(ratings)
     ranker = interrupted_in_the_items_block(monkeypatch, CofiRanker(**HARD), ratings)
     assert ranker.n_iter_ == whole.n_iter_ == 2
-    for name in ("user_factors_", "item_factors_", "item_bias_", "dual_slopes_"):
+    for name in ("user_factors_", "item_factors_", "item_bias_", "user_dual_coef_"):
         assert getattr(ranker, name).tobytes() == getattr(whole, name).tobytes()
     proved, before = ranker.certificate_, whole.certificate_
     assert proved.primal == before.primal
