@@ -80,8 +80,8 @@ def best_labels(
     position, -1 if they or their keys exceed the buffers.
 
     Chain g holds size[g] documents of gain worth[g], their scores falling in height[start[g] : start[g] + size[g]].
-    low, high: see `find_cones`. price (per document), most (per position), slack: see `pruned_search`; states above `slack`
-    are pruned. beam: the number of best states retained per position, for a heuristic answer.
+    low, high: see `find_cones`. price (per document), most (per position), slack: see `pruned_search`; states above
+    `slack` are pruned. beam: the number of best states retained per position, for a heuristic answer.
     Buffers: next_* a row per chain, key and value a state of one layer, origin and chain a state.
     """
     chains = worth.size

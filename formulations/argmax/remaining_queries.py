@@ -2,8 +2,8 @@
 assignments.
 
 Queries with many different gains are sorted and split. A document no worse than another in both extreme directions of a
-part's cone (see `find_cones`) goes first in some optimal order. If the first t documents of both extreme sorts are the same
-set, the part splits; smaller parts have narrower cones. A part that does not split is merged by `order_ideals`, if it
+part's cone (see `find_cones`) goes first in some optimal order. If the first t documents of both extreme sorts are the
+same set, the part splits; smaller parts have narrower cones. A part that does not split is merged by `order_ideals`, if it
 has few gains.
 """
 

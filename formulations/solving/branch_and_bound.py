@@ -1,10 +1,10 @@
 """Branch and bound for constrained rankings: laminar group limits are a min-cost flow; other rows are dualized
 (Lagrangian).
 
-Nested limits on groups over all positions are one flow (`assign_nested` of `argmax.group_limits`). Of the other rows only those that the
-best ranking violates are added: a group that crosses no group of the tree joins it; every other row (limits on
-prefixes, rows of any kind) gets a multiplier y on its cells (`ascend` of `argmax.group_limits`), for a soft row at most its
-penalty. By weak duality the flow with multipliers y proves
+Nested limits on groups over all positions are one flow (`assign_nested` of `argmax.group_limits`). Of the other rows
+only those that the best ranking violates are added: a group that crosses no group of the tree joins it; every other row
+(limits on prefixes, rows of any kind) gets a multiplier y on its cells (`ascend` of `argmax.group_limits`), for a soft
+row at most its penalty. By weak duality the flow with multipliers y proves
 
     best <= max over rankings of the flow of (profit - Σ y a) π  +  Σ y · limit
 

@@ -140,8 +140,8 @@ class CofiRanker(RecommendationMixin, BaseEstimator):
         "item_prior_", "cold_start_bias_", "item_popularity_",
         "lam_", "lam_max_", "reg_", "bias_reg_", "chosen_", "certificate_",
         "history_", "n_iter_",
-        "user_dual_coef_", "user_dual_intercept_", "item_dual_coef_", "item_dual_intercept_", "best_score_", "n_features_in_",
-        "seen_indptr_", "seen_indices_", "item_attributes_",
+        "user_dual_coef_", "user_dual_intercept_", "item_dual_coef_", "item_dual_intercept_",
+        "best_score_", "n_features_in_", "seen_indptr_", "seen_indices_", "item_attributes_",
     )  # fmt: skip
     _of_the_run: ClassVar[tuple[str, ...]] = OF_THE_RUN
     _rules: ClassVar[Rules] = RULES

@@ -304,10 +304,8 @@ def _keep_model(ranker: Any, ratings: Ratings, problem: Any, best: ModelState, u
     ranker.item_prior_ = scattered(problem.prior, rated.items, rated.all_items, unknown)
     users = dual_to_caller(problem, best.slopes, best.heights)
     items = users if best.of_items is None else dual_to_caller(problem, *best.of_items)
-    (ranker.user_dual_coef_, ranker.user_dual_intercept_), (ranker.item_dual_coef_, ranker.item_dual_intercept_) = (
-        users,
-        items,
-    )
+    ranker.user_dual_coef_, ranker.user_dual_intercept_ = users
+    ranker.item_dual_coef_, ranker.item_dual_intercept_ = items
     ranker.seen_indptr_, ranker.seen_indices_ = ratings.bounds, ratings.columns
     ranker.item_attributes_ = {
         name: values if values.dtype.kind in "iufb" else values.tolist() for name, values in ratings.attributes.items()
