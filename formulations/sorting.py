@@ -198,32 +198,3 @@ def sort_range(offsets: Ints, key: Floats, first: int, last: int, rows: Ints) ->
         own = rows[offsets[q] : offsets[q + 1]]
         if not _counted(own, key, levels, begins, table, level_of, spare):
             sort_falling(own, key, spare)
-
-
-@compiled(nb.float64(FLOATS, nb.int64))
-def nth_largest(values: Floats, nth: int) -> float:
-    """The `nth` largest number, counted from 0; `values` are permuted.
-
-    Expected linear time: quickselect with the median of three as pivot [Hoare 1961, FIND].
-    """
-    low, high = 0, values.size - 1
-    while low < high:
-        first, middle, last = values[low], values[(low + high) // 2], values[high]
-        pivot = max(min(first, middle), min(max(first, middle), last))
-        i, j = low, high
-        while i <= j:
-            while values[i] > pivot:
-                i += 1
-            while values[j] < pivot:
-                j -= 1
-            if i <= j:
-                values[i], values[j] = values[j], values[i]
-                i += 1
-                j -= 1
-        if nth <= j:
-            high = j
-        elif nth >= i:
-            low = i
-        else:
-            break
-    return float(values[nth])
