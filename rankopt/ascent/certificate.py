@@ -76,7 +76,7 @@ def verify_directions(
 ) -> Verified:
     """Whether the measure at w = coef equals the certificate's value, and no direction of its list exceeds its claim.
     only: number of directions, drawn with this seed; None for all."""
-    parsed = parse(measure)
+    parsed, queries = parse(measure), queries.grouped()
     scores, weights = linear_scores(queries.features, coef), _weights(queries, parsed, query_weight)
     value = float(np.nansum(evaluate(queries, scores, parsed).values[0] * weights))
     count = certificate.directions

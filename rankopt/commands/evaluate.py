@@ -246,16 +246,14 @@ def _check_alone(files: tuple[str, ...]) -> None:
 
 
 def _predicted(path: str, data: str, unjudged: float | None) -> NDArray[np.float64]:
-    """Scores of the model at `path`, grouped by query."""
-    import numpy as np
-
+    """Scores of the model at `path`."""
     ranker, queries = model_and_queries(path, data, unjudged)
     scores: NDArray[np.float64] = ranker.predict(queries)
-    return scores[np.argsort(np.argsort(queries.input_order))]  # rows of the file may have been left out
+    return scores
 
 
 def _read_scores(path: str, queries: Queries) -> NDArray[np.float64]:
-    """One score a line in the order of the data file, as scores grouped by query."""
+    """One score a line, in the order of the data file."""
     import numpy as np
 
     from rankopt.data.svmlight.parser import NUMBER
@@ -270,4 +268,4 @@ def _read_scores(path: str, queries: Queries) -> NDArray[np.float64]:
         values.append(float(word))
     if len(values) != queries.n_documents:
         raise DataError(f"{path} has {len(values)} scores for {queries.n_documents} documents; write one for each.")
-    return np.array(values)[queries.input_order]
+    return np.array(values)

@@ -83,7 +83,8 @@ def _weights(ranker: Any, queries: Queries) -> list[tuple[str, Weights]]:
         return []
     from rankopt.explanations.contributions import Weights, deviations_within
 
-    deviation = deviations_within(queries.features, queries.offsets)
+    own = queries.grouped()
+    deviation = deviations_within(own.features, own.offsets)
     feature_names = getattr(ranker, "feature_names_in_", queries.feature_names)
     names = (
         [f"feature {j + 1}" for j in range(queries.n_features)]

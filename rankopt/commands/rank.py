@@ -129,7 +129,7 @@ def _run(data: str, queries: Queries, orders: Any, predicted: Any, tag: str | No
     shown = {query: [name[row] for row in rows.tolist()] for query, rows in orders.items()}
     wanted: Any = scores or "rank"
     try:
-        return run_text(queries, predicted[queries.input_order], tag=tag or "rankopt", scores=wanted, orders=shown)
+        return run_text(queries, predicted, tag=tag or "rankopt", scores=wanted, orders=shown)
     except DataError as error:
         raise DataError(str(error).replace("scores='rank'", "--scores rank")) from error
 

@@ -144,7 +144,7 @@ def canonical(
     if queries.relevance is not None:
         document = document + mixed((queries.relevance + 0.0).view(np.uint64)) * np.uint64(0xD1342543DE82EF95)
     for number, name in enumerate(attributes):
-        document = document + mixed(_labels(queries.attributes[name]) + np.uint64(2 * number + 1))
+        document = document + mixed(labels(queries.attributes[name]) + np.uint64(2 * number + 1))
     order = np.arange(document.size)
     if not keep_documents:
         order = np.lexsort((document, np.repeat(np.arange(len(queries)), np.diff(queries.offsets))))
@@ -165,7 +165,7 @@ def canonical(
     )
 
 
-def _labels(values: NDArray[Any]) -> Hashes:
+def labels(values: NDArray[Any]) -> Hashes:
     """(N,) 64-bit hashes of labels or sets of labels: the same in every process and for every order of a set."""
     entries = values.tolist()
     several = (tuple, list, set, frozenset)

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from formulations.arrays import Bools, Floats, Ints
 from formulations.display import CompactReprMixin
+from rankopt.data.queries import Queries
 from rankopt.data.svmlight.parser import NUMBER
 from rankopt.data.text import clipped, text_lines
 from rankopt.data.typing import Values
@@ -175,10 +176,12 @@ def run_text(
     """The text that `write_run` writes."""
     if not isinstance(scores, str) or scores not in get_args(ScoreColumn):
         raise OptionError(f"scores cannot be {scores!r}; write 'rank' or 'model', and the scores before it.")
-    names, documents, offsets = _ids(queries)
+    grouped, order = (queries.grouped(), queries.rows) if isinstance(queries, Queries) else (queries, slice(None))
+    names, documents, offsets = _ids(grouped)
     values = vector("scores", given)
     if len(values) != len(documents) or np.any(np.isnan(values)):
         raise DataError(f"A run of {len(documents)} documents needs as many scores, none NaN; there are {len(values)}.")
+    values = values[order]
     word, lines = _word("tag", tag), []
     for name, rows in zip(names, _rows(queries, documents, offsets, values, orders), strict=True):
         shown = rows[:depth]
@@ -220,6 +223,8 @@ def _rows(queries: Any, documents: list[str], offsets: Ints, values: Floats, ord
 
 def write_qrels(path: str | PathLike[str], queries: Grouped) -> None:
     """Write the grades of a `Queries`. Raises DataError for grades that are not integers."""
+    if isinstance(queries, Queries):
+        queries = queries.grouped()
     names, documents, offsets = _ids(queries)
     if queries.relevance is None:
         raise DataError("Qrels cannot be written because these queries have no relevance; add it.")

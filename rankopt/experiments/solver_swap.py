@@ -192,7 +192,7 @@ class RecordedRun:
         known = hashlib.sha256()
         features = self.queries.features
         parts = [features] if isinstance(features, np.ndarray) else [features.data, features.indices, features.indptr]
-        for part in (*parts, self.queries.offsets, self.queries.relevance):
+        for part in (*parts, self.queries.rows, self.queries.offsets, self.queries.relevance):
             known.update(np.ascontiguousarray(part).tobytes())
         ignored = ("callbacks", "engine", "n_jobs", "verbose", "time_limit")
         settings = sorted(

@@ -253,7 +253,7 @@ class PositionalMeasure(Measure):
     def values(self, ranking: Ranking) -> Floats:
         """Linear in a, so the mean over the orders of a tie group is that of its mean discount."""
         gain = self.gain(ranking.relevance, ranking.offsets)
-        products = ranking.averaged(self.discounts(ranking.offsets)) * gain * ranking.retrieved
+        products = ranking.averaged(self.discounts(ranking.offsets)) * ranking.exchanged(gain) * ranking.retrieved
         return totals(products, ranking.offsets) - self.constant(ranking.relevance, ranking.offsets)
 
 

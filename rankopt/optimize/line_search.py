@@ -225,6 +225,7 @@ def _arranged(queries: Queries | Arrangement, query_weight: ArrayLike | None) ->
     """The queries unchanged, with their weights."""
     if isinstance(queries, Arrangement):
         return queries
+    queries = queries.grouped()
     weights = np.ones(len(queries)) if query_weight is None else np.asarray(query_weight, dtype=np.float64)
     if weights.shape != (len(queries),) or not np.isfinite(weights).all() or np.any(weights < 0):
         raise DataError(f"query_weight must be {len(queries)} finite numbers >= 0, one for each query")

@@ -114,6 +114,7 @@ class OptimizedRanker(LinearRanker):
     def objective(self, queries: Queries, weights: Floats | None = None) -> Objective:
         """The objective J that `fit` minimises on these queries, weights (m,) not normalised."""
         check_options(self)
+        queries = queries.grouped()
         weights = np.ones(len(queries)) if weights is None else weights / weights.max()
         admissible = self._admissible()
         names = () if admissible is None else admissible.attributes

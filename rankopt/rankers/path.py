@@ -35,7 +35,7 @@ from rankopt.optimize.certificate import Stop
 from rankopt.optimize.concave_convex import Clock
 from rankopt.optimize.objective import SparseObjective, largest
 from rankopt.optimize.path import follow
-from rankopt.rankers.inputs import in_one, query_weights, read_evaluation, read_queries, warn_of_one_query
+from rankopt.rankers.inputs import in_one, query_weights, read_evaluation, read_queries, warn_without_queries
 from rankopt.rankers.run import shown, warn_of_outcome
 from rankopt.rankers.typing import AnyBound, AnyDecay, AnyRows, EvalIds, EvalSet, EvalSizes, Weights
 
@@ -112,7 +112,7 @@ def path(
         raise OptionError("a path does not support checkpoints; fit each λ separately, or set checkpoint=None")
     ranker: Any = clone(self)
     queries = read_queries(ranker, X, y, qid=qid, group=group, attributes=attributes, reset=True)
-    warn_of_one_query(X, queries.n_documents, qid, group)
+    warn_without_queries(X, queries.n_documents, qid, group)
     weights = query_weights(queries, query_weight)
     ranker.n_queries_ = len(queries)
     eval_set = in_one(eval_set, eval_X, eval_y)

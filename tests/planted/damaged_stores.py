@@ -47,7 +47,7 @@ def content(queries):
     """All that queries hold, as bytes."""
     table = queries.features
     parts = [table] if isinstance(table, np.ndarray) else [table.data, table.indices.astype(np.int64), table.indptr]
-    arrays = [*parts, queries.offsets, queries.relevance, queries.input_order]
+    arrays = [*parts, queries.offsets, queries.relevance, queries.rows]
     names = (queries.query_ids, queries.document_ids, queries.feature_names)
     columns = {name: (str(values.dtype), values.tolist()) for name, values in queries.attributes.items()}
     return repr([(np.shape(a), str(a.dtype), a.tobytes()) for a in arrays if a is not None]) + repr((names, columns))

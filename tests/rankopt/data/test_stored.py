@@ -52,7 +52,7 @@ def same(one, other):
     assert one.features.dtype == other.features.dtype
     dense = [part.features.toarray() if hasattr(part.features, "toarray") else part.features for part in (one, other)]
     np.testing.assert_array_equal(*dense)
-    for name in ("offsets", "relevance", "input_order"):
+    for name in ("rows", "offsets", "relevance"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
     assert (one.query_ids, one.document_ids, one.feature_names) == (
         other.query_ids,
@@ -263,7 +263,7 @@ def other_name(path):
 
 
 SILENT = {
-    "row_order.npy": changed("row_order.npy", reverse),
+    "rows.npy": changed("rows.npy", reverse),
     "offsets.npy": changed("offsets.npy", shift),
     "features.npy": flipped_bit,
     "relevance.npy": changed("relevance.npy", other_grades),
@@ -357,10 +357,10 @@ SHAPES = {
     "an attribute of pairs": (field(attributes=[["a", [[[1]]]]]), "manifest.json", "'attributes' is missing or cannot"),
     "a header of a huge shape": (header("offsets.npy", shape=(10**18,)), "offsets.npy", "not a plain npy file"),
     "a header of a longer shape": (header("offsets.npy", shape=(3,)), "offsets.npy", "does not fill"),
-    "a header of many axes": (header("row_order.npy", shape=(1,) * 30), "row_order.npy", "does not fill"),
+    "a header of many axes": (header("rows.npy", shape=(1,) * 30), "rows.npy", "does not fill"),
     "a header of pointers": (header("relevance.npy", descr="|O"), "relevance.npy", "not a plain npy file"),
     "a header that computes": (header("relevance.npy", descr=[("a", "|O")]), "relevance.npy", "not a plain npy file"),
-    "rows of another type": (header("row_order.npy", descr="<f8", shape=(23,)), "row_order.npy", "are float64, not"),
+    "rows of another type": (header("rows.npy", descr="<f8", shape=(23,)), "rows.npy", "are float64, not"),
     "manifest as FIFO": (as_fifo("manifest.json"), "manifest.json", "no regular file"),
     "features as FIFO": (as_fifo("features.npy"), "features.npy", "no regular file"),
     "manifest as device": (as_device("manifest.json"), "manifest.json", "no regular file"),

@@ -352,7 +352,9 @@ def test_written_queries_read_back_to_the_bit(tmp_path_factory, data):
 def test_large_files_take_the_compiled_way_and_read_back(tmp_path, monkeypatch):
     monkeypatch.setattr(reading, "COMPILED_FROM", 1 << 19)
     rng = np.random.default_rng(0)
-    queries = Queries.from_arrays(rng.normal(size=(3000, 8)), rng.integers(0, 5, 3000), qid=rng.integers(0, 50, 3000))
+    queries = Queries.from_arrays(
+        rng.normal(size=(3000, 8)), rng.integers(0, 5, 3000), qid=np.sort(rng.integers(0, 50, 3000))
+    )
     write_svmlight(queries, tmp_path / "x.txt")
     text = (tmp_path / "x.txt").read_bytes()
     assert len(text) >= reading.COMPILED_FROM

@@ -188,7 +188,7 @@ def test_queries_and_arrays_give_the_same():
     two = evaluate(relevance, scores, ALL, convention="trec", offsets=offsets, query_ids=names, document_ids=documents)
     assert np.array_equal(one.values, two.values)
     assert one.query_ids == tuple(names)
-    with pytest.raises(DataError, match="has its own offsets"):
+    with pytest.raises(DataError, match="has its own queries"):
         evaluate(queries, scores, ALL, offsets=offsets)
     with pytest.raises(DataError, match="no relevance"):
         evaluate(queries.replace(relevance=None), scores, ALL)

@@ -133,7 +133,7 @@ def test_regret_is_what_evaluation_says_is_lost():
     y, qid, rng = drawn(7)
     queries = Queries.from_arrays(np.zeros((y.size, 1)), y, qid=qid)
     scores = scores_of(rng, y.size, tied=True)
-    reached = evaluate(queries, scores[queries.input_order], "nDCG@3")["nDCG@3"]
+    reached = evaluate(queries, scores, "nDCG@3")["nDCG@3"]
     regret = ScoreLoss("nDCG@3").on(y, qid=qid).regret(scores)
     defined = np.maximum.reduceat(queries.relevance, queries.offsets[:-1]) > 0
     np.testing.assert_allclose(regret[defined], 1.0 - reached[defined], atol=1e-12)
