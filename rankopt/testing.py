@@ -128,7 +128,7 @@ def _check_planes(build: Callable[[Floats, Ints], Loss]) -> None:
             np.testing.assert_allclose(shuffled.value, here.value, atol=1e-12, err_msg="shuffling changed a value")
             moved, stood = shuffled.assigned - shuffled.reference, (here.assigned - here.reference)[rows]
             np.testing.assert_allclose(moved, stood, atol=1e-12, err_msg="shuffling changed a slope")
-            alone = loss.only(1, 2).at(scores[offsets[1] : offsets[2]]).value
+            alone = loss.select_queries(1, 2).at(scores[offsets[1] : offsets[2]]).value
             np.testing.assert_allclose(alone, here.value[1:2], atol=1e-12, err_msg="other queries changed a value")
 
 
@@ -148,7 +148,7 @@ def _check_gradient(build: Callable[[Floats, Ints], GradientLoss], step: float =
             np.testing.assert_allclose(
                 shuffled.slope, here.slope[rows], atol=1e-12, err_msg="shuffling changed a slope"
             )
-            alone = loss.only(1, 2).gradient(scores[offsets[1] : offsets[2]])
+            alone = loss.select_queries(1, 2).gradient(scores[offsets[1] : offsets[2]])
             np.testing.assert_allclose(
                 alone.value, here.value[1:2], atol=1e-12, err_msg="other queries changed a value"
             )
@@ -199,7 +199,7 @@ def check_map(
     The convex bound is not below the tie-aware one, which is not below the nonconvex one.
     """
     parsed, decay, rng = parse(measure), parse_position_weights("power(0.5)"), np.random.default_rng(5)
-    assert feature_map.takes(parsed), f"the map must accept {parsed}"
+    assert feature_map.supports(parsed), f"the map must accept {parsed}"
 
     def build(bound: str | Bound, relevance: Floats, offsets: Ints) -> MarginLoss:
         n, m = relevance.size, offsets.size - 1

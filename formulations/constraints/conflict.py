@@ -244,11 +244,11 @@ FAR = 1e6  # largest ratio of two penalties in one objective: solvers resolve ab
 
 @dataclass(frozen=True, eq=False)
 class Repair(CompactReprMixin):
-    """order: the document at each position. broken: name of a row, pin or ban → violation. cost: the penalties of these
-    violations; bound: a lower bound for all rankings. least: the smallest positive penalty."""
+    """order: the document at each position. violations: name of a row, pin or ban → amount. cost: their
+    penalties; bound: a lower bound for all rankings. least: the smallest positive penalty."""
 
     order: Ints
-    broken: dict[str, float]
+    violations: dict[str, float]
     cost: float
     bound: float
     least: float = 1.0
@@ -259,9 +259,9 @@ class Repair(CompactReprMixin):
         return self.cost - self.bound <= 1e-12 * self.cost + 1e-9 * self.least
 
     def __str__(self) -> str:
-        if not self.broken:
+        if not self.violations:
             return f"Nothing has to be broken: {self.order.tolist()} is in the set"
-        parts = ", ".join(f"{name} by {amount:g}" for name, amount in self.broken.items())
+        parts = ", ".join(f"{name} by {amount:g}" for name, amount in self.violations.items())
         proof = "none costs less" if self.proved else f"none is proved to cost less than {self.bound:g}"
         return f"{self.order.tolist()} breaks {parts}, at a cost of {self.cost:g}; {proof}"
 

@@ -254,17 +254,21 @@ class RelevanceBatch(ScoredBatch):
         return levels_of(self.grade, self.offsets)
 
     def __getitem__(self, query: int) -> RelevanceRanking:
-        alone = self.only(query, query + 1)
+        alone = self.select_queries(query, query + 1)
         return RelevanceRanking(alone.scores, alone.grade, alone.map, alone.earnings)
 
-    def only(self, first: int, last: int) -> RelevanceBatch:
+    def select_queries(self, first: int, last: int) -> RelevanceBatch:
         """The queries first <= q < last."""
         low, high = self.offsets[[first, last]].tolist()
         part = (first, last, low, high)
         offsets = self.offsets[first : last + 1] - low
         rows = slice(low, high)
         return RelevanceBatch(
-            self.scores[rows], self.grade[rows], self.map.only(*part), self.earnings.only(*part), offsets
+            self.scores[rows],
+            self.grade[rows],
+            self.map.select_queries(*part),
+            self.earnings.select_queries(*part),
+            offsets,
         )
 
     def check_magnitude(self) -> None:

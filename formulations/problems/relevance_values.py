@@ -51,7 +51,7 @@ class FeatureMap(CompactReprMixin):
         if self.kind != POSITIONAL and (self.weight < 0).any():
             raise InvalidProblemError("the scale of a feature map must not be negative: it would reward wrong pairs")
 
-    def only(self, first: int, last: int, low: int, high: int) -> FeatureMap:
+    def select_queries(self, first: int, last: int, low: int, high: int) -> FeatureMap:
         """The feature map of the queries first <= q < last with rows low <= r < high."""
         part = slice(low, high) if self.kind == POSITIONAL else slice(first, last)
         return FeatureMap(self.kind, self.weight[part])
@@ -125,7 +125,7 @@ class GainTable(CompactReprMixin):
         nothing = np.zeros(rows)
         return cls(TABLE, nothing, nothing, np.ones(rows), np.zeros(len(tables)), flat, starts)
 
-    def only(self, first: int, last: int, low: int, high: int) -> GainTable:
+    def select_queries(self, first: int, last: int, low: int, high: int) -> GainTable:
         """The gains of the queries first <= q < last with rows low <= r < high."""
         rows, begin, end = slice(low, high), int(self.starts[first]), int(self.starts[last])
         return GainTable(

@@ -32,11 +32,11 @@ from formulations.solvers.solver import Solver, SolverResult, check_limits
 WORDS = {"time_limit": "limit of time", "threads": "choice of threads", "verbose": "log", "options": "further options"}
 
 
-def takes(solver: Solver | str, option: str) -> bool:
+def supports_option(solver: Solver | str, option: str) -> bool:
     """Whether a solver has this option. "auto" accepts all but `options` and omits what a solver lacks. Solvers with
     several back ends define `supports_time_limit` and the like."""
     if isinstance(solver, str):
-        return option != "options" if solver == "auto" else takes(get_solver(solver), option)
+        return option != "options" if solver == "auto" else supports_option(get_solver(solver), option)
     one: Any = solver
     known = is_dataclass(one) and any(entry.name == option for entry in fields(one) if entry.init)
     return known and bool(getattr(one, f"supports_{option}", True))
@@ -60,13 +60,13 @@ class SolveOptions:
         """The solver with these options. A tolerance is a request; any other option that the solver lacks raises
         UnknownSolverError if `strict`, and is omitted otherwise."""
         aimed: Any = solver
-        if self.precision is not None and takes(solver, "tolerance"):
+        if self.precision is not None and supports_option(solver, "tolerance"):
             aimed = replace(aimed, tolerance=self.precision)
         for name, word in WORDS.items():
             value = getattr(self, name)
             if value is None:
                 continue
-            if takes(solver, name):
+            if supports_option(solver, name):
                 aimed = replace(aimed, **{name: _joined(name, value, getattr(aimed, name))})
             elif strict:
                 raise UnknownSolverError(

@@ -186,7 +186,7 @@ class BoostingObjective:
         if key not in self._known:
             while len(self._known) >= CACHED:
                 del self._known[next(iter(self._known))]
-            self._known[key] = self.loss.on(rows.relevance, offsets=rows.offsets)
+            self._known[key] = self.loss.bind(rows.relevance, offsets=rows.offsets)
         return self._known[key]
 
     def __getstate__(self) -> dict[str, Any]:

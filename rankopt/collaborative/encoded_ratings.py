@@ -115,7 +115,7 @@ class EncodedRatings:
             starts.astype(np.int64), columns, values[given], own, item_bounds, users, items, given, *sizes_of_all
         )
 
-    def keep(self, mask: Bools) -> EncodedRatings:
+    def select(self, mask: Bools) -> EncodedRatings:
         """The ratings where the mask holds, of the same users and items in the same order; `given` are indices here."""
         before = np.concatenate([[0], np.cumsum(mask)])
         weights = self.weights[mask] if self.weights.size else self.weights

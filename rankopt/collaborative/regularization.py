@@ -181,7 +181,7 @@ def choose_strength(
     that lies so."""
     began, fold, parts = perf_counter(), folds_of(rated), []
     for number in range(FOLDS):
-        train, left = rated.keep(fold != number), rated.keep(fold == number)
+        train, left = rated.select(fold != number), rated.select(fold == number)
         if left.n_ratings and train.n_ratings:
             with suppress(DataError):  # what is left of few ratings has no order to learn
                 blocks = build(train)
@@ -195,7 +195,7 @@ def choose_strength(
             scores[part.left.given] = part.scores(strength, settings, ends)
         else:
             informative = ~np.isnan(scores)
-            some = rated if informative.all() else rated.keep(informative)
+            some = rated if informative.all() else rated.select(informative)
             values.append(
                 rated_only(some.bounds, some.values, scores if informative.all() else scores[some.given], measure)
             )

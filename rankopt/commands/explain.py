@@ -119,7 +119,7 @@ def _record(found: Tightness, weights: Sequence[tuple[str, Weights]], count: int
         "measure": found.measure,
         "bound": found.trained,
         "queries": len(found),
-        "loose": int(found.silent.sum()),
+        "loose": int(found.is_loose.sum()),
         "means": {name: float(column.mean()) for name, column in columns.items() if name != "query"},
         "worst": [
             {name: column[row] if name == "query" else float(column[row]) for name, column in columns.items()}

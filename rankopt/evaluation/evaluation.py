@@ -240,7 +240,7 @@ class Evaluation(CompactReprMixin):
         values.setflags(write=False)
         return replace(self, values=values, tied=np.full(len(self.measures), -1), query_ids=chosen)
 
-    def only(self, measures: Iterable[str | Measure]) -> Evaluation:
+    def select(self, measures: Iterable[str | Measure]) -> Evaluation:
         """Restrict to these measures, in this order."""
         rows = [self._row(measure) for measure in measures]
         values = self.values[rows]
@@ -340,7 +340,7 @@ def _ranking(documents: JudgedQueries, scores: Floats, rules: Convention) -> Ran
             scores = scores.astype(np.float32).astype(np.float64)
     if rules.ties in ("average", "worst"):
         ranking = _ranked(documents, scores)
-        return ranking.broken("worst") if rules.ties == "worst" else ranking
+        return ranking.break_ties("worst") if rules.ties == "worst" else ranking
     key = np.arange(len(scores)) if rules.ties == "input" else documents.descending_ids()
     return _ranked(documents, scores, key)
 
@@ -371,7 +371,7 @@ def _tied(measures: tuple[Measure, ...], ranking: Ranking, rules: Convention) ->
     counts = []
     for measure in measures:
         settled = measure.with_convention(rules)
-        best = _values(settled, ranking.broken("best"), rules)
-        worst = _values(settled, ranking.broken("worst"), rules)
+        best = _values(settled, ranking.break_ties("best"), rules)
+        worst = _values(settled, ranking.break_ties("worst"), rules)
         counts.append(np.count_nonzero(np.abs(best - worst) > 1e-12 * np.abs(best)))
     return np.array(counts, dtype=np.int64)

@@ -86,7 +86,7 @@ class RescaledSlack:
     def majorant(self, scores: Floats) -> RescaledSlack:
         return self
 
-    def only(self, first: int, last: int) -> RescaledSlack:
+    def select_queries(self, first: int, last: int) -> RescaledSlack:
         low, high = self.offsets[first], self.offsets[last]
         return replace(self, relevance=self.relevance[low:high], offsets=self.offsets[first : last + 1] - low)
 

@@ -98,9 +98,9 @@ class Tightness(CompactReprMixin):
         return self.bound - self.regret
 
     @property
-    def silent(self) -> Bools:
+    def is_loose(self) -> Bools:
         """(m,) where the bound is trivial: not below the regret of the worst ranking."""
-        return self._silent(self.trained)
+        return self._is_loose(self.trained)
 
     def worst(self, n: int = SHOWN) -> Ints:
         """The rows of the n largest regrets, of equal ones the largest bound first."""
@@ -118,7 +118,7 @@ class Tightness(CompactReprMixin):
     @property
     def finding(self) -> str:
         """One sentence of what was found, and one of what to do."""
-        m, loose = len(self), int(self.silent.sum())
+        m, loose = len(self), int(self.is_loose.sum())
         means = f"on average {_brief(self.regret.mean())} of {self.measure} are lost, and the bound is at most "
         means += f"{_brief(self.bound.mean())}"
         if not loose:
@@ -137,7 +137,7 @@ class Tightness(CompactReprMixin):
             return f"This ranker trained no bound of the regret: {cure}."
         if self.looseness.mean() <= TIGHT * self.bound.mean():
             return "It is nearly all regret, so better features or more data are what can help."
-        best = min(self.bounds, key=lambda name: (int(self._silent(name).sum()), float(self.bounds[name].mean())))
+        best = min(self.bounds, key=lambda name: (int(self._is_loose(name).sum()), float(self.bounds[name].mean())))
         if best != self.trained and self.bounds[best].mean() < 0.9 * self.bound.mean():
             mean = _brief(self.bounds[best].mean())
             return f"The {best} bound is tighter here ({mean}): train with bound={best!r}."
@@ -189,7 +189,7 @@ class Tightness(CompactReprMixin):
     def __str__(self) -> str:
         return self.shown()
 
-    def _silent(self, name: str) -> Bools:
+    def _is_loose(self, name: str) -> Bools:
         return np.asarray(self.bounds[name] >= self.most * (1.0 - ROUNDING))
 
 

@@ -98,10 +98,10 @@ def get_feature_map(spec: str | JointFeatureMap, measure: Measure | None = None)
     if not all(callable(getattr(found, name, None)) for name in ("from_queries", "takes")):
         raise OptionError(
             f"feature_map = {spec!r} is no feature map; pass one of {', '.join(FEATURE_MAPS)}, or a class with the "
-            "methods `from_queries` and `takes` of rankopt.losses.JointFeatureMap"
+            "methods `from_queries` and `supports` of rankopt.losses.JointFeatureMap"
         )
-    if measure is not None and not found.takes(measure):
-        others = [name for name, path in FEATURE_MAPS.items() if load(path).takes(measure)]
+    if measure is not None and not found.supports(measure):
+        others = [name for name, path in FEATURE_MAPS.items() if load(path).supports(measure)]
         name = repr(spec) if isinstance(spec, str) else getattr(spec, "__name__", type(spec).__name__)
         cure = (
             f"use feature_map {' or '.join(map(repr, others))}"

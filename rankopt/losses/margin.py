@@ -113,12 +113,12 @@ class MarginLoss:
         fixed, paid = self._reference(scores)
         return replace(self, fixed=fixed, paid=paid)
 
-    def only(self, first: int, last: int) -> MarginLoss:
+    def select_queries(self, first: int, last: int) -> MarginLoss:
         """The loss of the queries first <= q < last."""
         rows = slice(*self.argmax.offsets[[first, last]].tolist())
         return replace(
             self,
-            argmax=self.argmax.only(first, last),
+            argmax=self.argmax.select_queries(first, last),
             fixed=None if self.fixed is None else self.fixed[rows],
             paid=None if self.paid is None else self.paid[first:last],
         )

@@ -303,7 +303,7 @@ class AdmissibleArgmax(AdmissibleOrders):
         ones = np.ones(len(self))
         return self.argmax(0.0 * ones, ones, scores).rows
 
-    def only(self, first: int, last: int) -> AdmissibleArgmax:
+    def select_queries(self, first: int, last: int) -> AdmissibleArgmax:
         return self.some(np.arange(first, last))
 
     def orderable(self) -> Bools:

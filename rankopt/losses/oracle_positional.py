@@ -113,7 +113,7 @@ def orderable(relevance: Floats, offsets: Ints, measure: Measure) -> Bools:
     """(m,) which queries have something to order: their best order is worth more than their worst."""
     if isinstance(measure, MeasureMix):
         return np.asarray(np.any([orderable(relevance, offsets, part.measure) for part in measure.parts], axis=0))
-    if not (isinstance(measure, PositionalMeasure) and measure.inner_product(relevance, offsets)):
+    if not (isinstance(measure, PositionalMeasure) and measure.is_inner_product(relevance, offsets)):
         criterion = Criterion.from_measure(measure, relevance, offsets)
         return np.asarray(criterion.best > criterion.worst)
     gain, discount = measure.gain(relevance, offsets), measure.discounts(offsets)
@@ -135,7 +135,7 @@ class PositionalOracle(PositionalReferences):
     references: ClassVar[tuple[str, ...]] = ("average", "first")
 
     @classmethod
-    def takes(cls, measure: Measure) -> bool:
+    def supports(cls, measure: Measure) -> bool:
         return measure.has_gain_table
 
     @classmethod
@@ -144,7 +144,7 @@ class PositionalOracle(PositionalReferences):
     ) -> PositionalOracle | PatternArgmax:
         """Of a measure and a decay, for these queries; of AP, ERR, and RR with several relevant documents a
         `PatternArgmax`."""
-        if not (isinstance(measure, PositionalMeasure) and measure.inner_product(queries.graded, queries.offsets)):
+        if not (isinstance(measure, PositionalMeasure) and measure.is_inner_product(queries.graded, queries.offsets)):
             return PatternArgmax.from_queries(queries, measure, position_weights, solver)
         gain = measure.gain(queries.graded, queries.offsets)
         solver = solver.for_batch(queries.offsets) if isinstance(solver, ExactArgmax) else solver
@@ -192,7 +192,7 @@ class PositionalOracle(PositionalReferences):
     def factors(self) -> tuple[Floats, Floats, Floats]:
         return self.problem.gain, self.problem.discount, self.problem.position_weights
 
-    def only(self, first: int, last: int) -> PositionalOracle:
+    def select_queries(self, first: int, last: int) -> PositionalOracle:
         all_, (low, high) = self.problem, self.offsets[[first, last]]
         rows = slice(int(low), int(high))
         offsets = self.offsets[first : last + 1] - low

@@ -104,7 +104,7 @@ class SlotArgmax:
         """The matching with the largest score."""
         return self._matchings(scores, scores)[0]
 
-    def only(self, first: int, last: int) -> SlotArgmax:
+    def select_queries(self, first: int, last: int) -> SlotArgmax:
         low, high = self.offsets[first], self.offsets[last]
         return replace(self, benefit=self.benefit[low:high], offsets=self.offsets[first : last + 1] - low)
 

@@ -149,8 +149,8 @@ class PreferenceHinge(ConvexLoss):
         share_ranges(self.offsets, QUERY_ROWS, lambda first, last: sums(*arguments, first, last, above, below))
         return above, below
 
-    def only(self, first: int, last: int) -> Self:
-        pairs, some = self.checked, super().only(first, last)
+    def select_queries(self, first: int, last: int) -> Self:
+        pairs, some = self.checked, super().select_queries(first, last)
         if pairs is None:
             return some
         low, high = self.offsets[first], self.offsets[last]

@@ -124,14 +124,14 @@ class PartOf:
     queries: Ints
     rows: Ints
 
-    def only(self, first: int, last: int, offsets: Ints) -> PartOf | None:
+    def select_queries(self, first: int, last: int, offsets: Ints) -> PartOf | None:
         """Restriction to the queries first <= q < last of the combination; None if the part is undefined on all of
         them."""
         begin, end = np.searchsorted(self.queries, [first, last]).tolist()
         if begin == end:
             return None
         low, high = np.searchsorted(self.rows, offsets[[first, last]]).tolist()
-        loss = self.loss if end - begin == self.queries.size else self.loss.only(begin, end)
+        loss = self.loss if end - begin == self.queries.size else self.loss.select_queries(begin, end)
         return PartOf(self.weight, loss, self.queries[begin:end] - first, self.rows[low:high] - offsets[first])
 
 
@@ -189,10 +189,10 @@ class Combination:
         parts = [replace(part, loss=part.loss.majorant(scores[part.rows])) for part in self.parts]
         return replace(self, parts=tuple(parts))
 
-    def only(self, first: int, last: int) -> Combination:
+    def select_queries(self, first: int, last: int) -> Combination:
         """The loss of the queries first <= q < last."""
         low, high = self.offsets[[first, last]].tolist()
-        parts = [part.only(first, last, self.offsets) for part in self.parts]
+        parts = [part.select_queries(first, last, self.offsets) for part in self.parts]
         return Combination(
             tuple(part for part in parts if part is not None),
             self.offsets[first : last + 1] - low,

@@ -1,6 +1,6 @@
 """A bound of the regret as a function of the scores alone, for any model: trees, networks, external scores.
 
->>> loss = ScoreLoss("nDCG@10").on([2, 1, 1, 0, 1], qid=["a", "a", "b", "a", "b"])
+>>> loss = ScoreLoss("nDCG@10").bind([2, 1, 1, 0, 1], qid=["a", "a", "b", "a", "b"])
 >>> found = loss.at([0.2, 0.5, 0.0, 0.4, 0.1])
 >>> found.value.round(4), found.slope.round(4)
 (array([0.3838, 0.    ]), array([ 0.    , -0.2929,  0.    ,  0.2929,  0.    ]))
@@ -59,7 +59,7 @@ class ScoreLoss:
         """Resolve the options."""
         return RegretBound.named(self.measure, self.feature_map, self.bound, self.position_weights)
 
-    def on(self, relevance: ArrayLike, *, qid: Any = None, offsets: ArrayLike | None = None) -> GradedLoss:
+    def bind(self, relevance: ArrayLike, *, qid: Any = None, offsets: ArrayLike | None = None) -> GradedLoss:
         """The loss of documents with the grades `relevance` (N,), finite and >= 0.
 
         qid: (N,) hashables, the query of each row, rows in any order; queries count in the order in which they first

@@ -82,7 +82,7 @@ class SmoothedRegret:
             )
         return GradientAt(self.best - value, -slope)
 
-    def only(self, first: int, last: int) -> SmoothedRegret:
+    def select_queries(self, first: int, last: int) -> SmoothedRegret:
         low, high = self.offsets[first], self.offsets[last]
         offsets = self.offsets[first : last + 1] - low
         return SmoothedRegret(self.relevance[low:high], offsets, self.measure, self.sigma, self._small)
@@ -115,7 +115,7 @@ class SmoothedRegret:
     @cached_property
     def _positional(self) -> PositionalMeasure:
         found = positional(self.measure)
-        if not found.inner_product(self.relevance, self.offsets):
+        if not found.is_inner_product(self.relevance, self.offsets):
             raise _refused(found, " on queries with several relevant documents")
         return found
 
@@ -176,7 +176,7 @@ def smoothable(measure: Any, relevance: Floats, offsets: Ints) -> bool:
         return False
     chosen = np.flatnonzero(orderable(relevance, offsets, found))
     rows, lengths = rows_of(offsets, chosen), np.diff(offsets)[chosen]
-    return found.inner_product(relevance[rows], np.append(0, np.cumsum(lengths)))
+    return found.is_inner_product(relevance[rows], np.append(0, np.cumsum(lengths)))
 
 
 def _refused(measure: Measure, where: str) -> OptionError:

@@ -166,7 +166,7 @@ class Measure:
         """Which queries (m,) the measure is defined on; the convention sets the value of the others."""
         return np.ones(len(offsets) - 1, dtype=np.bool_)
 
-    def inner_product(self, relevance: Floats, offsets: Ints) -> bool:
+    def is_inner_product(self, relevance: Floats, offsets: Ints) -> bool:
         """Whether it is an inner product a[π]ᵀb of a discount and a gain on all these queries."""
         return False
 
@@ -234,7 +234,7 @@ class PositionalMeasure(Measure):
         starts = np.cumsum(lengths) - lengths
         return np.asarray(table[starts[which][query_of_row(offsets)] + position_in_query(offsets)])
 
-    def inner_product(self, relevance: Floats, offsets: Ints) -> bool:
+    def is_inner_product(self, relevance: Floats, offsets: Ints) -> bool:
         return True
 
     def optimal_rankings(self, relevance: Floats, offsets: Ints) -> tuple[Floats, Floats]:

@@ -64,8 +64,8 @@ def weak_split(ratings: Ratings | Any, n: int = 10, seed: int = 0) -> Split:
     first = _drawn(ratings, n, np.random.default_rng(seed))
     inside = np.repeat(chosen, sizes)
     return Split(
-        ratings.keep(first & inside),
-        ratings.keep(~first & inside),
+        ratings.select(first & inside),
+        ratings.select(~first & inside),
         f"weak generalisation, n = {n}, {number_of_users(int(chosen.sum()))}, seed {seed}",
     )
 
@@ -79,7 +79,7 @@ def strong_split(ratings: Ratings | Any, n: int = 10, users: int = 100, least: i
     """
     ratings = _read(ratings, "strong_split")
     _check(n=n, seed=seed, users=users, least=least)
-    left = ratings.keep(ratings.counts[ratings.columns] >= least, drop=True)
+    left = ratings.select(ratings.counts[ratings.columns] >= least, drop=True)
     sizes = np.diff(left.bounds)
     order = np.argsort(-sizes, kind="stable")[:users]
     if users >= left.n_users or sizes[order[-1]] <= n:
@@ -92,11 +92,11 @@ def strong_split(ratings: Ratings | Any, n: int = 10, users: int = 100, least: i
     new[order] = True
     first, inside = _drawn(left, n, np.random.default_rng(seed)), np.repeat(new, sizes)
     return Split(
-        left.keep(~inside),
-        left.keep(~first & inside),
+        left.select(~inside),
+        left.select(~first & inside),
         f"strong generalisation, n = {n}, the {number_of_users(users)} with the most ratings new, items of {least} "
         f"ratings or more, seed {seed}",
-        left.keep(first & inside),
+        left.select(first & inside),
     )
 
 

@@ -405,12 +405,12 @@ class Ratings(CompactReprMixin):
         """(n,) the index of each id in `items`, -1 if unknown."""
         return indices_of(self.items, ids, self._item_index)
 
-    def keep(self, mask: Any, *, drop: bool = False) -> "Ratings":
+    def select(self, mask: Any, *, drop: bool = False) -> "Ratings":
         """The ratings selected by the mask (n_ratings,), over the same users and items. drop: remove users and items
         without ratings."""
         selected = np.asarray(mask)
         if selected.dtype != bool or selected.shape != (self.n_ratings,):
-            raise DataError(f"keep takes a mask of {self.n_ratings} booleans, one per rating; got {selected.shape}.")
+            raise DataError(f"select takes a mask of {self.n_ratings} booleans, one per rating; got {selected.shape}.")
         before = np.concatenate([[0], np.cumsum(selected)])
         bounds, columns = before[self.bounds], self.columns[selected]
         users, items, attributes = self.users, self.items, self.attributes
@@ -424,13 +424,13 @@ class Ratings(CompactReprMixin):
         return Ratings(users, items, bounds, columns, self.values[selected], attributes)
 
     def select_users(self, index: Any, *, drop: bool = False) -> "Ratings":
-        """The ratings of the users at these indices: integers, a mask (n_users,) or a slice; see `keep`."""
+        """The ratings of the users at these indices: integers, a mask (n_users,) or a slice; see `select`."""
         chosen = np.zeros(self.n_users, dtype=bool)
         try:
             chosen[index] = True
         except IndexError as error:
             raise DataError(f"select_users cannot pick from {self.n_users} users: {error}.") from None
-        return self.keep(np.repeat(chosen, np.diff(self.bounds)), drop=drop)
+        return self.select(np.repeat(chosen, np.diff(self.bounds)), drop=drop)
 
     def with_attributes(self, attributes: Mapping[str, Any]) -> "Ratings":
         """Add attributes of items: name -> {item: value}, or one value per item."""

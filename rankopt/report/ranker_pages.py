@@ -40,7 +40,7 @@ def page_of_training(
     weights = None
     if getattr(ranker, "coef_", None) is not None and ranker.coef_.ndim == 1:
         names = [str(one) for one in getattr(ranker, "feature_names_in_", [f"x{j}" for j in range(ranker.coef_.size)])]
-        weights = Weights.on(names, ranker.coef_, normalised(ranker, queries))
+        weights = Weights.from_queries(names, ranker.coef_, normalised(ranker, queries))
     return render(
         "training.html",
         name=name,
@@ -115,7 +115,7 @@ def _scatter(found: Tightness) -> Drawing:
     if rows.size > MOST_POINTS:
         rows = rows[np.linspace(0, rows.size - 1, MOST_POINTS).round().astype(np.int64)]
         caption += f" {MOST_POINTS} of {len(found)} queries."
-    regret, bound, silent = found.regret[rows], found.bound[rows], found.silent[rows]
+    regret, bound, silent = found.regret[rows], found.bound[rows], found.is_loose[rows]
     axis_labels = f"regret, {found.measure}", f"{found.trained} bound"
     with (drawing := Drawing("regret against bound", caption, *axis_labels)) as axes:
         top = float(max(bound.max(initial=0.0), regret.max(initial=0.0))) or 1.0

@@ -244,7 +244,7 @@ class LineSweep:
         lengths = np.diff(offsets)
         return cls(measure, relevance, offsets, weights, bool(lengths @ lengths <= PAIRS))
 
-    def only(self, first: int, last: int) -> LineSweep:
+    def select_queries(self, first: int, last: int) -> LineSweep:
         """The measure of the queries first <= q < last."""
         low, high = self.offsets[first], self.offsets[last]
         offsets = self.offsets[first : last + 1] - low

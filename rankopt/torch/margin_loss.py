@@ -139,7 +139,7 @@ class MarginLoss:
         bounds = self._bounds(offsets, there)
         self._check_grades(grades, there, mask)
         flat = scores.reshape(-1) if there.all() else scores[torch.as_tensor(there, device=scores.device)]
-        graded = self._loss().on(grades[there], offsets=bounds)
+        graded = self._loss().bind(grades[there], offsets=bounds)
         found = values(flat, graded)
         if self.reduction == "none":
             return found

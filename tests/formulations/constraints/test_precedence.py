@@ -65,7 +65,7 @@ def test_sets_before_sets_against_all_rankings(seed):
         problem = constrained_ranking(profit, stated.penalized("c", penalty=price))
         solution = solve(problem)
         assert solution.value == pytest.approx((worth - price * off).max(), abs=1e-9)
-        assert problem.admissible.charge(solution.order) == pytest.approx(price * sum(solution.broken.values()))
+        assert problem.admissible.charge(solution.order) == pytest.approx(price * sum(solution.violations.values()))
         certify(problem, solution, exact=True)
     if off.min() > 0:
         with pytest.raises(InfeasibleError, match=r"Conflict: .*c"):

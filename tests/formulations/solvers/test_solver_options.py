@@ -28,7 +28,7 @@ from formulations.solvers.cp_sat import CpSat
 from formulations.solvers.cvxpy import Cvxpy
 from formulations.solvers.highs import Highs
 from formulations.solvers.solver import listed
-from formulations.solving.solve import SolveOptions, takes
+from formulations.solving.solve import SolveOptions, supports_option
 from rankopt.experiments.isolation import resolved, spec_of
 from rankopt.optimize import objective as objectives
 from rankopt.optimize.objective import Objective
@@ -215,7 +215,7 @@ PROBLEM = matching([[1.0, 2.0, 0.5], [3.0, 1.0, 0.0]])
     ("option", "value"), [("time_limit", 60.0), ("threads", 1), ("verbose", True), ("options", {"no_such_option": 1})]
 )
 def test_every_solver_takes_an_option_or_refuses_it_by_name(spec, option, value):
-    if not takes(spec, option):
+    if not supports_option(spec, option):
         with pytest.raises(UnknownSolverError, match=option):
             solve(PROBLEM, spec, **{option: value})
         return

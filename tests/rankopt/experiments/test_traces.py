@@ -395,7 +395,7 @@ def test_a_soft_problem_is_stored_and_read(tmp_path):
     ProblemTrace.from_problems([problem]).save(tmp_path / "soft.npz")
     again = ProblemTrace.load(tmp_path / "soft.npz").problems[0].form
     first, second = solve(problem), solve(again)
-    assert (first.value, first.broken) == (second.value, second.broken)
+    assert (first.value, first.violations) == (second.value, second.violations)
     assert first.order.tolist() == second.order.tolist()
 
 

@@ -141,7 +141,7 @@ def test_an_end_by_patience_is_told_as_such():
     ratings = tastes(users=60, each=20)
     mask = np.arange(len(ratings)) % 4 > 0
     ranker = CofiRanker(factors=6, reg=0.1, tol=1e-9, patience=1)
-    ranker.fit(ratings.keep(mask), eval_set=ratings.keep(~mask))
+    ranker.fit(ratings.select(mask), eval_set=ratings.select(~mask))
     last = ranker.history_
     assert last.primal[-1] - min(last.users[-1], last.items[-1]) > 1e-9 * last.primal[-1]
     assert "nothing better for as many rounds as patience allows" in str(ranker.certificate_)
@@ -289,7 +289,7 @@ def test_the_strength_is_chosen_inside_the_training_ratings():
 def test_the_best_round_on_other_ratings_is_kept():
     ratings = tastes(users=60, each=20)
     mask = np.arange(len(ratings)) % 4 > 0
-    train, other = ratings.keep(mask), ratings.keep(~mask)
+    train, other = ratings.select(mask), ratings.select(~mask)
     ranker = CofiRanker(factors=6, reg=0.1, tol=1e-6, patience=2).fit(train, eval_set=other)
     judged = ranker.history_.judged
     assert ranker.best_score_ == judged.max() == pytest.approx(ranker.score(other), abs=1e-12)
@@ -449,7 +449,7 @@ def widths(loss, ratings, **options):
 def test_the_best_round_of_all_widths_is_kept_with_free_factors():
     ratings = tastes(users=60, each=20)
     mask = np.arange(len(ratings)) % 4 > 0
-    train, other = ratings.keep(mask), ratings.keep(~mask)
+    train, other = ratings.select(mask), ratings.select(~mask)
     seen, options = [], {**FREE, "patience": 50, "tol": 1e-3}
     ranker = CofiRanker(**options, callbacks=[lambda step, now: seen.append(now.factors.dimensions)])
     ranker.fit(train, eval_set=other)
@@ -848,7 +848,7 @@ def test_a_strength_is_judged_by_ratings_that_its_models_have_not_seen():
     fold, scores = choice.folds_of(rated, choice.FOLDS), np.empty(rated.n_ratings)
     known = UserLoss.named("regression", "convex", "shifted(0.25)")
     for one in range(choice.FOLDS):
-        blocks, _ = Penalties(0.1, 10.0, 10.0).blocks(known, rated.keep(fold != one), None)
+        blocks, _ = Penalties(0.1, 10.0, 10.0).blocks(known, rated.select(fold != one), None)
         scores[fold == one] = blocks.offsets_only().factors.offsets[rated.columns[fold == one]]
     told = choice.rated_only(rated.bounds, rated.values, scores, "nDCG@10")
     assert found.reached[0] == pytest.approx(np.nanmean(told))
