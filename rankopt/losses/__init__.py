@@ -95,7 +95,7 @@ def get_feature_map(spec: str | JointFeatureMap, measure: Measure | None = None)
         if spec not in FEATURE_MAPS:
             raise OptionError(f"feature_map {spec!r} is unknown; known are {', '.join(FEATURE_MAPS)}")
         found = load(FEATURE_MAPS[spec])
-    if not all(callable(getattr(found, name, None)) for name in ("from_queries", "takes")):
+    if not all(callable(getattr(found, name, None)) for name in ("from_queries", "supports")):
         raise OptionError(
             f"feature_map = {spec!r} is no feature map; pass one of {', '.join(FEATURE_MAPS)}, or a class with the "
             "methods `from_queries` and `supports` of rankopt.losses.JointFeatureMap"

@@ -81,10 +81,10 @@ class LargeMarginRanker(OptimizedRanker):
         or an array (d,). The default is "zeros" for the convex bound, else "ridge". Its computation does not
         count towards max_iter and time_limit.
     lam, C : defaults "scale", None
-        The regularization strength λ; or C = 1 / (λ m), with lam=None. "scale" is 3 U / m, with U the mean
-        squared distance of the features from the mean of their query: invariant to one scale of all features.
-        With penalty="l1" it is 3% of the smallest λ at which w = 0. "auto" chooses a multiple of it by
-        cross-validation over queries. `lam_` is λ.
+        The regularization strength λ: a number > 0, "scale", or "auto", which chooses a multiple of "scale" by
+        cross-validation over queries. "scale" is 3 U / m, with U the mean squared distance of the features from
+        the mean of their query: invariant to one scale of all features. With penalty="l1" it is 3% of the
+        smallest λ at which w = 0. With lam=None, λ = 1 / (C m). `lam_` is λ.
     constraints : default None
         An `Admissible` over attributes that `fit`, `score` and `rank` take as attributes=. Argmax and reference
         are admissible rankings, and regret is measured from the best one [ORM, section 7.1]; position weights
