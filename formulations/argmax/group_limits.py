@@ -1,22 +1,20 @@
-"""The best ranking where nested groups of documents have limits over all positions, one query at a time.
+"""The best ranking under limits of nested groups, over all positions or on prefixes, and with further rows relaxed.
 
-Positions enter one by one along longest paths of the residual network of the laminar flow: position → document → the
-smallest group that contains it → larger groups → sink. A ranked document passes its position on; a full group returns
-one of its units. Units required by lower limits earn a reward above any exchange of documents. At the end the longest
-paths of the residual network are duals that prove the answer.
+**Limits over all positions.** Positions enter one by one along longest paths of the residual network of the laminar
+flow: position → document → the smallest group that contains it → larger groups → sink. A ranked document passes its
+position on; a full group returns one of its units. Units required by lower limits earn a reward above any exchange of
+documents. At the end the longest paths of the residual network are duals that prove the answer.
 
-Limits on prefixes: the best group at each position, where positions enter one by one along shortest paths.
-
-Node (g, p) is a unit of group g before position p + 1. From it a unit passes position p (N[g, p] rises: it earns the
-next worth), goes back over position p - 1 (N[g, p - 1] falls), or changes to another group where position p does. Units
+**Limits on prefixes.** The best group at each position is found; positions enter one by one along shortest paths. Node
+(g, p) is a unit of group g before position p + 1. From it a unit passes position p (N[g, p] rises: it earns the next
+worth), goes back over position p - 1 (N[g, p - 1] falls), or changes to another group where position p does. Units
 required by lower limits come first: lengths are lexicographic pairs (required, earned). Alternating sweeps along the
 positions settle the lengths; few are needed, because paths seldom turn around.
 
-Lagrangian relaxation of the rows that a flow through nested groups cannot express: the best dual bound, and rankings.
-
-Every cell pays y · a for the relaxed rows a π <= limit. Every ranking t that the flow finds is a cutting plane in the
-multipliers y >= 0: value[t] - over[t] · y, where over[t, s] is its violation of side s (negative: slack). The next
-multipliers minimise the maximum of the planes,
+**Further rows.** Rows that a flow through nested groups cannot express are relaxed (Lagrangian relaxation). The result
+is the best dual bound, and rankings. Every cell pays y · a for the relaxed rows a π <= limit. Every ranking t that the
+flow finds is a cutting plane in the multipliers y >= 0: value[t] - over[t] · y, where over[t, s] is its violation of
+side s (negative: slack). The next multipliers minimise the maximum of the planes,
 
     min φ   subject to   φ + over[t] · y >= value[t],   0 <= y <= cap
 

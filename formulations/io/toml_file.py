@@ -1,9 +1,6 @@
-"""A linear or quadratic program in a file: .mps or .lp, also packed (.gz).
+"""Problems in files: linear and quadratic programs (.mps, .lp, also packed as .gz), and ranking sets in TOML.
 
-sets         variables and rows, named by the file
-integrality  of the integer variables of the file
-
-A set of rankings, or a bare matrix, in a TOML file.
+A program has the variables, rows and integer variables of its file. A TOML file has a ranking set or a bare matrix:
 
     documents = 6                       # n
     positions = 3                       # k

@@ -14,7 +14,7 @@ the largest possible probability, so that few rankings suffice. (To find the few
 >>> lottery.expected([[3.0, 2.0, 1.0], [1.0, 1.0, 1.0]])
 3.6
 
-From a matrix that is nearly a marginal ranking to one that is.
+A matrix that is a marginal ranking up to a tolerance is first replaced by one that is exactly.
 
 >>> near_marginal_ranking(np.array([[0.5, 0.5 + 2e-9], [0.5, 0.5]]), 1e-6).sum(axis=0).round(12)
 array([1., 1.])

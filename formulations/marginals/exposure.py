@@ -7,6 +7,8 @@ e[j] = Σ_i attention[i] P[i, j] is the exposure of document j, mean_G the mean 
     DisparateImpact      mean_G (u e) / mean_G u    equal for all groups     [section 4.3; u e are its clicks]
     ExposureBounds       mean_G e                   between limits for each group
 
+Each compiles to rows over the cells of a ranking, one for each group, and computes which exposures are attainable.
+
 >>> from formulations.gallery.marginal_ranking import marginal_ranking
 >>> print(marginal_ranking([[3.0, 2.0, 1.0]], constraints=DemographicParity(["a", "a", "b"], difference_bound=0.1)))
 maximise    3 P[0, 0] + 2 P[0, 1] + P[0, 2]
@@ -17,8 +19,6 @@ subject to  position[0]: P[0, 0] + P[0, 1] + P[0, 2] = 1
             demographic_parity['a']: 0 <= 0.5 P[0, 0] + 0.5 P[0, 1] - level['demographic_parity'] <= 0.1
             demographic_parity['b']: 0 <= P[0, 2] - level['demographic_parity'] <= 0.1
             0 <= P[0, 0], P[0, 1], P[0, 2], level['demographic_parity'] <= 1
-
-Documents by group, the exposure of groups as rows over the cells of a ranking, and how much is within reach.
 """
 
 from __future__ import annotations

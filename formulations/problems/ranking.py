@@ -1,6 +1,6 @@
-"""The loss-augmented argmax: an assignment whose profit matrix has rank two.
+"""The loss-augmented argmax: an assignment whose profit matrix has rank two, alone and in batches.
 
-Position weights: one number a position, non-increasing; an array, or a function of the number of documents.
+Position weights are non-increasing, one number for each position: an array, or a function of the number of documents.
 """
 
 from __future__ import annotations

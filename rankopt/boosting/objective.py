@@ -1,8 +1,7 @@
-"""The bound of a measure's regret as an objective for LightGBM and XGBoost: a gradient and a Hessian a round.
+"""Objectives and metrics for LightGBM and XGBoost: a bound of a measure's regret, and the measures themselves.
 
-Our measures as metrics of LightGBM and XGBoost, ties averaged, under a named convention.
-
-What LightGBM and XGBoost hand to an objective or a metric, in one form: scores, grades, weights, queries.
+An objective returns a gradient and a Hessian in each round. A metric averages ties under a named convention. Both
+libraries pass scores, grades, weights and queries in different forms; `BoostingData` reads them into one.
 """
 
 from __future__ import annotations

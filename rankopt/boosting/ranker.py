@@ -1,8 +1,7 @@
-"""Trees grown on an upper bound of a measure's regret: with many queries they go further than a linear ranker.
+"""Gradient-boosted trees on an upper bound of a measure's regret, for data on which a linear ranker is too weak.
 
-Whether the options of boosting can work, and the seeds of the members.
-
-Grown trees as data: texts of models that are averaged, and the scores that they give.
+The fitted trees are stored as model texts of LightGBM (`Forest`): the scores of all bags are averaged, and a text is
+validated before it is loaded.
 """
 
 # mypy: allow-subclassing-any

@@ -1,4 +1,6 @@
-"""Many small ridge systems at once: one compiled kernel forms and solves the normal equations of a block.
+"""Linear algebra over rated pairs: many small ridge systems at once, products with sparse slopes, and sums of entries.
+
+One compiled kernel forms and solves the normal equations of a block.
 
 For each row i, with the entries e of bounds[i] : bounds[i + 1], minimise over x (d) and the offset z
 
@@ -8,9 +10,8 @@ Where there are as many entries as unknowns: (AᵀWA + Λ) x = AᵀWt; where the
 the smaller system of the two. The right side is one more column of the matrix, so that elimination is substitution too.
 Four rows are taken at a time: each number of the matrix is read and written once for four products.
 
-Σ_e r_e other[column of e] of every row: the gradient of one side of the factors, without the other's shape.
-
-Sums of one number an entry over rows and over columns, without a temporary an entry, and what rounding takes.
+`pulled` computes Σ_e r_e other[columns[e]] over the entries of each row, the gradient of one side of the factors. Sums over rows and
+over columns use no temporary for each entry; bounds of their rounding errors come with them.
 """
 
 from __future__ import annotations

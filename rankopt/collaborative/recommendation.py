@@ -1,6 +1,6 @@
-"""The best k items of many users: by score, or under rules the admissible list of the largest Σ c_i s_π(i).
+"""The best k items of many users by score, or the best admissible list, of largest Σ c_i s_π(i).
 
-What a quota costs: how much lower the scores of the lists are.
+`quota_sensitivity` measures how much lower the scores of the lists are at each limit of a quota.
 """
 
 from __future__ import annotations

@@ -3,9 +3,8 @@
 User u, for fixed M, b: minimise (λ_u/2)‖U_u‖² + l_u(b + M U_u). Each plane δ + ⟨ψ, f⟩ of l_u is one of U_u with the
 slope Mᵀψ and the height δ + ⟨ψ, b⟩; the best mixture of the planes gives U_u = -Mᵀψ_u/λ_u and a proven bound.
 
-Planes of users in their own block, side by side: each has a few, mixed by weights that sum to one.
-
-The best mixture of a few planes: a quadratic program over a simplex, by moving weight from the worst to the best.
+Each user has a few planes, mixed by weights that sum to one. The best mixture is a quadratic program over a simplex,
+solved by moving weight from the worst plane to the best.
 """
 
 from __future__ import annotations

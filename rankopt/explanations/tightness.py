@@ -9,7 +9,7 @@ A bound that reaches `most` is trivial for its query: no ranking can lose more. 
 the regret does not: as the scores grow apart, the nonconvex bound falls to the regret, the convex one grows wherever
 the order is wrong, or spreads documents of one grade.
 
-The tightness of a mix of measures: of its parts, and of their sum or of the largest of them.
+A mix of measures has the tightness of each part, and of their sum or maximum.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""DCG@k and nDCG@k.
+"""DCG, nDCG and MeanNDCG, their discounts and gains, and measures with custom ones.
 
     DCG@k  = Σ_j a[π(j)] b(y_j)          a_i = 1/log2(i + 1) for i <= k, else 0;  b(y) = 2^y - 1
     nDCG@k = DCG@k / max over orders of DCG@k

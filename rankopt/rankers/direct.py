@@ -1,10 +1,7 @@
-"""A linear ranker that climbs the measure itself, line by exact line [paper 3, DirectRank].
+"""A linear ranker that maximizes the measure by coordinate ascent with exact line search [paper 3, DirectRank].
 
-What becomes of the ends of paths: one model, and what is proved of it.
-
-Whether the options of a ranker that climbs a measure can work.
-
-The measure along lines through the weights of a linear ranker: drawn, and what is proved of them checked.
+The best path becomes the model, or the mean of all paths does. The certificate is of local optimality along lines:
+`verify` checks it by enumeration, and `plot_line` draws the measure along one line.
 """
 
 # mypy: allow-subclassing-any

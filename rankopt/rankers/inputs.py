@@ -1,8 +1,6 @@
-"""What a caller may pass to a ranker, read into one `Queries`.
+"""Arguments of rankers, read into one `Queries`: features and query ids, attributes of rows, weights of queries.
 
-Attributes of the rows of X, as a caller passes them: one value a row, by name.
-
-How much each query counts: from what a caller passes to one number a query.
+Names and numbers of features, normalization and evaluation sets are compared with those of `fit`.
 """
 
 import warnings

@@ -1,8 +1,7 @@
-"""Slots with weights of their own: which document belongs where [ORM, section 7.3].
+"""A linear ranker that assigns documents to slots with weights of their own [ORM, section 7.3].
 
-Grades that name slots: what each document is worth in each of them.
-
-Where training of slots starts from, by name: W₀ (k, d) as a function of the training queries.
+The grade of a document is the number of its slot. A document in its slot earns the weight of the slot. Training starts
+from W₀ (k, d): zeros, an array, or a regression for each slot.
 """
 
 # mypy: allow-subclassing-any
