@@ -10,8 +10,8 @@ Where there are as many entries as unknowns: (AᵀWA + Λ) x = AᵀWt; where the
 the smaller system of the two. The right side is one more column of the matrix, so that elimination is substitution too.
 Four rows are taken at a time: each number of the matrix is read and written once for four products.
 
-`pulled` computes Σ_e r_e other[columns[e]] over the entries of each row, the gradient of one side of the factors. Sums over rows and
-over columns use no temporary for each entry; bounds of their rounding errors come with them.
+`pulled` computes Σ_e r_e other[columns[e]] over the entries of each row, the gradient of one side of the
+factors. Sums over rows and over columns use no temporary for each entry, and have bounds of their rounding errors.
 """
 
 from __future__ import annotations
