@@ -53,6 +53,7 @@ def pair_tails(height: Floats, begins: Ints, grade: Floats, k: int, total: Float
 
 @inlined
 def pairwise_tail(taken: Ints, grade: Floats, total: Floats, free: Floats, until: Ints) -> float:
+    """The contribution of the remaining pairs under the pairwise map, from the counts taken of each chain."""
     chains, value = grade.size, 0.0
     for low in range(chains):
         a = taken[low]
@@ -81,6 +82,7 @@ def next_of(height: Floats, begins: Ints, taken: Ints, grade: Floats, others: bo
 def positional_tail(
     height: Floats, begins: Ints, taken: Ints, grade: Floats, decay: Floats, k: int, cursor: Ints
 ) -> float:
+    """The contribution of positions from k on, where the rest is sorted by score."""
     for h in range(grade.size):
         cursor[h] = taken[h]
     value = 0.0

@@ -169,6 +169,7 @@ def _program(problem: ConstrainedRanking, integer: bool) -> tuple[LinearProgram,
 
 
 def why_relaxed(problem: ConstrainedRanking) -> str:
+    """Why the linear program of a set has an integral optimum."""
     stated = problem.admissible.compiled
     prefixes = why_not_by_groups(problem)
     if prefixes:
@@ -182,6 +183,7 @@ def why_relaxed(problem: ConstrainedRanking) -> str:
 
 
 def why_integral(problem: ConstrainedRanking) -> str:
+    """Why a set is solved by an integer search."""
     stated = problem.admissible.compiled
     prefixes = why_not_by_groups(problem)
     if prefixes:
@@ -199,6 +201,7 @@ def penalized_cells(problem: PenalizedRanking) -> tuple[ConstrainedRanking, Back
 
 
 def why_widened(problem: PenalizedRanking) -> str:
+    """Why the widened program of a set with soft rows has an integral optimum."""
     stated = problem.compiled
     proof = quick_proof(stated) if stated.matrix.nnz <= MAX_ENTRIES else None
     if proof is None:

@@ -30,6 +30,7 @@ from formulations.problems.simplex_qp import GroupedSimplexQP
 
 
 def written_out(problem: RankTwoAssignment) -> tuple[Assignment, Back]:
+    """The matrix of profits, written out."""
     return problem.assignment(), lambda x, y: (x, y)
 
 
@@ -57,6 +58,8 @@ def assignment_to_flow(problem: Assignment) -> tuple[MinCostFlow, Back]:
 
 
 def assignment_to_linear_program(problem: Assignment) -> tuple[LinearProgram, Back]:
+    """One variable per allowed cell; positions are used once, documents at most once."""
+
     def back(x: NDArray[Any], y: Floats | None) -> Point:
         prices = None if y is None else np.asarray(-y[problem.positions :])
         return order_on_support(problem, *problem.cells, x), prices
@@ -65,6 +68,7 @@ def assignment_to_linear_program(problem: Assignment) -> tuple[LinearProgram, Ba
 
 
 def flow_to_linear_program(problem: MinCostFlow) -> tuple[LinearProgram, Back]:
+    """One variable per arc, one row per node."""
     return LinearProgram.from_program(problem.program), lambda x, y: (flow_on_support(problem, x), y)
 
 

@@ -79,6 +79,7 @@ class UsersFor:
 
 
 def shard_scores(shard: RatedShard, users: Floats, items: Floats, offsets: Floats) -> Floats:
+    """The scores of the rated pairs of a shard."""
     none = np.zeros(shard.last - shard.first)
     own = np.ascontiguousarray(users[shard.rows])
     return pair_scores(own, items, offsets, none, shard.bounds, shard.columns)

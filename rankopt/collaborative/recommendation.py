@@ -338,6 +338,8 @@ def similar_items(known: Ratings, factors: Floats, item: Any, k: int) -> list[tu
 
 
 class SupportsRecommend(Protocol):
+    """Anything with the method `recommend` of `CofiRanker`."""
+
     def recommend(
         self, users: Any = None, k: int = 10, *, constraints: Admissible | None = None
     ) -> Recommendations: ...

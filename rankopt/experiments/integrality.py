@@ -140,10 +140,12 @@ def rank_two(k: int, n: int, rng: np.random.Generator) -> Floats:
 
 
 def full_rank(k: int, n: int, rng: np.random.Generator) -> Floats:
+    """Independent uniform profits."""
     return rng.random((k, n))
 
 
 def few_values(k: int, n: int, rng: np.random.Generator) -> Floats:
+    """Profits of three values, which causes many ties."""
     return np.asarray(rng.choice([1.0, 2.0, 4.0], (k, n)))
 
 
