@@ -61,7 +61,7 @@ def linear_evidence(problem: LinearProgram, x: NDArray[Any], y: Floats | None) -
 
 
 def quadratic_evidence(problem: QuadraticProgram, x: NDArray[Any], y: Floats | None) -> Evidence:
-    """The bound of Dorn's dual, y the duals of the rows followed by the point z at which the objective is linearized."""
+    """The bound of Dorn's dual; y has the duals of the rows, then the point at which the objective is linearized."""
     point, linear = fractions(x), fractions(problem.linear)
     value = inner(linear, point) + inner(point, _times(problem.hessian, point)) / 2
     rows = problem.linearised(problem.linear)
@@ -389,7 +389,7 @@ def constrained_evidence(problem: ConstrainedRanking, x: NDArray[Any], y: Floats
     elif off == 0:
         prefixes = PrefixNetwork.from_rows(stated)
         if not isinstance(prefixes, str) and falls_in_groups(problem.profit, prefixes.rows.group):
-            bounds.append(limited(problem.profit, prefixes.rows, order))
+            bounds.append(prefix_bound(problem.profit, prefixes.rows, order))
     return Evidence(off, value, min(bounds))
 
 
