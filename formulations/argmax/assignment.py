@@ -102,7 +102,7 @@ def augment(
     start: Ints,
     size: Ints,
     discount: Floats,
-    decay: Floats,
+    position_weights: Floats,
     stop: int,
     price: Floats,
     most: Floats,
@@ -117,7 +117,7 @@ def augment(
     slot, after (stop rows of all chains).
     """
     chains, slots = worth.size, height.size
-    floor_c, floor_a = decay[stop], discount[stop]
+    floor_c, floor_a = position_weights[stop], discount[stop]
     row_of, holds = np.full(slots, FREE, np.int64), np.full(stop, FREE, np.int64)
     at, open_, opened, names = start[:chains].copy(), np.empty(stop, np.int64), 0, np.empty(stop, np.int8)
     for g in range(chains):
@@ -127,7 +127,12 @@ def augment(
         g = label[p]
         slot = at[g]
         at[g] += 1
-        if most[p] + price[slot] - ((decay[p] - floor_c) * height[slot] - (discount[p] - floor_a) * worth[g]) <= noise:
+        if (
+            most[p]
+            + price[slot]
+            - ((position_weights[p] - floor_c) * height[slot] - (discount[p] - floor_a) * worth[g])
+            <= noise
+        ):
             holds[p], row_of[slot] = slot, p
         else:
             row_of[slot], open_[opened] = FREE, p
@@ -143,7 +148,7 @@ def augment(
             # All paths by one more exchange from this position, whose own document is at distance `base`.
             c, a, level = 0.0, 0.0, base - idle
             if row < stop:
-                c, a = decay[row] - floor_c, discount[row] - floor_a
+                c, a = position_weights[row] - floor_c, discount[row] - floor_a
                 level = most[p] if own < 0 else base + c * height[own] - a * worth[chain[own]] - price[own]
             last = min(row, stop - 1)
             for g in range(chains):
@@ -205,7 +210,7 @@ def augment(
 
 @inlined
 def greedy_order(
-    scores: Floats, gain: Floats, discount: Floats, decay: Floats, stop: int, ahead: int, order: Ints
+    scores: Floats, gain: Floats, discount: Floats, position_weights: Floats, stop: int, ahead: int, order: Ints
 ) -> float:
     """Put at each position p < stop the best document in the direction of the step to a later position; the value.
 
@@ -217,16 +222,18 @@ def greedy_order(
     upto, total = 0, 0.0
     for p in range(stop):
         upto = max(upto, p + 1 if ahead == 0 else p + max((stop - p) // ahead, 1))
-        while upto < stop and decay[upto] == decay[p] and discount[upto] == discount[p]:
+        while upto < stop and position_weights[upto] == position_weights[p] and discount[upto] == discount[p]:
             upto += 1
-        dc, da = decay[p] - decay[upto], discount[p] - discount[upto]
+        dc, da = position_weights[p] - position_weights[upto], discount[p] - discount[upto]
         best, most = p, -np.inf
         for i in range(p, n):
             key = dc * scores[order[i]] - da * gain[order[i]]
             if key > most:
                 best, most = i, key
         order[p], order[best] = order[best], order[p]
-        total += (decay[p] - decay[stop]) * scores[order[p]] - (discount[p] - discount[stop]) * gain[order[p]]
+        total += (position_weights[p] - position_weights[stop]) * scores[order[p]] - (
+            discount[p] - discount[stop]
+        ) * gain[order[p]]
     return total
 
 
@@ -284,15 +291,17 @@ def _nearest(distance: Floats, row_of: Ints) -> int:
 
 
 @compiled(nb.float64(READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, nb.int64, nb.boolean, INTS))
-def assign(scores: Floats, gain: Floats, discount: Floats, decay: Floats, stop: int, anew: bool, order: Ints) -> float:
+def assign(
+    scores: Floats, gain: Floats, discount: Floats, position_weights: Floats, stop: int, anew: bool, order: Ints
+) -> float:
     """Fill `order` with an optimal order, positions from `stop` on being equivalent; returns the rounding error.
 
     anew: start from an empty assignment with duals 0, which is faster if most exchanges are ties.
     """
     n = order.size
     other = np.empty(n, np.int64)
-    if greedy_order(scores, gain, discount, decay, stop, 2, other) < greedy_order(
-        scores, gain, discount, decay, stop, 0, order
+    if greedy_order(scores, gain, discount, position_weights, stop, 2, other) < greedy_order(
+        scores, gain, discount, position_weights, stop, 0, order
     ):
         for i in range(n):
             other[i] = order[i]
@@ -300,7 +309,7 @@ def assign(scores: Floats, gain: Floats, discount: Floats, decay: Floats, stop: 
     highest, dearest = 0.0, 0.0
     for i in range(n):
         s[i], b[i] = scores[other[i]], gain[other[i]]
-        a[i], c[i] = discount[i] - discount[stop], decay[i] - decay[stop]
+        a[i], c[i] = discount[i] - discount[stop], position_weights[i] - position_weights[stop]
         highest, dearest = max(highest, abs(s[i])), max(dearest, abs(b[i]))
     order_prices(s, b, a, c, stop, price)
     noise = 4.0 * EPSILON * (highest * c[0] + dearest * a[0])

@@ -101,22 +101,22 @@ def _settle(
     )
 )  # fmt: skip
 def assign_nested(
-    scores: Floats, gain: Floats, discount: Floats, decay: Floats, toll: Floats, allowed: Bools, leaf: Ints,
+    scores: Floats, gain: Floats, discount: Floats, position_weights: Floats, toll: Floats, allowed: Bools, leaf: Ints,
     parent: Ints, low: Ints, high: Ints, near: float, order: Ints, report: Floats,
 ) -> int:  # fmt: skip
-    """order[i] = the document at position i of the ranking of most Σ_i decay[i] scores[π_i] - discount[i] gain[π_i] -
+    """order[i] = the document at position i of the ranking of most Σ_i c[i] scores[π_i] - discount[i] gain[π_i] -
     toll[i, π_i]; report: its value and dual bound, both up to rounding. FOUND; NONE if no ranking meets the limits;
     LOST if rounding hides which path is longer: then retry with a larger `near`, the relative tolerance of ties.
 
     leaf[j] is the smallest group of document j, parent[g] the next larger one, larger groups having larger numbers and
     parent.size for all documents. low[g] <= the assigned documents of g <= high[g]. Only allowed[i, j] count.
     """
-    k, n, groups = decay.size, scores.size, parent.size
+    k, n, groups = position_weights.size, scores.size, parent.size
     profit = np.empty((k, n))
     largest = 0.0
     for i in range(k):
         for j in range(n):
-            profit[i, j] = decay[i] * scores[j] - discount[i] * gain[j] - toll[i, j]
+            profit[i, j] = position_weights[i] * scores[j] - discount[i] * gain[j] - toll[i, j]
             largest = max(largest, abs(profit[i, j]))
             if not allowed[i, j]:
                 profit[i, j] = -np.inf
@@ -416,7 +416,7 @@ def _pivoted(
     )
 )  # fmt: skip
 def ascend(
-    scores: Floats, gain: Floats, discount: Floats, decay: Floats, base: Floats, allowed: Bools, leaf: Ints,
+    scores: Floats, gain: Floats, discount: Floats, position_weights: Floats, base: Floats, allowed: Bools, leaf: Ints,
     parent: Ints, low: Ints, high: Ints, assigned: Ints, reward: float, weight: Floats, lower: Floats, upper: Floats,
     rounding: Floats, price: Floats, side: Ints, sign: Floats, cap: Floats, orders: Ints, value: Floats,
     reached: Floats, part: Floats, counted: Ints, at: Floats, best: Ints, report: Floats, near: float,
@@ -471,7 +471,7 @@ def ascend(
         ended, same = LOST, 2.0**-50
         while ended == LOST and same < 2.0**-35:
             ended = assign_nested(
-                scores, gain, discount, decay, toll, allowed, leaf, parent, low, high, same, order, proved
+                scores, gain, discount, position_weights, toll, allowed, leaf, parent, low, high, same, order, proved
             )
             same *= 128.0
         if ended != FOUND:
@@ -487,7 +487,7 @@ def ascend(
                 return CLOSED
         earned, paid, admitted = 0.0, 0.0, True
         for i in range(k):
-            earned += decay[i] * scores[order[i]] - discount[i] * gain[order[i]] - base[i, order[i]]
+            earned += position_weights[i] * scores[order[i]] - discount[i] * gain[order[i]] - base[i, order[i]]
         for r in range(rows):
             here = 0.0
             for i in range(k):

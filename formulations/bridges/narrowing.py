@@ -57,8 +57,8 @@ def why_not_by_groups(problem: ConstrainedRanking) -> str:
     if isinstance(network, str) or falls_in_groups(problem.profit, network.rows.group):
         return ""
     return (
-        "limits on prefixes, and profits that are not of rank one inside the groups (scores and gains, the decay being "
-        "no multiple of the discount): the linear program is a bound"
+        "limits on prefixes, and profits that are not of rank one inside the groups (scores and gains, and position "
+        "weights that are no multiple of the discount): the linear program is a bound"
     )
 
 

@@ -150,13 +150,13 @@ NEAR = 40  # binary digits of the largest profit to which the solution's duals a
 
 def rank_two_evidence(problem: RankTwoAssignment, x: NDArray[Any], y: Floats | None) -> Evidence:
     """The profit matrix c sᵀ - a bᵀ in integers, certified as an assignment."""
-    decay, scores = _integers(problem.position_weights), _integers(problem.scores)
+    position_weights, scores = _integers(problem.position_weights), _integers(problem.scores)
     discount, gain = _integers(problem.discount), _integers(problem.gain)
-    left, right = decay[1] + scores[1], discount[1] + gain[1]
+    left, right = position_weights[1] + scores[1], discount[1] + gain[1]
     shared = max(left, right)
-    decayed = np.outer(decay[0], scores[0]) * (1 << shared - left)
+    weighted = np.outer(position_weights[0], scores[0]) * (1 << shared - left)
     discounted = np.outer(discount[0], gain[0]) * (1 << shared - right)
-    return _order_evidence(decayed - discounted, shared, np.asarray(x, dtype=np.int64), y)
+    return _order_evidence(weighted - discounted, shared, np.asarray(x, dtype=np.int64), y)
 
 
 def assignment_evidence(problem: Assignment, x: NDArray[Any], y: Floats | None) -> Evidence:

@@ -181,7 +181,7 @@ class LimitValueFunction(CompactReprMixin):
         """The curve of `documents` (a mask, indices or a range) in the first `prefix` positions.
 
         Raises UnsupportedProblemError if the lattice has too many states (too many distinct gains), or if an unranked
-        document may be better than a ranked one (a negative decay with k < n).
+        document may be better than a ranked one (a negative position weight with k < n).
         """
         if not isinstance(problem, RankTwoAssignment):
             raise InvalidProblemError(

@@ -1,6 +1,6 @@
 """Feature maps of rankings: φ(y)·w = r(y)ᵀs for scores s = X w, defined by the slope r(y).
 
-    positional       r_j = decay[position of j]                                                    φ_dorm of [paper 4]
+    positional       r_j = c[position of j]                                                        φ_dorm of [paper 4]
     pairwise         r_j = κ (higher grades below j - lower grades above j)                        φ_po
     first-relevant   r_j = 1 on each document above the first relevant one, minus their number on that one  φ_mrr
 
@@ -38,7 +38,7 @@ FEATURE_MAPS = POSITIONAL, PAIRWISE, FIRST = "positional", "pairwise", "first-re
 
 @dataclass(frozen=True, eq=False)
 class FeatureMap(CompactReprMixin):
-    """kind: "positional", "pairwise" or "first-relevant". weight: of the positional one (N,), the decay of position
+    """kind: "positional", "pairwise" or "first-relevant". weight: of the positional one (N,), the weight of position
     r - offsets[q] at row r; of the others (m,), >= 0: κ, or the strength, of each query."""
 
     kind: str

@@ -131,8 +131,8 @@ def best_of_groups(
 
 @dataclass(eq=False)
 class _Search:
-    """The search for one query; data: scores, gains, discount and decay. price (rows,), base (k, n): penalties of rows
-    and cells; size: the largest possible value; step: the initial step of the multipliers.
+    """The search for one query; data: scores, gains, discount and position weights. price (rows,), base (k, n):
+    penalties of rows and cells; size: the largest possible value; step: the initial step of the multipliers.
 
     chosen: the groups of the tree; side: the dualized rows, sign: 1 for their upper limit and -1 for their lower; cap:
     the largest multiplier of each; at: the last multipliers. order: the best ranking; summary: its value, the bound of
@@ -206,9 +206,11 @@ class _Search:
             off = self.rows.off(reached)
             if not off.any() or not self.grown(reached):
                 return not off[~self.rows.soft].any() and self.record_bound(bound)
-        scores, gain, discount, decay = self.data
+        scores, gain, discount, position_weights = self.data
         order = self.order.copy()
-        value = decay @ scores[order] - discount @ gain[order] - self.base[np.arange(order.size), order].sum()
+        value = (
+            position_weights @ scores[order] - discount @ gain[order] - self.base[np.arange(order.size), order].sum()
+        )
         self.order[:] = -1
         all_ = Subproblem(self.rows.groups.allowed, none, order[None], np.array([value]), reached[None])
         left = [(all_, np.inf)]

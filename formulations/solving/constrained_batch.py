@@ -36,7 +36,7 @@ class SetBatchSolution(CompactReprMixin):
 
 @dataclass(frozen=True, eq=False)
 class SetBatch(CompactReprMixin):
-    """Query q: max over rankings π in sets[q] of Σ_i decay[i] scores[π_i] - discount[i] gain[π_i].
+    """Query q: max over rankings π in sets[q] of Σ_i c[i] scores[π_i] - discount[i] gain[π_i], c the position weights.
 
     `scores` and `gain` have one entry per document, rows offsets[q] : offsets[q + 1]; `discount` and `position_weights`
     one per position, position_offsets[q : q + 2], as many as the set has. Penalties of soft constraints are subtracted,
@@ -141,8 +141,8 @@ def _grouped(batch: SetBatch, query: int) -> Found | None:
     network = PrefixNetwork.beyond_flows(batch.sets[query].compiled)
     if isinstance(network, str):
         return None
-    scores, gain, discount, decay = batch.data(query)
-    factors = of_rank_one(scores, gain, discount, decay)
+    scores, gain, discount, position_weights = batch.data(query)
+    factors = of_rank_one(scores, gain, discount, position_weights)
     if factors is None:
         return None
     batch.sets[query].check_nonempty()
@@ -151,11 +151,11 @@ def _grouped(batch: SetBatch, query: int) -> Found | None:
     problem = network.ranking(np.outer(weights, heights[chosen]))
     group, passing = prefix_argmax(problem)
     assigned = network.order(chosen, group)
-    value = float(decay @ scores[assigned] - discount @ gain[assigned])
+    value = float(position_weights @ scores[assigned] - discount @ gain[assigned])
     # What all documents earn at the last position, where all are ranked, is no choice and is in no worth.
-    fixed = weights[-1] * heights.sum() if decay.size == scores.size else 0.0
-    size = np.abs(decay).sum() * np.abs(scores).max() + np.abs(discount).sum() * np.abs(gain).max()
-    proven = problem.bound(passing.ravel()) + fixed + 8.0 * EPSILON * (2.0 + decay.size) * size
+    fixed = weights[-1] * heights.sum() if position_weights.size == scores.size else 0.0
+    size = np.abs(position_weights).sum() * np.abs(scores).max() + np.abs(discount).sum() * np.abs(gain).max()
+    proven = problem.bound(passing.ravel()) + fixed + 8.0 * EPSILON * (2.0 + position_weights.size) * size
     return assigned, value, max(float(proven), value), "prefix groups"
 
 
@@ -173,7 +173,7 @@ def _limited(batch: SetBatch, query: int) -> Found | None:
 def of_rank_one(
     scores: Floats, gain: Floats, discount: Floats, position_weights: Floats
 ) -> tuple[Floats, Floats] | None:
-    """Nonincreasing nonnegative weights by position and values by document whose products are the profits decay[i]
+    """Nonincreasing nonnegative weights by position and values by document whose products are the profits c[i]
     scores[j] - discount[i] gain[j], up to rounding; None if there are none."""
     if not scores.any() or not position_weights.any():
         weights, heights = discount, -gain

@@ -33,7 +33,7 @@ from formulations.problems.relevance_ranking import RelevanceRanking
 from formulations.problems.relevance_values import DOCUMENT
 from formulations.problems.simplex_qp import GroupedSimplexQP
 
-EXTENSIONS = ("rank one", "a = κ c", "gains constant in groups", "a decay a group", "any sign, all ranked")
+EXTENSIONS = ("rank one", "a = κ c", "gains constant in groups", "position weights by group", "any sign, all ranked")
 
 
 def drawn(seed: int, most: int = 7) -> tuple[str, Floats, RankingSet]:
@@ -69,15 +69,19 @@ def _profit(kind: str, random: np.random.Generator, k: int, group: Ints) -> Floa
         return -np.sort(-(random.integers(0, 4, shape).astype(float) if integer else random.random(shape)), axis=-1)
 
     score = random.integers(-3, 4, n).astype(float) if integer else random.normal(size=n)
-    decay, gain, worth = falling(k), random.integers(0, 3, n).astype(float), random.integers(0, 3, 4).astype(float)
+    position_weights, gain, worth = (
+        falling(k),
+        random.integers(0, 3, n).astype(float),
+        random.integers(0, 3, 4).astype(float),
+    )
     if kind == "a = κ c":
-        return np.outer(decay, score) - np.outer(2.0 * decay, gain)
+        return np.outer(position_weights, score) - np.outer(2.0 * position_weights, gain)
     if kind == "gains constant in groups":
-        return np.outer(decay, score) - np.outer(falling(k), worth[group])
-    if kind == "a decay a group":
+        return np.outer(position_weights, score) - np.outer(falling(k), worth[group])
+    if kind == "position weights by group":
         several = falling(4, k)[group].T * score
         return np.asarray(several + random.integers(-2, 3, (4, k))[group].T)
-    return np.outer(decay - 1.5 if kind == "any sign, all ranked" else decay, score)
+    return np.outer(position_weights - 1.5 if kind == "any sign, all ranked" else position_weights, score)
 
 
 def failing() -> Iterator[tuple[str, ConstrainedRanking, float, float]]:
@@ -94,7 +98,7 @@ def failing() -> Iterator[tuple[str, ConstrainedRanking, float, float]]:
     yield "nested groups at several prefixes", ConstrainedRanking(profit, nested), 5.5, 5.0
     below = RankingSet(5, 3).at_least(1, documents=[0, 2], positions=range(2)).at_most(1, documents=[1, 3])
     profit = np.outer([2.0, -1, -2], [0.0, 3, 2, 0, 1])
-    yield "a decay below 0", ConstrainedRanking(profit, below), 4.5, 4.0
+    yield "a position weight below 0", ConstrainedRanking(profit, below), 4.5, 4.0
     suffix = RankingSet(6, 3).at_most(0, documents=[0], positions=[2])
     suffix = suffix.at_least(1, documents=[1, 2, 4], positions=[1, 2])
     profit = np.outer([5.0, 4, 3], [2.0, 1, 4, 0, 0, 3])
@@ -213,7 +217,7 @@ def _rankings() -> Iterator[tuple[str, RankTwoAssignment]]:
     yield "random", ranking(scores, random.random(7), discount=log, position_weights=power)
     yield "grades", ranking(scores, gain, discount=log, position_weights=linear)
     yield "cut", ranking(scores, gain, discount=log[:3], position_weights=linear[:3])
-    yield "decay beyond the cut", ranking(scores, gain, discount=log[:2], position_weights=power)
+    yield "position weights beyond the cutoff", ranking(scores, gain, discount=log[:2], position_weights=power)
     yield "proportional weights", ranking(scores, gain, discount=log, position_weights=2 * log)
     yield "equal weights", ranking(scores, gain, discount=np.ones(7) / 7, position_weights=np.ones(7))
     yield "all scores zero", ranking(np.zeros(7), gain, discount=log, position_weights=power)

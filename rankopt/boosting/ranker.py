@@ -25,7 +25,7 @@ from rankopt.losses.oracle_positional import with_distinct_grades
 from rankopt.options import POSITIVE, RUN, Interval, Rules, check_options, seed_from
 from rankopt.persistence.onnx import Nodes
 from rankopt.rankers.base import Ranker
-from rankopt.rankers.typing import AnyBound, AnyDecay, AnyMap, AnyMeasure, Normalize, Seed
+from rankopt.rankers.typing import AnyBound, AnyMap, AnyMeasure, AnyPositionWeights, Normalize, Seed
 
 if TYPE_CHECKING:
     from rankopt.constraints.admissible import Admissible
@@ -166,7 +166,7 @@ class BoostedRanker(Ranker):
         *,
         feature_map: AnyMap = "positional",
         bound: AnyBound = "nonconvex",
-        position_weights: AnyDecay = "power(0.5)",
+        position_weights: AnyPositionWeights = "power(0.5)",
         n_estimators: int | None = None,
         learning_rate: float = 0.1,
         num_leaves: int = 8,

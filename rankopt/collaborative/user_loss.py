@@ -36,7 +36,7 @@ from rankopt.ratings.evaluation import from_which_on, measured
 from rankopt.ratings.table import Ratings
 from rankopt.risk.risk import cut
 
-SHIFTED = "shifted(0.25)"  # the paper's decay of position weights
+SHIFTED = "shifted(0.25)"  # the paper's position weights
 
 
 @dataclass(frozen=True)

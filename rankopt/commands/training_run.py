@@ -226,7 +226,7 @@ class Training:
         for number in (*numbers, self.every, 0.0 if self.unjudged is None else self.unjudged):
             if isinstance(number, bool) or not isinstance(number, int | float) or not abs(number) < math.inf:
                 raise ValueError(f"{str(number)[:80]!r} is no number")
-        if not all(isinstance(decay, str) for decay in self.position_weights) or (
+        if not all(isinstance(weights, str) for weights in self.position_weights) or (
             self.position_weights and "position_weights" not in parameters
         ):
             raise ValueError("position_weights is not a list, or the ranker has no position weights")
@@ -268,12 +268,16 @@ class Training:
         if self.validate is not None:
             validation = queries_at(self.validate, unjudged=self.unjudged, n_features=queries.n_features)
         rows, best, interrupted = [], None, False
-        for number, (decay, value) in enumerate(product(self.position_weights or (None,), self.lam or (None,))):
+        for number, (position_weights, value) in enumerate(
+            product(self.position_weights or (None,), self.lam or (None,))
+        ):
             subfolder = None if checkpoint is None else checkpoint / f"lam{number}"
             if subfolder is not None and subfolder.is_symlink():
                 raise OptionError(f"{subfolder} is a link; a training stores its checkpoints in its own folders")
             try:
-                ranker, row, interrupted = self._fitted(queries, validation, value, decay, not json_, subfolder)
+                ranker, row, interrupted = self._fitted(
+                    queries, validation, value, position_weights, not json_, subfolder
+                )
             except KeyboardInterrupt:  # before the first step of this λ: earlier fits are saved
                 if best is None:
                     raise

@@ -4,8 +4,8 @@ Statements grow in n documents, k positions and the number of blocks.
 
 Two questions are separate. Whether the linear program is integral for every objective is a property of the statement:
 proved, refuted by a witness, or undecided. The rate and size of fractional optima depend on the objective too. Profits
-of rank one (decay × score), of rank two (minus discount × gain, the loss-augmented argmax), of full rank, and of few
-values (many ties) are drawn with the seed; each is solved with and without integrality constraints.
+of rank one (position weight × score), of rank two (minus discount × gain, the loss-augmented argmax), of full rank, and
+of few values (many ties) are drawn with the seed; each is solved with and without integrality constraints.
 
 A statement is a function of n documents, k positions and blocks. It returns None for invalid sizes (such as fewer
 blocks than positions).

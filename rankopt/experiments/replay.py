@@ -96,9 +96,9 @@ def batch_claim(taped: RecordedProblem, solver: Solver) -> str | None:
         spare = form.documents - form.positions
         if spare and min(form.discount[-1], form.position_weights[-1]) < 0:
             return None
-        discount, decay = (np.pad(weights, (0, spare)) for weights in (form.discount, form.position_weights))
+        discount, position_weights = (np.pad(weights, (0, spare)) for weights in (form.discount, form.position_weights))
         answer = solver.solve_batch(
-            RankTwoBatch(form.scores, form.gain, discount, decay, np.array([0, form.documents]))
+            RankTwoBatch(form.scores, form.gain, discount, position_weights, np.array([0, form.documents]))
         )
     else:
         return None

@@ -29,7 +29,7 @@ from rankopt.measures.tied_ranking import Ranking, query_of_row, ranked, totals
 if TYPE_CHECKING:
     from formulations.problems.relevance_values import GainTable
     from rankopt.data.canonical_order import Arrangement
-    from rankopt.losses.position_weights import Decay
+    from rankopt.losses.position_weights import PositionWeights
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +109,7 @@ class JointFeatureMap(Protocol):
         ...
 
     def from_queries(
-        self, queries: Arrangement, measure: Measure, position_weights: Decay, solver: Solver
+        self, queries: Arrangement, measure: Measure, position_weights: PositionWeights, solver: Solver
     ) -> MaxOracle:
         """The argmax of these queries, each with at least two distinct grades. position_weights: for maps that use
         them. solver: computes the loss-augmented y."""
@@ -229,7 +229,9 @@ class OrdersArgmax:
     solver: Solver
 
     @classmethod
-    def from_queries(cls, queries: Arrangement, measure: Measure, position_weights: Decay, solver: Solver) -> Self:
+    def from_queries(
+        cls, queries: Arrangement, measure: Measure, position_weights: PositionWeights, solver: Solver
+    ) -> Self:
         criterion = Criterion.from_measure(measure, queries.graded, queries.offsets)
         return cls(criterion, settled(solver, criterion))
 

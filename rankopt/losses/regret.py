@@ -29,7 +29,7 @@ from rankopt.losses.loss import Loss, LossValue
 from rankopt.losses.margin import Bound, MarginLoss
 from rankopt.losses.oracle import JointFeatureMap, MaxOracle
 from rankopt.losses.oracle_positional import orderable, with_distinct_grades
-from rankopt.losses.position_weights import Decay, parse_position_weights
+from rankopt.losses.position_weights import PositionWeights, parse_position_weights
 from rankopt.measures.measure import Measure
 from rankopt.measures.notation import MeasureMix, parse
 
@@ -43,7 +43,7 @@ class RegretBound:
     measure: Measure
     feature_map: JointFeatureMap
     bound: Bound
-    position_weights: Decay
+    position_weights: PositionWeights
     mixed: bool = False
 
     @classmethod

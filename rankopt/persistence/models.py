@@ -28,7 +28,7 @@ RECORDS = {
     "Certificate": "rankopt.optimize.certificate:Certificate",
     "Chosen": "rankopt.collaborative.regularization:RegularizationChoice",
     "ConstraintSpec": "formulations.constraints.language:ConstraintSpec",
-    "Decay": "rankopt.losses.position_weights:Decay",
+    "PositionWeights": "rankopt.losses.position_weights:PositionWeights",
     "History": "rankopt.optimize.certificate:History",
     "RandomDirections": "rankopt.ascent.ascent:RandomDirections",
     "Step": "rankopt.optimize.certificate:Step",

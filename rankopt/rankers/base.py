@@ -46,13 +46,13 @@ from rankopt.rankers.inputs import (
     warn_of_one_query,
     weights_of_rows,
 )
-from rankopt.rankers.typing import AnyDecay, AnyMap, AnyMeasure, AnyRows, EvalIds, EvalSet, EvalSizes, Weights
+from rankopt.rankers.typing import AnyMap, AnyMeasure, AnyPositionWeights, AnyRows, EvalIds, EvalSet, EvalSizes, Weights
 from rankopt.scorers.linear import linear_scores
 
 Floats = NDArray[np.float64]
 
 
-DECAY, MAP = "power(0.5)", "positional"  # defaults of `LargeMarginRanker`, for rankers that train no bound
+POSITION_WEIGHTS, MAP = "power(0.5)", "positional"  # defaults of `LargeMarginRanker`, for rankers that train no bound
 
 
 @atomic
@@ -294,7 +294,7 @@ class Ranker(BaseEstimator):
         attributes: Attributes | None = None,
         constraints: Admissible | None = None,
         measure: AnyMeasure | None = None,
-        position_weights: AnyDecay | None = None,
+        position_weights: AnyPositionWeights | None = None,
         feature_map: AnyMap | None = None,
     ) -> Tightness:
         """Return the regret and its bounds for each query that has something to order, as a table.
@@ -391,7 +391,9 @@ class Ranker(BaseEstimator):
     def _regret(self, measure: Any, position_weights: Any, feature_map: Any) -> RegretBound:
         """The argument, or this ranker's own setting."""
         measure = self.measure if measure is None else measure
-        position_weights = getattr(self, "position_weights", DECAY) if position_weights is None else position_weights
+        position_weights = (
+            getattr(self, "position_weights", POSITION_WEIGHTS) if position_weights is None else position_weights
+        )
         return RegretBound.named(
             measure,
             getattr(self, "feature_map", MAP) if feature_map is None else feature_map,

@@ -28,7 +28,16 @@ from rankopt.optimize.certificate import BLOCKS, FACTORS, Certificate, History, 
 from rankopt.options import Rules, check_options, number
 from rankopt.rankers.cofi_training import OF_THE_RUN, RULES, CofiSettings, train
 from rankopt.rankers.recommending import RecommendationMixin
-from rankopt.rankers.typing import AnyBound, AnyCheckpoint, AnyDecay, AnyEngine, AnyMeasure, AnyRatings, Seed, Weights
+from rankopt.rankers.typing import (
+    AnyBound,
+    AnyCheckpoint,
+    AnyEngine,
+    AnyMeasure,
+    AnyPositionWeights,
+    AnyRatings,
+    Seed,
+    Weights,
+)
 from rankopt.ratings.evaluation import check_judges
 from rankopt.ratings.table import Ratings
 
@@ -165,7 +174,7 @@ class CofiRanker(RecommendationMixin, BaseEstimator):
         popularity_prior: float = 0.1,
         weight_by_count: bool = False,
         bound: AnyBound = "convex",
-        position_weights: AnyDecay = "shifted(0.25)",
+        position_weights: AnyPositionWeights = "shifted(0.25)",
         measure: AnyMeasure = "nDCG@10",
         init: Literal["residual", "random"] = "residual",
         tol: float | None = None,

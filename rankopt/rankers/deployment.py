@@ -29,7 +29,7 @@ from rankopt.errors import DataError, OptionError
 from rankopt.losses.oracle import Criterion, MaxOracle
 from rankopt.losses.oracle_constrained import AdmissibleArgmax
 from rankopt.losses.oracle_positional import with_distinct_grades
-from rankopt.losses.position_weights import Decay, parse_position_weights
+from rankopt.losses.position_weights import PositionWeights, parse_position_weights
 from rankopt.losses.regret import RegretBound
 from rankopt.measures.measure import PositionalMeasure
 from rankopt.measures.notation import parse
@@ -178,7 +178,8 @@ def judged_in_a_set(
 ) -> RegretReport:  # fmt: skip
     """Rankings of a set as they are `shown`. start: (N,) the scores by which ties of the convex reference fall.
 
-    Raises OptionError where the ranking shown is not one that the decay likes most: no bound speaks of it.
+    Raises OptionError where the ranking shown does not maximize the score under the position weights: then no
+    bound applies to it.
     """
     parsed, weights = _positional(measure), parse_position_weights(position_weights)
     chosen, argmax = AdmissibleArgmax.from_queries(
@@ -194,7 +195,7 @@ def judged_in_a_set(
     return RegretReport(chosen, own, argmax, lost, lost, str(parsed), str(weights))
 
 
-def _check_liked(argmax: AdmissibleArgmax, rows: Ints, scores: Floats, position_weights: Decay) -> None:
+def _check_liked(argmax: AdmissibleArgmax, rows: Ints, scores: Floats, position_weights: PositionWeights) -> None:
     """Raise OptionError unless these rankings maximise c[π]ᵀs over the sets."""
     ones = np.ones(len(argmax))
     best = argmax.argmax(0.0 * ones, ones, scores).value

@@ -31,11 +31,11 @@ from rankopt.rankers.run import cures_at_start
 from rankopt.rankers.typing import (
     AnyBound,
     AnyCheckpoint,
-    AnyDecay,
     AnyEngine,
     AnyMap,
     AnyMeasure,
     AnyMethod,
+    AnyPositionWeights,
     AnySolver,
     Callbacks,
     Normalize,
@@ -160,7 +160,7 @@ class LargeMarginRanker(OptimizedRanker):
         feature_map: AnyMap = "positional",
         bound: AnyBound = "nonconvex",
         target_ranking: ReferenceName | None = None,
-        position_weights: AnyDecay = "power(0.5)",
+        position_weights: AnyPositionWeights = "power(0.5)",
         w0: Start = None,
         method: AnyMethod = "bundle",
         argmax_solver: AnySolver = "exact",
@@ -251,7 +251,7 @@ class LargeMarginRanker(OptimizedRanker):
         return Deployment.from_queries(queries, admissible, self._shown_weights, solver)
 
     def _shown_weights(self, k: int, n: int) -> Floats:
-        """The decay of training where it is positive and strictly decreasing over k positions, else 1 / log2(i + 1)."""
+        """The position weights of training if positive and strictly decreasing over k positions, else 1/log2(i + 1)."""
         known = parse_position_weights(self.position_weights).weights(n, parse(self.measure))[:k]
         return known if known[-1] > 0 and (np.diff(known) < 0).all() else log_weights(k, n)
 

@@ -37,7 +37,7 @@ from rankopt.optimize.objective import SparseObjective, largest
 from rankopt.optimize.path import follow
 from rankopt.rankers.inputs import in_one, query_weights, read_evaluation, read_queries, warn_of_one_query
 from rankopt.rankers.run import shown, warn_of_outcome
-from rankopt.rankers.typing import AnyBound, AnyDecay, AnyRows, EvalIds, EvalSet, EvalSizes, Weights
+from rankopt.rankers.typing import AnyBound, AnyPositionWeights, AnyRows, EvalIds, EvalSet, EvalSizes, Weights
 
 if TYPE_CHECKING:
     from rankopt.data.queries import Queries
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Path(CompactReprMixin):
-    """models: the fitted rankers, decay by decay, for each decay bound by bound, and for each of these the largest λ
+    """models: the fitted rankers by position weights, for each by bound, and for each of these the largest λ
     first. interrupted: whether some of the path was not gone."""
 
     models: tuple[Any, ...]
@@ -77,7 +77,7 @@ def path(
     y: Values | None = None,
     *,
     lams: Iterable[float] | int | None = None,
-    position_weights: Iterable[AnyDecay] | None = None,
+    position_weights: Iterable[AnyPositionWeights] | None = None,
     bounds: Iterable[AnyBound] | None = None,
     qid: Ids | None = None,
     group: Sizes | None = None,

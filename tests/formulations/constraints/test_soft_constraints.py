@@ -461,7 +461,7 @@ def test_a_solution_says_why_it_is_exact_or_why_it_is_not():
         constrained_ranking(ranking(scores, gain, discount=decay, position_weights=[4.0, 3.0, 2.0, 1.0]), admissible)
     )
     assert bound.solver != WAY
-    assert "the decay being no multiple of the discount): the linear program is a bound" in bound.message
+    assert "position weights that are no multiple of the discount): the linear program is a bound" in bound.message
 
 
 @pytest.mark.every(5)
