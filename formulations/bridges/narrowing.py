@@ -125,13 +125,13 @@ def routed(problem: ConstrainedRanking) -> tuple[MinCostFlow, Back]:
     needed = candidates(problem.admissible.compiled, problem.profit)
 
     def back(x: NDArray[Any], y: Floats | None) -> Point:
-        order = order_on_face(problem, _spread(x, needed, problem.cells.size))
+        order = order_on_face(problem, _mass_of_cells(x, needed, problem.cells.size))
         return order, None if y is None else network.prices(y)
 
     return network.flow(problem.profit, needed), back
 
 
-def _spread(x: NDArray[Any], needed: Bools | None, cells: int) -> Floats:
+def _mass_of_cells(x: NDArray[Any], needed: Bools | None, cells: int) -> Floats:
     """The mass of each allowed cell; 0 if it was not a candidate."""
     if needed is None:
         return np.asarray(x[:cells], dtype=np.float64)
@@ -162,7 +162,7 @@ def _program(problem: ConstrainedRanking, integer: bool) -> tuple[LinearProgram,
             return order_of_widened(problem, program, stated.cell if needed is None else stated.cell[needed], x), prices
         if integer and np.abs(x - np.round(x)).max(initial=0.0) > 1e-5:
             raise FractionalSolutionError("the integer solver returned a fractional point; use another solver")
-        mass = _spread(np.round(x) if integer else x, needed, stated.cell.size)
+        mass = _mass_of_cells(np.round(x) if integer else x, needed, stated.cell.size)
         return order_on_face(problem, mass), prices
 
     return LinearProgram.from_program(program), back

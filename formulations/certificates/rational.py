@@ -51,7 +51,7 @@ class Evidence:
 def linear_evidence(problem: LinearProgram, x: NDArray[Any], y: Floats | None) -> Evidence:
     """The bound of weak duality; infinite without duals. Integer variables count by their distance to an integer."""
     point = fractions(x)
-    off = _broken(problem, point)
+    off = _largest_violation(problem, point)
     if problem.integer is not None:
         off = max([off, *(abs(value - round(value)) for value in point[problem.integer])])
     cost = fractions(problem.objective)
@@ -70,7 +70,7 @@ def quadratic_evidence(problem: QuadraticProgram, x: NDArray[Any], y: Floats | N
         prices, z = fractions(y[: problem.row_lower.size]), fractions(y[problem.row_lower.size :])
         bent = _times(problem.hessian, z)
         bound = _dual(rows, bent + linear, prices) - inner(z, bent) / 2
-    return Evidence(_broken(rows, point), value, bound)
+    return Evidence(_largest_violation(rows, point), value, bound)
 
 
 def margin_dual_evidence(problem: GroupedSimplexQP, x: NDArray[Any], y: Floats | None) -> Evidence:
@@ -110,7 +110,7 @@ def _times(matrix: Any, vector: Exact) -> Exact:
     return product
 
 
-def _broken(problem: LinearProgram, point: Exact) -> Fraction:
+def _largest_violation(problem: LinearProgram, point: Exact) -> Fraction:
     """The largest violation of a limit or row, in the row's units."""
     rows = _times(problem.matrix, point)
     worst = Fraction(0)
@@ -179,11 +179,11 @@ def _order_evidence(profit: Exact, exponent: int, order: Ints, y: Floats | None)
     bounds = []
     for prices in starts:
         settle(profit, order, prices, 0, min(PASSES, positions + 1))
-        bounds.append(_priced(profit, exponent, [Fraction(price, 1 << exponent) for price in prices]))
+        bounds.append(_assignment_bound(profit, exponent, [Fraction(price, 1 << exponent) for price in prices]))
         if bounds[-1] == value:  # no bound is better
             return Evidence(Fraction(0), value, value)
     if y is not None:
-        bounds.append(_priced(profit, exponent, [Fraction(price) for price in y.tolist()]))
+        bounds.append(_assignment_bound(profit, exponent, [Fraction(price) for price in y.tolist()]))
     return Evidence(Fraction(0), value, min(bounds))
 
 
@@ -196,7 +196,7 @@ def _below(y: Floats, exponent: int, largest: int, order: Ints) -> Exact:
     return prices
 
 
-def _priced(profit: Exact, exponent: int, prices: list[Fraction]) -> Fraction:
+def _assignment_bound(profit: Exact, exponent: int, prices: list[Fraction]) -> Fraction:
     """Σ v + Σ_i max_j (profit[i, j] - v[j]), v >= 0 where a document may stay out."""
     positions, documents = profit.shape
     if documents > positions:
@@ -291,14 +291,12 @@ def group_sequence_evidence(problem: GroupSequence, x: NDArray[Any], y: Floats |
         for p, count in enumerate(held[g].tolist()):
             value += sum(worth[p, first : first + count], Fraction(0))
     bound: Rational = (
-        float("inf")
-        if y is None
-        else _priced_rational_groups(problem, worth, fractions(y.reshape(problem.lower.shape)))
+        float("inf") if y is None else _group_bound(problem, worth, fractions(y.reshape(problem.lower.shape)))
     )
     return Evidence(Fraction(problem.violation(x)), value, bound)
 
 
-def _priced_rational_groups(problem: GroupSequence, worth: Any, price: Any) -> Fraction:
+def _group_bound(problem: GroupSequence, worth: Any, price: Any) -> Fraction:
     """Σ_p max_g Σ_{q >= p} ρ[g, q] + Σ_{g, p} max_N (Σ_{r < N} worth - ρ N)."""
     total, groups = Fraction(0), range(problem.groups)
     for p in range(problem.positions):
@@ -378,7 +376,7 @@ def constrained_evidence(problem: ConstrainedRanking, x: NDArray[Any], y: Floats
     value = sum(map(Fraction, worth), Fraction(0))
     off = Fraction(problem.violation(order))
     stated = problem.admissible.compiled
-    bounds: list[Rational] = [float("inf")] if y is None else [_priced_rational_sets(problem, y)]
+    bounds: list[Rational] = [float("inf")] if y is None else [_set_bound(problem, y)]
     collapse = BlockCollapse.from_rows(stated) if off == 0 else None
     network = LaminarNetwork.from_rows(stated) if off == 0 and collapse is None else None
     if collapse is not None:
@@ -408,11 +406,11 @@ def penalized_evidence(problem: PenalizedRanking, x: NDArray[Any], y: Floats | N
         over = reached - Fraction(high) if np.isfinite(high) else Fraction(0)
         under = Fraction(low) - reached if np.isfinite(low) else Fraction(0)
         value -= Fraction(float(stated.price[row])) * max(over, under, Fraction(0))
-    bound: Rational = float("inf") if y is None else _priced_rational_sets(problem, y)
+    bound: Rational = float("inf") if y is None else _set_bound(problem, y)
     return Evidence(Fraction(problem.violation(order)), value, bound)
 
 
-def _priced_rational_sets(problem: ConstrainedRanking, y: Floats) -> Rational:
+def _set_bound(problem: ConstrainedRanking, y: Floats) -> Rational:
     """The bound of duals or of a proof by cases."""
     if y.ndim == 1:
         return _case(problem, y, np.empty(0))

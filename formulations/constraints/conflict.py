@@ -129,7 +129,7 @@ def _suspects(members: Sequence[ConflictMember], usable: Bools) -> list[Conflict
     from scipy.optimize import linprog
 
     cells = np.flatnonzero(usable)
-    matrix, low, high = _stacked(members, cells)
+    matrix, low, high = _stack_rows(members, cells)
     floors, ceilings = np.flatnonzero(np.isfinite(low)), np.flatnonzero(np.isfinite(high))
     sides = csr_array(vstack([-matrix[floors], matrix[ceilings]]))
     found = linprog(
@@ -191,7 +191,7 @@ def _point(members: Sequence[ConflictMember], usable: Bools, objective: Floats |
 
     # With all positions no more than k documents of a kind are used.
     free = np.flatnonzero(usable) if any(member.name == POSITION for member in members) else np.arange(usable.size)
-    matrix, low, high = _stacked(members, free)
+    matrix, low, high = _stack_rows(members, free)
     found = integral_point(
         np.zeros(free.size) if objective is None else -objective[free],
         constraints=[LinearConstraint(matrix, low, high)] if members else [],
@@ -225,7 +225,7 @@ def few(constraints: Sequence[Constraint], k: int, n: int) -> Bools:
     return np.tile(chosen, k)
 
 
-def _stacked(members: Sequence[ConflictMember], cells: Ints) -> tuple[csr_array, Floats, Floats]:
+def _stack_rows(members: Sequence[ConflictMember], cells: Ints) -> tuple[csr_array, Floats, Floats]:
     """All rows and their limits, scaled to coefficients of about 1, because solver tolerances are absolute."""
     matrix = (
         csr_array(vstack([member.matrix for member in members]))[:, cells] if members else csr_array((0, cells.size))

@@ -173,7 +173,9 @@ class _Parity(CompactReprMixin):
 
     label: ClassVar[str]
 
-    def _stated(self, labels: ArrayLike, attention: Floats, weight: Floats, merit: Floats, unit: float) -> ExposureRows:
+    def _parity_rows(
+        self, labels: ArrayLike, attention: Floats, weight: Floats, merit: Floats, unit: float
+    ) -> ExposureRows:
         """Rows for t <= mean_G (weight e) / mean_G merit <= t + difference_bound, and with `ratio_bound` <= t / ratio.
 
         merit is in units of `unit`, which makes its least group mean 1.
@@ -228,7 +230,7 @@ class DemographicParity(_Parity):
 
     def rows(self, attention: Floats, documents: int) -> ExposureRows:
         ones = np.ones(documents)
-        return self._stated(self.groups, attention, ones, ones, 1.0)
+        return self._parity_rows(self.groups, attention, ones, ones, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,7 +246,7 @@ class DisparateTreatment(_Parity):
 
     def rows(self, attention: Floats, documents: int) -> ExposureRows:
         merit, unit = _merit(self.groups, self.merit, documents)
-        stated = self._stated(self.groups, attention, np.ones(documents), merit, unit)
+        stated = self._parity_rows(self.groups, attention, np.ones(documents), merit, unit)
         groups = DocumentGroups.from_labels(self.groups, documents)
         if self.protected is None and self._bounds() == (0.0, 1.0) and (groups.member >= 0).all():
             deserved = groups.mean(merit)
@@ -263,7 +265,7 @@ class DisparateImpact(_Parity):
 
     def rows(self, attention: Floats, documents: int) -> ExposureRows:
         merit, _ = _merit(self.groups, self.merit, documents)
-        return self._stated(self.groups, attention, merit, merit, 1.0)
+        return self._parity_rows(self.groups, attention, merit, merit, 1.0)
 
 
 @dataclass(frozen=True, eq=False)

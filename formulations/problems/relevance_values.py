@@ -247,7 +247,7 @@ class OrderedBatch:
         """The gain of the document at each position."""
         earnings = self.earnings
         if earnings.kind == TABLE:
-            return np.concatenate([self.number(self._tabled(q)) for q in range(self.sizes.size)])
+            return np.concatenate([self.number(self._table_of(q)) for q in range(self.sizes.size)])
         share, discount = self.number(earnings.share), self.number(earnings.discount)
         if earnings.kind == RANK:
             good = self.grade[self.rows] > 0
@@ -265,7 +265,7 @@ class OrderedBatch:
             passed[low:high] = np.concatenate([[0 * chances[0] + 1], np.cumprod(chances)[:-1]])
         return np.asarray(worth * passed)
 
-    def _tabled(self, query: int) -> Floats:
+    def _table_of(self, query: int) -> Floats:
         low, high = self.offsets[query : query + 2].tolist()
         begin, end = self.earnings.starts[query : query + 2].tolist()
         grades, chain = np.unique(self.grade[low:high], return_inverse=True)

@@ -80,8 +80,8 @@ class SetBatch(CompactReprMixin):
 
     def some(self, queries: Ints) -> SetBatch:
         """The batch of these queries, in this order."""
-        rows, offsets = _gathered(self.offsets, queries)
-        spots, position_offsets = _gathered(self.position_offsets, queries)
+        rows, offsets = _gather(self.offsets, queries)
+        spots, position_offsets = _gather(self.position_offsets, queries)
         sets, charge = [self.sets[q] for q in queries.tolist()], None if self.charge is None else self.charge[queries]
         documents, weights = (self.scores[rows], self.gain[rows]), (self.discount[spots], self.position_weights[spots])
         return SetBatch(sets, *documents, *weights, offsets, position_offsets, charge)
@@ -98,10 +98,10 @@ def solve_sets(batch: SetBatch, solver: Solver | str = "auto") -> SetBatchSoluti
     if special:
         hard = [q for q in range(count) if not batch.sets[q].soft_constraints]
         together = [q for q in hard if batch.sets[q].compiled.blocks_of is not None]
-        _collapsed(batch, together, order, value, bound)
+        _solve_collapsed(batch, together, order, value, bound)
         way[together] = "collapsed"
     for q in sorted(set(range(count)) - set(together)):
-        found = (_grouped(batch, q) or _limited(batch, q)) if special else None
+        found = (_solve_prefix_groups(batch, q) or _solve_by_branching(batch, q)) if special else None
         if found is None:
             solution = solve(batch[q], solver, directed_rounding=False)
             found = solution.order, solution.value, max(solution.bound, solution.value), solution.solver
@@ -112,7 +112,7 @@ def solve_sets(batch: SetBatch, solver: Solver | str = "auto") -> SetBatchSoluti
 Found: TypeAlias = tuple[Ints, float, float, str]  # order, value, bound and algorithm of one query
 
 
-def _collapsed(batch: SetBatch, queries: list[int], order: Ints, value: Floats, bound: Floats) -> None:
+def _solve_collapsed(batch: SetBatch, queries: list[int], order: Ints, value: Floats, bound: Floats) -> None:
     """Solve the queries whose sets are a matching of positions and blocks of documents."""
     if not queries:
         return
@@ -130,11 +130,11 @@ def _collapsed(batch: SetBatch, queries: list[int], order: Ints, value: Floats, 
     starts, k = part.position_offsets[:-1], np.diff(part.position_offsets)
     weight = [np.add.reduceat(np.abs(weights), starts) for weights in (part.position_weights, part.discount)]
     rounding = 4.0 * EPSILON * (2.0 + k) * (weight[0] * tallest[0] + weight[1] * tallest[1])
-    spots, _ = _gathered(batch.position_offsets, np.array(queries))
+    spots, _ = _gather(batch.position_offsets, np.array(queries))
     order[spots], value[queries], bound[queries] = found, best, np.maximum(proven, best) + rounding
 
 
-def _grouped(batch: SetBatch, query: int) -> Found | None:
+def _solve_prefix_groups(batch: SetBatch, query: int) -> Found | None:
     """Solve a query of limits on prefixes with profits of rank one; None for others."""
     if batch.sets[query].soft_constraints:
         return None
@@ -159,7 +159,7 @@ def _grouped(batch: SetBatch, query: int) -> Found | None:
     return assigned, value, max(float(proven), value), "prefix groups"
 
 
-def _limited(batch: SetBatch, query: int) -> Found | None:
+def _solve_by_branching(batch: SetBatch, query: int) -> Found | None:
     """Solve a query by branch and bound; None if it is left open."""
     admissible = batch.sets[query]
     if not admissible.soft_constraints:
@@ -189,7 +189,7 @@ def of_rank_one(
     return (weights, heights) if falls else None
 
 
-def _gathered(offsets: Ints, chosen: Ints) -> tuple[Ints, Ints]:
+def _gather(offsets: Ints, chosen: Ints) -> tuple[Ints, Ints]:
     """The entries of the chosen parts, concatenated, and their new offsets."""
     sizes = np.diff(offsets)[chosen]
     fresh = np.concatenate([[0], np.cumsum(sizes)])

@@ -124,13 +124,13 @@ def instances(form: type[Problem]) -> Iterator[Instance]:
         yield from FOUND[form]
         return
     found = []
-    for instance in _stated(form):
+    for instance in _instances_of(form):
         found.append(instance)
         yield instance
     FOUND[form] = found
 
 
-def _stated(form: type[Problem]) -> Iterator[Instance]:
+def _instances_of(form: type[Problem]) -> Iterator[Instance]:
     if form in RANKED:
         yield from ((name, problem, brute_force(problem)) for name, problem in RANKED[form]())
     elif form is LatticePath:
@@ -145,7 +145,7 @@ def _stated(form: type[Problem]) -> Iterator[Instance]:
         for name, problem in _matchings():
             yield name, restated(problem, LinearProgram), brute_force(problem)
         yield "rows of all kinds", _rows_of_all_kinds(), -3.0
-        yield "integer and real", _mixed_integer(), 9.0
+        yield "integer and real", _mixed_integer_program(), 9.0
     elif form is GroupedSimplexQP:
         yield from _masters()
     elif form is QuadraticProgram:
@@ -264,7 +264,7 @@ def _matchings() -> Iterator[tuple[str, Assignment]]:
     yield "forbidden, fewer", Assignment(profit[:3], np.eye(3, 6, k=1, dtype=bool) | (random.random((3, 6)) < 0.3))
 
 
-def _constrained() -> Iterator[tuple[str, ConstrainedRanking]]:
+def _constrained_instances() -> Iterator[tuple[str, ConstrainedRanking]]:
     random = np.random.default_rng(10)
     profit, tied = random.normal(size=(4, 6)), random.integers(0, 2, (4, 6)).astype(float)
     site, topic = ["a", "a", "b", "b", "c", "d"], [("x",), ("x", "y"), ("y",), ("z",), ("z", "x"), None]
@@ -287,7 +287,7 @@ def _constrained() -> Iterator[tuple[str, ConstrainedRanking]]:
     yield "fractional", ConstrainedRanking(np.outer([1.0, 0.9, 0.8], [3.0, 3.0, 3.0, 0.0, 0.0, 0.0]), triangle)
 
 
-def _softened() -> Iterator[tuple[str, PenalizedRanking]]:
+def _penalized_instances() -> Iterator[tuple[str, PenalizedRanking]]:
     random = np.random.default_rng(14)
     profit, tied = random.normal(size=(4, 6)), random.integers(0, 2, (4, 6)).astype(float)
     sites = RankingSet(6, 4).at_most(1, by=[*"aabbcd"], name="site").penalized("site", penalty=0.5)
@@ -325,8 +325,8 @@ def _sequences() -> Iterator[tuple[str, GroupSequence]]:
 RANKED: dict[type[Problem], Callable[[], Iterator[tuple[str, Any]]]] = {
     RankTwoAssignment: _rankings,
     Assignment: _matchings,
-    ConstrainedRanking: _constrained,
-    PenalizedRanking: _softened,
+    ConstrainedRanking: _constrained_instances,
+    PenalizedRanking: _penalized_instances,
     RelevanceRanking: _patterns,
 }
 
@@ -345,7 +345,7 @@ def _rows_of_all_kinds() -> LinearProgram:
     )  # fmt: skip
 
 
-def _mixed_integer() -> LinearProgram:
+def _mixed_integer_program() -> LinearProgram:
     """min 2x + 3z, x + z >= 9/2, z integer: (9/2, 0) is optimal; HiGHS 1.14.0 with presolve returns (0, 5)."""
     real = _program([2.0, 3.0], [[1.0, 1.0]], [4.5], [np.inf], [0.0, 0.0], [10.0, 10.0], is_maximization=False)
     return replace(real, integer=np.array([False, True]))

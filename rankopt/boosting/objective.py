@@ -155,7 +155,7 @@ class BoostingObjective:
         selected = graded.selected
         scores = self.scale * rows.scores
         if graded.loss is not None and self.score_noise > 0:
-            scores[selected] += self.score_noise * self._drawn(scores[selected], graded.selected_offsets)
+            scores[selected] += self.score_noise * self._draw_noise(scores[selected], graded.selected_offsets)
         slope = graded.at(scores).slope[selected]
         slope[np.abs(slope) < ROUNDING] = 0.0
         weights = np.ones(slope.size) if rows.weights is None else rows.weights[selected]
@@ -166,7 +166,7 @@ class BoostingObjective:
         hessian[selected] = np.abs(slope) / mean + self.damping
         return (gradient, hessian) if rows.weights is None else (gradient * rows.weights, hessian * rows.weights)
 
-    def _drawn(self, scores: Floats, offsets: NDArray[np.int64]) -> Floats:
+    def _draw_noise(self, scores: Floats, offsets: NDArray[np.int64]) -> Floats:
         """Normal numbers with the deviation that the scores have inside these queries."""
         sums = np.add.reduceat(scores, offsets[:-1])
         spread = np.sqrt(max(float(scores @ scores - sums @ (sums / np.diff(offsets))) / scores.size, 0.0))

@@ -148,7 +148,7 @@ def verify(file: str, effort: int, seed: int, sweeps: tuple[str, ...], report: s
     gap = integrality_gap(problem, solver or "highs") if isinstance(problem, ConstrainedRanking) else None
     if not json_:
         _print_result(stated, found, gap)
-    advice = _advised(admissible, found)
+    advice = _suggested_changes(admissible, found)
     violations = solve(problem, solver or "auto").violations if isinstance(problem, PenalizedRanking) else None
     verdict = type(found).__name__.lower()
     if report is not None:
@@ -222,7 +222,7 @@ def _columns(swept: SensitivityCurve) -> dict[str, Any]:
     return {"name": swept.name, **{name: getattr(swept, name).tolist() for name in names}}
 
 
-def _advised(admissible: Any, found: Any) -> list[str]:
+def _suggested_changes(admissible: Any, found: Any) -> list[str]:
     """Changes that make a refuted set integral, each tried and proved."""
     from formulations.constraints.ranking_set import RankingSet
     from formulations.integrality import Witness

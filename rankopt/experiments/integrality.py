@@ -238,7 +238,7 @@ class Study:
                 confirmed = bool(check_evidence(program, answer))  # raises where the evidence is false
             row = replace(blank, status=status, seconds=seconds, repeats=1, facts=facts, certified=confirmed)
             partial({"seconds": seconds, "facts": facts})
-            facts |= self._sampled(program, *self.sizes[item][:2])
+            facts |= self._sample_objectives(program, *self.sizes[item][:2])
         except InfeasibleError as error:
             return replace(blank, status=Outcome.FAILED, message=f"the set is empty: {error}")
         except CertificateError as error:
@@ -247,7 +247,7 @@ class Study:
             return replace(blank, status=Outcome.FAILED, message=str(error))
         return replace(row, facts=facts, memory=memory_peak())
 
-    def _sampled(self, program: LinearProgram, n: int, k: int) -> dict[str, Any]:
+    def _sample_objectives(self, program: LinearProgram, n: int, k: int) -> dict[str, Any]:
         """Rate and size of the relaxation's overestimates, over all objectives and for each kind."""
         rng = np.random.default_rng(self.seed)
         kinds = {

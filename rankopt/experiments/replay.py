@@ -54,7 +54,9 @@ def refuted_claim(taped: RecordedProblem, solution: Solution) -> str | None:
     """
     form, reported = taped.form, solution.details
     sign, slack = (1.0 if form.is_maximization else -1.0), LOOSE * (form.scale or 1.0)
-    attained = max(sign * solution.value, *(min(sign * value, sign * solution.bound) for value in _attained(taped)))
+    attained = max(
+        sign * solution.value, *(min(sign * value, sign * solution.bound) for value in _attained_bounds(taped))
+    )
     value, bound = (_number(reported.get(name)) for name in ("reported_value", "reported_bound"))
     if value is not None and not abs(value - solution.value) <= slack:
         return f"it reports the value {value:.9g}, and the value is {solution.value:.9g}"
@@ -106,7 +108,7 @@ def batch_claim(taped: RecordedProblem, solver: Solver) -> str | None:
     if not np.isfinite(form.violation(order)):
         return f"solving a batch, it returns {order}, which is not a ranking"
     value, slack = form.value(order), LOOSE * (form.scale or 1.0)
-    attained = max((value, *_attained(taped)))
+    attained = max((value, *_attained_bounds(taped)))
     if not abs(float(answer.value[0]) - value) <= slack:
         return f"solving a batch, it reports the value {answer.value[0]:.9g}, and the value is {value:.9g}"
     if not float(answer.bound[0]) >= attained - slack:
@@ -118,7 +120,7 @@ def _number(value: object) -> float | None:
     return float(value) if isinstance(value, float | int) else None
 
 
-def _attained(taped: RecordedProblem) -> tuple[float, ...]:
+def _attained_bounds(taped: RecordedProblem) -> tuple[float, ...]:
     return () if taped.known is None else (taped.known[0],)
 
 
@@ -133,7 +135,7 @@ def tied_pairs(problem: Problem, order: NDArray[Any]) -> int | None:
     0 means that no single exchange ties; other rankings may still tie. None for problems that rank no documents.
     """
     if isinstance(problem, RelevanceRanking):
-        return _tied_in_pattern(problem, np.asarray(order, dtype=np.int64))
+        return _count_tied(problem, np.asarray(order, dtype=np.int64))
     if isinstance(problem, RankTwoAssignment):
         profit = problem.assignment().profit
         allowed = None
@@ -159,7 +161,7 @@ def tied_pairs(problem: Problem, order: NDArray[Any]) -> int | None:
     pairs = [(a, x[b]) for a, b in zip(i, j, strict=True)] + list(zip(p, left[u], strict=True))
     sample = np.unique(np.linspace(0, len(pairs) - 1, min(len(pairs), CHECKED)).astype(int))
     tried = [pairs[at] for at in sample.tolist()]
-    held = sum(_as_good(problem, x, _exchanged(x, int(a), int(b))) for a, b in tried)
+    held = sum(_as_good(problem, x, _exchange(x, int(a), int(b))) for a, b in tried)
     return round(held * len(pairs) / max(len(tried), 1))
 
 
@@ -171,7 +173,7 @@ def _as_good(problem: ConstrainedRanking, order: NDArray[np.int64], other: NDArr
     return abs(problem.value(order) - problem.value(other)) <= problem.rounding
 
 
-def _exchanged(order: NDArray[np.int64], position: int, document: int) -> NDArray[np.int64]:
+def _exchange(order: NDArray[np.int64], position: int, document: int) -> NDArray[np.int64]:
     """The order with this document and the document at this position exchanged."""
     fresh = order.copy()
     fresh[order == document] = order[position]
@@ -179,7 +181,7 @@ def _exchanged(order: NDArray[np.int64], position: int, document: int) -> NDArra
     return fresh
 
 
-def _tied_in_pattern(problem: RelevanceRanking, order: NDArray[np.int64]) -> int:
+def _count_tied(problem: RelevanceRanking, order: NDArray[np.int64]) -> int:
     """Values of exchanged orders are computed by definition."""
     first, second = np.triu_indices(order.size, 1)
     if not first.size:
@@ -278,7 +280,7 @@ class Replay:
         start_peak()
         began = perf_counter()
         try:
-            row = self._judged(blank, taped, began)
+            row = self._judge(blank, taped, began)
         except (InfeasibleError, UnboundedError) as error:
             status, took = Outcome.FAILED if taped.known else Outcome.NO_OPTIMUM, perf_counter() - began
             row = replace(
@@ -288,7 +290,7 @@ class Replay:
             row = replace(blank, **fault(error))
         return replace(row, memory=memory_peak())
 
-    def _judged(self, blank: BenchmarkRow, taped: RecordedProblem, began: float) -> BenchmarkRow:
+    def _judge(self, blank: BenchmarkRow, taped: RecordedProblem, began: float) -> BenchmarkRow:
         """Solve, repeat, certify; then check the solver's claims."""
         form = taped.form
         watched: Any = None if self.solver is None else TimedSolver(self.solver)

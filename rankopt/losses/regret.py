@@ -206,20 +206,20 @@ class Combination:
             return self.fixed
         references = [part.weight * part.loss.reference_weights(scores[part.rows]) for part in self.parts]
         n = int(self.offsets[-1])
-        return _sum([_spread(part.rows, own, n) for part, own in zip(self.parts, references, strict=True)])
+        return _sum([_scatter(part.rows, own, n) for part, own in zip(self.parts, references, strict=True)])
 
     def _part_at(self, part: PartOf, scores: Floats, prove: bool) -> LossValue:
         """A part's loss in the combination's queries, times its weight."""
         found = part.loss.at(scores[part.rows], prove)
         m, n = self.offsets.size - 1, int(self.offsets[-1])
         value, bound, height = (
-            _spread(part.queries, part.weight * one, m) for one in (found.value, found.bound, found.height)
+            _scatter(part.queries, part.weight * one, m) for one in (found.value, found.bound, found.height)
         )
-        assigned, reference = (_spread(part.rows, part.weight * one, n) for one in (found.assigned, found.reference))
+        assigned, reference = (_scatter(part.rows, part.weight * one, n) for one in (found.assigned, found.reference))
         return LossValue(value, bound, height, assigned, reference, found.seconds)
 
 
-def _spread(indices: Ints, values: Floats, size: int) -> Floats:
+def _scatter(indices: Ints, values: Floats, size: int) -> Floats:
     """(size,) the values at their indices, 0 elsewhere."""
     padded = np.zeros(size)
     padded[indices] = values

@@ -82,11 +82,11 @@ class ScoreLoss:
         if offsets is None:
             codes, ids = codes_of_ids(qid, grades.size)
             rows, bounds, _ = grouped(codes)
-            return self._graded(grades[rows], rows, bounds, ids)
-        bounds = _checked(offsets, grades.size)
-        return self._graded(grades, np.arange(grades.size), bounds, tuple(range(bounds.size - 1)))
+            return self._graded_loss(grades[rows], rows, bounds, ids)
+        bounds = _check_offsets(offsets, grades.size)
+        return self._graded_loss(grades, np.arange(grades.size), bounds, tuple(range(bounds.size - 1)))
 
-    def _graded(self, grades: Floats, rows: Ints, offsets: Ints, ids: tuple[Hashable, ...]) -> GradedLoss:
+    def _graded_loss(self, grades: Floats, rows: Ints, offsets: Ints, ids: tuple[Hashable, ...]) -> GradedLoss:
         regret = self.regret
         filled = np.flatnonzero(np.diff(offsets))
         inner = np.append(offsets[:-1][filled], offsets[-1])
@@ -177,7 +177,7 @@ class AtScores:
         return float(self.value.sum() / max(np.count_nonzero(self.counted), 1))
 
 
-def _checked(offsets: ArrayLike, n: int) -> Ints:
+def _check_offsets(offsets: ArrayLike, n: int) -> Ints:
     """Offsets as integers; DataError unless they increase from 0 to n."""
     given = np.asarray(offsets)
     is_list = given.ndim == 1 and given.size > 0 and given.dtype.kind in "iuf" and (given == np.floor(given)).all()

@@ -116,7 +116,7 @@ class SmoothedRegret:
     def _positional(self) -> PositionalMeasure:
         found = positional(self.measure)
         if not found.is_inner_product(self.relevance, self.offsets):
-            raise _refused(found, " on queries with several relevant documents")
+            raise _unsupported(found, " on queries with several relevant documents")
         return found
 
     @cached_property
@@ -165,7 +165,7 @@ def positional(measure: Any) -> PositionalMeasure:
     """The measure, if it can be smoothed so; OptionError for others."""
     found: Measure = parse(measure)
     if not isinstance(found, PositionalMeasure):
-        raise _refused(found, "")
+        raise _unsupported(found, "")
     return found
 
 
@@ -179,7 +179,7 @@ def smoothable(measure: Any, relevance: Floats, offsets: Ints) -> bool:
     return found.is_inner_product(relevance[rows], np.append(0, np.cumsum(lengths)))
 
 
-def _refused(measure: Measure, where: str) -> OptionError:
+def _unsupported(measure: Measure, where: str) -> OptionError:
     return OptionError(
         f"measure {measure} cannot be smoothed: it is not an inner product of position weights and gains{where}; "
         f"use nDCG@k, DCG@k, P@k, AUC, ..., or optimize the measure directly: DirectRanker({str(measure)!r})"

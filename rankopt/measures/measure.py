@@ -152,7 +152,7 @@ class Measure:
 
     def __repr__(self) -> str:
         options = ", ".join(
-            f"{f.metadata['option']}={_written(getattr(self, f.name))}"
+            f"{f.metadata['option']}={_option_text(getattr(self, f.name))}"
             for f in fields(self)
             if "option" in f.metadata and (f.metadata.get("shown") or getattr(self, f.name) != f.default)
         )
@@ -198,7 +198,7 @@ def as_number(value: Any) -> float:
         return float("nan")
 
 
-def _written(value: Any) -> str:
+def _option_text(value: Any) -> str:
     """Shortest form of numbers that parses back; functions by name."""
     if isinstance(value, float) and value.is_integer():
         return str(int(value))

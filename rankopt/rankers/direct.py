@@ -90,7 +90,7 @@ def combined(climb: AscentProblem, done: AscentRun, combine: str) -> tuple[Float
         widths = [search.deviation(end) or 1.0 for end in ends]
         w, known = np.mean([end / width for end, width in zip(ends, widths, strict=True)], axis=0), None
     value = search.value(w)
-    listed, excess, stop = _proved(climb, w, value, known, done.stop)
+    listed, excess, stop = _prove(climb, w, value, known, done.stop)
     features = np.array([v for v in listed if isinstance(v, int)], dtype=np.int64)
     vectors = np.array([v for v in listed if not isinstance(v, int)], dtype=np.float64).reshape(-1, w.size)
     epsilon = max(excess, 0.0)
@@ -100,7 +100,7 @@ def combined(climb: AscentProblem, done: AscentRun, combine: str) -> tuple[Float
     return w, certificate, np.array(ends), values
 
 
-def _proved(
+def _prove(
     climb: AscentProblem, w: Floats, value: float, known: AscentPath | None, stop: Stop
 ) -> tuple[list[int | Floats], float, Stop]:
     """The directions that were tried from w, how far above the measure there the best of their lines reached, and why

@@ -329,7 +329,7 @@ def query_weights(queries: Queries, weight: Any) -> Floats:
             f"query_weight has shape {values.shape} but there are {len(queries)} queries; pass one weight a query in "
             "order of first appearance, or a mapping from query id to weight (which also survives cross-validation)."
         )
-    return _checked(queries, values, "query_weight")
+    return _check_weights(queries, values, "query_weight")
 
 
 def weights_of_rows(queries: Queries, sample_weight: Any) -> Floats:
@@ -355,10 +355,10 @@ def weights_of_rows(queries: Queries, sample_weight: Any) -> Floats:
             f"sample_weight differs inside query {query!r} (row {int(queries.input_order[row])}) but a weight "
             "applies to the full ranking; give all rows of a query one weight."
         )
-    return _checked(queries, values, "sample_weight")
+    return _check_weights(queries, values, "sample_weight")
 
 
-def _checked(queries: Queries, values: Floats, name: str) -> Floats:
+def _check_weights(queries: Queries, values: Floats, name: str) -> Floats:
     wrong = ~(np.isfinite(values) & (values >= 0))
     if wrong.any():
         q = int(np.flatnonzero(wrong)[0])

@@ -107,7 +107,7 @@ def path(
     nonconvex bound starts at w0, as 0 is a fixed point. The ranker is not changed.
     """
     choices = _choices(self, position_weights, bounds)
-    wanted: Sequence[float] | None = None if lams is None or _is_count(lams) else _wanted(lams)
+    wanted: Sequence[float] | None = None if lams is None or _is_count(lams) else _sorted_lams(lams)
     if getattr(self, "checkpoint", None) is not None:
         raise OptionError("a path does not support checkpoints; fit each λ separately, or set checkpoint=None")
     ranker: Any = clone(self)
@@ -125,7 +125,7 @@ def path(
         one._before(queries)
         objective = one.objective(queries, weights)
         values: Sequence[float] = (objective.lam,) if wanted is None else wanted
-        values = _spread(objective, lams) if _is_count(lams) else values
+        values = _lam_grid(objective, lams) if _is_count(lams) else values
         first = len(models)
         for model in _along(self, one, objective, values, evaluation):
             models.append(model)
@@ -183,7 +183,7 @@ def _is_count(lams: Any) -> bool:
     return isinstance(lams, int | np.integer) and not isinstance(lams, bool)
 
 
-def _spread(objective: Objective, count: Any) -> tuple[float, ...]:
+def _lam_grid(objective: Objective, count: Any) -> tuple[float, ...]:
     """So many λ, from the one that leaves nothing in down to a thousandth of it."""
     if not isinstance(objective, SparseObjective):
         raise OptionError(f"lams = {count} counts λ under penalty='l1' alone; give the λ of a path, such as [1, 0.1]")
@@ -193,7 +193,7 @@ def _spread(objective: Objective, count: Any) -> tuple[float, ...]:
     return tuple((most * np.logspace(0.0, -3.0, count)).tolist())
 
 
-def _wanted(lams: Any) -> list[float]:
+def _sorted_lams(lams: Any) -> list[float]:
     """The λ of a path, the largest first."""
     if not hasattr(lams, "__iter__"):
         raise OptionError(f"lams = {lams!r} is no sequence; give the λ of a path, such as [1, 0.1, 0.01]")

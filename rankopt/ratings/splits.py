@@ -61,7 +61,7 @@ def weak_split(ratings: Ratings | Any, n: int = 10, seed: int = 0) -> Split:
             f"no user has {n + TESTED} ratings ({n} to train, {TESTED} or more to test), the most is "
             f"{sizes.max(initial=0)}; lower n."
         )
-    first = _drawn(ratings, n, np.random.default_rng(seed))
+    first = _draw_mask(ratings, n, np.random.default_rng(seed))
     inside = np.repeat(chosen, sizes)
     return Split(
         ratings.select(first & inside),
@@ -90,7 +90,7 @@ def strong_split(ratings: Ratings | Any, n: int = 10, users: int = 100, least: i
         )
     new = np.zeros(left.n_users, dtype=bool)
     new[order] = True
-    first, inside = _drawn(left, n, np.random.default_rng(seed)), np.repeat(new, sizes)
+    first, inside = _draw_mask(left, n, np.random.default_rng(seed)), np.repeat(new, sizes)
     return Split(
         left.select(~inside),
         left.select(~first & inside),
@@ -164,7 +164,7 @@ def _attributes(train: Ratings, test: Ratings) -> dict[str, dict[Hashable, Any]]
     return known
 
 
-def _drawn(ratings: Ratings, n: int, random: np.random.Generator) -> Bools:
+def _draw_mask(ratings: Ratings, n: int, random: np.random.Generator) -> Bools:
     """(n_ratings,) mask of n random ratings of each user."""
     order = np.lexsort((random.random(ratings.n_ratings), ratings.user_of()))
     rank = np.arange(ratings.n_ratings) - np.repeat(ratings.bounds[:-1], np.diff(ratings.bounds))

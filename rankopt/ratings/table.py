@@ -145,7 +145,7 @@ def attributes_of_items(
             for index, one in zip(where.tolist(), values.values(), strict=True):
                 if index >= 0:
                     aligned[index] = one
-            found[name] = sealed(_typed(aligned))
+            found[name] = sealed(_typed_array(aligned))
         elif given is None:
             raise DataError(
                 f"attribute {name!r} needs the ids of its items; pass a mapping from item to value, or items= too."
@@ -169,7 +169,7 @@ def labels_of_items(values: Any, n: int, name: str) -> NDArray[Any]:
     if array.dtype != object:
         return frozen(array)
     entries = array.tolist()
-    settled = [_settled(one) for one in entries]
+    settled = [_plain_value(one) for one in entries]
     for index, one in enumerate(settled):
         try:
             hash(one)
@@ -183,7 +183,7 @@ def labels_of_items(values: Any, n: int, name: str) -> NDArray[Any]:
     return sealed(np.fromiter(settled, dtype=object, count=n))
 
 
-def _settled(one: Any) -> Any:
+def _plain_value(one: Any) -> Any:
     if isinstance(one, set | frozenset):
         return tuple(sorted(one, key=lambda label: (type(label).__name__, spelled(label))))
     if isinstance(one, np.ndarray):
@@ -191,7 +191,7 @@ def _settled(one: Any) -> Any:
     return tuple(one) if isinstance(one, list) else one
 
 
-def _typed(values: NDArray[Any]) -> NDArray[Any]:
+def _typed_array(values: NDArray[Any]) -> NDArray[Any]:
     """Numbers as numeric arrays; strings, tuples and missing values stay objects."""
     kinds = {type(one) for one in values.tolist()}
     if kinds and all(issubclass(kind, int | np.integer) and kind is not bool for kind in kinds):

@@ -70,7 +70,7 @@ def page_of_explanations(
         drawings=[_scatter(tightness), _distributions(tightness)],
         bounds=_bounds(tightness),
         columns=[*columns],
-        worst=[[_shown(column[row]) for column in columns.values()] for row in chosen],
+        worst=[[_cell(column[row]) for column in columns.values()] for row in chosen],
         weights=[(*pair, [weights_drawing(pair[1], pair[0])], _features(pair[1])) for pair in weights],
         listed=LISTED,
         finding=tightness.finding,
@@ -101,7 +101,7 @@ def _three(value: float) -> FormattedCell:
     return FormattedCell(float(value), f"{value:.3f}" if abs(value) < 1000 else f"{value:.3g}")
 
 
-def _shown(value: Any) -> object:
+def _cell(value: Any) -> object:
     """A cell of a table: ids as text, integers unchanged, other numbers with three digits."""
     if isinstance(value, int | np.integer) and not isinstance(value, bool):
         return int(value)
