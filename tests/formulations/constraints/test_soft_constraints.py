@@ -27,7 +27,7 @@ from formulations import (
     solve,
     verify_integrality,
 )
-from formulations.bridges.narrowing import by_groups
+from formulations.bridges.narrowing import to_group_sequence
 from formulations.constraints.constrained_ranking import ConstrainedRanking
 from formulations.integrality.evidence import PrefixGroups
 from formulations.integrality.prefix_limits import prefix_proof
@@ -367,7 +367,7 @@ def test_prices_prove_the_answer_of_whoever_found_it():
 
 def test_a_dual_is_taken_where_it_proves_something():
     problem = next(one for _, _, one in problems(range(2000, 2040)) if solve(one).solver == WAY)
-    sequences, _ = by_groups(problem)
+    sequences, _ = to_group_sequence(problem)
     y = np.zeros(sequences.groups * sequences.positions)
     hole = np.where(np.arange(y.size) == 1, np.nan, y)
     for dual in (y, y[:-1], y[None], hole, y.tolist(), None, y.astype(str), y.astype(np.int64)):
