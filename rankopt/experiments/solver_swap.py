@@ -367,7 +367,7 @@ class SolverSwap:
             chosen, usual = self.argmax_solvers, ARGMAX
         if chosen is not usual:
             return chosen
-        return [one for one in usual if any(solves(spec_of(one), taped.form) for taped in trace.problems)]
+        return [one for one in usual if any(solves(spec_of(one), entry.form) for entry in trace.problems)]
 
     def _ranker(self) -> Any:
         from rankopt.rankers.large_margin import LargeMarginRanker

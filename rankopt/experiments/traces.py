@@ -208,9 +208,9 @@ def traces_of(given: Any) -> list[ProblemTrace]:
         form = one if isinstance(one, Problem) else _read(one)
         kind = "master" if isinstance(form, GroupedSimplexQP | QuadraticProgram) else "argmax"
         name = f"problem {number:03d}" if isinstance(one, Problem) else Path(one).name
-        taken = {taped.name for taped in problems[kind]}
+        taken = {entry.name for entry in problems[kind]}
         problems[kind].append(RecordedProblem.judged(name if name not in taken else f"{name} {number:03d}", form))
-    made = [ProblemTrace(kind, tuple(taped)) for kind, taped in problems.items() if taped]
+    made = [ProblemTrace(kind, tuple(entry)) for kind, entry in problems.items() if entry]
     if not made and not traces:
         raise DataError("a swap needs at least one problem; got none; give one or more problems")
     return [*made, *traces]

@@ -23,7 +23,7 @@ from formulations import (
     user_block_dual,
 )
 from formulations.gallery.masters import unpacked
-from formulations.problems import ranking_duals as rank_two_outward
+from formulations.problems import ranking_duals
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.quadratic_program import QuadraticProgram
 from formulations.problems.ranking_duals import bound_of_prices, bounds_of_orders, judged, prices_of
@@ -255,8 +255,8 @@ def test_both_ways_say_the_same(seed, monkeypatch):
     found = []
     for small in (False, True):
         monkeypatch.setattr("formulations.compiled.PAYS", 1 << 60 if small else -1)
-        monkeypatch.setattr(rank_two_outward, "is_small", lambda offsets, small=small: small)
-        monkeypatch.setattr(rank_two_outward, "PAIRS", 1 << 60 if small else -1)
+        monkeypatch.setattr(ranking_duals, "is_small", lambda offsets, small=small: small)
+        monkeypatch.setattr(ranking_duals, "PAIRS", 1 << 60 if small else -1)
         one = tuple(values[: lengths[0]] for values in given)
         prices, order = prices_of(*one, orders[0]), np.concatenate(orders)
         bounds = bounds_of_orders(*given, offsets, order)

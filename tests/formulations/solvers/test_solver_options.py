@@ -30,7 +30,7 @@ from formulations.solvers.highs import Highs
 from formulations.solvers.solver import listed
 from formulations.solving.solve import SolveOptions, supports_option
 from rankopt.experiments.isolation import resolved, spec_of
-from rankopt.optimize import objective as objectives
+from rankopt.optimize import objective
 from rankopt.optimize.objective import Objective
 from rankopt.optimize.state import PlaneSet
 
@@ -194,10 +194,10 @@ def test_a_master_gets_what_training_has_left():
     planes = PlaneSet.empty(1, 1).plus(np.array([[1.0]]), np.array([1.0]), np.zeros(1, dtype=np.int64))
     now = perf_counter()
     for ends, least, most in (
-        (None, objectives.LONGEST, objectives.LONGEST),
-        (now + 1e6, objectives.LONGEST, objectives.LONGEST),
+        (None, objective.LONGEST, objective.LONGEST),
+        (now + 1e6, objective.LONGEST, objective.LONGEST),
         (now + 60.0, 1.0, 60.0),
-        (now - 60.0, objectives.SHORTEST, objectives.SHORTEST),
+        (now - 60.0, objective.SHORTEST, objective.SHORTEST),
     ):
         master = Timed()
         Objective(None, 1.0, np.zeros(1), master, ends=ends).solve_master(planes, np.ones(1), np.zeros(1))

@@ -18,7 +18,7 @@ from formulations import ranking
 from formulations.serialization import write_file
 from rankopt.cli import COMMANDS, main, rankopt
 from rankopt.commands.input_output import OutputPath
-from rankopt.commands.options import RANKERS as TRAINED
+from rankopt.commands.options import RANKERS
 from rankopt.commands.options import options_of as parameters_of
 from rankopt.constraints import Admissible
 from rankopt.data import Queries, load_sample, read_attributes, read_svmlight, save_queries, write_svmlight
@@ -176,7 +176,7 @@ def test_every_option_has_a_help_text(name):
     command = rankopt.get_command(None, name)
     kinds = [[*command.params]]
     if name == "train":
-        kinds = [[*parameters_of(estimator).values()] for estimator in TRAINED.values()]
+        kinds = [[*parameters_of(estimator).values()] for estimator in RANKERS.values()]
     for option in (one for several in kinds for one in several if isinstance(one, click.Option)):
         text = (option.help or "").split("  [default")[0].strip()
         assert len(text) >= 10, f"{name} {option.opts}: {text!r}"

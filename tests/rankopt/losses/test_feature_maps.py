@@ -217,10 +217,10 @@ def test_every_map_is_in_its_table():
     from importlib import import_module
     from pathlib import Path
 
-    import rankopt.losses as room
+    import rankopt.losses as losses_module
 
     known = {get_feature_map(name) for name in FEATURE_MAPS}
-    for path in Path(room.__file__).parent.glob("argmax_*.py"):
+    for path in Path(losses_module.__file__).parent.glob("argmax_*.py"):
         module = import_module(f"rankopt.losses.{path.stem}")
         own = [kind for kind in vars(module).values() if isinstance(kind, type) and kind.__module__ == module.__name__]
         assert {kind for kind in own if "supports" in vars(kind)} <= known
