@@ -409,14 +409,14 @@ def assign_queries(
     for q in queries.tolist():
         rows = slice(int(offsets[q]), int(offsets[q + 1]))
         s, b, a, c = scores[rows], gain[rows], discount[rows], position_weights[rows]
-        assigned, way[q], left = _assigned(s, b, a, c)
+        assigned, way[q], left = _assign_one(s, b, a, c)
         order[rows] = assigned
         up, down = c * s[assigned], a * b[assigned]
         value[q] = (up - down).sum()
         bound[q] = value[q] + EPSILON * (8.0 + 2.0 * s.size) * (np.abs(up).sum() + np.abs(down).sum()) + left
 
 
-def _assigned(scores: Floats, gain: Floats, discount: Floats, position_weights: Floats) -> tuple[Ints, int, float]:
+def _assign_one(scores: Floats, gain: Floats, discount: Floats, position_weights: Floats) -> tuple[Ints, int, float]:
     """The best order, the method, and the rounding error."""
     from scipy.optimize import linear_sum_assignment
 

@@ -76,7 +76,7 @@ def _assign(best: Floats, chosen: Ints, price: Floats) -> None:
 @compiled(
     nb.void(READ_FLOATS, READ_FLOATS, READ_INTS, READ_INTS, READ_FLOATS, READ_FLOATS, READ_INTS, INTS, FLOATS, FLOATS)
 )
-def collapsed_argmax(
+def diverse_argmax(
     scores: Floats,
     gain: Floats,
     block: Ints,

@@ -351,7 +351,7 @@ def _corner(over: Floats, plane: int, active: Ints, inverse: Floats) -> None:
 
 
 @compiled(nb.boolean(FLOATS, MATRIX, FLOATS, nb.int64, nb.float64, INTS, MATRIX, FLOATS, FLOATS))
-def _pivoted(
+def _pivot(
     value: Floats, over: Floats, cap: Floats, planes: int, slack: float, active: Ints, inverse: Floats, at: Floats,
     change: Floats,
 ) -> bool:  # fmt: skip
@@ -446,7 +446,7 @@ def ascend(
     toll, order, proved = np.empty((k, n)), np.empty(k, np.int64), np.empty(2)
     while counted[0] < most:
         planes = counted[0]
-        if planes and not _pivoted(value, over, cap, planes, 0.01 * near, active, inverse, at, change):
+        if planes and not _pivot(value, over, cap, planes, 0.01 * near, active, inverse, at, change):
             return GIVEN_UP
         held = 0.0
         for i in range(k):

@@ -127,7 +127,7 @@ def item_block_dual(
     integrality  none: real variables
 
     A user contributes a mean of messages planes[i, j] users[u], no rating [paper 5, section 7]. The problem has one λ,
-    so the columns of b are scaled by √(lam_offsets / lam); `unpacked` splits a step. Dense, for a few hundred planes
+    so the columns of b are scaled by √(lam_offsets / lam); `unpack_step` splits a step. Dense, for a few hundred planes
     and items.
 
     Args:
@@ -168,7 +168,7 @@ def item_block_dual(
     return margin_dual(columns, at + slopes @ towards, lam=lam, groups=members, group_mass=counted)
 
 
-def unpacked(
+def unpack_step(
     step: ArrayLike, prior: ArrayLike, factors: int, *, lam: float, lam_offsets: float
 ) -> tuple[Floats, Floats]:
     """M (m, factors) and b (m,) of a step of the dual program."""

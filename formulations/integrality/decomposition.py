@@ -27,7 +27,7 @@ from formulations.arrays import Bools, Ints, frozen
 from formulations.integrality.evidence import Removal, Signs
 
 
-def reduced(matrix: Signs) -> tuple[list[Removal], Ints, Ints]:
+def reduce_matrix(matrix: Signs) -> tuple[list[Removal], Ints, Ints]:
     """What is left out, in order, and the rows and columns that remain."""
     removals: list[Removal] = []
     rows, columns = np.arange(matrix.shape[0]), np.arange(matrix.shape[1])

@@ -18,7 +18,7 @@ MOST_ROWS = 10
 CHUNK = 2_000_000
 
 
-def enumerated(matrix: Signs) -> Signings | tuple[list[int], list[int]]:
+def enumerate_signings(matrix: Signs) -> Signings | tuple[list[int], list[int]]:
     """Signs for all sets of rows, or rows and columns of a smallest submatrix that has none. 3^rows steps."""
     count = matrix.shape[0]
     signed = _sign_vectors(count)

@@ -267,7 +267,7 @@ def prove_range(
         bound[q] = bound_by(s, b, discount[low:last], position_weights[low:last], prices)
 
 
-def settled_in_numpy(scores: Floats, gain: Floats, discount: Floats, position_weights: Floats) -> Floats:
+def settle_in_numpy(scores: Floats, gain: Floats, discount: Floats, position_weights: Floats) -> Floats:
     """The duals of `settle_prices`, bit-identical."""
     positions, prices, waits = position_weights.size, np.zeros(scores.size), np.ones(scores.size, dtype=bool)
     noise = 4.0 * EPSILON * (abs(position_weights).max() * abs(scores).max() + abs(discount).max() * abs(gain).max())
@@ -296,7 +296,7 @@ def prices_of(scores: Floats, gain: Floats, discount: Floats, position_weights: 
         settled = np.empty(scores.size)
         settle_prices(*one, settled)
     else:
-        settled = settled_in_numpy(*one)
+        settled = settle_in_numpy(*one)
     prices[rows] = settled
     return prices
 
@@ -348,7 +348,7 @@ def bounds_of_orders(
         weighted = np.flatnonzero((position_weights[low:high] != 0.0) | (discount[low:high] != 0.0))
         last = low + (int(weighted[-1]) + 1 if weighted.size else 1)
         one = (scores[rows], gain[rows], discount[low:last], position_weights[low:last])
-        bound[q] = _bound_of_prices(*one, settled_in_numpy(*one))
+        bound[q] = _bound_of_prices(*one, settle_in_numpy(*one))
     return bound
 
 

@@ -116,7 +116,7 @@ def _solve_collapsed(batch: SetBatch, queries: list[int], order: Ints, value: Fl
     """Solve the queries whose sets are a matching of positions and blocks of documents."""
     if not queries:
         return
-    from formulations.argmax.diverse import collapsed_argmax
+    from formulations.argmax.diverse import diverse_argmax
 
     part = batch.some(np.array(queries))
     blocks = np.concatenate([np.asarray(admissible.compiled.blocks_of) for admissible in part.sets])
@@ -125,7 +125,7 @@ def _solve_collapsed(batch: SetBatch, queries: list[int], order: Ints, value: Fl
         part.sets[q].check_nonempty()
     found, best, proven = np.empty(part.position_weights.size, dtype=np.int64), np.empty(len(part)), np.empty(len(part))
     documents, weights = (part.scores, part.gain, blocks, part.offsets), (part.discount, part.position_weights)
-    collapsed_argmax(*documents, *weights, part.position_offsets, found, best, proven)
+    diverse_argmax(*documents, *weights, part.position_offsets, found, best, proven)
     tallest = [np.maximum.reduceat(np.abs(height), part.offsets[:-1]) for height in (part.scores, part.gain)]
     starts, k = part.position_offsets[:-1], np.diff(part.position_offsets)
     weight = [np.add.reduceat(np.abs(weights), starts) for weights in (part.position_weights, part.discount)]

@@ -37,7 +37,7 @@ Ints = NDArray[np.int64]
 AT_ONCE = 16  # directions whose lines are held in memory at once
 
 
-def proved(search: LineSearch, w: Floats, value: float, directions: Sequence[int | Floats]) -> float:
+def prove_epsilon(search: LineSearch, w: Floats, value: float, directions: Sequence[int | Floats]) -> float:
     """epsilon of these directions at w: by how much the best open interval of any of them exceeds M(w) = value."""
     excess = 0.0
     for begin in range(0, len(directions), AT_ONCE):

@@ -48,7 +48,7 @@ class BoostingData:
         """
         if group is None or np.size(group) == 0:
             raise DataError(FORGOTTEN.format(what=what))
-        return cls._checked(relevance, scores, weight, np.concatenate([[0], np.cumsum(np.asarray(group, np.int64))]))
+        return cls._check(relevance, scores, weight, np.concatenate([[0], np.cumsum(np.asarray(group, np.int64))]))
 
     @classmethod
     def of_dataset(cls, scores: Any, data: Any, what: str) -> BoostingData:
@@ -64,10 +64,10 @@ class BoostingData:
         weight = matrix.get_weight()
         if np.size(weight) == offsets.size - 1:
             weight = np.repeat(weight, np.diff(offsets))
-        return cls._checked(matrix.get_label(), scores, weight, offsets)
+        return cls._check(matrix.get_label(), scores, weight, offsets)
 
     @classmethod
-    def _checked(cls, relevance: Any, scores: Any, weight: Any, offsets: Ints) -> BoostingData:
+    def _check(cls, relevance: Any, scores: Any, weight: Any, offsets: Ints) -> BoostingData:
         n = int(offsets[-1])
         grades = column(np.ravel(relevance), n, "relevance", np.float64)
         weights = None if weight is None or np.size(weight) == 0 else column(weight, n, "weight", np.float64)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.display import CompactReprMixin
-from rankopt.boosting.growth import Growth, grown, lightgbm, report_rounds, table
+from rankopt.boosting.growth import Growth, grow, lightgbm, report_rounds, table
 from rankopt.boosting.objective import boosting_metric, boosting_objective
 from rankopt.boosting.tree_text import check_text, nodes_of
 from rankopt.data.canonical_order import canonical
@@ -220,7 +220,7 @@ class BoostedRanker(Ranker):
         arranged = with_distinct_grades(canonical(queries, weights), measure)
         growth, metric = self._growth(evaluation is not None), boosting_metric(measure)
         with report_rounds(self.verbose, self.n_bags, growth.rounds, repr(measure)) as progress:
-            texts, self.n_rounds_, values = grown(arranged, objectives, growth, evaluation, metric, progress)
+            texts, self.n_rounds_, values = grow(arranged, objectives, growth, evaluation, metric, progress)
         self._forest = Forest.from_texts(texts)
         self.estimators_ = self._forest.texts
         for name in ("best_score_", "evals_result_"):

@@ -67,7 +67,7 @@ class KnownModel(CompactReprMixin):
         """The best k items of each user, as `CofiRanker.recommend`."""
         k = _length(k, constraints)
         known = self.seen
-        requested = known.users if users is None else _listed(users)
+        requested = known.users if users is None else _requested_users(users)
         indices = np.arange(requested.size) if users is None else known.user_index(requested)
         if users is not None:
             check_present(requested, indices, "user", "list")
@@ -295,7 +295,7 @@ def _popular(popularity: Any, counts: Ints) -> Floats:
     return np.asarray(float(popularity) * np.log1p(counts))
 
 
-def _listed(ids: Any) -> NDArray[Any]:
+def _requested_users(ids: Any) -> NDArray[Any]:
     """The requested users (n,)."""
     if isinstance(ids, str | bytes) or not hasattr(ids, "__iter__"):
         raise OptionError(f"users = {ids!r} is not a sequence of users; pass a list, [{ids!r}], or None for all")

@@ -202,7 +202,7 @@ def choose_strength(
             if not _is_lower(values):
                 continue
         break
-    chosen = _settled(np.array(values), STRENGTHS, usual)
+    chosen = _choose(np.array(values), STRENGTHS, usual)
     return replace(chosen, seconds=perf_counter() - began, cut=perf_counter() >= ends)
 
 
@@ -240,7 +240,7 @@ def _is_lower(values: list[Floats]) -> bool:
     return bool(informative.size) and not _as_good(informative)[-1]
 
 
-def _settled(values: Floats, strengths: tuple[float, ...], usual: float) -> RegularizationChoice:
+def _choose(values: Floats, strengths: tuple[float, ...], usual: float) -> RegularizationChoice:
     """The usual one where it is as good as the best, within the noise of these values (strengths, users); else that."""
     tried, informative = strengths[: len(values)], _informative(values)
     if not informative.size:

@@ -179,7 +179,7 @@ def solved_users(
             held = held.with_capacity(MAX_PLANES)
         planes = (held.slopes, held.heights, held.weights, held.counts, held.gram, held.moved, held.values)
         arrays: tuple[Any, ...] = (*arguments, fresh, height, open_, tolerance, *planes, trial, dual)
-        share_ranges(bounds, ENTRIES, lambda first, last: _admitted(*arrays, first, last))  # type: ignore[call-arg]
+        share_ranges(bounds, ENTRIES, lambda first, last: _admit_plane(*arrays, first, last))  # type: ignore[call-arg]
 
     def valued(at: Floats) -> tuple[Any, Floats, Floats]:
         found = loss.at(pair_scores(at, items, offsets, none, bounds, columns))
@@ -206,7 +206,7 @@ def solved_users(
         READ_FLOATS, TABLE, TABLE, TABLE, INTS, CUBE, CUBE, TABLE, TABLE, FLOATS, nb.int64, nb.int64,
     )
 )  # fmt: skip
-def _admitted(
+def _admit_plane(
     bounds: Ints, columns: Shorts, items: Floats, offsets: Floats, penalty: Floats, fresh: Floats, height: Floats,
     open_: Bools, tolerance: Floats, slopes: Floats, heights: Floats, weights: Floats, counts: Ints,
     gram: Floats, moved: Floats, values: Floats, trial: Floats, dual: Floats, first: int, last: int,

@@ -74,7 +74,7 @@ def explain(
     if json_:
         as_json({"model": model, "data": data, **_record(found, weights, count)})
     else:
-        _printed(found, weights, count)
+        _print(found, weights, count)
 
 
 def _weights(ranker: Any, queries: Queries) -> list[tuple[str, Weights]]:
@@ -97,7 +97,7 @@ def _weights(ranker: Any, queries: Queries) -> list[tuple[str, Weights]]:
     ]
 
 
-def _printed(found: Tightness, weights: Sequence[tuple[str, Weights]], count: int) -> None:
+def _print(found: Tightness, weights: Sequence[tuple[str, Weights]], count: int) -> None:
     click.secho(found.finding, bold=True)
     click.echo(f"\n{found.shown(count)}")
     for name, one in weights:

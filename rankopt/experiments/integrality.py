@@ -33,7 +33,7 @@ from formulations.problems.linear_program import LinearProgram
 from formulations.solving.integrality import integrality_gap
 from rankopt.experiments.isolation import Limits, memory_peak, start_peak
 from rankopt.experiments.rows import BenchmarkRow, Outcome, versions
-from rankopt.experiments.supervisor import RowFile, grown
+from rankopt.experiments.supervisor import RowFile, missing_rows
 
 Statement = Callable[[int, int, int], RankingSet | LinearProgram | None]
 
@@ -186,7 +186,7 @@ class IntegralityStudy:
             sizes = [size for size in sizes if statement(*size) is not None]
             blanks = [self._blank(name, *size) for size in sizes]
             job = Study(name, statement, tuple(sizes), tuple(blanks), self.objectives, self.seed)
-            yield from grown(file, job, blanks, self.limits, self.limits.problem)
+            yield from missing_rows(file, job, blanks, self.limits, self.limits.problem)
 
     def _blank(self, name: str, n: int, k: int, blocks: int) -> BenchmarkRow:
         return BenchmarkRow(

@@ -46,7 +46,7 @@ from rankopt.experiments.isolation import (
 from rankopt.experiments.recording import Log, Recorder, argmax_trace, master_trace
 from rankopt.experiments.replay import Replay, blank_rows, fault, warm
 from rankopt.experiments.rows import BenchmarkRow, Outcome, versions
-from rankopt.experiments.supervisor import RowFile, grown
+from rankopt.experiments.supervisor import RowFile, missing_rows
 from rankopt.experiments.traces import ProblemTrace, traces_of
 from rankopt.optimize.bundle import Bundle
 from rankopt.optimize.certificate import Step
@@ -381,7 +381,7 @@ class SolverSwap:
         for entrant in entrants:
             blanks = blank_rows(trace, spec_of(entrant), self.tolerance, self.seed, versions())
             job = Replay(str(path), entrant, blanks, self.repeats, self.limits.problem)
-            yield from grown(file, job, blanks, self.limits, self.limits.problem, self.limits.trace)
+            yield from missing_rows(file, job, blanks, self.limits, self.limits.problem, self.limits.trace)
 
     def _train(self, file: RowFile, run: RecordedRun, test: Queries | None) -> Iterator[BenchmarkRow]:
         """Live runs. The default parts are one run, whose row is repeated in every role."""
@@ -407,7 +407,7 @@ class SolverSwap:
                     run.ranker, role, entrant, train_path, test_path, self.measures, blank, seconds,
                     attained if base is not None else None,
                 )  # fmt: skip
-                for row in grown(file, job, [blank], self.limits, 2.0 * seconds + 5.0):
+                for row in missing_rows(file, job, [blank], self.limits, 2.0 * seconds + 5.0):
                     yield row
                 if base is None:
                     base = file.known(blank)

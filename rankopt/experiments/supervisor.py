@@ -35,7 +35,7 @@ STARVED = ("MemoryError", "bad_alloc", "Cannot allocate memory", "out of memory"
 """Messages on standard error of a process that ran out of memory."""
 
 
-def supervised(
+def supervise(
     job: Job,
     rows: Sequence[BenchmarkRow],
     items: Sequence[int],
@@ -212,11 +212,11 @@ class RowFile:
                 file.write(row.as_line() + "\n")
 
 
-def grown(
+def missing_rows(
     file: RowFile, job: Job, blanks: Sequence[BenchmarkRow], limits: Limits, seconds: float, budget: float = math.inf
 ) -> Iterator[BenchmarkRow]:
-    """The rows of a job that the file does not have yet, each added to it; see `supervised`."""
+    """The rows of a job that the file does not have yet, each added to it; see `supervise`."""
     items = [item for item, blank in enumerate(blanks) if file.known(blank) is None]
-    for row in supervised(job, blanks, items, limits, seconds, budget) if items else ():
+    for row in supervise(job, blanks, items, limits, seconds, budget) if items else ():
         file.add(row)
         yield row

@@ -24,7 +24,7 @@ import numpy as np
 from formulations.arrays import Bools, Floats, Ints
 from formulations.display import CompactReprMixin, first_lines
 from rankopt.errors import RankoptError
-from rankopt.losses.margin import Bound, referred
+from rankopt.losses.margin import Bound, reference_of
 from rankopt.losses.oracle import MaxOracle
 
 SHOWN = 10  # queries that a printed table lists, those of the largest regret first
@@ -41,7 +41,7 @@ def bounds_at(argmax: MaxOracle, scores: Floats, bounds: Mapping[str, Bound]) ->
     height = argmax.best - found.earned
     heights, growth = {}, {}
     for name, bound in bounds.items():
-        reference, paid = referred(argmax, bound, scores)
+        reference, paid = reference_of(argmax, bound, scores)
         apart = (found.slope - reference) * scores
         growth[name] = np.add.reduceat(apart.reshape(apart.shape[0], -1).sum(axis=1), argmax.offsets[:-1])
         heights[name] = height if paid is None else height + paid

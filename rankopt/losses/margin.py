@@ -131,10 +131,10 @@ class MarginLoss:
         """r̄ at these scores, and its penalty for soft constraints."""
         if self.fixed is not None:
             return self.fixed, self.paid
-        return referred(self.argmax, self.bound, scores)
+        return reference_of(self.argmax, self.bound, scores)
 
 
-def referred(argmax: MaxOracle, bound: Bound, scores: Floats) -> tuple[Floats, Floats | None]:
+def reference_of(argmax: MaxOracle, bound: Bound, scores: Floats) -> tuple[Floats, Floats | None]:
     """The reference r̄ of a bound at these scores, and what it pays for soft constraints; None where there are none."""
     charges: MaxOracle | None = getattr(argmax, "charges", None)
     if charges is None:

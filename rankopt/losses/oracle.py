@@ -208,7 +208,7 @@ class Criterion:
 EXACTLY = 1  # queries of a shard whose proof is also checked in rational arithmetic, where dual variables prove bounds
 
 
-def settled(solver: Solver, criterion: Criterion) -> Solver:
+def fix_solver(solver: Solver, criterion: Criterion) -> Solver:
     """The solver; an exact one with the decision to compile fixed for all these queries, so that shards do not differ.
     Many kinds of documents give many states for few documents."""
     if not isinstance(solver, ExactArgmax) or solver.compiled is not None:
@@ -233,7 +233,7 @@ class OrdersArgmax:
         cls, queries: Arrangement, measure: Measure, position_weights: PositionWeights, solver: Solver
     ) -> Self:
         criterion = Criterion.from_measure(measure, queries.graded, queries.offsets)
-        return cls(criterion, settled(solver, criterion))
+        return cls(criterion, fix_solver(solver, criterion))
 
     @property
     def shape(self) -> tuple[int, ...]:

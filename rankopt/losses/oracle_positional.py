@@ -27,7 +27,7 @@ from formulations.solvers.solver import Solver
 from formulations.sorting import QUERY_ROWS
 from rankopt.data.canonical_order import Arrangement
 from rankopt.errors import OptionError
-from rankopt.losses.oracle import EXACTLY, ArgmaxResult, Criterion, OrdersArgmax, settled
+from rankopt.losses.oracle import EXACTLY, ArgmaxResult, Criterion, OrdersArgmax, fix_solver
 from rankopt.losses.position_weights import PositionWeights
 from rankopt.losses.segment_ops import alike, mean_of_alike, mean_of_runs, share_query, shared, sorted_rows, table_size
 from rankopt.measures.measure import Measure, PositionalMeasure
@@ -89,7 +89,7 @@ class PatternArgmax(OrdersArgmax, PositionalReferences):
         cls, queries: Arrangement, measure: Measure, position_weights: PositionWeights, solver: Solver
     ) -> Self:
         criterion = Criterion.from_measure(measure, queries.graded, queries.offsets)
-        return cls(criterion, settled(solver, criterion), position_weights)
+        return cls(criterion, fix_solver(solver, criterion), position_weights)
 
     @cached_property
     def problem(self) -> Any:

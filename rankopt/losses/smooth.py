@@ -78,7 +78,9 @@ class SmoothedRegret:
             value, slope = self._by_pairs(arguments[0], width)
         else:
             share_ranges(
-                self.offsets, QUERY_ROWS, lambda first, last: smoothed(*arguments, width, first, last, value, slope)
+                self.offsets,
+                QUERY_ROWS,
+                lambda first, last: smooth_values(*arguments, width, first, last, value, slope),
             )
         return GradientAt(self.best - value, -slope)
 
@@ -213,7 +215,7 @@ def _largest(scores: Floats, low: int, high: int, k: int, top: Floats) -> None:
         READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_INTS, READ_INTS, nb.float64, nb.int64, nb.int64, FLOATS, FLOATS
     )
 )  # fmt: skip
-def smoothed(
+def smooth_values(
     scores: Floats, gain: Floats, discount: Floats, cutoffs: Ints, offsets: Ints, sigma: float, first: int, last: int,
     value: Floats, slope: Floats,
 ) -> None:  # fmt: skip

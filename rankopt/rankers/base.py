@@ -33,7 +33,7 @@ from rankopt.losses.regret import RegretBound
 from rankopt.measures.notation import MeasureMix, parse
 from rankopt.options import Rules
 from rankopt.persistence.models import NOTATION
-from rankopt.rankers.deployment import Deployment, RegretReport, as_arranged, judged_in_a_set, judged_rankings
+from rankopt.rankers.deployment import Deployment, RegretReport, as_arranged, regret_in_set, regret_of_rankings
 from rankopt.rankers.inputs import (
     check_normalize,
     check_queries_named,
@@ -314,7 +314,7 @@ class Ranker(BaseEstimator):
             return self._tight(self._judged(queries, constraints, measure, position_weights, feature_map))
         own, parts = self._regret(parsed, position_weights, feature_map), list[tuple[float, str, Tightness]]()
         for (weight, regret), part in zip(own.parts, parsed.parts, strict=True):
-            judged = judged_rankings(as_arranged(queries), self._scores(queries.features), regret)
+            judged = regret_of_rankings(as_arranged(queries), self._scores(queries.features), regret)
             parts.append((weight, str(replace(part, weight=1.0)), self._tight(judged)))
         return of_parts(str(parsed), parts, queries.query_ids, parsed.slack == "shared")
 
@@ -382,11 +382,11 @@ class Ranker(BaseEstimator):
         arranged = as_arranged(queries)
         scores = self._scores(queries.features)
         if admissible is None:
-            return judged_rankings(arranged, scores, regret)
+            return regret_of_rankings(arranged, scores, regret)
         w0 = getattr(self, "w0_", None)
         start = np.zeros(scores.size) if w0 is None else linear_scores(queries.features, w0)
         shown = self._deployment(queries, admissible)
-        return judged_in_a_set(arranged, scores, regret.measure, regret.position_weights, admissible, shown, start)
+        return regret_in_set(arranged, scores, regret.measure, regret.position_weights, admissible, shown, start)
 
     def _regret(self, measure: Any, position_weights: Any, feature_map: Any) -> RegretBound:
         """The argument, or this ranker's own setting."""

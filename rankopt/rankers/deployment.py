@@ -160,7 +160,7 @@ def _positional(measure: Any) -> PositionalMeasure:
     return found
 
 
-def judged_rankings(queries: Arrangement, scores: Floats, regret: RegretBound) -> RegretReport:
+def regret_of_rankings(queries: Arrangement, scores: Floats, regret: RegretBound) -> RegretReport:
     """Rankings by score, scores (N,) a document of `queries`; of a measure that is no mix."""
     chosen = with_distinct_grades(queries, regret.measure)
     argmax, own = regret.argmax(chosen, get_solver("exact")), scores[chosen.rows]
@@ -171,7 +171,7 @@ def judged_rankings(queries: Arrangement, scores: Floats, regret: RegretBound) -
     )
 
 
-def judged_in_a_set(
+def regret_in_set(
     queries: Arrangement, scores: Floats, measure: Any, position_weights: Any, admissible: Admissible,
     shown: Deployment,
     start: Floats,

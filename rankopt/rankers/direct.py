@@ -31,7 +31,7 @@ from rankopt.ascent.ascent import (
     check_directions,
     climbed,
 )
-from rankopt.ascent.certificate import as_data, false_claim, paths_of, proved, verify_directions
+from rankopt.ascent.certificate import as_data, false_claim, paths_of, prove_epsilon, verify_directions
 from rankopt.data.canonical_order import canonical
 from rankopt.data.typing import Ids, Sizes, Values
 from rankopt.engines import Threads, get_engine
@@ -76,7 +76,7 @@ def workers_of(engine: Any, paths: int) -> int:
         return min(threads(), paths)
 
 
-def combined(climb: AscentProblem, done: AscentRun, combine: str) -> tuple[Floats, Certificate, Floats, Floats]:
+def combine_paths(climb: AscentProblem, done: AscentRun, combine: str) -> tuple[Floats, Certificate, Floats, Floats]:
     """w, its certificate, and the ends of the paths (K, d) with the measure there (K,)."""
     search, paths = climb.search, done.paths
     ends = [path.w if path.chosen is None else path.chosen for path in paths]
@@ -112,7 +112,7 @@ def _prove(
         return [], 0.0, stop
     listed = [*range(w.size)] if known is None else climb.listed(known)
     try:
-        return listed, proved(climb.search, w, value, listed), stop
+        return listed, prove_epsilon(climb.search, w, value, listed), stop
     except KeyboardInterrupt:
         return [], 0.0, Stop.INTERRUPTED
 
@@ -323,7 +323,7 @@ class DirectRanker(LinearRanker):
     def _keep(self, climb: AscentProblem, done: AscentRun, w0: Floats, judge: Callable[[Floats], float] | None) -> None:
         if done.stop is Stop.INTERRUPTED and not any(path.lines for path in done.paths):
             raise KeyboardInterrupt("interrupted before the first line search was done")
-        self.coef_, self.certificate_, self.path_coefs_, self.path_values_ = combined(climb, done, self.aggregate)
+        self.coef_, self.certificate_, self.path_coefs_, self.path_values_ = combine_paths(climb, done, self.aggregate)
         self.history_ = History.from_rows(Move, [move for path in done.paths for move in path.moves])
         self.n_iter_ = max(path.round + (path.index > 0 and not path.over) for path in done.paths)
         self.w0_ = w0

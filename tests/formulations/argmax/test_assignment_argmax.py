@@ -8,7 +8,7 @@ import pytest
 from formulations import diverse_retrieval, ranking, solve, solve_batch
 from formulations.argmax import batch as batch_module
 from formulations.argmax.assignment import augment, lift, take_nearest
-from formulations.argmax.diverse import collapsed_argmax
+from formulations.argmax.diverse import diverse_argmax
 from formulations.argmax.layout import find_cones
 from formulations.argmax.pruned_search import loose_positions, open_slack, price_between, raise_prices
 from formulations.compiled import PAIRS, ROWS, is_small
@@ -251,7 +251,7 @@ def batch(rng, sizes, draw):
 def solved(queries):
     places = queries[-1]
     order, value, bound = np.empty(places[-1], dtype=np.int64), np.empty(places.size - 1), np.empty(places.size - 1)
-    collapsed_argmax(*queries, order, value, bound)
+    diverse_argmax(*queries, order, value, bound)
     return order, value, bound
 
 

@@ -22,7 +22,7 @@ from formulations import (
     solve,
     user_block_dual,
 )
-from formulations.gallery.masters import unpacked
+from formulations.gallery.masters import unpack_step
 from formulations.problems import ranking_duals
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.quadratic_program import QuadraticProgram
@@ -130,7 +130,7 @@ def test_the_items_block_is_that_of_its_primal(solver):
         penalty = 0.35 * cp.sum_squares(items) + 1.5 * cp.sum_squares(offsets - prior)
         best = cp.Problem(cp.Minimize(penalty + weights @ cp.hstack(losses))).solve(solver="CLARABEL")
         assert solution.value == pytest.approx(best, abs=1e-6)
-        found, moved = unpacked(solution.dual["step"], prior, WIDTH, lam=0.7, lam_offsets=3.0)
+        found, moved = unpack_step(solution.dual["step"], prior, WIDTH, lam=0.7, lam_offsets=3.0)
         np.testing.assert_allclose(found, items.value, atol=2e-3)
         np.testing.assert_allclose(moved, offsets.value, atol=2e-3)
         alpha = solution.primal["α"]

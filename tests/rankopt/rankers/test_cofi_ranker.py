@@ -816,10 +816,10 @@ def test_of_strengths_that_are_as_good_the_usual_one_is_taken_and_else_the_best(
         ((-0.5, -0.5, -0.5, 0.0), 0.55),
     ):
         values = own + noise + np.array(means)[:, None]
-        assert regularization._settled(values, tried, 0.65).reg == expected
+        assert regularization._choose(values, tried, 0.65).reg == expected
         assert regularization._is_lower(list(values)) == (max(means) - means[-1] > 0.03)
-    assert regularization._settled(np.full((4, 3), np.nan), tried, 0.7).reg == 0.65
-    assert regularization._settled(own[None, :], tried, 0.65).reg == 1.0
+    assert regularization._choose(np.full((4, 3), np.nan), tried, 0.7).reg == 0.65
+    assert regularization._choose(own[None, :], tried, 0.65).reg == 1.0
 
 
 def test_the_prior_follows_from_the_loss_and_the_length_of_lists():
