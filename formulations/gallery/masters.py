@@ -145,7 +145,7 @@ def item_block_dual(
     >>> from formulations import solve
     >>> program = item_block_dual([[-1.0, 1.0]], [1.0], [0], [[0.5]], [0.0, 0.0], lam=1.0, lam_offsets=4.0)
     >>> solution = solve(program, "active_set")
-    >>> unpacked(solution.dual["step"], [0.0, 0.0], 1, lam=1.0, lam_offsets=4.0)
+    >>> unpack_step(solution.dual["step"], [0.0, 0.0], 1, lam=1.0, lam_offsets=4.0)
     (array([[ 0.5],
            [-0.5]]), array([ 0.25, -0.25]))
     """
