@@ -150,7 +150,9 @@ def falling_rows(offsets: Ints, *keys: NDArray[np.generic]) -> Ints:
 
 
 @compiled(nb.boolean(INTS, FLOATS, FLOATS, INTS, INTS, INTS, INTS))
-def _counted(rows: Ints, key: Floats, levels: Floats, begins: Ints, table: Ints, level_of: Ints, spare: Ints) -> bool:
+def _counting_sort(
+    rows: Ints, key: Floats, levels: Floats, begins: Ints, table: Ints, level_of: Ints, spare: Ints
+) -> bool:
     """Sort the rows by counting, if their distinct keys fit into the levels. table: a hash table of levels, its size
     a power of 2."""
     held, bits = 0, key.view(np.int64)
@@ -196,5 +198,5 @@ def sort_range(offsets: Ints, key: Floats, first: int, last: int, rows: Ints) ->
     levels, begins = np.empty(LEVELS), np.empty(2 * LEVELS, np.int64)
     for q in range(first, last):
         own = rows[offsets[q] : offsets[q + 1]]
-        if not _counted(own, key, levels, begins, table, level_of, spare):
+        if not _counting_sort(own, key, levels, begins, table, level_of, spare):
             sort_falling(own, key, spare)

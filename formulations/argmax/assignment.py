@@ -19,7 +19,7 @@ from formulations.compiled import INTS, READ_FLOATS, compiled, inlined
 
 @inlined
 def greedy_order(
-    scores: Floats, gain: Floats, discount: Floats, decay: Floats, stop: int, ahead: int, order: Ints
+    scores: Floats, gain: Floats, discount: Floats, position_weights: Floats, stop: int, ahead: int, order: Ints
 ) -> float:
     """Put at each position p < stop the best document in the direction of the step to a later position; the value.
 
@@ -31,16 +31,18 @@ def greedy_order(
     upto, total = 0, 0.0
     for p in range(stop):
         upto = max(upto, p + 1 if ahead == 0 else p + max((stop - p) // ahead, 1))
-        while upto < stop and decay[upto] == decay[p] and discount[upto] == discount[p]:
+        while upto < stop and position_weights[upto] == position_weights[p] and discount[upto] == discount[p]:
             upto += 1
-        dc, da = decay[p] - decay[upto], discount[p] - discount[upto]
+        dc, da = position_weights[p] - position_weights[upto], discount[p] - discount[upto]
         best, most = p, -np.inf
         for i in range(p, n):
             key = dc * scores[order[i]] - da * gain[order[i]]
             if key > most:
                 best, most = i, key
         order[p], order[best] = order[best], order[p]
-        total += (decay[p] - decay[stop]) * scores[order[p]] - (discount[p] - discount[stop]) * gain[order[p]]
+        total += (position_weights[p] - position_weights[stop]) * scores[order[p]] - (
+            discount[p] - discount[stop]
+        ) * gain[order[p]]
     return total
 
 
@@ -98,15 +100,17 @@ def _nearest(distance: Floats, row_of: Ints) -> int:
 
 
 @compiled(nb.float64(READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, nb.int64, nb.boolean, INTS))
-def assign(scores: Floats, gain: Floats, discount: Floats, decay: Floats, stop: int, anew: bool, order: Ints) -> float:
+def assign(
+    scores: Floats, gain: Floats, discount: Floats, position_weights: Floats, stop: int, anew: bool, order: Ints
+) -> float:
     """Fill `order` with an optimal order, positions from `stop` on being equivalent; returns the rounding error.
 
     anew: start from an empty assignment with duals 0, which is faster if most exchanges are ties.
     """
     n = order.size
     other = np.empty(n, np.int64)
-    if greedy_order(scores, gain, discount, decay, stop, 2, other) < greedy_order(
-        scores, gain, discount, decay, stop, 0, order
+    if greedy_order(scores, gain, discount, position_weights, stop, 2, other) < greedy_order(
+        scores, gain, discount, position_weights, stop, 0, order
     ):
         for i in range(n):
             other[i] = order[i]
@@ -114,7 +118,7 @@ def assign(scores: Floats, gain: Floats, discount: Floats, decay: Floats, stop: 
     highest, dearest = 0.0, 0.0
     for i in range(n):
         s[i], b[i] = scores[other[i]], gain[other[i]]
-        a[i], c[i] = discount[i] - discount[stop], decay[i] - decay[stop]
+        a[i], c[i] = discount[i] - discount[stop], position_weights[i] - position_weights[stop]
         highest, dearest = max(highest, abs(s[i])), max(dearest, abs(b[i]))
     order_prices(s, b, a, c, stop, price)
     noise = 4.0 * EPSILON * (highest * c[0] + dearest * a[0])
@@ -214,14 +218,14 @@ def assign_queries(
     for q in queries.tolist():
         rows = slice(int(offsets[q]), int(offsets[q + 1]))
         s, b, a, c = scores[rows], gain[rows], discount[rows], position_weights[rows]
-        assigned, way[q], left = _assigned(s, b, a, c)
+        assigned, way[q], left = _assign_one(s, b, a, c)
         order[rows] = assigned
         up, down = c * s[assigned], a * b[assigned]
         value[q] = (up - down).sum()
         bound[q] = value[q] + EPSILON * (8.0 + 2.0 * s.size) * (np.abs(up).sum() + np.abs(down).sum()) + left
 
 
-def _assigned(scores: Floats, gain: Floats, discount: Floats, position_weights: Floats) -> tuple[Ints, int, float]:
+def _assign_one(scores: Floats, gain: Floats, discount: Floats, position_weights: Floats) -> tuple[Ints, int, float]:
     """The best order, the method, and the rounding error."""
     from scipy.optimize import linear_sum_assignment
 

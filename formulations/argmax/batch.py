@@ -109,7 +109,7 @@ def merge_range(
     scores: Floats,
     gain: Floats,
     discount: Floats,
-    decay: Floats,
+    position_weights: Floats,
     offsets: Ints,
     by_gain: Shorts,
     chain_start: Ints,
@@ -148,7 +148,7 @@ def merge_range(
             continue
         top, bottom = offsets[q], offsets[q + 1]
         n, last, chains = bottom - top, stop[q], first_chain[q + 1] - first_chain[q]
-        s, b, c, a = scores[top:bottom], gain[top:bottom], decay[top:bottom], discount[top:bottom]
+        s, b, c, a = scores[top:bottom], gain[top:bottom], position_weights[top:bottom], discount[top:bottom]
         members, result = by_gain[top:bottom], order[top:bottom]
         level = True
         for x in range(1, n):

@@ -36,7 +36,7 @@ def best_labels(
     start: Ints,
     size: Ints,
     discount: Floats,
-    decay: Floats,
+    position_weights: Floats,
     low: Shorts,
     high: Shorts,
     stop: int,
@@ -67,12 +67,12 @@ def best_labels(
             bits += 1
         mask[g] = (1 << (bits - shift[g])) - 1
     # Weights count above those of the last position, so that remaining positions count nothing.
-    floor_c, floor_a = decay[stop], discount[stop]
+    floor_c, floor_a = position_weights[stop], discount[stop]
     widest, spent, p = 1, 0, 0
     while p < stop:
         # One state: the head that is best in either extreme direction is next, if that is one head.
-        dc, da = decay[low[p]] - decay[low[p] + 1], discount[low[p]] - discount[low[p] + 1]
-        ec, ea = decay[high[p]] - decay[high[p] + 1], discount[high[p]] - discount[high[p] + 1]
+        dc, da = position_weights[low[p]] - position_weights[low[p] + 1], discount[low[p]] - discount[low[p] + 1]
+        ec, ea = position_weights[high[p]] - position_weights[high[p] + 1], discount[high[p]] - discount[high[p] + 1]
         first, second = -1, -1
         first_one, first_two, second_one, second_two = -np.inf, -np.inf, -np.inf, -np.inf
         for g in range(chains):
@@ -98,9 +98,12 @@ def best_labels(
         while True:
             if begin + width + chains * width > origin.size or chains * width > key.size:
                 return -1
-            dc, da = decay[low[p]] - decay[low[p] + 1], discount[low[p]] - discount[low[p] + 1]
-            ec, ea = decay[high[p]] - decay[high[p] + 1], discount[high[p]] - discount[high[p] + 1]
-            c, a = decay[p] - floor_c, discount[p] - floor_a
+            dc, da = position_weights[low[p]] - position_weights[low[p] + 1], discount[low[p]] - discount[low[p] + 1]
+            ec, ea = (
+                position_weights[high[p]] - position_weights[high[p] + 1],
+                discount[high[p]] - discount[high[p] + 1],
+            )
+            c, a = position_weights[p] - floor_c, discount[p] - floor_a
             for g in range(chains):
                 count[g] = 0
             for t in range(width):

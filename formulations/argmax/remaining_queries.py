@@ -38,7 +38,9 @@ COLUMNS = 1 << 12  # most states that one position of a part may have times chai
 
 
 @compiled(nb.int64(READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, INTS, nb.int64))
-def _merged(scores: Floats, gain: Floats, discount: Floats, decay: Floats, documents: Ints, max_states: int) -> int:
+def _merged(
+    scores: Floats, gain: Floats, discount: Floats, position_weights: Floats, documents: Ints, max_states: int
+) -> int:
     """Put `documents` into their best order for these weights, one per document; returns the method, or UNSOLVED (with
     unchanged documents) for too many gains or more than `max_states` states."""
     count = documents.size
@@ -58,14 +60,14 @@ def _merged(scores: Floats, gain: Floats, discount: Floats, decay: Floats, docum
             chains += 1
         size[chains - 1] += 1
     low, high = np.zeros(count, np.int32), np.zeros(count, np.int32)
-    stop = find_cones(discount, decay, low, high)
+    stop = find_cones(discount, position_weights, low, high)
     columns = min(COLUMNS, max_states)
     ordered = np.empty(count)
     for i in range(count):
         ordered[i] = scores[chained[i]]
     label = np.empty(count, np.int8)
     widest = best_labels(
-        ordered, level[:chains], start, size, discount, decay, low, high, stop,
+        ordered, level[:chains], start, size, discount, position_weights, low, high, stop,
         np.empty((CHAINS, columns + 1), np.int64), np.empty((CHAINS, columns + 1)),
         np.empty((CHAINS, columns + 1), np.int32), np.empty(columns, np.int64), np.empty(columns),
         np.empty(max_states, np.int32), np.empty(max_states, np.int8), label,
@@ -86,7 +88,9 @@ def _merged(scores: Floats, gain: Floats, discount: Floats, decay: Floats, docum
 
 
 @compiled(nb.int64(READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, INTS, nb.int64))
-def split(scores: Floats, gain: Floats, discount: Floats, decay: Floats, order: Ints, max_states: int) -> int:
+def split(
+    scores: Floats, gain: Floats, discount: Floats, position_weights: Floats, order: Ints, max_states: int
+) -> int:
     """Fill `order` with an optimal order of one query; returns the method, UNSOLVED if a part is unsolved."""
     n = scores.size
     for i in range(n):
@@ -102,7 +106,7 @@ def split(scores: Floats, gain: Floats, discount: Floats, decay: Floats, order: 
     while parts:
         parts -= 1
         low, high = waiting[parts, 0], waiting[parts, 1]
-        a, c = discount[low:high], decay[low:high]
+        a, c = discount[low:high], position_weights[low:high]
         if find_cones(a, c, low_step[low:high], high_step[low:high]) == 0:
             continue
         lower, upper = low_step[low], high_step[low]
@@ -152,11 +156,11 @@ TINY = 40  # documents up to which an assignment starts from a good order even i
 
 
 @inlined
-def _tied(decay: Floats, stop: int, chains: int) -> bool:
-    """Whether most exchanges of documents are ties, because of equal decays and few gains."""
+def _tied(position_weights: Floats, stop: int, chains: int) -> bool:
+    """Whether most exchanges of documents are ties, because of equal position weights and few gains."""
     steps = 1
     for p in range(stop):
-        steps += decay[p] > decay[p + 1]
+        steps += position_weights[p] > position_weights[p + 1]
     return steps * chains <= stop // 4
 
 
@@ -165,7 +169,7 @@ def split_range(
     scores: Floats,
     gain: Floats,
     discount: Floats,
-    decay: Floats,
+    position_weights: Floats,
     offsets: Ints,
     by_gain: Shorts,
     chain_start: Ints,
@@ -186,7 +190,7 @@ def split_range(
     for q in range(begin, end):
         if way[q] == OPEN and first_chain[q + 1] - first_chain[q] > CHAINS:
             rows = slice(offsets[q], offsets[q + 1])
-            s, b, a, c = scores[rows], gain[rows], discount[rows], decay[rows]
+            s, b, a, c = scores[rows], gain[rows], discount[rows], position_weights[rows]
             way[q] = split(s, b, a, c, order[rows], states_of(max_states, s.size))
             if way[q] != OPEN:
                 settle(s, b, a, c, order[rows], 0.0, q, value, bound)
@@ -197,7 +201,7 @@ def assign_range(
     scores: Floats,
     gain: Floats,
     discount: Floats,
-    decay: Floats,
+    position_weights: Floats,
     offsets: Ints,
     by_gain: Shorts,
     chain_start: Ints,
@@ -227,7 +231,7 @@ def assign_range(
             continue
         top, bottom = offsets[q], offsets[q + 1]
         n, last, chains = bottom - top, stop[q], first_chain[q + 1] - first_chain[q]
-        s, b, c, a = scores[top:bottom], gain[top:bottom], decay[top:bottom], discount[top:bottom]
+        s, b, c, a = scores[top:bottom], gain[top:bottom], position_weights[top:bottom], discount[top:bottom]
         members, result = by_gain[top:bottom], order[top:bottom]
         if chains > CHAINS:
             left = assign(s, b, a, c, last, _tied(c, last, chains), result)

@@ -117,7 +117,8 @@ class Collected:
         row_lower, row_upper = (np.array(limits, dtype=np.float64) for limits in (self.row_lower, self.row_upper))
         return Program(
             objective, _sparse(self.entries, (count, size)), row_lower, row_upper, lower, upper, self.is_maximization,
-            integer if integer.any() else None, _named(list(self.columns)), _named(list(self.rows)), hessian,
+            integer if integer.any() else None, _name_blocks(list(self.columns)), _name_blocks(list(self.rows)),
+            hessian,
         )  # fmt: skip
 
 
@@ -131,7 +132,7 @@ def _sparse(entries: dict[tuple[int, int], float], shape: tuple[int, int]) -> cs
     return csr_array(coo_array((values, (index[:, 0], index[:, 1])), shape=shape))
 
 
-def _named(names: list[str]) -> tuple[Block, ...]:
+def _name_blocks(names: list[str]) -> tuple[Block, ...]:
     return tuple(Block(name, ()) for name in names)
 
 
@@ -275,7 +276,7 @@ class _Lp:
         self.at += 1
         return self.found.column(word)
 
-    def _signed(self) -> float | None:
+    def _read_coefficient(self) -> float | None:
         """Signs and a number, 1 without one; None if no term can begin here."""
         sign, seen = 1.0, False
         while self._peek()[1] in ("+", "-"):
@@ -295,9 +296,9 @@ class _Lp:
         """A sum; for the last side of a row, on one line."""
         side, begun = _Side(), self.at
         while not (last and self.at > begun and self._line(self.at) > self._line(self.at - 1)):
-            self._joined(begun)
+            self._check_operator(begun)
             counted = self._peek()[0] == "number" or self._peek(1)[0] == "number"
-            weight = self._signed()
+            weight = self._read_coefficient()
             if weight is None:
                 return side
             if self._peek()[1] == "[" and squares:
@@ -315,7 +316,7 @@ class _Lp:
                 return side
         return side
 
-    def _joined(self, begun: int) -> None:
+    def _check_operator(self, begun: int) -> None:
         """Raise InvalidProblemError for a term after another without + or - between them."""
         kind, word = self._peek()
         if self.at == begun or not (kind in ("name", "number") or word == "["):
@@ -333,8 +334,8 @@ class _Lp:
         self.at += 1
         begun = self.at
         while self._peek()[1] != "]":
-            self._joined(begun)
-            weight = self._signed()
+            self._check_operator(begun)
+            weight = self._read_coefficient()
             if weight is None:
                 raise self._wrong("is between brackets")
             first = self._variable()
@@ -389,7 +390,7 @@ class _Lp:
             self.found.lower[column], self.found.upper[column] = -math.inf, math.inf
             self.at += 1
             return
-        left = self._signed() if self._peek()[0] != "name" else None
+        left = self._read_coefficient() if self._peek()[0] != "name" else None
         sign = self._sign() if left is not None else ""
         column = self._variable()
         if left is not None:
@@ -398,7 +399,7 @@ class _Lp:
             raise self._wrong("follows a variable among the bounds")
         if self._peek()[1] in ("<=", ">=", "="):
             sign = self._sign()
-            right = self._signed()
+            right = self._read_coefficient()
             if right is None or self.tokens[self.at - 1][0] != "number":
                 raise self._wrong("is no limit")
             self._hold(column, sign, right)

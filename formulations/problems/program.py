@@ -145,15 +145,15 @@ class Program(CompactReprMixin):
 def algebra(program: Program) -> str:
     """The program in full: a line for the objective, one a row, then the limits of the variables."""
     names = [program.variable_name(j) for j in range(program.objective.size)]
-    objective = summed(zip(program.objective, names, strict=True))
+    objective = sum_text(zip(program.objective, names, strict=True))
     if program.hessian is not None:
         squares = program.hessian.tocoo()
         curved = [
             (weight, f"{names[i]}²" if i == j else f"{names[i]} {names[j]}")
             for i, j, weight in zip(*squares.coords, squares.data, strict=True)
         ]
-        objective = f"{objective} + ½ ({summed(curved)})"
-    return laid_out("maximise" if program.is_maximization else "minimise", objective, _constraints(program, names))
+        objective = f"{objective} + ½ ({sum_text(curved)})"
+    return program_text("maximise" if program.is_maximization else "minimise", objective, _constraints(program, names))
 
 
 def _constraints(program: Program, names: Sequence[str]) -> list[str]:
@@ -161,7 +161,7 @@ def _constraints(program: Program, names: Sequence[str]) -> list[str]:
     for i, (low, high) in enumerate(zip(program.row_lower, program.row_upper, strict=True)):
         entries = slice(program.matrix.indptr[i], program.matrix.indptr[i + 1])
         terms = zip(program.matrix.data[entries], (names[j] for j in program.matrix.indices[entries]), strict=True)
-        lines.append(f"{program.row_name(i)}: {_between(low, summed(terms), high)}")
+        lines.append(f"{program.row_name(i)}: {_between(low, sum_text(terms), high)}")
     limits = zip(program.lower, program.upper, names, strict=True)
     for (low, high), members in groupby(limits, key=lambda limit: limit[:2]):
         lines.append(_between(low, ", ".join(name for _, _, name in members), high))
@@ -178,7 +178,7 @@ def _between(low: float, middle: str, high: float) -> str:
     return f"{left}{middle}{right}" if left or right else f"{middle} free"
 
 
-def summed(terms: Iterable[tuple[float, str]]) -> str:
+def sum_text(terms: Iterable[tuple[float, str]]) -> str:
     """3 x - y, zero terms left out."""
     text = ""
     for weight, name in terms:
@@ -194,7 +194,7 @@ def number(value: float) -> str:
     return f"{value:.6g}"
 
 
-def laid_out(goal: str, objective: str, constraints: Sequence[str]) -> str:
+def program_text(goal: str, objective: str, constraints: Sequence[str]) -> str:
     """The sense and objective, then one line per constraint."""
     lines = [f"{goal:<12}{objective}"]
     lines += [f"{'' if i else 'subject to':<12}{line}" for i, line in enumerate(constraints)]

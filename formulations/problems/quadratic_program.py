@@ -101,7 +101,7 @@ class QuadraticProgram(Problem):
     def value_lower_bound(self, x: NDArray[Any]) -> float:
         point = np.asarray(x, dtype=np.float64)
         terms, digits, off = products(self.linear, point)
-        bent, lost = weighted(0.5 * point, self._bent(point))
+        bent, lost = weighted(0.5 * point, self._hessian_product(point))
         return above(terms, digits, *bent, off + lost)
 
     def bound(self, y: Floats) -> float:
@@ -116,11 +116,11 @@ class QuadraticProgram(Problem):
         for _ in range(TRIES):
             if found > -np.inf or not (np.isfinite(prices).all() and np.isfinite(z).all()):
                 break
-            prices, z = self._turned(prices, z)
+            prices, z = self._bounded_duals(prices, z)
             found = self._bound_at(prices, z)
         return found
 
-    def _turned(self, prices: Floats, z: Floats) -> tuple[Floats, Floats]:
+    def _bounded_duals(self, prices: Floats, z: Floats) -> tuple[Floats, Floats]:
         """Nearby duals and point, by least squares, whose reduced costs do not point in an unbounded direction. Only
         nonzero duals change; their sign does not."""
         prices = self._feasible_set.active_dual(prices)
@@ -141,13 +141,13 @@ class QuadraticProgram(Problem):
         return np.where(turned * prices > 0.0, turned, 0.0), z + step[: z.size]
 
     def _bound_at(self, prices: Floats, z: Floats) -> float:
-        bent = self._bent(z)
+        bent = self._hessian_product(z)
         curved, lost = weighted(-0.5 * z, bent)
         cost, digits = added(self.linear, bent.high)
         off = bent.off + EPSILON**2 * (np.abs(cost) + np.abs(digits) + np.abs(bent.high)) * (bent.low != 0.0)
         return below(self._feasible_set.least(cost, digits + bent.low, prices, off), *curved, -lost)
 
-    def _bent(self, x: Floats) -> Pair:
+    def _hessian_product(self, x: Floats) -> Pair:
         """hessian x."""
         bent = difference(np.zeros(x.size), self.hessian, x)
         return Pair(-bent.high, -bent.low, bent.off)

@@ -181,7 +181,7 @@ def choose_strength(
     that lies so."""
     began, fold, parts = perf_counter(), folds_of(rated), []
     for number in range(FOLDS):
-        train, left = rated.keep(fold != number), rated.keep(fold == number)
+        train, left = rated.select(fold != number), rated.select(fold == number)
         if left.n_ratings and train.n_ratings:
             with suppress(DataError):  # what is left of few ratings has no order to learn
                 blocks = build(train)
@@ -195,14 +195,14 @@ def choose_strength(
             scores[part.left.given] = part.scores(strength, settings, ends)
         else:
             informative = ~np.isnan(scores)
-            some = rated if informative.all() else rated.keep(informative)
+            some = rated if informative.all() else rated.select(informative)
             values.append(
                 rated_only(some.bounds, some.values, scores if informative.all() else scores[some.given], measure)
             )
             if not _is_lower(values):
                 continue
         break
-    chosen = _settled(np.array(values), STRENGTHS, usual)
+    chosen = _choose(np.array(values), STRENGTHS, usual)
     return replace(chosen, seconds=perf_counter() - began, cut=perf_counter() >= ends)
 
 
@@ -240,7 +240,7 @@ def _is_lower(values: list[Floats]) -> bool:
     return bool(informative.size) and not _as_good(informative)[-1]
 
 
-def _settled(values: Floats, strengths: tuple[float, ...], usual: float) -> RegularizationChoice:
+def _choose(values: Floats, strengths: tuple[float, ...], usual: float) -> RegularizationChoice:
     """The usual one where it is as good as the best, within the noise of these values (strengths, users); else that."""
     tried, informative = strengths[: len(values)], _informative(values)
     if not informative.size:

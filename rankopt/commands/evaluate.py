@@ -205,7 +205,7 @@ def evaluate(
     )
     queries = queries_at(data, unjudged=unjudged)
     runs: dict[str, NDArray[np.float64]] = {path: _read_scores(path, queries) for path in scores}
-    runs |= {path: _predicted(path, data, unjudged) for path in model}
+    runs |= {path: _predict(path, data, unjudged) for path in model}
     found = {path: measured(queries, run, wanted, convention=rules) for path, run in runs.items()}
     first, *others = found
     pairs = {
@@ -245,7 +245,7 @@ def _check_alone(files: tuple[str, ...]) -> None:
             raise click.UsageError(f"--{name} is for runs: give --qrels FILE, or leave it out")
 
 
-def _predicted(path: str, data: str, unjudged: float | None) -> NDArray[np.float64]:
+def _predict(path: str, data: str, unjudged: float | None) -> NDArray[np.float64]:
     """Scores of the model at `path`."""
     ranker, queries = model_and_queries(path, data, unjudged)
     scores: NDArray[np.float64] = ranker.predict(queries)

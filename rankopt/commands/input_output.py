@@ -93,14 +93,14 @@ class OutputPath(click.Path):
         path = super().convert(value, param, ctx)
         if not (path == "-" and self.allow_dash):
             try:
-                reason = self._refused(os.fsdecode(path))
+                reason = self._why_not_writable(os.fsdecode(path))
             except OSError as error:
                 reason = f"{str(path)[:60]!r}: {error.strerror}; choose another path"
             if reason is not None:
                 self.fail(reason, param, ctx)
         return path
 
-    def _refused(self, path: str) -> str | None:
+    def _why_not_writable(self, path: str) -> str | None:
         """The reason why the path cannot be written; None if it can. OSError for names that the system refuses."""
         if not path:
             return "the name is empty; give a path"

@@ -1,8 +1,6 @@
 """Queries: documents grouped by query, with their features and grades.
 
-What the values of queries must be: finite features, grades that are finite and not negative.
-
-One line that describes a data set; several parts of a data set as one.
+Features must be finite, grades finite and nonnegative. Parts of a data set with the same features are concatenated.
 """
 
 from collections.abc import Hashable, Mapping, Sequence

@@ -203,7 +203,7 @@ def compare(
             MissingQueryIdsWarning,
             stacklevel=2,
         )
-    a, b, name = _paired(run_a, run_b, measure)
+    a, b, name = _pair_values(run_a, run_b, measure)
     if not np.array_equal(np.isnan(a), np.isnan(b)):
         query = int(np.argmax(np.isnan(a) != np.isnan(b)))
         raise DataError(f"Query {query} (from 0) counts in one run only; evaluate both with the same grades.")
@@ -251,7 +251,7 @@ def holm(p_values: Sequence[float]) -> Floats:
     return result
 
 
-def _paired(
+def _pair_values(
     run_a: Evaluation | ArrayLike, run_b: Evaluation | ArrayLike, measure: Measured | None
 ) -> tuple[Floats, Floats, str]:
     """Values of both runs in the query order of the first, and the name of the measure."""
@@ -346,17 +346,16 @@ class Leader(CompactReprMixin):
         if not self.p:
             return f"{top}."
         if not self.ties:
-            return (
-                f"{top}, ahead of {self._listed(self.behind)} by a paired test ({self._at(self.behind, '<=')}): use it."
-            )
-        text = f"{top}, but {self._listed(self.ties)} cannot be distinguished from it by a paired test "
+            ahead = self._names_with_means(self.behind)
+            return f"{top}, ahead of {ahead} by a paired test ({self._at(self.behind, '<=')}): use it."
+        text = f"{top}, but {self._names_with_means(self.ties)} cannot be distinguished from it by a paired test "
         text += f"({self._at(self.ties, '>=')}): choose among them by what they cost, or test on more queries."
         if self.behind:
             verb = "ranks" if len(self.behind) == 1 else "rank"
-            text += f" {self._listed(self.behind)} {verb} worse ({self._at(self.behind, '<=')})."
+            text += f" {self._names_with_means(self.behind)} {verb} worse ({self._at(self.behind, '<=')})."
         return text
 
-    def _listed(self, names: Sequence[str]) -> str:
+    def _names_with_means(self, names: Sequence[str]) -> str:
         """Names with their means: a .81, b .80 and c .79."""
         parts = [f"{name} ({_short(self.means[name])})" for name in names]
         return " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]]))

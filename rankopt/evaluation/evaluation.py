@@ -273,7 +273,7 @@ class Evaluation(CompactReprMixin):
         values.setflags(write=False)
         return replace(self, values=values, tied=np.full(len(self.measures), -1), query_ids=chosen)
 
-    def only(self, measures: Iterable[str | Measure]) -> Evaluation:
+    def select(self, measures: Iterable[str | Measure]) -> Evaluation:
         """Restrict to these measures, in this order."""
         rows = [self._row(measure) for measure in measures]
         values = self.values[rows]
@@ -451,7 +451,7 @@ def _ranking(documents: JudgedQueries, scores: Floats, rules: Convention, classe
             scores = scores.astype(np.float32).astype(np.float64)
     if rules.ties in ("average", "worst"):
         ranking = ranked(documents.relevance, scores, documents.offsets, None, documents.pool, classes)
-        return ranking.broken("worst") if rules.ties == "worst" else ranking
+        return ranking.break_ties("worst") if rules.ties == "worst" else ranking
     key = np.arange(len(scores)) if rules.ties == "input" else documents.descending_ids()
     return ranked(documents.relevance, scores, documents.offsets, key, documents.pool)
 
@@ -478,7 +478,7 @@ def _tied(measures: tuple[Measure, ...], ranking: Ranking, rules: Convention) ->
     counts = []
     for measure in measures:
         settled = measure.with_convention(rules)
-        best = _values(settled, ranking.broken("best"), rules)
-        worst = _values(settled, ranking.broken("worst"), rules)
+        best = _values(settled, ranking.break_ties("best"), rules)
+        worst = _values(settled, ranking.break_ties("worst"), rules)
         counts.append(np.count_nonzero(np.abs(best - worst) > 1e-12 * np.abs(best)))
     return np.array(counts, dtype=np.int64)

@@ -63,7 +63,7 @@ class Qrels(CompactReprMixin):
 
 def read_run(path: str | PathLike[str]) -> Run:
     """Read a run. Raises DataError naming file and line for invalid lines."""
-    return Run(*_grouped((where, key, _score(where, word)) for where, key, word in _fields(path, RUN, value=4)))
+    return Run(*_group_by_query((where, key, _score(where, word)) for where, key, word in _fields(path, RUN, value=4)))
 
 
 def read_qrels(path: str | PathLike[str], *, negative: float | Literal["unjudged"] | None = None) -> Qrels:
@@ -74,7 +74,7 @@ def read_qrels(path: str | PathLike[str], *, negative: float | Literal["unjudged
     if negative not in (None, "unjudged") and not 0 <= float(negative) < np.inf:
         raise OptionError(f"negative cannot be {negative!r}; write 'unjudged' or the grade >= 0 that it counts.")
     fields = _fields(path, QRELS, value=3)
-    names, documents, grades, offsets = _grouped(
+    names, documents, grades, offsets = _group_by_query(
         (where, key, _grade(where, key, word, negative)) for where, key, word in fields
     )
     judged = ~np.isnan(grades)
@@ -117,7 +117,7 @@ def _grade(where: str, key: Key, word: bytes, negative: float | Literal["unjudge
     return np.nan if negative == "unjudged" else float(negative)
 
 
-def _grouped(rows: Iterator[tuple[str, Key, float]]) -> tuple[tuple[str, ...], tuple[str, ...], Floats, Ints]:
+def _group_by_query(rows: Iterator[tuple[str, Key, float]]) -> tuple[tuple[str, ...], tuple[str, ...], Floats, Ints]:
     """Queries, documents, values and offsets, in order of first appearance."""
     queries: dict[str, dict[str, float]] = {}
     for where, (query, document), value in rows:

@@ -129,7 +129,7 @@ class Weights(CompactReprMixin):
         return cls(tuple(names[j] for j in order.tolist()), coef[order], deviation[order], order)
 
     @classmethod
-    def on(cls, names: Sequence[str], coef: Floats, queries: Any) -> Weights:
+    def from_queries(cls, names: Sequence[str], coef: Floats, queries: Any) -> Weights:
         """The same, deviations taken of the documents of `queries`."""
         own = queries.grouped()
         return cls.from_coefficients(names, coef, deviations_within(own.features, own.offsets))

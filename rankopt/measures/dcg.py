@@ -1,4 +1,4 @@
-"""DCG@k and nDCG@k.
+"""DCG, nDCG and MeanNDCG, their discounts and gains, and measures with custom ones.
 
     DCG@k  = Σ_j a[π(j)] b(y_j)          a_i = 1/log2(i + 1) for i <= k, else 0;  b(y) = 2^y - 1
     nDCG@k = DCG@k / max over orders of DCG@k
@@ -84,7 +84,7 @@ def discount_of(form: str | tuple[float, ...] | Callable[[int], Floats], n: int,
         k = min(k, len(form))
         weights[:k] = form[:k]
     else:
-        weights[:k] = _called("discount", form, n, (n,))[:k]
+        weights[:k] = _call("discount", form, n, (n,))[:k]
         if np.any(np.diff(weights) > 0):
             raise MeasureError(f"The discount of {n} positions increases; order the weights, largest first.")
     return weights
@@ -93,7 +93,7 @@ def discount_of(form: str | tuple[float, ...] | Callable[[int], Floats], n: int,
 def gain_of(form: str | tuple[float, ...] | Callable[[Floats], Floats], relevance: Floats) -> Floats:
     """Document weights (N,) of grades (N,). MeasureError for grades without a gain."""
     if callable(form):
-        gain = _called("gain", form, relevance, relevance.shape)
+        gain = _call("gain", form, relevance, relevance.shape)
         order = np.argsort(relevance, kind="stable")
         equal_or_more = np.diff(gain[order])
         same = np.diff(relevance[order]) == 0
@@ -128,7 +128,7 @@ def gain_of(form: str | tuple[float, ...] | Callable[[Floats], Floats], relevanc
     return np.asarray(form, dtype=np.float64)[index]
 
 
-def _called(what: str, function: Any, argument: Any, shape: tuple[int, ...]) -> Floats:
+def _call(what: str, function: Any, argument: Any, shape: tuple[int, ...]) -> Floats:
     result = np.asarray(function(argument), dtype=np.float64)
     if result.shape != shape or not np.all(np.isfinite(result)) or np.any(result < 0):
         raise MeasureError(

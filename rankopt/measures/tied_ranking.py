@@ -139,7 +139,7 @@ class Ranking(CompactReprMixin):
             return values
         return np.asarray((np.bincount(self.classes, weights=values) / np.bincount(self.classes))[self.classes])
 
-    def broken(self, how: Literal["best", "worst"]) -> Self:
+    def break_ties(self, how: Literal["best", "worst"]) -> Self:
         """The strict ranking with every tie broken best or worst."""
         rows = np.arange(len(self.relevance))
         strict = replace(self, groups=np.arange(len(rows) + 1))

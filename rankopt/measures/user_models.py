@@ -1,4 +1,6 @@
-"""Expected reciprocal rank: a user reads down the list and stops at a document with probability p(y).
+"""Measures from models of a user: expected reciprocal rank, rank-biased precision, expected rank utility.
+
+Expected reciprocal rank: a user reads down the list and stops at a document with probability p(y).
 
     ERR@k = Σ_{i <= k} (1/i) p_i Π_{l < i} (1 - p_l)          p(y) = (2^y - 1) / 2^max_grade
 

@@ -32,7 +32,7 @@ from rankopt.losses.regret import RegretBound
 from rankopt.measures.notation import MeasureMix, parse
 from rankopt.options import Rules
 from rankopt.persistence.models import NOTATION
-from rankopt.rankers.deployment import Deployment, RegretReport, as_arranged, judged_in_a_set, judged_rankings
+from rankopt.rankers.deployment import Deployment, RegretReport, as_arranged, regret_in_set, regret_of_rankings
 from rankopt.rankers.inputs import (
     as_queries,
     check_normalize,
@@ -47,13 +47,13 @@ from rankopt.rankers.inputs import (
     warn_without_queries,
     weights_of_rows,
 )
-from rankopt.rankers.typing import AnyDecay, AnyMap, AnyMeasure, AnyRows, EvalIds, EvalSet, EvalSizes, Weights
+from rankopt.rankers.typing import AnyMap, AnyMeasure, AnyPositionWeights, AnyRows, EvalIds, EvalSet, EvalSizes, Weights
 from rankopt.scorers.linear import linear_scores
 
 Floats = NDArray[np.float64]
 
 
-DECAY, MAP = "power(0.5)", "positional"  # defaults of `LargeMarginRanker`, for rankers that train no bound
+POSITION_WEIGHTS, MAP = "power(0.5)", "positional"  # defaults of `LargeMarginRanker`, for rankers that train no bound
 
 
 @atomic
@@ -298,7 +298,7 @@ class Ranker(BaseEstimator):
         attributes: Attributes | None = None,
         constraints: Admissible | None = None,
         measure: AnyMeasure | None = None,
-        position_weights: AnyDecay | None = None,
+        position_weights: AnyPositionWeights | None = None,
         feature_map: AnyMap | None = None,
     ) -> Tightness:
         """Return the regret and its bounds for each query that has something to order, as a table.
@@ -318,7 +318,7 @@ class Ranker(BaseEstimator):
             return self._tight(self._judged(queries, constraints, measure, position_weights, feature_map))
         own, parts = self._regret(parsed, position_weights, feature_map), list[tuple[float, str, Tightness]]()
         for (weight, regret), part in zip(own.parts, parsed.parts, strict=True):
-            judged = judged_rankings(as_arranged(queries), self._scores(queries.features), regret)
+            judged = regret_of_rankings(as_arranged(queries), self._scores(queries.features), regret)
             parts.append((weight, str(replace(part, weight=1.0)), self._tight(judged)))
         return of_parts(str(parsed), parts, queries.query_ids, parsed.slack == "shared")
 
@@ -386,16 +386,18 @@ class Ranker(BaseEstimator):
         arranged = as_arranged(queries)
         scores = self._scores(queries.features)
         if admissible is None:
-            return judged_rankings(arranged, scores, regret)
+            return regret_of_rankings(arranged, scores, regret)
         w0 = getattr(self, "w0_", None)
         start = np.zeros(scores.size) if w0 is None else linear_scores(queries.features, w0)
         shown = self._deployment(queries, admissible)
-        return judged_in_a_set(arranged, scores, regret.measure, regret.position_weights, admissible, shown, start)
+        return regret_in_set(arranged, scores, regret.measure, regret.position_weights, admissible, shown, start)
 
     def _regret(self, measure: Any, position_weights: Any, feature_map: Any) -> RegretBound:
         """The argument, or this ranker's own setting."""
         measure = self.measure if measure is None else measure
-        position_weights = getattr(self, "position_weights", DECAY) if position_weights is None else position_weights
+        position_weights = (
+            getattr(self, "position_weights", POSITION_WEIGHTS) if position_weights is None else position_weights
+        )
         return RegretBound.named(
             measure,
             getattr(self, "feature_map", MAP) if feature_map is None else feature_map,

@@ -28,7 +28,16 @@ from rankopt.optimize.certificate import BLOCKS, FACTORS, Certificate, History, 
 from rankopt.options import Rules, check_options, number
 from rankopt.rankers.cofi_training import OF_THE_RUN, RULES, CofiSettings, train
 from rankopt.rankers.recommending import RecommendationMixin
-from rankopt.rankers.typing import AnyBound, AnyCheckpoint, AnyDecay, AnyEngine, AnyMeasure, AnyRatings, Seed, Weights
+from rankopt.rankers.typing import (
+    AnyBound,
+    AnyCheckpoint,
+    AnyEngine,
+    AnyMeasure,
+    AnyPositionWeights,
+    AnyRatings,
+    Seed,
+    Weights,
+)
 from rankopt.ratings.evaluation import check_judges
 from rankopt.ratings.table import Ratings
 
@@ -76,14 +85,14 @@ class CofiRanker(RecommendationMixin, BaseEstimator):
     item_bias : default True
         True: an offset b_j for each item. False: one constant for all items.
     bias_reg : default None
-        The number of ratings that the prior b⁰ counts for; None is 30 for the prior "means", else 10. μ is this
-        number times the curvature of one rating, Σψ²/(2Σl) at b⁰ with slopes ψ: 1 in a regression.
+        The number of ratings that the prior of an item's offset counts for; None is 30 for item_prior "means", else
+        10. μ is this number times the curvature of one rating, Σψ²/(2Σl) at b⁰ with slopes ψ: 1 in a regression.
     item_prior : default "auto"
-        "mean", b⁰ as above; "means", plus the mean residual of the item's n ratings times n/(n + 30); "auto",
-        "means" for ranking losses with a nonconvex bound or with a median of fewer than 30 ratings per user,
-        else "mean".
+        The prior b⁰ of the items' offsets: "mean", the same for items of equal popularity; "means", plus the mean
+        residual of the item's n ratings times n/(n + 30); "auto", "means" for ranking losses with a nonconvex
+        bound or with a median of fewer than 30 ratings per user, else "mean".
     popularity_prior : default 0.1
-        c >= 0.
+        The weight c >= 0 of log(1 + number of ratings of the item) in the prior of the items' offsets.
     weight_by_count : default False
         True: λ and μ are multiplied by the number of ratings of the user or item.
     bound : default "convex"
@@ -165,7 +174,7 @@ class CofiRanker(RecommendationMixin, BaseEstimator):
         popularity_prior: float = 0.1,
         weight_by_count: bool = False,
         bound: AnyBound = "convex",
-        position_weights: AnyDecay = "shifted(0.25)",
+        position_weights: AnyPositionWeights = "shifted(0.25)",
         measure: AnyMeasure = "nDCG@10",
         init: Literal["residual", "random"] = "residual",
         tol: float | None = None,

@@ -30,7 +30,7 @@ from rankopt.evaluation.evaluation import Evaluation, Measures, descending_text,
 from rankopt.losses.oracle import Criterion, MaxOracle
 from rankopt.losses.oracle_constrained import AdmissibleArgmax
 from rankopt.losses.oracle_positional import with_distinct_grades
-from rankopt.losses.position_weights import Decay, parse_position_weights
+from rankopt.losses.position_weights import PositionWeights, parse_position_weights
 from rankopt.losses.regret import RegretBound
 from rankopt.measures.measure import PositionalMeasure
 from rankopt.measures.notation import parse
@@ -219,7 +219,7 @@ def _positional(measure: Any) -> PositionalMeasure:
     return found
 
 
-def judged_rankings(queries: Arrangement, scores: Floats, regret: RegretBound) -> RegretReport:
+def regret_of_rankings(queries: Arrangement, scores: Floats, regret: RegretBound) -> RegretReport:
     """Rankings by score, scores (N,) a document of `queries`; of a measure that is no mix."""
     chosen = with_distinct_grades(queries, regret.measure)
     argmax, own = regret.argmax(chosen, get_solver("exact")), scores[chosen.rows]
@@ -230,14 +230,15 @@ def judged_rankings(queries: Arrangement, scores: Floats, regret: RegretBound) -
     )
 
 
-def judged_in_a_set(
+def regret_in_set(
     queries: Arrangement, scores: Floats, measure: Any, position_weights: Any, admissible: Admissible,
     shown: Deployment,
     start: Floats,
 ) -> RegretReport:  # fmt: skip
     """Rankings of a set as they are `shown`. start: (N,) the scores by which ties of the convex reference fall.
 
-    Raises OptionError where the ranking shown is not one that the decay likes most: no bound speaks of it.
+    Raises OptionError where the ranking shown does not maximize the score under the position weights: then no
+    bound applies to it.
     """
     parsed, weights = _positional(measure), parse_position_weights(position_weights)
     chosen, argmax = AdmissibleArgmax.from_queries(
@@ -253,7 +254,7 @@ def judged_in_a_set(
     return RegretReport(chosen, own, argmax, lost, lost, str(parsed), str(weights))
 
 
-def _check_liked(argmax: AdmissibleArgmax, rows: Ints, scores: Floats, position_weights: Decay) -> None:
+def _check_liked(argmax: AdmissibleArgmax, rows: Ints, scores: Floats, position_weights: PositionWeights) -> None:
     """Raise OptionError unless these rankings maximise c[π]ᵀs over the sets."""
     ones = np.ones(len(argmax))
     best = argmax.argmax(0.0 * ones, ones, scores).value

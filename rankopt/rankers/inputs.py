@@ -1,8 +1,6 @@
-"""What a caller may pass to a ranker, read into one `Queries`.
+"""Arguments of rankers, read into one `Queries`: features and query ids, attributes of rows, weights of queries.
 
-Attributes of the rows of X, as a caller passes them: one value a row, by name.
-
-How much each query counts: from what a caller passes to one number a query.
+Names and numbers of features, normalization and evaluation sets are compared with those of `fit`.
 """
 
 from collections.abc import Callable, Hashable, Mapping
@@ -343,7 +341,7 @@ def query_weights(queries: Queries, weight: Any) -> Floats:
             f"query_weight has shape {values.shape} but there are {len(queries)} queries; pass one weight a query in "
             "order of first appearance, or a mapping from query id to weight (which also survives cross-validation)."
         )
-    return _checked(queries, values, "query_weight")
+    return _check_weights(queries, values, "query_weight")
 
 
 def weights_of_rows(queries: Queries, sample_weight: Any) -> Floats:
@@ -367,10 +365,10 @@ def weights_of_rows(queries: Queries, sample_weight: Any) -> Floats:
             f"sample_weight differs inside query {queries.query_ids[query[row]]!r} (row {row}) but a weight "
             "applies to the full ranking; give all rows of a query one weight."
         )
-    return _checked(queries, values, "sample_weight")
+    return _check_weights(queries, values, "sample_weight")
 
 
-def _checked(queries: Queries, values: Floats, name: str) -> Floats:
+def _check_weights(queries: Queries, values: Floats, name: str) -> Floats:
     wrong = ~(np.isfinite(values) & (values >= 0))
     if wrong.any():
         q = int(np.flatnonzero(wrong)[0])

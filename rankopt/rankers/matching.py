@@ -1,8 +1,7 @@
-"""Slots with weights of their own: which document belongs where [ORM, section 7.3].
+"""A linear ranker that assigns documents to slots with weights of their own [ORM, section 7.3].
 
-Grades that name slots: what each document is worth in each of them.
-
-Where training of slots starts from, by name: W₀ (k, d) as a function of the training queries.
+The grade of a document is the number of its slot. A document in its slot earns the weight of the slot. Training starts
+from W₀ (k, d): zeros, an array, or a regression for each slot.
 """
 
 # mypy: allow-subclassing-any
@@ -26,7 +25,7 @@ from rankopt.errors import DataError, ModelError, OptionError
 from rankopt.explanations.contributions import Explanation
 from rankopt.losses import get_bound
 from rankopt.losses.margin import MarginLoss
-from rankopt.losses.oracle_slots import EMPTY, SlotArgmax, matched
+from rankopt.losses.oracle_slots import EMPTY, SlotArgmax, assign_slots
 from rankopt.optimize.least_squares import least_squares
 from rankopt.options import COUNT, as_numbers, check
 from rankopt.rankers import SLOT_STARTS
@@ -93,7 +92,7 @@ def benefit(queries: Queries | Arrangement, weights: Floats) -> Floats:
     return np.asarray((grades[:, None] == np.arange(1, weights.size + 1)) * weights)
 
 
-def reached(queries: Queries, worth: Floats, matching: list[Ints]) -> Floats:
+def reached_benefit(queries: Queries, worth: Floats, matching: list[Ints]) -> Floats:
     """(m,) which part of the best benefit these matchings reach; NaN where no document belongs anywhere."""
     found = np.empty(len(queries))
     for q, (low, high) in enumerate(pairwise(queries.offsets.tolist())):
@@ -245,7 +244,9 @@ class MatchingRanker(OptimizedRanker):
         worth, order = benefit(queries, self.position_weight_), _by_ties(queries)
 
         def values(w: Floats) -> Floats:
-            return reached(queries, worth, self._matchings(queries, w.reshape(self.position_weight_.size, -1), order))
+            return reached_benefit(
+                queries, worth, self._matchings(queries, w.reshape(self.position_weight_.size, -1), order)
+            )
 
         return values
 
@@ -256,7 +257,7 @@ class MatchingRanker(OptimizedRanker):
 
     def _mean(self, queries: Queries, weights: Floats, constraints: Any) -> float:
         self._admissible(constraints)
-        found = reached(queries, benefit(queries, self.position_weight_), self._matchings(queries, self.coef_))
+        found = reached_benefit(queries, benefit(queries, self.position_weight_), self._matchings(queries, self.coef_))
         counted = ~np.isnan(found)
         if not weights[counted].any():
             raise DataError("score has no query in which a document belongs in a slot; check y (0 belongs nowhere)")
@@ -331,7 +332,7 @@ class MatchingRanker(OptimizedRanker):
         worth = benefit(queries, self.position_weight_)
         chosen, argmax = SlotArgmax.from_queries(arranged, worth, matching_solver(self.argmax_solver))
         index = {query: number for number, query in enumerate(queries.query_ids)}
-        reach = reached(queries, worth, self._matchings(queries, self.coef_))
+        reach = reached_benefit(queries, worth, self._matchings(queries, self.coef_))
         lost = np.maximum(argmax.best * (1.0 - reach[[index[query] for query in chosen.query_ids]]), 0.0)
         scores = slot_scores(queries.features, self.coef_)[chosen.rows]
         return RegretReport(chosen, scores, argmax, lost, lost, "the benefit", "one for one")
@@ -343,7 +344,7 @@ class MatchingRanker(OptimizedRanker):
         order, found = _by_ties(queries) if order is None else order, []
         for low, high in pairwise(queries.offsets.tolist()):
             own = order[low:high]
-            matching = matched(scores[own], solver)[0]
+            matching = assign_slots(scores[own], solver)[0]
             found.append(np.where(matching == EMPTY, EMPTY, own[matching] - low))
         return found
 

@@ -7,7 +7,7 @@ import pytest
 
 from formulations import diverse_retrieval, ranking, solve, solve_batch
 from formulations.argmax import batch as batch_module
-from formulations.argmax.diverse import collapsed_argmax
+from formulations.argmax.diverse import diverse_argmax
 from formulations.compiled import PAIRS, ROWS, is_small
 from formulations.solvers.exact import ExactArgmax
 
@@ -130,7 +130,7 @@ def batch(rng, sizes, draw):
 def solved(queries):
     places = queries[-1]
     order, value, bound = np.empty(places[-1], dtype=np.int64), np.empty(places.size - 1), np.empty(places.size - 1)
-    collapsed_argmax(*queries, order, value, bound)
+    diverse_argmax(*queries, order, value, bound)
     return order, value, bound
 
 

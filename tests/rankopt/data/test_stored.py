@@ -23,10 +23,10 @@ from rankopt.data import (
     read_svmlight,
     read_svmlight_blocks,
     save_queries,
+    stored_folder,
     verify_queries,
     write_svmlight,
 )
-from rankopt.data import stored_folder as stored
 from rankopt.data.stored_folder import CHECKSUM
 from rankopt.errors import DataError
 from rankopt.rankers import LargeMarginRanker, RegressionRanker
@@ -423,7 +423,7 @@ def test_large_features_are_not_read_on_opening_but_verified_and_checked_before_
     changed("features.npy", spoil)(folder)
     with pytest.raises(DataError, match=r"/features\.npy cannot be used"):
         open_queries(folder)
-    monkeypatch.setattr(stored, "CHEAP", 8)
+    monkeypatch.setattr(stored_folder, "CHEAP", 8)
     opened = open_queries(folder)  # had it been read, it would not be open
     with pytest.raises(DataError, match=r"/features\.npy cannot be used"):
         verify_queries(folder)
@@ -444,7 +444,7 @@ def test_large_features_are_not_read_on_opening_but_verified_and_checked_before_
 
 
 def test_queries_that_were_looked_at_are_not_looked_at_again(folder, monkeypatch):
-    monkeypatch.setattr(stored, "CHEAP", 8)
+    monkeypatch.setattr(stored_folder, "CHEAP", 8)
     opened = open_queries(folder)
     ranker, whole = RegressionRanker().fit(opened), made()
     monkeypatch.setattr("rankopt.data.queries.first_wrong_value", lambda features, *_: None if features is None else 1)

@@ -25,7 +25,7 @@ from rankopt.experimental.tree_ensemble import MeasureObjective
 from rankopt.experimental.tree_growers import GROWERS, GrowerData
 from rankopt.measures import evaluate, parse
 from rankopt.rankers import load_model
-from rankopt.sweeps import sweep as sweep_module
+from rankopt.sweeps import sweep
 from rankopt.sweeps.reference import all_crossings, value_at
 
 MEASURES = ("nDCG@3", "nDCG", "AP@10", "ERR@10", "AP", "ERR", "RR", "AUC", "P@3")
@@ -103,7 +103,7 @@ def test_what_is_predicted_is_measured_and_it_never_falls(measure, weight):
 @pytest.mark.parametrize("measure", ["nDCG@3", "AP@10", "ERR@10", "RR"])
 @pytest.mark.parametrize("small", [True, False])
 def test_a_stage_takes_the_best_weight_inside_the_interval(measure, small, monkeypatch):
-    monkeypatch.setattr(sweep_module, "PAIRS", 2**14 if small else 0)
+    monkeypatch.setattr(sweep, "PAIRS", 2**14 if small else 0)
     ranker, problem, seen = run(measure)
     before = [np.zeros(problem.grades.size), *(now.scores for now in seen)]
     for scores, now, step in zip(before, seen, ranker.history_.predicted, strict=False):

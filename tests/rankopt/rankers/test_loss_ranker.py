@@ -25,7 +25,7 @@ from rankopt.optimize.least_squares import (
     least_squares,
 )
 from rankopt.rankers import LossRanker, PairwiseRanker, RegressionRanker, load_model
-from rankopt.risk import risk as sharding
+from rankopt.risk import risk
 from rankopt.testing import check_loss
 
 
@@ -65,7 +65,7 @@ PLANES = [name for name in LOSSES if protocol_of(get_loss(name)) == "plane"]
 @pytest.mark.every(7)
 @pytest.mark.parametrize("loss", [*PLANES, TopOne])
 def test_every_engine_gives_the_same_bits(loss, workers, monkeypatch):
-    monkeypatch.setattr(sharding, "SHARD_ROWS", 20)
+    monkeypatch.setattr(risk, "SHARD_ROWS", 20)
     X, y, qid = made()
     first, *others = (
         LossRanker(loss, lam=0.1, tol=1e-3, engine=engine).fit(X, y, qid=qid)
