@@ -67,6 +67,10 @@ class ColumnWarning(UserWarning):
     """Columns of a table were left out of the features, or are useless as features."""
 
 
+class LargeGainWarning(UserWarning):
+    """A grade has a gain beyond 2^31, so that others do not count."""
+
+
 class TiedDocumentsWarning(UserWarning):
     """A score is a mean over random orders of documents of equal score, which constraints do not distinguish."""
 

@@ -22,7 +22,7 @@ from formulations.arrays import Floats, Ints
 from formulations.display import CompactReprMixin
 from rankopt.data.queries import Queries
 from rankopt.data.typing import Ids, Sizes, Values
-from rankopt.data.validation import codes_of_ids, codes_of_sizes, grouped, picked
+from rankopt.data.validation import check_unmasked, codes_of_ids, codes_of_sizes, grouped, picked
 from rankopt.errors import DataError, MeasureError, MissingQueryIdsWarning, OptionError, TiedDocumentsWarning
 from rankopt.evaluation.export import dots_of_means, frame, latex_table
 from rankopt.measures.measure import Convention, Measure, PositionalMeasure, convention_named
@@ -139,7 +139,8 @@ def descending_text(words: Sequence[str]) -> Ints:
 
 
 def vector(what: str, values: ArrayLike) -> Floats:
-    """The values as a vector of floats. DataError for other shapes and non-numbers."""
+    """The values as a vector of floats. DataError for other shapes, non-numbers and masked entries."""
+    check_unmasked(values, what)
     try:
         result = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
@@ -458,7 +459,7 @@ def _ranking(documents: JudgedQueries, scores: Floats, rules: Convention, classe
 
 def _values(measure: Measure, ranking: Ranking, rules: Convention) -> Floats:
     """The value (m,) of each query; the convention sets undefined and short ones."""
-    values = measure.values(ranking)
+    values = np.minimum(measure.values(ranking), measure.max_value)
     defined = measure.defined(ranking.relevance, ranking.offsets)
     if rules.no_relevant == "skip" and not np.any(defined):
         raise MeasureError(

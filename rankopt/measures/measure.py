@@ -123,6 +123,8 @@ class Measure:
     graded: ClassVar[bool] = False
     """Whether its gain table depends on the grades, not only on their order."""
     takes_cutoff: ClassVar[bool] = True
+    max_value: ClassVar[float] = np.inf
+    """The largest value; evaluation never exceeds it by rounding."""
     sweep_kind: ClassVar[str] = "crossings"
     """The sweep algorithm: "positions" for a discount and a gain, "precision" for `AP`, "cascade" for `ERR`,
     "first relevant" for `RR`, "sum" for `summands`, else "crossings"."""
