@@ -52,7 +52,8 @@ from formulations.constraints.kinds import KINDS, parameters
 from formulations.constraints.ranking_set import RankingSet
 from formulations.errors import FormulationError, InfeasibleError, InvalidProblemError, UnsupportedProblemError
 from formulations.gallery.assignments import constrained_ranking
-from formulations.io.readers import read_lp, read_mps
+from formulations.io.lp_file import read_lp
+from formulations.io.mps_file import read_mps
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.program import Program
 from formulations.problems.quadratic_program import QuadraticProgram
