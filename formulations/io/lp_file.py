@@ -6,8 +6,8 @@ Bounds       One a line; the last one counts, as in CPLEX. Variables are nonnega
              upper bound needs a lower one: HiGHS and Gurobi keep 0, which leaves no point. In files of OR-Tools, known
              by their first comment, an upper bound alone removes the lower bound 0, as OR-Tools writes it.
 Binaries     0 or 1, or a stated bound between.
-Names        Letters of any language, digits and !#$%&(),;?@`'{}~"_. with what CPLEX allows first; an index in brackets,
-             x[0, 1] without the blank, is part of the name, as in Gurobi and OR-Tools.
+Names        Letters, digits and !#$%&(),;?@`'{}~"_. as in CPLEX, with closed parentheses, and not ending with , or ;
+             An index in brackets without blanks, x[0,1], is part of the name, as in Gurobi and OR-Tools.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from formulations.problems.program import Program
 
 TOKEN = re.compile(
     r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)"
-    r"|(?P<name>(?:[^\W\d]|[!#$%&?@`'{}~\"(),;])(?:[\w.!#$%&(),;?@`'{}~\"]|(?<=[^\s])\[[^\[\]\s]*\])*)"
+    r"|(?P<name>(?:[^\W\d]|[!#$%&?@`'{}~\"(),;])(?:[\w.!#$%&(),;?@`'{}~\"]|\[[^\[\]\s]*\])*)"
     r"|(?P<sign><=|=<|>=|=>|[<>=+\-*^/\[\]:]))"
 )
 SIGNS = {"<": "<=", "=<": "<=", ">": ">=", "=>": ">="}
@@ -83,23 +83,23 @@ def read_lp(path: Path) -> Program:
 
 def _section(line: str) -> tuple[str, str]:
     """The section that a line begins, "" for none, and the rest of the line."""
-    words = line.split()
-    for count in (2, 1):
+    words = line.split(None, 2)
+    for count in range(min(2, len(words)), 0, -1):
         word = " ".join(words[:count]).lower()
         section = word if word in UNSUPPORTED else SECTIONS.get(word, "")
-        rest = line.split(None, count)[count:]
+        rest = "".join(line.split(None, count)[count:]) if section else ""
         if section in ("max", "min", "rows"):
-            begins = not rest or not rest[0].startswith(":")
+            begins = not rest.startswith(":")
         else:  # a variable may have the name of these, and begin a line
-            begins = not rest or not re.match(r"[:<>=+\-*^/\]]|free\s*$", rest[0], re.IGNORECASE)
-        if len(words) >= count and section and begins:
-            return section, "".join(rest)
+            begins = not re.match(r"[:<>=+\-*^/\]]|free\s*$", rest, re.IGNORECASE)
+        if section and begins:
+            return section, rest
     return "", line
 
 
 def _tokens(text: str, location: str, line: int) -> list[Token]:
     if "->" in text:
-        raise InvalidProblemError(f"{location} holds an indicator constraint, which is not supported; restate it")
+        raise InvalidProblemError(f"{location} has an indicator constraint, which is not supported; restate it with rows")
     if text.lower().startswith("multi-objectives"):
         raise InvalidProblemError(f"{location} begins several objectives, which are not supported; write one")
     found: list[Token] = []
@@ -147,7 +147,7 @@ class _Lp:
         self._label()
         objective = self._side(squares=True)
         if self.at < len(self.tokens):
-            raise self._wrong("ends the objective")
+            raise self._wrong("does not belong to an objective")
         self.found.objective, self.found.squares = objective.weights, objective.squares
         self.found.constant = objective.constant
         self._begin("rows")
@@ -204,7 +204,7 @@ class _Lp:
         low, high = (0.0 if low == -math.inf else low), (1.0 if high == math.inf else high)
         if not 0 <= low <= high <= 1:
             self.at -= 1
-            raise self._wrong(f"is binary, but has the bounds {low:g} and {high:g}")
+            raise self._wrong(f"is binary, and has the bounds {low:g} and {high:g}", "make it general, or remove the bounds")
         self.found.lower[column], self.found.upper[column] = low, high
 
     def _begin(self, section: str) -> None:
@@ -217,9 +217,9 @@ class _Lp:
     def _line(self, at: int) -> int:
         return self.tokens[min(at, len(self.tokens) - 1)][2] if self.tokens else 1
 
-    def _wrong(self, why: str) -> InvalidProblemError:
+    def _wrong(self, why: str, cure: str = "correct the line") -> InvalidProblemError:
         word = self._peek()[1][:40] or "the end"
-        return InvalidProblemError(f"{self.name}, line {self._line(self.at)}: {word!r} {why}, and cannot")
+        return InvalidProblemError(f"{self.name}, line {self._line(self.at)}: {word!r} {why}; {cure}")
 
     def _label(self) -> str:
         """The name before a colon, "" for none."""
@@ -262,7 +262,7 @@ class _Lp:
                 return side
             if self._peek()[1] == "[":
                 if not squares:
-                    raise self._wrong("begins a quadratic constraint, which is not supported")
+                    raise self._wrong("begins a quadratic constraint, which is not supported", "state the problem without it")
                 self._squares(side, weight)
             elif counted and last and self._line(self.at) > self._line(self.at - 1):
                 side.constant += weight
@@ -337,7 +337,7 @@ class _Lp:
         middle = sides[1] if len(sides) == 3 else sides[0]
         rest = [side for side in sides if side is not middle]
         if not signs or (len(sides) == 3 and (len({*signs}) > 1 or any(side.weights for side in rest))):
-            raise self._wrong("makes no row of the kind sum <= number")
+            raise self._wrong("ends no row of the kind sum <= number")
         line = self._line(self.at - 1)
         for column in {column for side in rest for column in side.weights} - middle.weights.keys():
             if column >= known:
@@ -374,13 +374,13 @@ class _Lp:
                 second = self._sign()
                 if left is not None and (second != sign or sign == "="):
                     self.at -= 1
-                    raise self._wrong("is no second limit of the same direction")
+                    raise self._wrong("has another direction than the first limit", "write both as low <= x <= high")
                 right = self._signed()
                 if right is None or self.tokens[self.at - 1][0] != "number":
                     raise self._wrong("is no limit")
                 self._hold(column, second, right)
         if self.at < len(self.tokens) and self._line(self.at) == self._line(begun):
-            raise self._wrong("follows a bound on its line")
+            raise self._wrong("follows a bound on its line", "write one bound a line")
 
     def _sign(self) -> str:
         sign = self._peek()[1]

@@ -168,7 +168,7 @@ class _Mps:
                 words = words[:at]
                 break
         if self.section in UNSUPPORTED:
-            self.wrong(f"states {UNSUPPORTED[self.section]}, which are not supported", "restate them with rows")
+            self.wrong(f"states {UNSUPPORTED[self.section]}, which are not supported", "state the problem without them")
         if self.section not in self.steps:
             self.wrong("is in no section", "begin one before it")
         self.steps[self.section](words)

@@ -48,7 +48,7 @@ def lines_of(path: Path) -> list[str]:
 
 
 def warn(message: str) -> None:
-    warnings.warn(message, ProgramFileWarning, stacklevel=6)
+    warnings.warn(message, ProgramFileWarning, stacklevel=5)  # the caller of read_program
 
 
 def shown(names: Iterable[str]) -> str:
