@@ -1,7 +1,7 @@
 """Reader of LP files: an objective, rows, bounds, integer variables; `[ ... ] / 2` holds the squares.
 
 Rows         Both sides may hold variables and numbers; the right side is moved to the left. A right side ends with its
-             line, because rows need no name. A variable that occurs on right sides only is refused.
+             line, because rows need no name. A variable that occurs on such sides only is refused.
 Bounds       One a line; the last one counts, as in CPLEX. Variables are nonnegative without other bounds. A negative
              upper bound needs a lower one: HiGHS and Gurobi keep 0, which leaves no point. In files of OR-Tools, known
              by their first comment, an upper bound alone removes the lower bound 0, as OR-Tools writes it.
@@ -68,6 +68,8 @@ def read_lp(path: Path) -> Program:
         if key:
             at, begun = key, f"{location} begins an unsupported section {line.strip()[:40]!r}"
             sections.setdefault(at, [])
+        if at == "end" and rest:
+            raise InvalidProblemError(f"{location} has words after end; remove them")
         if at == "end":
             break
         if rest and not at:
@@ -90,7 +92,7 @@ def _section(line: str) -> tuple[str, str]:
         rest = "".join(line.split(None, count)[count:]) if section else ""
         if section in ("max", "min", "rows"):
             begins = not rest.startswith(":")
-        else:  # a variable may have the name of these, and begin a line
+        else:  # a line may begin with a variable of this name, which is an error
             begins = not re.match(r"[:<>=+\-*^/\]]|free\s*$", rest, re.IGNORECASE)
         if section and begins:
             return section, rest
@@ -99,7 +101,9 @@ def _section(line: str) -> tuple[str, str]:
 
 def _tokens(text: str, location: str, line: int) -> list[Token]:
     if "->" in text:
-        raise InvalidProblemError(f"{location} has an indicator constraint, which is not supported; restate it with rows")
+        raise InvalidProblemError(
+            f"{location} has an indicator constraint, which is not supported; restate it with rows"
+        )
     if text.lower().startswith("multi-objectives"):
         raise InvalidProblemError(f"{location} begins several objectives, which are not supported; write one")
     found: list[Token] = []
@@ -154,11 +158,6 @@ class _Lp:
         while self.at < len(self.tokens):
             self._row()
         names = list(self.found.columns)
-        for column, line in self.only_right.items():
-            raise InvalidProblemError(
-                f"{self.name}, line {line}: the variable {names[column][:40]!r} occurs on right sides only; "
-                "move it to the left, or remove it"
-            )
         self._name_rows()
         self._begin("bounds")
         while self.at < len(self.tokens):
@@ -168,9 +167,15 @@ class _Lp:
             self._begin(section)
             while self.at < len(self.tokens):
                 column = self._variable()
+                self.only_right.pop(column, None)
                 self.found.integer.add(column)
                 if section == "binary":
                     self._binary(column)
+        for column, line in self.only_right.items():
+            raise InvalidProblemError(
+                f"{self.name}, line {line}: the variable {names[column][:40]!r} occurs on right sides only; "
+                "move it to the left, or remove it"
+            )
         unused = list(self.found.columns)[len(names) :]
         if unused:
             warn(f"{self.name}: {shown(unused)}: these variables have limits or a type, but are in no row or objective")
@@ -204,7 +209,9 @@ class _Lp:
         low, high = (0.0 if low == -math.inf else low), (1.0 if high == math.inf else high)
         if not 0 <= low <= high <= 1:
             self.at -= 1
-            raise self._wrong(f"is binary, and has the bounds {low:g} and {high:g}", "make it general, or remove the bounds")
+            raise self._wrong(
+                f"is binary, and has the bounds {low:g} and {high:g}", "make it general, or remove the bounds"
+            )
         self.found.lower[column], self.found.upper[column] = low, high
 
     def _begin(self, section: str) -> None:
@@ -232,6 +239,8 @@ class _Lp:
         kind, word = self._peek()
         if kind != "name":
             raise self._wrong("is where a variable is expected")
+        if word.lower() in SECTIONS or word.lower() in UNSUPPORTED:
+            raise self._wrong("is a variable with the name of a section", "rename it")
         self.at += 1
         return self.found.column(word)
 
@@ -262,7 +271,9 @@ class _Lp:
                 return side
             if self._peek()[1] == "[":
                 if not squares:
-                    raise self._wrong("begins a quadratic constraint, which is not supported", "state the problem without it")
+                    raise self._wrong(
+                        "begins a quadratic constraint, which is not supported", "state the problem without it"
+                    )
                 self._squares(side, weight)
             elif counted and last and self._line(self.at) > self._line(self.at - 1):
                 side.constant += weight
@@ -379,6 +390,7 @@ class _Lp:
                 if right is None or self.tokens[self.at - 1][0] != "number":
                     raise self._wrong("is no limit")
                 self._hold(column, second, right)
+        self.only_right.pop(column, None)
         if self.at < len(self.tokens) and self._line(self.at) == self._line(begun):
             raise self._wrong("follows a bound on its line", "write one bound a line")
 

@@ -244,7 +244,7 @@ class _Mps:
                 self.found.entries[entry] = float(value)
 
     def _is_first(self, vector: str) -> bool:
-        """Whether this is the first vector of the section, or has no name; others are alternatives that are not read."""
+        """Whether this is the first vector of the section, or has no name; others are alternatives, not read."""
         vectors = self.vectors.setdefault(self.section, [])
         if vector and vector not in vectors:
             vectors.append(vector)
@@ -272,7 +272,10 @@ class _Mps:
         has_number = kind not in BARE or len(rest) == 3 or (len(rest) == 2 and rest[1] not in self.found.columns)
         limit = float(self.number(rest.pop())) if rest and has_number else 0.0
         if len(rest) not in (1, 2):
-            self.wrong("is no bound", f"write {kind}, the name of the vector, a variable{'' if kind in BARE else ' and a number'}")
+            self.wrong(
+                "is no bound",
+                f"write {kind}, the name of the vector, a variable{'' if kind in BARE else ' and a number'}",
+            )
         name = rest[-1]
         if name not in self.found.columns:
             self.wrong(f"names a variable {name[:40]!r} that COLUMNS does not have", "correct the name")
@@ -308,7 +311,9 @@ class _Mps:
     def program(self) -> Program:
         """The program, after all lines are read: sections may be in any order."""
         if self.objective_name != "" and self.objective != self.objective_name:
-            raise InvalidProblemError(f"{self.name}: OBJNAME is {self.objective_name[:40]!r}, which is no row of kind N")
+            raise InvalidProblemError(
+                f"{self.name}: OBJNAME is {self.objective_name[:40]!r}, which is no row of kind N"
+            )
         for section, vectors in self.vectors.items():
             if vectors[1:]:
                 warn(f"{self.name}: {section} has the vectors {shown(vectors)}; only {vectors[0][:40]!r} is read")

@@ -67,8 +67,8 @@ def read_program(path: str | PathLike[str]) -> LinearProgram | QuadraticProgram:
     """The program of a file.
 
     Raises InvalidProblemError with file, line and cure for a malformed or nonconvex program; InfeasibleError if limits
-    cross; UnsupportedProblemError for other formats; OSError if the file cannot be read. Warns with ProgramFileWarning of
-    conventions that other programs do not share, such as which of several vectors of an MPS file is read.
+    cross; UnsupportedProblemError for other formats; OSError if the file cannot be read. Warns with ProgramFileWarning
+    of conventions that other programs do not share, such as which of several vectors of an MPS file is read.
     """
     file = Path(path)
     suffix = Path(file.stem).suffix if file.suffix == ".gz" else file.suffix

@@ -77,8 +77,8 @@ def read_run(path: str | PathLike[str]) -> Run:
     unranked = {query for query, _ in ranks} - {query for query, rank in ranks if rank <= 1}
     if unranked:
         raise DataError(
-            f"{fspath(path)}: query {min(unranked)!r} has no document of rank 1, so the third of three columns may be a "
-            f"score; write '{RUN[0]}', or the ranks from 1."
+            f"{fspath(path)}: query {min(unranked)!r} has no document of rank 1, so the third of three columns may be "
+            f"a score; write '{RUN[0]}', or the ranks from 1."
         )
     return run
 
