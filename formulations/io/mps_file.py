@@ -201,13 +201,14 @@ class _Mps:
         elif not self.objective and self.objective_name in ("", name):
             self.objective = name
 
-    def number(self, word: str) -> Decimal:
+    def number(self, word: str) -> str:
+        """A number of the file, as Python writes it."""
         upper = word.upper().replace("D", "E")
         if not NUMBER.fullmatch(upper):
             self.wrong(f"needs a number; got {word[:40]!r}", "write a number such as -1.5e3")
-        return EXACT.create_decimal(upper)
+        return upper
 
-    def _pairs(self, words: Words) -> Iterator[tuple[str, Decimal]]:
+    def _pairs(self, words: Words) -> Iterator[tuple[str, str]]:
         """Rows and numbers of a line, one pair or two."""
         if len(words) not in (2, 4):
             self.wrong(
@@ -260,7 +261,7 @@ class _Mps:
                 self.wrong(f"states a second value of {name[:40]!r} in {self.section}", "remove one")
             if self.section == "RANGES" and name == self.objective:
                 self.wrong("states a range of the objective", "remove it, or make the row one of kind E, G or L")
-            values[name] = value
+            values[name] = EXACT.create_decimal(value)
 
     def _bound(self, words: Words) -> None:
         kind, rest = words[0].upper(), words[1:]
@@ -328,10 +329,10 @@ class _Mps:
             names = shown(name for name, column in self.found.columns.items() if column in negative)
             warn(f"{self.name}: {names}: the upper limit is negative, so the lower limit is read as -inf, not as 0")
         self.found.lower |= dict.fromkeys(negative, -math.inf)
-        names = list(self.found.columns)
+        variables = list(self.found.columns)
         for (i, j), value in self.found.squares.items():
             if self.found.squares.get((j, i)) != value:
-                pair = f"({names[i][:40]!r}, {names[j][:40]!r})"
+                pair = f"({variables[i][:40]!r}, {variables[j][:40]!r})"
                 raise InvalidProblemError(f"{self.name}: QMATRIX is not symmetric at {pair}; write both triangles")
         return self.found.program(self.name)
 

@@ -211,7 +211,7 @@ def test_qrels_of_no_layout_are_refused_with_file_and_line(tmp_path, text, messa
         ("q1 d1 -1\n", "line 1: '-1' is not a rank"),
         ("q1 d1 1\nq2 d1 40\nq2 d2 30\n", "query 'q2' has no document of rank 1"),
         ("q1 d1 1\nq1 Q0 d2 2 1.0 t\n", "line 2: 6 columns, but a line is 'query document rank', as the first"),
-        ("q1 d1 1 0.5\n", "line 1: 4 columns, but a line is 'query Q0 document rank score tag' or 'query document rank'"),
+        ("q1 d1 1 0.5\n", "1: 4 columns, but a line is 'query Q0 document rank score tag' or 'query document rank'"),
     ],
 )
 def test_runs_of_no_layout_are_refused_with_file_and_line(tmp_path, text, message):
