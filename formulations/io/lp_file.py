@@ -5,7 +5,7 @@ Rows         Both sides may hold variables and numbers; the right side is moved 
 Bounds       One a line; the last one counts, as in CPLEX. Variables are nonnegative without other bounds. A negative
              upper bound needs a lower one: HiGHS and Gurobi keep 0, which leaves no point. In files of OR-Tools, known
              by their first comment, an upper bound alone removes the lower bound 0, as OR-Tools writes it.
-Binaries     0 or 1, or a stated bound between.
+Binaries     0 or 1, or fixed by bounds at one of them.
 Names        Letters, digits and !#$%&(),;?@`'{}~"_. as in CPLEX, with closed parentheses, and not ending with , or ;
              An index in brackets without blanks, x[0,1], is part of the name, as in Gurobi and OR-Tools.
 """
@@ -63,15 +63,15 @@ def read_lp(path: Path) -> Program:
     for line_number, line in enumerate(lines, 1):
         location = f"{path.name}, line {line_number}"
         key, rest = _section(line.partition("\\")[0].strip())
+        if at == "end" and (key or rest):
+            raise InvalidProblemError(f"{location} follows end; remove it, or the end before it")
         if key in ("max", "min") and {"max", "min"} & sections.keys():
             raise InvalidProblemError(f"{location} begins a second objective; remove one")
         if key:
             at, begun = key, f"{location} begins an unsupported section {line.strip()[:40]!r}"
             sections.setdefault(at, [])
-        if at == "end" and rest:
+        if rest and at == "end":
             raise InvalidProblemError(f"{location} has words after end; remove them")
-        if at == "end":
-            break
         if rest and not at:
             raise InvalidProblemError(f"{location} precedes maximize or minimize; begin with one")
         if rest and at in UNSUPPORTED:
@@ -206,7 +206,6 @@ class _Lp:
 
     def _binary(self, column: int) -> None:
         low, high = self.found.lower.get(column, 0.0), self.found.upper.get(column, 1.0)
-        low, high = (0.0 if low == -math.inf else low), (1.0 if high == math.inf else high)
         if not 0 <= low <= high <= 1:
             self.at -= 1
             raise self._wrong(

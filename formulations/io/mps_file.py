@@ -231,6 +231,8 @@ class _Mps:
             return
         pairs = list(self._pairs(words[1:]))
         column = self.found.column(words[0])
+        if column < len(self.found.columns) - 1:
+            self.wrong(f"returns to the variable {words[0][:40]!r}", "write the lines of a variable one after another")
         if self.integer:
             self.found.integer.add(column)
         for name, value in pairs:

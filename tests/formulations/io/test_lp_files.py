@@ -67,7 +67,7 @@ WRITERS = {
     ),
     "by hand": (
         "MAXIMIZE 3x+2y\n+ w\nSUCH THAT c1: x + y =< 3.5\n c2: 5 + x >= z - .25v + 3 \\ as moved\n c3: 1 = w - v\n"
-        "BOUND\n2 >= x\n 8 >= y >= -3\n w <= -1.0e0\n w >= -1e30\n v FREE\nBIN z\nINTEGER\n y\nEND\n not read"
+        "BOUND\n2 >= x\n 8 >= y >= -3\n w <= -1.0e0\n w >= -1e30\n v FREE\nBIN z\nINTEGER\n y\nEND\n\n\\ not read"
     ),
 }  # fmt: skip
 
@@ -195,6 +195,8 @@ def test_the_last_bound_counts_and_an_unknown_variable_among_bounds_is_warned_of
 HEAD = "min\n x + y\nst\n c: x + y >= 1\n"
 REFUSED = {
     "end x\n": "line 5 has words after end",
+    "end\n\ngenerals\n x\n": "line 7 follows end",
+    "bounds\n x free\nbinary\n x\n": "line 8: 'x' is binary, and has the bounds -inf and inf",
     "d: x + y >= 1 junk\n": "line 5: the variable 'junk' occurs on right sides only",
     "d: x >= 1 - junk\n": "line 5: the variable 'junk' occurs on right sides only",
     "d: x + y >= 1e\n": "line 5: the variable 'e' occurs on right sides only",
