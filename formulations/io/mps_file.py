@@ -115,7 +115,7 @@ class _Mps:
         self.objective = self.objective_name = ""
         self.sense: bool | None = None
         self.awaits_sense = False
-        self.integer = False
+        self.integer, self.current = False, ""  # between markers; the variable of the last line
         self.limited: set[int] = set()
         self.rhs: dict[str, Decimal] = {}
         self.ranges: dict[str, Decimal] = {}
@@ -227,12 +227,12 @@ class _Mps:
                 self.wrong("states special ordered sets, which are not supported", "restate them with rows")
             if kind not in ("INTORG", "INTEND"):
                 self.wrong(f"is a marker {words[2][:20]!r}", "write 'INTORG' or 'INTEND'")
-            self.integer = kind == "INTORG"
+            self.integer, self.current = kind == "INTORG", ""
             return
         pairs = list(self._pairs(words[1:]))
-        column = self.found.column(words[0])
-        if column < len(self.found.columns) - 1:
+        if words[0] != self.current and words[0] in self.found.columns:
             self.wrong(f"returns to the variable {words[0][:40]!r}", "write the lines of a variable one after another")
+        self.current, column = words[0], self.found.column(words[0])
         if self.integer:
             self.found.integer.add(column)
         for name, value in pairs:

@@ -240,6 +240,7 @@ REFUSED = {
     "OBJSENSE\n BEST\n": "line 12 states the sense 'BEST'",
     "OBJNAME\n COST\n": "line 12 is no single name of the objective before ROWS",
     "COLUMNS\n Y LOW 1 LOW 1\n": "line 12 states the entry of 'Y' in 'LOW' twice",
+    "COLUMNS\n M 'MARKER' 'INTORG'\n Y LOW 1\n": "line 13 returns to the variable 'Y'",
     "COLUMNS\n X MID 1\n": "line 12 returns to the variable 'X'",
     "COLUMNS\n X LOW\n": "line 12 needs a row and a number",
     "ROWS\n DE SUM\n": "line 12 is no row",
