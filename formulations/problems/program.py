@@ -323,9 +323,9 @@ def _plain(name: str) -> str:
     ascii_ = (c if c.isascii() else unicodedata.name(c, "").split(" ")[-1].lower() for c in name)
     letters = "".join(ascii_).rstrip("]")
     plain = re.sub(r"[^A-Za-z0-9.]+", "_", letters).strip("_.") or "x"
-    # A name that begins with a digit, with e and a digit, or with inf or nan (HiGHS), reads as a number.
     plain = plain[:200]  # CPLEX reads 255 letters
-    return f"x_{plain}" if re.match(r"[0-9.]|e[0-9]|inf|nan", plain, re.IGNORECASE) else plain
+    # Readers take e, e and digits, and names that begin with a digit, inf or nan (HiGHS) for parts of a number.
+    return f"x_{plain}" if re.match(r"[0-9.]|e[0-9]|e$|inf|nan", plain, re.IGNORECASE) else plain
 
 
 def _unique(name: str, taken: set[str]) -> str:

@@ -11,7 +11,25 @@ from formulations import LinearProgram, read_program, solve
 from formulations.problems.program import Block
 
 INF = np.inf
-NAMES = ["x", "π[0]", "st", "free", "e5", "1a", "a b", "s.t.", "end", "MARKER", "inf", "nano", "x_2", "x 2", "x" * 300]
+NAMES = [
+    "x",
+    "π[0]",
+    "st",
+    "free",
+    "e5",
+    "1a",
+    "a b",
+    "s.t.",
+    "end",
+    "MARKER",
+    "inf",
+    "nano",
+    "e",
+    "E",
+    "x_2",
+    "x 2",
+    "x" * 300,
+]
 NAMES += ["$y", "*z", "RHS", "objective", "bounds", "semi", "subject to", "-", "f(x)", "x[0, 1]", "\\c", "'MARKER'"]
 
 
@@ -93,6 +111,28 @@ def test_files_of_highs(tmp_path, suffix):
         model = drawn(seed)
         in_highs(model).writeModel(str(tmp_path / f"a.{suffix}"))
         assert read(tmp_path / f"a.{suffix}") == model.content(ranges=suffix == "mps", split=("lo", "up")), seed
+
+
+@pytest.mark.parametrize("suffix", ["lp", "mps"])
+def test_squares_of_highs(tmp_path, suffix):
+    import highspy
+
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        model = drawn(seed)
+        model.integer[:], model.is_maximization, size = False, False, model.cost.size
+        factor = rng.integers(-3, 4, (size, size))
+        squares = (factor @ factor.T + np.eye(size)) / 8
+        highs, hessian = in_highs(model), highspy.HighsHessian()
+        hessian.dim_, hessian.format_ = size, highspy.HessianFormat.kTriangular
+        hessian.start_ = np.cumsum([0, *range(size, 0, -1)])
+        hessian.index_ = np.concatenate([np.arange(j, size) for j in range(size)])
+        hessian.value_ = np.concatenate([squares[j:, j] for j in range(size)])
+        highs.passHessian(hessian)
+        highs.writeModel(str(tmp_path / f"a.{suffix}"))
+        read = read_program(tmp_path / f"a.{suffix}")
+        np.testing.assert_array_equal(read.hessian.toarray()[:size, :size], squares)
+        np.testing.assert_array_equal(read.linear, [*model.cost, model.offset])
 
 
 @pytest.mark.parametrize("suffix", ["lp", "mps"])
