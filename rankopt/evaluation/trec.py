@@ -37,6 +37,7 @@ from rankopt.measures.tied_ranking import Pool, query_of_row
 
 RUN = ("query Q0 document rank score tag", "query document rank")  # the columns of a line, TREC's first
 QRELS = ("query 0 document grade", "query document grade")
+NAMES = {"rank": rb"rank|pos", "score": rb"score|sim", "grade": rb"score|rel|label|grade|judg"}  # in a line of names
 HEADERS = {b"query-id", b"query_id", b"queryid", b"qid", b"query", b"topic", b"topic_id", b"topic-id"}
 INFINITE = re.compile(rb"[+-]?(?i:inf|infinity)")
 INTEGER = re.compile(rb"[+-]?[0-9]++")
@@ -108,7 +109,8 @@ def _fields(
     for number, line in text_lines(path):
         found = line.split()
         where = f"{fspath(path)}, line {number}"
-        value = found[{3: 2, 4: 3, 6: 4}[len(found)]] if len(found) in counts else b""
+        at = {3: 2, 4: 3, 6: 4}.get(len(found), 0)
+        value = found[at] if len(found) in counts else b""
         is_data = any(pattern.fullmatch(value) for pattern in values)
         if found and found[0].startswith(b"#") and found[0] != b"#" and is_data:
             raise DataError(
@@ -124,6 +126,11 @@ def _fields(
         if columns == 4 and len(line.strip().split(b"\t")) == 3 and found[1] not in (b"0", b"Q0"):
             raise DataError(f"{where}: a column between tabs has a blank; replace it, because blanks separate columns.")
         if is_header:
+            wanted = layouts[counts.index(columns)].split()[at]
+            if not re.search(NAMES[wanted], value.lower()):
+                raise DataError(
+                    f"{where}: column {at + 1} has the name {clipped(value)!r}, but is the {wanted}; a line is {known}."
+                )
             continue
         empty = False
         yield where, (found[0].decode(), found[1 if columns == 3 else 2].decode()), value, columns

@@ -192,6 +192,10 @@ def test_runs_of_every_layout_order_documents_the_same(tmp_path, layout):
         ("# nothing but comments 1\n", "is empty"),
         ("q1\td1\thigh\n", "line 1: 'high' is not an integer"),
         ("q1 d1 1\nquery-id corpus-id score\n", "line 2: 'score' is not an integer"),
+        (
+            "query_id doc_id relevance iteration\nq1 7 1 0\n",
+            "line 1: column 4 has the name 'iteration', but is the grade",
+        ),
         ("#1 0 d1 1\n", "line 1: '#1' is a query or begins a comment"),
         ("q1 d1 1\nq1 d1 0\n", "line 2: document 'd1' occurs twice"),
     ],
@@ -209,6 +213,7 @@ def test_qrels_of_no_layout_are_refused_with_file_and_line(tmp_path, text, messa
         ("q1 d1 1\nq1 d2 1\n", "line 2: '1' occurs twice in its query"),
         ("q1 d1 0.75\n", "line 1: '0.75' is not a rank; the third of three columns is the rank"),
         ("q1 d1 -1\n", "line 1: '-1' is not a rank"),
+        ("qid docid score\nq1 d1 1\nq1 d2 2\n", "line 1: column 3 has the name 'score', but is the rank"),
         ("q1 d1 1\nq2 d1 40\nq2 d2 30\n", "query 'q2' has no document of rank 1"),
         ("q1 d1 1\nq1 Q0 d2 2 1.0 t\n", "line 2: 6 columns, but a line is 'query document rank', as the first"),
         ("q1 d1 1 0.5\n", "1: 4 columns, but a line is 'query Q0 document rank score tag' or 'query document rank'"),
