@@ -49,7 +49,8 @@ from formulations.constraints.kinds import KINDS, parameters
 from formulations.constraints.ranking_set import RankingSet
 from formulations.errors import FormulationError, InfeasibleError, InvalidProblemError, UnsupportedProblemError
 from formulations.gallery.assignments import constrained_ranking
-from formulations.io.readers import read_lp, read_mps
+from formulations.io.lp_file import read_lp
+from formulations.io.mps_file import read_mps
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.program import Program
 from formulations.problems.quadratic_program import QuadraticProgram
@@ -63,7 +64,8 @@ def read_program(path: str | PathLike[str]) -> LinearProgram | QuadraticProgram:
     """The program of a file.
 
     Raises InvalidProblemError with file, line and cure for a malformed or nonconvex program; InfeasibleError if limits
-    cross; UnsupportedProblemError for other formats; OSError if the file cannot be read.
+    cross; UnsupportedProblemError for other formats; OSError if the file cannot be read. Warns with ProgramFileWarning
+    of conventions that other programs do not share, such as which of several vectors of an MPS file is read.
     """
     file = Path(path)
     suffix = Path(file.stem).suffix if file.suffix == ".gz" else file.suffix
