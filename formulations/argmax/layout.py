@@ -29,8 +29,9 @@ BATCH = (
     READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_INTS, READ_SHORTS, READ_INTS, READ_FLOATS, READ_INTS,
     READ_SHORTS, READ_SHORTS, READ_INTS, nb.int64, nb.int64, nb.int64, INTS, FLOATS, FLOATS, BYTES,
 )  # fmt: skip
-"""Scores, gain, discount, position weights, offsets; of the `Layout` by_gain, chain_start, worth, first_chain, low, high,
-stop; the first query, one after the last, maximum number of states; order, value, bound and method, which are filled."""
+"""Scores, gain, discount, position weights, offsets; of the `Layout` by_gain, chain_start, worth, first_chain, low,
+high, stop; the first query, one after the last, maximum number of states; order, value, bound and method, which are
+filled."""
 
 
 @inlined
@@ -151,8 +152,8 @@ class Layout:
     """by_gain: the documents of each query, counted within it, by rising gain and then as they come.
 
     chain_start: indices in by_gain where a chain of one gain begins, worth its gain, those of query q at entries
-    first_chain[q] : first_chain[q + 1]. low, high, stop: see `find_cones`. discount, position_weights: the weights of the
-    search, and for each query the removed sum (see `significant`).
+    first_chain[q] : first_chain[q + 1]. low, high, stop: see `find_cones`. discount,
+    position_weights: the weights of the search, and for each query the removed sum (see `significant`).
     """
 
     by_gain: Shorts

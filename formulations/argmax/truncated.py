@@ -1,9 +1,9 @@
 """The argmax of queries with a truncated discount: a search over the first positions, then one sort of the rest.
 
 After the cutoff of a discount only the position weights fall, so the rest is in order of score. More generally, if all
-steps are parallel from position `turn` on (see `find_cones`), the rest is sorted by one key. Assume that the cone is constant
-before `turn`. Then a document needs its dominators before it, and states (used counts of each gain) are the ideals of
-one partial order: at most C(turn + G, G) for G gains, for a list of any length.
+steps are parallel from position `turn` on (see `find_cones`), the rest is sorted by one key. Assume that the cone is
+constant before `turn`. Then a document needs its dominators before it, and states (used counts of each gain) are the
+ideals of one partial order: at most C(turn + G, G) for G gains, for a list of any length.
 
 The value of the rest is a sum of table entries over the documents used before. The last of them in the sort dominates
 none, so each state adds one entry to the sum of the state without it. The table: all documents are ranked by one key,
