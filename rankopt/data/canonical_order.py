@@ -117,12 +117,15 @@ def _of_values(values: NDArray[np.float64]) -> Hashes:
 STEPS = 65521.0  # a prime: values that are simple parts of the largest one are not next to a rounding
 
 
-def largest_sizes(features: Features) -> NDArray[np.float64]:
-    """(d,) max |x| of each feature; 1 where that is 0."""
+def largest_sizes(features: Features, offsets: Ints, chosen: Ints) -> NDArray[np.float64]:
+    """(d,) max |x| of each feature in the chosen queries; 1 where that is 0."""
     if is_sparse(features):
-        size = np.asarray(abs(features).max(axis=0).todense(), dtype=np.float64).ravel()
+        own = features if chosen.size == offsets.size - 1 else features[rows_of(offsets, chosen)]
+        size = np.asarray(abs(own).max(axis=0).todense(), dtype=np.float64).ravel()
     else:
-        size = np.maximum(features.max(axis=0), -features.min(axis=0)).astype(np.float64)
+        starts = offsets[:-1]
+        low, high = np.minimum.reduceat(features, starts), np.maximum.reduceat(features, starts)
+        size = np.maximum(high[chosen].max(axis=0), -low[chosen].min(axis=0)).astype(np.float64)
     return np.where(size > 0, size, 1.0)
 
 
@@ -163,8 +166,13 @@ def canonical(
     for number, name in enumerate(attributes):
         known = known + mixed(labels(queries.attributes[name]) + np.uint64(2 * number + 1))
     grades = np.zeros(known.size) if queries.relevance is None else queries.relevance + 0.0
-    exact, coarse = fingerprints(queries.features), fingerprints(queries.features, largest_sizes(queries.features))
-    steps = np.rint(grades / (grades.max() or 1.0) * STEPS)
+    # The units are those of the queries that can teach something: others may be left out.
+    starts, learnt = queries.offsets[:-1], weights > 0
+    differs = learnt & (np.maximum.reduceat(grades, starts) > np.minimum.reduceat(grades, starts))
+    chosen = np.flatnonzero(differs if differs.any() else learnt if learnt.any() else ~learnt)
+    sizes = largest_sizes(queries.features, queries.offsets, chosen)
+    exact, coarse = fingerprints(queries.features), fingerprints(queries.features, sizes)
+    steps = np.rint(grades / (np.maximum.reduceat(grades, starts)[chosen].max() or 1.0) * STEPS)
     keys = [
         known + document + mixed(values.view(np.uint64)) * np.uint64(0xD1342543DE82EF95)
         for document, values in ((exact, grades), (coarse, steps))

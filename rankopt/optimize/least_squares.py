@@ -127,7 +127,8 @@ DEEPEST = 1000
 
 
 def column_units(features: Any) -> Floats | None:
-    """(d,) what to multiply the columns with, 1 for those that are well as they are; None where all are.
+    """(d,) what to multiply the columns with, None where all are well as they are: one power of two for all columns if
+    that helps all, so that their sizes stay in proportion; else one for each that needs it.
 
     features: dense or CSR.
     """
@@ -135,6 +136,9 @@ def column_units(features: Any) -> Floats | None:
     empty = largest < -DEEPEST  # columns of zeros among them
     if ((np.abs(largest) <= SAFE) | empty).all():
         return None
+    top = largest[~empty].max()
+    if (np.abs(largest - top)[~empty] <= SAFE).all():
+        return np.ldexp(1.0, np.full(largest.size, -top))
     return np.ldexp(1.0, np.where((np.abs(largest) <= SAFE) | empty, 0, -largest))
 
 

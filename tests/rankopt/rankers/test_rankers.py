@@ -14,9 +14,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from rankopt.constraints import Admissible
-from rankopt.data import Queries, concatenate, read_svmlight
+from rankopt.data import Queries, concatenate, load_sample, read_svmlight
 from rankopt.errors import DataError
-from rankopt.measures import evaluate, parse
+from rankopt.measures import evaluate, nDCG, parse
 from rankopt.rankers import (
     RANKERS,
     CofiRanker,
@@ -310,3 +310,52 @@ def test_rank_svm_beats_chance_on_mq2008(parts):
     ranker = PairwiseRanker(lam=1e-3).fit(concatenate(parts[:2]))
     assert ranker.certificate_.relative_gap <= ranker.tol
     assert evaluate(parts[2], ranker.predict(parts[2]), "nDCG@10", convention="burges").mean() > 0.42
+
+
+# Units: scaling features, gains or grades changes results only as mathematics says.
+
+
+UNIT_FREE = {
+    "convex": LargeMarginRanker("nDCG@10", bound="convex"),
+    "nonconvex": LargeMarginRanker("nDCG@10"),
+    "tie-aware": LargeMarginRanker("nDCG@10", bound="tie-aware"),
+    "l1": LargeMarginRanker("nDCG@10", penalty="l1"),
+    "normalized": LargeMarginRanker("nDCG@10", normalize="zscore"),
+    "lam auto": LargeMarginRanker("nDCG@10", bound="convex", lam="auto"),
+    "ridge": RegressionRanker(),
+}
+
+
+@pytest.mark.parametrize("name", UNIT_FREE)
+@pytest.mark.parametrize("unit", [1e-3, 1e3, 2.0**40])
+def test_the_unit_of_the_features_does_not_change_a_score(name, unit):
+    """The strength of the penalty is in the units of the data, and so are folds and starts."""
+    sample = load_sample("les-miserables")
+    train, test = sample.train, sample.test
+
+    def scores(factor):
+        ranker = clone(UNIT_FREE[name]).fit(train.replace(features=train.features * factor))
+        return ranker.predict(test.replace(features=test.features * factor))
+
+    known, close = scores(1.0), 1e-4 if name == "lam auto" else 1e-9  # a small λ: within the gap of training
+    assert_allclose(scores(unit), known, rtol=0, atol=close * np.abs(known).max())
+
+
+@pytest.mark.parametrize("name", ["convex", "nonconvex", "tie-aware", "normalized"])
+def test_the_unit_of_gains_does_not_change_a_model(name):
+    """nDCG divides by the best DCG: gains times 1,000 are the same measure."""
+    train = load_sample("les-miserables").train
+    found = []
+    for unit in (1.0, 1e-3, 1e3):
+        measure = nDCG(gain=[0.0, 1.0 * unit, 3.0 * unit, 7.0 * unit, 15.0 * unit, 31.0 * unit]) @ 10
+        found.append(clone(UNIT_FREE[name]).set_params(measure=measure).fit(train).coef_)
+    for other in found[1:]:
+        assert_allclose(other, found[0], rtol=0, atol=1e-9 * np.abs(found[0]).max())
+
+
+def test_the_unit_of_grades_does_not_change_a_model_with_linear_gains():
+    train = load_sample("les-miserables").train
+    for ranker in (LargeMarginRanker("nDCG(gain='linear')@10", bound="convex", w0="zeros"), PairwiseRanker()):
+        found = [clone(ranker).fit(train.replace(relevance=train.relevance * unit)).coef_ for unit in (1.0, 1e-3, 1e3)]
+        for other in found[1:]:
+            assert_allclose(other, found[0], rtol=0, atol=1e-9 * np.abs(found[0]).max())

@@ -200,7 +200,7 @@ def test_the_first_row_is_the_start_itself():
 def test_folds_are_of_the_content_alone():
     X, y, qid = drawn_auto(2)
     order = np.random.default_rng(3).permutation(qid.size)
-    one, other = (Queries.from_arrays(X[p], y[p], qid=qid[p]) for p in (np.arange(qid.size), order))
+    one, other = (Queries.from_arrays(X[p], y[p], qid=qid[p]).grouped() for p in (np.arange(qid.size), order))
     folds = [
         dict(zip(q.query_ids, dealt(q, np.ones(len(q)), np.ones(len(q), dtype=bool), FOLDS), strict=True))
         for q in (one, other)
