@@ -1,14 +1,18 @@
 """Queries from tables equal those from arrays; attributes come from a CSV file that names query and document."""
 
+import warnings
 from datetime import date
 from decimal import Decimal
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from numpy.testing import assert_array_equal
 
+from rankopt.cli import rankopt as main
 from rankopt.data import Queries, read_attributes, read_table
-from rankopt.errors import DataError, RankoptError
+from rankopt.errors import ColumnWarning, DataError, RankoptError
+from rankopt.rankers import RegressionRanker, load_model
 
 pandas = pytest.importorskip("pandas")
 
@@ -256,3 +260,76 @@ def test_documents_without_a_key_cannot_be_joined(read, queries):
 def test_a_missing_file_is_pythons_own_error(queries, tmp_path):
     with pytest.raises(FileNotFoundError):
         read_attributes(tmp_path / "nowhere.csv", queries)
+
+
+# Columns: grades are named or found, and what numbers the rows is no feature.
+
+
+def event_log(n=60):
+    rng = np.random.default_rng(0)
+    return pandas.DataFrame({
+        "query_id": rng.integers(0, 6, n), "url_id": rng.permutation(n) + 500, "click_grade": rng.integers(0, 5, n),
+        "f1": rng.normal(size=n), "f2": rng.normal(size=n), "flag": 1.0,
+    })  # fmt: skip
+
+
+def test_a_table_without_known_grades_names_the_candidates():
+    with pytest.raises(DataError, match=r"no column of grades .* but click_grade.*pass relevance='click_grade'"):
+        read_table(event_log())
+    with pytest.raises(DataError, match="pass relevance='its name', or relevance=None"):
+        read_table(event_log()[["query_id", "f1", "f2"]])
+    with pytest.warns(ColumnWarning):
+        assert read_table(event_log(), relevance=None).relevance is None
+
+
+def test_columns_that_number_the_rows_are_no_features(tmp_path):
+    frame = event_log().sample(frac=1, random_state=0)
+    frame.to_parquet(tmp_path / "log.parquet")
+    frame.to_csv(tmp_path / "log.csv")
+    for file, index in (("log.parquet", "__index_level_0__"), ("log.csv", "")):
+        with pytest.warns(ColumnWarning) as caught:
+            found = read_table(tmp_path / file, relevance="click_grade")
+        assert found.feature_names == ("f1", "f2", "flag")
+        numbering, constant = sorted(str(one.message) for one in caught)[::-1]
+        assert "url_id" in numbering
+        assert index in numbering
+        assert "one value only" in constant
+        assert "flag" in constant
+        np.testing.assert_array_equal(found.relevance, frame.click_grade)
+        np.testing.assert_array_equal(found.qid, frame.query_id)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        named = read_table(event_log(), relevance="click_grade", features=["url_id", "flag"])
+        assert named.feature_names == ("url_id", "flag")
+        read_table(event_log()[["query_id", "click_grade", "f1"]], relevance="click_grade")
+
+
+@pytest.mark.parametrize("name", ["qid", "query_id", "QueryID", "query"])
+def test_fit_knows_the_query_columns_of_read_table(name):
+    frame = event_log().rename(columns={"query_id": name})
+    ranker = RegressionRanker().fit(frame[[name, "f1", "f2"]], frame.click_grade)
+    assert (ranker.n_queries_, ranker.n_features_in_) == (6, 2)
+    assert read_table(frame[[name, "f1", "f2", "click_grade"]], relevance="click_grade").query_ids == tuple(
+        dict.fromkeys(frame[name].tolist())
+    )
+    with pytest.raises(DataError, match="pass one of them"):
+        RegressionRanker().fit(frame[[name, "f1"]], frame.click_grade, qid=frame[name])
+    with pytest.raises(DataError, match="leave out all but one"):
+        RegressionRanker().fit(frame[[name, "f1"]].assign(queryid=1), frame.click_grade)
+
+
+def test_commands_say_to_rename_the_column_of_grades(tmp_path):
+    event_log().to_csv(tmp_path / "log.csv", index=False)
+    ran = CliRunner().invoke(main, ["train", str(tmp_path / "log.csv"), "--model", str(tmp_path / "m")])
+    assert ran.exit_code
+    assert "click_grade may hold them; rename the column of grades to 'relevance'" in str(ran.exception)
+    frame = event_log().rename(columns={"click_grade": "relevance"})
+    frame[["query_id", "relevance", "f1", "f2"]].to_csv(tmp_path / "train.csv", index=False)
+    arguments = ["train", str(tmp_path / "train.csv"), "--ranker", "regression", "--model", str(tmp_path / "m")]
+    assert CliRunner().invoke(main, arguments).exit_code == 0
+    frame[["f2", "url_id", "query_id", "f1"]].to_csv(tmp_path / "new.csv", index=False)  # no grades, other order
+    arguments = [str(tmp_path / "m"), str(tmp_path / "new.csv"), "--output", "-"]
+    ran = CliRunner().invoke(main, ["predict", *arguments])
+    assert ran.exit_code == 0, ran.output
+    expected = load_model(tmp_path / "m").predict(frame[["f1", "f2"]])
+    np.testing.assert_allclose([float(line) for line in ran.stdout.split()], expected)
