@@ -1,7 +1,7 @@
 """The solvers as a table: name → class, loaded on use. Solver names are parsed only here.
 
 >>> get_solver("highs")
-Highs(time_limit=None, threads=None, method='choose', presolve='choose', verbose=False, options={})
+Highs(time_limit=None, threads=None, method='choose', presolve='choose', rel_gap=0.0, verbose=False, options={})
 >>> get_solver("cvxpy:CLARABEL").spec
 'cvxpy:CLARABEL'
 """

@@ -24,13 +24,15 @@ class CpSat(Solver):
     are rounded to integers. It has no duals: the bound is that of the relaxation, recomputed by us; the bound claimed
     by the search is in `details["reported_bound"]`.
 
-    time_limit: seconds; a feasible point found by then is returned. threads: of the search; 1 is reproducible. verbose:
-    whether it prints its log. options: further fields of its `SatParameters`, by their names.
+    time_limit: seconds; a feasible point found by then is returned. threads: of the search; 1 is reproducible. rel_gap:
+    the relative gap at which the search may end. verbose: whether it prints its log. options: further fields of its
+    `SatParameters`, by their names.
     """
 
     time_limit: float | None = None
     threads: int = 1
     seed: int = 0
+    rel_gap: float = 0.0
     verbose: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
 
@@ -73,6 +75,7 @@ class CpSat(Solver):
         solver = cp_model.CpSolver()
         solver.parameters.num_workers, solver.parameters.random_seed = self.threads, self.seed
         solver.parameters.log_search_progress = self.verbose
+        solver.parameters.relative_gap_limit, solver.parameters.absolute_gap_limit = self.rel_gap, 0.0
         if self.time_limit is not None:
             solver.parameters.max_time_in_seconds = float(self.time_limit)
         for name, value in self.options.items():

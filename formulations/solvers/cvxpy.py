@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import operator
 import warnings
 from collections.abc import Callable, Mapping
@@ -46,6 +47,16 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "OSQP": {"polishing": False, "max_iter": 50_000},  # its polishing prints
     "SCS": {"max_iters": 50_000},
 }
+
+GAPS: dict[str, dict[str, Any]] = {
+    "COPT": {"RelGap": 0.0, "AbsGap": 0.0},
+    "CPLEX": {"cplex_params": {"mip.tolerances.mipgap": 0.0, "mip.tolerances.absmipgap": 0.0}},
+    "GUROBI": {"MIPGap": 0.0, "MIPGapAbs": 0.0},
+    "HIGHS": {"mip_rel_gap": 0.0, "mip_abs_gap": 0.0},
+    "SCIPY": {"scipy_options": {"mip_rel_gap": 0.0}},
+    "XPRESS": {"miprelstop": 0.0, "mipabsstop": 0.0},
+}
+"""Options with which an integer search of a back end ends at a gap of 0 only; it is the default of the others."""
 
 CLOSED = {
     "DAQP": {"primal_tol", "dual_tol", "iter_limit", "eps_prox", "time_limit"},
@@ -157,11 +168,13 @@ class Cvxpy(Solver):
                 import highspy
 
                 highspy.Highs.resetGlobalScheduler(True)
-        options.update(self.options)
         try:
             with warnings.catch_warnings():  # the status contains what cvxpy warns of
                 warnings.simplefilter("ignore")
-                options.update(self._presolve(statement))
+                options.update(self._integer_options(statement))
+                for name, value in self.options.items():
+                    within = options.get(name)
+                    options[name] = {**within, **value} if isinstance(within, dict) else value
                 statement.solve(solver=self.backend or None, warm_start=warm, verbose=self.verbose, **options)
         except UnknownSolverError:
             raise
@@ -178,17 +191,21 @@ class Cvxpy(Solver):
         if status not in (*cvxpy.settings.SOLUTION_PRESENT, cvxpy.USER_LIMIT):
             raise SolverError(f"{self.spec!r} returned no point ({status})")
 
-    def _presolve(self, statement: Any) -> dict[str, Any]:
-        """The presolve option of HiGHS for mixed-integer programs, whether HiGHS was requested or chosen by cvxpy."""
+    def _integer_options(self, statement: Any) -> dict[str, Any]:
+        """For programs with integers: a gap of 0; and the presolve option of HiGHS, whether it was requested or chosen
+        by cvxpy."""
         import cvxpy
 
-        if self.backend not in ("", cvxpy.HIGHS) or not statement.is_mixed_integer():
+        if not statement.is_mixed_integer():
             return {}
+        if self.backend not in ("", cvxpy.HIGHS):
+            return copy.deepcopy(GAPS.get(self.backend, {}))
         data, chain, _ = statement.get_problem_data(self.backend or None)
+        gaps = copy.deepcopy(GAPS.get(chain.solver.name(), {}))
         if chain.solver.name() != cvxpy.HIGHS:
-            return {}
+            return gaps
         integers = len(data["bool_vars_idx"]) + len(data["int_vars_idx"])
-        return presolve(integers, data["c"].size, self.options, self.spec)
+        return {**gaps, **presolve(integers, data["c"].size, self.options, self.spec)}
 
 
 def _known_to_cvxpy() -> tuple[str, ...]:

@@ -36,14 +36,32 @@ DROPPED = 1e-9  # HiGHS silently drops matrix entries of this magnitude or less
 ENDLESS = 1e20  # HiGHS treats limits of this magnitude or more as infinite
 
 
+def cost_unit(costs: Floats) -> float:
+    """The power of two by which costs are divided: 1 unless some are below 1e-3, where the absolute tolerances of HiGHS
+    (1e-7) take them for 0, or above 5e14, near its infinity.
+
+    >>> cost_unit(np.array([1e12, 2.0])), cost_unit(np.array([0.5, 0.001])), cost_unit(np.array([2.0**60]))
+    (1.0, 1.0, 4096.0)
+    >>> cost_unit(np.array([0.5, 2e-9])) == 2.0**-19
+    True
+    """
+    sizes = np.abs(costs[costs != 0.0])
+    if not sizes.size:
+        return 1.0
+    most, least = unit(sizes), unit(np.array([sizes.min()]))
+    return most * 2.0**-49 if most > 2.0**49 else min(1.0, max(least * 2.0**9, most * 2.0**-20))
+
+
 @dataclass(frozen=True)
 class Highs(Solver):
-    """HiGHS through highspy. Costs are scaled by a power of two, as are rows with entries that it would drop.
+    """HiGHS through highspy. Rows with entries that it would drop are scaled by powers of two, and so are costs beyond
+    its range.
 
     time_limit: seconds; a feasible point found by then is returned. threads: HiGHS's own choice by default. method: the
     simplex method ends at a vertex, "ipm" crosses over to one, "pdlp" does not. presolve: "on" or "off" for all
-    problems; "choose" leaves it to HiGHS, except for mixed-integer programs (off). verbose: whether HiGHS prints its
-    log. options: further ones by HiGHS's own names, {"simplex_strategy": 4}.
+    problems; "choose" leaves it to HiGHS, except for mixed-integer programs (off). rel_gap: the relative gap at which
+    an integer search may end. verbose: whether HiGHS prints its log. options: further ones by HiGHS's own names,
+    {"simplex_strategy": 4}.
 
     The dual of a program with integers is that of its relaxation, a bound that can be recomputed. The bound of the
     search tree is in `details["reported_bound"]`.
@@ -53,6 +71,7 @@ class Highs(Solver):
     threads: int | None = None
     method: Literal["choose", "simplex", "ipm", "pdlp"] = "choose"
     presolve: Literal["choose", "on", "off"] = "choose"
+    rel_gap: float = 0.0
     verbose: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
 
@@ -119,8 +138,9 @@ class _Run:
         if options.threads is not None:  # the pool of threads is shared by the process, and of fixed size
             highspy.Highs.resetGlobalScheduler(True)
         self.highs = highspy.Highs()
-        self.scale, self.row_scale = unit(problem.objective), row_units(problem.matrix)
+        self.scale, self.row_scale = cost_unit(problem.objective), row_units(problem.matrix)
         self._set(output_flag=options.verbose, solver=options.method, presolve=options.presolve)
+        self._set(mip_rel_gap=float(options.rel_gap), mip_abs_gap=0.0)
         self._set(**options.options)
         if options.time_limit is not None:
             self._set(time_limit=float(options.time_limit))

@@ -60,8 +60,9 @@ class SolveOptions:
         """The solver with these options. A tolerance is a request; any other option that the solver lacks raises
         UnknownSolverError if `strict`, and is omitted otherwise."""
         aimed: Any = solver
-        if self.precision is not None and takes(solver, "tolerance"):
-            aimed = replace(aimed, tolerance=self.precision)
+        for name in ("tolerance", "rel_gap"):
+            if self.precision is not None and takes(solver, name):
+                aimed = replace(aimed, **{name: self.precision})
         for name, word in WORDS.items():
             value = getattr(self, name)
             if value is None:
@@ -107,7 +108,8 @@ def solve(
             "auto" tries the exact solvers for the problem class, the cheapest first, until one closes the gap, and
             returns the answer with the smallest gap; it logs its choices.
         warm_start: a solution of a similar problem, for solvers that can start from one; others ignore it.
-        rel_gap: a sufficient relative gap, for solvers with a `tolerance`; value and bound are proved in any case.
+        rel_gap: a sufficient relative gap, for solvers with a `tolerance` or `rel_gap`; value and bound are proved in
+            any case. By default integer programs are solved to a gap of 0.
         directed_rounding: whether value and bound are rounded outward, so that the optimum lies between them. Without
             it they have rounding errors, for loops with their own margins.
         time_limit: seconds; a shorter one of the solver's own stays. "auto" passes it to each solver that has one.
