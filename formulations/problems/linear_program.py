@@ -12,40 +12,61 @@ from scipy.sparse import csr_array
 
 from formulations.arrays import Bools, Floats, Ints, finite, frozen
 from formulations.errors import InfeasibleError, InvalidProblemError
+from formulations.problems.dual_enclosure import CARE, enclosed_duals
 from formulations.problems.directed_rounding import Pair, above, below, difference, products, weighted
 from formulations.problems.problem import EPSILON, Problem, checked_dual, row_units
 from formulations.problems.program import Block, Program, name_at, named, split_by_block
 
-CARE = 1.0 + 1e-9  # limits are worked out in double precision, and taken a little wider
+
+TRIES = 6  # sets of columns with reduced costs of 0 that are tried
+ROUNDS = 8  # of interval propagation
+
+
+def implied_limits(
+    matrix: csr_array, row_lower: Floats, row_upper: Floats, lower: Floats, upper: Floats
+) -> tuple[Floats, Floats]:
+    """Lower and upper limits of every x with row_lower <= matrix x <= row_upper and lower <= x <= upper, by interval
+    propagation: a row bounds a variable by the limits of its other variables. Infinite where no row does.
+
+    >>> limits = implied_limits(csr_array([[1.0, 2.0]]), np.array([2.0]), np.array([4.0]), np.zeros(2), np.ones(2) * 9)
+    >>> [part.round(6).tolist() for part in limits]
+    [[0.0, 0.0], [4.0, 2.0]]
+    """
+    row = np.repeat(np.arange(row_lower.size), np.diff(matrix.indptr))
+    column, weight = matrix.indices, matrix.data
+    held = weight != 0.0
+    row, column, weight = row[held], column[held], weight[held]
+    for _ in range(ROUNDS):
+        lowest, highest = lower.copy(), upper.copy()
+        for sign, limit in ((1.0, row_upper), (-1.0, -row_lower)):
+            # sign * weight x <= limit: the least activity of the other variables bounds this one.
+            part = sign * weight
+            least = part * np.where(part > 0.0, lower[column], upper[column])
+            endless = ~np.isfinite(least)
+            finite = np.where(endless, 0.0, least)
+            count = np.bincount(row, endless, limit.size)
+            total = np.bincount(row, finite, limit.size)
+            size = np.bincount(row, np.abs(finite), limit.size)
+            known = np.isfinite(limit[row]) & (count[row] - endless == 0)
+            allowance = (limit[row] - (total[row] - finite) + (CARE - 1.0) * (size[row] + np.abs(limit[row])))[known]
+            at, by = column[known], part[known]
+            np.minimum.at(highest, at[by > 0.0], (allowance / by)[by > 0.0])
+            np.maximum.at(lowest, at[by < 0.0], (allowance / by)[by < 0.0])
+        tighter = (np.isinf(lower) & np.isfinite(lowest)).any() or (np.isinf(upper) & np.isfinite(highest)).any()
+        lower, upper = lowest, highest
+        if not tighter:
+            break
+    return lower, upper
 
 
 def implied_reach(matrix: csr_array, row_lower: Floats, row_upper: Floats, lower: Floats, upper: Floats) -> Floats:
-    """(n,) at least |x[j]| of every x with row_lower <= matrix x <= row_upper and lower <= x <= upper, infinite where
-    neither its own limits nor a row with the limits of the other variables bound it.
+    """(n,) at least |x[j]| of every feasible x, by `implied_limits`.
 
     >>> none = np.full(2, np.inf)
     >>> implied_reach(csr_array([[1.0, 2.0]]), np.array([-np.inf]), np.array([4.0]), np.zeros(2), none).round(6)
     array([4., 2.])
     """
-    row = np.repeat(np.arange(row_lower.size), np.diff(matrix.indptr))
-    column, weight = matrix.indices, matrix.data
-    lowest, highest = lower.copy(), upper.copy()
-    held = weight != 0.0
-    row, column, weight = row[held], column[held], weight[held]
-    for sign, limit in ((1.0, row_upper), (-1.0, -row_lower)):
-        # sign * weight x <= limit: the least activity of the other variables bounds this one.
-        part = sign * weight
-        least = part * np.where(part > 0.0, lower[column], upper[column])
-        endless = ~np.isfinite(least)
-        finite = np.where(endless, 0.0, least)
-        count = np.bincount(row, endless, limit.size)
-        total = np.bincount(row, finite, limit.size)
-        size = np.bincount(row, np.abs(finite), limit.size)
-        known = np.isfinite(limit[row]) & (count[row] - endless == 0)
-        allowance = (limit[row] - (total[row] - finite) + (CARE - 1.0) * (size[row] + np.abs(limit[row])))[known]
-        at, by = column[known], part[known]
-        np.minimum.at(highest, at[by > 0.0], (allowance / by)[by > 0.0])
-        np.maximum.at(lowest, at[by < 0.0], (allowance / by)[by < 0.0])
+    lowest, highest = implied_limits(matrix, row_lower, row_upper, lower, upper)
     return np.asarray(np.maximum(np.abs(lowest), np.abs(highest)) * CARE)
 
 
@@ -183,8 +204,9 @@ class LinearProgram(Problem):
     def bound(self, y: Floats) -> float:
         """Weak duality: the least of yᵀ(row limits) + (reduced cost)ᵀ(variable limits), in the sense of a minimum.
 
-        A dual of an infinite limit counts as 0. A reduced cost within rounding uses the limit that rows imply for an
-        unlimited variable, and counts as 0 if there is none; `certify(exact=True)` does not use this.
+        A dual of an infinite limit counts as 0. A reduced cost that presses on a limit that does not exist uses the
+        limit that the rows imply (`implied_limits`); where they imply none, nearby duals are used whose reduced cost
+        there is exactly 0 (`enclosed_duals`). The bound is infinite if there are no such duals.
         """
         sign = -1.0 if self.is_maximization else 1.0
         prices = checked_dual(y, self.row_lower.size, "rows")
@@ -193,28 +215,50 @@ class LinearProgram(Problem):
     def least(self, cost: Floats, digits: Floats, y: Floats, off: Floats | float = 0.0) -> float:
         """A lower bound of the least (cost + digits) · x over feasible points, from duals y, rounded down; the error of
         the cost is at most `off`."""
-        prices = self.active_dual(y)
+        prices, radius = self.active_dual(y), np.zeros(self.row_lower.size)
+        spread = np.broadcast_to(np.asarray(off, dtype=np.float64), cost.shape)
+        zero = np.zeros(cost.size, dtype=bool)
+        for _ in range(TRIES):
+            bound, endless = self._pressed(cost, digits, spread, prices, radius, zero)
+            if not endless.any():
+                return bound
+            zero |= endless
+            two_sided = np.isfinite(self.row_lower) & np.isfinite(self.row_upper)
+            near = enclosed_duals(self._columns, cost, digits, spread, prices, two_sided, np.flatnonzero(zero))
+            if near is None:
+                break
+            prices, radius = near.duals, near.radius
+        return -np.inf
+
+    def _pressed(
+        self, cost: Floats, digits: Floats, off: Floats, prices: Floats, radius: Floats, zero: Bools
+    ) -> tuple[float, Bools]:
+        """The bound of duals that may be off by `radius`, with reduced costs of exactly 0 at `zero`; and the columns
+        that make it infinite."""
         reduced = difference(cost, self._columns, prices, digits)
         lost = reduced.off + off
-        noise = np.maximum(8.0 * EPSILON * (np.abs(cost) + abs(self._columns) @ np.abs(prices)), lost)
+        if radius.any():
+            lost = lost + CARE * (abs(self._columns) @ radius)
         limit = np.where(reduced.high > 0.0, self.lower, self.upper)
-        unsure = (np.abs(reduced.high) <= lost) & (lost > 0.0)
-        endless = ~np.isfinite(limit) & (reduced.high != 0.0)
-        open_ = unsure | endless
-        if (endless & (np.abs(reduced.high) > noise)).any():
-            return -np.inf
-        sure = np.flatnonzero(~open_ & (reduced.high != 0.0))
-        pair = Pair(reduced.high[sure], reduced.low[sure], lost[sure])
-        parts, wrong = weighted(limit[sure], pair)
+        unsure = ~zero & (lost > 0.0) & (np.abs(reduced.high) <= lost * (1.0 + 1e-15))
+        sure = ~zero & ~unsure & (reduced.high != 0.0)
         reach = np.maximum(np.abs(self.lower), np.abs(self.upper))
-        if np.isinf(reach[open_]).any():
-            reach = self._implied
-        doubtful = open_ & np.isfinite(reach)
-        wrong += CARE * float(((np.abs(reduced.high) + lost)[doubtful] * reach[doubtful]).sum())
+        if (np.isinf(limit) & sure).any() or (np.isinf(reach) & unsure).any():
+            lowest, highest = self._implied
+            limit = np.where(np.isinf(limit), np.where(reduced.high > 0.0, lowest, highest), limit)
+            reach = np.minimum(reach, CARE * np.maximum(np.abs(lowest), np.abs(highest)))
+        endless = (sure & ~np.isfinite(limit)) | (unsure & ~np.isfinite(reach))
+        if endless.any():
+            return -np.inf, endless
+        parts, wrong = weighted(limit[sure], Pair(reduced.high[sure], reduced.low[sure], lost[sure]))
+        wrong += CARE * float(((np.abs(reduced.high) + lost)[unsure] * reach[unsure]).sum())
         side = np.where(prices > 0.0, self.row_lower, self.row_upper)
         used = prices != 0.0
+        if radius.any():
+            sides = [np.where(np.isfinite(part), np.abs(part), 0.0) for part in (self.row_lower, self.row_upper)]
+            wrong += CARE * float((radius * np.maximum(*sides)).sum())
         terms, row_digits, dropped = products(prices[used], side[used])
-        return below(terms, row_digits, *parts, -(wrong + dropped) if wrong + dropped else 0.0)
+        return below(terms, row_digits, *parts, -(wrong + dropped) if wrong + dropped else 0.0), endless
 
     @cached_property
     def _columns(self) -> csr_array:
@@ -222,9 +266,9 @@ class LinearProgram(Problem):
         return csr_array(self.matrix.T)
 
     @cached_property
-    def _implied(self) -> Floats:
-        """A bound on each |x[j]| from its limits or from one row; infinite if there is none."""
-        return implied_reach(self.matrix, self.row_lower, self.row_upper, self.lower, self.upper)
+    def _implied(self) -> tuple[Floats, Floats]:
+        """The limits of each variable that follow from its own and from rows."""
+        return implied_limits(self.matrix, self.row_lower, self.row_upper, self.lower, self.upper)
 
     def active_dual(self, y: Floats) -> Floats:
         there = np.where(np.asarray(y) > 0, np.isfinite(self.row_lower), np.isfinite(self.row_upper))

@@ -8,6 +8,7 @@ Programs with integer and real variables are solved without presolve, because th
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
@@ -33,6 +34,7 @@ def presolve(integers: int, variables: int, options: Mapping[str, Any], spec: st
 
 
 DROPPED = 1e-9  # HiGHS silently drops matrix entries of this magnitude or less
+FINEST = 1e-10  # the least tolerance that HiGHS takes
 ENDLESS = 1e20  # HiGHS treats limits of this magnitude or more as infinite
 
 
@@ -113,9 +115,13 @@ class Highs(Solver):
         if integer and warm_start is not None:
             run.suggest(warm_start.x)
         message = run.solve()
-        x = np.array(run.highs.getSolution().col_value, dtype=np.float64)
         if not integer:
-            return SolverResult(x, run.prices(), message, {"iterations": run.iterations})
+            found = run.result(message)
+            if run.sharpen():
+                with suppress(SolverError):
+                    found = run.result(run.solve())
+            return found
+        x = run.point()
         x[problem.integer] = np.round(x[problem.integer])
         scale = -run.scale if problem.is_maximization else run.scale
         bound = scale * run.highs.getInfo().mip_dual_bound
@@ -139,6 +145,9 @@ class _Run:
             highspy.Highs.resetGlobalScheduler(True)
         self.highs = highspy.Highs()
         self.scale, self.row_scale = cost_unit(problem.objective), row_units(problem.matrix)
+        limits = [problem.lower, problem.upper, problem.row_lower / self.row_scale, problem.row_upper / self.row_scale]
+        known = np.concatenate([limit[np.isfinite(limit)] for limit in limits])
+        self.length = min(1.0, cost_unit(known)) if problem.integer is None else 1.0
         self._set(output_flag=options.verbose, solver=options.method, presolve=options.presolve)
         self._set(mip_rel_gap=float(options.rel_gap), mip_abs_gap=0.0)
         self._set(**options.options)
@@ -149,8 +158,9 @@ class _Run:
         program = highspy.HighsLp()
         program.num_row_, program.num_col_ = problem.matrix.shape
         program.col_cost_ = problem.objective / (-self.scale if problem.is_maximization else self.scale)
-        program.col_lower_, program.col_upper_ = problem.lower, problem.upper
-        program.row_lower_, program.row_upper_ = problem.row_lower / self.row_scale, problem.row_upper / self.row_scale
+        program.col_lower_, program.col_upper_, program.row_lower_, program.row_upper_ = (
+            limit / self.length for limit in limits
+        )
         matrix = program.a_matrix_
         matrix.format_ = highspy.MatrixFormat.kRowwise
         matrix.num_row_, matrix.num_col_ = problem.matrix.shape
@@ -203,6 +213,23 @@ class _Run:
         if reached in (state.kTimeLimit, state.kIterationLimit, state.kSolutionLimit, state.kInterrupt) and feasible:
             return word
         raise SolverError(f"HiGHS ended without a feasible point: {word}")
+
+    def sharpen(self) -> bool:
+        """Set the least tolerances, to continue from the final basis; False if the optimum is as sharp already."""
+        info = self.highs.getInfo()
+        off = max(info.max_dual_infeasibility, info.max_primal_infeasibility)
+        if not FINEST < off < np.inf or not self.highs.getBasis().valid:
+            return False
+        self._set(primal_feasibility_tolerance=FINEST, dual_feasibility_tolerance=FINEST)
+        return True
+
+    def result(self, message: str) -> SolverResult:
+        """The point and the duals of a program without integers."""
+        return SolverResult(self.point(), self.prices(), message, {"iterations": self.iterations})
+
+    def point(self) -> Floats:
+        """The values of the variables, in the problem's own scale."""
+        return np.array(self.highs.getSolution().col_value, dtype=np.float64) * self.length
 
     def _conflict(self) -> str:
         """An irreducible infeasible set of rows and limits, as HiGHS finds it."""

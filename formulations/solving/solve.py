@@ -28,6 +28,8 @@ from formulations.problems.cvxpy_problem import AnyProblem, as_form
 from formulations.problems.problem import Problem, Solution, Status
 from formulations.solvers import default_solvers, get_solver, installed_version
 from formulations.solvers.solver import Solver, SolverResult, check_limits
+from formulations.solving.refinement import tighten_bound
+from formulations.time_limit import limited_time, seconds_left
 
 WORDS = {"time_limit": "limit of time", "threads": "choice of threads", "verbose": "log", "options": "further options"}
 
@@ -112,7 +114,8 @@ def solve(
             any case. By default integer programs are solved to a gap of 0.
         directed_rounding: whether value and bound are rounded outward, so that the optimum lies between them. Without
             it they have rounding errors, for loops with their own margins.
-        time_limit: seconds; a shorter one of the solver's own stays. "auto" passes it to each solver that has one.
+        time_limit: seconds for the solver, the bound and, if there is no solution, the search for a conflict; a shorter
+            one of the solver's own stays. "auto" passes what is left of it to each solver that has one.
         threads: of the solver, likewise.
         verbose: whether the solver's package prints its log, likewise.
         options: passed to the solver's package unchanged, under its own names: {"presolve": "off"} for "highs". Only
@@ -132,12 +135,13 @@ def solve(
     solve_options = SolveOptions(
         rel_gap, time_limit, threads, None if verbose is False else verbose, None if options == {} else options
     )
-    if isinstance(solver, str) and solver == "auto":
-        if options:
-            raise UnknownSolverError(f"options {dict(options)} are of one solver, not 'auto'; name the solver")
-        return _cheapest(problem, warm_start, solve_options, directed_rounding)
-    chosen = solve_options.for_solver(get_solver(solver) if isinstance(solver, str) else solver, strict=True)
-    return _solve(problem, chosen, warm_start, directed_rounding)
+    with limited_time(time_limit):
+        if isinstance(solver, str) and solver == "auto":
+            if options:
+                raise UnknownSolverError(f"options {dict(options)} are of one solver, not 'auto'; name the solver")
+            return _cheapest(problem, warm_start, solve_options, directed_rounding)
+        chosen = solve_options.for_solver(get_solver(solver) if isinstance(solver, str) else solver, strict=True)
+        return _solve(problem, chosen, warm_start, directed_rounding)
 
 
 def _cheapest(problem: Problem, start: Solution | None, solve_options: SolveOptions, outward: bool) -> Solution:
@@ -148,7 +152,8 @@ def _cheapest(problem: Problem, start: Solution | None, solve_options: SolveOpti
     loose: list[Solution] = []
     for spec in default_solvers(problem):
         try:
-            solution = _solve(problem, solve_options.for_solver(get_solver(spec), strict=False), start, outward)
+            left = replace(solve_options, time_limit=seconds_left())
+            solution = _solve(problem, left.for_solver(get_solver(spec), strict=False), start, outward)
         except UnsupportedProblemError as error:
             refusals.append(f"{spec}: {error}")
             continue
@@ -156,7 +161,9 @@ def _cheapest(problem: Problem, start: Solution | None, solve_options: SolveOpti
             reason = str(error)
         else:
             if solution.status is not Status.INACCURATE:
-                if solution.gap <= enough * max(abs(solution.value), abs(solution.bound)) or _searched(solution):
+                size = max(abs(solution.value), abs(solution.bound))
+                closed = solution.status is Status.OPTIMAL or (np.isfinite(size) and solution.gap <= enough * size)
+                if closed or _searched(solution):
                     return solution
                 loose.append(solution)
                 log.info("%s leaves a gap of %g, the next solver is tried", spec, solution.gap)
@@ -253,10 +260,12 @@ def _answered(
     via = "" if not chain else " via " + ", ".join(bridge.words for bridge in chain)
     why = [one.because if isinstance(one.because, str) else one.because(problem) for one in chain[:1] if one.because]
     solution = problem.improve_bound(problem.solution(problem.repair(x), y, outward=outward))
-    return solution.with_metadata(
+    tightened = tighten_bound(solution) if outward else solution
+    more = [] if tightened is solution else ["the bound is from duals of HiGHS"]
+    return tightened.with_metadata(
         solver=solver.spec + via,
         version=installed_version(solver.package),
         seconds=seconds,
-        message="; ".join([*why, str(answer.message)]),
+        message="; ".join([*why, str(answer.message), *more]),
         details=dict(answer.details) if isinstance(answer.details, Mapping) else {"details": answer.details},
     )
