@@ -115,7 +115,7 @@ def certify(problem: AnyProblem, solution: Solution, *, exact: bool = False) -> 
         )
     if solution.y is not None and proven(problem, solution.y) is None:
         raise CertificateError("the duals must be finite numbers, one per row of this problem")
-    slack, sign = problem.rounding, 1 if problem.is_maximization else -1
+    slack, sign = problem.rounding_at(solution.x), 1 if problem.is_maximization else -1
     found = _evidence(problem, solution)
     _check(solution, found, slack, sign)
     if solution.status is Status.OPTIMAL and not sign * (solution.bound - solution.value) <= slack:
@@ -169,6 +169,6 @@ def _evidence(problem: Problem, solution: Solution) -> Evidence:
     recovered = problem.recover_dual(solution.x)
     bounds = [proven(problem, dual) for dual in (solution.y, recovered)]
     bound = sign * min((sign * bound for bound in bounds if bound is not None), default=np.inf)
-    if bound - value > problem.rounding and isinstance(problem, RelevanceRanking):
+    if bound - value > problem.rounding_at(solution.x) and isinstance(problem, RelevanceRanking):
         bound = min(bound, searched_bound(problem))
     return Evidence(problem.violation(solution.x), value, bound)

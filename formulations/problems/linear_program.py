@@ -19,6 +19,8 @@ from formulations.problems.program import Block, Program, name_at, named, split_
 
 
 TRIES = 6  # sets of columns with reduced costs of 0 that are tried
+NOISE = 16.0 * EPSILON  # reduced costs of this part of their terms are rounding
+SMALL_PART = 1e-13  # of the bound, that rounding may cost
 ROUNDS = 8  # of interval propagation
 
 
@@ -85,6 +87,12 @@ def _limits(name: str, values: Floats, size: int) -> Floats:
     if array.shape != (size,) or np.isnan(array).any():
         raise InvalidProblemError(f"{name} must have {size} entries without NaN, infinite ones for no limit.")
     return frozen(array)
+
+
+def rounding_of_terms(costs: Floats, terms: float) -> float:
+    """What counts as rounding for an objective with these coefficients and this sum of its terms' magnitudes."""
+    sizes = np.abs(costs[costs != 0.0])
+    return max(1e-12 * float(terms), 64.0 * EPSILON * float(sizes.min(initial=np.inf) if sizes.size else 0.0))
 
 
 def row_sides(lower: Floats, upper: Floats) -> tuple[Ints, Ints, Ints]:
@@ -171,6 +179,9 @@ class LinearProgram(Problem):
     def rounding(self) -> float:
         return 64.0 * EPSILON * self.scale
 
+    def rounding_at(self, x: NDArray[Any]) -> float:
+        return min(self.rounding, rounding_of_terms(self.objective, np.abs(self.objective) @ np.abs(x)))
+
     @property
     def tolerance(self) -> float:
         """The feasibility tolerance: 1e-6 of the largest limit, at least of one."""
@@ -217,24 +228,25 @@ class LinearProgram(Problem):
         the cost is at most `off`."""
         prices, radius = self.active_dual(y), np.zeros(self.row_lower.size)
         spread = np.broadcast_to(np.asarray(off, dtype=np.float64), cost.shape)
-        zero = np.zeros(cost.size, dtype=bool)
+        zero, best = np.zeros(cost.size, dtype=bool), -np.inf
         for _ in range(TRIES):
-            bound, endless = self._pressed(cost, digits, spread, prices, radius, zero)
-            if not endless.any():
-                return bound
-            zero |= endless
+            bound, wrong = self._pressed(cost, digits, spread, prices, radius, zero)
+            best = max(best, bound)
+            if not wrong.any():
+                break
+            zero |= wrong
             two_sided = np.isfinite(self.row_lower) & np.isfinite(self.row_upper)
             near = enclosed_duals(self._columns, cost, digits, spread, prices, two_sided, np.flatnonzero(zero))
             if near is None:
                 break
             prices, radius = near.duals, near.radius
-        return -np.inf
+        return best
 
     def _pressed(
         self, cost: Floats, digits: Floats, off: Floats, prices: Floats, radius: Floats, zero: Bools
     ) -> tuple[float, Bools]:
         """The bound of duals that may be off by `radius`, with reduced costs of exactly 0 at `zero`; and the columns
-        that make it infinite."""
+        that make it infinite, or lower by a reduced cost that is rounding only."""
         reduced = difference(cost, self._columns, prices, digits)
         lost = reduced.off + off
         if radius.any():
@@ -258,7 +270,11 @@ class LinearProgram(Problem):
             sides = [np.where(np.isfinite(part), np.abs(part), 0.0) for part in (self.row_lower, self.row_upper)]
             wrong += CARE * float((radius * np.maximum(*sides)).sum())
         terms, row_digits, dropped = products(prices[used], side[used])
-        return below(terms, row_digits, *parts, -(wrong + dropped) if wrong + dropped else 0.0), endless
+        bound = below(terms, row_digits, *parts, -(wrong + dropped) if wrong + dropped else 0.0)
+        noise = NOISE * (np.abs(cost) + abs(self._columns) @ np.abs(prices))
+        noisy = ~zero & (np.abs(reduced.high) <= noise) & (reduced.high != 0.0)
+        lowered = np.abs(reduced.high[noisy]) @ self.reach[noisy] > SMALL_PART * abs(bound)
+        return bound, noisy & lowered
 
     @cached_property
     def _columns(self) -> csr_array:

@@ -50,6 +50,10 @@ class Problem(CompactReprMixin, ABC):
     def rounding(self) -> float:
         """A bound on the rounding error of a value or bound of this problem."""
 
+    def rounding_at(self, x: NDArray[Any]) -> float:
+        """A gap at x up to this counts as rounding: by the terms of the objective at x if the class has them."""
+        return self.rounding
+
     @property
     @abstractmethod
     def shape_text(self) -> str:
@@ -144,7 +148,7 @@ class Problem(CompactReprMixin, ABC):
         `InvalidSolutionError` if x is infeasible or malformed."""
         violation = self.check_point(x)
         value = self.value_lower_bound(x) if outward else self.value(x)
-        rounding = self.rounding
+        rounding = self.rounding_at(x)
         candidates: list[tuple[float, Floats | None]] = []
         proved = proven(self, y, outward)
         if y is not None and proved is not None:
@@ -215,7 +219,7 @@ class Solution(CompactReprMixin):
         """Distance from value to bound; negative only if a row is violated within its tolerance by more than
         rounding."""
         apart = self.bound - self.value if self.problem.is_maximization else self.value - self.bound
-        return 0.0 if apart < 0.0 and apart >= -self.problem.rounding else apart
+        return 0.0 if apart < 0.0 and apart >= -self.problem.rounding_at(self.x) else apart
 
     @property
     def order(self) -> Ints:

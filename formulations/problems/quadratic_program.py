@@ -14,7 +14,7 @@ from scipy.sparse.linalg import lsqr
 from formulations.arrays import Floats
 from formulations.errors import InvalidProblemError
 from formulations.problems.directed_rounding import Pair, above, added, below, difference, products, weighted
-from formulations.problems.linear_program import LinearProgram, finite_matrix
+from formulations.problems.linear_program import LinearProgram, finite_matrix, rounding_of_terms
 from formulations.problems.problem import EPSILON, Problem, checked_dual
 from formulations.problems.program import Program
 
@@ -87,6 +87,11 @@ class QuadraticProgram(Problem):
     @property
     def rounding(self) -> float:
         return 64.0 * EPSILON * self.scale
+
+    def rounding_at(self, x: NDArray[Any]) -> float:
+        size = np.abs(x)
+        terms = np.abs(self.linear) @ size + size @ (abs(self.hessian) @ size)
+        return min(self.rounding, rounding_of_terms(np.append(self.hessian.data, self.linear), terms))
 
     @property
     def tolerance(self) -> float:

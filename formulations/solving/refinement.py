@@ -34,20 +34,23 @@ def tighten_bound(solution: Solution) -> Solution:
     problem = solution.problem
     if not isinstance(problem, LinearProgram | QuadraticProgram) or solution.status is Status.INACCURATE:
         return solution
-    integer = isinstance(problem, LinearProgram) and problem.integer is not None
-    for duals in _candidates(solution):
-        if _is_closed(solution) or (integer and np.isfinite(solution.bound)):
+    candidates = _candidates(solution)
+    while not _is_closed(solution):
+        duals = next(candidates, None)
+        if duals is None:
             break
-        if not np.isfinite(duals).all():
-            continue
-        better = problem.solution(solution.x, duals)
-        if better.gap < solution.gap or solution.y is None:
-            solution = replace(solution, y=better.y, bound=better.bound, status=better.status)
+        if np.isfinite(duals).all():
+            better = problem.solution(solution.x, duals)
+            if better.gap < solution.gap or solution.y is None:
+                solution = replace(solution, y=better.y, bound=better.bound, status=better.status)
     return solution
 
 
 def _is_closed(solution: Solution) -> bool:
-    return bool(np.isfinite(solution.gap)) and abs(solution.gap) <= TIGHT * abs(solution.value)
+    """Whether the gap is closed, or finite for a program with integers: its bound is that of the relaxation."""
+    searched = isinstance(solution.problem, LinearProgram) and solution.problem.integer is not None
+    close = searched or solution.gap <= TIGHT * abs(solution.value)
+    return bool(np.isfinite(solution.gap)) and (close or solution.status is Status.OPTIMAL)
 
 
 def _candidates(solution: Solution) -> Iterator[Floats]:
