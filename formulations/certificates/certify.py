@@ -20,7 +20,7 @@ from formulations.certificates import rational as rational_sets
 from formulations.certificates.rational import Evidence
 from formulations.constraints.constrained_ranking import ConstrainedRanking, PenalizedRanking
 from formulations.display import CompactReprMixin, view
-from formulations.errors import CertificateError, UnsupportedProblemError
+from formulations.errors import CertificateError, InvalidSolutionError, UnsupportedProblemError
 from formulations.problems.assignment import Assignment
 from formulations.problems.cvxpy_problem import AnyProblem, as_form
 from formulations.problems.group_sequence import GroupSequence
@@ -107,9 +107,13 @@ def certify(problem: AnyProblem, solution: Solution, *, exact: bool = False) -> 
     problem = problem if isinstance(problem, Problem) else as_form(problem)
     _check_record(solution)
     inaccurate = solution.status is Status.INACCURATE
-    with np.errstate(all="ignore"):
-        violation = problem.violation(solution.x)
-    if not np.isfinite(violation) or (violation > problem.tolerance and not inaccurate):
+    try:
+        violation = problem.check_point(solution.x)
+    except InvalidSolutionError as error:
+        with np.errstate(all="ignore"):
+            violation = problem.violation(solution.x)
+        raise CertificateError(f"the point breaks a constraint by {violation:g}: {error}") from error
+    if violation > problem.tolerance and not inaccurate:
         raise CertificateError(
             f"the point breaks a constraint by {violation:g}, and calls itself {solution.status.name}"
         )

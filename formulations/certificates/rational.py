@@ -48,7 +48,7 @@ class Evidence:
 
 def linear(problem: LinearProgram, x: NDArray[Any], y: Floats | None) -> Evidence:
     point = fractions(x)
-    off = _broken(problem, point)
+    off = _broken(problem, fractions(problem.rounded(x)))
     if problem.integer is not None:
         off = max([off, *(abs(value - round(value)) for value in point[problem.integer])])
     cost = fractions(problem.objective)
@@ -104,12 +104,13 @@ def _times(matrix: Any, vector: Exact) -> Exact:
 
 
 def _broken(problem: LinearProgram, point: Exact) -> Fraction:
-    """The largest violation of a limit or row, in the row's units."""
+    """The largest violation of a limit or row, in their units."""
     rows = _times(problem.matrix, point)
+    row_units, units = problem.units_at(np.array(point, dtype=np.float64))
     worst = Fraction(0)
     for values, lower, upper, units in (
-        (rows, problem.row_lower, problem.row_upper, problem.row_units),
-        (point, problem.lower, problem.upper, np.ones(point.size)),
+        (rows, problem.row_lower, problem.row_upper, row_units),
+        (point, problem.lower, problem.upper, units),
     ):
         for value, low, high, unit in zip(values, lower.tolist(), upper.tolist(), units.tolist(), strict=True):
             if low > -np.inf:

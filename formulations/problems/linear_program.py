@@ -11,13 +11,15 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from formulations.arrays import Bools, Floats, Ints, finite, frozen
-from formulations.errors import InfeasibleError, InvalidProblemError
+from formulations.errors import InfeasibleError, InvalidProblemError, InvalidSolutionError
 from formulations.problems.dual_enclosure import CARE, enclosed_duals
 from formulations.problems.directed_rounding import Pair, above, below, difference, products, weighted
-from formulations.problems.problem import EPSILON, Problem, checked_dual, row_units
+from formulations.problems.problem import EPSILON, Problem, checked_dual
 from formulations.problems.program import Block, Program, name_at, named, split_by_block
 
 
+TOLERANCE = 1e-6  # of a violation, in its unit
+INTEGRAL = 1e-5  # how far from an integer an integer variable may be
 TRIES = 6  # sets of columns with reduced costs of 0 that are tried
 NOISE = 16.0 * EPSILON  # reduced costs of this part of their terms are rounding
 SMALL_PART = 1e-13  # of the bound, that rounding may cost
@@ -87,6 +89,17 @@ def _limits(name: str, values: Floats, size: int) -> Floats:
     if array.shape != (size,) or np.isnan(array).any():
         raise InvalidProblemError(f"{name} must have {size} entries without NaN, infinite ones for no limit.")
     return frozen(array)
+
+
+def _largest_limit(lower: Floats, upper: Floats) -> Floats:
+    """The largest finite limit in magnitude; 0 if there is none."""
+    sizes = [np.where(np.isfinite(limit), np.abs(limit), 0.0) for limit in (lower, upper)]
+    return np.maximum(*sizes)
+
+
+def _power_below(values: Floats) -> Floats:
+    """The power of two at or below each value; 1 for 0."""
+    return np.where(values > 0.0, np.ldexp(0.5, np.frexp(values)[1]), 1.0)
 
 
 def rounding_of_terms(costs: Floats, terms: float) -> float:
@@ -184,29 +197,77 @@ class LinearProgram(Problem):
 
     @property
     def tolerance(self) -> float:
-        """The feasibility tolerance: 1e-6 of the largest limit, at least of one."""
-        limits = (self.row_lower / self.row_units, self.row_upper / self.row_units, self.lower, self.upper)
-        return 1e-6 * max(1.0, *(float(np.abs(part[np.isfinite(part)]).max(initial=0.0)) for part in limits))
-
-    @cached_property
-    def row_units(self) -> Floats:
-        """The scale of each row for its violation: 1 if its numbers are of order one."""
-        return row_units(self.matrix)
+        """The feasibility tolerance, in the units of `violation`."""
+        return TOLERANCE
 
     def value(self, x: NDArray[Any]) -> float:
         return float(self.objective @ x)
 
     def violation(self, x: NDArray[Any]) -> float:
-        """The largest violation of rows (badly scaled ones in their own unit), limits and integrality."""
+        """The largest violation of rows, limits and integrality, in their units at x (`units_at`). Rows are evaluated
+        with integers rounded."""
         if np.shape(x) != self.objective.shape:
             return float("inf")
-        rows = self.matrix @ x
-        parts = [(self.row_lower - rows) / self.row_units, (rows - self.row_upper) / self.row_units]
-        parts += [self.lower - x, x - self.upper]
+        point = self.rounded(x)
+        rows = self.matrix @ point
+        row_units, units = self.units_at(point)
+        parts = [(self.row_lower - rows) / row_units, (rows - self.row_upper) / row_units]
+        parts += [(self.lower - point) / units, (point - self.upper) / units]
         if self.integer is not None:
             parts.append(np.abs(x - np.round(x))[self.integer])
         worst = [float(np.max(part, initial=0.0)) for part in parts]
         return float("inf") if np.isnan(worst).any() else max(worst)
+
+    def check_point(self, x: NDArray[Any]) -> float:
+        violation = super().check_point(x)
+        if self.integer is not None and violation > self.tolerance:
+            raise InvalidSolutionError(
+                f"the point breaks a constraint of a program with integers by {violation:g}, with its integers rounded"
+            )
+        return violation
+
+    def units_at(self, x: NDArray[Any]) -> tuple[Floats, Floats]:
+        """The units in which violations of rows and of limits count at x: the power of two at or below the largest
+        term of the row, its limits included; at least what a change of a variable by 1 (by 1e-3 of the largest one, or
+        by the largest one, if that is smaller) makes of its least coefficient."""
+        size = np.abs(np.asarray(x, dtype=np.float64))
+        largest = float(size.max(initial=0.0))
+        usual = max(1e-3 * max(1.0, largest), min(1.0, largest))
+        terms = np.maximum(_largest_limit(self.row_lower, self.row_upper), self._smallest * usual)
+        matrix = self.matrix
+        np.maximum.at(terms, self._row_of_entry, np.abs(matrix.data) * size[matrix.indices])
+        own = np.maximum(_largest_limit(self.lower, self.upper), np.maximum(size, usual))
+        return _power_below(terms), _power_below(own)
+
+    def rounded(self, x: NDArray[Any]) -> NDArray[Any]:
+        """x with its integer variables rounded, where they are within 1e-5 of an integer."""
+        if self.integer is None:
+            return x
+        near = np.round(x)
+        return np.where(self.integer & (np.abs(x - near) <= INTEGRAL), near, x)
+
+    def repair(self, x: NDArray[Any]) -> NDArray[Any]:
+        """x with integers rounded, and within the limits of the variables where it was so up to the tolerance."""
+        if np.shape(x) != self.objective.shape or not np.isfinite(x).all():
+            return x
+        point = self.rounded(x)
+        inside = np.clip(point, self.lower, self.upper)
+        if (inside == point).all():
+            return point
+        slack = TOLERANCE * self.units_at(point)[1]
+        inside = np.where(np.abs(inside - point) <= slack, inside, point)
+        return inside if self.violation(inside) <= max(self.violation(point), TOLERANCE) else point
+
+    @cached_property
+    def _row_of_entry(self) -> Ints:
+        return np.repeat(np.arange(self.row_lower.size), np.diff(self.matrix.indptr))
+
+    @cached_property
+    def _smallest(self) -> Floats:
+        """The least nonzero coefficient of each row in magnitude; 0 for empty rows."""
+        least, sizes = np.full(self.row_lower.size, np.inf), np.abs(self.matrix.data)
+        np.minimum.at(least, self._row_of_entry, np.where(sizes > 0.0, sizes, np.inf))
+        return np.where(np.isfinite(least), least, 0.0)
 
     def value_lower_bound(self, x: NDArray[Any]) -> float:
         terms, digits, off = products(self.objective, np.asarray(x, dtype=np.float64))

@@ -103,6 +103,9 @@ class QuadraticProgram(Problem):
     def violation(self, x: NDArray[Any]) -> float:
         return self._feasible_set.violation(x)
 
+    def repair(self, x: NDArray[Any]) -> NDArray[Any]:
+        return self._feasible_set.repair(x)
+
     def value_lower_bound(self, x: NDArray[Any]) -> float:
         point = np.asarray(x, dtype=np.float64)
         terms, digits, off = products(self.linear, point)

@@ -122,7 +122,6 @@ class Highs(Solver):
                     found = run.result(run.solve())
             return found
         x = run.point()
-        x[problem.integer] = np.round(x[problem.integer])
         scale = -run.scale if problem.is_maximization else run.scale
         bound = scale * run.highs.getInfo().mip_dual_bound
         details = {"reported_bound": bound, "iterations": run.iterations}

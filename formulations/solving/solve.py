@@ -25,10 +25,11 @@ from formulations.errors import (
     UnsupportedProblemError,
 )
 from formulations.problems.cvxpy_problem import AnyProblem, as_form
+from formulations.problems.linear_program import LinearProgram
 from formulations.problems.problem import Problem, Solution, Status
 from formulations.solvers import default_solvers, get_solver, installed_version
 from formulations.solvers.solver import Solver, SolverResult, check_limits
-from formulations.solving.refinement import tighten_bound
+from formulations.solving.refinement import refit, tighten_bound
 from formulations.time_limit import limited_time, seconds_left
 
 WORDS = {"time_limit": "limit of time", "threads": "choice of threads", "verbose": "log", "options": "further options"}
@@ -126,8 +127,9 @@ def solve(
             time limit that is not positive.
         UnsupportedProblemError: no chain of bridges leads to what the solver accepts.
         InfeasibleError, UnboundedError: as reported by the solver.
-        SolverError: the solver gave up, or returned a malformed point. A point that violates constraints beyond a
-            tolerance is returned with the status INACCURATE, by "auto" never.
+        SolverError: the solver gave up, or returned a malformed point, or a point of a program with integers that
+            violates constraints beyond the tolerance. One without integers that does is returned with the status
+            INACCURATE, by "auto" never.
     """
     problem = problem if isinstance(problem, Problem) else as_form(problem)
     if not isinstance(warm_start, Solution | None):
@@ -259,7 +261,10 @@ def _answered(
         x, y = back(x, y)
     via = "" if not chain else " via " + ", ".join(bridge.words for bridge in chain)
     why = [one.because if isinstance(one.because, str) else one.because(problem) for one in chain[:1] if one.because]
-    solution = problem.improve_bound(problem.solution(problem.repair(x), y, outward=outward))
+    point = problem.repair(x)
+    if isinstance(problem, LinearProgram) and not np.array_equal(point, x):
+        point = refit(problem, point)
+    solution = problem.improve_bound(problem.solution(point, y, outward=outward))
     tightened = tighten_bound(solution) if outward else solution
     more = [] if tightened is solution else ["the bound is from duals of HiGHS"]
     return tightened.with_metadata(
