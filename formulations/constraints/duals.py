@@ -22,6 +22,7 @@ from formulations.constraints.structure import BlockCollapse, LaminarNetwork, Pr
 from formulations.errors import InvalidProblemError, SolverError
 from formulations.problems.directed_rounding import above, difference, products
 from formulations.problems.problem import EPSILON
+from formulations.time_limit import is_out_of_time, seconds_left
 
 Path = tuple[int, ...]
 
@@ -139,7 +140,7 @@ def proof_by_cases(stated: SetRows, profit: Floats, value: float) -> Floats | No
     while waiting:
         path = waiting.pop()
         nodes += 1
-        if nodes > MOST_CASES:
+        if nodes > MOST_CASES or is_out_of_time():
             return None
         for cost in COSTS:
             try:
@@ -238,6 +239,7 @@ def _relaxed(stated: SetRows, profit: Floats, path: Path, cost: float) -> tuple[
         A_eq=csr_array(hstack([weights[:k], csr_array((k, count))])),
         b_eq=np.ones(k),
         method="highs-ds",
+        options={} if (left_seconds := seconds_left()) is None else {"time_limit": left_seconds},
     )
     if found.status != 0:
         raise SolverError(f"the relaxation of a case could not be solved: {found.message}")

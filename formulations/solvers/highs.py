@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -19,6 +19,7 @@ from formulations.errors import InfeasibleError, SolverError, UnboundedError, Un
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.problem import Problem, Solution, row_units, unit
 from formulations.solvers.solver import Solver, SolverResult, check_limits
+from formulations.time_limit import LEAST, seconds_left
 
 
 def presolve(integers: int, variables: int, options: Mapping[str, Any], spec: str) -> dict[str, Any]:
@@ -34,6 +35,7 @@ def presolve(integers: int, variables: int, options: Mapping[str, Any], spec: st
 
 
 DROPPED = 1e-9  # HiGHS silently drops matrix entries of this magnitude or less
+CONFLICT_SECONDS = 5.0  # the longest search for a conflict
 FINEST = 1e-10  # the least tolerance that HiGHS takes
 ENDLESS = 1e20  # HiGHS treats limits of this magnitude or more as infinite
 
@@ -125,7 +127,8 @@ class Highs(Solver):
         scale = -run.scale if problem.is_maximization else run.scale
         bound = scale * run.highs.getInfo().mip_dual_bound
         details = {"reported_bound": bound, "iterations": run.iterations}
-        relaxation = _Run(problem, self, relaxed=True)
+        left = self if self.time_limit is None else replace(self, time_limit=max(self.time_limit - run.seconds, LEAST))
+        relaxation = _Run(problem, left, relaxed=True)
         try:
             relaxation.solve()
         except SolverError:
@@ -165,6 +168,7 @@ class _Run:
         matrix.num_row_, matrix.num_col_ = problem.matrix.shape
         matrix.start_, matrix.index_ = problem.matrix.indptr, problem.matrix.indices
         matrix.value_ = problem.matrix.data / np.repeat(self.row_scale, np.diff(problem.matrix.indptr))
+        self.integer = problem.integer is not None and not relaxed
         if problem.integer is not None and not relaxed:
             kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
             program.integrality_ = [kinds[int(flag)] for flag in problem.integer]
@@ -231,16 +235,32 @@ class _Run:
         return np.array(self.highs.getSolution().col_value, dtype=np.float64) * self.length
 
     def _conflict(self) -> str:
-        """An irreducible infeasible set of rows and limits, as HiGHS finds it."""
+        """An irreducible infeasible set of rows and limits, as HiGHS finds it within the time limit. Of a program with
+        integers that of its relaxation: the search would solve an integer program for each row."""
         import highspy
 
+        highs, known = self.highs, "The conflict is not known"
+        seconds = min(CONFLICT_SECONDS, seconds_left() or np.inf)
+        highs.setOptionValue("time_limit", highs.getRunTime() + seconds)
+        highs.setOptionValue("iis_time_limit", seconds)
+        if self.integer:
+            size = self.problem.objective.size
+            kinds = np.full(size, int(highspy.HighsVarType.kContinuous), dtype=np.uint8)
+            highs.changeColsIntegrality(size, np.arange(size, dtype=np.int32), kinds)
+            highs.run()
+            if highs.getModelStatus() != highspy.HighsModelStatus.kInfeasible:
+                return f"{known}: without its integers, the program has a feasible point or is not decided"
         self._set(iis_strategy=int(highspy.IisStrategy.kIisStrategyFromLp))
-        status, subset = self.highs.getIis()
+        status, subset = highs.getIis()
         if status != self.status.kOk or not (subset.row_index_ or subset.col_index_):
-            return "The conflict is not known"
+            return known
         names = [self.problem.row_name(row) for row in subset.row_index_]
         names += [f"limits of {self.problem.variable_name(column)}" for column in subset.col_index_]
         return f"Conflict: {', '.join(names)}"
+
+    @property
+    def seconds(self) -> float:
+        return float(self.highs.getRunTime())
 
     @property
     def iterations(self) -> int:
