@@ -48,8 +48,9 @@ RATIONAL: dict[type[Problem], Callable[[Any, NDArray[Any], Floats | None], Evide
 }
 """How violation, value and bound of each form are computed in rational numbers."""
 
-ENDLESS = (LinearProgram, QuadraticProgram)
-"""Problem classes whose variables may have no limit: float duals may then prove nothing in rational numbers."""
+NEARBY = (LinearProgram, QuadraticProgram)
+"""Problem classes whose bound may be that of exact duals near the solution's, by directed rounding: the solution's own
+duals may prove less in rational numbers, or nothing where a variable has no limit."""
 
 
 @dataclass(frozen=True)
@@ -96,8 +97,9 @@ def certify(problem: AnyProblem, solution: Solution, *, exact: bool = False) -> 
     proved by the solution's dual or, if that is missing or insufficient, by duals recovered from its point.
 
     exact: certify in rational numbers. For assignments, flows and sets the gap is then 0 or a proved distance; a proof
-    by cases that omits rankings is refused. For programs with real variables the bound may be infinite: a variable
-    without a limit needs a reduced cost of exactly 0, and duals are doubles.
+    by cases that omits rankings is refused. For programs with real variables it is the bound of the solution's own
+    duals, which may be worse than `solution.bound`, or infinite: a variable without a limit needs a reduced cost of
+    exactly 0, and duals are doubles. The bound of exact duals nearby is proved by directed rounding.
 
     Raises:
         CertificateError: the point is infeasible, the value or bound is better than what can be proved, the status
@@ -126,8 +128,7 @@ def certify(problem: AnyProblem, solution: Solution, *, exact: bool = False) -> 
         raise CertificateError(f"it is called optimal, with value {solution.value!r} and bound {solution.bound!r}")
     if exact:
         found = _exact_evidence(problem, solution)
-        unproven = type(problem) in ENDLESS and np.isinf(float(found.bound))
-        _check(solution, found, slack, sign, unproven)
+        _check(solution, found, slack, sign, unproven=type(problem) in NEARBY)
     return SolutionCertificate(found.value, found.bound, found.violation, problem.is_maximization, exact, slack)
 
 

@@ -62,10 +62,10 @@ def quadratic(problem: QuadraticProgram, x: NDArray[Any], y: Floats | None) -> E
     value = inner(linear, point) + inner(point, _times(problem.hessian, point)) / 2
     rows = problem.linearised(problem.linear)
     bound: Rational = -float("inf")
-    if y is not None:
-        prices, z = fractions(y[: problem.row_lower.size]), fractions(y[problem.row_lower.size :])
+    for dual in [] if y is None else [y, problem.nearby_dual(y)]:
+        prices, z = fractions(dual[: problem.row_lower.size]), fractions(dual[problem.row_lower.size :])
         bent = _times(problem.hessian, z)
-        bound = _dual(rows, bent + linear, prices) - inner(z, bent) / 2
+        bound = max(bound, _dual(rows, bent + linear, prices) - inner(z, bent) / 2)
     return Evidence(_broken(rows, point), value, bound)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
@@ -24,6 +25,10 @@ TRIES = 6  # sets of columns with reduced costs of 0 that are tried
 NOISE = 16.0 * EPSILON  # reduced costs of this part of their terms are rounding
 SMALL_PART = 1e-13  # of the bound, that rounding may cost
 ROUNDS = 8  # of interval propagation
+
+
+Payment = Callable[[Pair, Floats], tuple[Bools, list[Floats], float]]
+"""From reduced costs and their errors: the columns that are paid for, the terms of the bound, and their error."""
 
 
 def implied_limits(
@@ -284,14 +289,16 @@ class LinearProgram(Problem):
         prices = checked_dual(y, self.row_lower.size, "rows")
         return sign * self.least(sign * self.objective, np.zeros(self.objective.size), prices)
 
-    def least(self, cost: Floats, digits: Floats, y: Floats, off: Floats | float = 0.0) -> float:
+    def least(
+        self, cost: Floats, digits: Floats, y: Floats, off: Floats | float = 0.0, curvature: Payment | None = None
+    ) -> float:
         """A lower bound of the least (cost + digits) · x over feasible points, from duals y, rounded down; the error of
-        the cost is at most `off`."""
+        the cost is at most `off`. `curvature` pays for reduced costs: which ones, and its terms of the bound."""
         prices, radius = self.active_dual(y), np.zeros(self.row_lower.size)
         spread = np.broadcast_to(np.asarray(off, dtype=np.float64), cost.shape)
         zero, best = np.zeros(cost.size, dtype=bool), -np.inf
         for _ in range(TRIES):
-            bound, wrong = self._pressed(cost, digits, spread, prices, radius, zero)
+            bound, wrong = self._pressed(cost, digits, spread, prices, radius, zero, curvature)
             best = max(best, bound)
             if not wrong.any():
                 break
@@ -304,7 +311,14 @@ class LinearProgram(Problem):
         return best
 
     def _pressed(
-        self, cost: Floats, digits: Floats, off: Floats, prices: Floats, radius: Floats, zero: Bools
+        self,
+        cost: Floats,
+        digits: Floats,
+        off: Floats,
+        prices: Floats,
+        radius: Floats,
+        zero: Bools,
+        curvature: Payment | None,
     ) -> tuple[float, Bools]:
         """The bound of duals that may be off by `radius`, with reduced costs of exactly 0 at `zero`; and the columns
         that make it infinite, or lower by a reduced cost that is rounding only."""
@@ -312,6 +326,10 @@ class LinearProgram(Problem):
         lost = reduced.off + off
         if radius.any():
             lost = lost + CARE * (abs(self._columns) @ radius)
+        parts, wrong = list[Floats](), 0.0
+        if curvature is not None:
+            taken, parts, wrong = curvature(reduced, lost)
+            zero = zero | taken
         limit = np.where(reduced.high > 0.0, self.lower, self.upper)
         unsure = ~zero & (lost > 0.0) & (np.abs(reduced.high) <= lost * (1.0 + 1e-15))
         sure = ~zero & ~unsure & (reduced.high != 0.0)
@@ -323,15 +341,15 @@ class LinearProgram(Problem):
         endless = (sure & ~np.isfinite(limit)) | (unsure & ~np.isfinite(reach))
         if endless.any():
             return -np.inf, endless
-        parts, wrong = weighted(limit[sure], Pair(reduced.high[sure], reduced.low[sure], lost[sure]))
-        wrong += CARE * float(((np.abs(reduced.high) + lost)[unsure] * reach[unsure]).sum())
+        terms, lost_terms = weighted(limit[sure], Pair(reduced.high[sure], reduced.low[sure], lost[sure]))
+        wrong += lost_terms + CARE * float(((np.abs(reduced.high) + lost)[unsure] * reach[unsure]).sum())
         side = np.where(prices > 0.0, self.row_lower, self.row_upper)
         used = prices != 0.0
         if radius.any():
-            sides = [np.where(np.isfinite(part), np.abs(part), 0.0) for part in (self.row_lower, self.row_upper)]
-            wrong += CARE * float((radius * np.maximum(*sides)).sum())
-        terms, row_digits, dropped = products(prices[used], side[used])
-        bound = below(terms, row_digits, *parts, -(wrong + dropped) if wrong + dropped else 0.0)
+            wrong += CARE * float(radius @ _largest_limit(self.row_lower, self.row_upper))
+        row_terms, row_digits, dropped = products(prices[used], side[used])
+        wrong += dropped
+        bound = below(row_terms, row_digits, *terms, *parts, -wrong if wrong else 0.0)
         noise = NOISE * (np.abs(cost) + abs(self._columns) @ np.abs(prices))
         noisy = ~zero & (np.abs(reduced.high) <= noise) & (reduced.high != 0.0)
         lowered = np.abs(reduced.high[noisy]) @ self.reach[noisy] > SMALL_PART * abs(bound)

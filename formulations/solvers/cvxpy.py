@@ -19,7 +19,7 @@ from formulations.problems.problem import Problem, Solution, row_units, unit
 from formulations.problems.quadratic_program import QuadraticProgram
 from formulations.problems.simplex_qp import GroupedSimplexQP
 from formulations.solvers.back_ends import CVXPY, BackEnd, missing, present
-from formulations.solvers.highs import presolve
+from formulations.solvers.highs import cost_unit, presolve
 from formulations.solvers.solver import Solver, SolverResult, check_limits
 
 if TYPE_CHECKING:
@@ -253,7 +253,7 @@ def _stated(problem: LinearProgram | QuadraticProgram | GroupedSimplexQP) -> tup
         objective = costs @ x
     else:
         x = cvxpy.Variable(columns, name="x")
-        scale = max(unit(problem.linear), unit(problem.hessian.data))
+        scale = cost_unit(np.append(problem.linear, problem.hessian.data))
         curved = cvxpy.quad_form(x, cvxpy.psd_wrap(problem.hessian / scale))
         objective = curved / 2 + (problem.linear / scale) @ x
     units = row_units(problem.matrix)

@@ -13,9 +13,10 @@ from scipy.sparse import csc_matrix
 from formulations.arrays import Floats
 from formulations.errors import InfeasibleError, SolverError, UnboundedError, UnknownSolverError
 from formulations.problems.linear_program import row_sides
-from formulations.problems.problem import Solution, unit
+from formulations.problems.problem import Solution
 from formulations.problems.quadratic_program import QuadraticProgram
 from formulations.solvers.back_ends import QPSOLVERS, missing, present
+from formulations.solvers.highs import cost_unit
 from formulations.solvers.solver import Solver, SolverResult, check_limits
 
 TOLERANCES = {
@@ -96,7 +97,7 @@ class QpSolvers(Solver):
         if self.time_limit is not None:
             options[TIME_LIMIT[self.backend]] = self.time_limit
         options.update(self.options)
-        scale = max(unit(problem.linear), unit(problem.hessian.data))
+        scale = cost_unit(np.append(problem.linear, problem.hessian.data))
         try:
             with warnings.catch_warnings():  # the status contains what back ends warn of
                 warnings.simplefilter("ignore")
