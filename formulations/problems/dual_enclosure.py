@@ -4,15 +4,13 @@ Weak duality gives a finite bound only if no reduced cost presses on a limit tha
 precision leave rounding errors there, -1e-15 instead of 0. Near them there is an exact dual with reduced costs of
 exactly 0 on these columns, unless the columns depend on each other in the rows that may move. An approximate inverse
 proves that it exists, and how far away it is [Neumaier and Shcherbina 2004; Jansson 2004]; the bound then holds for all
-duals within this radius. A column that depends on the others is 0 too if it is the same combination of them in its cost
-as in its rows, checked in rational numbers.
+duals within this radius. Where columns depend on each other, the exact dual is computed in rational numbers.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -23,8 +21,10 @@ from formulations.problems.directed_rounding import UNIT, difference
 
 CARE = 1.0 + 1e-9  # radii and limits are worked out in double precision, and taken a little wider
 MOST_ENTRIES = 4_000_000  # of the dense matrix that is inverted
-DEPENDENT = 1e-9  # columns that leave less than this part of their length are taken for dependent, and checked
-DENOMINATOR = 1000  # the largest denominator of the combination of a dependent column
+DEPENDENT = 1e-9  # columns that leave less than this part of their length are taken for dependent
+MOST_OPERATIONS = 100_000  # in rational numbers
+RIGHT = -1  # the key of an equation's right side
+MOST_BITS = 4000  # of a rational number
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,16 +62,14 @@ def enclosed_duals(
     matrix *= scale[:, None]
     typical = float(np.abs(duals).max()) * 1e-3 or 1.0
     weight = unit_each(np.where(two_sided[rows], np.maximum(np.abs(duals[rows]), typical), np.abs(duals[rows])))
-    chosen, inverse = _right_inverse(matrix, weight)
-    rest = np.setdiff1d(np.arange(zero.size), chosen)
-    if rest.size and not _combined(columns, cost, digits, off, zero[chosen], zero[rest]):
-        return None
-    matrix, scale, zero = matrix[chosen], scale[chosen], zero[chosen]
+    inverse = _right_inverse(matrix, weight)
+    if inverse is None:
+        return None if off[zero].any() else _exact_duals(held, cost[zero], digits[zero], duals, rows, two_sided)
     product = UNIT * (rows.size + 4) * 2.0 * (np.abs(matrix) @ np.abs(inverse))
     share = float((np.abs(np.eye(zero.size) - matrix @ inverse) + product).sum(axis=1).max()) * CARE
     if not share < 0.5:
         return None
-    moved, held = duals.copy(), columns[zero]
+    moved = duals.copy()
     for _ in range(2):
         left = difference(cost[zero], held, moved, digits[zero])
         moved[rows] += inverse @ (scale * (left.high + left.low))
@@ -79,41 +77,75 @@ def enclosed_duals(
     wrong = scale * (np.abs(left.high) + np.abs(left.low) + left.off + off[zero]) * CARE
     radius = np.zeros(duals.size)
     radius[rows] = (np.abs(inverse) @ (wrong + share / (1.0 - share) * wrong.max())) * CARE
+    return _firm(moved, radius, duals, two_sided)
+
+
+def _firm(moved: Floats, radius: Floats, duals: Floats, two_sided: Bools) -> DualEnclosure | None:
+    """The enclosure if no dual of a row with one limit changes its sign within it."""
     firm = two_sided | ((np.abs(moved) > radius) & (np.sign(moved) == np.sign(duals))) | (duals == 0.0)
     return DualEnclosure(moved, radius) if firm.all() and np.isfinite(radius).all() else None
 
 
-def _right_inverse(matrix: Floats, weight: Floats) -> tuple[Ints, Floats]:
-    """A largest set of independent rows of the matrix, and a right inverse of these, small where the weight is."""
+def _right_inverse(matrix: Floats, weight: Floats) -> Floats | None:
+    """A right inverse, small where the weight is; None if rows of the matrix depend on each other."""
     from scipy.linalg import qr, solve_triangular
 
+    count = matrix.shape[0]
+    if count > matrix.shape[1]:
+        return None
     factor, upper, order = qr((matrix * weight).T, mode="economic", pivoting=True)
     sizes = np.abs(np.diag(upper))
-    count = int((sizes > DEPENDENT * sizes[0]).sum())
-    triangle = solve_triangular(upper[:count, :count], np.eye(count)).T
-    return np.asarray(order[:count], dtype=np.int64), weight[:, None] * (factor[:, :count] @ triangle)
+    if not sizes[-1] > DEPENDENT * sizes[0]:
+        return None
+    inverse = np.empty((weight.size, count))
+    inverse[:, order] = weight[:, None] * (factor @ solve_triangular(upper, np.eye(count)).T)
+    return inverse
 
 
-def _combined(columns: csr_array, cost: Floats, digits: Floats, off: Floats, basis: Ints, rest: Ints) -> bool:
-    """Whether each column of `rest` is a combination of those of `basis`, in its rows and in its cost, exactly."""
-    used = np.concatenate([basis, rest])
-    if digits[used].any() or off[used].any():
-        return False
-    dense = columns[basis].toarray()
-    size = unit_each(np.abs(dense).max(axis=1, initial=0.0))
-    for column in rest.tolist():
-        aim = columns[[column]].toarray().ravel()
-        weights = np.linalg.lstsq((dense / size[:, None]).T, aim, rcond=None)[0] / size
-        exact = [Fraction(value).limit_denominator(DENOMINATOR) for value in weights.tolist()]
-        total: dict[int, Any] = {row: -Fraction(value) for row, value in enumerate(aim.tolist()) if value}
-        worth = -Fraction(float(cost[column]))
-        for part, share in zip(basis.tolist(), exact, strict=True):
-            if not share:
+def _exact_duals(
+    held: csr_array, cost: Floats, digits: Floats, duals: Floats, rows: Ints, two_sided: Bools
+) -> DualEnclosure | None:
+    """Duals with held @ duals = cost + digits exactly, by elimination; those that it leaves free stay as they are."""
+    free = set(rows.tolist())
+    equations: list[dict[int, Fraction]] = []
+    for part in range(cost.size):
+        entries = slice(held.indptr[part], held.indptr[part + 1])
+        pairs = zip(held.indices[entries].tolist(), held.data[entries].tolist(), strict=True)
+        equation = {row: Fraction(value) for row, value in pairs if value and row in free}
+        equations.append({**equation, RIGHT: Fraction(float(cost[part])) + Fraction(float(digits[part]))})
+    solved, operations = [], 0
+    while equations:
+        equations.sort(key=len)
+        equation = equations.pop(0)
+        right = equation.pop(RIGHT)
+        if not equation:
+            if right:
+                return None
+            continue
+        pivot = max(equation, key=lambda row: (abs(duals[row]) + two_sided[row]) * abs(float(equation[row])))
+        lead = equation.pop(pivot)
+        equation = {row: value / lead for row, value in equation.items()}
+        right /= lead
+        solved.append((pivot, equation, right))
+        for other in equations:
+            factor = other.pop(pivot, None)
+            if factor is None:
                 continue
-            worth += share * Fraction(float(cost[part]))
-            entries = slice(columns.indptr[part], columns.indptr[part + 1])
-            for row, value in zip(columns.indices[entries].tolist(), columns.data[entries].tolist(), strict=True):
-                total[row] = total.get(row, Fraction(0)) + share * Fraction(value)
-        if worth or any(total.values()):
-            return False
-    return True
+            operations += len(equation)
+            other[RIGHT] -= factor * right
+            for row, value in equation.items():
+                changed = other.get(row, 0) - factor * value
+                if changed:
+                    other[row] = changed
+                else:
+                    other.pop(row, None)
+        if operations > MOST_OPERATIONS or right.denominator.bit_length() > MOST_BITS:
+            return None
+    exact = {row: Fraction(float(duals[row])) for row in free}
+    for pivot, equation, right in reversed(solved):
+        exact[pivot] = right - sum(value * exact[row] for row, value in equation.items())
+    moved, radius = duals.copy(), np.zeros(duals.size)
+    for row, value in exact.items():
+        moved[row] = float(value)
+        radius[row] = float(abs(value - Fraction(float(moved[row])))) * CARE
+    return _firm(moved, radius, duals, two_sided)

@@ -149,7 +149,7 @@ class _Run:
         self.scale, self.row_scale = cost_unit(problem.objective), row_units(problem.matrix)
         limits = [problem.lower, problem.upper, problem.row_lower / self.row_scale, problem.row_upper / self.row_scale]
         known = np.concatenate([limit[np.isfinite(limit)] for limit in limits])
-        self.length = min(1.0, cost_unit(known)) if problem.integer is None else 1.0
+        self.length = min(1.0, unit(known)) if problem.integer is None else 1.0
         self._set(output_flag=options.verbose, solver=options.method, presolve=options.presolve)
         self._set(mip_rel_gap=float(options.rel_gap), mip_abs_gap=0.0)
         self._set(**options.options)
