@@ -248,7 +248,7 @@ def _stated(problem: LinearProgram | QuadraticProgram | GroupedSimplexQP) -> tup
     if isinstance(problem, LinearProgram):
         integer = False if problem.integer is None else (np.flatnonzero(problem.integer),)
         x = cvxpy.Variable(columns, integer=integer, name="x")
-        scale = unit(problem.objective)
+        scale = cost_unit(problem.objective)
         costs = problem.objective / (-scale if problem.is_maximization else scale)
         objective = costs @ x
     else:
