@@ -136,13 +136,21 @@ class Highs(Solver):
         return SolverResult(x, relaxation.prices(), message, details)
 
 
-class _Run:
-    """One HiGHS object with the problem passed to it as a scaled minimum."""
+def feasible_point(problem: LinearProgram, seconds: float) -> Floats:
+    """A point that satisfies all constraints, found without presolve; the errors of `Highs.solve`."""
+    indifferent = replace(problem, objective=np.zeros(problem.objective.size))
+    run = _Run(indifferent, Highs(time_limit=seconds, presolve="off"), relaxed=False, explains=False)
+    run.solve()
+    return run.point()
 
-    def __init__(self, problem: LinearProgram, options: Highs, relaxed: bool) -> None:
+
+class _Run:
+    """One HiGHS object with the problem passed to it as a scaled minimum; `explains` infeasible ones by a conflict."""
+
+    def __init__(self, problem: LinearProgram, options: Highs, relaxed: bool, explains: bool = True) -> None:
         import highspy
 
-        self.problem, self.status = problem, highspy.HighsStatus
+        self.problem, self.status, self.explains = problem, highspy.HighsStatus, explains
         if options.threads is not None:  # the pool of threads is shared by the process, and of fixed size
             highspy.Highs.resetGlobalScheduler(True)
         self.highs = highspy.Highs()
@@ -207,7 +215,7 @@ class _Run:
             reached = self.highs.getModelStatus()
         word = str(self.highs.modelStatusToString(reached))
         if reached == state.kInfeasible:
-            raise InfeasibleError(f"HiGHS found no feasible point. {self._conflict()}")
+            raise InfeasibleError(f"HiGHS found no feasible point. {self._conflict() if self.explains else ''}".strip())
         if reached in (state.kUnbounded, state.kUnboundedOrInfeasible):
             raise UnboundedError(f"HiGHS reports: {word}")
         if reached in (state.kOptimal, state.kModelEmpty):

@@ -30,6 +30,7 @@ from formulations.problems.problem import Problem, Solution, Status
 from formulations.solvers import default_solvers, get_solver, installed_version
 from formulations.solvers.solver import Solver, SolverResult, check_limits
 from formulations.solving.refinement import refit, tighten_bound
+from formulations.solving.verdicts import verified_verdict
 from formulations.time_limit import limited_time, seconds_left
 
 WORDS = {"time_limit": "limit of time", "threads": "choice of threads", "verbose": "log", "options": "further options"}
@@ -126,7 +127,7 @@ def solve(
         UnknownSolverError: there is no such solver, it lacks an option, or an option has an invalid value, such as a
             time limit that is not positive.
         UnsupportedProblemError: no chain of bridges leads to what the solver accepts.
-        InfeasibleError, UnboundedError: as reported by the solver.
+        InfeasibleError, UnboundedError: as reported by the solver, unless the data of the problem contradict it.
         SolverError: the solver gave up, or returned a malformed point, or a point of a program with integers that
             violates constraints beyond the tolerance. One without integers that does is returned with the status
             INACCURATE, by "auto" never.
@@ -238,10 +239,10 @@ def _answered(
     try:
         answer = solver.solve(restated, start)
     except (InfeasibleError, UnboundedError) as error:
-        if not problem.always_feasible:
-            raise
-        kind = type(problem).__name__
-        raise InvalidSolutionError(f"{solver.spec!r} is wrong, every {kind} is solvable: {error}") from error
+        if problem.always_feasible:
+            kind = type(problem).__name__
+            raise InvalidSolutionError(f"{solver.spec!r} is wrong, every {kind} is solvable: {error}") from error
+        raise verified_verdict(solver.spec, restated, error, start, perf_counter() - began) from None
     except FormulationError:
         raise
     except (Exception, SystemExit) as error:  # any error of a solver package or of the user's solver
