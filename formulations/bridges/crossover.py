@@ -181,8 +181,12 @@ def order_of_widened(problem: ConstrainedRanking, program: Program, cell: Ints, 
     k, n = problem.positions, problem.documents
     mass = x[: cell.size]
     _check_filled(cell // n, mass, k)
+    worth = float(program.objective @ x)
     if np.abs(mass - np.round(mass)).max() < INTEGRAL:
-        return order_of_cells(cell[mass > 0.5], k, n)
+        order = order_of_cells(cell[mass > 0.5], k, n)
+        # Fractions of 1e-9 may avoid a penalty of 1e9.
+        if program.integer is not None or problem.value(order) >= worth - 1e5 * problem.rounding_at(order):
+            return order
     used = np.concatenate([mass > INTEGRAL, np.ones(x.size - cell.size, dtype=bool)])
     integral = np.arange(x.size) < cell.size
     scale = max(problem.scale, 1e-300)
@@ -192,11 +196,11 @@ def order_of_widened(problem: ConstrainedRanking, program: Program, cell: Ints, 
         bounds=Bounds(program.lower[used], program.upper[used]),
         integrality=integral[used],
     )
-    worth = float(program.objective @ x)
-    if found.x is None or -found.fun * scale < worth - 1e-7 * k * max(scale, abs(worth)):
+    chosen = cell[used[: cell.size]]
+    order = None if found.x is None else order_of_cells(chosen[found.x[: chosen.size] > 0.5], k, n)
+    if order is None or problem.value(order) < worth - 1e5 * problem.rounding_at(order):
         raise FractionalSolutionError(
             f"the best vertex of the relaxation is fractional (value {worth:.9g}): the rows, widened, are not totally "
             "unimodular; use an integer solver, 'highs' or 'cp_sat'"
         )
-    chosen = cell[used[: cell.size]]
-    return order_of_cells(chosen[found.x[: chosen.size] > 0.5], k, n)
+    return order

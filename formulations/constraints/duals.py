@@ -133,7 +133,8 @@ def proof_by_cases(stated: SetRows, profit: Floats, value: float) -> Floats | No
     needed. One row of duals if the linear program suffices."""
     k, n = stated.shape
     rows = stated.lower.size - k
-    slack = _scale(stated, profit) * max(16.0 * EPSILON * (k + n), 1e-11)
+    size = max(abs(value), float(np.median(np.abs(profit))))
+    slack = size * max(16.0 * EPSILON * (k + n), 1e-11)
     leaves: list[tuple[Floats, Path]] = []
     waiting: list[Path] = [()]
     nodes = 0

@@ -30,6 +30,7 @@ from formulations.problems.problem import Problem, Solution, Status
 from formulations.solvers import default_solvers, get_solver, installed_version
 from formulations.solvers.solver import Solver, SolverResult, check_limits
 from formulations.solving.refinement import refit, tighten_bound
+from formulations.solving.split_costs import solve_in_steps
 from formulations.solving.verdicts import verified_verdict
 from formulations.time_limit import limited_time, seconds_left
 
@@ -110,7 +111,7 @@ def solve(
         problem: a problem, as a function of the gallery returns it, or a `cvxpy.Problem`.
         solver: a solver or its name, such as "ortools", "highs" or "cvxpy:CLARABEL". A named solver is never replaced.
             "auto" tries the exact solvers for the problem class, the cheapest first, until one closes the gap, and
-            returns the answer with the smallest gap; it logs its choices.
+            returns the best answer with the best bound; it logs its choices.
         warm_start: a solution of a similar problem, for solvers that can start from one; others ignore it.
         rel_gap: a sufficient relative gap, for solvers with a `tolerance` or `rel_gap`; value and bound are proved in
             any case. By default integer programs are solved to a gap of 0.
@@ -175,13 +176,27 @@ def _cheapest(problem: Problem, start: Solution | None, solve_options: SolveOpti
         log.warning("%s failed, the next solver is tried: %s", spec, reason)
         failures.append(f"{spec}: {reason}")
     if loose:
-        return min(loose, key=lambda solution: solution.gap)
+        return _best_of(loose)
     if not failures:
         reported = ". ".join(["", *refusals[:1]])  # the first is the best match
         raise UnsupportedProblemError(
             f"no installed solver accepts this {type(problem).__name__}; pass one of your own{reported}"
         )
     raise SolverError("every solver failed. " + "; ".join(failures))
+
+
+def _best_of(solutions: list[Solution]) -> Solution:
+    """The solution of the best value, with the best bound of all."""
+    sign = 1.0 if solutions[0].problem.is_maximization else -1.0
+    best = max(solutions, key=lambda solution: sign * solution.value)
+    tightest = min(solutions, key=lambda solution: sign * solution.bound)
+    if sign * tightest.bound >= sign * best.bound:
+        return best
+    closed = sign * (tightest.bound - best.value) <= best.problem.rounding_at(best.x)
+    status = Status.OPTIMAL if closed else Status.BOUNDED_GAP
+    return replace(
+        best, y=tightest.y, bound=tightest.bound, status=status, message=f"{best.message}; bound by {tightest.solver}"
+    )
 
 
 def _searched(solution: Solution) -> bool:
@@ -237,7 +252,7 @@ def _answered(
         start = None
     began = perf_counter()
     try:
-        answer = solver.solve(restated, start)
+        answer = solve_in_steps(solver, restated, start)
     except (InfeasibleError, UnboundedError) as error:
         if problem.always_feasible:
             kind = type(problem).__name__
