@@ -196,9 +196,10 @@ class Solution(CompactReprMixin):
 
     `value`, `bound` and `violation` (of the worst constraint) are recomputed from the problem's data. For a maximum
     value <= optimum <= bound, for a minimum the reverse, for the exact input numbers: both are rounded outward
-    (`directed_rounding`). Two exceptions: a point that violates a row within its tolerance may exceed the optimum, and
-    a variable without limits needs a reduced cost of exactly 0, which duals in doubles have up to rounding only. `x`
-    and `y` are the primal and dual vectors in the problem's own shape; `primal` and `dual` are the same by name.
+    (`directed_rounding`). One exception: a point that violates a row within its tolerance may exceed the optimum. `x`
+    and `y` are the primal and dual vectors in the problem's own shape; `primal` and `dual` are the same by name. What
+    the solver itself claims is in `reported_status` and `reported_bound`; `verdict` says in words what is proven, or
+    else claimed.
     """
 
     problem: Problem
@@ -220,6 +221,29 @@ class Solution(CompactReprMixin):
         rounding."""
         apart = self.bound - self.value if self.problem.is_maximization else self.value - self.bound
         return 0.0 if apart < 0.0 and apart >= -self.problem.rounding_at(self.x) else apart
+
+    @property
+    def reported_status(self) -> str | None:
+        """What the solver itself claims: "OPTIMAL" of an integer search that ended, "TIME_LIMIT" of one that was cut;
+        None without a claim."""
+        word = self.details.get("reported_status")
+        return word if isinstance(word, str) else None
+
+    @property
+    def reported_bound(self) -> float | None:
+        """The bound that the solver itself claims; None without a claim."""
+        bound = self.details.get("reported_bound")
+        return float(bound) if isinstance(bound, float | int) and not isinstance(bound, bool) else None
+
+    @property
+    def verdict(self) -> str:
+        """What is proven, or else what the solver claims, in words: "optimal", "optimal (claimed)", "time limit",
+        "bounded gap", "feasible", "inaccurate"."""
+        if self.status not in (Status.OPTIMAL, Status.INACCURATE):
+            claimed = {"OPTIMAL": "optimal (claimed)", "TIME_LIMIT": "time limit"}.get(self.reported_status or "")
+            if claimed:
+                return claimed
+        return self.status.name.lower().replace("_", " ")
 
     @property
     def order(self) -> Ints:
@@ -246,8 +270,12 @@ class Solution(CompactReprMixin):
         return replace(self, **changes)
 
     def __repr__(self) -> str:
+        claim = ""
+        if self.verdict.upper().replace(" ", "_") != self.status.name:
+            bound = "" if self.reported_bound is None else f", claimed bound={self.reported_bound:.9g}"
+            claim = f"{self.verdict}{bound}, "
         return (
-            f"Solution({self.status.name}, value={self.value:.9g}, bound={self.bound:.9g}, "
+            f"Solution({self.status.name}, value={self.value:.9g}, bound={self.bound:.9g}, {claim}"
             f"solver={self.solver!r}, {1e3 * self.seconds:.3g} ms)"
         )
 

@@ -13,7 +13,7 @@ from formulations.errors import InfeasibleError, SolverError, UnknownSolverError
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.problem import Problem, Solution
 from formulations.solvers.ortools import load
-from formulations.solvers.solver import Solver, SolverResult, check_limits
+from formulations.solvers.solver import Solver, SolverResult, check_limits, search_claim
 
 LARGEST = 1 << 40  # coefficients and limits of this magnitude or more could overflow in a sum
 
@@ -90,4 +90,8 @@ class CpSat(Solver):
             raise SolverError(f"'cp_sat' ended without a feasible point ({solver.status_name(status)})")
         point = np.array([solver.value(variable) for variable in x], dtype=np.float64)
         bound = float(np.ldexp(solver.best_objective_bound, -costs.exponent))
-        return SolverResult(point, None, solver.status_name(status), {**costs.details, "reported_bound": bound})
+        claim = {"reported_status": "TIME_LIMIT"}
+        if status == cp_model.OPTIMAL:
+            claim = search_claim(solver.objective_value, solver.best_objective_bound)
+        details = {**costs.details, "reported_bound": bound, **claim}
+        return SolverResult(point, None, solver.status_name(status), details)

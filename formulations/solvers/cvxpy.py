@@ -140,7 +140,8 @@ class Cvxpy(Solver):
 
         if isinstance(problem, CvxpyProblem):
             self._run(problem.statement, warm=warm_start is not None)
-            return SolverResult(problem.point(), None, str(problem.statement.status), _counted(problem.statement))
+            details = {**_counted(problem.statement), **self._claim(problem.statement)}
+            return SolverResult(problem.point(), None, str(problem.statement.status), details)
         statement, x, prices = _stated(problem)
         if warm_start is not None and isinstance(x, cvxpy.Variable):
             x.value = warm_start.x
@@ -151,7 +152,14 @@ class Cvxpy(Solver):
         y = prices() if isinstance(problem, LinearProgram) else None
         if isinstance(problem, QuadraticProgram):
             y = np.concatenate([prices(), point])
-        return SolverResult(point, y, str(statement.status), _counted(statement))
+        return SolverResult(point, y, str(statement.status), {**_counted(statement), **self._claim(statement)})
+
+    def _claim(self, statement: Any) -> dict[str, str]:
+        """The status that the back end reports: an integer search that ended, or a time limit."""
+        status = str(statement.status)
+        if self.time_limit is not None and status == "user_limit":
+            return {"reported_status": "TIME_LIMIT"}
+        return {"reported_status": "OPTIMAL"} if status == "optimal" and statement.is_mixed_integer() else {}
 
     def _run(self, statement: Any, warm: bool) -> None:
         """Solve in cvxpy; raise the error of its status."""

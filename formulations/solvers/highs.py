@@ -18,7 +18,7 @@ from formulations.arrays import Floats
 from formulations.errors import InfeasibleError, SolverError, UnboundedError, UnknownSolverError
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.problem import Problem, Solution, row_units, unit
-from formulations.solvers.solver import Solver, SolverResult, check_limits
+from formulations.solvers.solver import Solver, SolverResult, check_limits, search_claim
 from formulations.time_limit import LEAST, seconds_left
 
 
@@ -126,7 +126,7 @@ class Highs(Solver):
         x = run.point()
         scale = -run.scale if problem.is_maximization else run.scale
         bound = scale * run.highs.getInfo().mip_dual_bound
-        details = {"reported_bound": bound, "iterations": run.iterations}
+        details = {"reported_bound": bound, "iterations": run.iterations, **run.claim(integer=True)}
         left = self if self.time_limit is None else replace(self, time_limit=max(self.time_limit - run.seconds, LEAST))
         relaxation = _Run(problem, left, relaxed=True)
         try:
@@ -236,7 +236,20 @@ class _Run:
 
     def result(self, message: str) -> SolverResult:
         """The point and the duals of a program without integers."""
-        return SolverResult(self.point(), self.prices(), message, {"iterations": self.iterations})
+        return SolverResult(
+            self.point(), self.prices(), message, {"iterations": self.iterations, **self.claim(integer=False)}
+        )
+
+    def claim(self, integer: bool) -> dict[str, str]:
+        """The status that HiGHS reports: an integer search that ended, or a time limit."""
+        import highspy
+
+        reached = self.highs.getModelStatus()
+        if reached == highspy.HighsModelStatus.kTimeLimit:
+            return {"reported_status": "TIME_LIMIT"}
+        info = self.highs.getInfo()
+        ended = integer and reached == highspy.HighsModelStatus.kOptimal
+        return search_claim(info.objective_function_value, info.mip_dual_bound) if ended else {}
 
     def point(self) -> Floats:
         """The values of the variables, in the problem's own scale."""

@@ -118,7 +118,8 @@ class QpSolvers(Solver):
                 raise SolverError(f"{self.spec!r} returned no point ({status})")
         x = np.asarray(answer.x, dtype=np.float64)
         prices = None if answer.z is None else np.concatenate([_prices(problem, answer) * scale, x])
-        return SolverResult(x, prices, status)
+        claim = {"reported_status": "TIME_LIMIT"} if self.time_limit is not None and "time" in status.lower() else {}
+        return SolverResult(x, prices, status, claim)
 
 
 def _known_to_qpsolvers() -> tuple[str, ...]:

@@ -43,9 +43,11 @@ def solve_in_steps(solver: Solver, problem: Problem, start: Solution | None) -> 
     )
     found = solver.solve(reached, None)
     details = dict(found.details)
-    bounds = [part.details.get("reported_bound") for part in (first, found)]
-    if all(isinstance(bound, float) for bound in bounds):
-        details["reported_bound"] = bounds[0] * unit + bounds[1]
+    if first.details.get("reported_status") != "OPTIMAL":  # the second claim is about what the first one left
+        details.pop("reported_bound", None)
+        details["reported_status"] = first.details.get("reported_status")
+    elif isinstance(details.get("reported_bound"), float):
+        details["reported_bound"] += most * unit
     return SolverResult(found.x, None, f"{found.message}, after the large costs alone", details)
 
 

@@ -304,7 +304,8 @@ class Replay:
         row = replace(
             blank, value=solution.value, bound=solution.bound, seconds=median(own), seconds_total=median(total),
             repeats=len(own), times=tuple(own), version=solution.version, message=solution.message[:300],
-            iterations=solution.details.get("iterations"), integral=_is_integral(form, answer),
+            iterations=solution.details.get("iterations"), reported_status=solution.reported_status,
+            reported_bound=solution.reported_bound, integral=_is_integral(form, answer),
         )  # fmt: skip
         if solution.status is Status.INACCURATE:
             why = f"its point violates a constraint by {solution.violation:g}"
@@ -317,6 +318,8 @@ class Replay:
         status = Outcome.SOLVED if row.gap is not None and row.gap <= tolerance else Outcome.INEXACT
         if status is Outcome.INEXACT and unbeaten(taped, solution, tolerance):
             status = Outcome.UNBEATEN
+        if solution.reported_status == "TIME_LIMIT" and status is not Outcome.SOLVED:
+            status = Outcome.TIME_LIMIT
         ties = None if blank.kind == "master" else tied_pairs(form, solution.x)
         return replace(row, status=status, certified=True, ties=ties)
 
@@ -353,6 +356,8 @@ def fault(error: Exception) -> dict[str, Any]:
         status, more = Outcome.FAILED, {"integral": False}
     elif isinstance(error, InvalidSolutionError | CertificateError):
         status, more = Outcome.WRONG, {"certified": False}
+    elif "time limit" in str(error).lower():
+        status = Outcome.TIME_LIMIT
     else:
         status = Outcome.MISSING if isinstance(error, UnknownSolverError) else Outcome.FAILED
     return {"status": status, "message": str(error), **more}
