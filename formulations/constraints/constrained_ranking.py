@@ -225,11 +225,13 @@ class PenalizedRanking(ConstrainedRanking):
     def rounding(self) -> float:
         return super().rounding + 16.0 * EPSILON * self.scale * self._prices.size + self._unsure
 
-    def rounding_at(self, x: NDArray[Any]) -> float:
+    def magnitude_at(self, x: NDArray[Any]) -> float:
         price, off = self._charges(x)
-        terms = np.abs(self.worth[np.arange(self.positions), np.asarray(x)]).sum() + price @ off
-        usual = 16.0 * EPSILON * float(np.abs(self.profit).max()) * (self.positions + self.documents)
-        return min(self.rounding, max(1e-12 * float(terms), usual) + self._unsure)
+        terms = float(np.abs(self.worth[np.arange(self.positions), np.asarray(x)]).sum() + price @ off)
+        return min(self.scale, max(terms, float(np.abs(self.profit).max())))
+
+    def rounding_at(self, x: NDArray[Any]) -> float:
+        return min(self.rounding, 1e-12 * self.magnitude_at(x) + self._unsure)
 
     def broken(self, x: NDArray[Any]) -> dict[str, float]:
         """The violated soft constraints of a ranking: name of a row, pin or ban → violation."""

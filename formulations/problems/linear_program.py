@@ -107,10 +107,9 @@ def _power_below(values: Floats) -> Floats:
     return np.where(values > 0.0, np.ldexp(0.5, np.frexp(values)[1]), 1.0)
 
 
-def rounding_of_terms(costs: Floats, terms: float) -> float:
-    """What counts as rounding for an objective with these coefficients and this sum of its terms' magnitudes."""
-    sizes = np.abs(costs[costs != 0.0])
-    return max(1e-12 * float(terms), 64.0 * EPSILON * float(sizes.min(initial=np.inf) if sizes.size else 0.0))
+def least_size(costs: Floats) -> float:
+    """The least magnitude of a cost that is not 0; 0 if all are."""
+    return float(np.abs(costs[costs != 0.0]).min()) if costs.any() else 0.0
 
 
 def row_sides(lower: Floats, upper: Floats) -> tuple[Ints, Ints, Ints]:
@@ -197,8 +196,11 @@ class LinearProgram(Problem):
     def rounding(self) -> float:
         return 64.0 * EPSILON * self.scale
 
+    def magnitude_at(self, x: NDArray[Any]) -> float:
+        return min(self.scale, max(float(np.abs(self.objective) @ np.abs(x)), least_size(self.objective)))
+
     def rounding_at(self, x: NDArray[Any]) -> float:
-        return min(self.rounding, rounding_of_terms(self.objective, np.abs(self.objective) @ np.abs(x)))
+        return min(self.rounding, 1e-12 * self.magnitude_at(x))
 
     @property
     def tolerance(self) -> float:

@@ -50,6 +50,10 @@ class Problem(CompactReprMixin, ABC):
     def rounding(self) -> float:
         """A bound on the rounding error of a value or bound of this problem."""
 
+    def magnitude_at(self, x: NDArray[Any]) -> float:
+        """The magnitude of the value of x, to which gaps are relative: the sum of its terms if the class has them."""
+        return self.scale
+
     def rounding_at(self, x: NDArray[Any]) -> float:
         """A gap at x up to this counts as rounding: by the terms of the objective at x if the class has them."""
         return self.rounding

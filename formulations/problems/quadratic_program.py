@@ -17,7 +17,7 @@ from formulations.display import CompactReprMixin
 from formulations.errors import InvalidProblemError
 from formulations.problems.directed_rounding import UNIT, Pair, above, added, below, difference, products, weighted
 from formulations.problems.dual_enclosure import CARE
-from formulations.problems.linear_program import LinearProgram, finite_matrix, rounding_of_terms
+from formulations.problems.linear_program import LinearProgram, finite_matrix, least_size
 from formulations.problems.problem import EPSILON, Problem, checked_dual
 from formulations.problems.program import Program
 
@@ -126,10 +126,13 @@ class QuadraticProgram(Problem):
     def rounding(self) -> float:
         return 64.0 * EPSILON * self.scale
 
-    def rounding_at(self, x: NDArray[Any]) -> float:
+    def magnitude_at(self, x: NDArray[Any]) -> float:
         size = np.abs(x)
-        terms = np.abs(self.linear) @ size + size @ (abs(self.hessian) @ size)
-        return min(self.rounding, rounding_of_terms(np.append(self.hessian.data, self.linear), terms))
+        terms = float(np.abs(self.linear) @ size + size @ (abs(self.hessian) @ size))
+        return min(self.scale, max(terms, least_size(np.append(self.hessian.data, self.linear))))
+
+    def rounding_at(self, x: NDArray[Any]) -> float:
+        return min(self.rounding, 1e-12 * self.magnitude_at(x))
 
     @property
     def tolerance(self) -> float:

@@ -53,7 +53,7 @@ def refuted_claim(taped: RecordedProblem, solution: Solution) -> str | None:
     A recorded value is capped at the bound proven for this answer, because the trace is not trusted.
     """
     form, reported = taped.form, solution.details
-    sign, slack = (1.0 if form.is_maximization else -1.0), LOOSE * (form.scale or 1.0)
+    sign, slack = (1.0 if form.is_maximization else -1.0), LOOSE * (form.magnitude_at(solution.x) or 1.0)
     attained = max(sign * solution.value, *(min(sign * value, sign * solution.bound) for value in _attained(taped)))
     value, bound = (_number(reported.get(name)) for name in ("reported_value", "reported_bound"))
     if value is not None and not abs(value - solution.value) <= slack:
@@ -74,7 +74,7 @@ def unbeaten(taped: RecordedProblem, solution: Solution, tolerance: float) -> bo
     integer = form.program.integer
     if integer is None or not integer.any():
         return False
-    sign, slack = (1.0 if form.is_maximization else -1.0), tolerance * (form.scale or 1.0)
+    sign, slack = (1.0 if form.is_maximization else -1.0), tolerance * (form.magnitude_at(solution.x) or 1.0)
     reported = _number(solution.details.get("reported_bound"))
     if reported is not None and not abs(reported - solution.value) <= slack:
         return False
@@ -302,7 +302,7 @@ class Replay:
                 break
         answer = watched.answers[0] if watched is not None and watched.answers else None
         row = replace(
-            blank, value=solution.value, bound=solution.bound, seconds=median(own), seconds_total=median(total),
+            blank, value=solution.value, bound=solution.bound, scale=form.magnitude_at(solution.x) or 1.0, seconds=median(own), seconds_total=median(total),
             repeats=len(own), times=tuple(own), version=solution.version, message=solution.message[:300],
             iterations=solution.details.get("iterations"), reported_status=solution.reported_status,
             reported_bound=solution.reported_bound, integral=_is_integral(form, answer),

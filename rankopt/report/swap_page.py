@@ -146,9 +146,7 @@ def _differing(rows: Sequence[BenchmarkRow]) -> list[list[object]]:
     for a, b in sorted(agreement(rows).differing, key=lambda pair: not any(row.solved for row in pair)):
         one, other = (b, a) if a.solved else (a, b)
         pairs.setdefault((one.problem, one.solver), (one, other))
-    return [
-        [a.problem, a.solver, a.value, a.verdict, b.solver, b.value, b.verdict] for a, b in pairs.values()
-    ]
+    return [[a.problem, a.solver, a.value, a.verdict, b.solver, b.value, b.verdict] for a, b in pairs.values()]
 
 
 def _training(rows: Sequence[BenchmarkRow]) -> dict[str, Any]:
