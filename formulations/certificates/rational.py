@@ -388,6 +388,8 @@ def softened(problem: PenalizedRanking, x: NDArray[Any], y: Floats | None) -> Ev
     stated, k = problem.compiled, problem.positions
     cells = np.arange(k) * problem.documents + order
     value = sum(map(Fraction, problem.worth.ravel()[cells].tolist()), Fraction(0))
+    if problem.worth_digits is not None:
+        value += sum(map(Fraction, problem.worth_digits.ravel()[cells].tolist()), Fraction(0))
     assert stated.price is not None
     held = stated.matrix[:, stated.index[cells]]
     for row in np.flatnonzero(np.isfinite(stated.price)).tolist():
@@ -420,6 +422,8 @@ def _case(problem: ConstrainedRanking, y: Floats, path: Floats) -> Rational:
     pressed = zip(price.tolist(), limit.tolist(), strict=True)
     total = sum((Fraction(p) * Fraction(b) for p, b in pressed if p), Fraction(0))
     left = fractions(problem.worth.ravel()[stated.cell])
+    if problem.worth_digits is not None:
+        left = left + fractions(problem.worth_digits.ravel()[stated.cell])
     exact = fractions(price)
     entries = stated.weights.tocoo()
     for cell, row, weight in zip(*(part.tolist() for part in entries.coords), entries.data.tolist(), strict=True):

@@ -34,38 +34,40 @@ INTEGRAL = 0.5 - 1e-6  # points with no entry nearer to 1/2 are integral
 MOST_CASES = 200  # node limit of the tree; beyond it the bound of the linear program is used
 
 
-def proven_bound(stated: SetRows, profit: Floats, y: Floats) -> float:
+def proven_bound(stated: SetRows, profit: Floats, y: Floats, digits: Floats | None = None) -> float:
     """The bound of duals y (rows,), or of a proof by cases (one case a row): infinity if the cases do not cover all
-    rankings. Raises `InvalidProblemError` for another shape."""
+    rankings. Raises `InvalidProblemError` for another shape. digits: what the doubles of the profit leave out."""
     rows = stated.lower.size - stated.shape[0]
     if np.ndim(y) not in (1, 2) or np.shape(y)[-1] < rows or (np.ndim(y) == 1 and np.size(y) != rows):
         raise InvalidProblemError(f"y must have shape ({rows},) or (cases, {rows}), a dual per row; got {np.shape(y)}.")
     y = np.asarray(y, dtype=np.float64)
     if y.ndim == 1:
-        return case_bound(stated, profit, y, np.empty(0))
+        return case_bound(stated, profit, y, np.empty(0), digits)
     if not covers(y[:, rows:], *stated.shape):
         return float("inf")
-    return max(case_bound(stated, profit, case[:rows], case[rows:]) for case in y)
+    return max(case_bound(stated, profit, case[:rows], case[rows:], digits) for case in y)
 
 
-def case_bound(stated: SetRows, profit: Floats, y: Floats, path: Floats) -> float:
+def case_bound(stated: SetRows, profit: Floats, y: Floats, path: Floats, digits: Floats | None = None) -> float:
     """Weak duality in one case with decided cells: Σ y[r] · (its active limit) + Σ_i max_j (profit[i, j] - Σ duals of
     the cell's rows), rounded up; -inf if the case has no ranking."""
     price, limit = pressing(stated, y)
     used = price != 0.0
-    terms, digits, dropped = products(price[used], limit[used])
+    terms, low_terms, dropped = products(price[used], limit[used])
     k = stated.shape[0]
     near = _foremost(stated, profit, price, path)
     position = stated.cell[near] // stated.shape[1]
     if np.unique(position).size < k:
         return -float("inf")
-    left = difference(profit.ravel()[stated.cell[near]], stated.weights[near], price)
+    cell = stated.cell[near]
+    rest = 0.0 if digits is None else digits.ravel()[cell]
+    left = difference(profit.ravel()[cell], stated.weights[near], price, rest)
     high, low, off = np.full(k, -np.inf), np.full(k, -np.inf), np.zeros(k)
     np.maximum.at(high, position, left.high)
     nearest = left.high == high[position]
     np.maximum.at(low, position[nearest], left.low[nearest])
     np.maximum.at(off, position, left.off)
-    return above(terms, digits, high, low, off, dropped)
+    return above(terms, low_terms, high, low, off, dropped)
 
 
 def _foremost(stated: SetRows, profit: Floats, price: Floats, path: Floats) -> Ints:
