@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from formulations.arrays import Floats
 from formulations.errors import InfeasibleError, SolverError, UnboundedError, UnknownSolverError
@@ -136,12 +137,39 @@ class Highs(Solver):
         return SolverResult(x, relaxation.prices(), message, details)
 
 
+def rescaled(problem: LinearProgram) -> tuple[LinearProgram, Floats]:
+    """The program with its real columns in powers of two that bring the coefficients of rows together, and these
+    units: a point of the program is units · point."""
+    row = np.repeat(np.arange(problem.row_lower.size), np.diff(problem.matrix.indptr))
+    column, entries = problem.matrix.indices, np.abs(problem.matrix.data)
+    held = entries > 0.0
+    row, column, logs = row[held], column[held], np.log2(entries[held])
+    size = np.zeros(problem.objective.size)
+    count = np.maximum(np.bincount(column, minlength=size.size), 1)
+    for _ in range(3):  # a column's mean distance to its rows
+        of_row = np.bincount(row, logs + size[column], problem.row_lower.size)
+        of_row = of_row / np.maximum(np.bincount(row, minlength=problem.row_lower.size), 1)
+        size = np.bincount(column, of_row[row] - logs, size.size) / count
+        if problem.integer is not None:
+            size[problem.integer] = 0.0
+    units = np.ldexp(1.0, np.round(size).astype(int))
+    scaled = replace(
+        problem,
+        objective=problem.objective * units,
+        matrix=csr_array(problem.matrix.multiply(units[None, :])),
+        lower=problem.lower / units,
+        upper=problem.upper / units,
+    )
+    return scaled, units
+
+
 def feasible_point(problem: LinearProgram, seconds: float) -> Floats:
     """A point that satisfies all constraints, found without presolve; the errors of `Highs.solve`."""
-    indifferent = replace(problem, objective=np.zeros(problem.objective.size))
+    scaled, units = rescaled(problem)
+    indifferent = replace(scaled, objective=np.zeros(problem.objective.size))
     run = _Run(indifferent, Highs(time_limit=seconds, presolve="off"), relaxed=False, explains=False)
     run.solve()
-    return run.point()
+    return run.point() * units
 
 
 class _Run:

@@ -21,7 +21,7 @@ from formulations.problems.dual_enclosure import unit_each
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.problem import Solution, Status
 from formulations.problems.quadratic_program import QuadraticProgram
-from formulations.solvers.highs import Highs
+from formulations.solvers.highs import Highs, rescaled
 from formulations.time_limit import seconds_left
 
 TIGHT = 1e-9  # the relative gap that needs no better bound
@@ -79,6 +79,7 @@ def _candidates(solution: Solution) -> Iterator[Floats]:
     with suppress(FormulationError):
         seconds = seconds_left()
         solver = Highs(time_limit=seconds)
+        linear = rescaled(linear)[0]
         if solver.reason_unsupported(linear) is None:
             found = solver.solve(linear).y
             if found is not None:

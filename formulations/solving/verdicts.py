@@ -1,11 +1,14 @@
 """Verdicts of solvers, "infeasible" and "unbounded", checked against the problem's data.
 
 A point that satisfies all constraints contradicts "infeasible". "Unbounded" is contradicted if no variable can improve
-the objective without reaching a limit (its own, or one that rows imply), or if no direction that keeps all constraints
-improves it, which is a linear program.
+the objective without reaching a limit (its own, or one that rows imply), if duals prove a bound, or if no direction that
+keeps all constraints improves it, which is a linear program.
 """
 
 from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 from scipy.sparse import csr_array, vstack
@@ -16,7 +19,7 @@ from formulations.problems.linear_program import LinearProgram, implied_limits
 from formulations.problems.min_cost_flow import MinCostFlow
 from formulations.problems.problem import Problem, Solution
 from formulations.problems.quadratic_program import QuadraticProgram
-from formulations.solvers.highs import Highs, feasible_point
+from formulations.solvers.highs import Highs, feasible_point, rescaled
 from formulations.time_limit import seconds_left
 
 SECONDS = 10.0  # the longest search for a point or a direction
@@ -51,8 +54,6 @@ def verified_verdict(
 def _feasible(program: LinearProgram, seconds: float, start: Solution | None) -> str | None:
     if start is not None and np.shape(start.x) == program.objective.shape and _satisfies(program, start.x):
         return "the warm start satisfies all constraints"
-    if Highs().reason_unsupported(program) is not None:
-        return None
     found = program.repair(feasible_point(program, seconds))
     return "a point satisfies all constraints" if _satisfies(program, found) else None
 
@@ -66,6 +67,12 @@ def _bounded(program: LinearProgram, hessian: csr_array | None, seconds: float) 
     lower, upper = implied_limits(program.matrix, program.row_lower, program.row_upper, program.lower, program.upper)
     if hessian is None and np.isfinite(np.where(cost > 0.0, lower, np.where(cost < 0.0, upper, 0.0))).all():
         return "every variable that could improve the objective has a limit"
+    if hessian is None:
+        relaxed = replace(program, integer=None)
+        with suppress(FormulationError):
+            y = Highs(time_limit=seconds).solve(rescaled(relaxed)[0]).y
+            if y is not None and np.isfinite(relaxed.bound(y)):
+                return f"a bound is proved, {relaxed.bound(y):.9g}"
     least = _steepest(program, hessian, seconds)[0]
     return "no direction improves the objective without end" if least >= -STILL else None
 
@@ -85,10 +92,7 @@ def _steepest(program: LinearProgram, hessian: csr_array | None, seconds: float)
         upper=np.where(np.isfinite(program.upper), 0.0, 1.0),
         is_maximization=False,
     )
-    solver = Highs(time_limit=seconds)
-    if solver.reason_unsupported(directions) is not None:
-        return -np.inf, np.inf
-    found = solver.solve(directions)
+    found = Highs(time_limit=seconds).solve(directions)
     least = float(np.abs(cost[cost != 0.0]).min(initial=np.inf))
     if directions.violation(found.x) > STILL:
         return -np.inf, np.inf
