@@ -236,13 +236,17 @@ class LinearProgram(Problem):
     def units_at(self, x: NDArray[Any]) -> tuple[Floats, Floats]:
         """The units in which violations of rows and of limits count at x: the power of two at or below the largest
         term of the row, its limits included; at least what a change of a variable by 1 (by 1e-3 of the largest one, or
-        by the largest one, if that is smaller) makes of its least coefficient."""
+        by the largest one, if that is smaller) makes of its least coefficient. Rows of integers only have no errors
+        but rounding: their unit is the least coefficient."""
         size = np.abs(np.asarray(x, dtype=np.float64))
         largest = float(size.max(initial=0.0))
         usual = max(1e-3 * max(1.0, largest), min(1.0, largest))
         terms = np.maximum(_largest_limit(self.row_lower, self.row_upper), self._smallest * usual)
         matrix = self.matrix
         np.maximum.at(terms, self._row_of_entry, np.abs(matrix.data) * size[matrix.indices])
+        if self.integer is not None:
+            exact = np.maximum(self._smallest, 2.0**-26 * terms)
+            terms = np.where(self._real_entries == 0, np.minimum(terms, exact), terms)
         own = np.maximum(_largest_limit(self.lower, self.upper), np.maximum(size, usual))
         return _power_below(terms), _power_below(own)
 
@@ -268,6 +272,12 @@ class LinearProgram(Problem):
     @cached_property
     def _row_of_entry(self) -> Ints:
         return np.repeat(np.arange(self.row_lower.size), np.diff(self.matrix.indptr))
+
+    @cached_property
+    def _real_entries(self) -> Ints:
+        """The number of variables without integrality in each row."""
+        real = np.zeros(self.matrix.nnz) if self.integer is None else ~self.integer[self.matrix.indices]
+        return np.bincount(self._row_of_entry, real, self.row_lower.size).astype(np.int64)
 
     @cached_property
     def _smallest(self) -> Floats:

@@ -29,6 +29,8 @@ from formulations.problems.program import Program, algebra, write
 
 EPSILON = 2.0**-52
 
+GAINED = 1e-6  # of its terms, that the value of a feasible point may gain by violations within the tolerance
+
 SMALL = 400  # most numbers in a problem that is printed in full
 
 
@@ -164,6 +166,8 @@ class Problem(CompactReprMixin, ABC):
         sign = 1.0 if self.is_maximization else -1.0
         bound, dual = min(candidates, key=lambda pair: sign * pair[0], default=(sign * np.inf, None))
         status = status_of(sign * (bound - value), violation, rounding, self.tolerance)
+        if sign * (bound - value) < -GAINED * self.magnitude_at(x):  # better than any feasible point
+            status = Status.INACCURATE
         dual = None if dual is None else self.active_dual(dual)
         return Solution(self, x, dual, float(value), float(bound), status, float(violation))
 
@@ -191,7 +195,7 @@ class Status(Enum):
     OPTIMAL = "feasible; value and proven bound agree to rounding"
     BOUNDED_GAP = "feasible; the optimum is proven to lie between value and bound"
     FEASIBLE = "feasible; nothing is proven about the optimum"
-    INACCURATE = "breaks its constraints by more than their tolerance: no feasible point, whatever its value"
+    INACCURATE = "breaks its constraints by more than their tolerance, or gains by it: no feasible point"
 
 
 @dataclass(frozen=True, eq=False)

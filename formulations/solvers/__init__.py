@@ -42,7 +42,7 @@ AUTOMATIC = {
     "ConstrainedRanking": ("exact", "scipy", "ortools", "highs", "cp_sat"),
     "PenalizedRanking": ("exact", "scipy", "ortools", "highs", "cp_sat"),
     "MinCostFlow": ("ortools", "highs"),
-    "LinearProgram": ("highs", "cvxpy:GLOP", "cvxpy:CLARABEL"),
+    "LinearProgram": ("highs", "cvxpy:GLOP", "cvxpy:CLARABEL", "cp_sat"),
     "GroupedSimplexQP": ("active_set", "qpsolvers:piqp", "qpsolvers:clarabel"),
     "CvxpyProblem": ("cvxpy",),
     "QuadraticProgram": ("qpsolvers:clarabel", "qpsolvers:piqp"),

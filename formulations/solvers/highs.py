@@ -124,6 +124,9 @@ class Highs(Solver):
                 with suppress(SolverError):
                     found = run.result(run.solve())
             return found
+        if problem.violation(problem.rounded(run.point())) > problem.tolerance:  # the tolerance hides a broken row
+            run.set_tolerances("mip_feasibility_tolerance", "primal_feasibility_tolerance")
+            message = run.solve()
         x = run.point()
         scale = -run.scale if problem.is_maximization else run.scale
         bound = scale * run.highs.getInfo().mip_dual_bound
@@ -253,13 +256,17 @@ class _Run:
             return word
         raise SolverError(f"HiGHS ended without a feasible point: {word}")
 
+    def set_tolerances(self, *names: str) -> None:
+        """Set these tolerances to the least that HiGHS takes."""
+        self._set(**dict.fromkeys(names, FINEST))
+
     def sharpen(self) -> bool:
         """Set the least tolerances, to continue from the final basis; False if the optimum is as sharp already."""
         info = self.highs.getInfo()
         off = max(info.max_dual_infeasibility, info.max_primal_infeasibility)
         if not FINEST < off < np.inf or not self.highs.getBasis().valid:
             return False
-        self._set(primal_feasibility_tolerance=FINEST, dual_feasibility_tolerance=FINEST)
+        self.set_tolerances("primal_feasibility_tolerance", "dual_feasibility_tolerance")
         return True
 
     def result(self, message: str) -> SolverResult:

@@ -41,7 +41,11 @@ def verified_verdict(
     limit = min(SECONDS, seconds_left() or np.inf, max(1.0, 3.0 * seconds))
     try:
         if isinstance(verdict, UnboundedError):
-            why = _bounded(program, hessian, limit)
+            dual = np.zeros(program.row_lower.size + program.lower.size)
+            if isinstance(problem, QuadraticProgram) and np.isfinite(problem.bound(dual)):
+                why: str | None = f"a bound is proved, {problem.bound(dual):.9g}"
+            else:
+                why = _bounded(program, hessian, limit)
         else:
             why = _feasible(program, limit, start)
             if why is not None and _steepest(program, hessian, limit)[1] < -STILL:
