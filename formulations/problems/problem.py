@@ -166,7 +166,7 @@ class Problem(CompactReprMixin, ABC):
         sign = 1.0 if self.is_maximization else -1.0
         bound, dual = min(candidates, key=lambda pair: sign * pair[0], default=(sign * np.inf, None))
         status = status_of(sign * (bound - value), violation, rounding, self.tolerance)
-        if sign * (bound - value) < -GAINED * self.magnitude_at(x):  # better than any feasible point
+        if violation > 0.0 and sign * (bound - value) < -GAINED * self.magnitude_at(x):  # better than feasible points
             status = Status.INACCURATE
         dual = None if dual is None else self.active_dual(dual)
         return Solution(self, x, dual, float(value), float(bound), status, float(violation))

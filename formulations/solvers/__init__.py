@@ -45,7 +45,7 @@ AUTOMATIC = {
     "LinearProgram": ("highs", "cvxpy:GLOP", "cvxpy:CLARABEL", "cp_sat"),
     "GroupedSimplexQP": ("active_set", "qpsolvers:piqp", "qpsolvers:clarabel"),
     "CvxpyProblem": ("cvxpy",),
-    "QuadraticProgram": ("qpsolvers:clarabel", "qpsolvers:piqp"),
+    "QuadraticProgram": ("qpsolvers:clarabel", "qpsolvers:piqp", "qpsolvers:daqp"),
 }
 """For each problem class the solvers that "auto" tries, cheapest first."""
 

@@ -126,7 +126,10 @@ class Highs(Solver):
             return found
         if problem.violation(problem.rounded(run.point())) > problem.tolerance:  # the tolerance hides a broken row
             run.set_tolerances("mip_feasibility_tolerance", "primal_feasibility_tolerance")
-            message = run.solve()
+            try:
+                message = run.solve()
+            except InfeasibleError as error:  # a verdict on what its tolerances make of the program
+                raise SolverError("HiGHS found only points that break a row once integers are rounded") from error
         x = run.point()
         scale = -run.scale if problem.is_maximization else run.scale
         bound = scale * run.highs.getInfo().mip_dual_bound

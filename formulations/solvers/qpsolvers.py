@@ -13,7 +13,7 @@ from scipy.sparse import csc_matrix
 from formulations.arrays import Floats
 from formulations.errors import InfeasibleError, SolverError, UnboundedError, UnknownSolverError
 from formulations.problems.linear_program import row_sides
-from formulations.problems.problem import Solution
+from formulations.problems.problem import Problem, Solution
 from formulations.problems.quadratic_program import QuadraticProgram
 from formulations.solvers.back_ends import QPSOLVERS, missing, present
 from formulations.solvers.highs import cost_unit
@@ -29,6 +29,8 @@ TOLERANCES = {
 
 TIME_LIMIT = {**dict.fromkeys(("clarabel", "daqp", "highs", "osqp"), "time_limit"), "scs": "time_limit_secs"}
 """Each back end's name of its time limit in seconds; the others have none."""
+
+MOST_DENSE = 50_000_000  # entries of dense matrices, 0.4 GiB
 
 DEFAULTS: dict[str, dict[str, Any]] = {
     "highs": {"qp_iteration_limit": 20_000},  # it may cycle forever on a simplex, without reacting to signals
@@ -80,6 +82,16 @@ class QpSolvers(Solver):
     @property
     def supports_time_limit(self) -> bool:
         return self.backend in TIME_LIMIT
+
+    def reason_unsupported(self, problem: Problem) -> str | None:
+        import qpsolvers
+
+        if not isinstance(problem, QuadraticProgram) or self.backend in qpsolvers.sparse_solvers:
+            return None
+        entries = problem.linear.size * (problem.linear.size + problem.row_lower.size)
+        if entries <= MOST_DENSE:
+            return None
+        return f"it takes dense matrices, {entries / 2**27:.3g} GiB here; use 'qpsolvers:clarabel' or 'qpsolvers:piqp'"
 
     def _dense(self, problem: QuadraticProgram) -> bool:
         """Whether matrices are dense: if the back end accepts no others, or is faster."""

@@ -17,7 +17,9 @@ INF = np.inf
 
 
 def exact_inner(left, right):
-    return sum((Fraction(a) * Fraction(b) for a, b in zip(np.ravel(left).tolist(), np.ravel(right).tolist())), Fraction(0))
+    return sum(
+        (Fraction(a) * Fraction(b) for a, b in zip(np.ravel(left).tolist(), np.ravel(right).tolist())), Fraction(0)
+    )
 
 
 class Scales:
