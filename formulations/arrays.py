@@ -56,7 +56,7 @@ def integers(name: str, values: ArrayLike) -> Ints:
     """`values` as a read-only int64 vector, floats that are integers included; raises `InvalidProblemError` if they are
     not integers."""
     array: NDArray[Any] = np.asarray(values)
-    if array.ndim != 1 or array.dtype.kind not in "iuf" and array.size:
+    if array.ndim != 1 or (array.dtype.kind not in "iuf" and array.size):
         raise InvalidProblemError(f"{name} must be a vector of integers; got {array.dtype} of shape {array.shape}.")
     wrong = np.zeros(array.size, dtype=bool)
     if array.dtype.kind == "f":

@@ -163,7 +163,8 @@ def _crossed(problem: ConstrainedRanking, support: Bools) -> Ints | None:
         return None
     worth = float(profit @ found.x)
     if np.abs(found.x - np.round(found.x)).max() > INTEGRAL:  # a face may have integral and fractional vertices
-        found = milp(cost, constraints=rows, bounds=limits, integrality=np.ones(cell.size))
+        every = np.ones(cell.size)
+        found = milp(cost, constraints=rows, bounds=limits, integrality=every, options={"mip_rel_gap": 0.0})
     if found.x is None or float(profit @ np.round(found.x)) < worth - 1e-9 * max(problem.scale, abs(worth)):
         raise FractionalSolutionError(
             f"the best vertex of the relaxation is fractional (value {worth:.9g}): the set's rows are not "
@@ -195,12 +196,14 @@ def order_of_widened(problem: ConstrainedRanking, program: Program, cell: Ints, 
         constraints=LinearConstraint(program.matrix[:, np.flatnonzero(used)], program.row_lower, program.row_upper),
         bounds=Bounds(program.lower[used], program.upper[used]),
         integrality=integral[used],
+        options={"mip_rel_gap": 0.0},
     )
     chosen = cell[used[: cell.size]]
-    order = None if found.x is None else order_of_cells(chosen[found.x[: chosen.size] > 0.5], k, n)
-    if order is None or problem.value(order) < worth - 1e5 * problem.rounding_at(order):
-        raise FractionalSolutionError(
-            f"the best vertex of the relaxation is fractional (value {worth:.9g}): the rows, widened, are not totally "
-            "unimodular; use an integer solver, 'highs' or 'cp_sat'"
-        )
-    return order
+    if found.x is not None:
+        order = order_of_cells(chosen[found.x[: chosen.size] > 0.5], k, n)
+        if problem.value(order) >= worth - 1e5 * problem.rounding_at(order):
+            return order
+    raise FractionalSolutionError(
+        f"the best vertex of the relaxation is fractional (value {worth:.9g}): the rows, widened, are not totally "
+        "unimodular; use an integer solver, 'highs' or 'cp_sat'"
+    )

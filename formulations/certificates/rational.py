@@ -106,11 +106,11 @@ def _times(matrix: Any, vector: Exact) -> Exact:
 def _broken(problem: LinearProgram, point: Exact) -> Fraction:
     """The largest violation of a limit or row, in their units."""
     rows = _times(problem.matrix, point)
-    row_units, units = problem.units_at(np.array(point, dtype=np.float64))
+    row_units, own_units = problem.units_at(np.array(point, dtype=np.float64))
     worst = Fraction(0)
     for values, lower, upper, units in (
         (rows, problem.row_lower, problem.row_upper, row_units),
-        (point, problem.lower, problem.upper, units),
+        (point, problem.lower, problem.upper, own_units),
     ):
         for value, low, high, unit in zip(values, lower.tolist(), upper.tolist(), units.tolist(), strict=True):
             if low > -np.inf:

@@ -259,10 +259,12 @@ OUT_OF_TIME, FAILED = 1, 4  # statuses of `milp`
 
 
 def integral_point(objective: Any, *, options: dict[str, Any], **program: Any) -> Any:
-    """The result of `scipy.optimize.milp`, retried without presolve on failure. HiGHS's presolve ends with "Solve
-    error" on some small programs, empty ones among them, that its search decides."""
+    """The result of `scipy.optimize.milp` at a gap of 0, retried without presolve on failure. HiGHS's presolve ends
+    with "Solve error" on some small programs, empty ones among them, that its search decides.
+    """
     from scipy.optimize import milp
 
+    options = {"mip_rel_gap": 0.0, **options}
     found = milp(objective, options=options, **program)
     if found.status != FAILED or found.x is not None:
         return found

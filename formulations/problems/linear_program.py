@@ -13,11 +13,10 @@ from scipy.sparse import csr_array
 
 from formulations.arrays import Bools, Floats, Ints, finite, frozen
 from formulations.errors import InfeasibleError, InvalidProblemError, InvalidSolutionError
-from formulations.problems.dual_enclosure import CARE, enclosed_duals
 from formulations.problems.directed_rounding import Pair, above, below, difference, products, weighted
+from formulations.problems.dual_enclosure import CARE, enclosed_duals
 from formulations.problems.problem import EPSILON, Problem, checked_dual
 from formulations.problems.program import Block, Program, name_at, named, split_by_block
-
 
 TOLERANCE = 1e-6  # of a violation, in its unit
 INTEGRAL = 1e-5  # how far from an integer an integer variable may be

@@ -58,8 +58,8 @@ class MinCostFlow(Problem):
             raise InfeasibleError(f"supplies must sum to 0; got {int(self.supply.sum())}.")
 
     def _finite_capacity(self) -> ArrayLike:
-        """The capacities, infinite ones replaced by what a cheapest flow needs at most: all supplies, and the capacities
-        of the arcs of negative cost, round which a cheapest flow may circulate."""
+        """The capacities, infinite ones replaced by what a cheapest flow needs at most: all supplies, and the
+        capacities of the arcs of negative cost, round which a cheapest flow may circulate."""
         capacity = np.asarray(self.capacity)
         endless = np.isposinf(capacity) if capacity.dtype.kind == "f" else np.zeros(capacity.shape, dtype=bool)
         if not endless.any() or capacity.shape != self.cost.shape:

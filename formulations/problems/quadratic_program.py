@@ -55,7 +55,7 @@ def least_eigenvalue(matrix: Floats) -> float:
             np.linalg.cholesky(matrix - (aim + rounding) * np.eye(count))
         except np.linalg.LinAlgError:
             continue
-        return aim
+        return float(aim)
     return 0.0
 
 

@@ -15,7 +15,7 @@ from formulations.arrays import Floats
 from formulations.errors import InfeasibleError, SolverError, UnboundedError, UnknownSolverError
 from formulations.problems.cvxpy_problem import CvxpyProblem
 from formulations.problems.linear_program import LinearProgram, row_sides
-from formulations.problems.problem import Problem, Solution, row_units, unit
+from formulations.problems.problem import Problem, Solution, row_units
 from formulations.problems.quadratic_program import QuadraticProgram
 from formulations.problems.simplex_qp import GroupedSimplexQP
 from formulations.solvers.back_ends import CVXPY, BackEnd, missing, present

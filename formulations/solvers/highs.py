@@ -151,11 +151,11 @@ def rescaled(problem: LinearProgram) -> tuple[LinearProgram, Floats]:
     held = entries > 0.0
     row, column, logs = row[held], column[held], np.log2(entries[held])
     size = np.zeros(problem.objective.size)
-    count = np.maximum(np.bincount(column, minlength=size.size), 1)
+    per_column = np.maximum(np.bincount(column, minlength=size.size), 1)
+    per_row = np.maximum(np.bincount(row, minlength=problem.row_lower.size), 1)
     for _ in range(3):  # a column's mean distance to its rows
-        of_row = np.bincount(row, logs + size[column], problem.row_lower.size)
-        of_row = of_row / np.maximum(np.bincount(row, minlength=problem.row_lower.size), 1)
-        size = np.bincount(column, of_row[row] - logs, size.size) / count
+        of_row = np.bincount(row, logs + size[column], per_row.size) / per_row
+        size = np.bincount(column, of_row[row] - logs, size.size) / per_column
         if problem.integer is not None:
             size[problem.integer] = 0.0
     units = np.ldexp(1.0, np.round(size).astype(int))
@@ -174,6 +174,8 @@ def feasible_point(problem: LinearProgram, seconds: float) -> Floats:
     scaled, units = rescaled(problem)
     indifferent = replace(scaled, objective=np.zeros(problem.objective.size))
     run = _Run(indifferent, Highs(time_limit=seconds, presolve="off"), relaxed=False, explains=False)
+    if problem.integer is not None:
+        run.set_tolerances("mip_feasibility_tolerance", "primal_feasibility_tolerance")
     run.solve()
     return run.point() * units
 

@@ -47,7 +47,7 @@ def tighten_bound(solution: Solution) -> Solution:
 
 
 def refit(problem: LinearProgram, x: Floats) -> Floats:
-    """The best point with the integers of x, which were rounded; x if it breaks no row, or if there is no such point."""
+    """The best point with the rounded integers of x; x if it breaks no row, or if there is no such point."""
     if problem.integer is None or problem.integer.all() or problem.violation(x) <= TIGHT:
         return x
     fixed = np.where(problem.integer, x, problem.lower), np.where(problem.integer, x, problem.upper)

@@ -77,7 +77,7 @@ def _split(problem: LinearProgram) -> tuple[Floats, float, Floats] | None:
 
 
 def _unit(costs: Floats, rest: float) -> float:
-    """A common divisor of costs up to remainders of `rest`, by Euclid's algorithm, with few decimal digits if possible."""
+    """A common divisor of costs up to remainders of `rest`, by Euclid's algorithm, of few digits if possible."""
     unit = 0.0
     for cost in np.abs(costs).tolist():
         larger, smaller = max(unit, cost), min(unit, cost)

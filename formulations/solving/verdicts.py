@@ -1,8 +1,8 @@
 """Verdicts of solvers, "infeasible" and "unbounded", checked against the problem's data.
 
 A point that satisfies all constraints contradicts "infeasible". "Unbounded" is contradicted if no variable can improve
-the objective without reaching a limit (its own, or one that rows imply), if duals prove a bound, or if no direction that
-keeps all constraints improves it, which is a linear program.
+the objective without reaching a limit (its own, or one that rows imply), if duals prove a bound, or if no direction
+that keeps all constraints improves it, which is a linear program.
 """
 
 from __future__ import annotations

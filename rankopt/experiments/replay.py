@@ -302,8 +302,9 @@ class Replay:
                 break
         answer = watched.answers[0] if watched is not None and watched.answers else None
         row = replace(
-            blank, value=solution.value, bound=solution.bound, scale=form.magnitude_at(solution.x) or 1.0, seconds=median(own), seconds_total=median(total),
-            repeats=len(own), times=tuple(own), version=solution.version, message=solution.message[:300],
+            blank, value=solution.value, bound=solution.bound, scale=form.magnitude_at(solution.x) or 1.0,
+            seconds=median(own), seconds_total=median(total), repeats=len(own), times=tuple(own),
+            version=solution.version, message=solution.message[:300],
             iterations=solution.details.get("iterations"), reported_status=solution.reported_status,
             reported_bound=solution.reported_bound, integral=_is_integral(form, answer),
         )  # fmt: skip

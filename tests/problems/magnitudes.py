@@ -18,7 +18,8 @@ INF = np.inf
 
 def exact_inner(left, right):
     return sum(
-        (Fraction(a) * Fraction(b) for a, b in zip(np.ravel(left).tolist(), np.ravel(right).tolist())), Fraction(0)
+        (Fraction(a) * Fraction(b) for a, b in zip(np.ravel(left).tolist(), np.ravel(right).tolist(), strict=True)),
+        Fraction(0),
     )
 
 
@@ -90,10 +91,10 @@ def quadratic_program(seed):
     scale = 2.0 ** np.round(np.log2(size / np.maximum(np.abs(point), 2.0**-6)).clip(-12, 12) / 2.0)
     hessian = (root @ root.T + np.eye(n)) * scale[:, None] * scale
     bent = [exact_inner(row, point) for row in hessian]
-    linear = np.array([float(Fraction(g) - b) for g, b in zip(gradient.tolist(), bent)])
-    if any(Fraction(q) + b != Fraction(g) for q, b, g in zip(linear.tolist(), bent, gradient.tolist())):
+    linear = np.array([float(Fraction(g) - b) for g, b in zip(gradient.tolist(), bent, strict=True)])
+    if any(Fraction(q) + b != Fraction(g) for q, b, g in zip(linear.tolist(), bent, gradient.tolist(), strict=True)):
         return quadratic_program(seed + 1_000_000)
-    optimum = exact_inner(linear, point) + sum(b * Fraction(x) for b, x in zip(bent, point.tolist())) / 2
+    optimum = exact_inner(linear, point) + sum(b * Fraction(x) for b, x in zip(bent, point.tolist(), strict=True)) / 2
     return QuadraticProgram(csr_array(hessian), linear, csr_array(matrix), *limits), optimum
 
 
@@ -112,7 +113,7 @@ def integer_program(seed):
     cost = random.integers(-9, 10, n) * 10.0 ** random.integers(-3, int(random.choice([0, 4, 10])), n)
     maximum = bool(random.random() < 0.5)
     best = None
-    for choice in product(*(range(int(a), int(b) + 1) for a, b in zip(lower, upper))):
+    for choice in product(*(range(int(a), int(b) + 1) for a, b in zip(lower, upper, strict=True))):
         used = matrix @ choice
         if (used >= row_lower).all() and (used <= row_upper).all():
             value = exact_inner(cost, choice)
