@@ -153,3 +153,34 @@ def soft_set(seed):
         return sum(Fraction(profit[i, j]) for i, j in enumerate(order)) - charge
 
     return constrained_ranking(profit, rules), max(value(order) for order in permutations(range(n), k))
+
+
+def sparse_program(seed):
+    """A linear program as Netlib has them, and its optimum: sparse, mostly equations, x >= 0 without an upper limit,
+    degenerate, some badly scaled, with free or split variables or a row too many."""
+    random = np.random.default_rng([55, seed])
+    m = int(random.integers(10, 60))
+    n = int(m * random.uniform(1.3, 3.0))
+    matrix = random.choice([1.0, -1.0, 0.5, 2.0, 0.3125, -1.0625], (m, n))
+    matrix *= random.random((m, n)) < min(1.0, 4.0 / m + 0.03)
+    matrix[random.integers(0, m, n), np.arange(n)] = 1.0
+    if random.random() < 0.5:
+        matrix *= 2.0 ** random.integers(-10, 11, n) * 2.0 ** random.integers(-6, 7, m)[:, None]
+    if random.random() < 0.4:
+        matrix[-1] = matrix[0] + matrix[1]
+    if random.random() < 0.4:
+        matrix[:, -1] = -matrix[:, 0]
+    unit = 2.0 ** np.frexp(np.abs(matrix).max(axis=0))[1]
+    point = np.where(random.random(n) < random.choice([0.2, 0.4]), random.integers(1, 20, n) / unit, 0.0)
+    free = (random.random(n) < 0.1) & (random.random() < 0.5)
+    kind = random.choice(3, m, p=[0.6, 0.2, 0.2])
+    duals = np.where(random.random(m) < 0.7, random.integers(-32, 33, m) / 16, 0.0)
+    duals = np.where(kind == 1, np.abs(duals), np.where(kind == 2, -np.abs(duals), duals))
+    slack = np.where((point > 0.0) | free, 0.0, random.choice([0, 1, 3.5], n, p=[0.3, 0.4, 0.3]) * unit)
+    if (matrix[:, -1] == -matrix[:, 0]).all():
+        slack[[0, -1]] = 0.0
+    cost, used = matrix.T @ duals + slack, matrix @ point
+    sides = np.where(kind == 2, -INF, used), np.where(kind == 1, INF, used)
+    upper = np.where(random.random(n) < 0.1, point + 5.0 / unit, INF)
+    limits = np.where(free, -INF, 0.0), np.where(free, INF, upper)
+    return LinearProgram(cost, csr_array(matrix), *sides, *limits, is_maximization=False), exact_inner(cost, point)
