@@ -17,6 +17,7 @@ from formulations.problems.directed_rounding import Pair, above, below, differen
 from formulations.problems.dual_enclosure import CARE, enclosed_duals
 from formulations.problems.problem import EPSILON, Problem, checked_dual
 from formulations.problems.program import Block, Program, name_at, named, split_by_block
+from formulations.time_limit import is_out_of_time
 
 TOLERANCE = 1e-6  # of a violation, in its unit
 INTEGRAL = 1e-5  # how far from an integer an integer variable may be
@@ -308,7 +309,9 @@ class LinearProgram(Problem):
         prices, radius = self.active_dual(y), np.zeros(self.row_lower.size)
         spread = np.broadcast_to(np.asarray(off, dtype=np.float64), cost.shape)
         zero, best = np.zeros(cost.size, dtype=bool), -np.inf
-        for _ in range(TRIES):
+        for tried in range(TRIES):
+            if tried and is_out_of_time():
+                break
             bound, wrong = self._pressed(cost, digits, spread, prices, radius, zero, curvature)
             best = max(best, bound)
             if not wrong.any():
