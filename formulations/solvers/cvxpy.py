@@ -6,7 +6,8 @@ import copy
 import operator
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -15,12 +16,13 @@ from formulations.arrays import Floats
 from formulations.errors import InfeasibleError, SolverError, UnboundedError, UnknownSolverError
 from formulations.problems.cvxpy_problem import CvxpyProblem
 from formulations.problems.linear_program import LinearProgram, row_sides
-from formulations.problems.problem import Problem, Solution, row_units
+from formulations.problems.problem import Problem, Solution, row_units, unit
 from formulations.problems.quadratic_program import QuadraticProgram
 from formulations.problems.simplex_qp import GroupedSimplexQP
 from formulations.solvers.back_ends import CVXPY, BackEnd, missing, present
 from formulations.solvers.highs import cost_unit, presolve
 from formulations.solvers.solver import Solver, SolverResult, check_limits
+from formulations.time_limit import LEAST
 
 if TYPE_CHECKING:
     import cvxpy
@@ -136,13 +138,29 @@ class Cvxpy(Solver):
         return None
 
     def solve(self, problem: Any, warm_start: Solution | None = None) -> SolverResult:
-        import cvxpy
 
         if isinstance(problem, CvxpyProblem):
             self._run(problem.statement, warm=warm_start is not None)
             details = {**_counted(problem.statement), **self._claim(problem.statement)}
             return SolverResult(problem.point(), None, str(problem.statement.status), details)
-        statement, x, prices = _stated(problem)
+        began = perf_counter()
+        try:
+            return self._solve_scaled(problem, warm_start, usual_unit)
+        except SolverError:
+            if not isinstance(problem, LinearProgram) or unit(problem.objective) == usual_unit(problem.objective):
+                raise
+        left = self
+        if self.time_limit is not None:
+            left = replace(self, time_limit=max(LEAST, self.time_limit - (perf_counter() - began)))
+        return left._solve_scaled(problem, warm_start, unit)
+
+    def _solve_scaled(
+        self, problem: Any, warm_start: Solution | None, unit_of: Callable[[Floats], float]
+    ) -> SolverResult:
+        """The result for the problem with costs divided by this unit of them."""
+        import cvxpy
+
+        statement, x, prices = _stated(problem, unit_of)
         if warm_start is not None and isinstance(x, cvxpy.Variable):
             x.value = warm_start.x
         self._run(statement, warm=warm_start is not None)
@@ -243,7 +261,15 @@ def _counted(statement: Any) -> dict[str, Any]:
     return {} if count is None else {"iterations": int(count)}
 
 
-def _stated(problem: LinearProgram | QuadraticProgram | GroupedSimplexQP) -> tuple[Any, Any, Prices]:
+def usual_unit(costs: Floats) -> float:
+    """The power of two above the median magnitude of the costs: one large cost leaves the others as they are."""
+    sizes = np.abs(costs[costs != 0.0])
+    return unit(np.array([np.median(sizes)])) if sizes.size else 1.0
+
+
+def _stated(
+    problem: LinearProgram | QuadraticProgram | GroupedSimplexQP, unit_of: Callable[[Floats], float] = usual_unit
+) -> tuple[Any, Any, Prices]:
     """The cvxpy problem, the expression of the point, and a function that reads the row duals after the solve.
 
     Always a minimum with an objective scaled to order one, so that signs and tolerances have one meaning.
@@ -256,7 +282,7 @@ def _stated(problem: LinearProgram | QuadraticProgram | GroupedSimplexQP) -> tup
     if isinstance(problem, LinearProgram):
         integer = False if problem.integer is None else (np.flatnonzero(problem.integer),)
         x = cvxpy.Variable(columns, integer=integer, name="x")
-        scale = cost_unit(problem.objective)
+        scale = unit_of(problem.objective)
         costs = problem.objective / (-scale if problem.is_maximization else scale)
         objective = costs @ x
     else:
