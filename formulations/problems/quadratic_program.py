@@ -18,11 +18,12 @@ from formulations.errors import InvalidProblemError
 from formulations.problems.directed_rounding import UNIT, Pair, above, added, below, difference, products, weighted
 from formulations.problems.dual_enclosure import CARE
 from formulations.problems.linear_program import LinearProgram, finite_matrix, least_size
-from formulations.problems.problem import EPSILON, Problem, checked_dual
+from formulations.problems.problem import EPSILON, Problem, checked_dual, unit
 from formulations.problems.program import Program
 
 TRIES = 4  # maximum number of corrections of duals without a bound
 NEWTON_STEPS = 3  # corrections of the point of linearisation
+LITTLE = 1e-12  # of the terms of the objective, that reduced costs may lower the bound by
 MOST_DENSE = 2000  # variables of a component of the hessian whose curvature is worked out
 
 
@@ -213,6 +214,7 @@ class QuadraticProgram(Problem):
         digits = digits + bent.low
         off = bent.off + EPSILON**2 * (np.abs(cost) + np.abs(digits) + np.abs(bent.high)) * (bent.low != 0.0)
         moved = np.zeros(z.size)
+        terms = float(np.abs(z) @ (np.abs(self.linear) + np.abs(bent.high)))
 
         def curvature(reduced: Pair, error: Floats) -> tuple[Bools, list[Floats], float]:
             """For reduced costs r whose limits are farther away than r²/2 over the least eigenvalue."""
@@ -223,7 +225,14 @@ class QuadraticProgram(Problem):
             pressing = size > 0.0
             far = np.zeros(z.size)
             far[pressing] = size[pressing] * way[pressing]
-            known = self._curvature(np.flatnonzero(far > 0.0))
+            if far.sum() <= LITTLE * terms:
+                return np.zeros(z.size, dtype=bool), [], 0.0
+            known, extra = self._curvature(np.flatnonzero(far > 0.0)), list[Floats]()
+            if (np.isinf(far) & (known.least == 0.0)).any() and self._of_equations is not None:
+                known, weight = self._of_equations
+                left = difference(self.row_lower[self._equations], self.matrix[self._equations], z)
+                away = (np.abs(left.high) + np.abs(left.low) + left.off) * CARE
+                extra = [-0.5 * weight * CARE * away**2]
             paid = np.full(z.size, np.inf)
             definite = known.least > 0.0
             paid[definite] = CARE * (size[definite] * known.scale[definite]) ** 2 / (2.0 * known.least[definite])
@@ -233,7 +242,7 @@ class QuadraticProgram(Problem):
                 if taken[part].any():
                     residual = np.where(taken[part], reduced.high[part] + reduced.low[part], 0.0)
                     moved[part] = np.linalg.solve(self.hessian[part][:, part].toarray(), residual)
-            return taken, [*at, -paid[taken]], lost
+            return taken, [*at, -paid[taken], *extra], lost
 
         bound = self._feasible_set.least(cost, digits, prices, off, curvature)
         return below(bound, *curved, -lost), moved if moved.any() else None
@@ -259,6 +268,34 @@ class QuadraticProgram(Problem):
             if known.least[part[0]] > 0.0:
                 known.parts.append(part)
         return known
+
+    @cached_property
+    def _equations(self) -> Ints:
+        """The rows that are equations."""
+        return np.flatnonzero(self.row_lower == self.row_upper)
+
+    @cached_property
+    def _of_equations(self) -> tuple[Curvature, float] | None:
+        """The curvature of H + weight AᵀA, A the equations, and the weight; None if it is not positive.
+
+        For points w apart from z, ½ wᵀHw = ½ wᵀ(H + weight AᵀA)w - ½ weight ‖b - Az‖².
+        """
+        size = self.linear.size
+        rows = self.matrix[self._equations]
+        most = float(np.abs(self.hessian.data).max(initial=0.0))
+        if size > MOST_DENSE or not rows.nnz or not most > 0.0:
+            return None
+        gram = (rows.T @ rows).toarray()
+        weight = unit(np.array([most])) / unit(np.array([float(np.diag(gram).max())]))
+        dense = self.hessian.toarray() + weight * gram
+        diagonal = np.diag(dense)
+        if not (diagonal > 0.0).all():
+            return None
+        scale = np.ldexp(1.0, -(np.frexp(diagonal)[1] // 2))
+        rounding = (abs(self.hessian).toarray() + weight * (abs(rows).T @ abs(rows)).toarray()) * UNIT
+        error = 2.0 * (rows.shape[0] + 4) * float((rounding * scale[:, None] * scale).sum(axis=1).max())
+        least = least_eigenvalue(dense * scale[:, None] * scale) - error
+        return (Curvature(np.full(size, least), scale, [], set()), weight) if least > 0.0 else None
 
     @cached_property
     def _components(self) -> Ints:

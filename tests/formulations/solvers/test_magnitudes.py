@@ -245,3 +245,37 @@ def test_flows_of_whole_floats_and_without_capacities():
     # A finite arc of negative cost: flow may circulate through it and the arc without a capacity.
     circle = MinCostFlow([0, 1], [1, 0], [4.0, INF], [-3.0, 1.0], [0, 0])
     assert solve(circle).value == -8.0
+
+
+def eliminated(matrix, right):
+    """The solution of a square system as fractions."""
+    rows = [[Fraction(value) for value in row] + [Fraction(b)] for row, b in zip(matrix, right, strict=True)]
+    for i in range(len(rows)):
+        pivot = next(k for k in range(i, len(rows)) if rows[k][i])
+        rows[i], rows[pivot] = rows[pivot], rows[i]
+        rows[i] = [value / rows[i][i] for value in rows[i]]
+        for k in range(len(rows)):
+            if k != i:
+                rows[k] = [a - rows[k][i] * b for a, b in zip(rows[k], rows[i], strict=True)]
+    return [row[-1] for row in rows]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_free_variables_of_a_singular_hessian_under_equations(seed):
+    """Curvature on the directions that the equations leave is enough; the optimum solves the optimality conditions."""
+    random, n, m = np.random.default_rng([56, seed]), 5, 3
+    root, rows = random.integers(-3, 4, (n, 2)), random.integers(-3, 4, (m, n))
+    hessian, linear, sides = root @ root.T, random.integers(-9, 10, n), random.integers(-5, 6, m)
+    system = np.block([[hessian, -rows.T], [rows, np.zeros((m, m), dtype=int)]]).tolist()
+    if np.linalg.matrix_rank(np.array(system)) < n + m:
+        pytest.skip("the optimality conditions are singular")
+    x = eliminated(system, [*(-linear).tolist(), *sides.tolist()])[:n]
+    bent = [sum(int(h) * v for h, v in zip(row, x, strict=True)) for row in hessian]
+    optimum = sum(v * (b / 2 + int(q)) for v, b, q in zip(x, bent, linear, strict=True))
+    free = np.full(n, INF)
+    parts = (sides.astype(float), sides.astype(float), -free, free)
+    problem = QuadraticProgram(csr_array(hessian * 1.0), linear * 1.0, csr_array(rows * 1.0), *parts)
+    for solver in ("auto", "qpsolvers:daqp", "cvxpy:CLARABEL"):
+        found = solve(problem, solver)
+        assert Fraction(found.bound) <= optimum
+        assert found.bound == pytest.approx(float(optimum), rel=1e-8, abs=1e-8)
