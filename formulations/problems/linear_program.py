@@ -20,6 +20,7 @@ from formulations.problems.program import Block, Program, name_at, named, split_
 from formulations.time_limit import is_out_of_time
 
 TOLERANCE = 1e-6  # of a violation, in its unit
+ROUNDING_OF_INTEGERS = 2.0**-26  # times TOLERANCE: the part of an integer's term that is rounding
 INTEGRAL = 1e-5  # how far from an integer an integer variable may be
 TRIES = 6  # sets of columns with reduced costs of 0 that are tried
 NOISE = 16.0 * EPSILON  # reduced costs of this part of their terms are rounding
@@ -236,19 +237,25 @@ class LinearProgram(Problem):
     def units_at(self, x: NDArray[Any]) -> tuple[Floats, Floats]:
         """The units in which violations of rows and of limits count at x: the power of two at or below the largest
         term of the row, its limits included; at least what a change of a variable by 1 (by 1e-3 of the largest one, or
-        by the largest one, if that is smaller) makes of its least coefficient. Rows of integers only have no errors
-        but rounding: their unit is the least coefficient."""
-        size = np.abs(np.asarray(x, dtype=np.float64))
+        by the largest one, if that is smaller) makes of its least coefficient.
+
+        Integers have no errors but rounding: what they add to a row is taken off its limits.
+        """
+        point = np.asarray(x, dtype=np.float64)
+        size = np.abs(point)
         largest = float(size.max(initial=0.0))
         usual = max(1e-3 * max(1.0, largest), min(1.0, largest))
-        terms = np.maximum(_largest_limit(self.row_lower, self.row_upper), self._smallest * usual)
-        matrix = self.matrix
-        np.maximum.at(terms, self._row_of_entry, np.abs(matrix.data) * size[matrix.indices])
-        if self.integer is not None:
-            exact = np.maximum(self._smallest, 2.0**-26 * terms)
-            terms = np.where(self._real_entries == 0, np.minimum(terms, exact), terms)
-        own = np.maximum(_largest_limit(self.lower, self.upper), np.maximum(size, usual))
-        return _power_below(terms), _power_below(own)
+        own = _power_below(np.maximum(_largest_limit(self.lower, self.upper), np.maximum(size, usual)))
+        terms = self._smallest * usual
+        row, entry = self._row_of_entry, np.abs(self.matrix.data) * size[self.matrix.indices]
+        if self.integer is None:
+            np.maximum.at(terms, row, entry)
+            return _power_below(np.maximum(terms, _largest_limit(self.row_lower, self.row_upper))), own
+        whole = self.integer[self.matrix.indices]
+        added = self.matrix @ np.where(self.integer, point, 0.0)
+        limits = _largest_limit(self.row_lower - added, self.row_upper - added)
+        np.maximum.at(terms, row, np.where(whole, ROUNDING_OF_INTEGERS * entry, entry))
+        return _power_below(np.maximum(terms, limits)), own
 
     def rounded(self, x: NDArray[Any]) -> NDArray[Any]:
         """x with its integer variables rounded, where they are within 1e-5 of an integer."""
@@ -272,12 +279,6 @@ class LinearProgram(Problem):
     @cached_property
     def _row_of_entry(self) -> Ints:
         return np.repeat(np.arange(self.row_lower.size), np.diff(self.matrix.indptr))
-
-    @cached_property
-    def _real_entries(self) -> Ints:
-        """The number of variables without integrality in each row."""
-        real = np.zeros(self.matrix.nnz) if self.integer is None else ~self.integer[self.matrix.indices]
-        return np.bincount(self._row_of_entry, real, self.row_lower.size).astype(np.int64)
 
     @cached_property
     def _smallest(self) -> Floats:

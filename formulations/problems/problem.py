@@ -249,7 +249,9 @@ class Solution(CompactReprMixin):
         "bounded gap", "feasible", "inaccurate"."""
         if self.status not in (Status.OPTIMAL, Status.INACCURATE):
             claimed = {"OPTIMAL": "optimal (claimed)", "TIME_LIMIT": "time limit"}.get(self.reported_status or "")
-            if claimed:
+            bound = self.value if self.reported_bound is None else self.reported_bound
+            is_own = abs(bound - self.value) <= GAINED * max(abs(bound), abs(self.value))  # a claim about this value
+            if claimed and (is_own or self.reported_status == "TIME_LIMIT"):
                 return claimed
         return self.status.name.lower().replace("_", " ")
 

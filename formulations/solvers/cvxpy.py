@@ -145,7 +145,9 @@ class Cvxpy(Solver):
             return SolverResult(problem.point(), None, str(problem.statement.status), details)
         began = perf_counter()
         try:
-            return self._solve_scaled(problem, warm_start, usual_unit)
+            simplex = self.backend in ("GLOP", "GLPK") or (self.backend and back_end_of(self.backend).integer)
+            integer = isinstance(problem, LinearProgram) and problem.integer is not None
+            return self._solve_scaled(problem, warm_start, cost_unit if simplex or integer else usual_unit)
         except SolverError:
             if not isinstance(problem, LinearProgram) or unit(problem.objective) == usual_unit(problem.objective):
                 raise

@@ -37,6 +37,7 @@ def presolve(integers: int, variables: int, options: Mapping[str, Any], spec: st
 
 DROPPED = 1e-9  # HiGHS silently drops matrix entries of this magnitude or less
 CONFLICT_SECONDS = 5.0  # the longest search for a conflict
+SMALL_BREACH = 1e-9  # of a row by the rounded point of an integer search that is none
 FINEST = 1e-10  # the least tolerance that HiGHS takes
 ENDLESS = 1e20  # HiGHS treats limits of this magnitude or more as infinite
 
@@ -124,7 +125,7 @@ class Highs(Solver):
                 with suppress(SolverError):
                     found = run.result(run.solve())
             return found
-        if problem.violation(problem.rounded(run.point())) > problem.tolerance:  # the tolerance hides a broken row
+        if problem.violation(problem.rounded(run.point())) > SMALL_BREACH:  # the tolerance hides a broken row
             run.set_tolerances("mip_feasibility_tolerance", "primal_feasibility_tolerance")
             try:
                 message = run.solve()

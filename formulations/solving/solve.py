@@ -277,9 +277,12 @@ def _answered(
         x, y = back(x, y)
     via = "" if not chain else " via " + ", ".join(bridge.words for bridge in chain)
     why = [one.because if isinstance(one.because, str) else one.because(problem) for one in chain[:1] if one.because]
-    point = problem.repair(x)
+    point, details = problem.repair(x), answer.details
     if isinstance(problem, LinearProgram) and not np.array_equal(point, x):
-        point = refit(problem, point)
+        fitted = refit(problem, point)
+        if fitted is not point and isinstance(details, Mapping):  # the claim was about another point
+            details = {name: claim for name, claim in details.items() if name != "reported_status"}
+        point = fitted
     solution = problem.improve_bound(problem.solution(point, y, outward=outward))
     tightened = tighten_bound(solution) if outward else solution
     more = [] if tightened is solution else ["the bound is from duals of HiGHS"]
@@ -288,5 +291,5 @@ def _answered(
         version=installed_version(solver.package),
         seconds=seconds,
         message="; ".join([*why, str(answer.message), *more]),
-        details=dict(answer.details) if isinstance(answer.details, Mapping) else {"details": answer.details},
+        details=dict(details) if isinstance(details, Mapping) else {"details": details},
     )
