@@ -5,7 +5,6 @@ python examples/grid_search.py
 
 import warnings
 
-import numpy as np
 import sklearn
 from sklearn.model_selection import GridSearchCV, GroupKFold
 from sklearn.pipeline import make_pipeline
@@ -22,7 +21,7 @@ warnings.simplefilter("ignore", NoProgressWarning)  # a search may try strengths
 
 sample = load_sample("les-miserables")
 train, test = sample.train, sample.test
-qid = np.repeat(np.arange(len(train)), np.diff(train.offsets))  # the query of each row
+qid = train.qid  # the query of each row
 
 search = GridSearchCV(
     make_pipeline(StandardScaler(), LargeMarginRanker("nDCG@10", position_weights="linear")),

@@ -33,7 +33,7 @@ def logged_and_loaded():
     sample = load_sample("les-miserables")
     ranker = LargeMarginRanker("nDCG@10", normalize="zscore").fit(sample.train)
     test = pd.DataFrame(sample.test.features, columns=sample.test.feature_names)
-    test["qid"] = np.repeat(np.arange(len(sample.test)), np.diff(sample.test.offsets))
+    test["qid"] = sample.test.qid
     with tempfile.TemporaryDirectory() as folder:
         mlflow.set_tracking_uri(f"sqlite:///{folder}/runs.db")
         save_model(ranker, Path(folder) / "ranker.rankopt")

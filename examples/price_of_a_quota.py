@@ -22,7 +22,7 @@ for price in (0.05, 0.2, 1.0):
     solution = solve(
         constrained_ranking(profit, quotas.at_most(1, by=sites, name="one").penalized("one", penalty=price))
     )
-    print(f"  {price}: {solution.order}, worth {solution.value:.4f}, breaks {solution.broken or 'nothing'}")
+    print(f"  {price}: {solution.order}, worth {solution.value:.4f}, breaks {solution.violations or 'nothing'}")
 
 strict = quotas.at_most(1, by=sites, name="one")
 print(f"\nOne document a site leaves no ranking of {k}. The least broken one, sites at 1 a unit:")

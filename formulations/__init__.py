@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from formulations.errors import FractionalSolutionError as FractionalSolutionError
     from formulations.errors import InfeasibleError as InfeasibleError
     from formulations.errors import InvalidProblemError as InvalidProblemError
+    from formulations.errors import InvalidSolutionError as InvalidSolutionError
+    from formulations.errors import SolverCrashError as SolverCrashError
     from formulations.errors import SolverError as SolverError
     from formulations.errors import UnboundedError as UnboundedError
     from formulations.errors import UnknownSolverError as UnknownSolverError
@@ -79,6 +81,7 @@ if TYPE_CHECKING:
     from formulations.problems.lattice_path import LatticePath as LatticePath
     from formulations.problems.linear_program import LinearProgram as LinearProgram
     from formulations.problems.min_cost_flow import MinCostFlow as MinCostFlow
+    from formulations.problems.problem import Problem as Problem
     from formulations.problems.problem import Solution as Solution
     from formulations.problems.problem import Status as Status
     from formulations.problems.quadratic_program import QuadraticProgram as QuadraticProgram
@@ -107,6 +110,7 @@ if TYPE_CHECKING:
     from formulations.solving.integrality import SuggestedChange as SuggestedChange
     from formulations.solving.integrality import integrality_gap as integrality_gap
     from formulations.solving.integrality import suggest_changes as suggest_changes
+    from formulations.solving.sensitivity import SensitivityCurve as SensitivityCurve
     from formulations.solving.sensitivity import sensitivity as sensitivity
     from formulations.solving.solve import solve as solve
 
@@ -164,6 +168,10 @@ WORDS = {
     "OrTools": "formulations.solvers.ortools:OrTools",
     "RelevanceRanking": "formulations.problems.relevance_ranking:RelevanceRanking",
     "GroupSequence": "formulations.problems.group_sequence:GroupSequence",
+    "SolverCrashError": "formulations.errors:SolverCrashError",
+    "InvalidSolutionError": "formulations.errors:InvalidSolutionError",
+    "SensitivityCurve": "formulations.solving.sensitivity:SensitivityCurve",
+    "Problem": "formulations.problems.problem:Problem",
     "Proof": "formulations.integrality.evidence:Proof",
     "QpSolvers": "formulations.solvers.qpsolvers:QpSolvers",
     "QuadraticProgram": "formulations.problems.quadratic_program:QuadraticProgram",

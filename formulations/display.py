@@ -124,9 +124,9 @@ def _shortly(value: Any) -> str:
         if type(value) is kind:
             return _members(map(_shortly, value), len(value), opened, closed)
     if isinstance(value, CompactReprMixin) or not is_dataclass(value) or isinstance(value, type):
-        return _named(repr(value), value)
+        return _value_text(repr(value), value)
     facts = ", ".join(f"{name}={shown}" for name, shown in _facts(value))
-    return _named(f"{type(value).__name__}({facts})", value)
+    return _value_text(f"{type(value).__name__}({facts})", value)
 
 
 def _numbers(array: NDArray[Any]) -> str:
@@ -149,7 +149,7 @@ def _members(items: Iterable[str], length: int, opened: str, closed: str) -> str
     return next((text for text in first if len(text) <= SHORT), first[-1])
 
 
-def _named(text: str, value: Any) -> str:
+def _value_text(text: str, value: Any) -> str:
     """The text of a value if it is short, else its type."""
     return text if len(text) <= SHORT and "\n" not in text else f"<{type(value).__name__}>"
 

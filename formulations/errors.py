@@ -13,6 +13,8 @@ FormulationError
 ├── CertificateError (ArithmeticError)  a claim of a solution is false when recomputed from the data
 └── SerializationError (ValueError)     a file of data is damaged or not of its format, or a value cannot be stored
     └── FileVersionError                the file is of another version of its format
+
+ProgramFileWarning (UserWarning)        a program file was read by a convention that other programs may not share
 """
 
 
@@ -66,3 +68,7 @@ class SerializationError(FormulationError, ValueError):
 
 class FileVersionError(SerializationError):
     """The file is of another version of its format."""
+
+
+class ProgramFileWarning(UserWarning):
+    """A program file was read by a convention that other programs may not share; the message states it."""

@@ -150,7 +150,9 @@ def falling_rows(offsets: Ints, *keys: NDArray[np.generic]) -> Ints:
 
 
 @compiled(nb.boolean(INTS, FLOATS, FLOATS, INTS, INTS, INTS, INTS))
-def _counted(rows: Ints, key: Floats, levels: Floats, begins: Ints, table: Ints, level_of: Ints, spare: Ints) -> bool:
+def _counting_sort(
+    rows: Ints, key: Floats, levels: Floats, begins: Ints, table: Ints, level_of: Ints, spare: Ints
+) -> bool:
     """Sort the rows by counting, if their distinct keys fit into the levels. table: a hash table of levels, its size
     a power of 2."""
     held, bits = 0, key.view(np.int64)
@@ -196,34 +198,5 @@ def sort_range(offsets: Ints, key: Floats, first: int, last: int, rows: Ints) ->
     levels, begins = np.empty(LEVELS), np.empty(2 * LEVELS, np.int64)
     for q in range(first, last):
         own = rows[offsets[q] : offsets[q + 1]]
-        if not _counted(own, key, levels, begins, table, level_of, spare):
+        if not _counting_sort(own, key, levels, begins, table, level_of, spare):
             sort_falling(own, key, spare)
-
-
-@compiled(nb.float64(FLOATS, nb.int64))
-def nth_largest(values: Floats, nth: int) -> float:
-    """The `nth` largest number, counted from 0; `values` are permuted.
-
-    Expected linear time: quickselect with the median of three as pivot [Hoare 1961, FIND].
-    """
-    low, high = 0, values.size - 1
-    while low < high:
-        first, middle, last = values[low], values[(low + high) // 2], values[high]
-        pivot = max(min(first, middle), min(max(first, middle), last))
-        i, j = low, high
-        while i <= j:
-            while values[i] > pivot:
-                i += 1
-            while values[j] < pivot:
-                j -= 1
-            if i <= j:
-                values[i], values[j] = values[j], values[i]
-                i += 1
-                j -= 1
-        if nth <= j:
-            high = j
-        elif nth >= i:
-            low = i
-        else:
-            break
-    return float(values[nth])

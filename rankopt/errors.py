@@ -63,6 +63,18 @@ class MissingQueryIdsWarning(UserWarning):
     """A ranker was fitted on many rows as one query, because neither qid nor group was passed."""
 
 
+class ColumnWarning(UserWarning):
+    """Columns of a table were left out of the features, or are useless as features."""
+
+
+class LargeGainWarning(UserWarning):
+    """A grade has a gain beyond 2^31, so that others do not count."""
+
+
+class TiedDocumentsWarning(UserWarning):
+    """A score is a mean over random orders of documents of equal score, which constraints do not distinguish."""
+
+
 class WorseThanInitWarning(UserWarning):
     """Training lowered the bound but also the measure: on the training queries the start w₀ ranks better."""
 

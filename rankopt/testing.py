@@ -128,7 +128,7 @@ def _check_planes(build: Callable[[Floats, Ints], Loss]) -> None:
             np.testing.assert_allclose(shuffled.value, here.value, atol=1e-12, err_msg="shuffling changed a value")
             moved, stood = shuffled.assigned - shuffled.reference, (here.assigned - here.reference)[rows]
             np.testing.assert_allclose(moved, stood, atol=1e-12, err_msg="shuffling changed a slope")
-            alone = loss.only(1, 2).at(scores[offsets[1] : offsets[2]]).value
+            alone = loss.select_queries(1, 2).at(scores[offsets[1] : offsets[2]]).value
             np.testing.assert_allclose(alone, here.value[1:2], atol=1e-12, err_msg="other queries changed a value")
 
 
@@ -148,7 +148,7 @@ def _check_gradient(build: Callable[[Floats, Ints], GradientLoss], step: float =
             np.testing.assert_allclose(
                 shuffled.slope, here.slope[rows], atol=1e-12, err_msg="shuffling changed a slope"
             )
-            alone = loss.only(1, 2).gradient(scores[offsets[1] : offsets[2]])
+            alone = loss.select_queries(1, 2).gradient(scores[offsets[1] : offsets[2]])
             np.testing.assert_allclose(
                 alone.value, here.value[1:2], atol=1e-12, err_msg="other queries changed a value"
             )
@@ -170,8 +170,10 @@ def check_bound(bound: Bound) -> None:
     assert isinstance(measure, PositionalMeasure)
 
     def argmax(relevance: Floats, offsets: Ints) -> PositionalOracle:
-        gain, decay = measure.gain(relevance, offsets), lambda n: np.arange(1.0, n + 1) ** -0.5
-        problem = ranking(np.zeros(gain.size), gain, discount=measure.discount, position_weights=decay, offsets=offsets)
+        gain, position_weights = measure.gain(relevance, offsets), lambda n: np.arange(1.0, n + 1) ** -0.5
+        problem = ranking(
+            np.zeros(gain.size), gain, discount=measure.discount, position_weights=position_weights, offsets=offsets
+        )
         return PositionalOracle(problem, get_solver("exact"))
 
     check_loss(lambda relevance, offsets: MarginLoss.build(argmax(relevance, offsets), bound))
@@ -198,14 +200,16 @@ def check_map(
 
     The convex bound is not below the tie-aware one, which is not below the nonconvex one.
     """
-    parsed, decay, rng = parse(measure), parse_position_weights("power(0.5)"), np.random.default_rng(5)
-    assert feature_map.takes(parsed), f"the map must accept {parsed}"
+    parsed, position_weights, rng = parse(measure), parse_position_weights("power(0.5)"), np.random.default_rng(5)
+    assert feature_map.supports(parsed), f"the map must accept {parsed}"
 
     def build(bound: str | Bound, relevance: Floats, offsets: Ints) -> MarginLoss:
         n, m = relevance.size, offsets.size - 1
         ones, ids = np.full(m, 1.0 / m), tuple(range(m))
         queries = Arrangement(np.zeros((n, 0)), np.arange(n), offsets, ones, relevance, ids, {})
-        return MarginLoss.build(feature_map.from_queries(queries, parsed, decay, get_solver("exact")), get_bound(bound))
+        return MarginLoss.build(
+            feature_map.from_queries(queries, parsed, position_weights, get_solver("exact")), get_bound(bound)
+        )
 
     known = [*bounds]
     for bound in known:

@@ -70,3 +70,41 @@ def test_every_command_on_a_page_names_a_case():
         for suite, case in COMMAND.findall(page.read_text(encoding="utf-8")):
             assert suite in known, f"{page}: {suite}"
             assert case in ("", *known[suite]), f"{page}: {suite} {case}"
+
+
+NUMBERS = (ROOT / "README.md").read_text(encoding="utf-8")
+ROW = re.compile(r"^\| ([^|]+?) \|((?: \**[\d.]+\** \|){5})$", flags=re.MULTILINE)
+
+
+def rows_of(text):
+    """The numbers of each row of five, and which are bold."""
+    found = {}
+    for name, cells in ROW.findall(text):
+        words = [word.strip() for word in cells.strip(" |").split("|")]
+        found[name] = [(float(word.strip("*")), word.startswith("**")) for word in words]
+    return found
+
+
+@pytest.mark.study
+def test_every_number_of_the_readme_is_printed_by_its_command(monkeypatch, capsys, data_folder):
+    """Within .005: rounding differs between processors, and a nonconvex objective may lead elsewhere. A number is bold
+    if it is above every published row, on any processor."""
+    monkeypatch.syspath_prepend(ROOT)
+    from benchmarks.__main__ import main
+
+    assert main(["accuracy", "normalization", "ohsumed"]) == 0
+    printed = capsys.readouterr().out
+    told, measured = rows_of(NUMBERS), rows_of(printed)
+    assert len(told) == 8
+    published = [row for name, row in measured.items() if "published" in name]
+    assert len(published) == 7
+    for name, row in told.items():
+        for column, ((number, bold), (found, _)) in enumerate(zip(row, measured[name], strict=True)):
+            assert number == pytest.approx(found, abs=0.005), (name, column)
+            assert bold == (found > max(one[column][0] for one in published)), (name, column)
+    low, high, p = map(float, re.search(r"rises from (\.\d+) to\s+(\.\d+) \(p = (\.\d+)", NUMBERS).groups())
+    (mslr,) = re.findall(r"^\| MSLR \| large margin \| ([\d.]+) \|.*? \| ([\d.]+) \(([\d.]+)\) \|", printed, flags=re.M)
+    assert (low, high) == pytest.approx(tuple(map(float, mslr[:2])), abs=0.005)
+    assert p == pytest.approx(float(mslr[2]), abs=0.01)
+    others = re.sub(r"\]\([^)]*\)|```.*?```|`[^`]*`", "", ROW.sub("", NUMBERS), flags=re.DOTALL)
+    assert set(re.findall(r"(?<![\w.])0?\.\d{2,}", others)) == {f"{one:.3f}".lstrip("0") for one in (low, high, p)}

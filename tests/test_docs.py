@@ -264,3 +264,42 @@ def test_pictures_have_words_for_who_cannot_see_them():
     for told, file in pictures:
         assert len(told.split()) >= 4, file
         assert (ROOT / "docs" / file).is_file()
+
+
+# The glossary names what exists.
+
+
+GLOSSARY = (ROOT / "docs/glossary.md").read_text(encoding="utf-8")
+
+
+def present_names(pattern):
+    """(package, name) of the entries of the columns "now" that match."""
+    for package, section in re.findall(
+        r"^## Changed names: `(\w+)`\n(.*?)(?=^## )", GLOSSARY, re.MULTILINE | re.DOTALL
+    ):
+        for cell in re.findall(r"^\|[^|]*\| ([^|]*) \|$", section, flags=re.MULTILINE):
+            yield from ((package, name) for name in re.findall(pattern, cell))
+
+
+def test_the_glossary_names_what_can_be_imported():
+    found = [*present_names(r"^`((?:[a-z_]+\.)*\w+)`$")]
+    assert len(found) > 90
+    missing = []
+    for package, name in found:
+        module, _, word = name.rpartition(".")
+        home = importlib.import_module(module or package)
+        if not hasattr(home, word) or not (module or word in home.__all__):
+            missing.append(name)
+    assert missing == []
+
+
+def test_the_glossary_names_members_that_classes_have():
+    found = {(kind, member) for _, (kind, member) in present_names(r"\b([A-Z]\w+)\.(\w+)")}
+    assert len(found) > 20
+    homes = {kind: one.name for one in MODULES for kind in re.findall(r"^class (\w+)", source(one), flags=re.MULTILINE)}
+    missing = []
+    for name, member in found:
+        kind = getattr(importlib.import_module(homes[name]), name)
+        if not hasattr(kind, member) and member not in getattr(kind, "__dataclass_fields__", {}):
+            missing.append(f"{name}.{member}")
+    assert missing == []

@@ -11,16 +11,14 @@ from typing import get_args
 
 import pytest
 
-from formulations.constraints import constraint as given
-from formulations.constraints import kinds as share_words
+from formulations.constraints import constraint, kinds
 from rankopt.data import samples
 from rankopt.data.normalisation import METHODS as NORMALISATIONS
 from rankopt.engines import ENGINES
 from rankopt.losses import BOUNDS, FEATURE_MAPS, LOSSES
 from rankopt.measures import MEASURES
 from rankopt.optimize import METHODS, PENALTIES
-from rankopt.rankers import RANKERS, SLOT_STARTS, SMOOTH_STARTS, STARTS, STRENGTHS, starts
-from rankopt.rankers import typing as choices
+from rankopt.rankers import RANKERS, SLOT_STARTS, SMOOTH_STARTS, STARTS, STRENGTHS, starts, typing
 
 ROOT = Path(__file__).parent.parent
 
@@ -256,20 +254,20 @@ def test_a_users_script(checker, tmp_path):
 @pytest.mark.parametrize(
     ("named", "table"),
     [
-        (choices.BoundName, BOUNDS),
-        (choices.MapName, FEATURE_MAPS),
-        (choices.LossName, LOSSES),
-        (choices.MethodName, METHODS),
-        (choices.PenaltyName, PENALTIES),
-        (choices.EngineName, ENGINES),
-        (choices.StartName, STARTS),
-        (choices.SlotStartName, SLOT_STARTS),
-        (choices.SmoothStartName, SMOOTH_STARTS),
-        (choices.DirectStartName, starts.NAMED),
-        (choices.StrengthName, STRENGTHS),
-        (choices.NormalizeName, NORMALISATIONS),
+        (typing.BoundName, BOUNDS),
+        (typing.MapName, FEATURE_MAPS),
+        (typing.LossName, LOSSES),
+        (typing.MethodName, METHODS),
+        (typing.PenaltyName, PENALTIES),
+        (typing.EngineName, ENGINES),
+        (typing.StartName, STARTS),
+        (typing.SlotStartName, SLOT_STARTS),
+        (typing.SmoothStartName, SMOOTH_STARTS),
+        (typing.DirectStartName, starts.NAMED),
+        (typing.StrengthName, STRENGTHS),
+        (typing.NormalizeName, NORMALISATIONS),
         (samples.SampleName, samples.SAMPLES),
-        (given.Rounding, share_words.ROUNDINGS),
+        (constraint.Rounding, kinds.ROUNDINGS),
     ],
 )
 def test_every_name_of_a_table_is_known_to_type_checkers(named, table):

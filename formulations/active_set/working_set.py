@@ -180,12 +180,14 @@ WORKING = nb.types.NamedTuple(
 
 @inlined
 def group_of(program: MarginDual, plane: int) -> int:
+    """The group of a plane; plane m + g is the zero plane of group g."""
     planes = program.values.size
     return plane - planes if plane >= planes else program.group[plane]
 
 
 @inlined
 def height(program: MarginDual, plane: int) -> float:
+    """The value of a plane; 0 for a zero plane."""
     return 0.0 if plane >= program.values.size else program.values[plane]
 
 

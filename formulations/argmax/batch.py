@@ -29,7 +29,7 @@ from formulations.argmax.layout import (
     settle,
     states_of,
 )
-from formulations.argmax.order_ideals import CHAINS, NO_BEAM, best_labels, sort_chains
+from formulations.argmax.order_ideals import CHAINS, best_labels, sort_chains
 from formulations.arrays import Bytes, Floats, Ints, Shorts
 from formulations.compiled import compiled, inlined
 from formulations.parallel import share_ranges
@@ -82,22 +82,10 @@ def argmax_of(batch: RankTwoBatch, layout: Layout, max_states: int) -> tuple[Int
         weights = (batch.scores, batch.gain, layout.discount, layout.position_weights, batch.offsets)
         assign_queries(*weights, np.flatnonzero(left), order, value, bound, ways)
     else:
-        from formulations.argmax.remaining_queries import (
-            SHORT,
-            TINY,
-            assign_range,
-            price_range,
-            search_range,
-            split_range,
-        )
+        from formulations.argmax.remaining_queries import assign_range, split_range
 
-        few = np.diff(layout.first_chain) <= CHAINS
-        if (left & ~few).any():
+        if (left & (np.diff(layout.first_chain) > CHAINS)).any():
             run(split_range)
-        if (left & few & (lengths > TINY)).any():
-            run(price_range)
-        if ((ways == OPEN) & few & (lengths > SHORT)).any():
-            run(search_range)
         if (ways == OPEN).any():
             run(assign_range)
     return order, value, bound, ways
@@ -121,7 +109,7 @@ def merge_range(
     scores: Floats,
     gain: Floats,
     discount: Floats,
-    decay: Floats,
+    position_weights: Floats,
     offsets: Ints,
     by_gain: Shorts,
     chain_start: Ints,
@@ -149,7 +137,7 @@ def merge_range(
     columns = min(COLUMNS, largest)
     height, other = np.empty(n), np.empty(n)
     document, spare = np.empty(n, np.int32), np.empty(n, np.int32)
-    label, done, nothing = np.empty(n, np.int8), np.zeros(n, np.bool_), np.zeros(n)
+    label, done = np.empty(n, np.int8), np.zeros(n, np.bool_)
     start, size = np.empty(CHAINS, np.int64), np.empty(CHAINS, np.int64)
     next_key, next_value = np.empty((rows, columns + 1), np.int64), np.empty((rows, columns + 1))
     next_from = np.empty((rows, columns + 1), np.int32)
@@ -160,7 +148,7 @@ def merge_range(
             continue
         top, bottom = offsets[q], offsets[q + 1]
         n, last, chains = bottom - top, stop[q], first_chain[q + 1] - first_chain[q]
-        s, b, c, a = scores[top:bottom], gain[top:bottom], decay[top:bottom], discount[top:bottom]
+        s, b, c, a = scores[top:bottom], gain[top:bottom], position_weights[top:bottom], discount[top:bottom]
         members, result = by_gain[top:bottom], order[top:bottom]
         level = True
         for x in range(1, n):
@@ -185,7 +173,7 @@ def merge_range(
             limit = _states_of_merge(max_states, n, last, chains <= EASILY)
             widest = best_labels(
                 height, worth[first : first + chains], start, size, a, c, low[top:bottom], high[top:bottom], last,
-                nothing, nothing, np.inf, NO_BEAM, next_key, next_value, next_from,
+                next_key, next_value, next_from,
                 key if two else key[: WIDTH * chains], states, origin[:limit], chain, label,
             )  # fmt: skip
             if widest < 0:

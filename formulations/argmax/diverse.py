@@ -16,12 +16,12 @@ TABLE = nb.types.Array(nb.int64, 2, "C")
 
 @inlined
 def _collapse(
-    scores: Floats, gain: Floats, block: Ints, discount: Floats, decay: Floats, best: Floats, holder: Ints
+    scores: Floats, gain: Floats, block: Ints, discount: Floats, position_weights: Floats, best: Floats, holder: Ints
 ) -> None:
     """best[i, r]: the largest profit of a document of block r at position i; holder[i, r]: the first such document."""
     best[:, :] = -np.inf
-    for i in range(decay.size):
-        c, a = decay[i], discount[i]
+    for i in range(position_weights.size):
+        c, a = position_weights[i], discount[i]
         for j in range(scores.size):
             earned = c * scores[j] - a * gain[j]
             if earned > best[i, block[j]]:
@@ -76,13 +76,13 @@ def _assign(best: Floats, chosen: Ints, price: Floats) -> None:
 @compiled(
     nb.void(READ_FLOATS, READ_FLOATS, READ_INTS, READ_INTS, READ_FLOATS, READ_FLOATS, READ_INTS, INTS, FLOATS, FLOATS)
 )
-def collapsed_argmax(
+def diverse_argmax(
     scores: Floats,
     gain: Floats,
     block: Ints,
     offsets: Ints,
     discount: Floats,
-    decay: Floats,
+    position_weights: Floats,
     position_offsets: Ints,
     order: Ints,
     value: Floats,
@@ -91,8 +91,8 @@ def collapsed_argmax(
     """For every query q: the best ranking of at most one document a block, its value and dual bound.
 
     Documents of q are rows offsets[q] : offsets[q + 1] of scores, gain and block (counted from 0 within q, all used);
-    its positions are entries position_offsets[q : q + 2] of discount, decay and order, no more than its blocks. order
-    counts documents within q.
+    its positions are entries position_offsets[q : q + 2] of discount, position_weights and order, no more than its
+    blocks. order counts documents within q.
     """
     for q in range(offsets.size - 1):
         low, high = offsets[q], offsets[q + 1]
@@ -101,7 +101,13 @@ def collapsed_argmax(
         best = np.empty((last - first, blocks))
         holder = np.zeros((last - first, blocks), np.int64)
         _collapse(
-            scores[low:high], gain[low:high], block[low:high], discount[first:last], decay[first:last], best, holder
+            scores[low:high],
+            gain[low:high],
+            block[low:high],
+            discount[first:last],
+            position_weights[first:last],
+            best,
+            holder,
         )
         chosen = np.full(last - first, -1, np.int64)
         price = np.empty(blocks)

@@ -1,22 +1,20 @@
-"""The best ranking where nested groups of documents have limits over all positions, one query at a time.
+"""The best ranking under limits of nested groups, over all positions or on prefixes, and with further rows relaxed.
 
-Positions enter one by one along longest paths of the residual network of the laminar flow: position → document → the
-smallest group that contains it → larger groups → sink. A ranked document passes its position on; a full group returns
-one of its units. Units required by lower limits earn a reward above any exchange of documents. At the end the longest
-paths of the residual network are duals that prove the answer.
+**Limits over all positions.** Positions enter one by one along longest paths of the residual network of the laminar
+flow: position → document → the smallest group that contains it → larger groups → sink. A ranked document passes its
+position on; a full group returns one of its units. Units required by lower limits earn a reward above any exchange of
+documents. At the end the longest paths of the residual network are duals that prove the answer.
 
-Limits on prefixes: the best group at each position, where positions enter one by one along shortest paths.
-
-Node (g, p) is a unit of group g before position p + 1. From it a unit passes position p (N[g, p] rises: it earns the
-next worth), goes back over position p - 1 (N[g, p - 1] falls), or changes to another group where position p does. Units
+**Limits on prefixes.** The best group at each position is found; positions enter one by one along shortest paths. Node
+(g, p) is a unit of group g before position p + 1. From it a unit passes position p (N[g, p] rises: it earns the next
+worth), goes back over position p - 1 (N[g, p - 1] falls), or changes to another group where position p does. Units
 required by lower limits come first: lengths are lexicographic pairs (required, earned). Alternating sweeps along the
 positions settle the lengths; few are needed, because paths seldom turn around.
 
-Lagrangian relaxation of the rows that a flow through nested groups cannot express: the best dual bound, and rankings.
-
-Every cell pays y · a for the relaxed rows a π <= limit. Every ranking t that the flow finds is a cutting plane in the
-multipliers y >= 0: value[t] - over[t] · y, where over[t, s] is its violation of side s (negative: slack). The next
-multipliers minimise the maximum of the planes,
+**Further rows.** Rows that a flow through nested groups cannot express are relaxed (Lagrangian relaxation). The result
+is the best dual bound, and rankings. Every cell pays y · a for the relaxed rows a π <= limit. Every ranking t that the
+flow finds is a cutting plane in the multipliers y >= 0: value[t] - over[t] · y, where over[t, s] is its violation of
+side s (negative: slack). The next multipliers minimise the maximum of the planes,
 
     min φ   subject to   φ + over[t] · y >= value[t],   0 <= y <= cap
 
@@ -103,22 +101,22 @@ def _settle(
     )
 )  # fmt: skip
 def assign_nested(
-    scores: Floats, gain: Floats, discount: Floats, decay: Floats, toll: Floats, allowed: Bools, leaf: Ints,
+    scores: Floats, gain: Floats, discount: Floats, position_weights: Floats, toll: Floats, allowed: Bools, leaf: Ints,
     parent: Ints, low: Ints, high: Ints, near: float, order: Ints, report: Floats,
 ) -> int:  # fmt: skip
-    """order[i] = the document at position i of the ranking of most Σ_i decay[i] scores[π_i] - discount[i] gain[π_i] -
+    """order[i] = the document at position i of the ranking of most Σ_i c[i] scores[π_i] - discount[i] gain[π_i] -
     toll[i, π_i]; report: its value and dual bound, both up to rounding. FOUND; NONE if no ranking meets the limits;
     LOST if rounding hides which path is longer: then retry with a larger `near`, the relative tolerance of ties.
 
     leaf[j] is the smallest group of document j, parent[g] the next larger one, larger groups having larger numbers and
     parent.size for all documents. low[g] <= the assigned documents of g <= high[g]. Only allowed[i, j] count.
     """
-    k, n, groups = decay.size, scores.size, parent.size
+    k, n, groups = position_weights.size, scores.size, parent.size
     profit = np.empty((k, n))
     largest = 0.0
     for i in range(k):
         for j in range(n):
-            profit[i, j] = decay[i] * scores[j] - discount[i] * gain[j] - toll[i, j]
+            profit[i, j] = position_weights[i] * scores[j] - discount[i] * gain[j] - toll[i, j]
             largest = max(largest, abs(profit[i, j]))
             if not allowed[i, j]:
                 profit[i, j] = -np.inf
@@ -353,7 +351,7 @@ def _corner(over: Floats, plane: int, active: Ints, inverse: Floats) -> None:
 
 
 @compiled(nb.boolean(FLOATS, MATRIX, FLOATS, nb.int64, nb.float64, INTS, MATRIX, FLOATS, FLOATS))
-def _pivoted(
+def _pivot(
     value: Floats, over: Floats, cap: Floats, planes: int, slack: float, active: Ints, inverse: Floats, at: Floats,
     change: Floats,
 ) -> bool:  # fmt: skip
@@ -418,7 +416,7 @@ def _pivoted(
     )
 )  # fmt: skip
 def ascend(
-    scores: Floats, gain: Floats, discount: Floats, decay: Floats, base: Floats, allowed: Bools, leaf: Ints,
+    scores: Floats, gain: Floats, discount: Floats, position_weights: Floats, base: Floats, allowed: Bools, leaf: Ints,
     parent: Ints, low: Ints, high: Ints, assigned: Ints, reward: float, weight: Floats, lower: Floats, upper: Floats,
     rounding: Floats, price: Floats, side: Ints, sign: Floats, cap: Floats, orders: Ints, value: Floats,
     reached: Floats, part: Floats, counted: Ints, at: Floats, best: Ints, report: Floats, near: float,
@@ -448,7 +446,7 @@ def ascend(
     toll, order, proved = np.empty((k, n)), np.empty(k, np.int64), np.empty(2)
     while counted[0] < most:
         planes = counted[0]
-        if planes and not _pivoted(value, over, cap, planes, 0.01 * near, active, inverse, at, change):
+        if planes and not _pivot(value, over, cap, planes, 0.01 * near, active, inverse, at, change):
             return GIVEN_UP
         held = 0.0
         for i in range(k):
@@ -473,7 +471,7 @@ def ascend(
         ended, same = LOST, 2.0**-50
         while ended == LOST and same < 2.0**-35:
             ended = assign_nested(
-                scores, gain, discount, decay, toll, allowed, leaf, parent, low, high, same, order, proved
+                scores, gain, discount, position_weights, toll, allowed, leaf, parent, low, high, same, order, proved
             )
             same *= 128.0
         if ended != FOUND:
@@ -489,7 +487,7 @@ def ascend(
                 return CLOSED
         earned, paid, admitted = 0.0, 0.0, True
         for i in range(k):
-            earned += decay[i] * scores[order[i]] - discount[i] * gain[order[i]] - base[i, order[i]]
+            earned += position_weights[i] * scores[order[i]] - discount[i] * gain[order[i]] - base[i, order[i]]
         for r in range(rows):
             here = 0.0
             for i in range(k):

@@ -19,8 +19,8 @@ from formulations.arrays import Bytes, Floats, Ints, Shorts
 from formulations.compiled import BYTES, FLOATS, INTS, READ_FLOATS, READ_INTS, READ_SHORTS, SHORTS, compiled, inlined
 from formulations.sorting import falling_rows
 
-WAYS = ("any order", "one sort", "two sorts", "merge", "order ideals", "prices", "few candidates", "assignment")
-ANY, ONE_SORT, TWO_SORTS, MERGE, IDEALS, PRICES, FEW, ASSIGNMENT, OPEN, CUT, NEW = range(11)
+WAYS = ("any order", "one sort", "two sorts", "merge", "order ideals", "few candidates", "assignment")
+ANY, ONE_SORT, TWO_SORTS, MERGE, IDEALS, FEW, ASSIGNMENT, OPEN, CUT, NEW = range(10)
 """The last three mark unsolved queries: open, first positions to be searched, new."""
 
 EPSILON = 2.0**-52
@@ -29,8 +29,9 @@ BATCH = (
     READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_INTS, READ_SHORTS, READ_INTS, READ_FLOATS, READ_INTS,
     READ_SHORTS, READ_SHORTS, READ_INTS, nb.int64, nb.int64, nb.int64, INTS, FLOATS, FLOATS, BYTES,
 )  # fmt: skip
-"""Scores, gain, discount, decay, offsets; of the `Layout` by_gain, chain_start, worth, first_chain, low, high, stop;
-the first query, one after the last, maximum number of states; order, value, bound and method, which are filled."""
+"""Scores, gain, discount, position weights, offsets; of the `Layout` by_gain, chain_start, worth, first_chain, low,
+high, stop; the first query, one after the last, maximum number of states; order, value, bound and method, which are
+filled."""
 
 
 @inlined
@@ -67,7 +68,7 @@ def settle(
     scores: Floats,
     gain: Floats,
     discount: Floats,
-    decay: Floats,
+    position_weights: Floats,
     order: Ints,
     left: float,
     query: int,
@@ -78,7 +79,7 @@ def settle(
     earned, magnitude = 0.0, 0.0
     for i in range(order.size):
         x = order[i]
-        up, down = decay[i] * scores[x], discount[i] * gain[x]
+        up, down = position_weights[i] * scores[x], discount[i] * gain[x]
         earned += up - down
         magnitude += abs(up) + abs(down)
     value[query] = earned
@@ -89,23 +90,23 @@ MOST_POSITIONS = 32
 
 
 @compiled(nb.int64(READ_FLOATS, READ_FLOATS, SHORTS, SHORTS))
-def find_cones(discount: Floats, decay: Floats, low: Shorts, high: Shorts) -> int:
+def find_cones(discount: Floats, position_weights: Floats, low: Shorts, high: Shorts) -> int:
     """low[p], high[p]: the i >= p whose steps are extreme, most in score and most in gain; equal if all are parallel.
 
     Returns the first position after which no weight changes; positions from there on are equivalent, and low and
     high are not set. Products decide the order of angles, so equal weights compare exactly.
     """
-    n = decay.size
+    n = position_weights.size
     stop = n - 1
-    while stop > 0 and decay[stop - 1] == decay[stop] and discount[stop - 1] == discount[stop]:
+    while stop > 0 and position_weights[stop - 1] == position_weights[stop] and discount[stop - 1] == discount[stop]:
         stop -= 1
     if stop == 0:
         return 0
     one, two = stop - 1, stop - 1
-    one_c, one_a = decay[one] - decay[stop], discount[one] - discount[stop]
+    one_c, one_a = position_weights[one] - position_weights[stop], discount[one] - discount[stop]
     two_c, two_a = one_c, one_a
     for p in range(stop - 1, -1, -1):
-        dc, da = decay[p] - decay[p + 1], discount[p] - discount[p + 1]
+        dc, da = position_weights[p] - position_weights[p + 1], discount[p] - discount[p + 1]
         if one_c * da - one_a * dc < 0.0:
             one, one_c, one_a = p, dc, da
         elif two_c * da - two_a * dc > 0.0:
@@ -140,10 +141,10 @@ def significant(weights: Floats, offsets: Ints) -> tuple[Floats, Floats]:
 
 
 @compiled(nb.void(READ_FLOATS, READ_FLOATS, READ_INTS, SHORTS, SHORTS, INTS))
-def _cones(discount: Floats, decay: Floats, offsets: Ints, low: Shorts, high: Shorts, stop: Ints) -> None:
+def _cones(discount: Floats, position_weights: Floats, offsets: Ints, low: Shorts, high: Shorts, stop: Ints) -> None:
     for q in range(offsets.size - 1):
         rows = slice(offsets[q], offsets[q + 1])
-        stop[q] = find_cones(discount[rows], decay[rows], low[rows], high[rows])
+        stop[q] = find_cones(discount[rows], position_weights[rows], low[rows], high[rows])
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,8 +152,8 @@ class Layout:
     """by_gain: the documents of each query, counted within it, by rising gain and then as they come.
 
     chain_start: indices in by_gain where a chain of one gain begins, worth its gain, those of query q at entries
-    first_chain[q] : first_chain[q + 1]. low, high, stop: see `find_cones`. discount, decay: the weights of the search,
-    and for each query the removed sum (see `significant`).
+    first_chain[q] : first_chain[q + 1]. low, high, stop: see `find_cones`. discount,
+    position_weights: the weights of the search, and for each query the removed sum (see `significant`).
     """
 
     by_gain: Shorts
@@ -165,7 +166,7 @@ class Layout:
     discount: Floats
     position_weights: Floats
     lost_discount: Floats
-    lost_decay: Floats
+    lost_position_weights: Floats
 
     @classmethod
     def from_arrays(cls, gain: Floats, discount: Floats, position_weights: Floats, offsets: Ints) -> Layout:
@@ -178,11 +179,11 @@ class Layout:
         low, high = np.zeros(gain.size, dtype=np.int32), np.zeros(gain.size, dtype=np.int32)
         stop = np.empty(lengths.size, dtype=np.int64)
         discount, lost_discount = significant(discount, offsets)
-        position_weights, lost_decay = significant(position_weights, offsets)
+        position_weights, lost_position_weights = significant(position_weights, offsets)
         _cones(discount, position_weights, offsets, low, high, stop)
         within = (by_gain - np.repeat(offsets[:-1], lengths)).astype(np.int32)
         first_chain = np.searchsorted(chain_start, offsets)
         return cls(
             within, chain_start, sorted_gain[chain_start[:-1]], first_chain, low, high, stop,
-            discount, position_weights, lost_discount, lost_decay,
+            discount, position_weights, lost_discount, lost_position_weights,
         )  # fmt: skip

@@ -6,39 +6,16 @@ extreme directions of the steps from this position on. Later positions have narr
 and nothing is stored. Between two positions with a single state, states are stored layer by layer in order of their
 keys. A document of a chain adds a constant to every key, so each chain gives a sorted list of new states. The next
 layer is the merge of these lists with the best path to each state. With two gains this takes O(n₊ n₋).
-
-Slots are documents in the order of their chains; documents of one chain are used in chain order. row_of[slot] is a
-position, IDLE (the number of positions) if the document is unplaced, FREE if undecided; holds[p] is a slot, or FREE.
-after[p, g] is the slot that follows the last one of chain g at positions up to p.
 """
 
 import numba as nb
 import numpy as np
-from numba import int64
 
 from formulations.arrays import Bytes, Floats, Ints, Shorts
 from formulations.compiled import BYTES, FLOATS, INTS, READ_FLOATS, READ_INTS, READ_SHORTS, SHORTS, compiled, inlined
-from formulations.sorting import nth_largest, sort_pairs
-
-
-@compiled(int64(INTS, FLOATS, SHORTS, BYTES, int64, int64))
-def best_of(key: Ints, value: Floats, origin: Shorts, chain: Bytes, width: int, beam: int) -> int:
-    """Select the `beam` states of largest value, in their order."""
-    moved = np.empty(width)
-    for t in range(width):
-        moved[t] = value[t]
-    least = nth_largest(moved, beam - 1)
-    retained = 0
-    for t in range(width):
-        if value[t] >= least and retained < beam:
-            key[retained], value[retained], origin[retained], chain[retained] = key[t], value[t], origin[t], chain[t]
-            retained += 1
-    return retained
-
+from formulations.sorting import sort_pairs
 
 CHAINS = 16  # most distinct gains that are merged; with more, states are too many anyway
-
-NO_BEAM = 1 << 60
 
 LAST = (1 << 63) - 1
 
@@ -50,7 +27,7 @@ INT_TABLE = nb.types.Array(nb.int32, 2, "C")
 @compiled(
     nb.int64(
         FLOATS, READ_FLOATS, INTS, INTS, READ_FLOATS, READ_FLOATS, READ_SHORTS, READ_SHORTS, nb.int64,
-        FLOATS, FLOATS, nb.float64, nb.int64, TABLE, NUMBERS, INT_TABLE, INTS, FLOATS, SHORTS, BYTES, BYTES,
+        TABLE, NUMBERS, INT_TABLE, INTS, FLOATS, SHORTS, BYTES, BYTES,
     )
 )  # fmt: skip
 def best_labels(
@@ -59,14 +36,10 @@ def best_labels(
     start: Ints,
     size: Ints,
     discount: Floats,
-    decay: Floats,
+    position_weights: Floats,
     low: Shorts,
     high: Shorts,
     stop: int,
-    price: Floats,
-    most: Floats,
-    slack: float,
-    beam: int,
     next_key: Ints,
     next_value: Floats,
     next_from: Shorts,
@@ -80,9 +53,8 @@ def best_labels(
     position, -1 if they or their keys exceed the buffers.
 
     Chain g holds size[g] documents of gain worth[g], their scores falling in height[start[g] : start[g] + size[g]].
-    low, high: see `find_cones`. price (per document), most (per position), slack: see `pruned_search`; states above
-    `slack` are pruned. beam: the number of best states retained per position, for a heuristic answer.
-    Buffers: next_* a row per chain, key and value a state of one layer, origin and chain a state.
+    low, high: see `find_cones`. Buffers: next_* a row per chain, key and value a state of one layer, origin and chain
+    a state.
     """
     chains = worth.size
     used, shift, mask = np.zeros(CHAINS, np.int64), np.zeros(CHAINS, np.int64), np.zeros(CHAINS, np.int64)
@@ -95,12 +67,12 @@ def best_labels(
             bits += 1
         mask[g] = (1 << (bits - shift[g])) - 1
     # Weights count above those of the last position, so that remaining positions count nothing.
-    floor_c, floor_a = decay[stop], discount[stop]
-    widest, spent, p, base = 1, 0, 0, 0.0
+    floor_c, floor_a = position_weights[stop], discount[stop]
+    widest, spent, p = 1, 0, 0
     while p < stop:
         # One state: the head that is best in either extreme direction is next, if that is one head.
-        dc, da = decay[low[p]] - decay[low[p] + 1], discount[low[p]] - discount[low[p] + 1]
-        ec, ea = decay[high[p]] - decay[high[p] + 1], discount[high[p]] - discount[high[p] + 1]
+        dc, da = position_weights[low[p]] - position_weights[low[p] + 1], discount[low[p]] - discount[low[p] + 1]
+        ec, ea = position_weights[high[p]] - position_weights[high[p] + 1], discount[high[p]] - discount[high[p] + 1]
         first, second = -1, -1
         first_one, first_two, second_one, second_two = -np.inf, -np.inf, -np.inf, -np.inf
         for g in range(chains):
@@ -112,10 +84,6 @@ def best_labels(
                 if y > second_two or (y == second_two and x > second_one):
                     second, second_one, second_two = g, x, y
         if first == second:
-            if slack < np.inf:
-                slot = start[first] + used[first]
-                base += (decay[p] - floor_c) * height[slot] - (discount[p] - floor_a) * worth[first]
-                base -= price[slot] + most[p]
             label[p] = first
             used[first] += 1
             p += 1
@@ -123,16 +91,19 @@ def best_labels(
         # More than one: layers of states from here to the next position that has a single one.
         if bits > 62:
             return -1
-        key[0], value[0], origin[0] = 0, base, -1
+        key[0], value[0], origin[0] = 0, 0.0, -1
         for g in range(chains):
             key[0] += used[g] << shift[g]
         begin, width, begun = 0, 1, p
         while True:
             if begin + width + chains * width > origin.size or chains * width > key.size:
                 return -1
-            dc, da = decay[low[p]] - decay[low[p] + 1], discount[low[p]] - discount[low[p] + 1]
-            ec, ea = decay[high[p]] - decay[high[p] + 1], discount[high[p]] - discount[high[p] + 1]
-            c, a = decay[p] - floor_c, discount[p] - floor_a
+            dc, da = position_weights[low[p]] - position_weights[low[p] + 1], discount[low[p]] - discount[low[p] + 1]
+            ec, ea = (
+                position_weights[high[p]] - position_weights[high[p] + 1],
+                discount[high[p]] - discount[high[p] + 1],
+            )
+            c, a = position_weights[p] - floor_c, discount[p] - floor_a
             for g in range(chains):
                 count[g] = 0
             for t in range(width):
@@ -165,9 +136,7 @@ def best_labels(
                         if dominated:
                             continue
                     i, slot = count[g], start[g] + ((here >> shift[g]) & mask[g])
-                    reached = value[t] + (c * height[slot] - a * worth[g] - price[slot] - most[p])
-                    if reached < -slack:
-                        continue
+                    reached = value[t] + (c * height[slot] - a * worth[g])
                     next_key[g, i] = here + (1 << shift[g])
                     next_value[g, i] = reached
                     next_from[g, i] = begin + t
@@ -192,27 +161,18 @@ def best_labels(
                         taken[g] = i + 1
                 key[new], value[new] = least, best
                 new += 1
-            if new > beam:
-                new = best_of(key, value, origin[begin:], chain[begin:], new, beam)
             width, p = new, p + 1
             widest, spent = max(widest, width), spent + width
             if spent > origin.size:
                 return -1
             if width == 1 or p == stop:
                 break
-        if width > 1 and (slack < np.inf or beam < NO_BEAM):  # unplaced documents are not worth their dual
-            for state in range(width):
-                for g in range(chains):
-                    for slot in range(start[g], start[g] + ((key[state] >> shift[g]) & mask[g])):
-                        value[state] += price[slot]
         last = 0
         for t in range(1, width):
             if value[t] > value[last]:
                 last = t
         for g in range(chains):
             used[g] = (key[last] >> shift[g]) & mask[g]
-        if slack < np.inf:
-            base = value[last]
         state = begin + last
         for q in range(p - 1, begun - 1, -1):
             label[q] = chain[state]
@@ -278,62 +238,3 @@ def sort_chains(
         start[g], size[g] = from_, min(to - from_, last + 1)
         part = slice(from_, to)
         sort_chain(scores, members[part], last + 1, height[part], document[part], other[part], spare[part])
-
-
-FREE = -1
-
-TABLE_PLACEMENT = nb.types.Array(nb.int32, 2, "C")
-
-
-@compiled(nb.void(INTS, INTS, INTS, INTS, BYTES, TABLE_PLACEMENT, BYTES, INTS, nb.int64, nb.int64, FLOATS, nb.float64))
-def restore_order(
-    holds: Ints,
-    row_of: Ints,
-    start: Ints,
-    size: Ints,
-    chain: Bytes,
-    after: Shorts,
-    label: Bytes,
-    at: Ints,
-    begin: int,
-    end: int,
-    price: Floats,
-    idle: float,
-) -> None:
-    """After changes at begin <= p < end: each chain in order again (ties may cross), `after` brought up to date.
-
-    label, at: buffers per position, per chain. idle: dual of the unplaced documents.
-    """
-    positions, chains = holds.size, at.size
-    for g in range(chains):
-        at[g] = after[begin - 1, g] if begin else start[g]
-    for p in range(begin, end):
-        label[p] = chain[holds[p]] if holds[p] >= 0 else FREE
-    for p in range(begin, end):
-        g = label[p]
-        if g >= 0:
-            slot = at[g]
-            while row_of[slot] == FREE:
-                slot += 1
-            if row_of[slot] == positions:
-                price[slot] = idle
-            holds[p], row_of[slot], at[g] = slot, p, slot + 1
-        for h in range(chains):
-            after[p, h] = at[h]
-    if end == positions:
-        for g in range(chains):
-            slot = at[g]
-            while slot < start[g] + size[g]:
-                if 0 <= row_of[slot] < positions:
-                    row_of[slot], price[slot] = positions, idle
-                slot += 1
-        return
-    for p in range(end, positions):
-        if holds[p] >= 0:
-            at[chain[holds[p]]] = holds[p] + 1
-        same = True
-        for h in range(chains):
-            same = same and after[p, h] == at[h]
-            after[p, h] = at[h]
-        if same:
-            break

@@ -53,6 +53,7 @@ def pair_tails(height: Floats, begins: Ints, grade: Floats, k: int, total: Float
 
 @inlined
 def pairwise_tail(taken: Ints, grade: Floats, total: Floats, free: Floats, until: Ints) -> float:
+    """The contribution of the remaining pairs under the pairwise map, from the counts taken of each chain."""
     chains, value = grade.size, 0.0
     for low in range(chains):
         a = taken[low]
@@ -79,14 +80,15 @@ def next_of(height: Floats, begins: Ints, taken: Ints, grade: Floats, others: bo
 
 @inlined
 def positional_tail(
-    height: Floats, begins: Ints, taken: Ints, grade: Floats, decay: Floats, k: int, cursor: Ints
+    height: Floats, begins: Ints, taken: Ints, grade: Floats, position_weights: Floats, k: int, cursor: Ints
 ) -> float:
+    """The contribution of positions from k on, where the rest is sorted by score."""
     for h in range(grade.size):
         cursor[h] = taken[h]
     value = 0.0
-    for p in range(k, decay.size):
+    for p in range(k, position_weights.size):
         h = next_of(height, begins, cursor, grade, False)
-        value += decay[p] * height[begins[h] + cursor[h]]
+        value += position_weights[p] * height[begins[h] + cursor[h]]
         cursor[h] += 1
     return value
 
@@ -179,7 +181,7 @@ def counts_range(
         share, passing = chain_share[c0 : c0 + chains], chain_passing[c0 : c0 + chains]
         begins = chain_start[c0 : c0 + chains + 1] - low
         d, tailed, passes = discount[low:high], k < high - low, False
-        decay = weight[low:high] if kind == _POSITIONAL else d
+        position_weights = weight[low:high] if kind == _POSITIONAL else d
         strength = 0.0 if kind == _POSITIONAL else weight[q]
         n, c = counts[:chains], retained[:chains]
         stride = 1
@@ -205,7 +207,7 @@ def counts_range(
                     s = own[begins[h] + n[h] - 1]
                     step = 0.0
                     if kind == _POSITIONAL:
-                        step = decay[level - 1] * s
+                        step = position_weights[level - 1] * s
                     elif kind == _PAIRWISE:
                         for lower in range(chains):
                             if grade[lower] < grade[h]:
@@ -236,7 +238,7 @@ def counts_range(
                     if kind == _PAIRWISE:
                         value += strength * pairwise_tail(n, grade, total, free, until)
                     elif kind == _POSITIONAL:
-                        value += positional_tail(own, begins, n, grade, decay, k, cursor[:chains])
+                        value += positional_tail(own, begins, n, grade, position_weights, k, cursor[:chains])
                     else:
                         value += first_tail(own, begins, n, grade, strength, cursor[:chains], more)
                 if value > most:

@@ -323,15 +323,15 @@ def _pairwise_tails(
 
 
 @inlined
-def _positional_tails(bad: Floats, good: Floats, decay: Floats, k: int, tail: Floats) -> None:
+def _positional_tails(bad: Floats, good: Floats, position_weights: Floats, k: int, tail: Floats) -> None:
     for first in range(max(k - bad.size, 0), min(k, good.size) + 1):
         x, j, total = first, k - first, 0.0
-        for p in range(k, decay.size):
+        for p in range(k, position_weights.size):
             if x < good.size and (j == bad.size or good[x] >= bad[j]):
-                total += decay[p] * good[x]
+                total += position_weights[p] * good[x]
                 x += 1
             else:
-                total += decay[p] * bad[j]
+                total += position_weights[p] * bad[j]
                 j += 1
         tail[first] = total
 

@@ -1,5 +1,4 @@
-"""The argmax of queries that sorting and merging leave open: split, searched with dual bounds, or solved as
-assignments.
+"""The argmax of queries that sorting and merging leave open: split, or solved as assignments.
 
 Queries with many different gains are sorted and split. A document no worse than another in both extreme directions of
 a part's cone (see `find_cones`) goes first in some optimal order. If the first t documents of both extreme sorts are
@@ -13,27 +12,35 @@ import numba as nb
 import numpy as np
 
 from formulations.argmax.assignment import assign
-from formulations.argmax.layout import ASSIGNMENT as ASSIGNMENT_OPEN_QUERIES
-from formulations.argmax.layout import BATCH, OPEN, fill_order, fill_up, find_cones, settle, states_of
-from formulations.argmax.layout import FEW as FEW_OPEN_QUERIES
-from formulations.argmax.layout import IDEALS as IDEALS_OPEN_QUERIES
-from formulations.argmax.layout import MERGE as MERGE_OPEN_QUERIES
-from formulations.argmax.layout import ONE_SORT as ONE_SORT_OPEN_QUERIES
-from formulations.argmax.layout import PRICES as PRICES_OPEN_QUERIES
-from formulations.argmax.layout import TWO_SORTS as TWO_SORTS_OPEN_QUERIES
-from formulations.argmax.order_ideals import CHAINS, NO_BEAM, best_labels, sort_chains
-from formulations.argmax.pruned_search import AUGMENTED, GIVEN_UP, LEFT, PROVED, priced_labels, searched_labels
+from formulations.argmax.layout import (
+    ANY,
+    ASSIGNMENT,
+    BATCH,
+    FEW,
+    IDEALS,
+    MERGE,
+    ONE_SORT,
+    OPEN,
+    TWO_SORTS,
+    fill_up,
+    find_cones,
+    settle,
+    states_of,
+)
+from formulations.argmax.order_ideals import CHAINS, best_labels, sort_chains
 from formulations.arrays import Bytes, Floats, Ints, Shorts
 from formulations.compiled import INTS, READ_FLOATS, compiled, inlined
 from formulations.sorting import sort_falling
 
-ANY, ONE_SORT, TWO_SORTS, MERGE, IDEALS, PRICES, FEW, ASSIGNMENT, UNSOLVED = range(9)
+UNSOLVED = OPEN
 
 COLUMNS = 1 << 12  # most states that one position of a part may have times chains
 
 
 @compiled(nb.int64(READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, INTS, nb.int64))
-def _merged(scores: Floats, gain: Floats, discount: Floats, decay: Floats, documents: Ints, max_states: int) -> int:
+def _merged(
+    scores: Floats, gain: Floats, discount: Floats, position_weights: Floats, documents: Ints, max_states: int
+) -> int:
     """Put `documents` into their best order for these weights, one per document; returns the method, or UNSOLVED (with
     unchanged documents) for too many gains or more than `max_states` states."""
     count = documents.size
@@ -53,15 +60,14 @@ def _merged(scores: Floats, gain: Floats, discount: Floats, decay: Floats, docum
             chains += 1
         size[chains - 1] += 1
     low, high = np.zeros(count, np.int32), np.zeros(count, np.int32)
-    stop = find_cones(discount, decay, low, high)
+    stop = find_cones(discount, position_weights, low, high)
     columns = min(COLUMNS, max_states)
     ordered = np.empty(count)
     for i in range(count):
         ordered[i] = scores[chained[i]]
     label = np.empty(count, np.int8)
     widest = best_labels(
-        ordered, level[:chains], start, size, discount, decay, low, high, stop,
-        np.zeros(count), np.zeros(count), np.inf, NO_BEAM,
+        ordered, level[:chains], start, size, discount, position_weights, low, high, stop,
         np.empty((CHAINS, columns + 1), np.int64), np.empty((CHAINS, columns + 1)),
         np.empty((CHAINS, columns + 1), np.int32), np.empty(columns, np.int64), np.empty(columns),
         np.empty(max_states, np.int32), np.empty(max_states, np.int8), label,
@@ -82,7 +88,9 @@ def _merged(scores: Floats, gain: Floats, discount: Floats, decay: Floats, docum
 
 
 @compiled(nb.int64(READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, INTS, nb.int64))
-def split(scores: Floats, gain: Floats, discount: Floats, decay: Floats, order: Ints, max_states: int) -> int:
+def split(
+    scores: Floats, gain: Floats, discount: Floats, position_weights: Floats, order: Ints, max_states: int
+) -> int:
     """Fill `order` with an optimal order of one query; returns the method, UNSOLVED if a part is unsolved."""
     n = scores.size
     for i in range(n):
@@ -98,7 +106,7 @@ def split(scores: Floats, gain: Floats, discount: Floats, decay: Floats, order: 
     while parts:
         parts -= 1
         low, high = waiting[parts, 0], waiting[parts, 1]
-        a, c = discount[low:high], decay[low:high]
+        a, c = discount[low:high], position_weights[low:high]
         if find_cones(a, c, low_step[low:high], high_step[low:high]) == 0:
             continue
         lower, upper = low_step[low], high_step[low]
@@ -144,24 +152,16 @@ def split(scores: Floats, gain: Floats, discount: Floats, decay: Floats, order: 
     return way
 
 
-COLUMNS_OPEN_QUERIES = 1 << 14  # most states that one position may have times chains
-
-TINY, SHORT = 40, 150  # documents up to which an assignment costs less than duals of a good order, than a wide search
+TINY = 40  # documents up to which an assignment starts from a good order even if most exchanges are ties
 
 
 @inlined
-def _tied(decay: Floats, stop: int, chains: int) -> bool:
-    """Whether most exchanges of documents are ties, because of equal decays and few gains."""
+def _tied(position_weights: Floats, stop: int, chains: int) -> bool:
+    """Whether most exchanges of documents are ties, because of equal position weights and few gains."""
     steps = 1
     for p in range(stop):
-        steps += decay[p] > decay[p + 1]
+        steps += position_weights[p] > position_weights[p + 1]
     return steps * chains <= stop // 4
-
-
-@inlined
-def _once(decay: Floats, n: int, stop: int, chains: int) -> bool:
-    """Whether a query is worth only one attempt of a dual bound."""
-    return n <= SHORT or _tied(decay, stop, chains)
 
 
 @compiled(nb.void(*BATCH))
@@ -169,7 +169,7 @@ def split_range(
     scores: Floats,
     gain: Floats,
     discount: Floats,
-    decay: Floats,
+    position_weights: Floats,
     offsets: Ints,
     by_gain: Shorts,
     chain_start: Ints,
@@ -190,152 +190,10 @@ def split_range(
     for q in range(begin, end):
         if way[q] == OPEN and first_chain[q + 1] - first_chain[q] > CHAINS:
             rows = slice(offsets[q], offsets[q + 1])
-            s, b, a, c = scores[rows], gain[rows], discount[rows], decay[rows]
+            s, b, a, c = scores[rows], gain[rows], discount[rows], position_weights[rows]
             way[q] = split(s, b, a, c, order[rows], states_of(max_states, s.size))
             if way[q] != OPEN:
                 settle(s, b, a, c, order[rows], 0.0, q, value, bound)
-
-
-@compiled(nb.void(*BATCH))
-def price_range(
-    scores: Floats,
-    gain: Floats,
-    discount: Floats,
-    decay: Floats,
-    offsets: Ints,
-    by_gain: Shorts,
-    chain_start: Ints,
-    worth: Floats,
-    first_chain: Ints,
-    low: Shorts,
-    high: Shorts,
-    stop: Ints,
-    begin: int,
-    end: int,
-    max_states: int,
-    order: Ints,
-    value: Floats,
-    bound: Floats,
-    way: Bytes,
-) -> None:
-    """Solve open queries of few gains and more than TINY documents if the duals of a greedy order prune the search
-    enough; except those of `search_range`."""
-    n, rows = 0, 1
-    for q in range(begin, end):
-        if way[q] == OPEN:
-            n = max(n, offsets[q + 1] - offsets[q])
-            rows = max(rows, min(first_chain[q + 1] - first_chain[q], CHAINS))
-    if n <= TINY:
-        return
-    largest = states_of(max_states, n)
-    columns = min(COLUMNS_OPEN_QUERIES, largest)
-    height, other = np.empty(n), np.empty(n)
-    document, spare = np.empty(n, np.int32), np.empty(n, np.int32)
-    label, done = np.empty(n, np.int8), np.zeros(n, np.bool_)
-    price, most, nothing, hull = np.empty(n), np.empty(n), np.zeros(n), np.empty(n, np.int64)
-    start, size = np.empty(CHAINS, np.int64), np.empty(CHAINS, np.int64)
-    next_key, next_value = np.empty((rows, columns + 1), np.int64), np.empty((rows, columns + 1))
-    next_from = np.empty((rows, columns + 1), np.int32)
-    key, states = np.empty(columns, np.int64), np.empty(columns)
-    origin, chain = np.empty(largest, np.int32), np.empty(largest, np.int8)
-    member, report = np.empty(n, np.int8), np.zeros(3)
-    for q in range(begin, end):
-        top, bottom = offsets[q], offsets[q + 1]
-        n, last, chains = bottom - top, stop[q], first_chain[q + 1] - first_chain[q]
-        if way[q] != OPEN or chains > CHAINS or n <= TINY or not _once(decay[top:bottom], n, last, chains):
-            continue
-        s, b, c, a = scores[top:bottom], gain[top:bottom], decay[top:bottom], discount[top:bottom]
-        members, result, first = by_gain[top:bottom], order[top:bottom], first_chain[q]
-        begins = chain_start[first : first + chains + 1]
-        sort_chains(s, members, begins, top, last, height, document, other, spare, start, size)
-        widest = priced_labels(
-            height, worth[first : first + chains], start, size, a, c, low[top:bottom], high[top:bottom], last,
-            price, most, nothing, hull, next_key, next_value, next_from, key, states,
-            origin[: states_of(max_states, n)], chain, label, member, report,
-        )  # fmt: skip
-        if widest == GIVEN_UP:
-            continue
-        fill_order(label, document, start, last, result)
-        fill_up(members, last, done, result)
-        if widest == PROVED:
-            way[q] = PRICES_OPEN_QUERIES
-        elif widest > 1:
-            way[q] = MERGE_OPEN_QUERIES if chains == 2 else IDEALS_OPEN_QUERIES
-        else:
-            way[q] = ONE_SORT_OPEN_QUERIES if low[top] == high[top] else TWO_SORTS_OPEN_QUERIES
-        settle(s, b, a, c, result, report[LEFT], q, value, bound)
-
-
-@compiled(nb.void(*BATCH))
-def search_range(
-    scores: Floats,
-    gain: Floats,
-    discount: Floats,
-    decay: Floats,
-    offsets: Ints,
-    by_gain: Shorts,
-    chain_start: Ints,
-    worth: Floats,
-    first_chain: Ints,
-    low: Shorts,
-    high: Shorts,
-    stop: Ints,
-    begin: int,
-    end: int,
-    max_states: int,
-    order: Ints,
-    value: Floats,
-    bound: Floats,
-    way: Bytes,
-) -> None:
-    """Solve open queries of few gains and more than SHORT documents: duals of better orders, then shortest paths."""
-    n, rows = 0, 1
-    for q in range(begin, end):
-        if way[q] == OPEN:
-            n = max(n, offsets[q + 1] - offsets[q])
-            rows = max(rows, min(first_chain[q + 1] - first_chain[q], CHAINS))
-    if n <= TINY:
-        return
-    largest = states_of(max_states, n)
-    columns = min(COLUMNS_OPEN_QUERIES, largest)
-    height, other = np.empty(n), np.empty(n)
-    document, spare = np.empty(n, np.int32), np.empty(n, np.int32)
-    label, done = np.empty(n, np.int8), np.zeros(n, np.bool_)
-    price, most, nothing, hull = np.empty(n), np.empty(n), np.zeros(n), np.empty(n, np.int64)
-    start, size = np.empty(CHAINS, np.int64), np.empty(CHAINS, np.int64)
-    next_key, next_value = np.empty((rows, columns + 1), np.int64), np.empty((rows, columns + 1))
-    next_from = np.empty((rows, columns + 1), np.int32)
-    key, states = np.empty(columns, np.int64), np.empty(columns)
-    origin, chain = np.empty(largest, np.int32), np.empty(largest, np.int8)
-    member, after, report = np.empty(n, np.int8), np.empty((n, rows), np.int32), np.zeros(3)
-    for q in range(begin, end):
-        top, bottom = offsets[q], offsets[q + 1]
-        n, last, chains = bottom - top, stop[q], first_chain[q + 1] - first_chain[q]
-        if way[q] != OPEN or chains > CHAINS or n <= TINY or _once(decay[top:bottom], n, last, chains):
-            continue
-        s, b, c, a = scores[top:bottom], gain[top:bottom], decay[top:bottom], discount[top:bottom]
-        members, result, first = by_gain[top:bottom], order[top:bottom], first_chain[q]
-        begins = chain_start[first : first + chains + 1]
-        sort_chains(s, members, begins, top, last, height, document, other, spare, start, size)
-        widest = searched_labels(
-            height, worth[first : first + chains], start, size, a, c, low[top:bottom], high[top:bottom], last,
-            price, most, nothing, hull, next_key, next_value, next_from, key, states,
-            origin[: states_of(max_states, n)], chain, label, member, after, report,
-        )  # fmt: skip
-        fill_order(label, document, start, last, result)
-        fill_up(members, last, done, result)
-        if widest == PROVED:
-            way[q] = PRICES_OPEN_QUERIES
-        elif widest == AUGMENTED:
-            candidates = 0
-            for g in range(chains):
-                candidates += size[g]
-            way[q] = FEW_OPEN_QUERIES if candidates < n else ASSIGNMENT_OPEN_QUERIES
-        elif widest > 1:
-            way[q] = MERGE_OPEN_QUERIES if chains == 2 else IDEALS_OPEN_QUERIES
-        else:
-            way[q] = ONE_SORT_OPEN_QUERIES if low[top] == high[top] else TWO_SORTS_OPEN_QUERIES
-        settle(s, b, a, c, result, report[LEFT], q, value, bound)
 
 
 @compiled(nb.void(*BATCH))
@@ -343,7 +201,7 @@ def assign_range(
     scores: Floats,
     gain: Floats,
     discount: Floats,
-    decay: Floats,
+    position_weights: Floats,
     offsets: Ints,
     by_gain: Shorts,
     chain_start: Ints,
@@ -373,11 +231,11 @@ def assign_range(
             continue
         top, bottom = offsets[q], offsets[q + 1]
         n, last, chains = bottom - top, stop[q], first_chain[q + 1] - first_chain[q]
-        s, b, c, a = scores[top:bottom], gain[top:bottom], decay[top:bottom], discount[top:bottom]
+        s, b, c, a = scores[top:bottom], gain[top:bottom], position_weights[top:bottom], discount[top:bottom]
         members, result = by_gain[top:bottom], order[top:bottom]
         if chains > CHAINS:
             left = assign(s, b, a, c, last, _tied(c, last, chains), result)
-            way[q] = ASSIGNMENT_OPEN_QUERIES
+            way[q] = ASSIGNMENT
         else:
             held, begins = 0, chain_start[first_chain[q] : first_chain[q + 1] + 1]
             sort_chains(s, members, begins, top, last, height, document, other, spare, start, size)
@@ -391,5 +249,5 @@ def assign_range(
             for p in range(last):
                 result[p] = chosen[ranked[p]]
             fill_up(members, last, done, result)
-            way[q] = FEW_OPEN_QUERIES if held < n else ASSIGNMENT_OPEN_QUERIES
+            way[q] = FEW if held < n else ASSIGNMENT
         settle(s, b, a, c, result, left, q, value, bound)

@@ -1,9 +1,9 @@
 """The argmax of queries with a truncated discount: a search over the first positions, then one sort of the rest.
 
-After the cutoff of a discount only the decay falls, so the rest is in order of score. More generally, if all steps are
-parallel from position `turn` on (see `find_cones`), the rest is sorted by one key. Assume that the cone is constant
-before `turn`. Then a document needs its dominators before it, and states (used counts of each gain) are the ideals of
-one partial order: at most C(turn + G, G) for G gains, for a list of any length.
+After the cutoff of a discount only the position weights fall, so the rest is in order of score. More generally, if all
+steps are parallel from position `turn` on (see `find_cones`), the rest is sorted by one key. Assume that the cone is
+constant before `turn`. Then a document needs its dominators before it, and states (used counts of each gain) are the
+ideals of one partial order: at most C(turn + G, G) for G gains, for a list of any length.
 
 The value of the rest is a sum of table entries over the documents used before. The last of them in the sort dominates
 none, so each state adds one entry to the sum of the state without it. The table: all documents are ranked by one key,
@@ -35,7 +35,7 @@ def sort_rest(
     start: Ints,
     size: Ints,
     discount: Floats,
-    decay: Floats,
+    position_weights: Floats,
     step: int,
     used: Ints,
     wanted: Ints,
@@ -46,7 +46,7 @@ def sort_rest(
     """label[p] = the chain of the document at first <= p < last, by the key of the step from position `step`; updates
     the `used` counts of chains. Returns the position after the last `wanted` document."""
     chains, left = worth.size, 0
-    dc, da = decay[step] - decay[step + 1], discount[step] - discount[step + 1]
+    dc, da = position_weights[step] - position_weights[step + 1], discount[step] - discount[step + 1]
     key = np.full(chains, -np.inf)
     for g in range(chains):
         left += used[g] < wanted[g]
@@ -79,7 +79,7 @@ def tail_costs(
     start: Ints,
     size: Ints,
     discount: Floats,
-    decay: Floats,
+    position_weights: Floats,
     step: int,
     turn: int,
     stop: int,
@@ -94,11 +94,11 @@ def tail_costs(
         total += size[g]
     listed, ranked = np.zeros(chains, np.int64), np.empty(total, np.int8)
     # Documents after the last removable one move up equally for any choice.
-    end = sort_rest(height, worth, start, size, discount, decay, step, listed, most, 0, total, ranked)
+    end = sort_rest(height, worth, start, size, discount, position_weights, step, listed, most, 0, total, ranked)
     weight, share, base = discount, 0.0, 1.0
-    if decay[step] > decay[step + 1]:
-        weight, share = decay, 1.0
-        base = (discount[step] - discount[step + 1]) / (decay[step] - decay[step + 1])
+    if position_weights[step] > position_weights[step + 1]:
+        weight, share = position_weights, 1.0
+        base = (discount[step] - discount[step + 1]) / (position_weights[step] - position_weights[step + 1])
     above = np.zeros(end + turn + 1)
     for p in range(min(stop, above.size)):
         above[p] = weight[p] - weight[stop]
@@ -127,7 +127,7 @@ def _dominators(
     start: Ints,
     size: Ints,
     discount: Floats,
-    decay: Floats,
+    position_weights: Floats,
     low: int,
     high: int,
     turn: int,
@@ -138,8 +138,8 @@ def _dominators(
     """need[g, i]: how many of each chain dominate document i of chain g, `field` bits a chain; most[g]: how many of
     chain g can be before `turn`; the others have too many dominators."""
     chains = worth.size
-    dc, da = decay[low] - decay[low + 1], discount[low] - discount[low + 1]
-    ec, ea = decay[high] - decay[high + 1], discount[high] - discount[high + 1]
+    dc, da = position_weights[low] - position_weights[low + 1], discount[low] - discount[low + 1]
+    ec, ea = position_weights[high] - position_weights[high + 1], discount[high] - discount[high + 1]
     one, two = np.empty((chains, turn)), np.empty((chains, turn))
     for g in range(chains):
         for i in range(min(size[g], turn)):
@@ -185,7 +185,7 @@ def best_first_prefixes(
     start: Ints,
     size: Ints,
     discount: Floats,
-    decay: Floats,
+    position_weights: Floats,
     low: Shorts,
     high: Shorts,
     stop: int,
@@ -212,7 +212,7 @@ def best_first_prefixes(
         return -1
     most, need = np.zeros(chains, np.int64), np.empty((chains, turn + 1), np.int64)
     _dominators(
-        height, worth, start, size, discount, decay, low[0], high[0], turn, field, most, need
+        height, worth, start, size, discount, position_weights, low[0], high[0], turn, field, most, need
     )  # fmt: skip
     radix, cells, longest, guards = np.zeros(chains, np.int64), 1, 0, 0
     for g in range(chains):
@@ -228,13 +228,13 @@ def best_first_prefixes(
     rank, cost = np.zeros((chains, turn), np.int64), np.empty((chains, turn, turn))
     tailed = turn < stop
     if tailed:
-        tail_costs(height, worth, start, size, discount, decay, low[turn], turn, stop, most, rank, cost)
-    floor_c, floor_a = decay[stop], discount[stop]
+        tail_costs(height, worth, start, size, discount, position_weights, low[turn], turn, stop, most, rank, cost)
+    floor_c, floor_a = position_weights[stop], discount[stop]
     mask = (1 << (field - 1)) - 1
     key[0], value[0], tail[0], last[0], where[0], origin[0] = 0, 0.0, 0.0, -1, 0, -1
     begin, end, widest = 0, 1, 1
     for p in range(turn):
-        c, a, below, new = decay[p] - floor_c, discount[p] - floor_a, turn - 1 - p, end
+        c, a, below, new = position_weights[p] - floor_c, discount[p] - floor_a, turn - 1 - p, end
         for state in range(begin, end):
             here = key[state]
             for g in range(chains):
@@ -273,7 +273,7 @@ def best_first_prefixes(
         label[p] = chain[best]
         best = origin[best]
     if tailed:
-        sort_rest(height, worth, start, size, discount, decay, low[turn], used, size, turn, stop, label)
+        sort_rest(height, worth, start, size, discount, position_weights, low[turn], used, size, turn, stop, label)
     return widest
 
 
@@ -291,7 +291,7 @@ def prefix_range(
     scores: Floats,
     gain: Floats,
     discount: Floats,
-    decay: Floats,
+    position_weights: Floats,
     offsets: Ints,
     by_gain: Shorts,
     chain_start: Ints,
@@ -328,7 +328,7 @@ def prefix_range(
             continue
         top, bottom = offsets[q], offsets[q + 1]
         n, last, first, chains = bottom - top, stop[q], first_chain[q], first_chain[q + 1] - first_chain[q]
-        s, b, c, a = scores[top:bottom], gain[top:bottom], decay[top:bottom], discount[top:bottom]
+        s, b, c, a = scores[top:bottom], gain[top:bottom], position_weights[top:bottom], discount[top:bottom]
         members, result = by_gain[top:bottom], order[top:bottom]
         begins = chain_start[first : first + chains + 1]
         sort_chains(s, members, begins, top, last, height, document, other, spare, start, size)

@@ -115,7 +115,9 @@ def order_on_face(problem: ConstrainedRanking, mass: Floats) -> Ints:
     for threshold in THRESHOLDS:
         support = mass > threshold
         try:
-            vertex = _assigned(problem, support) if stated.group is not None else _crossed(problem, support)
+            vertex = (
+                _best_assignment(problem, support) if stated.group is not None else _vertex_of_face(problem, support)
+            )
         except FractionalSolutionError as error:
             fractional = error
             continue
@@ -129,7 +131,7 @@ def order_on_face(problem: ConstrainedRanking, mass: Floats) -> Ints:
     return max(found, key=problem.value)
 
 
-def _assigned(problem: ConstrainedRanking, support: Bools) -> Ints | None:
+def _best_assignment(problem: ConstrainedRanking, support: Bools) -> Ints | None:
     """The best assignment of positions to rows by cells of the support; None where there is none."""
     from scipy.optimize import linear_sum_assignment
 
@@ -148,7 +150,7 @@ def _assigned(problem: ConstrainedRanking, support: Bools) -> Ints | None:
     return collapse.order(best, rows)
 
 
-def _crossed(problem: ConstrainedRanking, support: Bools) -> Ints | None:
+def _vertex_of_face(problem: ConstrainedRanking, support: Bools) -> Ints | None:
     """The vertex where the simplex method ends on the face of the cells with mass, or an integral one of equal value if
     it is fractional; None for an empty face."""
     from scipy.optimize import Bounds, LinearConstraint, milp

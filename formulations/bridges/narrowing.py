@@ -23,7 +23,7 @@ from formulations.problems.min_cost_flow import MinCostFlow
 from formulations.problems.ranking import RankTwoAssignment
 
 
-def by_groups(problem: ConstrainedRanking) -> tuple[GroupSequence, Back]:
+def to_group_sequence(problem: ConstrainedRanking) -> tuple[GroupSequence, Back]:
     """Integral for profits of rank one within each group, although the rows are not totally unimodular."""
     network = PrefixNetwork.beyond_flows(problem.admissible.compiled)
     if isinstance(network, str):
@@ -57,12 +57,12 @@ def why_not_by_groups(problem: ConstrainedRanking) -> str:
     if isinstance(network, str) or falls_in_groups(problem.profit, network.rows.group):
         return ""
     return (
-        "limits on prefixes, and profits that are not of rank one inside the groups (scores and gains, the decay being "
-        "no multiple of the discount): the linear program is a bound"
+        "limits on prefixes, and profits that are not of rank one inside the groups (scores and gains, and position "
+        "weights that are no multiple of the discount): the linear program is a bound"
     )
 
 
-def as_flow(problem: GroupSequence) -> tuple[MinCostFlow, Back]:
+def group_sequence_to_flow(problem: GroupSequence) -> tuple[MinCostFlow, Back]:
     """A unit from each position to its group."""
     flow = problem.flow()
     at, group = np.nonzero(~problem.banned.T)
@@ -92,7 +92,7 @@ def quick_proof(stated: SetRows) -> Proof | None:
     return proof_of(stated.matrix) if stated.integral_rows.all() else None
 
 
-def unconstrained(problem: ConstrainedRanking) -> tuple[RankTwoAssignment, Back]:
+def to_rank_two(problem: ConstrainedRanking) -> tuple[RankTwoAssignment, Back]:
     """A set of all rankings: the original problem of rank two."""
     if problem.ranked is None:
         raise NotApplicable("its profit is not stated as one of rank two")
@@ -101,7 +101,7 @@ def unconstrained(problem: ConstrainedRanking) -> tuple[RankTwoAssignment, Back]
     return problem.ranked, lambda x, y: (x, y)
 
 
-def collapsed(problem: ConstrainedRanking) -> tuple[Assignment, Back]:
+def to_assignment(problem: ConstrainedRanking) -> tuple[Assignment, Back]:
     """Each cell is in one row and its position's, of at most 1: a matching of positions and rows with the best cell
     of each pair [ORM, Corollary 7]."""
     collapse = BlockCollapse.from_rows(problem.admissible.compiled)
@@ -116,7 +116,7 @@ def collapsed(problem: ConstrainedRanking) -> tuple[Assignment, Back]:
     return narrow, back
 
 
-def routed(problem: ConstrainedRanking) -> tuple[MinCostFlow, Back]:
+def to_flow(problem: ConstrainedRanking) -> tuple[MinCostFlow, Back]:
     """The rows are two laminar families with integer limits: a flow from positions through cells to documents and
     groups [Edmonds 1970]."""
     network = LaminarNetwork.from_rows(problem.admissible.compiled)
@@ -125,13 +125,13 @@ def routed(problem: ConstrainedRanking) -> tuple[MinCostFlow, Back]:
     needed = candidates(problem.admissible.compiled, problem.profit)
 
     def back(x: NDArray[Any], y: Floats | None) -> Point:
-        order = order_on_face(problem, _spread(x, needed, problem.cells.size))
+        order = order_on_face(problem, _mass_of_cells(x, needed, problem.cells.size))
         return order, None if y is None else network.prices(y)
 
     return network.flow(problem.profit, needed), back
 
 
-def _spread(x: NDArray[Any], needed: Bools | None, cells: int) -> Floats:
+def _mass_of_cells(x: NDArray[Any], needed: Bools | None, cells: int) -> Floats:
     """The mass of each allowed cell; 0 if it was not a candidate."""
     if needed is None:
         return np.asarray(x[:cells], dtype=np.float64)
@@ -140,13 +140,13 @@ def _spread(x: NDArray[Any], needed: Bools | None, cells: int) -> Floats:
     return mass
 
 
-def relaxed(problem: ConstrainedRanking) -> tuple[LinearProgram, Back]:
+def to_linear_program(problem: ConstrainedRanking) -> tuple[LinearProgram, Back]:
     """The linear program. Its vertices are integral if the matrix is totally unimodular; otherwise the solved one may
     be."""
     return _program(problem, integer=False)
 
 
-def in_integers(problem: ConstrainedRanking) -> tuple[LinearProgram, Back]:
+def to_integer_program(problem: ConstrainedRanking) -> tuple[LinearProgram, Back]:
     """The integer program; its dual is that of the relaxation."""
     return _program(problem, integer=True)
 
@@ -162,13 +162,14 @@ def _program(problem: ConstrainedRanking, integer: bool) -> tuple[LinearProgram,
             return order_of_widened(problem, program, stated.cell if needed is None else stated.cell[needed], x), prices
         if integer and np.abs(x - np.round(x)).max(initial=0.0) > 1e-5:
             raise FractionalSolutionError("the integer solver returned a fractional point; use another solver")
-        mass = _spread(np.round(x) if integer else x, needed, stated.cell.size)
+        mass = _mass_of_cells(np.round(x) if integer else x, needed, stated.cell.size)
         return order_on_face(problem, mass), prices
 
     return LinearProgram.from_program(program), back
 
 
 def why_relaxed(problem: ConstrainedRanking) -> str:
+    """Why the linear program of a set has an integral optimum."""
     stated = problem.admissible.compiled
     prefixes = why_not_by_groups(problem)
     if prefixes:
@@ -182,6 +183,7 @@ def why_relaxed(problem: ConstrainedRanking) -> str:
 
 
 def why_integral(problem: ConstrainedRanking) -> str:
+    """Why a set is solved by an integer search."""
     stated = problem.admissible.compiled
     prefixes = why_not_by_groups(problem)
     if prefixes:
@@ -191,7 +193,7 @@ def why_integral(problem: ConstrainedRanking) -> str:
     return "this solver searches over integers"
 
 
-def penalized_cells(problem: PenalizedRanking) -> tuple[ConstrainedRanking, Back]:
+def to_constrained(problem: PenalizedRanking) -> tuple[ConstrainedRanking, Back]:
     """Where only forbidden and fixed cells are soft, the profit of these cells is reduced by the penalty."""
     if any(one.constraint.rows for one in problem.admissible.soft_constraints):
         raise NotApplicable("some rows are soft (penalized), so it is neither an assignment nor a flow over its cells")
@@ -199,6 +201,7 @@ def penalized_cells(problem: PenalizedRanking) -> tuple[ConstrainedRanking, Back
 
 
 def why_widened(problem: PenalizedRanking) -> str:
+    """Why the widened program of a set with soft rows has an integral optimum."""
     stated = problem.compiled
     proof = quick_proof(stated) if stated.matrix.nnz <= MAX_ENTRIES else None
     if proof is None:

@@ -29,7 +29,8 @@ from formulations.problems.relevance_ranking import RelevanceRanking
 from formulations.problems.simplex_qp import GroupedSimplexQP
 
 
-def written_out(problem: RankTwoAssignment) -> tuple[Assignment, Back]:
+def rank_two_to_assignment(problem: RankTwoAssignment) -> tuple[Assignment, Back]:
+    """The matrix of profits, written out."""
     return problem.assignment(), lambda x, y: (x, y)
 
 
@@ -57,6 +58,8 @@ def assignment_to_flow(problem: Assignment) -> tuple[MinCostFlow, Back]:
 
 
 def assignment_to_linear_program(problem: Assignment) -> tuple[LinearProgram, Back]:
+    """One variable per allowed cell; positions are used once, documents at most once."""
+
     def back(x: NDArray[Any], y: Floats | None) -> Point:
         prices = None if y is None else np.asarray(-y[problem.positions :])
         return order_on_support(problem, *problem.cells, x), prices
@@ -65,10 +68,11 @@ def assignment_to_linear_program(problem: Assignment) -> tuple[LinearProgram, Ba
 
 
 def flow_to_linear_program(problem: MinCostFlow) -> tuple[LinearProgram, Back]:
+    """One variable per arc, one row per node."""
     return LinearProgram.from_program(problem.program), lambda x, y: (flow_on_support(problem, x), y)
 
 
-def in_integers(problem: Assignment | MinCostFlow) -> tuple[LinearProgram, Back]:
+def to_integer_program(problem: Assignment | MinCostFlow) -> tuple[LinearProgram, Back]:
     """The same program with all variables integer, for solvers that accept only these."""
     if isinstance(problem, Assignment):
         program, back = assignment_to_linear_program(problem)
@@ -83,14 +87,14 @@ def margin_dual_to_quadratic_program(problem: GroupedSimplexQP) -> tuple[Quadrat
     return QuadraticProgram.from_program(problem.program), lambda x, y: (x[: unit.size] * unit, None)
 
 
-def by_chains(problem: RelevanceRanking) -> tuple[LatticePath, Back]:
+def relevance_to_lattice(problem: RelevanceRanking) -> tuple[LatticePath, Back]:
     """Every chain in descending order of score; the chain at each position remains free."""
     if problem.chains.states > MOST_STATES:
         raise NotApplicable(f"its lattice has {problem.chains.states} states, and up to {MOST_STATES} are written out")
     return problem.lattice(), lambda x, y: (problem.chains.order(np.asarray(x, dtype=np.int64)), y)
 
 
-def as_flow(problem: LatticePath) -> tuple[MinCostFlow, Back]:
+def lattice_to_flow(problem: LatticePath) -> tuple[MinCostFlow, Back]:
     """One unit from the first state to the last."""
     flow = problem.flow()
     chain = np.nonzero(problem.levels.there)[0]

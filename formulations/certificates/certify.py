@@ -12,11 +12,7 @@ from numpy.typing import NDArray
 
 from formulations.argmax.relevance_batch import searched_bound
 from formulations.arrays import Floats
-from formulations.certificates import rational as rational_groups
-from formulations.certificates import rational as rational_orders
-from formulations.certificates import rational as rational_paths
-from formulations.certificates import rational as rational_programs
-from formulations.certificates import rational as rational_sets
+from formulations.certificates import rational
 from formulations.certificates.rational import Evidence
 from formulations.constraints.constrained_ranking import ConstrainedRanking, PenalizedRanking
 from formulations.display import CompactReprMixin, view
@@ -34,17 +30,17 @@ from formulations.problems.relevance_ranking import RelevanceRanking
 from formulations.problems.simplex_qp import GroupedSimplexQP
 
 RATIONAL: dict[type[Problem], Callable[[Any, NDArray[Any], Floats | None], Evidence]] = {
-    RankTwoAssignment: rational_orders.ranked,
-    Assignment: rational_orders.assigned,
-    ConstrainedRanking: rational_sets.constrained,
-    PenalizedRanking: rational_sets.softened,
-    MinCostFlow: rational_orders.routed,
-    RelevanceRanking: rational_paths.patterned,
-    LatticePath: rational_paths.path_evidence,
-    GroupSequence: rational_groups.grouped,
-    LinearProgram: rational_programs.linear,
-    QuadraticProgram: rational_programs.quadratic,
-    GroupedSimplexQP: rational_programs.margin,
+    RankTwoAssignment: rational.rank_two_evidence,
+    Assignment: rational.assignment_evidence,
+    ConstrainedRanking: rational.constrained_evidence,
+    PenalizedRanking: rational.penalized_evidence,
+    MinCostFlow: rational.flow_evidence,
+    RelevanceRanking: rational.relevance_evidence,
+    LatticePath: rational.path_evidence,
+    GroupSequence: rational.group_sequence_evidence,
+    LinearProgram: rational.linear_evidence,
+    QuadraticProgram: rational.quadratic_evidence,
+    GroupedSimplexQP: rational.margin_dual_evidence,
 }
 """How violation, value and bound of each form are computed in rational numbers."""
 

@@ -41,14 +41,17 @@ Exact = NDArray[Any]  # an array of Python's integers or fractions
 
 @dataclass(frozen=True)
 class Evidence:
+    """Violation, value and bound of a solution, as rational numbers; a bound may be infinite."""
+
     violation: Rational
     value: Fraction
     bound: Rational
 
 
-def linear(problem: LinearProgram, x: NDArray[Any], y: Floats | None) -> Evidence:
+def linear_evidence(problem: LinearProgram, x: NDArray[Any], y: Floats | None) -> Evidence:
+    """The bound of weak duality; infinite without duals. Integer variables count by their distance to an integer."""
     point = fractions(x)
-    off = _broken(problem, fractions(problem.rounded(x)))
+    off = _largest_violation(problem, fractions(problem.rounded(x)))
     if problem.integer is not None:
         off = max([off, *(abs(value - round(value)) for value in point[problem.integer])])
     cost = fractions(problem.objective)
@@ -57,7 +60,8 @@ def linear(problem: LinearProgram, x: NDArray[Any], y: Floats | None) -> Evidenc
     return Evidence(off, inner(cost, point), bound)
 
 
-def quadratic(problem: QuadraticProgram, x: NDArray[Any], y: Floats | None) -> Evidence:
+def quadratic_evidence(problem: QuadraticProgram, x: NDArray[Any], y: Floats | None) -> Evidence:
+    """The bound of Dorn's dual; y has the duals of the rows, then the point at which the objective is linearized."""
     point, linear = fractions(x), fractions(problem.linear)
     value = inner(linear, point) + inner(point, _times(problem.hessian, point)) / 2
     rows = problem.linearised(problem.linear)
@@ -66,10 +70,11 @@ def quadratic(problem: QuadraticProgram, x: NDArray[Any], y: Floats | None) -> E
         prices, z = fractions(dual[: problem.row_lower.size]), fractions(dual[problem.row_lower.size :])
         bent = _times(problem.hessian, z)
         bound = max(bound, _dual(rows, bent + linear, prices) - inner(z, bent) / 2)
-    return Evidence(_broken(rows, point), value, bound)
+    return Evidence(_largest_violation(rows, point), value, bound)
 
 
-def margin(problem: GroupedSimplexQP, x: NDArray[Any], y: Floats | None) -> Evidence:
+def margin_dual_evidence(problem: GroupedSimplexQP, x: NDArray[Any], y: Floats | None) -> Evidence:
+    """The bound is the primal value of the weights -slopesᵀα / λ, or of the weights y if that is lower."""
     alpha, capacity, lam = fractions(x), fractions(problem.capacity), Fraction(problem.lam)
     slopes, values = fractions(problem.slopes), fractions(problem.values)
     used = [sum(alpha[problem.group == g], Fraction(0)) for g in range(capacity.size)]
@@ -85,12 +90,14 @@ def margin(problem: GroupedSimplexQP, x: NDArray[Any], y: Floats | None) -> Evid
 
 
 def fractions(values: NDArray[Any]) -> Exact:
+    """The exact values of doubles."""
     array = np.empty(np.shape(values), dtype=object)
     array[...] = np.vectorize(Fraction, otypes=[object])(np.asarray(values, dtype=np.float64)) if array.size else array
     return array
 
 
 def inner(left: Iterable[Any], right: Iterable[Any]) -> Fraction:
+    """The inner product in rational numbers."""
     return sum((Fraction(a) * b for a, b in zip(left, right, strict=True)), Fraction(0))
 
 
@@ -103,7 +110,7 @@ def _times(matrix: Any, vector: Exact) -> Exact:
     return product
 
 
-def _broken(problem: LinearProgram, point: Exact) -> Fraction:
+def _largest_violation(problem: LinearProgram, point: Exact) -> Fraction:
     """The largest violation of a limit or row, in their units."""
     rows = _times(problem.matrix, point)
     row_units, own_units = problem.units_at(np.array(point, dtype=np.float64))
@@ -142,17 +149,19 @@ PASSES = 64  # rounds of increasing duals; more are needed only if the order is 
 NEAR = 40  # binary digits of the largest profit to which the solution's duals are used
 
 
-def ranked(problem: RankTwoAssignment, x: NDArray[Any], y: Floats | None) -> Evidence:
-    decay, scores = _integers(problem.position_weights), _integers(problem.scores)
+def rank_two_evidence(problem: RankTwoAssignment, x: NDArray[Any], y: Floats | None) -> Evidence:
+    """The profit matrix c sᵀ - a bᵀ in integers, certified as an assignment."""
+    position_weights, scores = _integers(problem.position_weights), _integers(problem.scores)
     discount, gain = _integers(problem.discount), _integers(problem.gain)
-    left, right = decay[1] + scores[1], discount[1] + gain[1]
+    left, right = position_weights[1] + scores[1], discount[1] + gain[1]
     shared = max(left, right)
-    decayed = np.outer(decay[0], scores[0]) * (1 << shared - left)
+    weighted = np.outer(position_weights[0], scores[0]) * (1 << shared - left)
     discounted = np.outer(discount[0], gain[0]) * (1 << shared - right)
-    return _order_evidence(decayed - discounted, shared, np.asarray(x, dtype=np.int64), y)
+    return _order_evidence(weighted - discounted, shared, np.asarray(x, dtype=np.int64), y)
 
 
-def assigned(problem: Assignment, x: NDArray[Any], y: Floats | None) -> Evidence:
+def assignment_evidence(problem: Assignment, x: NDArray[Any], y: Floats | None) -> Evidence:
+    """Cells that are not allowed get a profit that no assignment can compensate."""
     profit, exponent = _integers(problem.profit)
     if problem.allowed is not None:  # lower than any dual can compensate
         beyond = 4 * (problem.positions + 1) * int(max(abs(profit.min()), abs(profit.max()))) + 1
@@ -171,11 +180,11 @@ def _order_evidence(profit: Exact, exponent: int, order: Ints, y: Floats | None)
     bounds = []
     for prices in starts:
         settle(profit, order, prices, 0, min(PASSES, positions + 1))
-        bounds.append(_priced(profit, exponent, [Fraction(price, 1 << exponent) for price in prices]))
+        bounds.append(_assignment_bound(profit, exponent, [Fraction(price, 1 << exponent) for price in prices]))
         if bounds[-1] == value:  # no bound is better
             return Evidence(Fraction(0), value, value)
     if y is not None:
-        bounds.append(_priced(profit, exponent, [Fraction(price) for price in y.tolist()]))
+        bounds.append(_assignment_bound(profit, exponent, [Fraction(price) for price in y.tolist()]))
     return Evidence(Fraction(0), value, min(bounds))
 
 
@@ -188,7 +197,7 @@ def _below(y: Floats, exponent: int, largest: int, order: Ints) -> Exact:
     return prices
 
 
-def _priced(profit: Exact, exponent: int, prices: list[Fraction]) -> Fraction:
+def _assignment_bound(profit: Exact, exponent: int, prices: list[Fraction]) -> Fraction:
     """Σ v + Σ_i max_j (profit[i, j] - v[j]), v >= 0 where a document may stay out."""
     positions, documents = profit.shape
     if documents > positions:
@@ -200,7 +209,8 @@ def _priced(profit: Exact, exponent: int, prices: list[Fraction]) -> Fraction:
     return Fraction(int(integers.sum()) + int(best.sum()), shared)
 
 
-def routed(problem: MinCostFlow, x: NDArray[Any], y: Floats | None) -> Evidence:
+def flow_evidence(problem: MinCostFlow, x: NDArray[Any], y: Floats | None) -> Evidence:
+    """The better bound of potentials recovered from the flow and of the potentials y."""
     flow = np.array([Fraction(amount) for amount in np.asarray(x, dtype=float).tolist()], dtype=object)
     costs = exact_costs(problem.cost)
     cost = np.array(costs.values, dtype=object)
@@ -230,6 +240,7 @@ MOST_RATIONAL = 1 << 16  # largest number of lattice states evaluated in rationa
 
 
 def path_evidence(problem: LatticePath, x: NDArray[Any], y: Floats | None) -> Evidence:
+    """The value along the edges of the path; the bound by potentials of the lattice."""
     edges = rational_array(problem.edges)
     chain = np.asarray(x, dtype=np.int64)
     passed = np.concatenate([[0], np.cumsum(problem.levels.strides[chain])[:-1]])
@@ -238,7 +249,7 @@ def path_evidence(problem: LatticePath, x: NDArray[Any], y: Floats | None) -> Ev
     return Evidence(Fraction(0), value, _best_bound(edges, problem.levels, y) + constant)
 
 
-def patterned(problem: RelevanceRanking, x: NDArray[Any], y: Floats | None) -> Evidence:
+def relevance_evidence(problem: RelevanceRanking, x: NDArray[Any], y: Floats | None) -> Evidence:
     """The value by definition, from the order alone; the bound from the lattice with recomputed edges."""
     order = np.asarray(x, dtype=np.int64)
     if problem.chains.states > MOST_RATIONAL:
@@ -273,21 +284,20 @@ def _bound(edges: NDArray[Any], levels: LatticeLevels, potential: NDArray[Any]) 
     return Fraction(total)
 
 
-def grouped(problem: GroupSequence, x: NDArray[Any], y: Floats | None) -> Evidence:
+def group_sequence_evidence(problem: GroupSequence, x: NDArray[Any], y: Floats | None) -> Evidence:
+    """The bound of the duals y of the passing positions; infinite without them."""
     worth, held = fractions(problem.worth), problem.counts(x)
     value = Fraction(0)
     for g, first in enumerate(problem.start.tolist()):
         for p, count in enumerate(held[g].tolist()):
             value += sum(worth[p, first : first + count], Fraction(0))
     bound: Rational = (
-        float("inf")
-        if y is None
-        else _priced_rational_groups(problem, worth, fractions(y.reshape(problem.lower.shape)))
+        float("inf") if y is None else _group_bound(problem, worth, fractions(y.reshape(problem.lower.shape)))
     )
     return Evidence(Fraction(problem.violation(x)), value, bound)
 
 
-def _priced_rational_groups(problem: GroupSequence, worth: Any, price: Any) -> Fraction:
+def _group_bound(problem: GroupSequence, worth: Any, price: Any) -> Fraction:
     """Σ_p max_g Σ_{q >= p} ρ[g, q] + Σ_{g, p} max_N (Σ_{r < N} worth - ρ N)."""
     total, groups = Fraction(0), range(problem.groups)
     for p in range(problem.positions):
@@ -300,7 +310,7 @@ def _priced_rational_groups(problem: GroupSequence, worth: Any, price: Any) -> F
     return total
 
 
-def limited(profit: Floats, rows: PrefixRows, order: Ints) -> Fraction:
+def prefix_bound(profit: Floats, rows: PrefixRows, order: Ints) -> Fraction:
     """What duals recovered from a ranking of the set prove: Σ_j v_j + Σ μ · limit + Σ_i max_j (profit[i, j] - v_j
     - Σ_{p >= i} μ[g(j), p]), μ the dual of a limit on a prefix, v >= 0 where a document may stay out."""
     k, n = profit.shape
@@ -359,7 +369,7 @@ def _passing(steps: Exact, members: list[list[int]], held: Ints, group: Ints, ro
     return np.asarray(np.diff(height, axis=1))
 
 
-def constrained(problem: ConstrainedRanking, x: NDArray[Any], y: Floats | None) -> Evidence:
+def constrained_evidence(problem: ConstrainedRanking, x: NDArray[Any], y: Floats | None) -> Evidence:
     """A collapsed or routed set, or limits on prefixes: proved with duals recovered in integers. Others: the solution's
     duals."""
     order = np.asarray(x, dtype=np.int64)
@@ -367,22 +377,22 @@ def constrained(problem: ConstrainedRanking, x: NDArray[Any], y: Floats | None) 
     value = sum(map(Fraction, worth), Fraction(0))
     off = Fraction(problem.violation(order))
     stated = problem.admissible.compiled
-    bounds: list[Rational] = [float("inf")] if y is None else [_priced_rational_sets(problem, y)]
+    bounds: list[Rational] = [float("inf")] if y is None else [_set_bound(problem, y)]
     collapse = BlockCollapse.from_rows(stated) if off == 0 else None
     network = LaminarNetwork.from_rows(stated) if off == 0 and collapse is None else None
     if collapse is not None:
         narrow, _ = collapse.assignment(problem.profit)
-        bounds.append(assigned(narrow, collapse.rows_of(order), None).bound)
+        bounds.append(assignment_evidence(narrow, collapse.rows_of(order), None).bound)
     elif network is not None:
-        bounds.append(-routed(network.flow(problem.profit), network.integral_flow(order), None).bound)
+        bounds.append(-flow_evidence(network.flow(problem.profit), network.integral_flow(order), None).bound)
     elif off == 0:
         prefixes = PrefixNetwork.from_rows(stated)
         if not isinstance(prefixes, str) and falls_in_groups(problem.profit, prefixes.rows.group):
-            bounds.append(limited(problem.profit, prefixes.rows, order))
+            bounds.append(prefix_bound(problem.profit, prefixes.rows, order))
     return Evidence(off, value, min(bounds))
 
 
-def softened(problem: PenalizedRanking, x: NDArray[Any], y: Floats | None) -> Evidence:
+def penalized_evidence(problem: PenalizedRanking, x: NDArray[Any], y: Floats | None) -> Evidence:
     """Soft constraints: exact penalties of the ranking; bounds by the solution's duals, clipped to the penalties."""
     order = np.asarray(x, dtype=np.int64)
     stated, k = problem.compiled, problem.positions
@@ -399,11 +409,11 @@ def softened(problem: PenalizedRanking, x: NDArray[Any], y: Floats | None) -> Ev
         over = reached - Fraction(high) if np.isfinite(high) else Fraction(0)
         under = Fraction(low) - reached if np.isfinite(low) else Fraction(0)
         value -= Fraction(float(stated.price[row])) * max(over, under, Fraction(0))
-    bound: Rational = float("inf") if y is None else _priced_rational_sets(problem, y)
+    bound: Rational = float("inf") if y is None else _set_bound(problem, y)
     return Evidence(Fraction(problem.violation(order)), value, bound)
 
 
-def _priced_rational_sets(problem: ConstrainedRanking, y: Floats) -> Rational:
+def _set_bound(problem: ConstrainedRanking, y: Floats) -> Rational:
     """The bound of duals or of a proof by cases."""
     if y.ndim == 1:
         return _case(problem, y, np.empty(0))

@@ -129,7 +129,7 @@ def _suspects(members: Sequence[ConflictMember], usable: Bools) -> list[Conflict
     from scipy.optimize import linprog
 
     cells = np.flatnonzero(usable)
-    matrix, low, high = _stacked(members, cells)
+    matrix, low, high = _stack_rows(members, cells)
     floors, ceilings = np.flatnonzero(np.isfinite(low)), np.flatnonzero(np.isfinite(high))
     sides = csr_array(vstack([-matrix[floors], matrix[ceilings]]))
     found = linprog(
@@ -191,7 +191,7 @@ def _point(members: Sequence[ConflictMember], usable: Bools, objective: Floats |
 
     # With all positions no more than k documents of a kind are used.
     free = np.flatnonzero(usable) if any(member.name == POSITION for member in members) else np.arange(usable.size)
-    matrix, low, high = _stacked(members, free)
+    matrix, low, high = _stack_rows(members, free)
     found = integral_point(
         np.zeros(free.size) if objective is None else -objective[free],
         constraints=[LinearConstraint(matrix, low, high)] if members else [],
@@ -225,7 +225,7 @@ def few(constraints: Sequence[Constraint], k: int, n: int) -> Bools:
     return np.tile(chosen, k)
 
 
-def _stacked(members: Sequence[ConflictMember], cells: Ints) -> tuple[csr_array, Floats, Floats]:
+def _stack_rows(members: Sequence[ConflictMember], cells: Ints) -> tuple[csr_array, Floats, Floats]:
     """All rows and their limits, scaled to coefficients of about 1, because solver tolerances are absolute."""
     matrix = (
         csr_array(vstack([member.matrix for member in members]))[:, cells] if members else csr_array((0, cells.size))
@@ -244,11 +244,11 @@ FAR = 1e6  # largest ratio of two penalties in one objective: solvers resolve ab
 
 @dataclass(frozen=True, eq=False)
 class Repair(CompactReprMixin):
-    """order: the document at each position. broken: name of a row, pin or ban → violation. cost: the penalties of these
-    violations; bound: a lower bound for all rankings. least: the smallest positive penalty."""
+    """order: the document at each position. violations: name of a row, pin or ban → amount. cost: their
+    penalties; bound: a lower bound for all rankings. least: the smallest positive penalty."""
 
     order: Ints
-    broken: dict[str, float]
+    violations: dict[str, float]
     cost: float
     bound: float
     least: float = 1.0
@@ -259,9 +259,9 @@ class Repair(CompactReprMixin):
         return self.cost - self.bound <= 1e-12 * self.cost + 1e-9 * self.least
 
     def __str__(self) -> str:
-        if not self.broken:
+        if not self.violations:
             return f"Nothing has to be broken: {self.order.tolist()} is in the set"
-        parts = ", ".join(f"{name} by {amount:g}" for name, amount in self.broken.items())
+        parts = ", ".join(f"{name} by {amount:g}" for name, amount in self.violations.items())
         proof = "none costs less" if self.proved else f"none is proved to cost less than {self.bound:g}"
         return f"{self.order.tolist()} breaks {parts}, at a cost of {self.cost:g}; {proof}"
 

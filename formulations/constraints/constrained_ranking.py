@@ -168,7 +168,7 @@ class PenalizedRanking(ConstrainedRanking):
         subject to   the rows of the set; soft rows with over and under (`constraints.rows.widened`)
         integrality  that of the widened matrix: see `verify_integrality`
 
-    A point x is the document at each position; `solution.broken` maps rows to violations. A dual y has one entry per
+    A point x is the document at each position; `solution.violations` maps rows to amounts. A dual y has one entry per
     row, without the position rows; the entries of soft rows are last and at most charge · penalty in magnitude.
     """
 
@@ -254,7 +254,7 @@ class PenalizedRanking(ConstrainedRanking):
     def rounding_at(self, x: NDArray[Any]) -> float:
         return min(self.rounding, 1e-12 * self.magnitude_at(x) + self._unsure)
 
-    def broken(self, x: NDArray[Any]) -> dict[str, float]:
+    def violations(self, x: NDArray[Any]) -> dict[str, float]:
         """The violated soft constraints of a ranking: name of a row, pin or ban → violation."""
         held = [one.constraint for one in self.admissible.soft_constraints]
         return violations(held, np.asarray(x, dtype=np.int64), self.documents)

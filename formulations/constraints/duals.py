@@ -147,7 +147,7 @@ def proof_by_cases(stated: SetRows, profit: Floats, value: float) -> Floats | No
             return None
         for cost in COSTS:
             try:
-                prices, mass = _relaxed(stated, profit, path, cost)
+                prices, mass = _solve_relaxation(stated, profit, path, cost)
             except SolverError:
                 return None
             part = np.abs(mass - 0.5)
@@ -180,7 +180,7 @@ def _scale(stated: SetRows, profit: Floats) -> float:
 def relaxation_prices(stated: SetRows, profit: Floats) -> Floats | None:
     """Row duals of the linear program; their bound is that of the relaxation."""
     try:
-        return _relaxed(stated, profit, (), COSTS[0])[0]
+        return _solve_relaxation(stated, profit, (), COSTS[0])[0]
     except SolverError:
         return None
 
@@ -215,7 +215,7 @@ def covers(paths: Floats, k: int, n: int) -> bool:
     return True
 
 
-def _relaxed(stated: SetRows, profit: Floats, path: Path, cost: float) -> tuple[Floats | None, Floats]:
+def _solve_relaxation(stated: SetRows, profit: Floats, path: Path, cost: float) -> tuple[Floats | None, Floats]:
     """Row duals and the point of the linear program in a case; no duals if a position has no cell left.
 
     Rows may be violated at a cost above any profit, soft rows at their penalty. So a point and duals exist even if no

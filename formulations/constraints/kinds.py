@@ -51,8 +51,10 @@ def at_most(
 ) -> Constraint:
     """At most `count` documents at these positions, or `share` of each prefix; with `by`, per label."""
     if share is not None:
-        return _shared(shape, name or "at_most", True, share, count, positions, documents, by, prefixes, rounding)
-    return _counted(shape, name or "at_most", "at most", count, documents, positions, by, prefixes)
+        return _share_constraint(
+            shape, name or "at_most", True, share, count, positions, documents, by, prefixes, rounding
+        )
+    return _count_constraint(shape, name or "at_most", "at most", count, documents, positions, by, prefixes)
 
 
 def at_least(
@@ -69,18 +71,20 @@ def at_least(
 ) -> Constraint:
     """At least `count` documents at these positions, or `share` of each prefix; with `by`, per label."""
     if share is not None:
-        return _shared(shape, name or "at_least", False, share, count, positions, documents, by, prefixes, rounding)
-    return _counted(shape, name or "at_least", "at least", count, documents, positions, by, prefixes)
+        return _share_constraint(
+            shape, name or "at_least", False, share, count, positions, documents, by, prefixes, rounding
+        )
+    return _count_constraint(shape, name or "at_least", "at least", count, documents, positions, by, prefixes)
 
 
 def exactly(
     shape: Shape, count: Any, *, documents: Any = None, positions: Any = None, by: Any = None, name: str | None = None
 ) -> Constraint:
     """Exactly `count` of these documents at these positions; with `by`, of the documents of each label."""
-    return _counted(shape, name or "exactly", "exactly", count, documents, positions, by)
+    return _count_constraint(shape, name or "exactly", "exactly", count, documents, positions, by)
 
 
-def _counted(
+def _count_constraint(
     shape: Shape, name: str, side: str, count: Any, documents: Any, positions: Any, by: Any, prefixes: Any = None
 ) -> Constraint:
     if prefixes is not None:
@@ -131,8 +135,8 @@ def between(
     name: str | None = None,
 ) -> Constraint:
     """From `low` to `high` of these documents at these positions; with `by`, of the documents of each label."""
-    least = _counted(shape, name or "between", "at least", low, documents, positions, by)
-    most = _counted(shape, name or "between", "at most", high, documents, positions, by)
+    least = _count_constraint(shape, name or "between", "at least", low, documents, positions, by)
+    most = _count_constraint(shape, name or "between", "at most", high, documents, positions, by)
     if isinstance(low, Mapping) or isinstance(high, Mapping):
         raise InvalidProblemError("between() needs one low and one high; got a mapping. Use at_least() and at_most().")
     if low > high:
@@ -167,7 +171,7 @@ def rounded_share(share: Any, positions: int, rounding: str) -> int:
     return int(ROUNDINGS[rounding](exact * positions))
 
 
-def _shared(
+def _share_constraint(
     shape: Shape,
     name: str,
     most: bool,

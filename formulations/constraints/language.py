@@ -96,8 +96,8 @@ class ConstraintMethods(Generic[D, L]):
         queries that lack some of the positions.
         """
         return self.add(
-            "at_most", *_given(count), share=share, documents=documents, positions=positions, by=by, prefixes=prefixes,
-            rounding=rounding, name=name, require_all_positions=require_all_positions,
+            "at_most", *_count_arguments(count), share=share, documents=documents, positions=positions, by=by,
+            prefixes=prefixes, rounding=rounding, name=name, require_all_positions=require_all_positions,
         )  # fmt: skip
 
     def at_least(
@@ -119,7 +119,7 @@ class ConstraintMethods(Generic[D, L]):
         ranking.
         """
         return self.add(
-            "at_least", *_given(count), share=share, documents=documents, positions=positions, by=by,
+            "at_least", *_count_arguments(count), share=share, documents=documents, positions=positions, by=by,
             prefixes=prefixes, rounding=rounding, name=name, require_all_positions=require_all_positions,
         )  # fmt: skip
 
@@ -198,5 +198,5 @@ class ConstraintMethods(Generic[D, L]):
         return self.add("add_rows", matrix, lower, upper, labels=labels, name=name)
 
 
-def _given(count: Any) -> tuple[Any, ...]:
+def _count_arguments(count: Any) -> tuple[Any, ...]:
     return () if count is None else (count,)

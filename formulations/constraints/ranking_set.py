@@ -172,11 +172,11 @@ class RankingSet(ConstraintMethods[Some, Labels], CompactReprMixin):
     def violations(self, order: ArrayLike) -> dict[str, float]:
         """The violations of a ranking (the document at each position), soft constraints included: name of a row, or of
         a constraint that forbids cells → by how much."""
-        return violations(self._every, self._checked_order(order), self.documents)
+        return violations(self._every, self._check_order(order), self.documents)
 
     def charge(self, order: ArrayLike) -> float:
         """The penalties of a ranking (the document at each position)."""
-        return charge_of(self.soft_constraints, self._checked_order(order), self.documents)
+        return charge_of(self.soft_constraints, self._check_order(order), self.documents)
 
     def repair(self, penalties: float | Mapping[str, float] = 1.0) -> Repair:
         """A ranking of least penalized violation, and a bound that proves it.
@@ -187,7 +187,7 @@ class RankingSet(ConstraintMethods[Some, Labels], CompactReprMixin):
         """
         return repair(self.shape, self.constraints, self.soft_constraints, penalties)
 
-    def _checked_order(self, order: ArrayLike) -> Ints:
+    def _check_order(self, order: ArrayLike) -> Ints:
         ranks = np.asarray(order)
         if not is_order(ranks, self.positions, self.documents):
             raise InvalidProblemError(f"A ranking is the document at each position, none twice; got {ranks.tolist()}.")
@@ -195,7 +195,7 @@ class RankingSet(ConstraintMethods[Some, Labels], CompactReprMixin):
 
     def is_feasible(self, order: ArrayLike) -> bool:
         """Whether a ranking (the document at each position) is in the set."""
-        return not violations(self.constraints, self._checked_order(order), self.documents)
+        return not violations(self.constraints, self._check_order(order), self.documents)
 
     @cached_property
     def max_positions(self) -> int:

@@ -221,12 +221,12 @@ def widened(stated: SetRows, profit: Floats, integer: bool = False, needed: Bool
         lower=np.zeros(count + rows.size),
         upper=np.concatenate([plain.upper, sides[0][over], sides[1][under]]),
         integer=integral if integer else None,
-        variables=(*plain.variables, *_named("over", over, stated), *_named("under", under, stated)),
+        variables=(*plain.variables, *_named_blocks("over", over, stated), *_named_blocks("under", under, stated)),
         rows=plain.rows,
     )
 
 
-def _named(label: str, rows: Ints, stated: SetRows) -> list[Block]:
+def _named_blocks(label: str, rows: Ints, stated: SetRows) -> list[Block]:
     names = tuple(name_at(stated.blocks, row) for row in rows.tolist())
     return [Block(label, names)] if names else []
 

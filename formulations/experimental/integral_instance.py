@@ -111,10 +111,10 @@ def _integral_optimum(problem: ConstrainedRanking) -> Solution | None:
     """The best ranking, if duals without cases prove it."""
     solution = solve(problem)
     prices = relaxation_prices(problem.compiled, problem.worth)
-    return None if prices is None else _proved(problem, solution.x, prices)
+    return None if prices is None else _prove(problem, solution.x, prices)
 
 
-def _proved(problem: ConstrainedRanking, ranking: Any, prices: Floats) -> Solution | None:
+def _prove(problem: ConstrainedRanking, ranking: Any, prices: Floats) -> Solution | None:
     """The ranking with the bound of these duals, if the linear program does not exceed its value. (`solution` uses
     cases if duals leave a gap, which proves the ranking optimal, but not the program integral.)"""
     if problem.bound(prices) - problem.value(ranking) > _slack(problem):
@@ -130,14 +130,14 @@ def _limits(problem: ConstrainedRanking) -> tuple[RhsChange, ...]:
             for row in range(held.rows)
             for side in ("upper", "lower")
             for way in (step, -step)
-            if (change := _moved(problem, number, held, row, side, way)) is not None
+            if (change := _change_limit(problem, number, held, row, side, way)) is not None
         ]
         if found:
             return tuple(found)
     return ()
 
 
-def _moved(
+def _change_limit(
     problem: ConstrainedRanking, number: int, held: Constraint, row: int, side: str, way: int
 ) -> RhsChange | None:
     limits = getattr(held, side).copy()
@@ -167,7 +167,7 @@ def _objective(problem: ConstrainedRanking, best: Solution, gap: float) -> Objec
     prices = relaxation_prices(changed.compiled, changed.worth)
     if prices is None or case_bound(changed.compiled, changed.worth, prices, np.empty(0)) == np.inf:
         return None
-    proved = _proved(changed, best.x, prices)
+    proved = _prove(changed, best.x, prices)
     if proved is None:
         return None
     least = gap / (2.0 * problem.positions)

@@ -72,7 +72,7 @@ class ParetoFront(CompactReprMixin):
     bound: Floats
 
     @property
-    def front(self) -> list[tuple[float, float, float]]:
+    def points(self) -> list[tuple[float, float, float]]:
         """(first limit, second limit, value) of the nondominated pairs, in descending order of value."""
         signs = [1.0 if name.endswith("at least") else -1.0 for name in self.names]
         points = [
@@ -95,7 +95,7 @@ class ParetoFront(CompactReprMixin):
         for j, limit in enumerate(self.second.tolist()):
             if np.isfinite(self.value[:, j]).any():
                 (line,) = axes.plot(self.first, self.value[:, j], "-o", markerfacecolor="none", label=f"{limit:g}")
-                points_ = [(x, value) for x, y, value in self.front if y == limit]
+                points_ = [(x, value) for x, y, value in self.points if y == limit]
                 if points_:
                     axes.plot(*zip(*points_, strict=True), "o", color=line.get_color())
         axes.set(xlabel=self.names[0], ylabel="value")
@@ -105,7 +105,7 @@ class ParetoFront(CompactReprMixin):
         return axes
 
     def __str__(self) -> str:
-        cells = [[*self.names, "value"], *([f"{x:g}", f"{y:g}", f"{value:.6g}"] for x, y, value in self.front)]
+        cells = [[*self.names, "value"], *([f"{x:g}", f"{y:g}", f"{value:.6g}"] for x, y, value in self.points)]
         widths = [max(len(row[i]) for row in cells) for i in range(3)]
         return "\n".join("  ".join(c.rjust(w) for c, w in zip(row, widths, strict=True)) for row in cells)
 
@@ -181,7 +181,7 @@ class LimitValueFunction(CompactReprMixin):
         """The curve of `documents` (a mask, indices or a range) in the first `prefix` positions.
 
         Raises UnsupportedProblemError if the lattice has too many states (too many distinct gains), or if an unranked
-        document may be better than a ranked one (a negative decay with k < n).
+        document may be better than a ranked one (a negative position weight with k < n).
         """
         if not isinstance(problem, RankTwoAssignment):
             raise InvalidProblemError(

@@ -1,9 +1,9 @@
 """Loss-augmented ranking under slack rescaling: the product of loss and margin, a search with a proven bound.
 
 maximize     D(π) M(π),   D = best - Σ discount[i] gain[π_i] >= 0                            [paper 2, section 6]
-                          M = 1 + Σ decay[i] scores[π_i] - Σ reference[j] scores[j]
-subject to   π ranks k of n documents at k positions
-integrality  none: a quadratic assignment problem, NP-hard even for decay = discount = 1 at k positions and 0 behind
+                          M = 1 + Σ c[i] scores[π_i] - Σ reference[j] scores[j]
+subject to   π ranks k of n documents at k positions; c the position weights
+integrality  none: a quadratic assignment problem, NP-hard even for c = discount = 1 at k positions and 0 behind
 
 Every ranking is a point (D, M). A ranking that maximizes D + t M for some t > 0 is a vertex of their convex hull, and
 finding it is the loss-augmented argmax of `ranking`. Two vertices enclose the best product of the hull. The next
@@ -221,10 +221,10 @@ class RescaledBatch(CompactReprMixin):
         """The batch of these queries alone."""
         ranking, rows = self.ranking, np.flatnonzero(np.isin(self.query, queries))
         offsets = np.concatenate([[0], np.cumsum(np.diff(ranking.offsets)[queries])])
-        scores, gain, discount, decay = (
+        scores, gain, discount, position_weights = (
             part[rows] for part in (ranking.scores, ranking.gain, ranking.discount, ranking.position_weights)
         )
-        return RescaledBatch(RankTwoBatch(scores, gain, discount, decay, offsets), self.reference[rows])
+        return RescaledBatch(RankTwoBatch(scores, gain, discount, position_weights, offsets), self.reference[rows])
 
 
 @overload
@@ -258,26 +258,26 @@ def slack_rescaled_ranking(
     """The problem of one query, or of many if `offsets` is given.
 
     Args:
-        scores, gain, discount, decay, offsets: as in `ranking`.
+        scores, gain, discount, position_weights, offsets: as in `ranking`.
         reference: (n,) the weight of each document in the order that the margin is measured from. Default: the mean
-            over the orders that sort by gain; documents of equal gain share their decays.
+            over the orders that sort by gain; documents of equal gain share their position weights.
 
     Raises:
         InvalidProblemError: a number is NaN or infinite, lengths do not fit, weights increase.
     """
     if offsets is not None:
         batch = ranking(scores, gain, discount=discount, position_weights=position_weights, offsets=offsets)
-        shared = _mean_decay(batch.gain, batch.position_weights, batch.offsets)
+        shared = _mean_position_weights(batch.gain, batch.position_weights, batch.offsets)
         return RescaledBatch(batch, shared if reference is None else np.asarray(reference, dtype=float))
     one = ranking(scores, gain, discount=discount, position_weights=position_weights)
-    decays = np.pad(one.position_weights, (0, one.documents - one.positions))
-    shared = _mean_decay(one.gain, decays, np.array([0, one.documents]))
+    padded = np.pad(one.position_weights, (0, one.documents - one.positions))
+    shared = _mean_position_weights(one.gain, padded, np.array([0, one.documents]))
     known = shared if reference is None else np.asarray(reference, dtype=float)
     return SlackRescaledRanking(one.scores, one.gain, one.discount, one.position_weights, known)
 
 
-def _mean_decay(gain: Floats, position_weights: Floats, offsets: Ints) -> Floats:
-    """(N,) the decay of each document's position when sorted by gain, averaged over documents of equal gain."""
+def _mean_position_weights(gain: Floats, position_weights: Floats, offsets: Ints) -> Floats:
+    """(N,) the weight of each document's position when sorted by gain, averaged over documents of equal gain."""
     query = np.repeat(np.arange(offsets.size - 1), np.diff(offsets))
     rows = np.lexsort((-gain, query))
     starts = np.ones(rows.size, dtype=bool)
@@ -353,12 +353,12 @@ def solve_slack_rescaled(
     if isinstance(problem, RescaledBatch):
         return _search(problem, chosen, outward)
     rest = (0, problem.documents - problem.positions)
-    offsets, decay, discount = (
+    offsets, position_weights, discount = (
         np.array([0, problem.documents]),
         np.pad(problem.position_weights, rest),
         problem.discount,
     )
-    batch = RankTwoBatch(problem.scores, problem.gain, np.pad(discount, rest), decay, offsets)
+    batch = RankTwoBatch(problem.scores, problem.gain, np.pad(discount, rest), position_weights, offsets)
     return _search(RescaledBatch(batch, problem.reference), chosen, outward).solution(0, problem)
 
 

@@ -81,7 +81,7 @@ def constrained_ranking(profit: ArrayLike | RankTwoAssignment, admissible: Ranki
     Args:
         profit: (k, n), one row per position, one column per document; or a `ranking` problem of the same k and n.
         admissible: the set, as `RankingSet(n, k).at_most(...)` states it. Soft constraints (`penalized`) may be
-            violated, and their penalties are subtracted from the value: `solution.broken` lists the violations.
+            violated, and their penalties are subtracted from the value: `solution.violations` lists the violations.
 
     Raises:
         InvalidProblemError: a profit is NaN or infinite, or its shape is not that of the set.

@@ -77,7 +77,7 @@ def marginal_ranking(
     if attention.size != k or not (attention >= 0).all() or not attention.any():
         raise InvalidProblemError(f"exposure must be {k} nonnegative numbers, not all 0; got {attention}.")
     several = list(constraints) if isinstance(constraints, Iterable) else [constraints]
-    added = _distinct([_stated(constraint, attention, n) for constraint in several])
+    added = _distinct([_constraint_rows(constraint, attention, n) for constraint in several])
     levels = [part.label for part in added if part.level is not None]
     position, document = kron(eye_array(k), np.ones((1, n))), kron(np.ones((1, k)), eye_array(n))
     least = np.full(n, 1.0 if k == n else -np.inf)
@@ -98,7 +98,7 @@ def marginal_ranking(
     )
 
 
-def _stated(constraint: Any, attention: Floats, documents: int) -> ExposureRows:
+def _constraint_rows(constraint: Any, attention: Floats, documents: int) -> ExposureRows:
     """The rows of one constraint."""
     from scipy.optimize import LinearConstraint
 

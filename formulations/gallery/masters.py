@@ -127,7 +127,7 @@ def item_block_dual(
     integrality  none: real variables
 
     A user contributes a mean of messages planes[i, j] users[u], no rating [paper 5, section 7]. The problem has one λ,
-    so the columns of b are scaled by √(lam_offsets / lam); `unpacked` splits a step. Dense, for a few hundred planes
+    so the columns of b are scaled by √(lam_offsets / lam); `unpack_step` splits a step. Dense, for a few hundred planes
     and items.
 
     Args:
@@ -145,7 +145,7 @@ def item_block_dual(
     >>> from formulations import solve
     >>> program = item_block_dual([[-1.0, 1.0]], [1.0], [0], [[0.5]], [0.0, 0.0], lam=1.0, lam_offsets=4.0)
     >>> solution = solve(program, "active_set")
-    >>> unpacked(solution.dual["step"], [0.0, 0.0], 1, lam=1.0, lam_offsets=4.0)
+    >>> unpack_step(solution.dual["step"], [0.0, 0.0], 1, lam=1.0, lam_offsets=4.0)
     (array([[ 0.5],
            [-0.5]]), array([ 0.25, -0.25]))
     """
@@ -168,7 +168,7 @@ def item_block_dual(
     return margin_dual(columns, at + slopes @ towards, lam=lam, groups=members, group_mass=counted)
 
 
-def unpacked(
+def unpack_step(
     step: ArrayLike, prior: ArrayLike, factors: int, *, lam: float, lam_offsets: float
 ) -> tuple[Floats, Floats]:
     """M (m, factors) and b (m,) of a step of the dual program."""

@@ -126,13 +126,13 @@ def relevance_ranking(
     >>> solve(problem).order
     array([0, 1, 2])
     """
-    heights, grades, bounds = laid_flat(scores, relevance, offsets)
+    heights, grades, bounds = flatten_queries(scores, relevance, offsets)
     weight = FeatureMap(POSITIONAL, laid_out(position_weights, bounds))
-    batch = stated_batch(heights, grades, bounds, loss, weight)
+    batch = relevance_batch(heights, grades, bounds, loss, weight)
     return batch[0] if offsets is None else batch
 
 
-def laid_flat(scores: ArrayLike, relevance: ArrayLike, offsets: ArrayLike | None) -> tuple[Floats, Floats, Ints]:
+def flatten_queries(scores: ArrayLike, relevance: ArrayLike, offsets: ArrayLike | None) -> tuple[Floats, Floats, Ints]:
     """Scores, grades and offsets as flat arrays, also for a single query."""
     heights, grades = finite("scores", scores, 1), finite("relevance", relevance, 1)
     if heights.size != grades.size:
@@ -143,7 +143,7 @@ def laid_flat(scores: ArrayLike, relevance: ArrayLike, offsets: ArrayLike | None
     return heights, grades, offsets_of("offsets", np.asarray(bounds), heights.size)
 
 
-def stated_batch(
+def relevance_batch(
     scores: Floats, relevance: Floats, offsets: Ints, loss: Loss, feature_map: FeatureMap
 ) -> RelevanceBatch:
     """The batch of a loss under a feature map."""
@@ -193,10 +193,10 @@ def pairwise_ranking(
     >>> solution.order, round(solution.value, 6)
     (array([0, 1, 2]), -0.233333)
     """
-    heights, grades, bounds = laid_flat(scores, relevance, offsets)
+    heights, grades, bounds = flatten_queries(scores, relevance, offsets)
     pairs = unequal_pairs(grade_classes(grades, loss), bounds)
     kappa: Floats = np.divide(strength_of(scale), pairs, out=np.zeros(pairs.size), where=pairs > 0)
-    batch = stated_batch(heights, grades, bounds, loss, FeatureMap(PAIRWISE, kappa))
+    batch = relevance_batch(heights, grades, bounds, loss, FeatureMap(PAIRWISE, kappa))
     return batch[0] if offsets is None else batch
 
 
@@ -245,10 +245,10 @@ def first_relevant_ranking(
     >>> solve(first_relevant_ranking([0.5, 0.2, 0.1], [0, 1, 1], "RR")).order
     array([0, 2, 1])
     """
-    heights, grades, bounds = laid_flat(scores, relevance, offsets)
+    heights, grades, bounds = flatten_queries(scores, relevance, offsets)
     good = np.add.reduceat(relevant(grades), bounds[:-1])
     others = np.diff(bounds) - good
     strength = strength_of(scale)
     weight = np.where(good > 0, strength / np.maximum(others, 1.0) if shared else strength, 0.0)
-    batch = stated_batch(heights, grades, bounds, loss, FeatureMap(FIRST, weight))
+    batch = relevance_batch(heights, grades, bounds, loss, FeatureMap(FIRST, weight))
     return batch[0] if offsets is None else batch

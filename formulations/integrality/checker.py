@@ -469,6 +469,7 @@ def record(value: Any, kind: type | tuple[type, ...], name: str) -> Any:
 
 
 def flag(value: Any, name: str) -> bool:
+    """`value`, if it is a bool."""
     if not isinstance(value, bool):
         raise CertificateError(f"{name} is neither True nor False")
     return value
@@ -487,6 +488,7 @@ def one_of(value: Any, size: int, name: str) -> int:
 
 
 def exact_number(value: Any, name: str) -> int | Fraction:
+    """`value`, if it is an int or a Fraction."""
     if not (is_integer(value) or type(value) is Fraction):
         raise CertificateError(f"{name} is a {type(value).__name__} and no exact number")
     number: int | Fraction = value
@@ -494,6 +496,7 @@ def exact_number(value: Any, name: str) -> int | Fraction:
 
 
 def labels(values: Any, name: str) -> tuple[str, ...]:
+    """`values`, if they are a tuple of strings."""
     if not (isinstance(values, tuple) and all(isinstance(value, str) for value in values)):
         raise CertificateError(f"{name} are no tuple of names")
     return values

@@ -1,10 +1,10 @@
-"""What may be left out of a matrix before asking whether it is totally unimodular.
+"""Reductions of a matrix that preserve total unimodularity: series-parallel rows and columns, blocks, 2-sums.
 
 A row or column with at most one entry, or equal to another one up to sign, changes nothing (one expands the determinant
 along it, or finds it 0); nor do blocks that share no rows and columns have more determinants than products of their
 own. A matrix of which nothing remains is called series-parallel [Walter and Truemper, 2013].
 
-Matrices that meet in one row and one column: 2-sums.
+A 2-sum joins two matrices in one row and one column:
 
     M = | A  a b |     R₁ rows, C₁ and C₂ columns; a is a column of A's height, b a row of B's width
         | 0   B  |     R₂ rows
@@ -27,7 +27,7 @@ from formulations.arrays import Bools, Ints, frozen
 from formulations.integrality.evidence import Removal, Signs
 
 
-def reduced(matrix: Signs) -> tuple[list[Removal], Ints, Ints]:
+def reduce_matrix(matrix: Signs) -> tuple[list[Removal], Ints, Ints]:
     """What is left out, in order, and the rows and columns that remain."""
     removals: list[Removal] = []
     rows, columns = np.arange(matrix.shape[0]), np.arange(matrix.shape[1])

@@ -215,7 +215,7 @@ class Witness(CompactReprMixin):
         shrunk = ", and every smaller square part of it has determinant -1, 0 or 1" if self.minimal and size > 1 else ""
         lines = [f"Witness: not totally unimodular; this {size} × {size} part has determinant {value}{shrunk}"]
         if size <= WRITTEN_OUT:
-            lines += self._written_out()
+            lines += self._matrix_lines()
         else:
             some = [", ".join(names[:3]) for names in (self.row_names, self.column_names)]
             lines.append(f"  of rows {some[0]}, ... and columns {some[1]}, ...")
@@ -226,7 +226,7 @@ class Witness(CompactReprMixin):
             lines.append(f"  the problem has a fractional vertex: {part.size} variables are not integral at it")
         return "\n".join(lines)
 
-    def _written_out(self) -> list[str]:
+    def _matrix_lines(self) -> list[str]:
         """A line a row, and the names of the columns."""
         width = max(len(name) for name in self.row_names)
         cells = [["."] * len(self.columns) for _ in self.rows]

@@ -18,10 +18,10 @@ MOST_ROWS = 10
 CHUNK = 2_000_000
 
 
-def enumerated(matrix: Signs) -> Signings | tuple[list[int], list[int]]:
+def enumerate_signings(matrix: Signs) -> Signings | tuple[list[int], list[int]]:
     """Signs for all sets of rows, or rows and columns of a smallest submatrix that has none. 3^rows steps."""
     count = matrix.shape[0]
-    signed = _signed_sets(count)
+    signed = _sign_vectors(count)
     good = _equitable(signed, matrix)
     signs = np.zeros((2**count, count), dtype=np.int8)
     known = np.zeros(2**count, dtype=np.bool_)
@@ -33,10 +33,10 @@ def enumerated(matrix: Signs) -> Signings | tuple[list[int], list[int]]:
     sets = np.flatnonzero(~known)
     size = np.array([int(number).bit_count() for number in sets])
     rows = [row for row in range(count) if int(sets[size.argmin()]) >> row & 1]
-    return rows, _needed_columns(matrix[rows])
+    return rows, _minimal_columns(matrix[rows])
 
 
-def _signed_sets(count: int) -> NDArray[np.int8]:
+def _sign_vectors(count: int) -> NDArray[np.int8]:
     """All vectors of -1, 0, 1 whose first entry other than 0, from the right, is 1; and the zero vector."""
     sets = np.zeros((1, 0), dtype=np.int8)
     for _ in range(count):
@@ -58,7 +58,7 @@ def _equitable(signed: NDArray[np.int8], matrix: Signs) -> Bools:
     return good
 
 
-def _needed_columns(matrix: Signs) -> list[int]:
+def _minimal_columns(matrix: Signs) -> list[int]:
     """A smallest set of columns for which all rows together still have no signs."""
     count = matrix.shape[0]
     signs = 1 - 2 * ((np.arange(2 ** (count - 1))[:, None] >> np.arange(count)) & 1)

@@ -84,9 +84,9 @@ class _Search:
             return self._star(rows, chosen)
         long = sorted((path for path in paths if path.bit_count() > 1), key=int.bit_count, reverse=True)
         for row in sorted(rows, key=lambda row: -self.row_sets[row].bit_count()):
-            parts = _parted(chosen & ~(1 << row), (path for path in long if not path >> row & 1))
+            parts = _components(chosen & ~(1 << row), (path for path in long if not path >> row & 1))
             if len(parts) > 1:
-                return self._joined(row, [self._component(row, part) for part in parts])
+                return self._join_trees(row, [self._component(row, part) for part in parts])
         return None
 
     def _star(self, rows: list[int], chosen: int) -> Arcs | None:
@@ -112,7 +112,7 @@ class _Search:
             behind |= share
         return _Component(rows, shares, behind)
 
-    def _joined(self, arc: int, parts: list[_Component]) -> Arcs | None:
+    def _join_trees(self, arc: int, parts: list[_Component]) -> Arcs | None:
         """The trees of all components, each with `arc`, put together at the ends of `arc`."""
         clash: dict[int, list[tuple[int, bool]]] = {index: [] for index in range(len(parts))}
         for index, part in enumerate(parts):
@@ -156,7 +156,7 @@ class _Search:
             joined[row] = (a, b) if at_head == end else (b, a)
 
 
-def _parted(chosen: int, paths: Iterable[int]) -> list[int]:
+def _components(chosen: int, paths: Iterable[int]) -> list[int]:
     """The components of the rows in `chosen`, two of them joined when they are on one path."""
     parts: list[int] = []
     for path in paths:

@@ -11,7 +11,7 @@ with integer limits. So an integral N is optimal; it determines the group at eac
 that group attains the bound.
 
 Profits of rank one, c_i s_j with c_1 >= ... >= c_k >= 0, satisfy this with the order by s. So do c sᵀ - a bᵀ with a = κ
-c or b constant within the groups, and a decay for each group with added worths w[g, i].
+c or b constant within the groups, and position weights for each group with added worths w[g, i].
 
 Columns are the k × n cells (position, document) in C order. Every row must be of one kind, with coefficients 1:
 

@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
 from formulations.arrays import frozen
-from formulations.integrality.decomposition import components, reduced, separation
+from formulations.integrality.decomposition import components, reduce_matrix, separation
 from formulations.integrality.evidence import Evidence, Families, Part, Parts, Proof, Signings, Signs, TwoSum
-from formulations.integrality.ghouila_houri import MOST_ROWS, enumerated
+from formulations.integrality.ghouila_houri import MOST_ROWS, enumerate_signings
 from formulations.integrality.network import tree_of
 from formulations.integrality.recognition import consecutive_order, laminar_families, row_classes
 from formulations.integrality.statement import stated
@@ -56,7 +56,7 @@ def prove(matrix: csr_array, thorough: bool = False) -> Proof | Remainder:
 
 
 def _prove_in_parts(matrix: Signs, thorough: bool) -> Proof | Remainder:
-    removals, rows, columns = reduced(matrix)
+    removals, rows, columns = reduce_matrix(matrix)
     parts: list[Part] = []
     open_blocks: Remainder = []
     for inner_rows, inner_columns in components(matrix[np.ix_(rows, columns)]):
@@ -137,7 +137,7 @@ def _families(matrix: csr_array | Signs) -> Families | None:
 def _signings(matrix: Signs) -> Signings | None:
     if matrix.shape[0] > MOST_ROWS:
         return None
-    found = enumerated(matrix)
+    found = enumerate_signings(matrix)
     return found if isinstance(found, Signings) else None
 
 

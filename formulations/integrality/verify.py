@@ -14,7 +14,7 @@ from formulations.integrality.evidence import Proof, Undecided, Violator, Witnes
 from formulations.integrality.prefix_limits import prefix_proof
 from formulations.integrality.proofs import prove
 from formulations.integrality.statement import stated
-from formulations.integrality.violators import fractional_vertex, searched
+from formulations.integrality.violators import fractional_vertex, search_violator
 
 
 def verify_integrality(
@@ -68,7 +68,7 @@ def verify_integrality(
         quick = prove(statement.matrix)
         if not isinstance(quick, Proof):
             quick = prefix_proof(statement) or quick
-        found = quick if isinstance(quick, Proof) else searched(statement, quick, rng, max_effort)
+        found = quick if isinstance(quick, Proof) else search_violator(statement, quick, rng, max_effort)
     if isinstance(found, Violator):
         return witness(statement, found, fractional_vertex(statement, found.columns, rng, max_effort))
     return found

@@ -5,7 +5,7 @@ and one column, so one inverse covers all submatrices of the next size. If none 
 to twelve rows are enumerated (Ghouila-Houri). A cycle, two entries per row and column, is minimal, because its proper
 parts are forests.
 
-`narrowed` removes rows and columns, in blocks and then singly, while the quick proofs still fail. Total unimodularity
+`narrow` removes rows and columns, in blocks and then singly, while the quick proofs still fail. Total unimodularity
 and the network property are inherited by submatrices; the remainder is often small enough for enumeration.
 
 `Polyhedron` finds fractional vertices. At a vertex x of {b <= Ax <= c, l <= x <= u} with integer limits let F be the
@@ -31,7 +31,7 @@ from formulations.integrality.checker import LARGEST_ENUMERATED
 from formulations.integrality.decomposition import components
 from formulations.integrality.determinant import entries_of, rank
 from formulations.integrality.evidence import Proof, Signings, Signs, Undecided, Vertex, Violator
-from formulations.integrality.ghouila_houri import MOST_ROWS, enumerated
+from formulations.integrality.ghouila_houri import MOST_ROWS, enumerate_signings
 from formulations.integrality.proofs import Remainder, prove
 from formulations.integrality.recognition import odd_cycle
 from formulations.integrality.statement import Statement
@@ -50,7 +50,7 @@ def shrunk(matrix: Signs, rows: list[int], columns: list[int]) -> tuple[list[int
         if smaller is None and len(part) > LARGEST_ENUMERATED:
             return chosen.tolist(), across.tolist(), False
         if smaller is None:
-            found = enumerated(part)
+            found = enumerate_signings(part)
             assert not isinstance(found, Signings), "a determinant other than -1, 0, 1 allows no signs"
             return chosen[found[0]].tolist(), across[found[1]].tolist(), True
         chosen, across = chosen[smaller[0]], across[smaller[1]]
@@ -93,7 +93,7 @@ def _minor(part: Signs) -> Submatrix | None:
     return [i for i in range(size) if i != row], [j for j in range(size) if j != column]
 
 
-def narrowed(matrix: Signs, rng: np.random.Generator) -> tuple[Ints, Ints]:
+def narrow(matrix: Signs, rng: np.random.Generator) -> tuple[Ints, Ints]:
     """Rows and columns of a minimal part without a quick proof: removing any line gives it one."""
     held = [np.arange(matrix.shape[0]), np.arange(matrix.shape[1])]
     changed = True
@@ -221,7 +221,7 @@ NARROWINGS = 4
 Way: TypeAlias = Callable[[csr_array, np.random.Generator, int], Violator | None]
 
 
-def searched(
+def search_violator(
     statement: Statement, blocks: Remainder, rng: np.random.Generator, effort: int
 ) -> Violator | Proof | Undecided:
     """A violating submatrix; else a proof that splits 2-sums; else `Undecided`."""
@@ -261,7 +261,7 @@ def _exactly(part: csr_array, rng: np.random.Generator, effort: int) -> Violator
         matrix = csr_array(part.T) if turned else part
         found = odd_cycle(matrix)
         if found is None and matrix.shape[0] <= MOST_ROWS:
-            listed = enumerated(_signs(matrix))
+            listed = enumerate_signings(_signs(matrix))
             found = None if isinstance(listed, Signings) else listed
         if found is not None:
             rows, columns = found[::-1] if turned else found
@@ -284,7 +284,7 @@ def _by_vertices(part: csr_array, rng: np.random.Generator, effort: int) -> Viol
 def _by_narrowing(part: csr_array, rng: np.random.Generator, effort: int) -> Violator | None:
     signs = _signs(part)
     for _ in range(NARROWINGS * effort):
-        rows, columns = narrowed(signs, rng)
+        rows, columns = narrow(signs, rng)
         smaller = csr_array(signs[np.ix_(rows, columns)])
         found = _exactly(smaller, rng, effort) or _by_vertices(smaller, rng, effort)
         if found is not None:

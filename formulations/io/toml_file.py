@@ -1,9 +1,6 @@
-"""A linear or quadratic program in a file: .mps or .lp, also packed (.gz).
+"""Problems in files: linear and quadratic programs (.mps, .lp, also packed as .gz), and ranking sets in TOML.
 
-sets         variables and rows, named by the file
-integrality  of the integer variables of the file
-
-A set of rankings, or a bare matrix, in a TOML file.
+A program has the variables, rows and integer variables of its file. A TOML file has a ranking set or a bare matrix:
 
     documents = 6                       # n
     positions = 3                       # k
@@ -52,7 +49,8 @@ from formulations.constraints.kinds import KINDS, parameters
 from formulations.constraints.ranking_set import RankingSet
 from formulations.errors import FormulationError, InfeasibleError, InvalidProblemError, UnsupportedProblemError
 from formulations.gallery.assignments import constrained_ranking
-from formulations.io.readers import read_lp, read_mps
+from formulations.io.lp_file import read_lp
+from formulations.io.mps_file import read_mps
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.program import Program
 from formulations.problems.quadratic_program import QuadraticProgram
@@ -66,7 +64,8 @@ def read_program(path: str | PathLike[str]) -> LinearProgram | QuadraticProgram:
     """The program of a file.
 
     Raises InvalidProblemError with file, line and cure for a malformed or nonconvex program; InfeasibleError if limits
-    cross; UnsupportedProblemError for other formats; OSError if the file cannot be read.
+    cross; UnsupportedProblemError for other formats; OSError if the file cannot be read. Warns with ProgramFileWarning
+    of conventions that other programs do not share, such as which of several vectors of an MPS file is read.
     """
     file = Path(path)
     suffix = Path(file.stem).suffix if file.suffix == ".gz" else file.suffix
@@ -114,7 +113,7 @@ def solver_of(file: str, stated: dict[str, Any]) -> str | None:
             raise InvalidProblemError(
                 f"{file}: [solver] has options in its name {solver[:40]!r} and as keys; use one of the two"
             )
-        written = ", ".join(f"{_word(file, name)}={_written(file, name, value)}" for name, value in options.items())
+        written = ", ".join(f"{_word(file, name)}={_option_text(file, name, value)}" for name, value in options.items())
         solver = f"{solver}({written})" if options else solver
     if not isinstance(solver, str) or not solver:
         raise InvalidProblemError(f'{file}: solver must be a name, such as "highs"; got {str(solver)[:40]!r}.')
@@ -129,10 +128,10 @@ def _word(file: str, name: str) -> str:
     return name
 
 
-def _written(file: str, name: str, value: Any) -> str:
+def _option_text(file: str, name: str, value: Any) -> str:
     """An option in Python syntax."""
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{key!r}: {_written(file, key, part)}" for key, part in value.items()) + "}"
+        return "{" + ", ".join(f"{key!r}: {_option_text(file, key, part)}" for key, part in value.items()) + "}"
     if not isinstance(value, str | int | float) or not isfinite(value if isinstance(value, float) else 0.0):
         raise InvalidProblemError(f"{file}: [solver] {name} must be a word, number or bool; got {str(value)[:40]}.")
     return repr(value)
@@ -158,7 +157,7 @@ def read_ranking_set(path: str | PathLike[str]) -> ConstrainedRanking | RankingS
     over an empty set; OSError if the file cannot be read.
     """
     file = fspath(path)
-    stated = _parsed(file)
+    stated = _parse(file)
     if "matrix" in stated:
         _only(file, stated, {"matrix"}, "a file with a matrix states nothing else")
         return finite(f"{file}: matrix", stated["matrix"], 2)
@@ -173,7 +172,7 @@ def read_set(path: str | PathLike[str]) -> tuple[RankingSet, Floats | None]:
     """The set of a TOML file, even if it is empty, and its profit if it has one. Errors as `read_ranking_set`, and
     InvalidProblemError for a matrix."""
     file = fspath(path)
-    return _set_of(file, _parsed(file))
+    return _set_of(file, _parse(file))
 
 
 def _set_of(file: str, stated: dict[str, Any]) -> tuple[RankingSet, Floats | None]:
@@ -204,10 +203,10 @@ def read_solver(path: str | PathLike[str]) -> str | None:
     """The solver of a TOML file, with its options in its name, as `solve` and `get_solver` accept it; None without one.
     The name and options are checked by these. Errors as `read_ranking_set`."""
     file = fspath(path)
-    return solver_of(file, _parsed(file))
+    return solver_of(file, _parse(file))
 
 
-def _parsed(file: str) -> dict[str, Any]:
+def _parse(file: str) -> dict[str, Any]:
     """The TOML of a file, after its size and number of keys are checked."""
     with open(file, "rb") as opened:
         content = opened.read(BYTES + 1)

@@ -14,7 +14,7 @@ the largest possible probability, so that few rankings suffice. (To find the few
 >>> lottery.expected([[3.0, 2.0, 1.0], [1.0, 1.0, 1.0]])
 3.6
 
-From a matrix that is nearly a marginal ranking to one that is.
+A matrix that is a marginal ranking up to a tolerance is first replaced by one that is exactly.
 
 >>> near_marginal_ranking(np.array([[0.5, 0.5 + 2e-9], [0.5, 0.5]]), 1e-6).sum(axis=0).round(12)
 array([1., 1.])
@@ -49,7 +49,7 @@ def near_marginal_ranking(P: Floats, tolerance: float) -> Floats:
         raise InvalidProblemError(
             f"P must have shape (positions, documents) with positions <= documents; got {P.shape}."
         )
-    violation = _checked(P, tolerance)
+    violation = _check_marginals(P, tolerance)
     near = np.where(np.clip(violation, *NOISE) < P, P, 0.0)
     near /= np.maximum(near.sum(axis=0), 1.0)
     near /= np.maximum(near.sum(axis=1, keepdims=True), 1.0)
@@ -64,7 +64,7 @@ def near_marginal_ranking(P: Floats, tolerance: float) -> Floats:
     return near
 
 
-def _checked(P: Floats, tolerance: float) -> float:
+def _check_marginals(P: Floats, tolerance: float) -> float:
     """The worst violation, if it is within the tolerance."""
     k, n = P.shape
     rows, columns = P.sum(axis=1), P.sum(axis=0)
@@ -164,14 +164,14 @@ def birkhoff_decomposition(P: ArrayLike, *, tolerance: float = 1e-6, accuracy: f
         raise InvalidProblemError(f"accuracy must be at least 0 and below 1; got {accuracy}.")
     matrix = finite("P", P, 2)
     mended = near_marginal_ranking(matrix, tolerance)
-    orders, taken = _taken_apart(mended, accuracy)
+    orders, taken = _decompose(mended, accuracy)
     likeliest = np.argsort(-taken, kind="stable")
     probabilities = taken[likeliest] / taken.sum()
     moved = float(np.abs(mended - matrix).max())
     return RankingDistribution(frozen(orders[likeliest]), frozen(probabilities), matrix.shape[1], moved)
 
 
-def _taken_apart(P: Floats, accuracy: float) -> tuple[Ints, Floats]:
+def _decompose(P: Floats, accuracy: float) -> tuple[Ints, Floats]:
     """Orders, and the probability of each; less than `accuracy` of P remains.
 
     The remainder of P has row sums `left`; `idle` is the slack of its columns. A ranking can be subtracted as long as

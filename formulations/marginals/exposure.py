@@ -7,6 +7,8 @@ e[j] = Σ_i attention[i] P[i, j] is the exposure of document j, mean_G the mean 
     DisparateImpact      mean_G (u e) / mean_G u    equal for all groups     [section 4.3; u e are its clicks]
     ExposureBounds       mean_G e                   between limits for each group
 
+Each compiles to rows over the cells of a ranking, one for each group, and computes which exposures are attainable.
+
 >>> from formulations.gallery.marginal_ranking import marginal_ranking
 >>> print(marginal_ranking([[3.0, 2.0, 1.0]], constraints=DemographicParity(["a", "a", "b"], difference_bound=0.1)))
 maximise    3 P[0, 0] + 2 P[0, 1] + P[0, 2]
@@ -17,8 +19,6 @@ subject to  position[0]: P[0, 0] + P[0, 1] + P[0, 2] = 1
             demographic_parity['a']: 0 <= 0.5 P[0, 0] + 0.5 P[0, 1] - level['demographic_parity'] <= 0.1
             demographic_parity['b']: 0 <= P[0, 2] - level['demographic_parity'] <= 0.1
             0 <= P[0, 0], P[0, 1], P[0, 2], level['demographic_parity'] <= 1
-
-Documents by group, the exposure of groups as rows over the cells of a ranking, and how much is within reach.
 """
 
 from __future__ import annotations
@@ -173,7 +173,9 @@ class _Parity(CompactReprMixin):
 
     label: ClassVar[str]
 
-    def _stated(self, labels: ArrayLike, attention: Floats, weight: Floats, merit: Floats, unit: float) -> ExposureRows:
+    def _parity_rows(
+        self, labels: ArrayLike, attention: Floats, weight: Floats, merit: Floats, unit: float
+    ) -> ExposureRows:
         """Rows for t <= mean_G (weight e) / mean_G merit <= t + difference_bound, and with `ratio_bound` <= t / ratio.
 
         merit is in units of `unit`, which makes its least group mean 1.
@@ -228,7 +230,7 @@ class DemographicParity(_Parity):
 
     def rows(self, attention: Floats, documents: int) -> ExposureRows:
         ones = np.ones(documents)
-        return self._stated(self.groups, attention, ones, ones, 1.0)
+        return self._parity_rows(self.groups, attention, ones, ones, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,7 +246,7 @@ class DisparateTreatment(_Parity):
 
     def rows(self, attention: Floats, documents: int) -> ExposureRows:
         merit, unit = _merit(self.groups, self.merit, documents)
-        stated = self._stated(self.groups, attention, np.ones(documents), merit, unit)
+        stated = self._parity_rows(self.groups, attention, np.ones(documents), merit, unit)
         groups = DocumentGroups.from_labels(self.groups, documents)
         if self.protected is None and self._bounds() == (0.0, 1.0) and (groups.member >= 0).all():
             deserved = groups.mean(merit)
@@ -263,7 +265,7 @@ class DisparateImpact(_Parity):
 
     def rows(self, attention: Floats, documents: int) -> ExposureRows:
         merit, _ = _merit(self.groups, self.merit, documents)
-        return self._stated(self.groups, attention, merit, merit, 1.0)
+        return self._parity_rows(self.groups, attention, merit, merit, 1.0)
 
 
 @dataclass(frozen=True, eq=False)

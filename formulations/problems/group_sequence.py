@@ -172,14 +172,14 @@ class GroupSequence(Problem):
         """(groups, k) how many of each group are at positions 0 .. p."""
         return np.asarray(np.cumsum(np.asarray(x)[None, :] == np.arange(self.groups)[:, None], axis=1), dtype=np.int64)
 
-    def _earned(self, x: NDArray[Any]) -> Floats:
+    def _gains_of(self, x: NDArray[Any]) -> Floats:
         return np.where(self._rank < self.counts(x)[self.group], self.worth.T, 0.0)
 
     def value(self, x: NDArray[Any]) -> float:
-        return float(self._earned(x).sum())
+        return float(self._gains_of(x).sum())
 
     def value_lower_bound(self, x: NDArray[Any]) -> float:
-        return below(self._earned(x))
+        return below(self._gains_of(x))
 
     def violation(self, x: NDArray[Any]) -> float:
         chosen = integers_below(x, self.positions, self.groups)

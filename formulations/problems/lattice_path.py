@@ -252,7 +252,7 @@ def edges_of(
     lengths = chains.lengths
     counts = np.indices(tuple(length + 1 for length in lengths))
     position = np.minimum(counts.sum(axis=0), sum(lengths) - 1)
-    earned = _earned(chains, earnings, counts, position, number)
+    earned = _gain_function(chains, earnings, counts, position, number)
     zero = number(np.zeros(1))[0]
     edges = []
     for chain, heights in enumerate(chains.heights):
@@ -284,7 +284,7 @@ def _slope(
     return np.asarray(weight[0] * _integers_like(np.where(none, -others if good[chain] else 1, 0), weight))
 
 
-def _earned(
+def _gain_function(
     chains: Chains, earnings: GainTable, counts: Ints, position: Ints, number: Callable[[Any], NDArray[Any]]
 ) -> Callable[[int], NDArray[Any]]:
     """A function from a chain to the gain of its next document at each state."""

@@ -134,7 +134,7 @@ class Problem(CompactReprMixin, ABC):
         """The same solution with a better, costlier bound; default: unchanged."""
         return solution
 
-    def broken(self, x: NDArray[Any]) -> dict[str, float]:
+    def violations(self, x: NDArray[Any]) -> dict[str, float]:
         """Violations of soft constraints at a point: name → amount."""
         return {}
 
@@ -261,9 +261,9 @@ class Solution(CompactReprMixin):
         return self.problem.order_of(self.x)
 
     @property
-    def broken(self) -> dict[str, float]:
+    def violations(self) -> dict[str, float]:
         """Violations of soft constraints: name of a row, pin or ban → amount."""
-        return self.problem.broken(self.x)
+        return self.problem.violations(self.x)
 
     @property
     def primal(self) -> dict[str, NDArray[Any]]:

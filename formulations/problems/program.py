@@ -30,6 +30,7 @@ import re
 import unicodedata
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Context, Decimal
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -145,15 +146,15 @@ class Program(CompactReprMixin):
 def algebra(program: Program) -> str:
     """The program in full: a line for the objective, one a row, then the limits of the variables."""
     names = [program.variable_name(j) for j in range(program.objective.size)]
-    objective = summed(zip(program.objective, names, strict=True))
+    objective = sum_text(zip(program.objective, names, strict=True))
     if program.hessian is not None:
         squares = program.hessian.tocoo()
         curved = [
             (weight, f"{names[i]}²" if i == j else f"{names[i]} {names[j]}")
             for i, j, weight in zip(*squares.coords, squares.data, strict=True)
         ]
-        objective = f"{objective} + ½ ({summed(curved)})"
-    return laid_out("maximise" if program.is_maximization else "minimise", objective, _constraints(program, names))
+        objective = f"{objective} + ½ ({sum_text(curved)})"
+    return program_text("maximise" if program.is_maximization else "minimise", objective, _constraints(program, names))
 
 
 def _constraints(program: Program, names: Sequence[str]) -> list[str]:
@@ -161,7 +162,7 @@ def _constraints(program: Program, names: Sequence[str]) -> list[str]:
     for i, (low, high) in enumerate(zip(program.row_lower, program.row_upper, strict=True)):
         entries = slice(program.matrix.indptr[i], program.matrix.indptr[i + 1])
         terms = zip(program.matrix.data[entries], (names[j] for j in program.matrix.indices[entries]), strict=True)
-        lines.append(f"{program.row_name(i)}: {_between(low, summed(terms), high)}")
+        lines.append(f"{program.row_name(i)}: {_between(low, sum_text(terms), high)}")
     limits = zip(program.lower, program.upper, names, strict=True)
     for (low, high), members in groupby(limits, key=lambda limit: limit[:2]):
         lines.append(_between(low, ", ".join(name for _, _, name in members), high))
@@ -178,7 +179,7 @@ def _between(low: float, middle: str, high: float) -> str:
     return f"{left}{middle}{right}" if left or right else f"{middle} free"
 
 
-def summed(terms: Iterable[tuple[float, str]]) -> str:
+def sum_text(terms: Iterable[tuple[float, str]]) -> str:
     """3 x - y, zero terms left out."""
     text = ""
     for weight, name in terms:
@@ -194,17 +195,18 @@ def number(value: float) -> str:
     return f"{value:.6g}"
 
 
-def laid_out(goal: str, objective: str, constraints: Sequence[str]) -> str:
+def program_text(goal: str, objective: str, constraints: Sequence[str]) -> str:
     """The sense and objective, then one line per constraint."""
     lines = [f"{goal:<12}{objective}"]
     lines += [f"{'' if i else 'subject to':<12}{line}" for i, line in enumerate(constraints)]
     return "\n".join(lines)
 
 
+DIGITS = Context(prec=60)  # ranges are differences of decimals, so that limits read back to the same double
 RESERVED = {"st", "bounds", "bound", "free", "inf", "infinity", "max", "min", "maximize", "minimize", "end", "binary"}
 RESERVED |= {"general", "generals", "integer", "integers", "binaries", "subject", "objective", "range", "rhs"}
 RESERVED |= {"maximise", "maximum", "minimise", "minimum", "gen", "bin", "semi", "semis", "sos", "sos1", "sos2"}
-RESERVED |= {"pwlobj", "gencons", "scenario", "nan"}
+RESERVED |= {"pwlobj", "gencons", "scenario", "nan", "marker", "s.t"}
 
 
 def write(problem: Program, path: Path) -> None:
@@ -231,7 +233,7 @@ def _mps(problem: Program, hessian: Entries) -> Iterator[str]:
     sense: dict[int, str] = {}
     for i, (low, high) in enumerate(zip(problem.row_lower, problem.row_upper, strict=True)):
         if np.isfinite(low) or np.isfinite(high):
-            sense[i] = "E" if low == high else "G" if np.isfinite(low) else "L"
+            sense[i] = "E" if low == high else "G" if abs(low) <= abs(high) else "L"  # the smaller limit is exact
             yield f" {sense[i]} {rows[i]}"
     yield "COLUMNS"
     by_column = problem.matrix.tocsc()
@@ -251,8 +253,9 @@ def _mps(problem: Program, hessian: Entries) -> Iterator[str]:
         yield f" RHS {rows[i]} {_number(problem.row_upper[i] if letter == 'L' else problem.row_lower[i])}"
     yield "RANGES"
     for i, letter in sense.items():
-        if letter == "G" and np.isfinite(problem.row_upper[i]):
-            yield f" RANGE {rows[i]} {_number(problem.row_upper[i] - problem.row_lower[i])}"
+        low, high = float(problem.row_lower[i]), float(problem.row_upper[i])
+        if letter != "E" and math.isfinite(low) and math.isfinite(high):
+            yield f" RANGE {rows[i]} {DIGITS.subtract(Decimal(repr(high)), Decimal(repr(low)))}"
     yield "BOUNDS"
     for name, low, high in zip(columns, problem.lower, problem.upper, strict=True):
         yield f" LO BOUND {name} {_number(low)}" if np.isfinite(low) else f" MI BOUND {name}"
@@ -270,7 +273,7 @@ def _lp(problem: Program, hessian: Entries) -> Iterator[str]:
         f"{_number(v)} {columns[i]} ^ 2" if i == j else f"{_number(2 * v)} {columns[i]} * {columns[j]}"
         for i, j, v in hessian
     ]
-    half = f" + [ {' + '.join(squares)} ] / 2".replace("+ -", "- ") if squares else ""
+    half = "\n  + [ {} ] / 2".format("\n  + ".join(squares)).replace("+ -", "- ") if squares else ""
     yield f" objective: {_expression(problem.objective, columns)}{half}"
     yield "subject to"
     for i, (low, high) in enumerate(zip(problem.row_lower, problem.row_upper, strict=True)):
@@ -299,7 +302,8 @@ def _lp(problem: Program, hessian: Entries) -> Iterator[str]:
 
 
 def _expression(weights: np.ndarray[tuple[int], np.dtype[np.float64]], names: list[str]) -> str:
-    return " ".join(f"{'-' if w < 0 else '+'} {_number(abs(w))} {name}" for w, name in zip(weights, names, strict=True))
+    terms = [f"{'-' if w < 0 else '+'} {_number(abs(w))} {name}" for w, name in zip(weights, names, strict=True)]
+    return "\n  ".join(" ".join(terms[i : i + 10]) for i in range(0, len(terms), 10))  # readers limit the line length
 
 
 def _number(value: float) -> str:
@@ -319,8 +323,9 @@ def _plain(name: str) -> str:
     ascii_ = (c if c.isascii() else unicodedata.name(c, "").split(" ")[-1].lower() for c in name)
     letters = "".join(ascii_).rstrip("]")
     plain = re.sub(r"[^A-Za-z0-9.]+", "_", letters).strip("_.") or "x"
-    # A name that begins with a digit, or with e and a digit, reads as a number.
-    return f"x_{plain}" if re.match(r"[0-9.]|[eE][0-9]", plain) else plain
+    plain = plain[:200]  # CPLEX reads 255 letters
+    # Readers take e, e and digits, and names that begin with a digit, inf or nan (HiGHS) for parts of a number.
+    return f"x_{plain}" if re.match(r"[0-9.]|e[0-9]|e$|inf|nan", plain, re.IGNORECASE) else plain
 
 
 def _unique(name: str, taken: set[str]) -> str:

@@ -151,7 +151,7 @@ class QuadraticProgram(Problem):
     def value_lower_bound(self, x: NDArray[Any]) -> float:
         point = np.asarray(x, dtype=np.float64)
         terms, digits, off = products(self.linear, point)
-        bent, lost = weighted(0.5 * point, self._bent(point))
+        bent, lost = weighted(0.5 * point, self._hessian_product(point))
         return above(terms, digits, *bent, off + lost)
 
     def bound(self, y: Floats) -> float:
@@ -181,11 +181,11 @@ class QuadraticProgram(Problem):
         for _ in range(TRIES):
             if best > -np.inf or not (np.isfinite(prices).all() and np.isfinite(z).all()):
                 break
-            prices, z = self._turned(prices, z)
+            prices, z = self._bounded_duals(prices, z)
             best, used = self._bound_at(prices, z)[0], np.concatenate([prices, z])
         return best, used
 
-    def _turned(self, prices: Floats, z: Floats) -> tuple[Floats, Floats]:
+    def _bounded_duals(self, prices: Floats, z: Floats) -> tuple[Floats, Floats]:
         """Nearby duals and point, by least squares, whose reduced costs do not point in an unbounded direction. Only
         nonzero duals change; their sign does not."""
         prices = self._feasible_set.active_dual(prices)
@@ -208,7 +208,7 @@ class QuadraticProgram(Problem):
     def _bound_at(self, prices: Floats, z: Floats) -> tuple[float, Floats | None]:
         """The bound of these duals and z, and a step from z that lowers what the curvature pays; None if it pays
         nothing."""
-        bent = self._bent(z)
+        bent = self._hessian_product(z)
         curved, lost = weighted(-0.5 * z, bent)
         cost, digits = added(self.linear, bent.high)
         digits = digits + bent.low
@@ -306,7 +306,7 @@ class QuadraticProgram(Problem):
     def _known_curvature(self) -> Curvature:
         return Curvature(np.zeros(self.linear.size), np.ones(self.linear.size), [], set())
 
-    def _bent(self, x: Floats) -> Pair:
+    def _hessian_product(self, x: Floats) -> Pair:
         """hessian x."""
         bent = difference(np.zeros(x.size), self.hessian, x)
         return Pair(-bent.high, -bent.low, bent.off)

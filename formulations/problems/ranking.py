@@ -1,6 +1,6 @@
-"""The loss-augmented argmax: an assignment whose profit matrix has rank two.
+"""The loss-augmented argmax: an assignment whose profit matrix has rank two, alone and in batches.
 
-Position weights: one number a position, non-increasing; an array, or a function of the number of documents.
+Position weights are non-increasing, one number for each position: an array, or a function of the number of documents.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class ScoredBatch(Memoized, CompactReprMixin):
 
 @dataclass(frozen=True, eq=False)
 class RankTwoAssignment(Memoized, OrderProblem):
-    """max over orders π of Σ_i decay[i] scores[π_i] - discount[i] gain[π_i], π_i the document at position i.
+    """max over orders π of Σ_i c[i] scores[π_i] - discount[i] gain[π_i], c the position weights, π_i the document at i.
 
     `scores` and `gain` have one entry a document, `position_weights` and `discount` one a position (no more positions
     than documents; both non-increasing). A point x is the order; a dual y has one entry per document.
@@ -206,18 +206,18 @@ class RankTwoBatch(ScoredBatch):
     @property
     def scale(self) -> float:
         """A bound on the largest profit in magnitude."""
-        decay, discounted = self.cached(
+        position_weights, discounted = self.cached(
             "scale", lambda: (_largest(self.position_weights), _largest(self.discount, self.gain))
         )
-        return decay * _largest(self.scores) + discounted
+        return position_weights * _largest(self.scores) + discounted
 
     def check_magnitude(self) -> None:
         _check_magnitude(self)
 
     def __getitem__(self, query: int) -> RankTwoAssignment:
         rows = slice(int(self.offsets[query]), int(self.offsets[query + 1]))
-        discount, decay = self.discount[rows], self.position_weights[rows]
-        weighted = np.flatnonzero((discount != 0) | (decay != 0))
+        discount, position_weights = self.discount[rows], self.position_weights[rows]
+        weighted = np.flatnonzero((discount != 0) | (position_weights != 0))
         # Trailing positions of weight zero may hold any remaining document.
         end = int(weighted[-1]) + 1 if weighted.size else 1
-        return RankTwoAssignment(self.scores[rows], self.gain[rows], discount[:end], decay[:end])
+        return RankTwoAssignment(self.scores[rows], self.gain[rows], discount[:end], position_weights[:end])

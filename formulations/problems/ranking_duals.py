@@ -36,14 +36,14 @@ def _tallest(values: Floats) -> float:
 
 
 @compiled(nb.void(READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, FLOATS))
-def settle_prices(scores: Floats, gain: Floats, discount: Floats, decay: Floats, prices: Floats) -> None:
+def settle_prices(scores: Floats, gain: Floats, discount: Floats, position_weights: Floats, prices: Floats) -> None:
     """The least duals >= 0 with prices[j] >= prices[i] + profit[i, j] - profit[i, i] for all positions i, documents j.
 
     Bellman-Ford as in `assignment.settle`. Without convergence the order is not optimal, and the result is still dual
     feasible. The dual of an unplaced document is reset to 0.
     """
-    positions, documents = decay.size, scores.size
-    noise = 4.0 * EPSILON * (_tallest(decay) * _tallest(scores) + _tallest(discount) * _tallest(gain))
+    positions, documents = position_weights.size, scores.size
+    noise = 4.0 * EPSILON * (_tallest(position_weights) * _tallest(scores) + _tallest(discount) * _tallest(gain))
     waits = np.empty(documents, np.bool_)
     for j in range(documents):
         prices[j], waits[j] = 0.0, True
@@ -55,7 +55,7 @@ def settle_prices(scores: Floats, gain: Floats, discount: Floats, decay: Floats,
                 continue
             looked = True
             waits[i] = False
-            c, a = decay[i], discount[i]
+            c, a = position_weights[i], discount[i]
             base = prices[i] - (c * scores[i] - a * gain[i])
             for j in range(documents):
                 raised = base + (c * scores[j] - a * gain[j])
@@ -116,7 +116,7 @@ def _above(high: float, low: float, off: float) -> float:
 
 
 @compiled(nb.float64(READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS))
-def bound_by(scores: Floats, gain: Floats, discount: Floats, decay: Floats, prices: Floats) -> float:
+def bound_by(scores: Floats, gain: Floats, discount: Floats, position_weights: Floats, prices: Floats) -> float:
     """Σ_j prices[j] + Σ_i max_j (profit[i, j] - prices[j]), rounded up.
 
     Documents near the maximum of a position are evaluated again in pairs of doubles.
@@ -131,8 +131,8 @@ def bound_by(scores: Floats, gain: Floats, discount: Floats, decay: Floats, pric
         low += digits
         size += abs(prices[j])
         exact &= digits == 0.0
-    for i in range(decay.size):
-        c, a = decay[i], discount[i]
+    for i in range(position_weights.size):
+        c, a = position_weights[i], discount[i]
         for j in range(count):
             row[j] = c * scores[j] - a * gain[j] - prices[j]
         for k in range(8):
@@ -160,7 +160,7 @@ def bound_by(scores: Floats, gain: Floats, discount: Floats, decay: Floats, pric
         off += lacks
         exact &= digits == 0.0 and rest == 0.0
     if not exact:
-        terms = 4.0 * (decay.size + scores.size + 8.0) * EPSILON
+        terms = 4.0 * (position_weights.size + scores.size + 8.0) * EPSILON
         off += terms * terms * size
     return _above(high, low, 2.0 * off)
 
@@ -175,7 +175,7 @@ def judge_range(
     scores: Floats,
     gain: Floats,
     discount: Floats,
-    decay: Floats,
+    position_weights: Floats,
     offsets: Ints,
     order: Ints,
     begin: int,
@@ -198,7 +198,7 @@ def judge_range(
     for q in range(begin, end):
         first, last = offsets[q], offsets[q + 1]
         n = last - first
-        c, a, assigned = decay[first:last], discount[first:last], order[first:last]
+        c, a, assigned = position_weights[first:last], discount[first:last], order[first:last]
         tall, worth = 0.0, 0.0
         for i in range(n):
             s[i], b[i] = scores[first + assigned[i]], gain[first + assigned[i]]
@@ -246,7 +246,7 @@ def prove_range(
     scores: Floats,
     gain: Floats,
     discount: Floats,
-    decay: Floats,
+    position_weights: Floats,
     offsets: Ints,
     order: Ints,
     begin: int,
@@ -261,13 +261,13 @@ def prove_range(
         for i in range(high - low):
             s[i], b[i] = scores[low + order[low + i]], gain[low + order[low + i]]
         last = high
-        while last > low + 1 and decay[last - 1] == 0.0 and discount[last - 1] == 0.0:
+        while last > low + 1 and position_weights[last - 1] == 0.0 and discount[last - 1] == 0.0:
             last -= 1
-        settle_prices(s, b, discount[low:last], decay[low:last], prices)
-        bound[q] = bound_by(s, b, discount[low:last], decay[low:last], prices)
+        settle_prices(s, b, discount[low:last], position_weights[low:last], prices)
+        bound[q] = bound_by(s, b, discount[low:last], position_weights[low:last], prices)
 
 
-def settled_in_numpy(scores: Floats, gain: Floats, discount: Floats, position_weights: Floats) -> Floats:
+def settle_in_numpy(scores: Floats, gain: Floats, discount: Floats, position_weights: Floats) -> Floats:
     """The duals of `settle_prices`, bit-identical."""
     positions, prices, waits = position_weights.size, np.zeros(scores.size), np.ones(scores.size, dtype=bool)
     noise = 4.0 * EPSILON * (abs(position_weights).max() * abs(scores).max() + abs(discount).max() * abs(gain).max())
@@ -296,7 +296,7 @@ def prices_of(scores: Floats, gain: Floats, discount: Floats, position_weights: 
         settled = np.empty(scores.size)
         settle_prices(*one, settled)
     else:
-        settled = settled_in_numpy(*one)
+        settled = settle_in_numpy(*one)
     prices[rows] = settled
     return prices
 
@@ -348,7 +348,7 @@ def bounds_of_orders(
         weighted = np.flatnonzero((position_weights[low:high] != 0.0) | (discount[low:high] != 0.0))
         last = low + (int(weighted[-1]) + 1 if weighted.size else 1)
         one = (scores[rows], gain[rows], discount[low:last], position_weights[low:last])
-        bound[q] = _bound_of_prices(*one, settled_in_numpy(*one))
+        bound[q] = _bound_of_prices(*one, settle_in_numpy(*one))
     return bound
 
 

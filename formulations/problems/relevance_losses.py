@@ -69,14 +69,14 @@ def ap_gains(relevance: Floats, offsets: Ints, cutoff: int | None = None) -> Gai
     good, position = _relevant_of(relevance, offsets), _positions(offsets)
     share = np.divide(1.0, good, out=np.zeros(good.size), where=good > 0)
     ranks = _at_ranks(share, good, offsets) * (position + 1.0)
-    return GainTable.by_rank(ranks, _cut(1.0 / (position + 1.0), position, cutoff), np.zeros(good.size))
+    return GainTable.by_rank(ranks, _discount_at(1.0 / (position + 1.0), position, cutoff), np.zeros(good.size))
 
 
 def rr_gains(relevance: Floats, offsets: Ints, cutoff: int | None = None) -> GainTable:
     """Reciprocal of the position, from 1, of the first relevant document, 0 beyond the cutoff."""
     good, position = _relevant_of(relevance, offsets), _positions(offsets)
     ranks = np.where(position == 0, _at_ranks(np.ones(good.size), good, offsets), 0.0)
-    return GainTable.by_rank(ranks, _cut(1.0 / (position + 1.0), position, cutoff), np.zeros(good.size))
+    return GainTable.by_rank(ranks, _discount_at(1.0 / (position + 1.0), position, cutoff), np.zeros(good.size))
 
 
 def err_gains(relevance: Floats, offsets: Ints, cutoff: int | None = None, max_grade: float = 4.0) -> GainTable:
@@ -90,7 +90,7 @@ def err_gains(relevance: Floats, offsets: Ints, cutoff: int | None = None, max_g
             f"ERR needs grades from 0 to max_grade = {max_grade:g}; got {got}. Pass ERR(max_grade=...)."
         )
     position, stops = _positions(offsets), (np.exp2(relevance) - 1.0) / np.exp2(max_grade)
-    discount = _cut(1.0 / (position + 1.0), position, cutoff)
+    discount = _discount_at(1.0 / (position + 1.0), position, cutoff)
     return GainTable.by_document(stops, 1.0 - stops, discount, offsets.size - 1)
 
 
@@ -162,7 +162,7 @@ def _at_ranks(share: Floats, good: Floats, offsets: Ints) -> Floats:
     return np.where(_positions(offsets) < np.repeat(good, sizes), np.repeat(share, sizes), 0.0)
 
 
-def _cut(discount: Floats, position: Floats, cutoff: int | None) -> Floats:
+def _discount_at(discount: Floats, position: Floats, cutoff: int | None) -> Floats:
     if cutoff is None:
         return discount
     if cutoff < 1:
@@ -233,7 +233,7 @@ class TableLoss:
         """(chains, others + 1, relevant + 1): others come before the relevant ones, because of their lower grade."""
         b, g = np.meshgrid(np.arange(bad + 1), np.arange(good), indexing="ij")
         cells = np.zeros((bad + 1, good + 1))
-        cells[:, :good] = _evaluated("cell", self.cell(g, b, good, bad), g.shape)
+        cells[:, :good] = _check_table("cell", self.cell(g, b, good, bad), g.shape)
         if not good:
             return np.zeros((1, bad + 1))
         return cells[:1] if not bad else np.stack([np.zeros(cells.shape), cells])
@@ -255,14 +255,16 @@ class StepwiseLoss:
         for low, high in pairwise(offsets.tolist()):
             grades, sizes = np.unique(relevance[low:high], return_counts=True)
             above = np.indices(tuple(int(size) + 1 for size in sizes))
-            steps = [_evaluated("step", self.step(grade, grades, above), above.shape[1:]) for grade in grades.tolist()]
+            steps = [
+                _check_table("step", self.step(grade, grades, above), above.shape[1:]) for grade in grades.tolist()
+            ]
             for chain, step in enumerate(steps):
                 np.moveaxis(step, chain, 0)[-1] = 0.0  # none of this grade is left
             tables.append(np.stack(steps))
         return GainTable.by_table(tables, relevance.size)
 
 
-def _evaluated(name: str, result: object, shape: tuple[int, ...]) -> Floats:
+def _check_table(name: str, result: object, shape: tuple[int, ...]) -> Floats:
     try:
         return np.array(np.broadcast_to(np.asarray(result, dtype=np.float64), shape))
     except (TypeError, ValueError, OverflowError) as error:

@@ -130,31 +130,31 @@ class RelevanceRanking(Memoized, OrderProblem):
     def program(self) -> Program:
         return self.lattice().program
 
-    def _judged(self, x: NDArray[Any]) -> OrderValues:
+    def _order_values(self, x: NDArray[Any]) -> OrderValues:
         return self.alone().judged(np.asarray(x, dtype=np.int64))
 
     def value(self, x: NDArray[Any]) -> float:
-        return float(self._judged(x).value[0])
+        return float(self._order_values(x).value[0])
 
     def value_lower_bound(self, x: NDArray[Any]) -> float:
         if self.documents > EXACT_DOCUMENTS:
-            return float(self._judged(x).least[0])
+            return float(self._order_values(x).least[0])
         value = exact_value(self.scores, self.grade, self.map, self.earnings, np.asarray(x, dtype=np.int64))
         near = float(value)
         return near if Fraction(near) <= value else float(np.nextafter(near, -np.inf))
 
     def bound(self, y: Floats) -> float:
         if np.size(y) == 0:
-            return self._relaxed
+            return self._relaxation_bound
         # Each explicit edge is rounded by less than its share of the reach.
         left, known = float(self.alone().left[0]), self.lattice().bound(y)
         return float(np.nextafter(known + left, np.inf)) if left > 0.0 else known
 
     def bound_float64(self, y: Floats) -> float:
-        return self.lattice().bound(y) if np.size(y) else self._relaxed
+        return self.lattice().bound(y) if np.size(y) else self._relaxation_bound
 
     @cached_property
-    def _relaxed(self) -> float:
+    def _relaxation_bound(self) -> float:
         """The bound without potentials; infinite if there is none."""
         chains, earnings = self.chains, self.earnings
         if self.map.kind != PAIRWISE or earnings.kind != RANK or len(chains.members) != 2:
@@ -175,10 +175,10 @@ class RelevanceRanking(Memoized, OrderProblem):
     def recover_dual(self, x: NDArray[Any]) -> Floats | None:
         if self.chains.states <= MOST_STATES:
             return self.lattice().recover_dual(x)
-        return np.zeros(0) if np.isfinite(self._relaxed) else None
+        return np.zeros(0) if np.isfinite(self._relaxation_bound) else None
 
     def named_primal(self, x: NDArray[Any]) -> dict[str, NDArray[Any]]:
-        return {"order": np.asarray(x), "slope": self._judged(x).slope}
+        return {"order": np.asarray(x), "slope": self._order_values(x).slope}
 
     def named_dual(self, y: Floats) -> dict[str, NDArray[Any]]:
         return self.lattice().named_dual(y) if y.size else {}
@@ -254,17 +254,21 @@ class RelevanceBatch(ScoredBatch):
         return levels_of(self.grade, self.offsets)
 
     def __getitem__(self, query: int) -> RelevanceRanking:
-        alone = self.only(query, query + 1)
+        alone = self.select_queries(query, query + 1)
         return RelevanceRanking(alone.scores, alone.grade, alone.map, alone.earnings)
 
-    def only(self, first: int, last: int) -> RelevanceBatch:
+    def select_queries(self, first: int, last: int) -> RelevanceBatch:
         """The queries first <= q < last."""
         low, high = self.offsets[[first, last]].tolist()
         part = (first, last, low, high)
         offsets = self.offsets[first : last + 1] - low
         rows = slice(low, high)
         return RelevanceBatch(
-            self.scores[rows], self.grade[rows], self.map.only(*part), self.earnings.only(*part), offsets
+            self.scores[rows],
+            self.grade[rows],
+            self.map.select_queries(*part),
+            self.earnings.select_queries(*part),
+            offsets,
         )
 
     def check_magnitude(self) -> None:

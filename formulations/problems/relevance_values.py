@@ -1,6 +1,6 @@
 """Feature maps of rankings: φ(y)·w = r(y)ᵀs for scores s = X w, defined by the slope r(y).
 
-    positional       r_j = decay[position of j]                                                    φ_dorm of [paper 4]
+    positional       r_j = c[position of j]                                                        φ_dorm of [paper 4]
     pairwise         r_j = κ (higher grades below j - lower grades above j)                        φ_po
     first-relevant   r_j = 1 on each document above the first relevant one, minus their number on that one  φ_mrr
 
@@ -38,7 +38,7 @@ FEATURE_MAPS = POSITIONAL, PAIRWISE, FIRST = "positional", "pairwise", "first-re
 
 @dataclass(frozen=True, eq=False)
 class FeatureMap(CompactReprMixin):
-    """kind: "positional", "pairwise" or "first-relevant". weight: of the positional one (N,), the decay of position
+    """kind: "positional", "pairwise" or "first-relevant". weight: of the positional one (N,), the weight of position
     r - offsets[q] at row r; of the others (m,), >= 0: κ, or the strength, of each query."""
 
     kind: str
@@ -51,7 +51,7 @@ class FeatureMap(CompactReprMixin):
         if self.kind != POSITIONAL and (self.weight < 0).any():
             raise InvalidProblemError("the scale of a feature map must not be negative: it would reward wrong pairs")
 
-    def only(self, first: int, last: int, low: int, high: int) -> FeatureMap:
+    def select_queries(self, first: int, last: int, low: int, high: int) -> FeatureMap:
         """The feature map of the queries first <= q < last with rows low <= r < high."""
         part = slice(low, high) if self.kind == POSITIONAL else slice(first, last)
         return FeatureMap(self.kind, self.weight[part])
@@ -125,7 +125,7 @@ class GainTable(CompactReprMixin):
         nothing = np.zeros(rows)
         return cls(TABLE, nothing, nothing, np.ones(rows), np.zeros(len(tables)), flat, starts)
 
-    def only(self, first: int, last: int, low: int, high: int) -> GainTable:
+    def select_queries(self, first: int, last: int, low: int, high: int) -> GainTable:
         """The gains of the queries first <= q < last with rows low <= r < high."""
         rows, begin, end = slice(low, high), int(self.starts[first]), int(self.starts[last])
         return GainTable(
@@ -247,7 +247,7 @@ class OrderedBatch:
         """The gain of the document at each position."""
         earnings = self.earnings
         if earnings.kind == TABLE:
-            return np.concatenate([self.number(self._tabled(q)) for q in range(self.sizes.size)])
+            return np.concatenate([self.number(self._table_of(q)) for q in range(self.sizes.size)])
         share, discount = self.number(earnings.share), self.number(earnings.discount)
         if earnings.kind == RANK:
             good = self.grade[self.rows] > 0
@@ -265,7 +265,7 @@ class OrderedBatch:
             passed[low:high] = np.concatenate([[0 * chances[0] + 1], np.cumprod(chances)[:-1]])
         return np.asarray(worth * passed)
 
-    def _tabled(self, query: int) -> Floats:
+    def _table_of(self, query: int) -> Floats:
         low, high = self.offsets[query : query + 2].tolist()
         begin, end = self.earnings.starts[query : query + 2].tolist()
         grades, chain = np.unique(self.grade[low:high], return_inverse=True)

@@ -15,7 +15,7 @@ from formulations.errors import InvalidProblemError
 from formulations.problems.directed_rounding import UNIT, above, below, difference, products
 from formulations.problems.dual_enclosure import CARE
 from formulations.problems.problem import EPSILON, Problem, checked_dual
-from formulations.problems.program import Program, laid_out, number, summed
+from formulations.problems.program import Program, number, program_text, sum_text
 
 MOST_TERMS = 1 << 20  # planes of more numbers are summed in double precision, and what that may lose is added
 
@@ -124,14 +124,14 @@ class GroupedSimplexQP(Problem):
     def to_text(self) -> str:
         """The definition above, in α."""
         names = [f"α[{i}]" for i in range(self.values.size)]
-        steps = [summed(zip(column, names, strict=True)) for column in self.slopes.T]
+        steps = [sum_text(zip(column, names, strict=True)) for column in self.slopes.T]
         squares = " + ".join(f"({step})²" for step in steps)
-        objective = f"{summed(zip(self.values, names, strict=True))} - {number(0.5 / self.lam)} ({squares})"
+        objective = f"{sum_text(zip(self.values, names, strict=True))} - {number(0.5 / self.lam)} ({squares})"
         groups = [
-            f"group[{g}]: {summed((1.0, names[i]) for i in np.flatnonzero(self.group == g))} <= {number(capacity)}"
+            f"group[{g}]: {sum_text((1.0, names[i]) for i in np.flatnonzero(self.group == g))} <= {number(capacity)}"
             for g, capacity in enumerate(self.capacity)
         ]
-        return laid_out("maximise", objective, [*groups, f"0 <= {', '.join(names)}"])
+        return program_text("maximise", objective, [*groups, f"0 <= {', '.join(names)}"])
 
     @property
     def shape_text(self) -> str:

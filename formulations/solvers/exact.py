@@ -91,7 +91,7 @@ class ExactArgmax(Solver):
             "layout", lambda: Layout.from_arrays(batch.gain, batch.discount, batch.position_weights, batch.offsets)
         )
         order, value, bound, ways = argmax_of(batch, layout, 0 if self.max_states is None else max(self.max_states, 2))
-        if layout.lost_discount.any() or layout.lost_decay.any():
+        if layout.lost_discount.any() or layout.lost_position_weights.any():
             value, bound = _with_all_weights(batch, layout, order, bound - value)
         return BatchSolution(batch, order, value, bound, ways, WAYS, self.spec)
 
@@ -123,7 +123,7 @@ def _with_all_weights(batch: RankTwoBatch, layout: Layout, order: Ints, gap: Flo
     profit = batch.position_weights * batch.scores[assigned] - batch.discount * batch.gain[assigned]
     value = np.add.reduceat(profit, starts)
     score, gain = (np.maximum.reduceat(np.abs(part), starts) for part in (batch.scores, batch.gain))
-    return value, value + gap + 2.0 * (layout.lost_decay * score + layout.lost_discount * gain)
+    return value, value + gap + 2.0 * (layout.lost_position_weights * score + layout.lost_discount * gain)
 
 
 def _padded(problem: RankTwoAssignment) -> RankTwoBatch | None:

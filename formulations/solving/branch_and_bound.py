@@ -118,12 +118,12 @@ def best_of_groups(
         price = np.where(rows.soft, charge * np.where(rows.soft, price, 0.0), np.inf)
     search = _Search(stated, rows, (scores, gain, discount, position_weights), price, base, size, spread / 8.0 or 1.0)
     nested = not soft and NestedGroups.from_rows(stated) is not None
-    if not (search.nested() if nested else search.tolled()):
+    if not (search.solve_nested() if nested else search.solve_by_branching()):
         return None
     order, proven = search.order, float(search.summary[1])
     value = float(position_weights @ scores[order] - discount @ gain[order])
     if soft or cell_prices is not None:
-        value -= search.paid(order)
+        value -= search.penalty_of(order)
     proven += 16.0 * EPSILON * (2.0 + k + rows.groups.low.sum()) * (size + k * float(search.summary[2]))
     way = "groups" if search.parts == 1 else "groups, by cases"
     return (order, value, max(proven, value), way) if proven - value <= TIGHT * (size + spread) else None
@@ -131,8 +131,8 @@ def best_of_groups(
 
 @dataclass(eq=False)
 class _Search:
-    """The search for one query; data: scores, gains, discount and decay. price (rows,), base (k, n): penalties of rows
-    and cells; size: the largest possible value; step: the initial step of the multipliers.
+    """The search for one query; data: scores, gains, discount and position weights. price (rows,), base (k, n):
+    penalties of rows and cells; size: the largest possible value; step: the initial step of the multipliers.
 
     chosen: the groups of the tree; side: the dualized rows, sign: 1 for their upper limit and -1 for their lower; cap:
     the largest multiplier of each; at: the last multipliers. order: the best ranking; summary: its value, the bound of
@@ -167,13 +167,13 @@ class _Search:
         assert tree is not None  # groups that cross are never chosen together
         self.chosen, self.tree = groups, tree
 
-    def paid(self, order: Ints) -> float:
+    def penalty_of(self, order: Ints) -> float:
         """The penalties of a ranking."""
         soft = self.rows.soft
         off = self.rows.off(self.rows.reached(order))[soft]
         return float(self.price[soft] @ off) + float(self.base[np.arange(order.size), order].sum())
 
-    def assigned(self) -> float | None:
+    def flow_bound(self) -> float | None:
         """The bound of the flow through the tree, whose ranking is written to `order`; None if it has none."""
         tree, result = self.tree, np.empty(2)
         solver: Any = assign_nested if assign_nested.pays(WORK * self.base.size) else assign_nested.in_python
@@ -183,10 +183,10 @@ class _Search:
                 break
         return float(result[1]) if ended == FOUND else None
 
-    def nested(self) -> bool:
+    def solve_nested(self) -> bool:
         """Whether the flow has a ranking and all rows form a tree."""
         self.choose(np.arange(self.rows.groups.low.size))
-        return self.record_bound(self.assigned())
+        return self.record_bound(self.flow_bound())
 
     def record_bound(self, bound: float | None) -> bool:
         """Use the bound of the flow as that of the problem, if there is one."""
@@ -194,33 +194,35 @@ class _Search:
             self.summary[1] = bound
         return bound is not None
 
-    def tolled(self) -> bool:
+    def solve_by_branching(self) -> bool:
         """Whether the tree alone, or multipliers and branching, closed the problem."""
         none = np.zeros(0, dtype=np.int64)
         self.choose(none)
         while not self.side.size:
-            bound = self.assigned()
+            bound = self.flow_bound()
             if bound is None:
                 return False
             reached = self.rows.reached(self.order)
             off = self.rows.off(reached)
-            if not off.any() or not self.grown(reached):
+            if not off.any() or not self.add_violated_rows(reached):
                 return not off[~self.rows.soft].any() and self.record_bound(bound)
-        scores, gain, discount, decay = self.data
+        scores, gain, discount, position_weights = self.data
         order = self.order.copy()
-        value = decay @ scores[order] - discount @ gain[order] - self.base[np.arange(order.size), order].sum()
+        value = (
+            position_weights @ scores[order] - discount @ gain[order] - self.base[np.arange(order.size), order].sum()
+        )
         self.order[:] = -1
         all_ = Subproblem(self.rows.groups.allowed, none, order[None], np.array([value]), reached[None])
         left = [(all_, np.inf)]
         while left:
-            cut = self.closed(*left.pop())
+            cut = self.process(*left.pop())
             if cut is None:
                 return False
             self.parts += len(cut) // 2
             left += cut
         return bool(self.order[0] >= 0)
 
-    def closed(self, part: Subproblem, bound: float) -> list[tuple[Subproblem, float]] | None:
+    def process(self, part: Subproblem, bound: float) -> list[tuple[Subproblem, float]] | None:
         """Process a subproblem with a proved bound: [] if it contains nothing better than the incumbent, two
         subproblems if it is branched, None if it is given up."""
         while True:
@@ -228,7 +230,7 @@ class _Search:
             low, high = self.rows.low[index], self.rows.high[index]
             keeps = (part.reached[:, index] >= low) & (part.reached[:, index] <= high)
             part = part.some(np.asarray(keeps.all(axis=1)))
-            ended, part, weight, bounds = self.ascended(part, bound)
+            ended, part, weight, bounds = self.ascend(part, bound)
             bound = bounds[1]
             self.summary[0], self.summary[2] = bounds[0], max(self.summary[2], bounds[2])
             if ended == FULL and self.calls < MAX_FLOWS:
@@ -238,11 +240,11 @@ class _Search:
             if ended != SETTLED:
                 self.summary[1] = max(self.summary[1], bound)
                 return []
-            if not self.grown(weight @ part.reached):
+            if not self.add_violated_rows(weight @ part.reached):
                 parts = part.cut(weight)
                 return None if parts is None else [(one, bound) for one in parts]
 
-    def ascended(self, part: Subproblem, bound: float) -> tuple[int, Subproblem, Floats, Floats]:
+    def ascend(self, part: Subproblem, bound: float) -> tuple[int, Subproblem, Floats, Floats]:
         """The multiplier ascent on a subproblem: its status, the subproblem with the rankings found, their weights, and
         the bounds."""
         rows, tree, known = self.rows, self.tree, part.value.size
@@ -270,7 +272,7 @@ class _Search:
         part = Subproblem(part.allowed, part.assigned, orders[found], value[found], reached[found])
         return int(ended), part, weight[found], bounds
 
-    def grown(self, mean: Floats) -> bool:
+    def add_violated_rows(self, mean: Floats) -> bool:
         """Add rows that the weighted rankings violate: groups that cross none to the tree, others to the dualized rows;
         whether there were any."""
         rows, groups = self.rows, self.rows.groups

@@ -36,7 +36,7 @@ class SetBatchSolution(CompactReprMixin):
 
 @dataclass(frozen=True, eq=False)
 class SetBatch(CompactReprMixin):
-    """Query q: max over rankings π in sets[q] of Σ_i decay[i] scores[π_i] - discount[i] gain[π_i].
+    """Query q: max over rankings π in sets[q] of Σ_i c[i] scores[π_i] - discount[i] gain[π_i], c the position weights.
 
     `scores` and `gain` have one entry per document, rows offsets[q] : offsets[q + 1]; `discount` and `position_weights`
     one per position, position_offsets[q : q + 2], as many as the set has. Penalties of soft constraints are subtracted,
@@ -80,8 +80,8 @@ class SetBatch(CompactReprMixin):
 
     def some(self, queries: Ints) -> SetBatch:
         """The batch of these queries, in this order."""
-        rows, offsets = _gathered(self.offsets, queries)
-        spots, position_offsets = _gathered(self.position_offsets, queries)
+        rows, offsets = _gather(self.offsets, queries)
+        spots, position_offsets = _gather(self.position_offsets, queries)
         sets, charge = [self.sets[q] for q in queries.tolist()], None if self.charge is None else self.charge[queries]
         documents, weights = (self.scores[rows], self.gain[rows]), (self.discount[spots], self.position_weights[spots])
         return SetBatch(sets, *documents, *weights, offsets, position_offsets, charge)
@@ -98,10 +98,10 @@ def solve_sets(batch: SetBatch, solver: Solver | str = "auto") -> SetBatchSoluti
     if special:
         hard = [q for q in range(count) if not batch.sets[q].soft_constraints]
         together = [q for q in hard if batch.sets[q].compiled.blocks_of is not None]
-        _collapsed(batch, together, order, value, bound)
+        _solve_collapsed(batch, together, order, value, bound)
         way[together] = "collapsed"
     for q in sorted(set(range(count)) - set(together)):
-        found = (_grouped(batch, q) or _limited(batch, q)) if special else None
+        found = (_solve_prefix_groups(batch, q) or _solve_by_branching(batch, q)) if special else None
         if found is None:
             solution = solve(batch[q], solver, directed_rounding=False)
             found = solution.order, solution.value, max(solution.bound, solution.value), solution.solver
@@ -112,11 +112,11 @@ def solve_sets(batch: SetBatch, solver: Solver | str = "auto") -> SetBatchSoluti
 Found: TypeAlias = tuple[Ints, float, float, str]  # order, value, bound and algorithm of one query
 
 
-def _collapsed(batch: SetBatch, queries: list[int], order: Ints, value: Floats, bound: Floats) -> None:
+def _solve_collapsed(batch: SetBatch, queries: list[int], order: Ints, value: Floats, bound: Floats) -> None:
     """Solve the queries whose sets are a matching of positions and blocks of documents."""
     if not queries:
         return
-    from formulations.argmax.diverse import collapsed_argmax
+    from formulations.argmax.diverse import diverse_argmax
 
     part = batch.some(np.array(queries))
     blocks = np.concatenate([np.asarray(admissible.compiled.blocks_of) for admissible in part.sets])
@@ -125,24 +125,24 @@ def _collapsed(batch: SetBatch, queries: list[int], order: Ints, value: Floats, 
         part.sets[q].check_nonempty()
     found, best, proven = np.empty(part.position_weights.size, dtype=np.int64), np.empty(len(part)), np.empty(len(part))
     documents, weights = (part.scores, part.gain, blocks, part.offsets), (part.discount, part.position_weights)
-    collapsed_argmax(*documents, *weights, part.position_offsets, found, best, proven)
+    diverse_argmax(*documents, *weights, part.position_offsets, found, best, proven)
     tallest = [np.maximum.reduceat(np.abs(height), part.offsets[:-1]) for height in (part.scores, part.gain)]
     starts, k = part.position_offsets[:-1], np.diff(part.position_offsets)
     weight = [np.add.reduceat(np.abs(weights), starts) for weights in (part.position_weights, part.discount)]
     rounding = 4.0 * EPSILON * (2.0 + k) * (weight[0] * tallest[0] + weight[1] * tallest[1])
-    spots, _ = _gathered(batch.position_offsets, np.array(queries))
+    spots, _ = _gather(batch.position_offsets, np.array(queries))
     order[spots], value[queries], bound[queries] = found, best, np.maximum(proven, best) + rounding
 
 
-def _grouped(batch: SetBatch, query: int) -> Found | None:
+def _solve_prefix_groups(batch: SetBatch, query: int) -> Found | None:
     """Solve a query of limits on prefixes with profits of rank one; None for others."""
     if batch.sets[query].soft_constraints:
         return None
     network = PrefixNetwork.beyond_flows(batch.sets[query].compiled)
     if isinstance(network, str):
         return None
-    scores, gain, discount, decay = batch.data(query)
-    factors = of_rank_one(scores, gain, discount, decay)
+    scores, gain, discount, position_weights = batch.data(query)
+    factors = of_rank_one(scores, gain, discount, position_weights)
     if factors is None:
         return None
     batch.sets[query].check_nonempty()
@@ -151,15 +151,15 @@ def _grouped(batch: SetBatch, query: int) -> Found | None:
     problem = network.ranking(np.outer(weights, heights[chosen]))
     group, passing = prefix_argmax(problem)
     assigned = network.order(chosen, group)
-    value = float(decay @ scores[assigned] - discount @ gain[assigned])
+    value = float(position_weights @ scores[assigned] - discount @ gain[assigned])
     # What all documents earn at the last position, where all are ranked, is no choice and is in no worth.
-    fixed = weights[-1] * heights.sum() if decay.size == scores.size else 0.0
-    size = np.abs(decay).sum() * np.abs(scores).max() + np.abs(discount).sum() * np.abs(gain).max()
-    proven = problem.bound(passing.ravel()) + fixed + 8.0 * EPSILON * (2.0 + decay.size) * size
+    fixed = weights[-1] * heights.sum() if position_weights.size == scores.size else 0.0
+    size = np.abs(position_weights).sum() * np.abs(scores).max() + np.abs(discount).sum() * np.abs(gain).max()
+    proven = problem.bound(passing.ravel()) + fixed + 8.0 * EPSILON * (2.0 + position_weights.size) * size
     return assigned, value, max(float(proven), value), "prefix groups"
 
 
-def _limited(batch: SetBatch, query: int) -> Found | None:
+def _solve_by_branching(batch: SetBatch, query: int) -> Found | None:
     """Solve a query by branch and bound; None if it is left open."""
     admissible = batch.sets[query]
     if not admissible.soft_constraints:
@@ -173,7 +173,7 @@ def _limited(batch: SetBatch, query: int) -> Found | None:
 def of_rank_one(
     scores: Floats, gain: Floats, discount: Floats, position_weights: Floats
 ) -> tuple[Floats, Floats] | None:
-    """Nonincreasing nonnegative weights by position and values by document whose products are the profits decay[i]
+    """Nonincreasing nonnegative weights by position and values by document whose products are the profits c[i]
     scores[j] - discount[i] gain[j], up to rounding; None if there are none."""
     if not scores.any() or not position_weights.any():
         weights, heights = discount, -gain
@@ -189,7 +189,7 @@ def of_rank_one(
     return (weights, heights) if falls else None
 
 
-def _gathered(offsets: Ints, chosen: Ints) -> tuple[Ints, Ints]:
+def _gather(offsets: Ints, chosen: Ints) -> tuple[Ints, Ints]:
     """The entries of the chosen parts, concatenated, and their new offsets."""
     sizes = np.diff(offsets)[chosen]
     fresh = np.concatenate([[0], np.cumsum(sizes)])

@@ -96,7 +96,7 @@ def suggest_changes(
         one
         for held in suspects
         for change in WORDS
-        if perf_counter() < ends and (one := _tried(admissible, {held.name: change})) is not None
+        if perf_counter() < ends and (one := _try_changes(admissible, {held.name: change})) is not None
     ]
     if single:
         return tuple(sorted(single, key=lambda one: [*WORDS].index(next(iter(one.changes.values())))))
@@ -117,19 +117,19 @@ def _several(admissible: RankingSet, ends: float) -> SuggestedChange | None:
     be restored unchanged, because more rows never restore integrality."""
     counting = [held for held in admissible.constraints if held.rows]
     changes = {held.name: "left out" for held in counting}
-    best = _tried(admissible, changes)
+    best = _try_changes(admissible, changes)
     for held in counting:
         for change in (None, "all positions", "nested groups", "both") if perf_counter() < ends else ():
             others = {name: word for name, word in changes.items() if name != held.name}
             milder = others if change is None else {**others, held.name: change}
-            better = _tried(admissible, milder)
+            better = _try_changes(admissible, milder)
             if better is not None:
                 best, changes = better, milder
                 break
     return best
 
 
-def _tried(admissible: RankingSet, changes: Mapping[str, str]) -> SuggestedChange | None:
+def _try_changes(admissible: RankingSet, changes: Mapping[str, str]) -> SuggestedChange | None:
     """The set with these changes, if it has a ranking and its program is proved integral; None otherwise, and if
     nothing changes."""
     constraints: list[Constraint] = []
@@ -139,7 +139,7 @@ def _tried(admissible: RankingSet, changes: Mapping[str, str]) -> SuggestedChang
             if held.forbids is not None:  # the cells that it forbids stay forbidden
                 constraints.append(Constraint.mask(held.name, held.description(0), held.forbids))
             continue
-        fresh = held if change is None else _changed(admissible, held, change)
+        fresh = held if change is None else _change_rows(admissible, held, change)
         if fresh is None:
             return None
         constraints.append(fresh)
@@ -154,14 +154,14 @@ def _tried(admissible: RankingSet, changes: Mapping[str, str]) -> SuggestedChang
     return SuggestedChange(dict(changes), changed, proof)
 
 
-def _changed(admissible: RankingSet, held: Constraint, change: str) -> Constraint | None:
+def _change_rows(admissible: RankingSet, held: Constraint, change: str) -> Constraint | None:
     """The constraint with its rows changed; None if they do not count documents at positions, or stay unchanged."""
     own = _products(held, admissible.shape)
     if own is None:
         return None
     positions, documents = own
     wider = np.ones_like(positions) if change in ("all positions", "both") else positions
-    larger = documents if change == "all positions" else np.array([*_nested(admissible, held, documents)])
+    larger = documents if change == "all positions" else np.array([*_nested_documents(admissible, held, documents)])
     same = [np.array_equal(wider, positions), np.array_equal(larger, documents)]
     if all(same) or (change == "both" and any(same)):
         return None
@@ -178,7 +178,7 @@ def _products(held: Constraint, shape: tuple[int, int]) -> Variant | None:
     return (positions, documents) if (table == positions[:, :, None] * documents[:, None, :]).all() else None
 
 
-def _nested(admissible: RankingSet, held: Constraint, documents: Bools) -> Iterator[Bools]:
+def _nested_documents(admissible: RankingSet, held: Constraint, documents: Bools) -> Iterator[Bools]:
     """Each row's documents with all groups of other constraints that they cross."""
     others = [
         group

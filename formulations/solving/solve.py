@@ -37,11 +37,11 @@ from formulations.time_limit import limited_time, seconds_left
 WORDS = {"time_limit": "limit of time", "threads": "choice of threads", "verbose": "log", "options": "further options"}
 
 
-def takes(solver: Solver | str, option: str) -> bool:
+def supports_option(solver: Solver | str, option: str) -> bool:
     """Whether a solver has this option. "auto" accepts all but `options` and omits what a solver lacks. Solvers with
     several back ends define `supports_time_limit` and the like."""
     if isinstance(solver, str):
-        return option != "options" if solver == "auto" else takes(get_solver(solver), option)
+        return option != "options" if solver == "auto" else supports_option(get_solver(solver), option)
     one: Any = solver
     known = is_dataclass(one) and any(entry.name == option for entry in fields(one) if entry.init)
     return known and bool(getattr(one, f"supports_{option}", True))
@@ -66,14 +66,14 @@ class SolveOptions:
         UnknownSolverError if `strict`, and is omitted otherwise."""
         aimed: Any = solver
         for name in ("tolerance", "rel_gap"):
-            if self.precision is not None and takes(solver, name):
+            if self.precision is not None and supports_option(solver, name):
                 aimed = replace(aimed, **{name: self.precision})
         for name, word in WORDS.items():
             value = getattr(self, name)
             if value is None:
                 continue
-            if takes(solver, name):
-                aimed = replace(aimed, **{name: _joined(name, value, getattr(aimed, name))})
+            if supports_option(solver, name):
+                aimed = replace(aimed, **{name: _merge_options(name, value, getattr(aimed, name))})
             elif strict:
                 raise UnknownSolverError(
                     f"{solver.spec!r} has no {word}; leave out {name}={value!r}, or choose another solver"
@@ -81,7 +81,7 @@ class SolveOptions:
         return cast("Solver", aimed)
 
 
-def _joined(name: str, value: Any, own: Any) -> Any:
+def _merge_options(name: str, value: Any, own: Any) -> Any:
     """The options merged with the solver's own: the shorter time limit, the options of both."""
     if name == "time_limit":
         return min(value, np.inf if own is None else own)
@@ -167,7 +167,7 @@ def _cheapest(problem: Problem, start: Solution | None, solve_options: SolveOpti
             if solution.status is not Status.INACCURATE:
                 size = max(abs(solution.value), abs(solution.bound))
                 closed = solution.status is Status.OPTIMAL or (np.isfinite(size) and solution.gap <= enough * size)
-                if closed or _searched(solution):
+                if closed or _ended_by_search(solution):
                     return solution
                 loose.append(solution)
                 log.info("%s leaves a gap of %g, the next solver is tried", spec, solution.gap)
@@ -199,7 +199,7 @@ def _best_of(solutions: list[Solution]) -> Solution:
     )
 
 
-def _searched(solution: Solution) -> bool:
+def _ended_by_search(solution: Solution) -> bool:
     """Whether an integer search ended with a claim of optimality, which no other solver would improve."""
     claimed = solution.details.get("reported_bound")
     return isinstance(claimed, float | int) and abs(claimed - solution.value) <= LOOSE * max(
@@ -220,7 +220,7 @@ def _solve(problem: Problem, solver: Solver, warm_start: Solution | None, direct
             continue
         assert isinstance(form, Problem)
         try:
-            return _answered(problem, solver, warm_start, chain, form, backs, directed_rounding)
+            return _solve_restated(problem, solver, warm_start, chain, form, backs, directed_rounding)
         except FractionalSolutionError as error:
             log.info("%s: %s", solver.spec, error)
             fractional = error
@@ -238,7 +238,7 @@ def _solve(problem: Problem, solver: Solver, warm_start: Solution | None, direct
     )
 
 
-def _answered(
+def _solve_restated(
     problem: Problem,
     solver: Solver,
     start: Solution | None,

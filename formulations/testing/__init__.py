@@ -45,17 +45,17 @@ def check_solver(solver: Solver, *, accuracy: float = 1e-7, forms: Iterable[type
         if not suits(solver, form):
             continue
         for name, problem, optimum in instances(form):
-            if _declined(solver, problem):
+            if _declines_all(solver, problem):
                 continue
             label = f"{solver.spec!r} on {form.__name__} {name!r}"
             try:
-                solution = _certified(problem, solver, label)
+                solution = _solve_and_certify(problem, solver, label)
             except Unsolved:  # a relaxation that is fractional, and no search in integers
                 continue
             _check_value(solution, optimum, accuracy, label)
             again = shuffled(problem)
             if again is not None:
-                _check_value(_certified(again, solver, f"{label}, shuffled"), solution.value, accuracy, label)
+                _check_value(_solve_and_certify(again, solver, f"{label}, shuffled"), solution.value, accuracy, label)
             checked.append(f"{form.__name__}: {name}")
         if form is RankTwoAssignment:
             _check_batch(solver)
@@ -82,7 +82,7 @@ def check_problem(problem: Problem, *, solvers: Iterable[Solver | str] | None = 
     for solver in compatible_solvers(problem) if solvers is None else solvers:
         spec = solver if isinstance(solver, str) else solver.spec
         try:
-            solutions[spec] = _certified(problem, solver, f"{spec!r}")
+            solutions[spec] = _solve_and_certify(problem, solver, f"{spec!r}")
         except Unsolved:
             continue
     assert solutions, f"no solver answered; tried {compatible_solvers(problem) if solvers is None else list(solvers)}"
@@ -138,7 +138,7 @@ def _check_batch(solver: Solver) -> None:
         assert answer.bound[query] >= optimum - problem.rounding, f"{label}: {answer.bound[query]!r}"
 
 
-def _certified(problem: Problem, solver: Solver | str, label: str) -> Solution:
+def _solve_and_certify(problem: Problem, solver: Solver | str, label: str) -> Solution:
     try:
         solution = solve(problem, solver)
     except FormulationError as error:
@@ -165,7 +165,7 @@ def _check_value(solution: Solution, optimum: float | None, accuracy: float, lab
 
 
 def _check_refused(problem: Problem, solver: Solver) -> None:
-    if _declined(solver, problem):
+    if _declines_all(solver, problem):
         return
     try:
         solution = solve(problem, solver)
@@ -175,7 +175,7 @@ def _check_refused(problem: Problem, solver: Solver) -> None:
     assert refused, f"{solver.spec!r} calls a point of an infeasible {type(problem).__name__} {solution.status.name}"
 
 
-def _declined(solver: Solver, problem: Any) -> bool:
+def _declines_all(solver: Solver, problem: Any) -> bool:
     """Whether the solver declines the problem and all its restatements in accepted classes."""
     forms = [form for _, form, _ in crossings(problem, solver.accepts)]
     return all(isinstance(form, str) or solver.reason_unsupported(form) is not None for form in forms)

@@ -33,7 +33,7 @@ from formulations.problems.relevance_ranking import RelevanceRanking
 from formulations.problems.relevance_values import DOCUMENT
 from formulations.problems.simplex_qp import GroupedSimplexQP
 
-EXTENSIONS = ("rank one", "a = κ c", "gains constant in groups", "a decay a group", "any sign, all ranked")
+EXTENSIONS = ("rank one", "a = κ c", "gains constant in groups", "position weights by group", "any sign, all ranked")
 
 
 def drawn(seed: int, most: int = 7) -> tuple[str, Floats, RankingSet]:
@@ -69,15 +69,19 @@ def _profit(kind: str, random: np.random.Generator, k: int, group: Ints) -> Floa
         return -np.sort(-(random.integers(0, 4, shape).astype(float) if integer else random.random(shape)), axis=-1)
 
     score = random.integers(-3, 4, n).astype(float) if integer else random.normal(size=n)
-    decay, gain, worth = falling(k), random.integers(0, 3, n).astype(float), random.integers(0, 3, 4).astype(float)
+    position_weights, gain, worth = (
+        falling(k),
+        random.integers(0, 3, n).astype(float),
+        random.integers(0, 3, 4).astype(float),
+    )
     if kind == "a = κ c":
-        return np.outer(decay, score) - np.outer(2.0 * decay, gain)
+        return np.outer(position_weights, score) - np.outer(2.0 * position_weights, gain)
     if kind == "gains constant in groups":
-        return np.outer(decay, score) - np.outer(falling(k), worth[group])
-    if kind == "a decay a group":
+        return np.outer(position_weights, score) - np.outer(falling(k), worth[group])
+    if kind == "position weights by group":
         several = falling(4, k)[group].T * score
         return np.asarray(several + random.integers(-2, 3, (4, k))[group].T)
-    return np.outer(decay - 1.5 if kind == "any sign, all ranked" else decay, score)
+    return np.outer(position_weights - 1.5 if kind == "any sign, all ranked" else position_weights, score)
 
 
 def failing() -> Iterator[tuple[str, ConstrainedRanking, float, float]]:
@@ -94,7 +98,7 @@ def failing() -> Iterator[tuple[str, ConstrainedRanking, float, float]]:
     yield "nested groups at several prefixes", ConstrainedRanking(profit, nested), 5.5, 5.0
     below = RankingSet(5, 3).at_least(1, documents=[0, 2], positions=range(2)).at_most(1, documents=[1, 3])
     profit = np.outer([2.0, -1, -2], [0.0, 3, 2, 0, 1])
-    yield "a decay below 0", ConstrainedRanking(profit, below), 4.5, 4.0
+    yield "a position weight below 0", ConstrainedRanking(profit, below), 4.5, 4.0
     suffix = RankingSet(6, 3).at_most(0, documents=[0], positions=[2])
     suffix = suffix.at_least(1, documents=[1, 2, 4], positions=[1, 2])
     profit = np.outer([5.0, 4, 3], [2.0, 1, 4, 0, 0, 3])
@@ -120,13 +124,13 @@ def instances(form: type[Problem]) -> Iterator[Instance]:
         yield from FOUND[form]
         return
     found = []
-    for instance in _stated(form):
+    for instance in _instances_of(form):
         found.append(instance)
         yield instance
     FOUND[form] = found
 
 
-def _stated(form: type[Problem]) -> Iterator[Instance]:
+def _instances_of(form: type[Problem]) -> Iterator[Instance]:
     if form in RANKED:
         yield from ((name, problem, brute_force(problem)) for name, problem in RANKED[form]())
     elif form is LatticePath:
@@ -141,7 +145,7 @@ def _stated(form: type[Problem]) -> Iterator[Instance]:
         for name, problem in _matchings():
             yield name, restated(problem, LinearProgram), brute_force(problem)
         yield "rows of all kinds", _rows_of_all_kinds(), -3.0
-        yield "integer and real", _mixed_integer(), 9.0
+        yield "integer and real", _mixed_integer_program(), 9.0
     elif form is GroupedSimplexQP:
         yield from _masters()
     elif form is QuadraticProgram:
@@ -213,7 +217,7 @@ def _rankings() -> Iterator[tuple[str, RankTwoAssignment]]:
     yield "random", ranking(scores, random.random(7), discount=log, position_weights=power)
     yield "grades", ranking(scores, gain, discount=log, position_weights=linear)
     yield "cut", ranking(scores, gain, discount=log[:3], position_weights=linear[:3])
-    yield "decay beyond the cut", ranking(scores, gain, discount=log[:2], position_weights=power)
+    yield "position weights beyond the cutoff", ranking(scores, gain, discount=log[:2], position_weights=power)
     yield "proportional weights", ranking(scores, gain, discount=log, position_weights=2 * log)
     yield "equal weights", ranking(scores, gain, discount=np.ones(7) / 7, position_weights=np.ones(7))
     yield "all scores zero", ranking(np.zeros(7), gain, discount=log, position_weights=power)
@@ -260,7 +264,7 @@ def _matchings() -> Iterator[tuple[str, Assignment]]:
     yield "forbidden, fewer", Assignment(profit[:3], np.eye(3, 6, k=1, dtype=bool) | (random.random((3, 6)) < 0.3))
 
 
-def _constrained() -> Iterator[tuple[str, ConstrainedRanking]]:
+def _constrained_instances() -> Iterator[tuple[str, ConstrainedRanking]]:
     random = np.random.default_rng(10)
     profit, tied = random.normal(size=(4, 6)), random.integers(0, 2, (4, 6)).astype(float)
     site, topic = ["a", "a", "b", "b", "c", "d"], [("x",), ("x", "y"), ("y",), ("z",), ("z", "x"), None]
@@ -283,7 +287,7 @@ def _constrained() -> Iterator[tuple[str, ConstrainedRanking]]:
     yield "fractional", ConstrainedRanking(np.outer([1.0, 0.9, 0.8], [3.0, 3.0, 3.0, 0.0, 0.0, 0.0]), triangle)
 
 
-def _softened() -> Iterator[tuple[str, PenalizedRanking]]:
+def _penalized_instances() -> Iterator[tuple[str, PenalizedRanking]]:
     random = np.random.default_rng(14)
     profit, tied = random.normal(size=(4, 6)), random.integers(0, 2, (4, 6)).astype(float)
     sites = RankingSet(6, 4).at_most(1, by=[*"aabbcd"], name="site").penalized("site", penalty=0.5)
@@ -321,8 +325,8 @@ def _sequences() -> Iterator[tuple[str, GroupSequence]]:
 RANKED: dict[type[Problem], Callable[[], Iterator[tuple[str, Any]]]] = {
     RankTwoAssignment: _rankings,
     Assignment: _matchings,
-    ConstrainedRanking: _constrained,
-    PenalizedRanking: _softened,
+    ConstrainedRanking: _constrained_instances,
+    PenalizedRanking: _penalized_instances,
     RelevanceRanking: _patterns,
 }
 
@@ -341,7 +345,7 @@ def _rows_of_all_kinds() -> LinearProgram:
     )  # fmt: skip
 
 
-def _mixed_integer() -> LinearProgram:
+def _mixed_integer_program() -> LinearProgram:
     """min 2x + 3z, x + z >= 9/2, z integer: (9/2, 0) is optimal; HiGHS 1.14.0 with presolve returns (0, 5)."""
     real = _program([2.0, 3.0], [[1.0, 1.0]], [4.5], [np.inf], [0.0, 0.0], [10.0, 10.0], is_maximization=False)
     return replace(real, integer=np.array([False, True]))

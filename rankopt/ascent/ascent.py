@@ -184,13 +184,13 @@ class AscentProblem:
         last."""
         listed = self.listed(path)
         path = self._greedily(path, listed, seconds) if self.greedy else self._next(path, listed, seconds)
-        return path if path.index < len(listed) else self._closed(path)
+        return path if path.index < len(listed) else self._end_round(path)
 
     def _next(self, path: AscentPath, listed: list[int | Floats], seconds: float) -> AscentPath:
         direction = listed[path.index]
         found = self.search.along(path.w, direction, self.point, self.window, self._pull(path.w, direction))
         path = replace(path, index=path.index + 1, lines=path.lines + 1)
-        return self._taken(path, path.index - 1, direction, found, seconds)
+        return self._take_step(path, path.index - 1, direction, found, seconds)
 
     def _greedily(self, path: AscentPath, listed: list[int | Floats], seconds: float) -> AscentPath:
         """All lines of a round from one w; of those that lead higher the highest that does so when measured."""
@@ -208,12 +208,14 @@ class AscentProblem:
         for index in np.argsort(-np.array(gains), kind="stable").tolist():
             if gains[index] <= path.value + self.tol:
                 break
-            after = self._taken(path, index, listed[index], lines[index], seconds)
+            after = self._take_step(path, index, listed[index], lines[index], seconds)
             if after.moved:
                 return after
         return path
 
-    def _taken(self, path: AscentPath, index: int, direction: int | Floats, found: Any, seconds: float) -> AscentPath:
+    def _take_step(
+        self, path: AscentPath, index: int, direction: int | Floats, found: Any, seconds: float
+    ) -> AscentPath:
         """The path with this step, if it leads higher."""
         if not path.moved:
             path = replace(path, excess=max(path.excess, found.best - path.value))
@@ -223,14 +225,14 @@ class AscentProblem:
         value = self.search.value(w)
         if not (np.isfinite(w).all() and self._height(w, value) > self._height(path.w, path.value) + self.tol):
             return path
-        feature = direction if isinstance(direction, int) else -1 - self._drawn(path, index)
+        feature = direction if isinstance(direction, int) else -1 - self._draw_number(path, index)
         move = Move(
             path.number, path.round + 1, path.lines, feature, found.t, found.low, found.high, path.value, found.value,
             value, seconds,
         )  # fmt: skip
         return replace(path, w=w, value=value, moved=True, moves=(*path.moves, move))
 
-    def _closed(self, path: AscentPath) -> AscentPath:
+    def _end_round(self, path: AscentPath) -> AscentPath:
         """End the round: the next begins, unless w did not move."""
         if not path.moved:
             return replace(path, round=path.round + 1, over=True)
@@ -240,7 +242,7 @@ class AscentProblem:
             generator=generator,
         )  # fmt: skip
 
-    def _drawn(self, path: AscentPath, index: int) -> int:
+    def _draw_number(self, path: AscentPath, index: int) -> int:
         """0 of Powell's direction, else the number of the draw, from 1."""
         count = self.directions.units.size if self.directions.coordinates else 0
         return index - count + (0 if self.directions.powell and path.advance.any() else 1)

@@ -37,7 +37,7 @@ Ints = NDArray[np.int64]
 AT_ONCE = 16  # directions whose lines are held in memory at once
 
 
-def proved(search: LineSearch, w: Floats, value: float, directions: Sequence[int | Floats]) -> float:
+def prove_epsilon(search: LineSearch, w: Floats, value: float, directions: Sequence[int | Floats]) -> float:
     """epsilon of these directions at w: by how much the best open interval of any of them exceeds M(w) = value."""
     excess = 0.0
     for begin in range(0, len(directions), AT_ONCE):
@@ -76,7 +76,7 @@ def verify_directions(
 ) -> Verified:
     """Whether the measure at w = coef equals the certificate's value, and no direction of its list exceeds its claim.
     only: number of directions, drawn with this seed; None for all."""
-    parsed = parse(measure)
+    parsed, queries = parse(measure), queries.grouped()
     scores, weights = linear_scores(queries.features, coef), _weights(queries, parsed, query_weight)
     value = float(np.nansum(evaluate(queries, scores, parsed).values[0] * weights))
     count = certificate.directions
@@ -119,13 +119,13 @@ def _of_query(s: Floats, a: Floats, grades: Floats, measure: Measure) -> tuple[F
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         times = (s[above] - s[below]) / (a[below] - a[above])
     times = np.unique(times[np.isfinite(times)] + 0.0)
-    first = _valued(_ranks(-a, s)[None], grades, measure)
+    first = _measure_values(_ranks(-a, s)[None], grades, measure)
     if not times.size:
         return np.zeros((0, 2)), first
     middles = times[:-1] + np.diff(times) / 2
     distinct = np.flatnonzero([_distinguishable(s, a, t) for t in middles])
     values = np.concatenate(
-        [first, _at(middles[distinct], s, a, grades, measure), _valued(_ranks(a, s)[None], grades, measure)]
+        [first, _at(middles[distinct], s, a, grades, measure), _measure_values(_ranks(a, s)[None], grades, measure)]
     )
     # The value changes between the first crossing after an interval and the last before the next distinguishable one.
     behind, before = np.append(0, distinct + 1), np.append(distinct, times.size - 1)
@@ -150,11 +150,11 @@ def _at(times: Floats, s: Floats, a: Floats, grades: Floats, measure: Measure) -
     """The measure at each t."""
     values, rows = np.empty(times.size), max(1, BLOCK // s.size)
     for begin in range(0, times.size, rows):
-        values[begin : begin + rows] = _valued(s + times[begin : begin + rows, None] * a, grades, measure)
+        values[begin : begin + rows] = _measure_values(s + times[begin : begin + rows, None] * a, grades, measure)
     return values
 
 
-def _valued(scores: Floats, grades: Floats, measure: Measure) -> Floats:
+def _measure_values(scores: Floats, grades: Floats, measure: Measure) -> Floats:
     """The measure of the same documents under each row of scores (T, n)."""
     offsets = np.arange(len(scores) + 1) * grades.size
     return np.asarray(measure.values(ranked(np.tile(grades, len(scores)), scores.ravel(), offsets)))

@@ -81,7 +81,7 @@ class Growth:
         }
 
 
-def grown(
+def grow(
     train: Arrangement,
     objectives: Sequence[BoostingObjective],
     growth: Growth,

@@ -1,8 +1,7 @@
-"""The bound of a measure's regret as an objective for LightGBM and XGBoost: a gradient and a Hessian a round.
+"""Objectives and metrics for LightGBM and XGBoost: a bound of a measure's regret, and the measures themselves.
 
-Our measures as metrics of LightGBM and XGBoost, ties averaged, under a named convention.
-
-What LightGBM and XGBoost hand to an objective or a metric, in one form: scores, grades, weights, queries.
+An objective returns a gradient and a Hessian in each round. A metric averages ties under a named convention. Both
+libraries pass scores, grades, weights and queries in different forms; `BoostingData` reads them into one.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ class BoostingData:
         """
         if group is None or np.size(group) == 0:
             raise DataError(FORGOTTEN.format(what=what))
-        return cls._checked(relevance, scores, weight, np.concatenate([[0], np.cumsum(np.asarray(group, np.int64))]))
+        return cls._check(relevance, scores, weight, np.concatenate([[0], np.cumsum(np.asarray(group, np.int64))]))
 
     @classmethod
     def of_dataset(cls, scores: Any, data: Any, what: str) -> BoostingData:
@@ -65,10 +64,10 @@ class BoostingData:
         weight = matrix.get_weight()
         if np.size(weight) == offsets.size - 1:
             weight = np.repeat(weight, np.diff(offsets))
-        return cls._checked(matrix.get_label(), scores, weight, offsets)
+        return cls._check(matrix.get_label(), scores, weight, offsets)
 
     @classmethod
-    def _checked(cls, relevance: Any, scores: Any, weight: Any, offsets: Ints) -> BoostingData:
+    def _check(cls, relevance: Any, scores: Any, weight: Any, offsets: Ints) -> BoostingData:
         n = int(offsets[-1])
         grades = column(np.ravel(relevance), n, "relevance", np.float64)
         weights = None if weight is None or np.size(weight) == 0 else column(weight, n, "weight", np.float64)
@@ -156,7 +155,7 @@ class BoostingObjective:
         selected = graded.selected
         scores = self.scale * rows.scores
         if graded.loss is not None and self.score_noise > 0:
-            scores[selected] += self.score_noise * self._drawn(scores[selected], graded.selected_offsets)
+            scores[selected] += self.score_noise * self._draw_noise(scores[selected], graded.selected_offsets)
         slope = graded.at(scores).slope[selected]
         slope[np.abs(slope) < ROUNDING] = 0.0
         weights = np.ones(slope.size) if rows.weights is None else rows.weights[selected]
@@ -167,7 +166,7 @@ class BoostingObjective:
         hessian[selected] = np.abs(slope) / mean + self.damping
         return (gradient, hessian) if rows.weights is None else (gradient * rows.weights, hessian * rows.weights)
 
-    def _drawn(self, scores: Floats, offsets: NDArray[np.int64]) -> Floats:
+    def _draw_noise(self, scores: Floats, offsets: NDArray[np.int64]) -> Floats:
         """Normal numbers with the deviation that the scores have inside these queries."""
         sums = np.add.reduceat(scores, offsets[:-1])
         spread = np.sqrt(max(float(scores @ scores - sums @ (sums / np.diff(offsets))) / scores.size, 0.0))
@@ -186,7 +185,7 @@ class BoostingObjective:
         if key not in self._known:
             while len(self._known) >= CACHED:
                 del self._known[next(iter(self._known))]
-            self._known[key] = self.loss.on(rows.relevance, offsets=rows.offsets)
+            self._known[key] = self.loss.bind(rows.relevance, offsets=rows.offsets)
         return self._known[key]
 
     def __getstate__(self) -> dict[str, Any]:

@@ -1,8 +1,7 @@
-"""Trees grown on an upper bound of a measure's regret: with many queries they go further than a linear ranker.
+"""Gradient-boosted trees on an upper bound of a measure's regret, for data on which a linear ranker is too weak.
 
-Whether the options of boosting can work, and the seeds of the members.
-
-Grown trees as data: texts of models that are averaged, and the scores that they give.
+The fitted trees are stored as model texts of LightGBM (`Forest`): the scores of all bags are averaged, and a text is
+validated before it is loaded.
 """
 
 # mypy: allow-subclassing-any
@@ -17,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.display import CompactReprMixin
-from rankopt.boosting.growth import Growth, grown, lightgbm, report_rounds, table
+from rankopt.boosting.growth import Growth, grow, lightgbm, report_rounds, table
 from rankopt.boosting.objective import boosting_metric, boosting_objective
 from rankopt.boosting.tree_text import check_text, nodes_of
 from rankopt.data.canonical_order import canonical
@@ -26,7 +25,7 @@ from rankopt.losses.oracle_positional import with_distinct_grades
 from rankopt.options import POSITIVE, RUN, Interval, Rules, check_options, seed_from
 from rankopt.persistence.onnx import Nodes
 from rankopt.rankers.base import Ranker
-from rankopt.rankers.typing import AnyBound, AnyDecay, AnyMap, AnyMeasure, Normalize, Seed
+from rankopt.rankers.typing import AnyBound, AnyMap, AnyMeasure, AnyPositionWeights, Normalize, Seed
 
 if TYPE_CHECKING:
     from rankopt.constraints.admissible import Admissible
@@ -167,7 +166,7 @@ class BoostedRanker(Ranker):
         *,
         feature_map: AnyMap = "positional",
         bound: AnyBound = "nonconvex",
-        position_weights: AnyDecay = "power(0.5)",
+        position_weights: AnyPositionWeights = "power(0.5)",
         n_estimators: int | None = None,
         learning_rate: float = 0.1,
         num_leaves: int = 8,
@@ -221,7 +220,7 @@ class BoostedRanker(Ranker):
         arranged = with_distinct_grades(canonical(queries, weights), measure)
         growth, metric = self._growth(evaluation is not None), boosting_metric(measure)
         with report_rounds(self.verbose, self.n_bags, growth.rounds, repr(measure)) as progress:
-            texts, self.n_rounds_, values = grown(arranged, objectives, growth, evaluation, metric, progress)
+            texts, self.n_rounds_, values = grow(arranged, objectives, growth, evaluation, metric, progress)
         self._forest = Forest.from_texts(texts)
         self.estimators_ = self._forest.texts
         for name in ("best_score_", "evals_result_"):

@@ -82,10 +82,10 @@ class EncodedRatings:
         found = refine_colors(ratings.bounds, ratings.columns, ratings.values, weights, ratings.n_items)
         users, items = (np.argsort(one, kind="stable") for one in found)
         values = compact(ratings.values)
-        return cls._arranged(ratings.bounds, ratings.columns, values, weights, users, items, ratings.n_items)
+        return cls._arrange(ratings.bounds, ratings.columns, values, weights, users, items, ratings.n_items)
 
     @classmethod
-    def _arranged(
+    def _arrange(
         cls, bounds: Ints, columns: Shorts, values: NDArray[Any], weights: Floats, users: Ints, items: Ints, all_items:
         int,
     ) -> EncodedRatings:  # fmt: skip
@@ -115,13 +115,13 @@ class EncodedRatings:
             starts.astype(np.int64), columns, values[given], own, item_bounds, users, items, given, *sizes_of_all
         )
 
-    def keep(self, mask: Bools) -> EncodedRatings:
+    def select(self, mask: Bools) -> EncodedRatings:
         """The ratings where the mask holds, of the same users and items in the same order; `given` are indices here."""
         before = np.concatenate([[0], np.cumsum(mask)])
         weights = self.weights[mask] if self.weights.size else self.weights
         users, items = np.arange(self.n_users), np.arange(self.n_items)
         cut = (before[self.bounds], self.columns[mask], self.stored[mask], weights)
-        filtered = self._arranged(*cut, users, items, self.n_items)
+        filtered = self._arrange(*cut, users, items, self.n_items)
         return replace(filtered, given=np.flatnonzero(mask)[filtered.given])
 
     @property
@@ -170,15 +170,15 @@ class EncodedRatings:
 
     def select_users(self, chosen: Bools) -> EncodedRatings:
         """The ratings of these users (n,) alone, over the same items; `users` and `given` are indices as before."""
-        return self if chosen.all() else self._selected(np.flatnonzero(chosen), np.arange(self.n_items))
+        return self if chosen.all() else self._submatrix(np.flatnonzero(chosen), np.arange(self.n_items))
 
     def of_rated_items(self) -> EncodedRatings:
         """The same over the items that have ratings: others add nothing, and would change the last bits of sums."""
         rated = np.diff(self.item_bounds) > 0
-        return self if rated.all() else self._selected(np.arange(self.n_users), np.flatnonzero(rated))
+        return self if rated.all() else self._submatrix(np.arange(self.n_users), np.flatnonzero(rated))
 
-    def _selected(self, users: Ints, items: Ints) -> EncodedRatings:
-        some = self._arranged(self.bounds, self.columns, self.stored, self.weights, users, items, self.n_items)
+    def _submatrix(self, users: Ints, items: Ints) -> EncodedRatings:
+        some = self._arrange(self.bounds, self.columns, self.stored, self.weights, users, items, self.n_items)
         return replace(
             some, users=self.users[users], items=self.items[items], given=self.given[some.given],
             all_users=self.all_users, all_items=self.all_items, all_ratings=self.all_ratings,

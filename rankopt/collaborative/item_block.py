@@ -156,7 +156,7 @@ def ascend_users(
 ) -> None:  # fmt: skip
     """One pass over the users of a shard; items and offsets follow. slot: the index of each new plane, if any."""
     fresh = np.zeros(0, dtype=np.int64) if slot is None else slot
-    _passed(
+    _run_pass(
         planes.bounds, columns, users, of_items, of_offsets, planes.slopes, planes.counts, planes.heights, fresh,
         tolerance, planes.weights, planes.gram, items, offsets,
     )  # fmt: skip
@@ -172,14 +172,14 @@ def form_gram(
     for u in range(bounds.size - 1):
         low, size, count = bounds[u], bounds[u + 1] - bounds[u], counts[u]
         metric, own = np.empty(size), slopes[at : at + count * size].reshape((count, size))
-        _measured(low, columns, users[u], of_items, of_offsets, metric)
+        _metric(low, columns, users[u], of_items, of_offsets, metric)
         for k in range(count):
-            _related(k, k + 1, own, metric, gram[table : table + count * count].reshape((count, count)))
+            _fill_gram_row(k, k + 1, own, metric, gram[table : table + count * count].reshape((count, count)))
         at, table = at + count * size, table + count * count
 
 
 @inlined
-def _measured(low: int, columns: Shorts, user: Floats, of_items: Floats, of_offsets: Floats, metric: Floats) -> None:
+def _metric(low: int, columns: Shorts, user: Floats, of_items: Floats, of_offsets: Floats, metric: Floats) -> None:
     """metric[e]: how much the score of a user's e-th rating falls as its slope rises by one."""
     square = inner(user, user)
     for e in range(metric.size):
@@ -188,7 +188,7 @@ def _measured(low: int, columns: Shorts, user: Floats, of_items: Floats, of_offs
 
 
 @inlined
-def _related(k: int, count: int, slopes: Floats, metric: Floats, gram: Floats) -> None:
+def _fill_gram_row(k: int, count: int, slopes: Floats, metric: Floats, gram: Floats) -> None:
     """The entries of plane k of a user with his first `count` ones."""
     for other in range(count):
         total = 0.0
@@ -204,7 +204,7 @@ def _related(k: int, count: int, slopes: Floats, metric: Floats, gram: Floats) -
         nb.float64, FLOATS, FLOATS, TABLE, FLOATS,
     )
 )  # fmt: skip
-def _passed(
+def _run_pass(
     bounds: Ints, columns: Shorts, users: Floats, of_items: Floats, of_offsets: Floats, all_slopes: Floats,
     counts: Ints, heights: Floats, slot: Ints, tolerance: float, weights: Floats, gram: Floats, items: Floats,
     offsets: Floats,
@@ -226,8 +226,8 @@ def _passed(
             scores[e - low] = offsets[columns[e]] + inner(users[u], items[columns[e]])
         if slot.size:
             metric = all_metric[:size]
-            _measured(low, columns, users[u], of_items, of_offsets, metric)
-            _related(slot[u], count, slopes, metric, own)
+            _metric(low, columns, users[u], of_items, of_offsets, metric)
+            _fill_gram_row(slot[u], count, slopes, metric, own)
         for k in range(count):  # at the items as they are, which hold this user's own part
             total = heights[first + k]
             for e in range(size):

@@ -1,4 +1,6 @@
-"""Many small ridge systems at once: one compiled kernel forms and solves the normal equations of a block.
+"""Linear algebra over rated pairs: many small ridge systems at once, products with sparse slopes, and sums of entries.
+
+One compiled kernel forms and solves the normal equations of a block.
 
 For each row i, with the entries e of bounds[i] : bounds[i + 1], minimise over x (d) and the offset z
 
@@ -8,9 +10,8 @@ Where there are as many entries as unknowns: (AᵀWA + Λ) x = AᵀWt; where the
 the smaller system of the two. The right side is one more column of the matrix, so that elimination is substitution too.
 Four rows are taken at a time: each number of the matrix is read and written once for four products.
 
-Σ_e r_e other[column of e] of every row: the gradient of one side of the factors, without the other's shape.
-
-Sums of one number an entry over rows and over columns, without a temporary an entry, and what rounding takes.
+`pulled` computes Σ_e r_e other[columns[e]] over the entries of each row, the gradient of one side of the
+factors. Sums over rows and over columns use no temporary for each entry, and have bounds of their rounding errors.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ def _add(matrix: Floats, rows: Floats, r: int, begin: int, size: int, width: int
 
 
 @compiled(nb.void(TABLE, nb.int64, FLOATS), reassociate=True)
-def _solved(matrix: Floats, size: int, found: Floats) -> None:
+def _solve_positive_definite(matrix: Floats, size: int, found: Floats) -> None:
     """found = matrix[:size, :size]⁻¹ matrix[:, size], of a positive definite matrix of which the upper triangle is
     read and overwritten by its Cholesky factor."""
     width = size + 1
@@ -141,7 +142,7 @@ def _ridges(
                     for r in range(0, held, 4):
                         _add(matrix, gathered, r, 0, p, p + 1, 1.0)
                     held = 0
-            _solved(matrix, p, solution)
+            _solve_positive_definite(matrix, p, solution)
             for a in range(d):
                 found[i, a] = solution[a]
             if p > d:
@@ -162,7 +163,7 @@ def _ridges(
                 matrix[e, n] = target[low + e]
             for r in range(0, p, 4):
                 _add(matrix, gathered, r, 0, n, n, 1.0)
-            _solved(matrix, n, solution)
+            _solve_positive_definite(matrix, n, solution)
             total = 0.0
             for e in range(n):
                 row = other[columns[low + e]]
@@ -182,7 +183,7 @@ def pulled(bounds: Ints, columns: Shorts, slopes: Floats, other: Floats) -> Floa
     found = np.zeros((bounds.size - 1, other.shape[1]))
     arguments = (bounds, columns, slopes, np.ascontiguousarray(other))
     if columns.size and other.shape[1]:
-        share_ranges(bounds, ENTRIES_PULL, lambda first, last: _pulled(*arguments, first, last, found))
+        share_ranges(bounds, ENTRIES_PULL, lambda first, last: _products(*arguments, first, last, found))
     return found
 
 
@@ -196,11 +197,13 @@ def pulled_by_column(bounds: Ints, columns: Shorts, slopes: Floats, other: Float
 def pull_by_column(bounds: Ints, columns: Shorts, slopes: Floats, other: Floats, found: Floats) -> None:
     """The same added to `found`, so that rows may come some at a time."""
     if columns.size and other.shape[1]:
-        _pulled_by_column(bounds, columns, slopes, np.ascontiguousarray(other), found)
+        _column_products(bounds, columns, slopes, np.ascontiguousarray(other), found)
 
 
 @compiled(nb.void(READ_INTS, READ_SHORTS, READ_FLOATS, READ_TABLE, nb.int64, nb.int64, TABLE), reassociate=True)
-def _pulled(bounds: Ints, columns: Shorts, slopes: Floats, other: Floats, first: int, last: int, found: Floats) -> None:
+def _products(
+    bounds: Ints, columns: Shorts, slopes: Floats, other: Floats, first: int, last: int, found: Floats
+) -> None:
     d = other.shape[1]
     for i in range(first, last):
         line = found[i]
@@ -211,7 +214,7 @@ def _pulled(bounds: Ints, columns: Shorts, slopes: Floats, other: Floats, first:
 
 
 @compiled(nb.void(READ_INTS, READ_SHORTS, READ_FLOATS, READ_TABLE, TABLE), reassociate=True)
-def _pulled_by_column(bounds: Ints, columns: Shorts, slopes: Floats, other: Floats, found: Floats) -> None:
+def _column_products(bounds: Ints, columns: Shorts, slopes: Floats, other: Floats, found: Floats) -> None:
     d = other.shape[1]
     for i in range(bounds.size - 1):
         row = other[i]
@@ -241,7 +244,7 @@ def column_sums(columns: Shorts, values: Floats, size: int) -> Floats:
 def add_sizes(bounds: Ints, columns: Shorts, values: Floats, found: Floats) -> Floats:
     """(rows,) the sum of |values| over the entries of each row; that of each column is added to `found`."""
     rows = np.zeros(bounds.size - 1)
-    _sized(bounds, columns, values, rows, found)
+    _add_sizes(bounds, columns, values, rows, found)
     return rows
 
 
@@ -249,7 +252,7 @@ def squared_loss(bounds: Ints, values: Floats, weights: Floats, slopes: Floats) 
     """Σ (w/2)(f - y)² of scores f, and (rows,) -Σ (ψ²/(2w) + ψ y), ψ = w (f - y), rounded down by more than the sum may
     have lost. slopes: f, and ψ afterwards."""
     heights = np.zeros(bounds.size - 1)
-    return float(_squared(bounds, values, weights, slopes, heights)), heights
+    return float(_squared_loss(bounds, values, weights, slopes, heights)), heights
 
 
 @compiled(nb.void(READ_INTS, READ_FLOATS, FLOATS))
@@ -269,7 +272,7 @@ def add_columns(columns: Shorts, values: Floats, found: Floats) -> None:
 
 
 @compiled(nb.void(READ_INTS, READ_SHORTS, READ_FLOATS, FLOATS, FLOATS))
-def _sized(bounds: Ints, columns: Shorts, values: Floats, rows: Floats, found: Floats) -> None:
+def _add_sizes(bounds: Ints, columns: Shorts, values: Floats, rows: Floats, found: Floats) -> None:
     for i in range(bounds.size - 1):
         total = 0.0
         for e in range(bounds[i], bounds[i + 1]):
@@ -279,7 +282,7 @@ def _sized(bounds: Ints, columns: Shorts, values: Floats, rows: Floats, found: F
 
 
 @compiled(nb.float64(READ_INTS, READ_FLOATS, READ_FLOATS, FLOATS, FLOATS))
-def _squared(bounds: Ints, values: Floats, weights: Floats, slopes: Floats, heights: Floats) -> float:
+def _squared_loss(bounds: Ints, values: Floats, weights: Floats, slopes: Floats, heights: Floats) -> float:
     loss = 0.0
     for i in range(bounds.size - 1):
         square, product, size = 0.0, 0.0, 0.0

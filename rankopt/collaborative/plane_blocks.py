@@ -79,6 +79,7 @@ class UsersFor:
 
 
 def shard_scores(shard: RatedShard, users: Floats, items: Floats, offsets: Floats) -> Floats:
+    """The scores of the rated pairs of a shard."""
     none = np.zeros(shard.last - shard.first)
     own = np.ascontiguousarray(users[shard.rows])
     return pair_scores(own, items, offsets, none, shard.bounds, shard.columns)
@@ -109,7 +110,7 @@ class PlaneBlocks:
         """The state with its dual state, of which that of the items may be left to the planes, and without these."""
         if now.planes is None or not now.by_planes:
             return replace(now, planes=None)
-        slopes, heights = self._mixed(now.planes)
+        slopes, heights = self._mixtures(now.planes)
         items = items_bound(self.problem, now.factors, [(slice(0, heights.size), slopes, heights)])
         return replace(now, items=items, of_items=(slopes, heights), planes=None, by_planes=False)
 
@@ -203,10 +204,10 @@ class PlaneBlocks:
         for shard, rows, answer in self._answers(question):
             users[shard.rows], slopes[rows], heights[shard.rows], lost[shard.rows] = answer
         found = replace(factors, users=users)
-        total = float(lost.sum()) if self.convex else self._lost(found)  # the majorant's loss is not J's
+        total = float(lost.sum()) if self.convex else self._weighted_loss(found)  # the majorant's loss is not J's
         return ModelState.at(problem, found, total, slopes, heights)
 
-    def _lost(self, factors: Factors) -> float:
+    def _weighted_loss(self, factors: Factors) -> float:
         """Σ v_u l_u."""
         answers = self._answers(RatingPlanesEvaluation.from_factors(factors))
         return float(np.concatenate([lost for _, _, (lost, _, _) in answers]).sum())
@@ -215,30 +216,30 @@ class PlaneBlocks:
         """M and b of least J for fixed users, to this part of J. The planes of the state are updated: at any time they
         are valid, and their mixture proves no less than before."""
         touch = None if self.convex else now.factors
-        planes = self._begun(now, touch)
+        planes = self._initial_planes(now, touch)
         try:
-            best, best_lost = self._ascended(now, touch, planes, precision)
+            best, best_lost = self._ascend(now, touch, planes, precision)
         finally:  # an interruption leaves them valid, and they are retained
             for i, one in enumerate(planes):
                 planes[i] = one.with_weight()
-        proved = ModelState.at(self.problem, best, best_lost, *self._mixed(planes))
+        proved = ModelState.at(self.problem, best, best_lost, *self._mixtures(planes))
         return replace(proved, planes=planes) if self.convex else proved
 
-    def _ascended(
+    def _ascend(
         self, now: ModelState, touch: Factors | None, planes: list[UserPlanes], precision: float
     ) -> tuple[Factors, float]:
         """The best factors found, and their loss. planes: the state of the ascent, updated."""
         rated = self.problem.rated
-        at = self._items_of(now.factors, self._mixed(planes)[0])
+        at = self._items_of(now.factors, self._mixtures(planes)[0])
         for one, shard in zip(planes, self._shards, strict=True):
-            form_gram(one.bounds, *self._given(shard, at), one.slopes, one.counts, one.gram)
+            form_gram(one.bounds, *self._pass_arguments(shard, at), one.slopes, one.counts, one.gram)
         best, best_value, best_lost, before = now.factors, now.value, np.nan, -np.inf
         for number in range(PASSES):
             size = min(abs(now.value), 2.0 * abs(best_value))  # where it began J may be far larger
             tolerance = precision * size / max(rated.n_users, 1)
             if number or now.planes is not None:
                 for one, shard in [*zip(planes, self._shards, strict=True)] * SWEEPS:
-                    ascend_users(*self._given(shard, at), one, None, tolerance, at.items, at.offsets)
+                    ascend_users(*self._pass_arguments(shard, at), one, None, tolerance, at.items, at.offsets)
             bound = self._under(planes, at)
             trial = _between(best, at, WAY if bound > before else 1.0)  # nearer by, no plane may be worth its weight
             before = bound
@@ -255,13 +256,13 @@ class PlaneBlocks:
             most = 0 if sum(one.gram.size for one in planes) > CROWD else MAX_PLANES
             for i, (fresh, heights) in enumerate(found):
                 planes[i], index = planes[i].with_plane(fresh, heights, most)
-                arguments = self._given(self._shards[i], at)
+                arguments = self._pass_arguments(self._shards[i], at)
                 ascend_users(*arguments, planes[i], index, tolerance, at.items, at.offsets)
         if not self.convex or np.isnan(best_lost):  # of J itself
-            best_lost = self._lost(best)
+            best_lost = self._weighted_loss(best)
         return best, best_lost
 
-    def _begun(self, now: ModelState, touch: Factors | None) -> list[UserPlanes]:
+    def _initial_planes(self, now: ModelState, touch: Factors | None) -> list[UserPlanes]:
         """Planes of each shard: those of the last block, where there was one, since a plane of a convex loss is one for
         any users; else one of each user, of the loss at the current state."""
         if now.planes is not None:
@@ -273,11 +274,11 @@ class PlaneBlocks:
             for shard, _, (_, heights, slopes) in self._answers(RatingPlanesEvaluation.from_factors(now.factors, touch))
         ]
 
-    def _given(self, shard: RatedShard, at: Factors) -> tuple[Shorts, Floats, Floats, Floats]:
+    def _pass_arguments(self, shard: RatedShard, at: Factors) -> tuple[Shorts, Floats, Floats, Floats]:
         """Arguments of a pass over the users of a shard."""
         return shard.columns, at.users[shard.rows], self.problem.of_items, self.problem.of_offsets
 
-    def _mixed(self, planes: Sequence[UserPlanes]) -> tuple[Floats, Floats]:
+    def _mixtures(self, planes: Sequence[UserPlanes]) -> tuple[Floats, Floats]:
         """The mixtures of all users as one plane each: slopes (ratings,), heights (n,)."""
         slopes, heights = zip(*(one.mixed() for one in planes), strict=True)
         return np.concatenate(slopes), np.concatenate(heights)

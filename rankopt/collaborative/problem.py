@@ -68,12 +68,12 @@ def pair_scores(
     found = np.empty(columns.size)
     arguments = (users, items, offsets, user_offsets, bounds, columns)
     if found.size:
-        share_ranges(bounds, ENTRIES, lambda first, last: _scored(*arguments, first, last, found))
+        share_ranges(bounds, ENTRIES, lambda first, last: _fill_scores(*arguments, first, last, found))
     return found
 
 
 @compiled(nb.void(READ_TABLE, READ_TABLE, READ_FLOATS, READ_FLOATS, READ_INTS, READ_SHORTS, nb.int64, nb.int64, FLOATS))
-def _scored(
+def _fill_scores(
     users: Floats, items: Floats, offsets: Floats, user_offsets: Floats, bounds: Ints, columns: Shorts, first: int,
     last: int, found: Floats,
 ) -> None:  # fmt: skip
@@ -196,7 +196,7 @@ def block_bounds(problem: FactorProblem, factors: Factors, slopes: Floats, heigh
     users += [_squares(moved, sums.off_user * _longest(factors.items), problem.of_users)]
     if problem.of_user_offsets.size:
         users += [_squares(sums.per_user[:, None], sums.off_user, problem.of_user_offsets)]
-    return _rounded_down(users), sums.items_bound(problem, factors)
+    return _sum_rounded_down(users), sums.items_bound(problem, factors)
 
 
 def items_bound(problem: FactorProblem, factors: Factors, parts: Iterable[tuple[slice, Floats, Floats]]) -> float:
@@ -248,7 +248,7 @@ class _Sums:
         items += [_squares(self.moved, self.off_item * _longest(factors.users), problem.of_items)]
         if problem.of_offsets.size:
             items += [_squares(self.per_item[:, None], self.off_item, problem.of_offsets)]
-        return _rounded_down(items)
+        return _sum_rounded_down(items)
 
 
 Term = tuple[float, float]  # A number, and how much it may exceed the exact value
@@ -277,7 +277,7 @@ def _longest(factors: Floats) -> float:
     return float(np.sqrt(np.einsum("ij,ij->i", factors, factors).max(initial=0.0))) * (1.0 + 1e-9)
 
 
-def _rounded_down(terms: list[Term]) -> float:
+def _sum_rounded_down(terms: list[Term]) -> float:
     value = sum(one for one, _ in terms)
     return value - (1.0 + 1e-9) * sum(off + 16.0 * UNIT * abs(one) for one, off in terms)
 

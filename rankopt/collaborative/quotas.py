@@ -46,7 +46,7 @@ class CandidateClasses:
     ) -> CandidateClasses:
         """What the rules see of n items."""
         above, below, exact = (np.zeros((n, 0), dtype=bool) for _ in range(3))
-        every = tuple(_counted(spec, attributes, n) for spec in specs)
+        every = tuple(_label_limits(spec, attributes, n) for spec in specs)
         for spec, (_, counted) in zip(specs, every, strict=True):
             chosen = [select(selector, attributes, n)[:, None] for selector in selectors(spec)]
             if spec.kind in ("at_most", "forbid", "min_distance"):
@@ -85,7 +85,7 @@ class CandidateClasses:
         return np.array(needed, dtype=np.int64)
 
 
-def _counted(spec: ConstraintSpec, attributes: Mapping[str, NDArray[Any]], n: int) -> tuple[dict[Any, int], Bools]:
+def _label_limits(spec: ConstraintSpec, attributes: Mapping[str, NDArray[Any]], n: int) -> tuple[dict[Any, int], Bools]:
     """The column of each label that a rule limits (None: it has no labels), and which items each limit counts."""
     among = select(spec.documents, attributes, n)
     if spec.by is None:
@@ -159,31 +159,31 @@ class ConstrainedRecommender:
         needed = free if self.kinds is None else free[self.kinds.needed(scores[free], free, self.admissible.k)]
         first = needed[: FIRST * self.admissible.k]
         if first.size < needed.size and self.kinds is not None and all(map(limits_count, self.admissible.specs)):
-            proved = self._proved(first, needed[first.size :], scores, self.kinds)
+            proved = self._try_first_items(first, needed[first.size :], scores, self.kinds)
             if proved is not None:
                 return proved
         try:
-            return needed[self._solved(needed, scores[needed]).order]
+            return needed[self._solve(needed, scores[needed]).order]
         except InfeasibleError:
             pass  # the words are of all items that are left
         try:
-            return free[self._solved(free, scores[free]).order]
+            return free[self._solve(free, scores[free]).order]
         except InfeasibleError as error:
             raise infeasible_error(self.admissible, user, error, "user", "item") from error
 
-    def _solved(self, items: Ints, scores: Floats) -> Solution:
+    def _solve(self, items: Ints, scores: Floats) -> Solution:
         """The best list of these items. A constant moves no order: near 0 the profits keep their digits."""
-        allowed = self._allowed(items)
+        allowed = self._ranking_set(items)
         return solve(constrained_ranking(np.outer(_weights(allowed.positions), scores - scores.min()), allowed))
 
-    def _allowed(self, items: Ints) -> RankingSet:
+    def _ranking_set(self, items: Ints) -> RankingSet:
         return self.admissible.for_query({name: of[items] for name, of in self.attributes.items()}, items.size)
 
-    def _proved(self, first: Ints, others: Ints, scores: Floats, kinds: CandidateClasses) -> Ints | None:
+    def _try_first_items(self, first: Ints, others: Ints, scores: Floats, kinds: CandidateClasses) -> Ints | None:
         """The best list of the first items, if its duals prove that no other item improves it; else None."""
         lowest = scores[others].min()
         try:
-            allowed = self._allowed(first)
+            allowed = self._ranking_set(first)
         except InfeasibleError:
             return None
         k = allowed.positions

@@ -92,7 +92,7 @@ def read_ratings_and_weights(
             raise DataError("y cannot be passed with Ratings, which have their own values; leave y out")
         ratings = X
         if sample_weight is not None:
-            row_weight = _checked(sample_weight, ratings.n_ratings, "sample_weight", "ratings")
+            row_weight = _check_values(sample_weight, ratings.n_ratings, "sample_weight", "ratings")
     elif y is None and hasattr(X, "columns"):
         ratings = Ratings.from_frame(X)
         if sample_weight is not None:
@@ -105,7 +105,7 @@ def read_ratings_and_weights(
         users, items = pairs_of(X)
         ratings = Ratings.from_arrays(users, items, y)
         if sample_weight is not None:
-            passed = _checked(sample_weight, ratings.n_ratings, "sample_weight", "rows")
+            passed = _check_values(sample_weight, ratings.n_ratings, "sample_weight", "rows")
             row_weight = np.empty_like(passed)
             wanted = ratings.user_index(users) * np.int64(ratings.n_items) + ratings.item_index(items)
             known = ratings.user_of().astype(np.int64) * ratings.n_items + ratings.columns
@@ -154,10 +154,10 @@ def _of_users(ratings: Ratings, weight: Any) -> Floats:
         if missing:
             raise DataError(f"user_weight has no weight for user {missing[0]!r}; give every user one")
         weight = [weight[user] for user in users]
-    return _checked(weight, ratings.n_users, "user_weight", "users")
+    return _check_values(weight, ratings.n_users, "user_weight", "users")
 
 
-def _checked(values: Any, size: int, name: str, what: str) -> Floats:
+def _check_values(values: Any, size: int, name: str, what: str) -> Floats:
     check_unmasked(values, name)
     try:
         found = np.array(values, dtype=np.float64)

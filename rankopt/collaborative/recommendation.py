@@ -1,6 +1,6 @@
-"""The best k items of many users: by score, or under rules the admissible list of the largest Σ c_i s_π(i).
+"""The best k items of many users by score, or the best admissible list, of largest Σ c_i s_π(i).
 
-What a quota costs: how much lower the scores of the lists are.
+`quota_sensitivity` measures how much lower the scores of the lists are at each limit of a quota.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class KnownModel(CompactReprMixin):
         """The best k items of each user, as `CofiRanker.recommend`."""
         k = _length(k, constraints)
         known = self.seen
-        requested = known.users if users is None else _listed(users)
+        requested = known.users if users is None else _requested_users(users)
         indices = np.arange(requested.size) if users is None else known.user_index(requested)
         if users is not None:
             check_present(requested, indices, "user", "list")
@@ -295,7 +295,7 @@ def _popular(popularity: Any, counts: Ints) -> Floats:
     return np.asarray(float(popularity) * np.log1p(counts))
 
 
-def _listed(ids: Any) -> NDArray[Any]:
+def _requested_users(ids: Any) -> NDArray[Any]:
     """The requested users (n,)."""
     if isinstance(ids, str | bytes) or not hasattr(ids, "__iter__"):
         raise OptionError(f"users = {ids!r} is not a sequence of users; pass a list, [{ids!r}], or None for all")
@@ -338,6 +338,8 @@ def similar_items(known: Ratings, factors: Floats, item: Any, k: int) -> list[tu
 
 
 class SupportsRecommend(Protocol):
+    """Anything with the method `recommend` of `CofiRanker`."""
+
     def recommend(
         self, users: Any = None, k: int = 10, *, constraints: Admissible | None = None
     ) -> Recommendations: ...

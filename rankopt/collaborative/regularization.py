@@ -35,43 +35,76 @@ RATINGS = 10.0  # number of ratings that "mean" counts for; "means" counts for `
 SHRUNK = 30.0  # ratings of the mean of all that are added to those of an item, where it is pulled to its own mean
 
 
-def prior_of_items(rated: EncodedRatings, popularity: float, means: bool = False) -> Floats:
+POPULARITY = 0.1  # c of losses of orders, and of a regression on ratings of 1 to 5
+
+
+def unit_of_ratings(values: Floats) -> float:
+    """A quarter of the range from the 1% to the 99% quantile (of the full range if these are equal): 1 for ratings of
+    1 to 5 stars, whatever their frequencies. So the unit of the ratings has no effect on lists."""
+    if not values.size:
+        return 1.0
+    low, high = np.quantile(values, (0.01, 0.99), method="inverted_cdf")
+    reach = float(high - low) or float(values.max() - values.min())
+    return reach / 4.0 if 0.0 < reach < math.inf else 1.0
+
+
+def prior_of_items(rated: EncodedRatings, penalties: Penalties) -> Floats:
     """b⁰_j = mean + c log(1 + count_j), mean the constant that leaves the residuals of the ratings a mean of 0; with
     means, plus the item's mean residual times count_j/(count_j + 30): what levels of ratings show and orders do not."""
-    counts = np.diff(rated.item_bounds)
-    prior = popularity * np.log1p(counts)
-    if not rated.n_ratings:
-        return np.asarray(prior)
-    weights = rated.weights if rated.weights.size else None
-    left = prior[rated.columns]
-    np.subtract(rated.values, left, out=left)
-    mean = np.average(left, weights=weights)
-    prior = prior + mean
-    if means:
-        left -= mean
-        if weights is not None:
-            left *= weights / weights.mean()
-        prior = prior + rated.per_item(left) / (counts + SHRUNK)
-    return np.asarray(prior)
+    values, prior, mean = _prior(rated, penalties)
+    if penalties.means and rated.n_ratings:
+        left = values - prior[rated.columns] - mean
+        if rated.weights.size:
+            left *= rated.weights / rated.weights.mean()
+        prior = prior + mean
+        return np.asarray(prior + rated.per_item(left) / (np.diff(rated.item_bounds) + SHRUNK))
+    return np.asarray(prior + mean)
 
 
-def prior_of_unrated(rated: EncodedRatings, popularity: float) -> float:
+def prior_of_unrated(rated: EncodedRatings, penalties: Penalties) -> float:
     """b⁰ of an item without ratings."""
-    first = rated.item_bounds[:2]
-    return float(prior_of_items(rated, popularity)[0] - popularity * np.log1p(first[1] - first[0]))
+    return _prior(rated, penalties)[2]
+
+
+def _prior(rated: EncodedRatings, penalties: Penalties) -> tuple[Floats, Floats, float]:
+    """The ratings in the unit of the scores, the part of the prior by counts (m,), and its mean."""
+    values = penalties.in_scores(rated.values)
+    prior = np.asarray(penalties.popularity_of(rated.values) * np.log1p(np.diff(rated.item_bounds)))
+    if not rated.n_ratings:
+        return values, prior, 0.0
+    weights = rated.weights if rated.weights.size else None
+    return values, prior, float(np.average(values - prior[rated.columns], weights=weights))
 
 
 @dataclass(frozen=True)
 class Penalties:
-    """offsets: μ of item offsets, None where these stay at b⁰; user_offsets: μ of user offsets, None for none.
-    by_counts: λ and μ count once a rating of the user or item, λ_u = λ n_u, instead of once. means: items are pulled
-    to their own means."""
+    """popularity: c of the prior, None for the default. offsets: μ of item offsets, None where these stay at b⁰;
+    user_offsets: μ of user offsets, None for none. by_counts: λ and μ count once a rating of the user or item, λ_u
+    = λ n_u, instead of once. means: items are pulled to their own means.
+    """
 
-    popularity: float
+    popularity: float | None
     offsets: float | None
     user_offsets: float | None
     by_counts: bool = False
     means: bool = False
+
+    @property
+    def sees_levels(self) -> bool:
+        """Whether the loss sees levels of ratings, not only orders; such a loss has offsets of users."""
+        return self.user_offsets is not None
+
+    def in_scores(self, ratings: Floats) -> Floats:
+        """The ratings in the unit of the scores: their own, or `unit_of_ratings` for losses of orders."""
+        return ratings if self.sees_levels else ratings / unit_of_ratings(ratings)
+
+    def popularity_of(self, ratings: Floats) -> float:
+        """c of the prior: 0 where offsets are not learned; if None, 0.1 in units of what the loss sees."""
+        if self.offsets is None:
+            return 0.0
+        if self.popularity is not None:
+            return self.popularity
+        return POPULARITY * (unit_of_ratings(ratings) if self.sees_levels else 1.0)
 
     def blocks(self, loss: Any, rated: EncodedRatings, engine: Any) -> tuple[Any, float]:
         """The blocks of a `UserLoss` of these ratings at λ = 1, and how much a rating of that loss bends it: the pull
@@ -88,10 +121,9 @@ class Penalties:
         users, items, none = np.ones(rated.n_users), np.ones(rated.n_items), np.zeros(0)
         if self.by_counts:
             users, items = np.maximum(np.diff(rated.bounds), 1.0), np.maximum(np.diff(rated.item_bounds), 1.0)
-        popularity, means = (0.0, False) if self.offsets is None else (self.popularity, self.means)
         return FactorProblem(
             rated=rated,
-            prior=prior_of_items(rated, popularity, means),
+            prior=prior_of_items(rated, self),
             user_scale=users,
             item_scale=items,
             of_offsets=none if self.offsets is None else self.offsets * items,
@@ -181,7 +213,7 @@ def choose_strength(
     that lies so."""
     began, fold, parts = perf_counter(), folds_of(rated), []
     for number in range(FOLDS):
-        train, left = rated.keep(fold != number), rated.keep(fold == number)
+        train, left = rated.select(fold != number), rated.select(fold == number)
         if left.n_ratings and train.n_ratings:
             with suppress(DataError):  # what is left of few ratings has no order to learn
                 blocks = build(train)
@@ -195,14 +227,14 @@ def choose_strength(
             scores[part.left.given] = part.scores(strength, settings, ends)
         else:
             informative = ~np.isnan(scores)
-            some = rated if informative.all() else rated.keep(informative)
+            some = rated if informative.all() else rated.select(informative)
             values.append(
                 rated_only(some.bounds, some.values, scores if informative.all() else scores[some.given], measure)
             )
             if not _is_lower(values):
                 continue
         break
-    chosen = _settled(np.array(values), STRENGTHS, usual)
+    chosen = _choose(np.array(values), STRENGTHS, usual)
     return replace(chosen, seconds=perf_counter() - began, cut=perf_counter() >= ends)
 
 
@@ -240,7 +272,7 @@ def _is_lower(values: list[Floats]) -> bool:
     return bool(informative.size) and not _as_good(informative)[-1]
 
 
-def _settled(values: Floats, strengths: tuple[float, ...], usual: float) -> RegularizationChoice:
+def _choose(values: Floats, strengths: tuple[float, ...], usual: float) -> RegularizationChoice:
     """The usual one where it is as good as the best, within the noise of these values (strengths, users); else that."""
     tried, informative = strengths[: len(values)], _informative(values)
     if not informative.size:

@@ -202,7 +202,7 @@ def largest_singular_value(psi: csr_array, *, start: Floats | None = None, wides
     proved = inf
     if min(psi.shape) <= widest:
         narrow = csr_array(psi.T) if psi.shape[1] > psi.shape[0] else psi
-        proved, right = _factored(narrow, pair.right if narrow is psi else pair.left, pair.value, norms)
+        proved, right = _factor_bound(narrow, pair.right if narrow is psi else pair.left, pair.value, norms)
         if right is not None:  # the factor showed a direction that the iteration had missed
             pair = top_pair(psi, right if narrow is psi else psi.T @ right)
     bound = sqrt(min(proved, norms)) * (1.0 + 4.0 * UNIT) * unit
@@ -210,7 +210,7 @@ def largest_singular_value(psi: csr_array, *, start: Floats | None = None, wides
     return SingularValue(nextafter(bound, inf), proof, pair.value * unit, pair.left, pair.right)
 
 
-def _factored(psi: csr_array, right: Floats, estimate: float, norms: float) -> tuple[float, Floats | None]:
+def _factor_bound(psi: csr_array, right: Floats, estimate: float, norms: float) -> tuple[float, Floats | None]:
     """More than ‖Ψ‖₂², infinite where no factor was found below `norms`; and a better direction, where one was met."""
     n = psi.shape[1]
     gram = (psi.T @ psi).toarray()  # its rows are its columns; one of the two triangles is read

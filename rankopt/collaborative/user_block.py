@@ -3,9 +3,8 @@
 User u, for fixed M, b: minimise (λ_u/2)‖U_u‖² + l_u(b + M U_u). Each plane δ + ⟨ψ, f⟩ of l_u is one of U_u with the
 slope Mᵀψ and the height δ + ⟨ψ, b⟩; the best mixture of the planes gives U_u = -Mᵀψ_u/λ_u and a proven bound.
 
-Planes of users in their own block, side by side: each has a few, mixed by weights that sum to one.
-
-The best mixture of a few planes: a quadratic program over a simplex, by moving weight from the worst to the best.
+Each user has a few planes, mixed by weights that sum to one. The best mixture is a quadratic program over a simplex,
+solved by moving weight from the worst plane to the best.
 """
 
 from __future__ import annotations
@@ -180,7 +179,7 @@ def solved_users(
             held = held.with_capacity(MAX_PLANES)
         planes = (held.slopes, held.heights, held.weights, held.counts, held.gram, held.moved, held.values)
         arrays: tuple[Any, ...] = (*arguments, fresh, height, open_, tolerance, *planes, trial, dual)
-        share_ranges(bounds, ENTRIES, lambda first, last: _admitted(*arrays, first, last))  # type: ignore[call-arg]
+        share_ranges(bounds, ENTRIES, lambda first, last: _admit_plane(*arrays, first, last))  # type: ignore[call-arg]
 
     def valued(at: Floats) -> tuple[Any, Floats, Floats]:
         found = loss.at(pair_scores(at, items, offsets, none, bounds, columns))
@@ -207,7 +206,7 @@ def solved_users(
         READ_FLOATS, TABLE, TABLE, TABLE, INTS, CUBE, CUBE, TABLE, TABLE, FLOATS, nb.int64, nb.int64,
     )
 )  # fmt: skip
-def _admitted(
+def _admit_plane(
     bounds: Ints, columns: Shorts, items: Floats, offsets: Floats, penalty: Floats, fresh: Floats, height: Floats,
     open_: Bools, tolerance: Floats, slopes: Floats, heights: Floats, weights: Floats, counts: Ints,
     gram: Floats, moved: Floats, values: Floats, trial: Floats, dual: Floats, first: int, last: int,

@@ -36,7 +36,7 @@ from rankopt.ratings.evaluation import from_which_on, measured
 from rankopt.ratings.table import Ratings
 from rankopt.risk.risk import cut
 
-SHIFTED = "shifted(0.25)"  # the paper's decay of position weights
+SHIFTED = "shifted(0.25)"  # the paper's position weights
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class UserLoss:
                 raise OptionError(
                     f"position_weights = {position_weights!r} weigh positions, which loss = {spec!r} has not; omit it"
                 )
-            return cls() if spec == "regression" else cls._made(spec)
+            return cls() if spec == "regression" else cls._from_spec(spec)
         try:
             return cls(regret=RegretBound.named(spec, "positional", kind, weights))
         except ValueError as error:
@@ -70,7 +70,7 @@ class UserLoss:
             ) from error
 
     @classmethod
-    def _made(cls, spec: Any) -> UserLoss:
+    def _from_spec(cls, spec: Any) -> UserLoss:
         if why := _unfit(spec):
             raise OptionError(f"loss = {spec!r} {why}")
         factory = get_loss(spec)

@@ -259,7 +259,7 @@ def verify_global_bound(
     """Whether no more is claimed than this dual state proves; None claims nothing and asks for the best bound. The
     other arguments are those of `global_bound`."""
     penalties = (lam_users, lam_items, lam_offsets, lam_user_offsets)
-    sums = _summed(psi, height, prior, *penalties, curvature, widest)
+    sums = _sums_of(psi, height, prior, *penalties, curvature, widest)
     if claimed is None:
         theta = min(max(Fraction(0), sums.linear / sums.square) if sums.square else sums.most, sums.most)
         value = max(Fraction(0), theta * sums.linear - theta * theta * sums.square / 2)
@@ -280,7 +280,7 @@ class _Sums(NamedTuple):
     most: Fraction
 
 
-def _summed(
+def _sums_of(
     psi: csr_array, height: float, prior: ArrayLike, lam_users: ArrayLike, lam_items: ArrayLike, lam_offsets: ArrayLike,
     lam_user_offsets: ArrayLike | None, curvature: float, widest: int,
 ) -> _Sums:  # fmt: skip

@@ -79,13 +79,13 @@ def cofi(
     elif hold_out is not None:
         split = weak_split(ratings, hold_out, options.get("random_state", 0))
     began = perf_counter()
-    ranker = _fitted(ranker, ratings if split is None else split.train)
+    ranker = _fit(ranker, ratings if split is None else split.train)
     seconds = perf_counter() - began
     if model is not None:
         ranker.save(model)
     accuracy = [] if split is None else _accuracy(ranker, split, str(ranker.measure))
     prices = _quota_sensitivity(ranker, by) if report is not None else None
-    parted = "" if split is None or hold_out is None else _parted(ratings, split)
+    parted = "" if split is None or hold_out is None else _split_text(ratings, split)
     _print_result(ranker, accuracy, seconds, model, parted, json_)
     if report is not None:
         from rankopt.report.cofi_page import page_of_cofi
@@ -95,7 +95,7 @@ def cofi(
         write_report(report, page_of_cofi(ranker, accuracy, prices, by, name, as_given()))
 
 
-def _fitted(ranker: CofiRanker, ratings: Ratings) -> CofiRanker:
+def _fit(ranker: CofiRanker, ratings: Ratings) -> CofiRanker:
     """The fitted ranker. Prints each convergence warning once on standard error."""
     import warnings
 
@@ -111,7 +111,7 @@ def _fitted(ranker: CofiRanker, ratings: Ratings) -> CofiRanker:
                 click.echo(text, err=True)
 
 
-def _parted(ratings: Ratings, split: Split) -> str:
+def _split_text(ratings: Ratings, split: Split) -> str:
     """A sentence on how many ratings train, test and are left out."""
     train, test = split.train.n_ratings, split.test.n_ratings
     left = ratings.n_ratings - train - test

@@ -48,11 +48,11 @@ def demo(output: str, report: str | None, json_: bool) -> None:
     echo("Each character is a query, the others are its documents, graded 0 to 4 by shared chapters.", head=False)
     echo(f"{len(sample.train)} training and {len(sample.test)} test queries.\n", head=False)
     with waiting("training four rankers ..."):
-        rankers, means, finding = _compared(sample.train, sample.test, echo)
+        rankers, means, finding = _compare(sample.train, sample.test, echo)
     _gap(rankers["large margin, convex"], echo)
     with waiting("training through every pair of argmax and master solver ..."):
-        swapped = _swapped(sample.train, echo)
-    written = _written(folder, rankers, sample.test)
+        swapped = _train_all_pairs(sample.train, echo)
+    written = _write_files(folder, rankers, sample.test)
     if report is not None:
         from rankopt.report.demo_page import page_of_demo
 
@@ -85,7 +85,7 @@ def _silent(text: str, head: bool = True) -> None:
     pass
 
 
-def _compared(train: Queries, test: Queries, echo: Any) -> tuple[dict[str, Any], dict[str, Any], str]:
+def _compare(train: Queries, test: Queries, echo: Any) -> tuple[dict[str, Any], dict[str, Any], str]:
     """Two large-margin rankers and two baselines with default parameters, their means, and the finding.
 
     Counts have another scale for each character, so features are normalised within the query.
@@ -103,7 +103,7 @@ def _compared(train: Queries, test: Queries, echo: Any) -> tuple[dict[str, Any],
     found = {name: evaluate(test, ranker.fit(train).predict(test), MEASURES) for name, ranker in rankers.items()}
     order = sorted(found, key=lambda name: -found[name].mean(MEASURE))
     rows = [
-        [name, *(f"{found[name].mean(measure):.4f}" for measure in MEASURES), *_proved(rankers[name])] for name in order
+        [name, *(f"{found[name].mean(measure):.4f}" for measure in MEASURES), *_proof(rankers[name])] for name in order
     ]
     echo("Test queries (every ranker as it comes, features normalised within the query)")
     if echo is _print:
@@ -114,7 +114,7 @@ def _compared(train: Queries, test: Queries, echo: Any) -> tuple[dict[str, Any],
     return rankers, {name: {one: run.mean(one) for one in MEASURES} for name, run in found.items()}, finding
 
 
-def _proved(ranker: Any) -> list[str]:
+def _proof(ranker: Any) -> list[str]:
     if not hasattr(ranker, "certificate_"):
         return ["-", "-", "-", "-"]
     proved = ranker.certificate_
@@ -137,7 +137,7 @@ def _gap(ranker: LargeMarginRanker, echo: Any) -> None:
     click.echo()
 
 
-def _swapped(train: Queries, echo: Any) -> dict[tuple[str, str], LargeMarginRanker]:
+def _train_all_pairs(train: Queries, echo: Any) -> dict[tuple[str, str], LargeMarginRanker]:
     """Train with every pair of argmax and master solver; all must reach the same objective."""
     from rankopt.rankers import LargeMarginRanker
 
@@ -164,7 +164,7 @@ def _swapped(train: Queries, echo: Any) -> dict[tuple[str, str], LargeMarginRank
     return cells
 
 
-def _written(folder: Path, rankers: dict[str, Any], test: Queries) -> dict[Path, str]:
+def _write_files(folder: Path, rankers: dict[str, Any], test: Queries) -> dict[Path, str]:
     """Save the models, a picture of the gap and the test queries with their ranking."""
     import matplotlib
 

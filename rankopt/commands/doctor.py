@@ -23,7 +23,7 @@ def doctor(json_: bool) -> None:
     from formulations.solvers import installed_version
 
     versions = {"python": sys.version.split()[0]} | {name: installed_version(name) for name in PACKAGES}
-    rows = _tried()
+    rows = _try_solvers()
     healthy = all(row["works"] for row in rows) and all(versions.values())
     if json_:
         as_json({"versions": versions, "solvers": rows, "healthy": healthy})
@@ -45,7 +45,7 @@ def doctor(json_: bool) -> None:
         raise click.exceptions.Exit(1)
 
 
-def _tried() -> list[dict[str, Any]]:
+def _try_solvers() -> list[dict[str, Any]]:
     """One row per solver and problem: an assignment and a margin dual with known optima."""
     from formulations.gallery.masters import margin_dual
     from formulations.gallery.rankings import ranking

@@ -205,7 +205,7 @@ def evaluate(
     )
     queries = queries_at(data, unjudged=unjudged)
     runs: dict[str, NDArray[np.float64]] = {path: _read_scores(path, queries) for path in scores}
-    runs |= {path: _predicted(path, data, unjudged) for path in model}
+    runs |= {path: _predict(path, data, unjudged) for path in model}
     found = {path: measured(queries, run, wanted, convention=rules) for path, run in runs.items()}
     first, *others = found
     pairs = {
@@ -245,17 +245,15 @@ def _check_alone(files: tuple[str, ...]) -> None:
             raise click.UsageError(f"--{name} is for runs: give --qrels FILE, or leave it out")
 
 
-def _predicted(path: str, data: str, unjudged: float | None) -> NDArray[np.float64]:
-    """Scores of the model at `path`, grouped by query."""
-    import numpy as np
-
+def _predict(path: str, data: str, unjudged: float | None) -> NDArray[np.float64]:
+    """Scores of the model at `path`."""
     ranker, queries = model_and_queries(path, data, unjudged)
     scores: NDArray[np.float64] = ranker.predict(queries)
-    return scores[np.argsort(np.argsort(queries.input_order))]  # rows of the file may have been left out
+    return scores
 
 
 def _read_scores(path: str, queries: Queries) -> NDArray[np.float64]:
-    """One score a line in the order of the data file, as scores grouped by query."""
+    """One score a line, in the order of the data file."""
     import numpy as np
 
     from rankopt.data.svmlight.parser import NUMBER
@@ -270,4 +268,4 @@ def _read_scores(path: str, queries: Queries) -> NDArray[np.float64]:
         values.append(float(word))
     if len(values) != queries.n_documents:
         raise DataError(f"{path} has {len(values)} scores for {queries.n_documents} documents; write one for each.")
-    return np.array(values)[queries.input_order]
+    return np.array(values)

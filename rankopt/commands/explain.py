@@ -74,7 +74,7 @@ def explain(
     if json_:
         as_json({"model": model, "data": data, **_record(found, weights, count)})
     else:
-        _printed(found, weights, count)
+        _print(found, weights, count)
 
 
 def _weights(ranker: Any, queries: Queries) -> list[tuple[str, Weights]]:
@@ -83,7 +83,8 @@ def _weights(ranker: Any, queries: Queries) -> list[tuple[str, Weights]]:
         return []
     from rankopt.explanations.contributions import Weights, deviations_within
 
-    deviation = deviations_within(queries.features, queries.offsets)
+    own = queries.grouped()
+    deviation = deviations_within(own.features, own.offsets)
     feature_names = getattr(ranker, "feature_names_in_", queries.feature_names)
     names = (
         [f"feature {j + 1}" for j in range(queries.n_features)]
@@ -97,7 +98,7 @@ def _weights(ranker: Any, queries: Queries) -> list[tuple[str, Weights]]:
     ]
 
 
-def _printed(found: Tightness, weights: Sequence[tuple[str, Weights]], count: int) -> None:
+def _print(found: Tightness, weights: Sequence[tuple[str, Weights]], count: int) -> None:
     click.secho(found.finding, bold=True)
     click.echo(f"\n{found.shown(count)}")
     for name, one in weights:
@@ -119,7 +120,7 @@ def _record(found: Tightness, weights: Sequence[tuple[str, Weights]], count: int
         "measure": found.measure,
         "bound": found.trained,
         "queries": len(found),
-        "loose": int(found.silent.sum()),
+        "loose": int(found.is_loose.sum()),
         "means": {name: float(column.mean()) for name, column in columns.items() if name != "query"},
         "worst": [
             {name: column[row] if name == "query" else float(column[row]) for name, column in columns.items()}

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -23,12 +24,24 @@ if TYPE_CHECKING:
     from rankopt.data.queries import Queries
 
 
-def queries_at(path: str, unjudged: float | None = None, n_features: int | None = None) -> Queries:
-    """The queries at a path: a folder that `rankopt convert` wrote, a table (parquet, CSV), else a LETOR file."""
-    from rankopt.data.tables import is_table, read_table
+def queries_at(path: str, unjudged: float | None = None, n_features: int | None = None, ranker: Any = None) -> Queries:
+    """The queries at a path: a folder that `rankopt convert` wrote, a table (parquet, CSV), else a LETOR file.
 
+    ranker: its features are read from a table, by name if it knows names; grades are then optional."""
+    from rankopt.data.tables import find_column, is_table, queries_of_frame, read_table, table_at
+
+    if is_table(path) and ranker is None:
+        try:
+            return _as_wide(read_table(path, unjudged=unjudged), path, n_features)
+        except DataError as error:
+            cure = "rename the column of grades to 'relevance'"
+            raise DataError(re.sub("pass relevance='.*", cure, str(error))) from error
     if is_table(path):
-        return _as_wide(read_table(path, unjudged=unjudged), path, n_features)
+        table, names = table_at(path), getattr(ranker, "feature_names_in_", None)
+        relevance = find_column("relevance", None, [str(name) for name in table.column_names], path)
+        features = None if names is None else [str(name) for name in names]
+        queries = queries_of_frame(table, path, None, relevance, None, features, None, unjudged)
+        return _as_wide(queries, path, n_features)
     if not Path(path).is_dir():
         from rankopt.data.svmlight.reader import read_svmlight
 
@@ -55,7 +68,7 @@ def model_and_queries(
     from rankopt.rankers import load_model
 
     ranker = load_model(model)
-    queries = queries_at(data, unjudged=unjudged, n_features=ranker.n_features_in_)
+    queries = queries_at(data, unjudged=unjudged, n_features=ranker.n_features_in_, ranker=ranker)
     return ranker, queries if attributes is None else read_attributes(attributes, queries)
 
 
@@ -80,14 +93,14 @@ class OutputPath(click.Path):
         path = super().convert(value, param, ctx)
         if not (path == "-" and self.allow_dash):
             try:
-                reason = self._refused(os.fsdecode(path))
+                reason = self._why_not_writable(os.fsdecode(path))
             except OSError as error:
                 reason = f"{str(path)[:60]!r}: {error.strerror}; choose another path"
             if reason is not None:
                 self.fail(reason, param, ctx)
         return path
 
-    def _refused(self, path: str) -> str | None:
+    def _why_not_writable(self, path: str) -> str | None:
         """The reason why the path cannot be written; None if it can. OSError for names that the system refuses."""
         if not path:
             return "the name is empty; give a path"

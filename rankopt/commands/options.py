@@ -14,6 +14,7 @@ from click.core import ParameterSource
 
 from formulations.registry import load
 from rankopt.commands.input_output import OutputPath
+from rankopt.errors import OptionError
 
 RANKERS = {
     "margin": "LargeMarginRanker",
@@ -175,11 +176,24 @@ class EstimatorCommand(click.Command):
                 f"{error.option_name} is an option of --ranker {names}, not of {chosen}", ctx
             ) from None
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command. An error that begins with the name of a parameter begins with its option instead."""
+        try:
+            return super().invoke(ctx)
+        except OptionError as error:
+            name, message = re.fullmatch(r"(\w*)(.*)", str(error), re.DOTALL).groups()  # type: ignore[union-attr]
+            option = options_of(self._estimator(ctx)).get(name)
+            if option is None:
+                raise
+            raise OptionError(f"{option.opts[0]}{message}") from error
+
+    def _estimator(self, ctx: click.Context) -> str:
+        return self.estimator or RANKERS[ctx.meta.get(__name__, "margin")]
+
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         own = super().get_params(ctx)
-        estimator = self.estimator or RANKERS[ctx.meta.get(__name__, "margin")]
         names = {*self.without, *(one.name for one in own)}
-        own[-1:-1] = [option for name, option in options_of(estimator).items() if name not in names]
+        own[-1:-1] = [option for name, option in options_of(self._estimator(ctx)).items() if name not in names]
         return own  # --help is the last
 
 

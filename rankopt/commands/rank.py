@@ -96,7 +96,7 @@ def rank(
         orders = {queries.query_ids[0]: orders}
     predicted = ranker.predict(_by_row(queries))
     if format_ == "trec":
-        content = _run(data, queries, orders, predicted, tag, scores).encode()
+        content = _trec_run(data, queries, orders, predicted, tag, scores).encode()
         write_output(output, gzip.compress(content, mtime=0) if output.endswith(".gz") else content)
         return
     lines = [
@@ -111,7 +111,7 @@ def rank(
     write_output(output, text.encode())
 
 
-def _run(data: str, queries: Queries, orders: Any, predicted: Any, tag: str | None, scores: str | None) -> str:
+def _trec_run(data: str, queries: Queries, orders: Any, predicted: Any, tag: str | None, scores: str | None) -> str:
     """The rankings as a TREC run."""
     from rankopt.data.tables import USUAL, is_table
     from rankopt.errors import DataError
@@ -129,7 +129,7 @@ def _run(data: str, queries: Queries, orders: Any, predicted: Any, tag: str | No
     shown = {query: [name[row] for row in rows.tolist()] for query, rows in orders.items()}
     wanted: Any = scores or "rank"
     try:
-        return run_text(queries, predicted[queries.input_order], tag=tag or "rankopt", scores=wanted, orders=shown)
+        return run_text(queries, predicted, tag=tag or "rankopt", scores=wanted, orders=shown)
     except DataError as error:
         raise DataError(str(error).replace("scores='rank'", "--scores rank")) from error
 
@@ -158,7 +158,7 @@ def _admissible(
                 raise click.UsageError(f"{option} {text!r}: write N:ATTRIBUTE or N:ATTRIBUTE=VALUE, @P for the first P")
             name, value, first = found["attribute"], found["value"], found["first"]
             selection: dict[str, Any] = (
-                {"by": name} if value is None else {"documents": {name: _typed(queries, name, value)}}
+                {"by": name} if value is None else {"documents": {name: _convert_value(queries, name, value)}}
             )
             if first is not None:
                 if not 1 <= int(first) <= k:
@@ -168,7 +168,7 @@ def _admissible(
     return admissible
 
 
-def _typed(queries: Queries, name: str, value: str) -> Any:
+def _convert_value(queries: Queries, name: str, value: str) -> Any:
     """The value with the attribute's type."""
     kind = queries.attributes[name].dtype.kind if name in queries.attributes else "U"
     try:

@@ -325,9 +325,9 @@ def swap(
         usual_argmax = [one for one in ARGMAX if suits(get_solver(str(one)), *forms)]
     experiment = SolverSwap(
         what,
-        argmax_solvers=_chosen(argmax_solvers, usual_argmax, lambda: all_of(forms)),
-        master_solvers=_chosen(master_solvers, usual_masters, lambda: all_of(planes)),
-        methods=[usual.get(name, name) for name in _chosen(methods, usual, lambda: dict.fromkeys([*usual, *KNOWN]))],
+        argmax_solvers=_choose(argmax_solvers, usual_argmax, lambda: all_of(forms)),
+        master_solvers=_choose(master_solvers, usual_masters, lambda: all_of(planes)),
+        methods=[usual.get(name, name) for name in _choose(methods, usual, lambda: dict.fromkeys([*usual, *KNOWN]))],
         ranker=ranker,
         test=None if test_file is None else queries_at(test_file, unjudged=unjudged, n_features=features),
         limits=limits,
@@ -359,7 +359,7 @@ def swap(
         raise click.exceptions.Exit(1)
 
 
-def _chosen(names: str | None, usual: Any, every: Any) -> tuple[Any, ...]:
+def _choose(names: str | None, usual: Any, every: Any) -> tuple[Any, ...]:
     """The named ones; by default the usual ones, for "all" all installed ones, for "none" none."""
     if names is None:
         return usual if isinstance(usual, tuple) else tuple(usual)  # `SolverSwap` compares a table by identity

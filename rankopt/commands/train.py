@@ -28,7 +28,7 @@ from rankopt.commands.training_run import Training, destination
 @click.option(
     "--ranker", type=click.Choice([*RANKERS]), default="margin", show_default=True,
     help="What is trained: a bound of the regret of the measure, a loss of scores, pairs, the smoothed measure, the "
-    "measure itself by weights or by trees, least squares, trees on the bound, or trees that classify grades. The "
+    "measure itself by weights or by trees, least squares, or trees on the bound. The "
     "options below are those of this ranker: `rankopt train --ranker NAME --help` lists them.",
 )  # fmt: skip
 @click.option("--validate", type=click.Path(exists=True), help="Data on which repeated options are chosen.")

@@ -56,17 +56,19 @@ def note(folder: Path, model: Path) -> None:
     from formulations.serialization import write_file
 
     digest = _digest(model)
-    if digest is None or digest in _noted(folder):
+    if digest is None or digest in _recorded_models(folder):
         return
     try:
-        write_file(folder / NOTES, "".join(f"{line}\n" for line in [*_noted(folder), digest]).encode(), links=False)
+        write_file(
+            folder / NOTES, "".join(f"{line}\n" for line in [*_recorded_models(folder), digest]).encode(), links=False
+        )
     except OSError as error:
         raise OptionError(f"--checkpoint {folder} cannot be written to ({error}); give another folder") from error
 
 
 def known(folder: Path, model: Path) -> bool:
     """Whether the training of this folder may replace a file; False for a link."""
-    return not model.is_symlink() and _digest(model) in _noted(folder)
+    return not model.is_symlink() and _digest(model) in _recorded_models(folder)
 
 
 def _digest(file: Path) -> str | None:
@@ -79,7 +81,7 @@ def _digest(file: Path) -> str | None:
         return None
 
 
-def _noted(folder: Path) -> list[str]:
+def _recorded_models(folder: Path) -> list[str]:
     try:
         with open(folder / NOTES, encoding="ascii") as opened:
             return opened.read(1 << 16).split()
@@ -226,7 +228,7 @@ class Training:
         for number in (*numbers, self.every, 0.0 if self.unjudged is None else self.unjudged):
             if isinstance(number, bool) or not isinstance(number, int | float) or not abs(number) < math.inf:
                 raise ValueError(f"{str(number)[:80]!r} is no number")
-        if not all(isinstance(decay, str) for decay in self.position_weights) or (
+        if not all(isinstance(weights, str) for weights in self.position_weights) or (
             self.position_weights and "position_weights" not in parameters
         ):
             raise ValueError("position_weights is not a list, or the ranker has no position weights")
@@ -262,18 +264,20 @@ class Training:
             self._run(json_, checkpoint, page)
 
     def _run(self, json_: bool, checkpoint: Path | None, page: str | None) -> None:
-        self._made()._check_params()  # before anything is read
+        self._make_ranker()._check_params()  # before anything is read
         queries = queries_at(self.train_file, unjudged=self.unjudged)
         validation = None
         if self.validate is not None:
             validation = queries_at(self.validate, unjudged=self.unjudged, n_features=queries.n_features)
         rows, best, interrupted = [], None, False
-        for number, (decay, value) in enumerate(product(self.position_weights or (None,), self.lam or (None,))):
+        for number, (position_weights, value) in enumerate(
+            product(self.position_weights or (None,), self.lam or (None,))
+        ):
             subfolder = None if checkpoint is None else checkpoint / f"lam{number}"
             if subfolder is not None and subfolder.is_symlink():
                 raise OptionError(f"{subfolder} is a link; a training stores its checkpoints in its own folders")
             try:
-                ranker, row, interrupted = self._fitted(queries, validation, value, decay, not json_, subfolder)
+                ranker, row, interrupted = self._fit(queries, validation, value, position_weights, not json_, subfolder)
             except KeyboardInterrupt:  # before the first step of this λ: earlier fits are saved
                 if best is None:
                     raise
@@ -327,7 +331,7 @@ class Training:
         options = {name: value for name, value in self.options.items() if value is not None and name not in OF_THE_RUN}
         return {**asdict(self), "options": options, "model": None, "every": None}
 
-    def _made(self, **more: Any) -> Any:
+    def _make_ranker(self, **more: Any) -> Any:
         """The ranker, not fitted."""
         options = {**self.options, **more}
         if self.ranker == "direct":
@@ -338,7 +342,7 @@ class Training:
             options["directions"] = ("coordinates", *more_directions)
         return estimator_class(RANKERS[self.ranker])(**options)
 
-    def _fitted(
+    def _fit(
         self, queries: Queries, validation: Queries | None, lam: float | str | None, position_weights: str | None,
         verbose: bool,
         folder: Path | None,
@@ -352,7 +356,7 @@ class Training:
         more: dict[str, Any] = {
             name: value for name, value in (("lam", lam), ("position_weights", position_weights)) if value is not None
         }
-        ranker = self._made(**more)
+        ranker = self._make_ranker(**more)
         if "verbose" in ranker._get_param_names():
             ranker.verbose = int(verbose)
         if folder is not None:

@@ -148,8 +148,8 @@ def verify(file: str, effort: int, seed: int, sweeps: tuple[str, ...], report: s
     gap = integrality_gap(problem, solver or "highs") if isinstance(problem, ConstrainedRanking) else None
     if not json_:
         _print_result(stated, found, gap)
-    advice = _advised(admissible, found)
-    broken = solve(problem, solver or "auto").broken if isinstance(problem, PenalizedRanking) else None
+    advice = _suggested_changes(admissible, found)
+    violations = solve(problem, solver or "auto").violations if isinstance(problem, PenalizedRanking) else None
     verdict = type(found).__name__.lower()
     if report is not None:
         from rankopt.report.set_page import page_of_set
@@ -166,16 +166,16 @@ def verify(file: str, effort: int, seed: int, sweeps: tuple[str, ...], report: s
                 "integer": gap.integer.value,
                 "overestimate": gap.absolute,
             }
-            if broken is not None:
-                record["optimum"]["broken"] = broken
+            if violations is not None:
+                record["optimum"]["violations"] = violations
         if swept:
             record["sweep"] = [_columns(one) for one in swept]
         as_json(record)
     else:
         for line in [*advice, *swept]:
             click.echo(str(line))
-        if broken is not None:
-            violated = ", ".join(f"{name} by {amount:g}" for name, amount in broken.items())
+        if violations is not None:
+            violated = ", ".join(f"{name} by {amount:g}" for name, amount in violations.items())
             click.echo(f"Violated at the optimum, at a penalty: {violated or 'nothing'}")
     if verdict != "proof":
         raise click.exceptions.Exit(1)
@@ -209,7 +209,7 @@ def _print_empty(file: str, sweeps: tuple[str, ...], json_: bool) -> None:
         nearest = f"The least broken ranking is not known: {error}"
     if json_:
         record: dict[str, Any] = {"file": file, "verdict": "empty", "sweep": [_columns(one) for one in swept]}
-        broken = least and {"order": least.order.tolist(), "broken": least.broken, "cost": least.cost}
+        broken = least and {"order": least.order.tolist(), "violations": least.violations, "cost": least.cost}
         as_json({**record, "least_broken": broken})
         return
     for line in [str(admissible), *swept, nearest]:
@@ -222,7 +222,7 @@ def _columns(swept: SensitivityCurve) -> dict[str, Any]:
     return {"name": swept.name, **{name: getattr(swept, name).tolist() for name in names}}
 
 
-def _advised(admissible: Any, found: Any) -> list[str]:
+def _suggested_changes(admissible: Any, found: Any) -> list[str]:
     """Changes that make a refuted set integral, each tried and proved."""
     from formulations.constraints.ranking_set import RankingSet
     from formulations.integrality import Witness

@@ -36,6 +36,7 @@ from rankopt.constraints.specs import (
     resolve,
     validated,
 )
+from rankopt.data.queries import Queries
 from rankopt.data.typing import Frame, Values
 from rankopt.errors import DataError, OptionError
 
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     from formulations.solvers.solver import Solver
     from formulations.solving.sensitivity import SensitivityCurve, Side
     from rankopt.data.canonical_order import Arrangement
-    from rankopt.data.queries import Queries
 
 Selector: TypeAlias = str | Mapping[str, Any]
 """Documents: an attribute of booleans, or {attribute: value}, of which all must match."""
@@ -165,6 +165,7 @@ class Admissible(ConstraintMethods[Selector, str]):
     def for_queries(self, queries: Queries | Arrangement) -> tuple[RankingSet, ...]:
         """The set of every query. Raises DataError naming a query for which it is empty, and the conflict."""
         self.validate(queries.attributes)
+        queries = queries.grouped() if isinstance(queries, Queries) else queries
         sets = []
         for query, start, stop in zip(queries.query_ids, queries.offsets[:-1], queries.offsets[1:], strict=True):
             own = {name: queries.attributes[name][start:stop] for name in self.attributes}
@@ -233,9 +234,9 @@ class Admissible(ConstraintMethods[Selector, str]):
 
         own = np.asarray(scores, dtype=np.float64)
         if own.shape == (queries.offsets[-1],):
-            own = own[queries.input_order]
+            own = own[queries.rows]
         made = weights or (lambda k, n: 1.0 / np.log2(np.arange(2.0, k + 2.0)))
-        return rule_sensitivity(self, constraint, limits, queries, own, made, side, solver)
+        return rule_sensitivity(self, constraint, limits, queries.grouped(), own, made, side, solver)
 
     def _read(self, attributes: Mapping[str, Any] | Frame, n: int) -> tuple[Attributes, int]:
         """The attributes that the constraints use as arrays, and n as an integer."""

@@ -36,7 +36,7 @@ def rule_sensitivity(
     at all limits; a query without an admissible ranking at any limit is empty.
     """
     specs = tuple(part for spec in admissible.specs for part in _one_sided(spec))
-    rule = _chosen(specs, constraint, side)
+    rule = _choose_constraint(specs, constraint, side)
     if scores.shape != (queries.offsets[-1],) or not np.isfinite(scores).all():
         raise DataError(f"scores must be {queries.offsets[-1]} finite numbers, one per row; got shape {scores.shape}.")
     if not rule.args or rule.kind not in SIDES:
@@ -77,7 +77,7 @@ def _one_sided(spec: ConstraintSpec) -> tuple[ConstraintSpec, ...]:
     return replace(spec, kind="at_least", args=(low,)), replace(spec, kind="at_most", args=(high,))
 
 
-def _chosen(specs: tuple[ConstraintSpec, ...], constraint: str, side: Side | None) -> ConstraintSpec:
+def _choose_constraint(specs: tuple[ConstraintSpec, ...], constraint: str, side: Side | None) -> ConstraintSpec:
     """The constraint of this name, and of this side if there are several. OptionError if it is not unique."""
     named = [spec for spec in specs if label(spec) == constraint]
     if not named:

@@ -100,10 +100,12 @@ def _counts(kind: str) -> bool:
 
 
 def names_positions(spec: ConstraintSpec) -> bool:
+    """Whether a constraint selects positions."""
     return spec.positions is not None or any(key == "position" for key, _ in spec.options)
 
 
 def attributes_of(spec: ConstraintSpec) -> list[str]:
+    """The attributes that a constraint refers to."""
     found = [] if spec.by is None else [spec.by]
     for selector in selectors(spec):
         found += [selector] if isinstance(selector, str) else [name for name, _ in selector]
@@ -111,6 +113,7 @@ def attributes_of(spec: ConstraintSpec) -> list[str]:
 
 
 def constraint_names(found: RankingSet) -> set[str]:
+    """The names of all constraints of a set, hard and soft."""
     return {*(held.name for held in found.constraints), *(held.name for held in found.soft_constraints)}
 
 

@@ -3,7 +3,8 @@
 Rounding depends on the order of sums, and with a nonconvex objective the last bit can change the stationary point.
 Training therefore sorts documents and queries by 64-bit hashes of their content: features, grade and used attributes of
 a document, documents and weight of a query. Shuffled, relabelled or split data give bit-identical models. Features are
-not copied.
+not copied. The first key hashes features and grades in units of their largest size, rounded to 16 bits: neither the
+order nor the folds of a cross-validation depend on the units of features. Exact contents decide among equal ones.
 
 The hash of a row of features sums mixed(bits of x) × an odd constant of the column over its entries x. Zeros add
 nothing, so dense and sparse rows of equal content agree. float32 is hashed as float64.
@@ -113,22 +114,40 @@ def _of_values(values: NDArray[np.float64]) -> Hashes:
     return mixed((values.astype(np.float64) + 0.0).view(np.uint64))  # -0.0 + 0.0 is 0.0
 
 
-def fingerprints(features: Features) -> Hashes:
-    """(N,) 64-bit hashes of rows; equal content gives equal hashes."""
+STEPS = 65521.0  # a prime: values that are simple parts of the largest one are not next to a rounding
+
+
+def largest_sizes(features: Features) -> NDArray[np.float64]:
+    """(d,) max |x| of each feature; 1 where that is 0."""
+    if is_sparse(features):
+        size = np.asarray(abs(features).max(axis=0).todense(), dtype=np.float64).ravel()
+    else:
+        size = np.maximum(features.max(axis=0), -features.min(axis=0)).astype(np.float64)
+    return np.where(size > 0, size, 1.0)
+
+
+def fingerprints(features: Features, sizes: NDArray[np.float64] | None = None) -> Hashes:
+    """(N,) 64-bit hashes of rows; equal content gives equal hashes. sizes: (d,) hash x_j / sizes_j, rounded."""
     rows, columns = features.shape
     salt = mixed(np.arange(1, columns + 1, dtype=np.uint64)) | np.uint64(1)
     found = np.empty(rows, dtype=np.uint64)
+
+    def stepped(values: NDArray[Any], which: Any) -> NDArray[Any]:
+        return values if sizes is None else np.rint(values / sizes[which] * STEPS)
 
     def hash_part(p: int) -> None:
         part = slice(p * PART, min(rows, (p + 1) * PART))
         if is_sparse(features):  # differences of cumulative sums, exact modulo 2^64
             starts = features.indptr[part.start : part.stop + 1]
             entries = slice(starts[0], starts[-1])
-            hashed = _of_values(features.data[entries]) * salt[features.indices[entries]]
+            columns_of = features.indices[entries]
+            hashed = _of_values(stepped(features.data[entries], columns_of)) * salt[columns_of]
             sums = np.append(np.uint64(0), np.cumsum(hashed, dtype=np.uint64))
             found[part] = np.diff(sums[starts - starts[0]])
         else:
-            found[part] = (_of_values(np.asarray(features[part])) * salt).sum(axis=1, dtype=np.uint64)
+            found[part] = (_of_values(stepped(np.asarray(features[part]), slice(None))) * salt).sum(
+                axis=1, dtype=np.uint64
+            )
 
     share(-(-rows // PART), hash_part)
     return found
@@ -140,19 +159,27 @@ def canonical(
     """Queries and their weights (m,) in canonical order. Features are read once, not copied. keep_documents: do not
     reorder documents within queries, if their order has a meaning. attributes: attributes that count as content; only
     these are included."""
-    document = fingerprints(queries.features)
-    if queries.relevance is not None:
-        document = document + mixed((queries.relevance + 0.0).view(np.uint64)) * np.uint64(0xD1342543DE82EF95)
+    known = np.zeros(queries.n_documents, dtype=np.uint64)
     for number, name in enumerate(attributes):
-        document = document + mixed(_labels(queries.attributes[name]) + np.uint64(2 * number + 1))
-    order = np.arange(document.size)
+        known = known + mixed(labels(queries.attributes[name]) + np.uint64(2 * number + 1))
+    grades = np.zeros(known.size) if queries.relevance is None else queries.relevance + 0.0
+    exact, coarse = fingerprints(queries.features), fingerprints(queries.features, largest_sizes(queries.features))
+    steps = np.rint(grades / (grades.max() or 1.0) * STEPS)
+    keys = [
+        known + document + mixed(values.view(np.uint64)) * np.uint64(0xD1342543DE82EF95)
+        for document, values in ((exact, grades), (coarse, steps))
+    ]
+    order = np.arange(known.size)
     if not keep_documents:
-        order = np.lexsort((document, np.repeat(np.arange(len(queries)), np.diff(queries.offsets))))
+        order = np.lexsort((*keys, np.repeat(np.arange(len(queries)), np.diff(queries.offsets))))
     position = np.arange(order.size, dtype=np.uint64) - np.repeat(
         queries.offsets[:-1], np.diff(queries.offsets)
     ).astype(np.uint64)
-    content = mixed(document[order] + position * np.uint64(0x9E3779B97F4A7C15))
-    by_content = np.lexsort((weights, np.add.reduceat(content, queries.offsets[:-1])))
+    contents = [
+        np.add.reduceat(mixed(document[order] + position * np.uint64(0x9E3779B97F4A7C15)), queries.offsets[:-1])
+        for document in keys
+    ]
+    by_content = np.lexsort((contents[0], weights, contents[1]))
     rows = order[rows_of(queries.offsets, by_content)]
     return Arrangement(
         features=queries.features,
@@ -165,7 +192,7 @@ def canonical(
     )
 
 
-def _labels(values: NDArray[Any]) -> Hashes:
+def labels(values: NDArray[Any]) -> Hashes:
     """(N,) 64-bit hashes of labels or sets of labels: the same in every process and for every order of a set."""
     entries = values.tolist()
     several = (tuple, list, set, frozenset)

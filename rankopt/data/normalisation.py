@@ -32,7 +32,9 @@ METHODS = ("sum", "zscore", "minmax", "rank")
 
 def normalise(queries: Queries, method: str = "zscore") -> Queries:
     """Normalise features within queries. Raises as `normalised_rows` does."""
-    return queries.replace(features=normalised_rows(queries.features, queries.offsets, method))
+    own = queries.grouped()
+    features = normalised_rows(own.features, own.offsets, method)
+    return queries.replace(features=features if queries.is_grouped else features[np.argsort(queries.rows)])
 
 
 def normalised_rows(features: Features, offsets: Ints, method: str) -> Features:

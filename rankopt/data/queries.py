@@ -1,8 +1,6 @@
 """Queries: documents grouped by query, with their features and grades.
 
-What the values of queries must be: finite features, grades that are finite and not negative.
-
-One line that describes a data set; several parts of a data set as one.
+Features must be finite, grades finite and nonnegative. Parts of a data set with the same features are concatenated.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -116,25 +114,29 @@ def _grades(relevance: Floats | None) -> str:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Queries(CompactReprMixin):
-    """Immutable m queries with N documents of d features; the documents of query q are rows offsets[q]:offsets[q+1].
+    """Immutable m queries with N documents of d features, a row each, in the order in which they were passed.
 
     * `features` (N, d): float64 or float32, a C-contiguous array or scipy CSR
-    * `offsets` (m + 1,) int64, strictly increasing from 0 to N
     * `relevance` (N,) float64 grades >= 0, or None
-    * `query_ids`: m distinct hashables, in order of first appearance
     * `document_ids`: N hashables, or None
     * `attributes`: name -> (N,) array, one value per document (site, author, genre, group)
     * `feature_names`: d strings, or None
-    * `input_order` (N,) int64: the row of each document in the caller's data (by default the same)
+    * `query_ids`: m distinct hashables, in order of first appearance; `qid` (N,) is the one of each row
+    * `rows` (N,), `offsets` (m + 1,) int64: the documents of query q are rows[offsets[q]:offsets[q + 1]]
+    * `input_order` (N,) int64: the row of each document in the data that they were read or selected from
 
-    The constructor takes grouped rows; `Queries.from_arrays` groups rows in any order. Raises DataError for
-    inconsistent parts, non-finite values and negative grades. lazy: features are validated later, by `check_features`.
+    Scores, weights and whatever else is one value a row, passed or returned, are in the same order. `grouped()` has
+    the rows of a query next to each other, so that `rows` is 0, 1, ..., N - 1.
+
+    The constructor takes grouped rows unless `rows` is passed; `Queries.from_arrays` takes a query id per row. Raises
+    DataError for inconsistent parts, non-finite values and negative grades. lazy: features are validated later, by
+    `check_features`.
 
     >>> queries = Queries.from_arrays([[0.5, 1], [2, 0], [3, 1]], [0, 2, 1], qid=["b", "a", "b"])
     >>> queries
     Queries(2 queries, 3 documents (1 to 2 a query), 2 features float64, grades 0: 1, 1: 1, 2: 1)
-    >>> queries.input_order, queries.to_input_order(queries.relevance)
-    (array([0, 2, 1]), array([0., 2., 1.]))
+    >>> queries.relevance, queries.rows, queries.grouped().relevance
+    (array([0., 2., 1.]), array([0, 2, 1]), array([0., 1., 2.]))
     """
 
     features: Features
@@ -145,8 +147,11 @@ class Queries(CompactReprMixin):
     attributes: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     feature_names: tuple[str, ...] | None = None
     input_order: Ints = field(default_factory=lambda: np.arange(0))
+    rows: Ints = field(default_factory=lambda: np.arange(0))
     lazy: InitVar[bool] = False
     _unread: bool = field(default=False, init=False, repr=False)
+    is_grouped: bool = field(default=True, init=False, repr=False)
+    """Whether the rows of each query are next to each other, query after query."""
 
     @classmethod
     def from_arrays(
@@ -161,7 +166,7 @@ class Queries(CompactReprMixin):
         feature_names: Sequence[str] | None = None,
         unjudged: Unjudged = None,
     ) -> "Queries":
-        """Group N rows by query. All arguments are in the same row order.
+        """N rows in any order, which is kept. All arguments are in the same row order.
 
         features: (N, d) array, scipy sparse matrix or data frame (whose columns name the features).
         qid: (N,) hashables in any order, or else group: the sizes of consecutive queries, which get the ids 0, 1, ...
@@ -179,20 +184,19 @@ class Queries(CompactReprMixin):
         if relevance is not None:
             relevance, keep = judged(column(relevance, n, "relevance", np.float64), unjudged)
             selected = selected if keep is None else np.flatnonzero(keep)
-        order, offsets, present = grouped(codes[selected])
-        rows = selected[order]
+        rows, offsets, present = grouped(codes[selected])
         if documents is not None and len(documents) != n:
             raise DataError(f"documents has {len(documents)} entries but there are {n} rows; pass one id per row.")
-        moved = rows.size != n or (rows[1:] < rows[:-1]).any()
         return cls(
-            features=taken(table, rows) if moved else table,
+            features=table if selected.size == n else taken(table, selected),
             offsets=offsets,
-            relevance=None if relevance is None else relevance[rows],
+            relevance=None if relevance is None else relevance[selected],
             query_ids=tuple(ids[code] for code in present),
-            document_ids=None if documents is None else picked(documents, rows),
-            attributes={name: column(v, n, name)[rows] for name, v in (attributes or {}).items()},
+            document_ids=None if documents is None else picked(documents, selected),
+            attributes={name: column(v, n, name)[selected] for name, v in (attributes or {}).items()},
             feature_names=None if feature_names is None else tuple(feature_names),
-            input_order=rows,
+            input_order=selected,
+            rows=rows,
         )
 
     def __post_init__(self, lazy: bool) -> None:
@@ -211,8 +215,13 @@ class Queries(CompactReprMixin):
             raise DataError(
                 f"query_ids has {len(set(ids))} distinct ids but there are {m} queries; pass one distinct id per query."
             )
-        rows = self.input_order if len(self.input_order) else np.arange(n)
-        rows = np.ascontiguousarray(column(rows, n, "input_order"), dtype=np.int64)
+        source, rows = (
+            np.ascontiguousarray(column(part if len(part) else np.arange(n), n, name), dtype=np.int64)
+            for name, part in (("input_order", self.input_order), ("rows", self.rows))
+        )
+        is_grouped = bool((rows == np.arange(n)).all())
+        if not is_grouped and (rows.min() < 0 or rows.max() >= n or (np.bincount(rows, minlength=n) != 1).any()):
+            raise DataError(f"rows must name each of the {n} rows once; pass a permutation, or leave it out.")
         names = None if self.feature_names is None else tuple(map(str, self.feature_names))
         if names is not None and len(names) != d:
             raise DataError(
@@ -229,7 +238,8 @@ class Queries(CompactReprMixin):
             "query_ids": ids,
             "document_ids": documents,
             "feature_names": names,
-            "input_order": frozen(rows),
+            "input_order": frozen(source),
+            "rows": frozen(rows),
             "attributes": MappingProxyType({k: frozen(column(v, n, k)) for k, v in self.attributes.items()}),
         }
         if self.relevance is not None:
@@ -237,6 +247,7 @@ class Queries(CompactReprMixin):
         for name, value in settled.items():
             object.__setattr__(self, name, value)
         object.__setattr__(self, "_unread", lazy)
+        object.__setattr__(self, "is_grouped", is_grouped)
         self._check_values(None if lazy else features)
 
     def __len__(self) -> int:
@@ -260,19 +271,47 @@ class Queries(CompactReprMixin):
             self._check_values(self.features)
             object.__setattr__(self, "_unread", False)
 
-    def query_of(self, row: int) -> int:
-        """The query of a (grouped) row."""
-        return int(np.searchsorted(self.offsets, row, side="right")) - 1
+    @property
+    def qid(self) -> NDArray[Any]:
+        """(N,) the query id of each row: an array of numbers or strings, of objects if the ids are mixed."""
+        ids: NDArray[Any] = np.empty(len(self), dtype=object)
+        ids[:] = self.query_ids
+        if len({type(name) for name in self.query_ids} - {int, str}) == 0:
+            plain = np.array(ids.tolist())
+            ids = plain if plain.dtype.kind in "iU" and plain.tolist() == ids.tolist() else ids
+        made: NDArray[Any] = ids[self.query_of(np.arange(self.n_documents))]
+        return made
+
+    def query_of(self, row: Any) -> Any:
+        """The query (0 to m - 1) of a row, or of each of several."""
+        query = np.empty(self.n_documents, dtype=np.int64)
+        query[self.rows] = np.repeat(np.arange(len(self)), np.diff(self.offsets))
+        return query[row]
+
+    def grouped(self) -> "Queries":
+        """The same queries with the rows of each next to each other; itself if they are."""
+        return self if self.is_grouped else self._of(self.rows, self.offsets, np.arange(len(self)))
+
+    def ungroup(self, values: Any) -> NDArray[Any]:
+        """Values (N, ...) of the rows of `grouped()`, in the order of these rows."""
+        array = np.asarray(values)
+        if array.shape[:1] != (self.n_documents,):
+            raise DataError(f"values have shape {array.shape} but there are {self.n_documents} documents.")
+        if self.is_grouped:
+            return array
+        made = np.empty_like(array)
+        made[self.rows] = array
+        return made
 
     def to_input_order(self, values: Any) -> NDArray[Any]:
-        """Reorder values (N, ...) of the grouped rows to the caller's row order, without dropped rows."""
+        """Values (N, ...) of these rows in the order of the data that the rows were read or selected from."""
         array = np.asarray(values)
         if array.shape[:1] != (self.n_documents,):
             raise DataError(f"values have shape {array.shape} but there are {self.n_documents} documents.")
         return array[np.argsort(self.input_order, kind="stable")]
 
     def select(self, indices: Any) -> "Queries":
-        """The queries at these indices, in this order: distinct integers, a mask (m,) or a slice."""
+        """The queries at these indices, in this order, grouped. indices: distinct integers, a mask (m,) or a slice."""
         try:
             chosen = np.atleast_1d(np.arange(len(self))[indices])
         except IndexError as error:
@@ -283,10 +322,11 @@ class Queries(CompactReprMixin):
             )
         sizes = np.diff(self.offsets)[chosen]
         offsets = np.concatenate([[0], np.cumsum(sizes)])
-        return self._of(np.arange(offsets[-1]) + np.repeat(self.offsets[chosen] - offsets[:-1], sizes), offsets, chosen)
+        places = np.arange(offsets[-1]) + np.repeat(self.offsets[chosen] - offsets[:-1], sizes)
+        return self._of(self.rows[places], offsets, chosen)
 
     def _of(self, rows: Ints, offsets: Ints, chosen: Ints) -> "Queries":
-        """These rows, split by these offsets into the chosen queries."""
+        """These rows, grouped, split by these offsets into the chosen queries."""
         return Queries(
             features=taken(self.features, rows),
             offsets=offsets,
@@ -299,7 +339,7 @@ class Queries(CompactReprMixin):
         )
 
     def replace(self, **changes: Any) -> "Queries":
-        """Replace fields; arrays are in the grouped order, as the fields are."""
+        """Replace fields, for example relevance or attributes: one value a row, in the order of the rows."""
         unchanged = "features" not in changes  # checked features are not checked again
         made = replace(self, **changes, lazy=unchanged)
         object.__setattr__(made, "_unread", unchanged and self._unread)
@@ -324,7 +364,7 @@ class Queries(CompactReprMixin):
 
 
 def concatenate(parts: Sequence[Queries]) -> Queries:
-    """Concatenate queries; input rows are numbered part after part.
+    """Concatenate queries; rows are those of part after part, in their order.
 
     Features are CSR if those of a part are, float64 unless all are float32. Raises DataError if a query is in two
     parts, if feature counts, names or attributes differ, or if only some parts have grades.
@@ -338,7 +378,6 @@ def concatenate(parts: Sequence[Queries]) -> Queries:
     documents: list[Hashable] = []
     for part in parts:
         documents += part.document_ids if part.document_ids is not None else [None] * part.n_documents
-    ranks = [np.argsort(np.argsort(part.input_order)) for part in parts]  # dropped rows leave no gaps
     return Queries(
         features=_stacked([part.features for part in parts]),
         offsets=np.concatenate([[0], *(part.offsets[1:] + shift for part, shift in zip(parts, shifts, strict=False))]),
@@ -347,7 +386,7 @@ def concatenate(parts: Sequence[Queries]) -> Queries:
         document_ids=tuple(documents) if any(part.document_ids is not None for part in parts) else None,
         attributes={k: np.concatenate([part.attributes[k] for part in parts]) for k in parts[0].attributes},
         feature_names=next((part.feature_names for part in parts if part.feature_names is not None), None),
-        input_order=np.concatenate([rank + shift for rank, shift in zip(ranks, shifts, strict=False)]),
+        rows=np.concatenate([part.rows + shift for part, shift in zip(parts, shifts, strict=False)]),
     )
 
 

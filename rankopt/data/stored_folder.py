@@ -2,7 +2,7 @@
 
 manifest.json   its own checksum, format, version, ids, names, attributes of mixed types, checksums of the arrays
 features.npy    (N, d); for sparse data the stored values (nnz,), with columns.npy (nnz,) and bounds.npy (N + 1,)
-offsets.npy, row_order.npy, relevance.npy, attribute0.npy, ...
+offsets.npy, rows.npy, relevance.npy, attribute0.npy, ...
 
 Opening checks sizes, types, shapes, index ranges, and the checksum of everything except features of more than 64 MiB.
 `verify_queries` (`rankopt convert --verify`) checks those too. Do not write into a folder that is in use.
@@ -119,7 +119,7 @@ class StoreWriter:
         else:
             self._append("features.npy", part.features)
         self._append("offsets.npy", part.offsets[1:] + self.documents)
-        self._append("row_order.npy", np.argsort(np.argsort(part.input_order)) + self.documents)
+        self._append("rows.npy", part.rows + self.documents)
         if part.relevance is not None:
             self._append("relevance.npy", part.relevance)
         for name, values in part.attributes.items():
@@ -255,9 +255,9 @@ class StoredFolder:
         if offsets[0] != 0 or (offsets[1:] <= offsets[:-1]).any():
             raise self._damaged("offsets.npy", "its entries do not rise from 0")
         n = int(offsets[-1])
-        rows = self._small("row_order.npy", np.int64, n)
+        rows = self._small("rows.npy", np.int64, n)
         if rows.min() < 0 or rows.max() >= n or (np.bincount(rows, minlength=n) != 1).any():
-            raise self._damaged("row_order.npy", f"it does not name each of {n} rows once")
+            raise self._damaged("rows.npy", f"it does not name each of {n} rows once")
         large, table = self._features(n)
         is_cheap = sum(array.nbytes for array in large.values()) <= cheap
         for name, array in large.items() if is_cheap else ():
@@ -276,7 +276,7 @@ class StoredFolder:
                 document_ids=manifest["document_ids"],
                 attributes=attributes,
                 feature_names=manifest["feature_names"],
-                input_order=rows,
+                rows=rows,
                 lazy=not is_cheap,
             )
         except DataError as error:

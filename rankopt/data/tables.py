@@ -3,7 +3,8 @@
     qid, relevance, docid, x1, x2, site          one row per document, in any order
 
 Query, grade and document columns are found by name. Other numeric columns are features and text columns attributes;
-columns of other types (dates, mixed) must be named explicitly.
+columns of other types (dates, mixed) must be named explicitly. Columns that number the rows, and the index that pandas
+wrote, are left out with a warning, because the order of rows is often that of the grades.
 
 `read_attributes` adds attributes of documents from a CSV file with the columns qid and docid.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import csv
 import re
+import warnings
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from decimal import Decimal
@@ -19,7 +21,7 @@ from importlib import import_module
 from io import StringIO
 from numbers import Real
 from os import PathLike, fspath
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +30,7 @@ from rankopt.data.queries import Queries
 from rankopt.data.text import check_text, is_text, text_blocks
 from rankopt.data.typing import Frame, Unjudged
 from rankopt.data.validation import is_missing
-from rankopt.errors import DataError, OptionError
+from rankopt.errors import ColumnWarning, DataError, OptionError
 
 USUAL = {
     "qid": ("qid", "query_id", "queryid", "query"),
@@ -55,7 +57,7 @@ def read_table(
     source: str | PathLike[str] | Frame,
     *,
     qid: str | None = None,
-    relevance: str | None = None,
+    relevance: str | Literal["auto"] | None = "auto",
     document: str | None = None,
     features: Sequence[str] | None = None,
     attributes: Iterable[str] | None = None,
@@ -64,15 +66,24 @@ def read_table(
     """The queries of a file (parquet, CSV, Feather; extra `tables`) or of a data frame.
 
     qid, relevance, document: columns, by default those with usual names (qid, query_id, ...; relevance, label, ...;
-    docid, docno, ...); grades are optional. features: the columns in their order, by default all other numeric columns,
-    including object columns of numbers. attributes: by default all other text columns. unjudged: see `Queries`.
+    docid, docno, ...). relevance=None: the table has no grades. features: the columns in their order, by default all
+    other numeric columns, including object columns of numbers, but none that numbers the rows (ids, the index of
+    pandas): a ColumnWarning names these, and columns with one value only. attributes: by default all other text
+    columns. unjudged: see `Queries`.
 
     Raises DataError for a missing or ambiguous column, a missing value, or an unnamed column that is neither numeric
     nor text, and OptionError if pyarrow is missing.
     """
-    frame, where = source, "table"
-    if isinstance(source, str | PathLike):
-        frame, where = table_at(fspath(source)), fspath(source)
+    where = fspath(source) if isinstance(source, str | PathLike) else "table"
+    frame = table_at(where) if isinstance(source, str | PathLike) else source
+    return queries_of_frame(frame, where, qid, relevance, document, features, attributes, unjudged)
+
+
+def queries_of_frame(
+    frame: Any, where: str, qid: str | None, relevance: str | None, document: str | None,
+    features: Sequence[str] | None = None, attributes: Iterable[str] | None = None, unjudged: Unjudged = None,
+) -> Queries:  # fmt: skip
+    """`read_table` of a frame that messages call `where`."""
     if not hasattr(frame, "columns") or not hasattr(frame, "shape"):
         raise DataError(
             f"a {type(frame).__name__} is not a table; pass a file, or a frame of pandas, polars or pyarrow"
@@ -81,13 +92,21 @@ def read_table(
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise DataError(f"{where} has two columns {twice!r}; rename one")
-    roles = {role: _named(role, name, names, where) for role, name in
-            {"qid": qid, "relevance": relevance, "document": document}.items()}  # fmt: skip
+    roles = {role: find_column(role, name, names, where) for role, name in (("qid", qid), ("document", document))}
+    wanted = None if relevance == "auto" else relevance
+    roles["relevance"] = None if relevance is None else find_column("relevance", wanted, names, where)
     of_query = roles["qid"]
     if of_query is None:
         raise DataError(f"{where} has no column of queries among {_shown(names)}; name it: qid='...'")
     values = {name: column_of(frame, name, where) for name in names}
     left = [name for name in names if name not in roles.values()]
+    if relevance == "auto" and roles["relevance"] is None:
+        raise DataError(_no_grades(where, {name: values[name] for name in left}))
+    if features is None:
+        numbering = _numbering(frame, {name: values[name] for name in left})
+        left = [name for name in left if name not in numbering]
+        numbers = [name for name in left if values[name].dtype.kind in "biuf" and values[name].size > 1]
+        _warn_of_columns(where, numbering, [name for name in numbers if (values[name] == values[name][0]).all()])
     holds = {name: _holds(values[name]) for name in left}
     numeric = [name for name in left if holds[name] == "numbers"] if features is None else [*features]
     words = [name for name in left if holds[name] != "numbers" and name not in numeric]
@@ -121,6 +140,56 @@ def read_table(
     )
 
 
+GRADES = re.compile("relevan|label|grade|judg|click|rating|score|target|stars|gain|^rel|^y$", re.IGNORECASE)
+"""Names of columns that are likely to hold grades."""
+
+FEW_GRADES, FEW_ROWS = 32, 20  # distinct values of a column of grades; rows of a table that are too few to say
+
+
+def _no_grades(where: str, values: dict[str, NDArray[Any]]) -> str:
+    """The message for a table without a column of grades: the candidates, the likeliest first."""
+    likely = [
+        name
+        for name, column in values.items()
+        if column.dtype.kind in "biuf" and (column >= 0).all() and (column == np.floor(column)).all()
+        and 1 < np.unique(column).size <= FEW_GRADES
+    ]  # fmt: skip
+    candidates = sorted(likely, key=lambda name: GRADES.search(name) is None)
+    usual, last = ", ".join(USUAL["relevance"]), "or relevance=None if the table has no grades"
+    if not candidates:
+        return f"{where} has no column of grades ({usual}); pass relevance='its name', {last}"
+    return (
+        f"{where} has no column of grades ({usual}), but {_shown(candidates)} may hold them; pass "
+        f"relevance={candidates[0]!r}, {last}"
+    )
+
+
+def _numbering(frame: Any, values: dict[str, NDArray[Any]]) -> list[str]:
+    """The columns that number the rows: the index that pandas wrote, and different integers that are consecutive or
+    called an id."""
+    schema = getattr(getattr(frame, "schema", None), "pandas_metadata", None) or {}
+    index = [name for name in schema.get("index_columns", ()) if isinstance(name, str)]
+    found = []
+    for name, column in values.items():
+        integers = column.dtype.kind in "iu" or (column.dtype.kind == "f" and (column == np.floor(column)).all())
+        if name in index or name.startswith("__index_level_"):
+            found.append(name)
+        elif integers and column.size > FEW_ROWS and np.unique(column).size == column.size:
+            consecutive = float(column.max()) - float(column.min()) == column.size - 1
+            if consecutive or re.search(r"(^|[_\W])(id|key|index|row|nr|no)$|Id$|ID$|^Unnamed|^$", name):
+                found.append(name)
+    return found
+
+
+def _warn_of_columns(where: str, numbering: list[str], constant: list[str]) -> None:
+    for names, text in (
+        (numbering, "number the rows and are not used as features; pass features=[...] to use them"),
+        (constant, "have one value only and tell nothing; leave them out, or pass features=[...]"),
+    ):
+        if names:
+            warnings.warn(f"columns of {where} {text}: {_shown(names)}", ColumnWarning, stacklevel=4)
+
+
 def table_at(path: str) -> Any:
     """Read the file as a pyarrow table. OptionError if pyarrow is missing."""
     ending = next((one for one in sorted(ENDINGS, key=len, reverse=True) if path.lower().endswith(one)), None)
@@ -139,7 +208,7 @@ def table_at(path: str) -> Any:
         raise DataError(f"{path} is not a readable {ending[1:]} file: {error}") from error
 
 
-def _named(role: str, wanted: str | None, names: list[str], where: str) -> str | None:
+def find_column(role: str, wanted: str | None, names: list[str], where: str) -> str | None:
     """The column of a role: the wanted one, else the one with a usual name, else None."""
     if wanted is not None:
         if wanted not in names:
@@ -281,7 +350,7 @@ def _next(file: str, reader: Any) -> list[str]:
 
 def _rows_by_key(queries: Queries) -> dict[Key, int]:
     documents: tuple[Hashable, ...] = queries.document_ids or ()
-    queries_of_rows = np.repeat(np.arange(len(queries)), np.diff(queries.offsets)).tolist()
+    queries_of_rows = queries.query_of(np.arange(queries.n_documents)).tolist()
     rows: dict[Key, int] = {}
     for row, (q, document) in enumerate(zip(queries_of_rows, documents, strict=True)):
         query = queries.query_ids[q]

@@ -274,6 +274,7 @@ def codes_of_ids(qid: Any, n: int) -> tuple[Ints, tuple[Hashable, ...]]:
     """Number the queries 0, 1, ... by first appearance: codes (n,) and the id of each code. qid: n hashables. Ids of
     numpy arrays are returned as Python numbers and strings. Raises DataError for a wrong number of ids, and for an id
     that is not hashable, None or NaN."""
+    check_unmasked(qid, "qid")
     values = as_array(qid)
     if isinstance(values, np.ndarray) and (values.ndim != 1 or values.dtype != object):
         if values.ndim != 1:
@@ -313,18 +314,26 @@ def _items(values: Any) -> Iterable[Hashable]:
 
 def codes_of_sizes(group: Any, n: int) -> tuple[Ints, tuple[Hashable, ...]]:
     """Codes (n,) and ids 0, 1, ... of consecutive queries of these sizes. Raises DataError for invalid sizes."""
+    check_unmasked(group, "group")
     sizes = np.asarray(as_array(group))
     if sizes.ndim != 1 or sizes.size == 0 or sizes.dtype.kind not in "iuf" or (sizes != np.floor(sizes)).any():
         raise DataError("group must be a vector of integers, the sizes of the queries.")
     sizes = sizes.astype(np.int64)
+    total = int(sizes.sum())
+    if sizes.size == n and total != n:
+        raise DataError(
+            f"group has one entry per row ({n}), so it looks like query ids; pass them as qid=. group= takes the sizes "
+            f"of consecutive queries, which sum to {n}; these sum to {total}."
+        )
     if (sizes < 1).any():
         q = int(np.flatnonzero(sizes < 1)[0])
         raise DataError(
             f"group[{q}] is {sizes[q]} but every query needs at least one document; leave out empty queries."
         )
-    if int(sizes.sum()) != n:
+    if total != n:
         raise DataError(
-            f"group sums to {int(sizes.sum())} but there are {n} rows; pass the size of each query in order."
+            f"group sums to {total} but there are {n} rows; pass the size of each query in order, or the query of each "
+            "row as qid=."
         )
     return np.repeat(np.arange(sizes.size), sizes), tuple(range(sizes.size))
 

@@ -149,6 +149,7 @@ def start_cluster(workers: int, folder: str) -> tuple[subprocess.Popen[bytes], s
 
 
 def end_cluster(process: subprocess.Popen[bytes]) -> None:
+    """Close the cluster's standard input, which ends it; kill it after 20 seconds."""
     with process:
         assert process.stdin is not None
         process.stdin.close()

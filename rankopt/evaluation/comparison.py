@@ -25,6 +25,7 @@ tie. The leader is selected on the same queries, so p is biased in its favour, a
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -34,8 +35,18 @@ from numpy.typing import ArrayLike
 
 from formulations.arrays import Floats
 from formulations.display import CompactReprMixin
-from rankopt.errors import DataError, OptionError
-from rankopt.evaluation.evaluation import Evaluation, IntervalBy, check_interval, interval_of, vector
+from rankopt.data.typing import Ids, Sizes, Values
+from rankopt.errors import DataError, MissingQueryIdsWarning, OptionError
+from rankopt.evaluation.evaluation import (
+    FEW,
+    Evaluation,
+    Grouped,
+    IntervalBy,
+    check_interval,
+    evaluate,
+    interval_of,
+    vector,
+)
 from rankopt.evaluation.export import Column, bars_of_differences, frame, latex_table
 from rankopt.measures.measure import Measure
 
@@ -153,6 +164,9 @@ def compare(
     run_a: Evaluation | ArrayLike,
     run_b: Evaluation | ArrayLike,
     *,
+    relevance: Grouped | Values | None = None,
+    qid: Ids | None = None,
+    group: Sizes | None = None,
     measure: Measured | None = None,
     test: Test = "randomization",
     interval: IntervalBy = "t",
@@ -160,8 +174,11 @@ def compare(
     confidence: float = 0.95,
     random_state: int | np.random.Generator | None = 0,
 ) -> Comparison:
-    """Compare two evaluations, or two arrays (m,) of values in the same order of queries.
+    """Compare two evaluations, two arrays (m,) of values in the same order of queries, or two arrays of scores.
 
+    relevance: a `Queries`, or the grades (N,) of documents with qid or group as in `evaluate`; run_a and run_b are then
+    the scores (N,) of two rankers in the same order, and measure is needed. Without it, arrays of more than 300 numbers
+    raise a MissingQueryIdsWarning, because they may be scores.
     measure: the measure, if the evaluations have several; the values of a list are added query by query, as in
     compare(a, b, measure=[f"nDCG@{k}" for k in range(1, 11)], test="wilcoxon") of [ORM, section 6.1].
     test: the test of `p`, "randomization", "t" or "wilcoxon". interval: "t", or paired "bootstrap" of `resamples`.
@@ -171,7 +188,22 @@ def compare(
     check_interval(interval, confidence, resamples)
     if test not in get_args(Test):
         raise OptionError(f"test cannot be {test!r}; write {', '.join(map(repr, get_args(Test)))}.")
-    a, b, name = _paired(run_a, run_b, measure)
+    if relevance is not None:
+        if measure is None or isinstance(run_a, Evaluation) or isinstance(run_b, Evaluation):
+            raise DataError("relevance= needs two arrays of scores and measure=; omit it to compare evaluations.")
+        several = list(measure) if isinstance(measure, Sequence) and not isinstance(measure, str) else [measure]
+        scores = (vector("run_a", run_a), vector("run_b", run_b))
+        run_a, run_b = (evaluate(relevance, one, several, qid=qid, group=group) for one in scores)
+    elif qid is not None or group is not None:
+        raise DataError("qid and group are of scores, which need grades; pass relevance=, or leave both out.")
+    elif not isinstance(run_a, Evaluation) and np.size(run_a) > FEW:
+        warnings.warn(
+            f"{np.size(run_a)} numbers are compared as the values of as many queries; if they are scores of documents, "
+            "pass relevance=, qid= (or group=) and measure=",
+            MissingQueryIdsWarning,
+            stacklevel=2,
+        )
+    a, b, name = _pair_values(run_a, run_b, measure)
     if not np.array_equal(np.isnan(a), np.isnan(b)):
         query = int(np.argmax(np.isnan(a) != np.isnan(b)))
         raise DataError(f"Query {query} (from 0) counts in one run only; evaluate both with the same grades.")
@@ -219,7 +251,7 @@ def holm(p_values: Sequence[float]) -> Floats:
     return result
 
 
-def _paired(
+def _pair_values(
     run_a: Evaluation | ArrayLike, run_b: Evaluation | ArrayLike, measure: Measured | None
 ) -> tuple[Floats, Floats, str]:
     """Values of both runs in the query order of the first, and the name of the measure."""
@@ -314,17 +346,16 @@ class Leader(CompactReprMixin):
         if not self.p:
             return f"{top}."
         if not self.ties:
-            return (
-                f"{top}, ahead of {self._listed(self.behind)} by a paired test ({self._at(self.behind, '<=')}): use it."
-            )
-        text = f"{top}, but {self._listed(self.ties)} cannot be distinguished from it by a paired test "
+            ahead = self._names_with_means(self.behind)
+            return f"{top}, ahead of {ahead} by a paired test ({self._at(self.behind, '<=')}): use it."
+        text = f"{top}, but {self._names_with_means(self.ties)} cannot be distinguished from it by a paired test "
         text += f"({self._at(self.ties, '>=')}): choose among them by what they cost, or test on more queries."
         if self.behind:
             verb = "ranks" if len(self.behind) == 1 else "rank"
-            text += f" {self._listed(self.behind)} {verb} worse ({self._at(self.behind, '<=')})."
+            text += f" {self._names_with_means(self.behind)} {verb} worse ({self._at(self.behind, '<=')})."
         return text
 
-    def _listed(self, names: Sequence[str]) -> str:
+    def _names_with_means(self, names: Sequence[str]) -> str:
         """Names with their means: a .81, b .80 and c .79."""
         parts = [f"{name} ({_short(self.means[name])})" for name in names]
         return " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]]))

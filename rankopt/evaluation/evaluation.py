@@ -9,8 +9,10 @@ Source of the bootstrap: Sakai, Evaluating evaluation metrics based on the boots
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+import warnings
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
 import numpy as np
@@ -18,10 +20,12 @@ from numpy.typing import ArrayLike
 
 from formulations.arrays import Floats, Ints
 from formulations.display import CompactReprMixin
-from rankopt.data.typing import Values
-from rankopt.errors import DataError, MeasureError, OptionError
+from rankopt.data.queries import Queries
+from rankopt.data.typing import Ids, Sizes, Values
+from rankopt.data.validation import check_unmasked, codes_of_ids, codes_of_sizes, grouped, picked
+from rankopt.errors import DataError, MeasureError, MissingQueryIdsWarning, OptionError, TiedDocumentsWarning
 from rankopt.evaluation.export import dots_of_means, frame, latex_table
-from rankopt.measures.measure import Convention, Measure, convention_named
+from rankopt.measures.measure import Convention, Measure, PositionalMeasure, convention_named
 from rankopt.measures.notation import parse
 from rankopt.measures.tied_ranking import Pool, Ranking, ranked
 
@@ -29,16 +33,32 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+FEW = 300  # rows that one query may have before a missing query id is warned of
+
+
+def warn_of_one_query(rows: int, stacklevel: int) -> None:
+    """Warn if more than `FEW` rows are taken as one query."""
+    if rows > FEW:
+        warnings.warn(
+            f"all {rows} rows are treated as one query because neither qid nor group was passed; pass qid= (an id a "
+            f"row) or group= (sizes of consecutive queries), or group=[{rows}] if they are one",
+            MissingQueryIdsWarning,
+            stacklevel=stacklevel + 1,
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class JudgedQueries(CompactReprMixin):
-    """Grades (N,), query boundaries (m + 1,), query ids (m) and optional document ids (N). pool: judged and retrieved
-    documents of a run with qrels."""
+    """Grades (N,) by query, query boundaries (m + 1,), query ids (m) and optional document ids (N). pool: judged and
+    retrieved documents of a run with qrels. rows: the position of each document among the scores that are passed, the
+    same if None."""
 
     relevance: Floats
     offsets: Ints
     query_ids: tuple[Hashable, ...]
     document_ids: tuple[Hashable, ...] | None = None
     pool: Pool | None = None
+    rows: Ints | None = None
 
     @classmethod
     def read(
@@ -47,13 +67,18 @@ class JudgedQueries(CompactReprMixin):
         offsets: ArrayLike | None = None,
         query_ids: Sequence[Hashable] | None = None,
         document_ids: Sequence[Hashable] | None = None,
+        qid: Ids | None = None,
+        group: Sizes | None = None,
     ) -> JudgedQueries:
-        """Read an object with these four attributes (a `Queries`), or grades and keywords. Without offsets all rows are
-        one query. Raises DataError for shapes that disagree and for infinite grades."""
-        pool = getattr(judged, "pool", None)
+        """Read an object with these four attributes (a `Queries`), or grades and keywords. Without qid, group and
+        offsets all rows are one query. Raises DataError for shapes that disagree and for infinite grades."""
+        pool, rows = getattr(judged, "pool", None), None
         if hasattr(judged, "relevance") and hasattr(judged, "offsets"):
-            if not (offsets is None and query_ids is None and document_ids is None):
-                raise DataError(f"A {type(judged).__name__} has its own offsets and ids; omit the keywords.")
+            if any(one is not None for one in (offsets, query_ids, document_ids, qid, group)):
+                raise DataError(f"A {type(judged).__name__} has its own queries and ids; omit the keywords.")
+            rows = getattr(judged, "rows", None)
+            if isinstance(judged, Queries):
+                judged = judged.grouped()
             if judged.relevance is None:
                 raise DataError(
                     f"This {type(judged).__name__} cannot be evaluated because it has no relevance; add it."
@@ -63,6 +88,14 @@ class JudgedQueries(CompactReprMixin):
         else:
             relevance = judged
         grades = vector("relevance", relevance)
+        if qid is not None or group is not None:
+            if offsets is not None or query_ids is not None or (qid is not None and group is not None):
+                raise DataError("qid, group and offsets are alternatives; pass one of them, query_ids with offsets.")
+            codes, ids = codes_of_ids(qid, grades.size) if group is None else codes_of_sizes(group, grades.size)
+            rows, offsets, present = grouped(codes)
+            grades, query_ids = grades[rows], [ids[code] for code in present]
+            if document_ids is not None and len(document_ids) == rows.size:
+                document_ids = picked(document_ids, rows)
         if not np.all(np.isfinite(grades)):
             row = int(np.argmin(np.isfinite(grades)))
             raise DataError(f"relevance[{row}] cannot be {grades[row]}; grades are finite numbers.")
@@ -75,22 +108,22 @@ class JudgedQueries(CompactReprMixin):
             or np.any(np.diff(bounds) < 0)
         ):
             raise DataError(f"offsets must rise from 0 to the number of documents, {len(grades)}; they are {bounds}.")
-        names = tuple(range(len(bounds) - 1)) if query_ids is None else tuple(query_ids)
+        names: tuple[Hashable, ...] = tuple(range(len(bounds) - 1)) if query_ids is None else tuple(query_ids)
         documents = None if document_ids is None else tuple(document_ids)
-        for what, ids, wanted in (("query_ids", names, len(bounds) - 1), ("document_ids", documents, len(grades))):
-            if ids is not None and len(ids) != wanted:
-                raise DataError(f"{what} has {len(ids)} entries, but there are {wanted}; pass one each.")
-        return cls(grades, bounds.astype(np.int64), names, documents, pool)
+        for what, own, wanted in (("query_ids", names, len(bounds) - 1), ("document_ids", documents, len(grades))):
+            if own is not None and len(own) != wanted:
+                raise DataError(f"{what} has {len(own)} entries, but there are {wanted}; pass one each.")
+        return cls(grades, bounds.astype(np.int64), names, documents, pool, rows)
 
     def check_scores(self, scores: ArrayLike) -> Floats:
-        """The scores (N,) as floats. DataError for a wrong length or NaN."""
+        """The scores (N,) as floats, by query. DataError for a wrong length or NaN."""
         values = vector("scores", scores)
         if len(values) != len(self.relevance):
             raise DataError(f"There are {len(values)} scores for {len(self.relevance)} documents; give one a document.")
         if np.any(np.isnan(values)):
             row = int(np.argmax(np.isnan(values)))
             raise DataError(f"scores[{row}] is NaN, which cannot be ordered; correct the ranker.")
-        return values
+        return values if self.rows is None else values[self.rows]
 
     def descending_ids(self) -> Ints:
         """The key (N,) that sorts by document id as text, descending."""
@@ -106,7 +139,8 @@ def descending_text(words: Sequence[str]) -> Ints:
 
 
 def vector(what: str, values: ArrayLike) -> Floats:
-    """The values as a vector of floats. DataError for other shapes and non-numbers."""
+    """The values as a vector of floats. DataError for other shapes, non-numbers and masked entries."""
+    check_unmasked(values, what)
     try:
         result = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
@@ -240,7 +274,7 @@ class Evaluation(CompactReprMixin):
         values.setflags(write=False)
         return replace(self, values=values, tied=np.full(len(self.measures), -1), query_ids=chosen)
 
-    def only(self, measures: Iterable[str | Measure]) -> Evaluation:
+    def select(self, measures: Iterable[str | Measure]) -> Evaluation:
         """Restrict to these measures, in this order."""
         rows = [self._row(measure) for measure in measures]
         values = self.values[rows]
@@ -304,27 +338,105 @@ class Evaluation(CompactReprMixin):
 def evaluate(
     judged: Grouped | Values,
     scores: Values,
-    measures: str | Measure | Iterable[str | Measure],
+    measures: Measures,
     *,
     convention: str | Convention = "default",
+    qid: Ids | None = None,
+    group: Sizes | None = None,
     offsets: Values | None = None,
     query_ids: Sequence[Hashable] | None = None,
     document_ids: Sequence[Hashable] | None = None,
 ) -> Evaluation:
-    """Evaluate the rankings by decreasing scores (N,).
+    """Evaluate the rankings by decreasing scores (N,), one a row of `judged` in the same order.
 
-    judged: a `Queries` (anything with relevance, offsets, query_ids, document_ids), or the grades (N,) of documents
-    grouped by query, with `offsets` (m + 1,) and ids as keywords; without offsets all rows are one query.
+    judged: a `Queries` (or what `join` returns), or the grades (N,) of the documents.
+    qid, group: for grades, the query of each row, in any order, or the sizes of consecutive queries; `offsets`
+    (m + 1,) and query_ids say the same of grouped rows. With none of them all rows are one query, with a
+    MissingQueryIdsWarning above 300 rows.
     measures: one measure or several, as text or values. convention: a name in `conventions`, or a `Convention`.
 
     Raises DataError for inconsistent arrays, MeasureError if a measure is undefined on all queries.
     """
     rules = convention_named(convention)
-    documents = JudgedQueries.read(judged, offsets, query_ids, document_ids)
-    values = documents.check_scores(scores)
+    if not hasattr(judged, "offsets") and qid is None and group is None and offsets is None:
+        warn_of_one_query(np.size(judged), stacklevel=2)
+    documents = JudgedQueries.read(judged, offsets, query_ids, document_ids, qid, group)
+    return _evaluated(documents, documents.check_scores(scores), measures, rules)
+
+
+Measures = str | Measure | Iterable[str | Measure]
+
+DRAWS = 100
+"""Random orders of exchangeable documents over which a measure is averaged if it is not linear in the gains."""
+
+
+def evaluate_exchangeable(queries: Grouped, scores: Floats, measures: Measures, classes: Ints) -> Evaluation:
+    """`evaluate` of grouped rows, averaged over all exchanges of documents of one class; classes: codes (N,).
+
+    Exact for measures that are linear in the gains. For others the mean over `DRAWS` random exchanges, seeded by the
+    content of the query, with a TiedDocumentsWarning that gives its standard error.
+    """
+    documents, rules = JudgedQueries.read(queries), convention_named("default")
+    found = _evaluated(documents, scores, measures, rules, classes)
+    drawn = [row for row, measure in enumerate(found.measures) if not isinstance(measure, PositionalMeasure)]
+    affected = _affected(documents, scores, classes) if drawn else []
+    if not affected:
+        return found
+    values, wanted, variances = found.values.copy(), [found.measures[row] for row in drawn], []
+    for q in affected:
+        part = slice(*documents.offsets[q : q + 2].tolist())
+        own = JudgedQueries(documents.relevance[part], np.array([0, part.stop - part.start]), (q,))
+        exchanges = _exchanges(own.relevance, scores[part], classes[part])
+        draws = np.array([_evaluated(own, one, wanted, rules).values[:, 0] for one in exchanges])
+        values[drawn, q] = draws.mean(axis=0)
+        variances.append(draws.var(axis=0, ddof=1) / DRAWS)
+    error = np.sqrt(np.sum(variances, axis=0)).max() / max(len(documents.query_ids), 1)
+    warnings.warn(
+        f"documents of equal score are exchangeable in {len(affected)} of {len(documents.query_ids)} queries: "
+        f"{', '.join(map(repr, wanted))} is the mean over {DRAWS} random orders of them, with a standard error of "
+        f"{error:.2g}. A measure like nDCG@10 is averaged exactly.",
+        TiedDocumentsWarning,
+        stacklevel=3,
+    )
+    values.setflags(write=False)
+    return replace(found, values=values)
+
+
+def _affected(documents: JudgedQueries, scores: Floats, classes: Ints) -> list[int]:
+    """The queries with documents of one class that differ in grade and in score."""
+    count = np.bincount(classes)
+    several = np.zeros(count.size, dtype=np.bool_)
+    for values in (documents.relevance, scores):
+        low, high = np.full(count.size, np.inf), np.full(count.size, -np.inf)
+        np.minimum.at(low, classes, values)
+        np.maximum.at(high, classes, values)
+        several = (low < high) & (several if values is scores else True)
+    query = np.repeat(np.arange(len(documents.query_ids)), np.diff(documents.offsets))
+    found: list[int] = np.unique(query[several[classes]]).tolist()
+    return found
+
+
+def _exchanges(relevance: Floats, scores: Floats, classes: Ints) -> Iterator[Floats]:
+    """`DRAWS` times the scores of one query, randomly exchanged inside classes; row order has no effect."""
+    by_score, by_grade = np.lexsort((-scores, classes)), np.lexsort((relevance, classes))
+    content = scores[by_score].tobytes() + relevance[by_grade].tobytes()
+    random = np.random.default_rng(int.from_bytes(blake2b(content, digest_size=8).digest(), "little"))
+    ends = np.flatnonzero(np.diff(classes[by_score])) + 1
+    slots, members = np.split(scores[by_score], ends), np.split(by_grade, ends)
+    for _ in range(DRAWS):
+        made = scores.copy()
+        for rows, slot in zip(members, slots, strict=True):
+            made[rows] = random.permutation(slot) if slot.size > 1 else slot
+        yield made
+
+
+def _evaluated(
+    documents: JudgedQueries, values: Floats, measures: Measures, rules: Convention, classes: Ints | None = None
+) -> Evaluation:
+    """Evaluate scores by query."""
     wanted = tuple(measures) if isinstance(measures, Iterable) and not isinstance(measures, str) else (measures,)
     parsed = tuple(parse(measure) for measure in wanted)
-    ranking = _ranking(documents, values, rules)
+    ranking = _ranking(documents, values, rules, classes)
     rows = [_values(measure.with_convention(rules), ranking, rules) for measure in parsed]
     by_score = ranking if rules.ties == "average" else _ranking(documents, values, replace(rules, ties="average"))
     tied = _tied(parsed, by_score, rules)
@@ -334,24 +446,20 @@ def evaluate(
     return Evaluation(parsed, table, tied, documents.query_ids, rules)
 
 
-def _ranking(documents: JudgedQueries, scores: Floats, rules: Convention) -> Ranking:
+def _ranking(documents: JudgedQueries, scores: Floats, rules: Convention, classes: Ints | None = None) -> Ranking:
     if rules.float32:
         with np.errstate(over="ignore"):
             scores = scores.astype(np.float32).astype(np.float64)
     if rules.ties in ("average", "worst"):
-        ranking = _ranked(documents, scores)
-        return ranking.broken("worst") if rules.ties == "worst" else ranking
+        ranking = ranked(documents.relevance, scores, documents.offsets, None, documents.pool, classes)
+        return ranking.break_ties("worst") if rules.ties == "worst" else ranking
     key = np.arange(len(scores)) if rules.ties == "input" else documents.descending_ids()
-    return _ranked(documents, scores, key)
-
-
-def _ranked(documents: JudgedQueries, scores: Floats, key: Ints | None = None) -> Ranking:
     return ranked(documents.relevance, scores, documents.offsets, key, documents.pool)
 
 
 def _values(measure: Measure, ranking: Ranking, rules: Convention) -> Floats:
     """The value (m,) of each query; the convention sets undefined and short ones."""
-    values = measure.values(ranking)
+    values = np.minimum(measure.values(ranking), measure.max_value)
     defined = measure.defined(ranking.relevance, ranking.offsets)
     if rules.no_relevant == "skip" and not np.any(defined):
         raise MeasureError(
@@ -371,7 +479,7 @@ def _tied(measures: tuple[Measure, ...], ranking: Ranking, rules: Convention) ->
     counts = []
     for measure in measures:
         settled = measure.with_convention(rules)
-        best = _values(settled, ranking.broken("best"), rules)
-        worst = _values(settled, ranking.broken("worst"), rules)
+        best = _values(settled, ranking.break_ties("best"), rules)
+        worst = _values(settled, ranking.break_ties("worst"), rules)
         counts.append(np.count_nonzero(np.abs(best - worst) > 1e-12 * np.abs(best)))
     return np.array(counts, dtype=np.int64)

@@ -176,7 +176,7 @@ def compare_runs(
                 random_state=random_state,
             )  # fmt: skip
     raised = holm([one.p for one in comparisons.values()]).tolist() if comparisons else []
-    restricted = {name: run.only(wanted) for name, run in runs.items()}
+    restricted = {name: run.select(wanted) for name, run in runs.items()}
     return RunComparison(
         restricted, intervals, comparisons, dict(zip(comparisons, raised, strict=True)), test, interval, confidence
     )

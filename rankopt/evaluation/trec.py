@@ -1,9 +1,13 @@
 """Run and qrels files of TREC, plain or gzip (`.gz`), read, joined for `evaluate`, and written.
 
     run     query Q0 document rank score tag        one ranked document per line
+            query document rank                     as MS MARCO has it
     qrels   query 0 document grade                  one judged document per line
+            query document grade                    as BEIR has it
 
-Reading sorts by scores, as trec_eval does, and ignores the rank column. `write_run` fills the score column with
+Blanks or tabs separate columns. All lines have the columns of the first. A line of names may precede it (BEIR), and
+lines that begin with # are comments. Reading sorts by scores, as trec_eval does, and ignores the rank column; a run
+without scores gets minus its ranks. `write_run` fills the score column with
 
     "rank"   n, n - 1, ..., 1 for the n documents of a query. Sorting by it recovers the ranking, also under constraints
              and in single precision (trec_eval), where integers up to 2^24 are distinct
@@ -24,6 +28,7 @@ from numpy.typing import NDArray
 
 from formulations.arrays import Bools, Floats, Ints
 from formulations.display import CompactReprMixin
+from rankopt.data.queries import Queries
 from rankopt.data.svmlight.parser import NUMBER
 from rankopt.data.text import clipped, text_lines
 from rankopt.data.typing import Values
@@ -31,7 +36,10 @@ from rankopt.errors import DataError, OptionError
 from rankopt.evaluation.evaluation import Grouped, JudgedQueries, QueryIndexed, descending_text, vector
 from rankopt.measures.tied_ranking import Pool, query_of_row
 
-RUN, QRELS = "query Q0 document rank score tag", "query 0 document grade"  # the columns of a line
+RUN = ("query Q0 document rank score tag", "query document rank")  # the columns of a line, TREC's first
+QRELS = ("query 0 document grade", "query document grade")
+NAMES = {"rank": rb"rank|pos", "score": rb"score|sim", "grade": rb"score|rel|label|grade|judg"}  # in a line of names
+HEADERS = {b"query-id", b"query_id", b"queryid", b"qid", b"query", b"topic", b"topic_id", b"topic-id"}
 INFINITE = re.compile(rb"[+-]?(?i:inf|infinity)")
 INTEGER = re.compile(rb"[+-]?[0-9]++")
 
@@ -61,41 +69,90 @@ class Qrels(CompactReprMixin):
 
 
 def read_run(path: str | PathLike[str]) -> Run:
-    """Read a run. Raises DataError naming file and line for invalid lines."""
-    return Run(*_grouped((where, key, _score(where, word)) for where, key, word in _fields(path, RUN, value=4)))
+    """Read a run of six columns, or of the three columns of MS MARCO, whose last is a rank: scores are minus the ranks.
+
+    Raises DataError naming file and line for invalid lines.
+    """
+    ranks: set[tuple[str, int]] = set()
+    fields = _fields(path, RUN, (INFINITE, NUMBER))
+    run = Run(
+        *_group_by_query((where, key, _score(where, key, word, ranks, columns)) for where, key, word, columns in fields)
+    )
+    unranked = {query for query, _ in ranks} - {query for query, rank in ranks if rank <= 1}
+    if unranked:
+        raise DataError(
+            f"{fspath(path)}: query {min(unranked)!r} has no document of rank 1, so the third of three columns may be "
+            f"a score; write '{RUN[0]}', or the ranks from 1."
+        )
+    return run
 
 
 def read_qrels(path: str | PathLike[str], *, negative: float | Literal["unjudged"] | None = None) -> Qrels:
-    """Read qrels. Negative grades mark junk in some collections, unjudged documents of the pool in others.
+    """Read qrels of four columns, or of the three columns of BEIR. Negative grades mark junk in some collections,
+    unjudged documents of the pool in others.
 
     negative: the grade that replaces them, "unjudged" for no grade (as in trec_eval), None to raise DataError.
     """
     if negative not in (None, "unjudged") and not 0 <= float(negative) < np.inf:
         raise OptionError(f"negative cannot be {negative!r}; write 'unjudged' or the grade >= 0 that it counts.")
-    fields = _fields(path, QRELS, value=3)
-    names, documents, grades, offsets = _grouped(
-        (where, key, _grade(where, key, word, negative)) for where, key, word in fields
+    fields = _fields(path, QRELS, (INTEGER,))
+    names, documents, grades, offsets = _group_by_query(
+        (where, key, _grade(where, key, word, negative)) for where, key, word, _ in fields
     )
     judged = ~np.isnan(grades)
     return Qrels(names, documents, np.where(judged, grades, 0.0), offsets, judged)
 
 
-def _fields(path: str | PathLike[str], columns: str, value: int) -> Iterator[tuple[str, Key, bytes]]:
-    """File and line, query and document, and column `value` of every non-blank line."""
-    wanted, empty = len(columns.split()), True
+def _fields(
+    path: str | PathLike[str], layouts: tuple[str, str], values: tuple[re.Pattern[bytes], ...]
+) -> Iterator[tuple[str, Key, bytes, int]]:
+    """File and line, query and document, the value that the patterns describe and the number of columns of the file."""
+    counts = [len(layout.split()) for layout in layouts]
+    known, columns, empty = " or ".join(f"'{layout}'" for layout in layouts), 0, True
     for number, line in text_lines(path):
         found = line.split()
         where = f"{fspath(path)}, line {number}"
-        if found and len(found) != wanted:
-            raise DataError(f"{where}: {len(found)} columns, but a line is '{columns}'.")
-        if found:
-            empty = False
-            yield where, (found[0].decode(), found[2].decode()), found[value]
+        at = {3: 2, 4: 3, 6: 4}.get(len(found), 0)
+        value = found[at] if len(found) in counts else b""
+        is_data = any(pattern.fullmatch(value) for pattern in values)
+        if found and found[0].startswith(b"#") and found[0] != b"#" and is_data:
+            raise DataError(
+                f"{where}: {clipped(found[0])!r} is a query or begins a comment; write # and a blank, or rename it."
+            )
+        if not found or found[0].startswith(b"#"):
+            continue
+        is_header = not columns and not is_data and found[0].lower() in HEADERS
+        columns = columns or len(found)
+        if len(found) != columns or columns not in counts:
+            expected = f"'{layouts[counts.index(columns)]}', as the first" if columns in counts else known
+            raise DataError(f"{where}: {len(found)} columns, but a line is {expected}; correct the line.")
+        if columns == 4 and len(line.strip().split(b"\t")) == 3 and found[1] not in (b"0", b"Q0"):
+            raise DataError(f"{where}: a column between tabs has a blank; replace it, because blanks separate columns.")
+        if is_header:
+            wanted = layouts[counts.index(columns)].split()[at]
+            if not re.search(NAMES[wanted], value.lower()):
+                raise DataError(
+                    f"{where}: column {at + 1} has the name {clipped(value)!r}, but is the {wanted}; a line is {known}."
+                )
+            continue
+        empty = False
+        yield where, (found[0].decode(), found[1 if columns == 3 else 2].decode()), value, columns
     if empty:
-        raise DataError(f"{fspath(path)} is empty; a line is '{columns}'.")
+        raise DataError(f"{fspath(path)} is empty; a line is {known}.")
 
 
-def _score(where: str, word: bytes) -> float:
+def _score(where: str, key: Key, word: bytes, ranks: set[tuple[str, int]], columns: int) -> float:
+    """The score of a line; of three columns minus the rank, which no other document of the query may have."""
+    if columns == 3:
+        rank = int(word) if INTEGER.fullmatch(word) and len(word) < 16 else -1
+        if rank < 0 or (key[0], rank) in ranks:
+            why = "occurs twice in its query" if rank >= 0 else "is not a rank"
+            raise DataError(
+                f"{where}: {clipped(word)!r} {why}; the third of three columns is the rank of the document, 1 for the "
+                f"best. With scores, write '{RUN[0]}'."
+            )
+        ranks.add((key[0], rank))
+        return float(-rank)
     if NUMBER.fullmatch(word) or INFINITE.fullmatch(word):
         return float(word)
     raise DataError(f"{where}: {clipped(word)!r} is not a number; correct the line.")
@@ -116,7 +173,7 @@ def _grade(where: str, key: Key, word: bytes, negative: float | Literal["unjudge
     return np.nan if negative == "unjudged" else float(negative)
 
 
-def _grouped(rows: Iterator[tuple[str, Key, float]]) -> tuple[tuple[str, ...], tuple[str, ...], Floats, Ints]:
+def _group_by_query(rows: Iterator[tuple[str, Key, float]]) -> tuple[tuple[str, ...], tuple[str, ...], Floats, Ints]:
     """Queries, documents, values and offsets, in order of first appearance."""
     queries: dict[str, dict[str, float]] = {}
     for where, (query, document), value in rows:
@@ -175,10 +232,12 @@ def run_text(
     """The text that `write_run` writes."""
     if not isinstance(scores, str) or scores not in get_args(ScoreColumn):
         raise OptionError(f"scores cannot be {scores!r}; write 'rank' or 'model', and the scores before it.")
-    names, documents, offsets = _ids(queries)
+    grouped, order = (queries.grouped(), queries.rows) if isinstance(queries, Queries) else (queries, slice(None))
+    names, documents, offsets = _ids(grouped)
     values = vector("scores", given)
     if len(values) != len(documents) or np.any(np.isnan(values)):
         raise DataError(f"A run of {len(documents)} documents needs as many scores, none NaN; there are {len(values)}.")
+    values = values[order]
     word, lines = _word("tag", tag), []
     for name, rows in zip(names, _rows(queries, documents, offsets, values, orders), strict=True):
         shown = rows[:depth]
@@ -220,6 +279,8 @@ def _rows(queries: Any, documents: list[str], offsets: Ints, values: Floats, ord
 
 def write_qrels(path: str | PathLike[str], queries: Grouped) -> None:
     """Write the grades of a `Queries`. Raises DataError for grades that are not integers."""
+    if isinstance(queries, Queries):
+        queries = queries.grouped()
     names, documents, offsets = _ids(queries)
     if queries.relevance is None:
         raise DataError("Qrels cannot be written because these queries have no relevance; add it.")
@@ -248,9 +309,10 @@ def _ids(queries: Any) -> tuple[list[str], list[str], Ints]:
 
 def _word(what: str, name: Hashable) -> str:
     text = "" if name is None else str(name)
-    if len(text.split()) != 1 or text.split()[0] != text:
+    if len(text.split()) != 1 or text.split()[0] != text or (what == "query id" and text.startswith("#")):
         raise DataError(
-            f"The {what} {name!r} cannot be written to a TREC file because blanks separate columns; rename it."
+            f"The {what} {name!r} cannot be written to a TREC file, where blanks separate columns and # begins a "
+            "comment; rename it."
         )
     return text
 

@@ -17,7 +17,6 @@ from rankopt.boosting.ranker import COUNT, seeds_of
 from rankopt.data.canonical_order import canonical
 from rankopt.data.validation import taken
 from rankopt.errors import DataError, ModelError, OptionError, TrainingInterrupted
-from rankopt.evaluation.evaluation import evaluate
 from rankopt.experimental.tree_ensemble import (
     MeasureObjective,
     TreeCallback,
@@ -152,7 +151,7 @@ class DirectBoostedRanker(Ranker):
             features, deployment = np.concatenate([features, _dense(evaluation.features)]), self._deployment(evaluation)
 
             def judge(scores: Floats) -> float:
-                return float(evaluate(evaluation, deployment.ranking_scores(scores), self.measure).mean())
+                return float(deployment.evaluate(scores, self.measure).mean())
 
         rounds = (ROUNDS if evaluation is None else MAX_ROUNDS) if self.n_estimators is None else self.n_estimators
         low, high = map(float, self.weight_bounds)

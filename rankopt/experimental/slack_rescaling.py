@@ -58,12 +58,15 @@ class RescaledSlack:
         measure = parse(self.measure)
         if not isinstance(measure, PositionalMeasure):
             raise OptionError(f"measure {measure} has no regret of position weights and gains; train nDCG@k, P@k, ...")
-        gain, decay = measure.gain(self.relevance, self.offsets), parse_position_weights(self.position_weights)
+        gain, position_weights = (
+            measure.gain(self.relevance, self.offsets),
+            parse_position_weights(self.position_weights),
+        )
         return slack_rescaled_ranking(
             np.zeros(gain.size),
             gain,
             discount=measure.discount,
-            position_weights=lambda n: decay.weights(n, measure),
+            position_weights=lambda n: position_weights.weights(n, measure),
             offsets=self.offsets,
         )
 
@@ -86,7 +89,7 @@ class RescaledSlack:
     def majorant(self, scores: Floats) -> RescaledSlack:
         return self
 
-    def only(self, first: int, last: int) -> RescaledSlack:
+    def select_queries(self, first: int, last: int) -> RescaledSlack:
         low, high = self.offsets[first], self.offsets[last]
         return replace(self, relevance=self.relevance[low:high], offsets=self.offsets[first : last + 1] - low)
 

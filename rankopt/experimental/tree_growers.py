@@ -164,7 +164,7 @@ class OnMeasure:
             if not found:
                 break
             leaf = max(found, key=lambda leaf: found[leaf].point.value)
-            trial = self._split(tree, leaf, found[leaf])
+            trial = self._split_leaf(tree, leaf, found[leaf])
             column, now = (trial.leaf_of == trial.feature.size - 1).astype(np.float64), tree.add_to(scores, 1.0)
             (events,) = objective.events(now, column[None])  # other leaves have moved since the split was found
             trial.values[-1] += self._point(now, column, events).t
@@ -205,7 +205,7 @@ class OnMeasure:
     def _point(self, scores: Floats, column: Floats, events: StepEvents) -> LinePoint:
         return middle_point(events, self.objective.reach(scores, column))
 
-    def _split(self, tree: Tree, leaf: int, split: TreeSplit) -> Tree:
+    def _split_leaf(self, tree: Tree, leaf: int, split: TreeSplit) -> Tree:
         """The leaf becomes a split of two leaves with its value."""
         first = tree.feature.size
         feature, threshold, left, right, values = (

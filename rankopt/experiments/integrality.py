@@ -4,8 +4,8 @@ Statements grow in n documents, k positions and the number of blocks.
 
 Two questions are separate. Whether the linear program is integral for every objective is a property of the statement:
 proved, refuted by a witness, or undecided. The rate and size of fractional optima depend on the objective too. Profits
-of rank one (decay × score), of rank two (minus discount × gain, the loss-augmented argmax), of full rank, and of few
-values (many ties) are drawn with the seed; each is solved with and without integrality constraints.
+of rank one (position weight × score), of rank two (minus discount × gain, the loss-augmented argmax), of full rank, and
+of few values (many ties) are drawn with the seed; each is solved with and without integrality constraints.
 
 A statement is a function of n documents, k positions and blocks. It returns None for invalid sizes (such as fewer
 blocks than positions).
@@ -33,7 +33,7 @@ from formulations.problems.linear_program import LinearProgram
 from formulations.solving.integrality import integrality_gap
 from rankopt.experiments.isolation import Limits, memory_peak, start_peak
 from rankopt.experiments.rows import BenchmarkRow, Outcome, versions
-from rankopt.experiments.supervisor import RowFile, grown
+from rankopt.experiments.supervisor import RowFile, missing_rows
 
 Statement = Callable[[int, int, int], RankingSet | LinearProgram | None]
 
@@ -140,10 +140,12 @@ def rank_two(k: int, n: int, rng: np.random.Generator) -> Floats:
 
 
 def full_rank(k: int, n: int, rng: np.random.Generator) -> Floats:
+    """Independent uniform profits."""
     return rng.random((k, n))
 
 
 def few_values(k: int, n: int, rng: np.random.Generator) -> Floats:
+    """Profits of three values, which causes many ties."""
     return np.asarray(rng.choice([1.0, 2.0, 4.0], (k, n)))
 
 
@@ -184,7 +186,7 @@ class IntegralityStudy:
             sizes = [size for size in sizes if statement(*size) is not None]
             blanks = [self._blank(name, *size) for size in sizes]
             job = Study(name, statement, tuple(sizes), tuple(blanks), self.objectives, self.seed)
-            yield from grown(file, job, blanks, self.limits, self.limits.problem)
+            yield from missing_rows(file, job, blanks, self.limits, self.limits.problem)
 
     def _blank(self, name: str, n: int, k: int, blocks: int) -> BenchmarkRow:
         return BenchmarkRow(
@@ -236,7 +238,7 @@ class Study:
                 confirmed = bool(check_evidence(program, answer))  # raises where the evidence is false
             row = replace(blank, status=status, seconds=seconds, repeats=1, facts=facts, certified=confirmed)
             partial({"seconds": seconds, "facts": facts})
-            facts |= self._sampled(program, *self.sizes[item][:2])
+            facts |= self._sample_objectives(program, *self.sizes[item][:2])
         except InfeasibleError as error:
             return replace(blank, status=Outcome.FAILED, message=f"the set is empty: {error}")
         except CertificateError as error:
@@ -245,7 +247,7 @@ class Study:
             return replace(blank, status=Outcome.FAILED, message=str(error))
         return replace(row, facts=facts, memory=memory_peak())
 
-    def _sampled(self, program: LinearProgram, n: int, k: int) -> dict[str, Any]:
+    def _sample_objectives(self, program: LinearProgram, n: int, k: int) -> dict[str, Any]:
         """Rate and size of the relaxation's overestimates, over all objectives and for each kind."""
         rng = np.random.default_rng(self.seed)
         kinds = {

@@ -93,10 +93,10 @@ def changes(
     """
     known = {row.key: row for row in before if row.kind in ("argmax", "master")}
     pairs = [(known.get(row.key) or known.get((*row.key[:-1], row.solver.partition("(")[0])), row) for row in after]
-    return [_changed(earlier, row, tolerance) for earlier, row in pairs if earlier is not None]
+    return [_compare(earlier, row, tolerance) for earlier, row in pairs if earlier is not None]
 
 
-def _changed(before: BenchmarkRow, after: BenchmarkRow, tolerance: float) -> Changed:
+def _compare(before: BenchmarkRow, after: BenchmarkRow, tolerance: float) -> Changed:
     beyond = _beyond(before, after)
     if after.status is Outcome.WRONG or beyond:
         return Changed(before, after, Kind.WRONG, beyond or after.message)

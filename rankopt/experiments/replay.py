@@ -47,14 +47,16 @@ from rankopt.experiments.traces import ProblemTrace, RecordedProblem
 LOOSE = 1e-6  # tolerance of a claim relative to the scale: solvers round and have their own tolerances
 
 
-def refuted_claim(taped: RecordedProblem, solution: Solution) -> str | None:
+def refuted_claim(entry: RecordedProblem, solution: Solution) -> str | None:
     """The false claim in `details`: reported_value, reported_bound, or reported_status "OPTIMAL"; None without one.
 
     A recorded value is capped at the bound proven for this answer, because the trace is not trusted.
     """
-    form, reported = taped.form, solution.details
+    form, reported = entry.form, solution.details
     sign, slack = (1.0 if form.is_maximization else -1.0), LOOSE * (form.magnitude_at(solution.x) or 1.0)
-    attained = max(sign * solution.value, *(min(sign * value, sign * solution.bound) for value in _attained(taped)))
+    attained = max(
+        sign * solution.value, *(min(sign * value, sign * solution.bound) for value in _attained_bounds(entry))
+    )
     value, bound = (_number(reported.get(name)) for name in ("reported_value", "reported_bound"))
     if value is not None and not abs(value - solution.value) <= slack:
         return f"it reports the value {value:.9g}, and the value is {solution.value:.9g}"
@@ -65,10 +67,10 @@ def refuted_claim(taped: RecordedProblem, solution: Solution) -> str | None:
     return None
 
 
-def unbeaten(taped: RecordedProblem, solution: Solution, tolerance: float) -> bool:
+def unbeaten(entry: RecordedProblem, solution: Solution, tolerance: float) -> bool:
     """Whether an integral answer with a gap is the best known one: our best proof has a gap too, and we know no better
     point. A bound that the solver reports must equal its value."""
-    form = taped.form
+    form = entry.form
     if isinstance(form, GroupedSimplexQP | QuadraticProgram):
         return False
     integer = form.program.integer
@@ -78,15 +80,15 @@ def unbeaten(taped: RecordedProblem, solution: Solution, tolerance: float) -> bo
     reported = _number(solution.details.get("reported_bound"))
     if reported is not None and not abs(reported - solution.value) <= slack:
         return False
-    if taped.known is None:
+    if entry.known is None:
         return reported is not None
-    value, bound = taped.known
+    value, bound = entry.known
     return sign * (bound - value) > slack and sign * solution.value >= sign * value - slack
 
 
-def batch_claim(taped: RecordedProblem, solver: Solver) -> str | None:
+def batch_claim(entry: RecordedProblem, solver: Solver) -> str | None:
     """The false claim of a solver of batches; None without one."""
-    form = taped.form
+    form = entry.form
     if not isinstance(solver, BatchSolver) or type(form) not in solver.accepts:
         return None
     answer: BatchSolution | RelevanceSolution
@@ -96,9 +98,9 @@ def batch_claim(taped: RecordedProblem, solver: Solver) -> str | None:
         spare = form.documents - form.positions
         if spare and min(form.discount[-1], form.position_weights[-1]) < 0:
             return None
-        discount, decay = (np.pad(weights, (0, spare)) for weights in (form.discount, form.position_weights))
+        discount, position_weights = (np.pad(weights, (0, spare)) for weights in (form.discount, form.position_weights))
         answer = solver.solve_batch(
-            RankTwoBatch(form.scores, form.gain, discount, decay, np.array([0, form.documents]))
+            RankTwoBatch(form.scores, form.gain, discount, position_weights, np.array([0, form.documents]))
         )
     else:
         return None
@@ -106,7 +108,7 @@ def batch_claim(taped: RecordedProblem, solver: Solver) -> str | None:
     if not np.isfinite(form.violation(order)):
         return f"solving a batch, it returns {order}, which is not a ranking"
     value, slack = form.value(order), LOOSE * (form.scale or 1.0)
-    attained = max((value, *_attained(taped)))
+    attained = max((value, *_attained_bounds(entry)))
     if not abs(float(answer.value[0]) - value) <= slack:
         return f"solving a batch, it reports the value {answer.value[0]:.9g}, and the value is {value:.9g}"
     if not float(answer.bound[0]) >= attained - slack:
@@ -118,8 +120,8 @@ def _number(value: object) -> float | None:
     return float(value) if isinstance(value, float | int) else None
 
 
-def _attained(taped: RecordedProblem) -> tuple[float, ...]:
-    return () if taped.known is None else (taped.known[0],)
+def _attained_bounds(entry: RecordedProblem) -> tuple[float, ...]:
+    return () if entry.known is None else (entry.known[0],)
 
 
 CHECKED = 200
@@ -133,7 +135,7 @@ def tied_pairs(problem: Problem, order: NDArray[Any]) -> int | None:
     0 means that no single exchange ties; other rankings may still tie. None for problems that rank no documents.
     """
     if isinstance(problem, RelevanceRanking):
-        return _tied_in_pattern(problem, np.asarray(order, dtype=np.int64))
+        return _count_tied(problem, np.asarray(order, dtype=np.int64))
     if isinstance(problem, RankTwoAssignment):
         profit = problem.assignment().profit
         allowed = None
@@ -159,7 +161,7 @@ def tied_pairs(problem: Problem, order: NDArray[Any]) -> int | None:
     pairs = [(a, x[b]) for a, b in zip(i, j, strict=True)] + list(zip(p, left[u], strict=True))
     sample = np.unique(np.linspace(0, len(pairs) - 1, min(len(pairs), CHECKED)).astype(int))
     tried = [pairs[at] for at in sample.tolist()]
-    held = sum(_as_good(problem, x, _exchanged(x, int(a), int(b))) for a, b in tried)
+    held = sum(_as_good(problem, x, _exchange(x, int(a), int(b))) for a, b in tried)
     return round(held * len(pairs) / max(len(tried), 1))
 
 
@@ -171,7 +173,7 @@ def _as_good(problem: ConstrainedRanking, order: NDArray[np.int64], other: NDArr
     return abs(problem.value(order) - problem.value(other)) <= problem.rounding
 
 
-def _exchanged(order: NDArray[np.int64], position: int, document: int) -> NDArray[np.int64]:
+def _exchange(order: NDArray[np.int64], position: int, document: int) -> NDArray[np.int64]:
     """The order with this document and the document at this position exchanged."""
     fresh = order.copy()
     fresh[order == document] = order[position]
@@ -179,7 +181,7 @@ def _exchanged(order: NDArray[np.int64], position: int, document: int) -> NDArra
     return fresh
 
 
-def _tied_in_pattern(problem: RelevanceRanking, order: NDArray[np.int64]) -> int:
+def _count_tied(problem: RelevanceRanking, order: NDArray[np.int64]) -> int:
     """Values of exchanged orders are computed by definition."""
     first, second = np.triu_indices(order.size, 1)
     if not first.size:
@@ -202,12 +204,12 @@ def blank_rows(
     """One row per problem, without its outcome."""
     return [
         BenchmarkRow(
-            kind=trace.kind, solver=solver, status=Outcome.GIVEN_UP, problem=taped.name, trace=trace.name,
-            shape_text=taped.form.shape_text, sizes=_sizes(taped.form), step=taped.step,
-            is_maximization=taped.form.is_maximization,
-            scale=taped.form.scale or 1.0, tolerance=tolerance, versions=versions, seed=seed,
+            kind=trace.kind, solver=solver, status=Outcome.GIVEN_UP, problem=entry.name, trace=trace.name,
+            shape_text=entry.form.shape_text, sizes=_sizes(entry.form), step=entry.step,
+            is_maximization=entry.form.is_maximization,
+            scale=entry.form.scale or 1.0, tolerance=tolerance, versions=versions, seed=seed,
         )
-        for taped in trace.problems
+        for entry in trace.problems
     ]  # fmt: skip
 
 
@@ -270,17 +272,17 @@ class Replay:
             return
 
     def warm(self) -> None:
-        for form in dict.fromkeys(type(taped.form) for taped in self.trace.problems):
+        for form in dict.fromkeys(type(entry.form) for entry in self.trace.problems):
             warm(self.solver, form)
 
     def row(self, item: int, partial: Callable[[dict[str, Any]], None]) -> BenchmarkRow:
-        taped, blank = self.trace.problems[item], self.blanks[item]
+        entry, blank = self.trace.problems[item], self.blanks[item]
         start_peak()
         began = perf_counter()
         try:
-            row = self._judged(blank, taped, began)
+            row = self._judge(blank, entry, began)
         except (InfeasibleError, UnboundedError) as error:
-            status, took = Outcome.FAILED if taped.known else Outcome.NO_OPTIMUM, perf_counter() - began
+            status, took = Outcome.FAILED if entry.known else Outcome.NO_OPTIMUM, perf_counter() - began
             row = replace(
                 blank, status=status, message=str(error), seconds=took, seconds_total=took, repeats=1, times=(took,)
             )
@@ -288,9 +290,9 @@ class Replay:
             row = replace(blank, **fault(error))
         return replace(row, memory=memory_peak())
 
-    def _judged(self, blank: BenchmarkRow, taped: RecordedProblem, began: float) -> BenchmarkRow:
+    def _judge(self, blank: BenchmarkRow, entry: RecordedProblem, began: float) -> BenchmarkRow:
         """Solve, repeat, certify; then check the solver's claims."""
-        form = taped.form
+        form = entry.form
         watched: Any = None if self.solver is None else TimedSolver(self.solver)
         own, total = [], []
         while True:
@@ -312,12 +314,12 @@ class Replay:
             why = f"its point violates a constraint by {solution.violation:g}"
             return replace(row, status=Outcome.WRONG, certified=False, message=why)
         certify(form, solution)
-        wrong = refuted_claim(taped, solution) or (None if self.solver is None else batch_claim(taped, self.solver))
+        wrong = refuted_claim(entry, solution) or (None if self.solver is None else batch_claim(entry, self.solver))
         if wrong is not None:
             return replace(row, status=Outcome.WRONG, certified=True, message=wrong)
         tolerance = blank.tolerance or 0.0
         status = Outcome.SOLVED if row.gap is not None and row.gap <= tolerance else Outcome.INEXACT
-        if status is Outcome.INEXACT and unbeaten(taped, solution, tolerance):
+        if status is Outcome.INEXACT and unbeaten(entry, solution, tolerance):
             status = Outcome.UNBEATEN
         if solution.reported_status == "TIME_LIMIT" and status is not Outcome.SOLVED:
             status = Outcome.TIME_LIMIT

@@ -46,7 +46,7 @@ from rankopt.experiments.isolation import (
 from rankopt.experiments.recording import Log, Recorder, argmax_trace, master_trace
 from rankopt.experiments.replay import Replay, blank_rows, fault, warm
 from rankopt.experiments.rows import BenchmarkRow, Outcome, versions
-from rankopt.experiments.supervisor import RowFile, grown
+from rankopt.experiments.supervisor import RowFile, missing_rows
 from rankopt.experiments.traces import ProblemTrace, traces_of
 from rankopt.optimize.bundle import Bundle
 from rankopt.optimize.certificate import Step, Stop
@@ -106,17 +106,17 @@ class LiveRun:
             self.swapped.set_params(callbacks=(*self.swapped.callbacks, known))
             began = perf_counter()
             self.swapped.fit(self.queries)
-            row = self._judged(replace(self.blank, seconds=perf_counter() - began, repeats=1, **known.fields()))
+            row = self._verify_run(replace(self.blank, seconds=perf_counter() - began, repeats=1, **known.fields()))
         except (MemoryError, FormulationError, RankoptError) as error:
             row = replace(self.blank, **{**known.fields(), **fault(error)})
         return replace(row, memory=memory_peak())
 
-    def _judged(self, row: BenchmarkRow) -> BenchmarkRow:
+    def _verify_run(self, row: BenchmarkRow) -> BenchmarkRow:
         """Verify the run: recompute J at its w with the default argmax, and compare its bound with attained values."""
         proved = self.swapped.certificate_
         row = replace(
             row, value=proved.primal, bound=proved.bound, scale=abs(proved.primal) or 1.0,
-            message=proved.stop.value, measures=self._measured(), facts={"kind": proved.kind},
+            message=proved.stop.value, measures=self._measure_values(), facts={"kind": proved.kind},
         )  # fmt: skip
         usual = clone(self.ranker).objective(self.queries)
         w = np.asarray(self.swapped.coef_, dtype=np.float64).ravel()
@@ -133,7 +133,7 @@ class LiveRun:
         cut = Outcome.TIME_LIMIT if proved.stop is Stop.TIME else Outcome.INEXACT
         return replace(row, status=Outcome.SOLVED if closed else cut, certified=True)
 
-    def _measured(self) -> dict[str, float | None]:
+    def _measure_values(self) -> dict[str, float | None]:
         if self.held_out is None:
             return {}
         queries: Queries = open_queries(self.held_out)
@@ -193,7 +193,7 @@ class RecordedRun:
         known = hashlib.sha256()
         features = self.queries.features
         parts = [features] if isinstance(features, np.ndarray) else [features.data, features.indices, features.indptr]
-        for part in (*parts, self.queries.offsets, self.queries.relevance):
+        for part in (*parts, self.queries.rows, self.queries.offsets, self.queries.relevance):
             known.update(np.ascontiguousarray(part).tobytes())
         ignored = ("callbacks", "engine", "n_jobs", "verbose", "time_limit")
         settings = sorted(
@@ -210,18 +210,18 @@ class RecordedRun:
         return str(target)
 
     def argmax_trace(self) -> ProblemTrace:
-        return self._recorded("argmax", lambda log: argmax_trace(log, self.problems, self.seed), argmax_solver=Recorder)
+        return self._record("argmax", lambda log: argmax_trace(log, self.problems, self.seed), argmax_solver=Recorder)
 
     def master_trace(self, method: Any, name: str) -> ProblemTrace:
         """The master programs of a run with this method."""
         count, label = max(1, self.problems // 2), f"master:{name}"
-        return self._recorded(label, lambda log: master_trace(log, count, label), master_solver=Recorder, method=method)
+        return self._record(label, lambda log: master_trace(log, count, label), master_solver=Recorder, method=method)
 
     def path(self, label: str) -> Path:
         """The file of the trace with this label."""
         return self.folder / f"{label.replace(':', '-')}-{self.digest}-{self.problems}-{self.seed}.npz"
 
-    def _recorded(self, label: str, made: Any, **parts: Any) -> ProblemTrace:
+    def _record(self, label: str, made: Any, **parts: Any) -> ProblemTrace:
         """The trace with this label: loaded if it exists, else recorded now."""
         if self.path(label).exists():
             return ProblemTrace.load(self.path(label))
@@ -335,18 +335,18 @@ class SolverSwap:
             for trace in traces_of(self.data):
                 path = folder / f"{re.sub(r'[^A-Za-z0-9]+', '-', trace.name)}.npz"
                 trace.save(path)
-                yield from self._replayed(file, trace, path, self._entrants(trace))
+                yield from self._replay(file, trace, path, self._entrants(trace))
             return
         ranker = self._ranker()
         run = RecordedRun(ranker, queries, folder, self.problems, 4.0 * self.limits.training_time, self.seed)
         if "argmax_solver" in ranker.get_params() and self.argmax_solvers:
-            yield from self._replayed(file, run.argmax_trace(), run.path("argmax"), self.argmax_solvers)
+            yield from self._replay(file, run.argmax_trace(), run.path("argmax"), self.argmax_solvers)
         for method in self.methods if self.master_solvers else ():
             name = _label(method, "method")
             trace = run.master_trace(method, name)
-            yield from self._replayed(file, trace, run.path(f"master:{name}"), self.master_solvers)
+            yield from self._replay(file, trace, run.path(f"master:{name}"), self.master_solvers)
         if self.train:
-            yield from self._trained(file, run, held_out)
+            yield from self._train(file, run, held_out)
 
     def _roles(self) -> dict[str, Sequence[Any]]:
         """Entrants by the part that they replace."""
@@ -368,23 +368,23 @@ class SolverSwap:
             chosen, usual = self.argmax_solvers, ARGMAX
         if chosen is not usual:
             return chosen
-        return [one for one in usual if any(solves(spec_of(one), taped.form) for taped in trace.problems)]
+        return [one for one in usual if any(solves(spec_of(one), entry.form) for entry in trace.problems)]
 
     def _ranker(self) -> Any:
         from rankopt.rankers.large_margin import LargeMarginRanker
 
         return LargeMarginRanker() if self.ranker is None else clone(self.ranker)
 
-    def _replayed(
+    def _replay(
         self, file: RowFile, trace: ProblemTrace, path: Path, entrants: Sequence[Entrant]
     ) -> Iterator[BenchmarkRow]:
         """Replay the trace with every entrant."""
         for entrant in entrants:
             blanks = blank_rows(trace, spec_of(entrant), self.tolerance, self.seed, versions())
             job = Replay(str(path), entrant, blanks, self.repeats, self.limits.problem)
-            yield from grown(file, job, blanks, self.limits, self.limits.problem, self.limits.trace)
+            yield from missing_rows(file, job, blanks, self.limits, self.limits.problem, self.limits.trace)
 
-    def _trained(self, file: RowFile, run: RecordedRun, test: Queries | None) -> Iterator[BenchmarkRow]:
+    def _train(self, file: RowFile, run: RecordedRun, test: Queries | None) -> Iterator[BenchmarkRow]:
         """Live runs. The default parts are one run, whose row is repeated in every role."""
         params = run.ranker.get_params()
         usual = {role: params[name] for role, name in PARAMETERS.items() if name in params}
@@ -408,7 +408,7 @@ class SolverSwap:
                     run.ranker, role, entrant, train_path, test_path, self.measures, blank, seconds,
                     attained if base is not None else None,
                 )  # fmt: skip
-                for row in grown(file, job, [blank], self.limits, 2.0 * seconds + 5.0):
+                for row in missing_rows(file, job, [blank], self.limits, 2.0 * seconds + 5.0):
                     yield row
                 if base is None:
                     base = file.known(blank)

@@ -35,7 +35,7 @@ STARVED = ("MemoryError", "bad_alloc", "Cannot allocate memory", "out of memory"
 """Messages on standard error of a process that ran out of memory."""
 
 
-def supervised(
+def supervise(
     job: Job,
     rows: Sequence[BenchmarkRow],
     items: Sequence[int],
@@ -52,11 +52,11 @@ def supervised(
     packed = parcel(job, rows[0].solver if rows else "nothing")
     while left:
         if broken >= limits.max_crashes:
-            yield from _given_up(rows, left, f"it failed {broken} times in a row")
+            yield from _unfinished_rows(rows, left, f"it failed {broken} times in a row")
             return
         if used >= budget:
             done = len(items) - len(left)
-            yield from _given_up(rows, left, f"its {budget:g} s were used up after {done} of {len(items)}")
+            yield from _unfinished_rows(rows, left, f"its {budget:g} s were used up after {done} of {len(items)}")
             return
         with _Worker(packed, left, limits) as worker:
             while left:
@@ -70,13 +70,13 @@ def supervised(
                 broken = broken + 1 if worker.ended else 0
                 yield found
                 if worker.ended and not worker.warm:  # another worker would fail too
-                    yield from _given_up(rows, left, "its worker ended before the first problem")
+                    yield from _unfinished_rows(rows, left, "its worker ended before the first problem")
                     return
                 if worker.ended or used >= budget:
                     break
 
 
-def _given_up(rows: Sequence[BenchmarkRow], left: list[int], why: str) -> Iterator[BenchmarkRow]:
+def _unfinished_rows(rows: Sequence[BenchmarkRow], left: list[int], why: str) -> Iterator[BenchmarkRow]:
     return (replace(rows[item], status=Outcome.GIVEN_UP, message=f"not tried: {why}") for item in left)
 
 
@@ -124,11 +124,11 @@ class _Worker:
                 self.ended = True
                 self._kill()
                 far = f"killed after {seconds:g} s" if self.warm else f"killed: {self._late()} {start:g} s"
-                return _known(replace(blank, status=Outcome.TIMED_OUT, message=far), partial)
+                return _partial_row(replace(blank, status=Outcome.TIMED_OUT, message=far), partial)
             if message is None:
                 self.ended = True
                 status, words = self._autopsy()
-                return _known(replace(blank, status=status, message=words), partial)
+                return _partial_row(replace(blank, status=status, message=words), partial)
             if "missing" in message:
                 return replace(blank, status=Outcome.MISSING, message=message["missing"])
             if "ready" in message:
@@ -180,7 +180,7 @@ class _Worker:
         return Outcome.CRASHED, f"the process ended by {how}" + (f": {last}" if last else "")
 
 
-def _known(row: BenchmarkRow, partial: dict[str, Any]) -> BenchmarkRow:
+def _partial_row(row: BenchmarkRow, partial: dict[str, Any]) -> BenchmarkRow:
     """The row with the fields that were known when its worker ended."""
     return replace(row, **partial)
 
@@ -212,11 +212,11 @@ class RowFile:
                 file.write(row.as_line() + "\n")
 
 
-def grown(
+def missing_rows(
     file: RowFile, job: Job, blanks: Sequence[BenchmarkRow], limits: Limits, seconds: float, budget: float = math.inf
 ) -> Iterator[BenchmarkRow]:
-    """The rows of a job that the file does not have yet, each added to it; see `supervised`."""
+    """The rows of a job that the file does not have yet, each added to it; see `supervise`."""
     items = [item for item, blank in enumerate(blanks) if file.known(blank) is None]
-    for row in supervised(job, blanks, items, limits, seconds, budget) if items else ():
+    for row in supervise(job, blanks, items, limits, seconds, budget) if items else ():
         file.add(row)
         yield row

@@ -135,7 +135,7 @@ class ProblemTrace(CompactReprMixin):
     @cached_property
     def name(self) -> str:
         """The label and a fingerprint of all its numbers, as in "argmax:1f0c9a27"."""
-        packed, arrays = _packed([[one.name, one.step, one.form] for one in self.problems])
+        packed, arrays = _pack([[one.name, one.step, one.form] for one in self.problems])
         digest = hashlib.sha256(json.dumps([self.label, packed]).encode())
         for array in arrays.values():
             digest.update(array)
@@ -143,7 +143,7 @@ class ProblemTrace(CompactReprMixin):
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the trace to a file of plain arrays, by convention with the ending .npz. Replaced atomically."""
-        packed, arrays = _packed(self)
+        packed, arrays = _pack(self)
         try:
             TRACE.write(path, {"trace": packed}, arrays)
         except SerializationError as error:
@@ -173,7 +173,7 @@ class ProblemTrace(CompactReprMixin):
         )
 
 
-def _packed(value: Any) -> tuple[Any, dict[str, bytes]]:
+def _pack(value: Any) -> tuple[Any, dict[str, bytes]]:
     encoder = Encoder(TRACE)
     try:
         return encoder.encode(value, "a problem of the trace"), encoder.arrays
@@ -208,9 +208,9 @@ def traces_of(given: Any) -> list[ProblemTrace]:
         form = one if isinstance(one, Problem) else _read(one)
         kind = "master" if isinstance(form, GroupedSimplexQP | QuadraticProgram) else "argmax"
         name = f"problem {number:03d}" if isinstance(one, Problem) else Path(one).name
-        taken = {taped.name for taped in problems[kind]}
+        taken = {entry.name for entry in problems[kind]}
         problems[kind].append(RecordedProblem.judged(name if name not in taken else f"{name} {number:03d}", form))
-    made = [ProblemTrace(kind, tuple(taped)) for kind, taped in problems.items() if taped]
+    made = [ProblemTrace(kind, tuple(entry)) for kind, entry in problems.items() if entry]
     if not made and not traces:
         raise DataError("a swap needs at least one problem; got none; give one or more problems")
     return [*made, *traces]

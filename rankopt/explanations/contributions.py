@@ -129,9 +129,10 @@ class Weights(CompactReprMixin):
         return cls(tuple(names[j] for j in order.tolist()), coef[order], deviation[order], order)
 
     @classmethod
-    def on(cls, names: Sequence[str], coef: Floats, queries: Any) -> Weights:
+    def from_queries(cls, names: Sequence[str], coef: Floats, queries: Any) -> Weights:
         """The same, deviations taken of the documents of `queries`."""
-        return cls.from_coefficients(names, coef, deviations_within(queries.features, queries.offsets))
+        own = queries.grouped()
+        return cls.from_coefficients(names, coef, deviations_within(own.features, own.offsets))
 
     def __len__(self) -> int:
         return len(self.features)

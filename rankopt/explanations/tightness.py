@@ -9,7 +9,7 @@ A bound that reaches `most` is trivial for its query: no ranking can lose more. 
 the regret does not: as the scores grow apart, the nonconvex bound falls to the regret, the convex one grows wherever
 the order is wrong, or spreads documents of one grade.
 
-The tightness of a mix of measures: of its parts, and of their sum or of the largest of them.
+A mix of measures has the tightness of each part, and of their sum or maximum.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import numpy as np
 from formulations.arrays import Bools, Floats, Ints
 from formulations.display import CompactReprMixin, first_lines
 from rankopt.errors import RankoptError
-from rankopt.losses.margin import Bound, referred
+from rankopt.losses.margin import Bound, reference_of
 from rankopt.losses.oracle import MaxOracle
 
 SHOWN = 10  # queries that a printed table lists, those of the largest regret first
@@ -41,7 +41,7 @@ def bounds_at(argmax: MaxOracle, scores: Floats, bounds: Mapping[str, Bound]) ->
     height = argmax.best - found.earned
     heights, growth = {}, {}
     for name, bound in bounds.items():
-        reference, paid = referred(argmax, bound, scores)
+        reference, paid = reference_of(argmax, bound, scores)
         apart = (found.slope - reference) * scores
         growth[name] = np.add.reduceat(apart.reshape(apart.shape[0], -1).sum(axis=1), argmax.offsets[:-1])
         heights[name] = height if paid is None else height + paid
@@ -98,9 +98,9 @@ class Tightness(CompactReprMixin):
         return self.bound - self.regret
 
     @property
-    def silent(self) -> Bools:
+    def is_loose(self) -> Bools:
         """(m,) where the bound is trivial: not below the regret of the worst ranking."""
-        return self._silent(self.trained)
+        return self._is_loose(self.trained)
 
     def worst(self, n: int = SHOWN) -> Ints:
         """The rows of the n largest regrets, of equal ones the largest bound first."""
@@ -118,7 +118,7 @@ class Tightness(CompactReprMixin):
     @property
     def finding(self) -> str:
         """One sentence of what was found, and one of what to do."""
-        m, loose = len(self), int(self.silent.sum())
+        m, loose = len(self), int(self.is_loose.sum())
         means = f"on average {_brief(self.regret.mean())} of {self.measure} are lost, and the bound is at most "
         means += f"{_brief(self.bound.mean())}"
         if not loose:
@@ -137,7 +137,7 @@ class Tightness(CompactReprMixin):
             return f"This ranker trained no bound of the regret: {cure}."
         if self.looseness.mean() <= TIGHT * self.bound.mean():
             return "It is nearly all regret, so better features or more data are what can help."
-        best = min(self.bounds, key=lambda name: (int(self._silent(name).sum()), float(self.bounds[name].mean())))
+        best = min(self.bounds, key=lambda name: (int(self._is_loose(name).sum()), float(self.bounds[name].mean())))
         if best != self.trained and self.bounds[best].mean() < 0.9 * self.bound.mean():
             mean = _brief(self.bounds[best].mean())
             return f"The {best} bound is tighter here ({mean}): train with bound={best!r}."
@@ -189,7 +189,7 @@ class Tightness(CompactReprMixin):
     def __str__(self) -> str:
         return self.shown()
 
-    def _silent(self, name: str) -> Bools:
+    def _is_loose(self, name: str) -> Bools:
         return np.asarray(self.bounds[name] >= self.most * (1.0 - ROUNDING))
 
 

@@ -95,13 +95,13 @@ def get_feature_map(spec: str | JointFeatureMap, measure: Measure | None = None)
         if spec not in FEATURE_MAPS:
             raise OptionError(f"feature_map {spec!r} is unknown; known are {', '.join(FEATURE_MAPS)}")
         found = load(FEATURE_MAPS[spec])
-    if not all(callable(getattr(found, name, None)) for name in ("from_queries", "takes")):
+    if not all(callable(getattr(found, name, None)) for name in ("from_queries", "supports")):
         raise OptionError(
             f"feature_map = {spec!r} is no feature map; pass one of {', '.join(FEATURE_MAPS)}, or a class with the "
-            "methods `from_queries` and `takes` of rankopt.losses.JointFeatureMap"
+            "methods `from_queries` and `supports` of rankopt.losses.JointFeatureMap"
         )
-    if measure is not None and not found.takes(measure):
-        others = [name for name, path in FEATURE_MAPS.items() if load(path).takes(measure)]
+    if measure is not None and not found.supports(measure):
+        others = [name for name, path in FEATURE_MAPS.items() if load(path).supports(measure)]
         name = repr(spec) if isinstance(spec, str) else getattr(spec, "__name__", type(spec).__name__)
         cure = (
             f"use feature_map {' or '.join(map(repr, others))}"

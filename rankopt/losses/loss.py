@@ -52,7 +52,7 @@ class Loss(Protocol):
         """The convex loss nowhere below this one that touches it at `scores`; itself if convex."""
         ...
 
-    def only(self, first: int, last: int) -> Loss:
+    def select_queries(self, first: int, last: int) -> Loss:
         """The loss of the queries first <= q < last."""
         ...
 
@@ -78,7 +78,7 @@ class GradientLoss(Protocol):
         """Values and slopes; of a loss that is annealed at the width `sigma`, None for its own."""
         ...
 
-    def only(self, first: int, last: int) -> GradientLoss:
+    def select_queries(self, first: int, last: int) -> GradientLoss:
         """The loss of the queries first <= q < last."""
         ...
 
@@ -99,7 +99,7 @@ class ConvexLoss:
     def majorant(self, scores: Floats) -> Self:
         return self
 
-    def only(self, first: int, last: int) -> Self:
+    def select_queries(self, first: int, last: int) -> Self:
         low, high = self.offsets[first], self.offsets[last]
         return replace(self, relevance=self.relevance[low:high], offsets=self.offsets[first : last + 1] - low)
 

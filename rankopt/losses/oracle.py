@@ -29,7 +29,7 @@ from rankopt.measures.tied_ranking import Ranking, query_of_row, ranked, totals
 if TYPE_CHECKING:
     from formulations.problems.relevance_values import GainTable
     from rankopt.data.canonical_order import Arrangement
-    from rankopt.losses.position_weights import Decay
+    from rankopt.losses.position_weights import PositionWeights
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +90,7 @@ class MaxOracle(Protocol):
         """
         ...
 
-    def only(self, first: int, last: int) -> MaxOracle:
+    def select_queries(self, first: int, last: int) -> MaxOracle:
         """The queries first <= q < last."""
         ...
 
@@ -104,12 +104,12 @@ class JointFeatureMap(Protocol):
 
     reference: str
 
-    def takes(self, measure: Measure) -> bool:
+    def supports(self, measure: Measure) -> bool:
         """Whether it can bound the regret of this measure."""
         ...
 
     def from_queries(
-        self, queries: Arrangement, measure: Measure, position_weights: Decay, solver: Solver
+        self, queries: Arrangement, measure: Measure, position_weights: PositionWeights, solver: Solver
     ) -> MaxOracle:
         """The argmax of these queries, each with at least two distinct grades. position_weights: for maps that use
         them. solver: computes the loss-augmented y."""
@@ -125,11 +125,11 @@ class Criterion:
     measure: Measure
     relevance: Floats
     offsets: Ints
-    inner_product: bool
+    is_inner_product: bool
 
     @classmethod
     def from_measure(cls, measure: Measure, relevance: Floats, offsets: Ints) -> Criterion:
-        return cls(measure, relevance, offsets, measure.inner_product(relevance, offsets))
+        return cls(measure, relevance, offsets, measure.is_inner_product(relevance, offsets))
 
     @cached_property
     def optimal_rankings(self) -> tuple[Floats, Floats]:
@@ -171,44 +171,44 @@ class Criterion:
     @cached_property
     def constant(self) -> Floats:
         """(m,) what the measure subtracts, and is not counted here."""
-        if self.inner_product and isinstance(self.measure, PositionalMeasure):
+        if self.is_inner_product and isinstance(self.measure, PositionalMeasure):
             return self.measure.constant(self.relevance, self.offsets)
         return np.zeros(self.offsets.size - 1)
 
     def earned(self, rows: Ints) -> Floats:
         """(m,) values of the rankings with document rows[i] at the position of row i."""
-        if self.inner_product:
+        if self.is_inner_product:
             gain, discount = self.factors
             return totals(discount * gain[rows], self.offsets)
         return self.measure.values(Ranking(self.relevance[rows], self.offsets, np.arange(rows.size + 1)))
 
     def worst_and_mean(self, scores: Floats) -> tuple[Floats, Floats]:
         """(m,) each, what the worst order earns that the scores allow, and the mean over all these orders."""
-        if self.inner_product:
+        if self.is_inner_product:
             gain, discount = self.factors
             ranking = ranked(gain, scores, self.offsets)
-            worst = totals(discount * ranking.broken("worst").relevance, self.offsets)
+            worst = totals(discount * ranking.break_ties("worst").relevance, self.offsets)
             return worst, totals(ranking.averaged(discount) * ranking.relevance, self.offsets)
         ranking = ranked(self.relevance, scores, self.offsets)
-        return self.measure.values(ranking.broken("worst")), self.measure.values(ranking)
+        return self.measure.values(ranking.break_ties("worst")), self.measure.values(ranking)
 
     def gain_table(self) -> tuple[Floats, GainTable]:
         """The grades (N,) as the measure distinguishes them, and what documents earn by it."""
         classes = self.relevance if self.measure.graded else self.kind.astype(np.float64)
         return classes, self.measure.gain_table(classes, self.relevance, self.offsets)
 
-    def only(self, first: int, last: int) -> Criterion:
+    def select_queries(self, first: int, last: int) -> Criterion:
         """The queries first <= q < last."""
         low, high = self.offsets[[first, last]].tolist()
         return Criterion(
-            self.measure, self.relevance[low:high], self.offsets[first : last + 1] - low, self.inner_product
+            self.measure, self.relevance[low:high], self.offsets[first : last + 1] - low, self.is_inner_product
         )
 
 
 EXACTLY = 1  # queries of a shard whose proof is also checked in rational arithmetic, where dual variables prove bounds
 
 
-def settled(solver: Solver, criterion: Criterion) -> Solver:
+def fix_solver(solver: Solver, criterion: Criterion) -> Solver:
     """The solver; an exact one with the decision to compile fixed for all these queries, so that shards do not differ.
     Many kinds of documents give many states for few documents."""
     if not isinstance(solver, ExactArgmax) or solver.compiled is not None:
@@ -229,9 +229,11 @@ class OrdersArgmax:
     solver: Solver
 
     @classmethod
-    def from_queries(cls, queries: Arrangement, measure: Measure, position_weights: Decay, solver: Solver) -> Self:
+    def from_queries(
+        cls, queries: Arrangement, measure: Measure, position_weights: PositionWeights, solver: Solver
+    ) -> Self:
         criterion = Criterion.from_measure(measure, queries.graded, queries.offsets)
-        return cls(criterion, settled(solver, criterion))
+        return cls(criterion, fix_solver(solver, criterion))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -259,5 +261,5 @@ class OrdersArgmax:
             slope, answer.earned + constant, answer.value - constant, answer.bound - constant, answer.seconds
         )
 
-    def only(self, first: int, last: int) -> Self:
-        return replace(self, criterion=self.criterion.only(first, last))
+    def select_queries(self, first: int, last: int) -> Self:
+        return replace(self, criterion=self.criterion.select_queries(first, last))

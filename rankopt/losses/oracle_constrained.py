@@ -32,7 +32,7 @@ from formulations.solving.constrained_batch import SetBatch, solve_sets
 from rankopt.data.canonical_order import Arrangement
 from rankopt.errors import OptionError
 from rankopt.losses.oracle import ArgmaxResult
-from rankopt.losses.position_weights import Decay
+from rankopt.losses.position_weights import PositionWeights
 from rankopt.losses.segment_ops import alike, shared
 from rankopt.measures.measure import PositionalMeasure
 
@@ -72,8 +72,8 @@ class Orders:
 
 @dataclass(frozen=True, eq=False)
 class AdmissibleOrders:
-    """Queries with their sets S_q. gain b (N,) by document, rows offsets[q]:offsets[q+1]. discount a and decay c by
-    position; position_offsets[q : q + 2] bound the positions of query q."""
+    """Queries with their sets S_q. gain b (N,) by document, rows offsets[q]:offsets[q+1]. discount a and position
+    weights c by position; position_offsets[q : q + 2] bound the positions of query q."""
 
     sets: tuple[RankingSet, ...]
     gain: Floats
@@ -156,7 +156,7 @@ class AdmissibleOrders:
         return self.measured(rows) - self.charged(rows) if self.soft else self.measured(rows)
 
     def assigned(self, rows: Ints) -> Floats:
-        """(N,) c[π], the decay at the position of each document; 0 if it is not ranked."""
+        """(N,) c[π], the weight of the position of each document; 0 if it is not ranked."""
         weights = np.zeros(self.gain.size)
         weights[rows] = self.position_weights
         return weights
@@ -214,8 +214,9 @@ class AdmissibleArgmax(AdmissibleOrders):
 
     @classmethod
     def from_queries(
-        cls, queries: Arrangement, measure: PositionalMeasure, position_weights: Decay, sets_of: Callable[[Arrangement],
-        Sequence[RankingSet]], start_of: Callable[[Arrangement], Floats], solver: Solver | str = "auto",
+        cls, queries: Arrangement, measure: PositionalMeasure, position_weights: PositionWeights,
+        sets_of: Callable[[Arrangement], Sequence[RankingSet]], start_of: Callable[[Arrangement], Floats],
+        solver: Solver | str = "auto",
     ) -> tuple[Arrangement, AdmissibleArgmax]:  # fmt: skip
         """The queries whose admissible rankings differ in value, and their argmax.
 
@@ -303,7 +304,7 @@ class AdmissibleArgmax(AdmissibleOrders):
         ones = np.ones(len(self))
         return self.argmax(0.0 * ones, ones, scores).rows
 
-    def only(self, first: int, last: int) -> AdmissibleArgmax:
+    def select_queries(self, first: int, last: int) -> AdmissibleArgmax:
         return self.some(np.arange(first, last))
 
     def orderable(self) -> Bools:

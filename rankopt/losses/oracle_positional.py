@@ -1,4 +1,4 @@
-"""Feature map of rankings: r(π) = c[π], the decay at the position of each document [ORM, eq. 15].
+"""Feature map of rankings: r(π) = c[π], the weight of the position of each document [ORM, eq. 15].
 
 Measures that are not inner products (AP, RR with several relevant documents, ERR) use the same map [paper 4, φ_dorm].
 There the gain of a document depends on the grades above it: the loss-augmented argmax is a longest path in a lattice,
@@ -27,8 +27,8 @@ from formulations.solvers.solver import Solver
 from formulations.sorting import QUERY_ROWS
 from rankopt.data.canonical_order import Arrangement
 from rankopt.errors import OptionError
-from rankopt.losses.oracle import EXACTLY, ArgmaxResult, Criterion, OrdersArgmax, settled
-from rankopt.losses.position_weights import Decay
+from rankopt.losses.oracle import EXACTLY, ArgmaxResult, Criterion, OrdersArgmax, fix_solver
+from rankopt.losses.position_weights import PositionWeights
 from rankopt.losses.segment_ops import alike, mean_of_alike, mean_of_runs, share_query, shared, sorted_rows, table_size
 from rankopt.measures.measure import Measure, PositionalMeasure
 from rankopt.measures.notation import MeasureMix
@@ -82,12 +82,14 @@ class PositionalReferences:
 class PatternArgmax(OrdersArgmax, PositionalReferences):
     """gain(π) = a function of the relevance vector. position_weights: c."""
 
-    position_weights: Decay
+    position_weights: PositionWeights
 
     @classmethod
-    def from_queries(cls, queries: Arrangement, measure: Measure, position_weights: Decay, solver: Solver) -> Self:
+    def from_queries(
+        cls, queries: Arrangement, measure: Measure, position_weights: PositionWeights, solver: Solver
+    ) -> Self:
         criterion = Criterion.from_measure(measure, queries.graded, queries.offsets)
-        return cls(criterion, settled(solver, criterion), position_weights)
+        return cls(criterion, fix_solver(solver, criterion), position_weights)
 
     @cached_property
     def problem(self) -> Any:
@@ -113,7 +115,7 @@ def orderable(relevance: Floats, offsets: Ints, measure: Measure) -> Bools:
     """(m,) which queries have something to order: their best order is worth more than their worst."""
     if isinstance(measure, MeasureMix):
         return np.asarray(np.any([orderable(relevance, offsets, part.measure) for part in measure.parts], axis=0))
-    if not (isinstance(measure, PositionalMeasure) and measure.inner_product(relevance, offsets)):
+    if not (isinstance(measure, PositionalMeasure) and measure.is_inner_product(relevance, offsets)):
         criterion = Criterion.from_measure(measure, relevance, offsets)
         return np.asarray(criterion.best > criterion.worst)
     gain, discount = measure.gain(relevance, offsets), measure.discounts(offsets)
@@ -124,8 +126,8 @@ def orderable(relevance: Floats, offsets: Ints, measure: Measure) -> Bools:
 
 @dataclass(frozen=True, eq=False)
 class PositionalOracle(PositionalReferences):
-    """gain(π) = a[π]ᵀb. problem: gain b, discount a, decay c and offsets; its scores are unused. known_kind: `kind`, if
-    already computed for a superset of the queries."""
+    """gain(π) = a[π]ᵀb. problem: gain b, discount a, position weights c and offsets; its scores are unused. known_kind:
+    `kind`, if already computed for a superset of the queries."""
 
     problem: RankTwoBatch
     solver: Solver
@@ -135,16 +137,16 @@ class PositionalOracle(PositionalReferences):
     references: ClassVar[tuple[str, ...]] = ("average", "first")
 
     @classmethod
-    def takes(cls, measure: Measure) -> bool:
+    def supports(cls, measure: Measure) -> bool:
         return measure.has_gain_table
 
     @classmethod
     def from_queries(
-        cls, queries: Arrangement, measure: Measure, position_weights: Decay, solver: Solver
+        cls, queries: Arrangement, measure: Measure, position_weights: PositionWeights, solver: Solver
     ) -> PositionalOracle | PatternArgmax:
-        """Of a measure and a decay, for these queries; of AP, ERR, and RR with several relevant documents a
+        """Of a measure and position weights, for these queries; of AP, ERR, and RR with several relevant documents a
         `PatternArgmax`."""
-        if not (isinstance(measure, PositionalMeasure) and measure.inner_product(queries.graded, queries.offsets)):
+        if not (isinstance(measure, PositionalMeasure) and measure.is_inner_product(queries.graded, queries.offsets)):
             return PatternArgmax.from_queries(queries, measure, position_weights, solver)
         gain = measure.gain(queries.graded, queries.offsets)
         solver = solver.for_batch(queries.offsets) if isinstance(solver, ExactArgmax) else solver
@@ -192,7 +194,7 @@ class PositionalOracle(PositionalReferences):
     def factors(self) -> tuple[Floats, Floats, Floats]:
         return self.problem.gain, self.problem.discount, self.problem.position_weights
 
-    def only(self, first: int, last: int) -> PositionalOracle:
+    def select_queries(self, first: int, last: int) -> PositionalOracle:
         all_, (low, high) = self.problem, self.offsets[[first, last]]
         rows = slice(int(low), int(high))
         offsets = self.offsets[first : last + 1] - low
@@ -209,11 +211,11 @@ class PositionalOracle(PositionalReferences):
     )
 )  # fmt: skip
 def _scatter(
-    scores: Floats, gain: Floats, discount: Floats, decay: Floats, kind: Shorts, offsets: Ints, order: Ints, first:
-    int, last: int, slope: Floats, earned: Floats,
+    scores: Floats, gain: Floats, discount: Floats, position_weights: Floats, kind: Shorts, offsets: Ints, order: Ints,
+    first: int, last: int, slope: Floats, earned: Floats,
 ) -> None:  # fmt: skip
     """For the queries first <= q < last, with document order[low + i] (index within the query) at position i: slope is
-    the decay at the position of each document, shared by documents of equal score and kind; earned = a[π]ᵀb. In an
+    the weight of the position of each document, shared by documents of equal score and kind; earned = a[π]ᵀb. In an
     optimal ranking the documents of a kind have decreasing scores. If strictly, no two are equal."""
     longest = 1
     for q in range(first, last):
@@ -226,11 +228,11 @@ def _scatter(
         total, falls = 0.0, True
         for i in range(low, high):
             document = low + order[i]
-            slope[document] = decay[i]
+            slope[document] = position_weights[i]
             total += discount[i] * gain[document]
             s, k = scores[document], kind[document]
             falls &= s < lowest[k]
-            if decay[i] != 0.0 or decay[high - 1] < 0.0:
+            if position_weights[i] != 0.0 or position_weights[high - 1] < 0.0:
                 lowest[k] = s
         earned[q] = total
         if not falls:

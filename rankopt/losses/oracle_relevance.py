@@ -49,7 +49,7 @@ class FirstRelevantArgmax(OrdersArgmax):
     references: ClassVar[tuple[str, ...]] = ("ideal", "average")
 
     @classmethod
-    def takes(cls, measure: Measure) -> bool:
+    def supports(cls, measure: Measure) -> bool:
         return isinstance(measure, ReciprocalRank | WinnerTakesAll)
 
     @cached_property
@@ -176,7 +176,7 @@ class PairwiseArgmax(OrdersArgmax):
     references: ClassVar[tuple[str, ...]] = ("ideal", "average")
 
     @classmethod
-    def takes(cls, measure: Measure) -> bool:
+    def supports(cls, measure: Measure) -> bool:
         return measure.has_gain_table
 
     @cached_property

@@ -20,7 +20,9 @@ from rankopt.measures.tied_ranking import query_of_row
 EMPTY = -1  # marks a slot without a document
 
 
-def matched(profit: Floats, solver: Solver | str = "auto", belongs: Bools | None = None) -> tuple[Ints, float, float]:
+def assign_slots(
+    profit: Floats, solver: Solver | str = "auto", belongs: Bools | None = None
+) -> tuple[Ints, float, float]:
     """The document of each slot (EMPTY where n < k leaves none) that maximise Σ profit[j, i]; value and proven bound.
     profit: (n, k), a row a document. belongs: (n, k); a slot that some document belongs in takes one of these only.
     Every document has a slot where n <= k, every slot a document where n >= k."""
@@ -104,7 +106,7 @@ class SlotArgmax:
         """The matching with the largest score."""
         return self._matchings(scores, scores)[0]
 
-    def only(self, first: int, last: int) -> SlotArgmax:
+    def select_queries(self, first: int, last: int) -> SlotArgmax:
         low, high = self.offsets[first], self.offsets[last]
         return replace(self, benefit=self.benefit[low:high], offsets=self.offsets[first : last + 1] - low)
 
@@ -117,7 +119,7 @@ class SlotArgmax:
         ordered, fits = profit[rows], self.benefit[rows] > 0
         assigned, worth = np.zeros(profit.shape), list[tuple[float, float]]()
         for low, high in pairwise(self.offsets.tolist()):
-            order, value, bound = matched(ordered[low:high], self.solver, fits[low:high] if best_only else None)
+            order, value, bound = assign_slots(ordered[low:high], self.solver, fits[low:high] if best_only else None)
             filled = np.flatnonzero(order != EMPTY)
             assigned[low + order[filled], filled] = 1.0
             worth.append((value, bound))

@@ -1,6 +1,6 @@
 """Position weights c of the feature map: how much a score counts at each position [ORM, eq. 15, section 6.2].
 
-    linear       c_i = max(k + 1 - i, 0), k the cut-off (of the decay, else of the measure, else the list length)
+    linear       c_i = max(k + 1 - i, 0), k the cut-off (of the weights, else of the measure, else the list length)
     power(d)     c_i = i^-d
     shifted(d)   c_i = (i + 1)^-d; with d = 0.25 that of [paper 5, section 3]
     log          c_i = 1 / log2(i + 1)
@@ -40,7 +40,7 @@ _NOTATION = re.compile(r"(?P<family>[a-z]+)(\((?P<exponent>[-+.0-9e]+)\))?(@(?P<
 
 
 @dataclass(frozen=True)
-class Decay:
+class PositionWeights:
     """A family with its exponent and cutoff, or an explicit array of position weights (`given`)."""
 
     family: str = "linear"
@@ -76,9 +76,9 @@ class Decay:
         return f"{self.family}{exponent}" + ("" if self.cut is None else f"@{self.cut}")
 
 
-def parse_position_weights(spec: str | Decay | ArrayLike) -> Decay:
-    """The decay of this notation, or of these position weights; raises `OptionError` naming the families."""
-    if isinstance(spec, Decay):
+def parse_position_weights(spec: str | PositionWeights | ArrayLike) -> PositionWeights:
+    """The position weights of this notation, or these numbers; raises `OptionError` naming the families."""
+    if isinstance(spec, PositionWeights):
         return spec
     if not isinstance(spec, str):
         try:
@@ -87,7 +87,7 @@ def parse_position_weights(spec: str | Decay | ArrayLike) -> Decay:
             weights = np.zeros(0)
         if weights.ndim != 1 or not weights.size or not np.isfinite(weights).all() or (np.diff(weights) > 0).any():
             raise OptionError("position_weights as an array must be a non-empty, finite, non-increasing vector")
-        return Decay("given", given=tuple(weights.tolist()))
+        return PositionWeights("given", given=tuple(weights.tolist()))
     match = _NOTATION.fullmatch(spec.strip())
     known = ("linear", "discount", *FAMILIES)
     if match is None or match["family"] not in known or (match["exponent"] and match["family"] not in EXPONENTS):
@@ -105,4 +105,4 @@ def parse_position_weights(spec: str | Decay | ArrayLike) -> Decay:
         raise OptionError(
             f"position_weights = {spec!r} must be non-increasing, with a positive weight for at least one position"
         )
-    return Decay(match["family"], exponent, cut)
+    return PositionWeights(match["family"], exponent, cut)

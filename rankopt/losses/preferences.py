@@ -71,7 +71,7 @@ class PreferenceHinge(ConvexLoss):
         >>> loss.at(np.zeros(3)).value
         array([1.5])
         """
-        return partial(_ruled, rule)
+        return partial(_hinge_of_rule, rule)
 
     @cached_property
     def checked(self) -> PreferencePairs | None:
@@ -149,8 +149,8 @@ class PreferenceHinge(ConvexLoss):
         share_ranges(self.offsets, QUERY_ROWS, lambda first, last: sums(*arguments, first, last, above, below))
         return above, below
 
-    def only(self, first: int, last: int) -> Self:
-        pairs, some = self.checked, super().only(first, last)
+    def select_queries(self, first: int, last: int) -> Self:
+        pairs, some = self.checked, super().select_queries(first, last)
         if pairs is None:
             return some
         low, high = self.offsets[first], self.offsets[last]
@@ -159,7 +159,7 @@ class PreferenceHinge(ConvexLoss):
         return replace(some, pairs=pairs)
 
 
-def _ruled(rule: Rule, relevance: Floats, offsets: Ints) -> PreferenceHinge:
+def _hinge_of_rule(rule: Rule, relevance: Floats, offsets: Ints) -> PreferenceHinge:
     parts = []
     for low, high in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
         worse, better, cost = (np.atleast_1d(np.asarray(part)) for part in rule(relevance[low:high]))

@@ -29,7 +29,7 @@ from rankopt.losses.loss import Loss, LossValue
 from rankopt.losses.margin import Bound, MarginLoss
 from rankopt.losses.oracle import JointFeatureMap, MaxOracle
 from rankopt.losses.oracle_positional import orderable, with_distinct_grades
-from rankopt.losses.position_weights import Decay, parse_position_weights
+from rankopt.losses.position_weights import PositionWeights, parse_position_weights
 from rankopt.measures.measure import Measure
 from rankopt.measures.notation import MeasureMix, parse
 
@@ -43,7 +43,7 @@ class RegretBound:
     measure: Measure
     feature_map: JointFeatureMap
     bound: Bound
-    position_weights: Decay
+    position_weights: PositionWeights
     mixed: bool = False
 
     @classmethod
@@ -124,14 +124,14 @@ class PartOf:
     queries: Ints
     rows: Ints
 
-    def only(self, first: int, last: int, offsets: Ints) -> PartOf | None:
+    def select_queries(self, first: int, last: int, offsets: Ints) -> PartOf | None:
         """Restriction to the queries first <= q < last of the combination; None if the part is undefined on all of
         them."""
         begin, end = np.searchsorted(self.queries, [first, last]).tolist()
         if begin == end:
             return None
         low, high = np.searchsorted(self.rows, offsets[[first, last]]).tolist()
-        loss = self.loss if end - begin == self.queries.size else self.loss.only(begin, end)
+        loss = self.loss if end - begin == self.queries.size else self.loss.select_queries(begin, end)
         return PartOf(self.weight, loss, self.queries[begin:end] - first, self.rows[low:high] - offsets[first])
 
 
@@ -189,10 +189,10 @@ class Combination:
         parts = [replace(part, loss=part.loss.majorant(scores[part.rows])) for part in self.parts]
         return replace(self, parts=tuple(parts))
 
-    def only(self, first: int, last: int) -> Combination:
+    def select_queries(self, first: int, last: int) -> Combination:
         """The loss of the queries first <= q < last."""
         low, high = self.offsets[[first, last]].tolist()
-        parts = [part.only(first, last, self.offsets) for part in self.parts]
+        parts = [part.select_queries(first, last, self.offsets) for part in self.parts]
         return Combination(
             tuple(part for part in parts if part is not None),
             self.offsets[first : last + 1] - low,
@@ -206,20 +206,20 @@ class Combination:
             return self.fixed
         references = [part.weight * part.loss.reference_weights(scores[part.rows]) for part in self.parts]
         n = int(self.offsets[-1])
-        return _sum([_spread(part.rows, own, n) for part, own in zip(self.parts, references, strict=True)])
+        return _sum([_scatter(part.rows, own, n) for part, own in zip(self.parts, references, strict=True)])
 
     def _part_at(self, part: PartOf, scores: Floats, prove: bool) -> LossValue:
         """A part's loss in the combination's queries, times its weight."""
         found = part.loss.at(scores[part.rows], prove)
         m, n = self.offsets.size - 1, int(self.offsets[-1])
         value, bound, height = (
-            _spread(part.queries, part.weight * one, m) for one in (found.value, found.bound, found.height)
+            _scatter(part.queries, part.weight * one, m) for one in (found.value, found.bound, found.height)
         )
-        assigned, reference = (_spread(part.rows, part.weight * one, n) for one in (found.assigned, found.reference))
+        assigned, reference = (_scatter(part.rows, part.weight * one, n) for one in (found.assigned, found.reference))
         return LossValue(value, bound, height, assigned, reference, found.seconds)
 
 
-def _spread(indices: Ints, values: Floats, size: int) -> Floats:
+def _scatter(indices: Ints, values: Floats, size: int) -> Floats:
     """(size,) the values at their indices, 0 elsewhere."""
     padded = np.zeros(size)
     padded[indices] = values

@@ -1,6 +1,6 @@
 """A bound of the regret as a function of the scores alone, for any model: trees, networks, external scores.
 
->>> loss = ScoreLoss("nDCG@10").on([2, 1, 1, 0, 1], qid=["a", "a", "b", "a", "b"])
+>>> loss = ScoreLoss("nDCG@10").bind([2, 1, 1, 0, 1], qid=["a", "a", "b", "a", "b"])
 >>> found = loss.at([0.2, 0.5, 0.0, 0.4, 0.1])
 >>> found.value.round(4), found.slope.round(4)
 (array([0.3838, 0.    ]), array([ 0.    , -0.2929,  0.    ,  0.2929,  0.    ]))
@@ -59,7 +59,7 @@ class ScoreLoss:
         """Resolve the options."""
         return RegretBound.named(self.measure, self.feature_map, self.bound, self.position_weights)
 
-    def on(self, relevance: ArrayLike, *, qid: Any = None, offsets: ArrayLike | None = None) -> GradedLoss:
+    def bind(self, relevance: ArrayLike, *, qid: Any = None, offsets: ArrayLike | None = None) -> GradedLoss:
         """The loss of documents with the grades `relevance` (N,), finite and >= 0.
 
         qid: (N,) hashables, the query of each row, rows in any order; queries count in the order in which they first
@@ -82,11 +82,11 @@ class ScoreLoss:
         if offsets is None:
             codes, ids = codes_of_ids(qid, grades.size)
             rows, bounds, _ = grouped(codes)
-            return self._graded(grades[rows], rows, bounds, ids)
-        bounds = _checked(offsets, grades.size)
-        return self._graded(grades, np.arange(grades.size), bounds, tuple(range(bounds.size - 1)))
+            return self._graded_loss(grades[rows], rows, bounds, ids)
+        bounds = _check_offsets(offsets, grades.size)
+        return self._graded_loss(grades, np.arange(grades.size), bounds, tuple(range(bounds.size - 1)))
 
-    def _graded(self, grades: Floats, rows: Ints, offsets: Ints, ids: tuple[Hashable, ...]) -> GradedLoss:
+    def _graded_loss(self, grades: Floats, rows: Ints, offsets: Ints, ids: tuple[Hashable, ...]) -> GradedLoss:
         regret = self.regret
         filled = np.flatnonzero(np.diff(offsets))
         inner = np.append(offsets[:-1][filled], offsets[-1])
@@ -177,7 +177,7 @@ class AtScores:
         return float(self.value.sum() / max(np.count_nonzero(self.counted), 1))
 
 
-def _checked(offsets: ArrayLike, n: int) -> Ints:
+def _check_offsets(offsets: ArrayLike, n: int) -> Ints:
     """Offsets as integers; DataError unless they increase from 0 to n."""
     given = np.asarray(offsets)
     is_list = given.ndim == 1 and given.size > 0 and given.dtype.kind in "iuf" and (given == np.floor(given)).all()

@@ -78,11 +78,13 @@ class SmoothedRegret:
             value, slope = self._by_pairs(arguments[0], width)
         else:
             share_ranges(
-                self.offsets, QUERY_ROWS, lambda first, last: smoothed(*arguments, width, first, last, value, slope)
+                self.offsets,
+                QUERY_ROWS,
+                lambda first, last: smooth_values(*arguments, width, first, last, value, slope),
             )
         return GradientAt(self.best - value, -slope)
 
-    def only(self, first: int, last: int) -> SmoothedRegret:
+    def select_queries(self, first: int, last: int) -> SmoothedRegret:
         low, high = self.offsets[first], self.offsets[last]
         offsets = self.offsets[first : last + 1] - low
         return SmoothedRegret(self.relevance[low:high], offsets, self.measure, self.sigma, self._small)
@@ -115,8 +117,8 @@ class SmoothedRegret:
     @cached_property
     def _positional(self) -> PositionalMeasure:
         found = positional(self.measure)
-        if not found.inner_product(self.relevance, self.offsets):
-            raise _refused(found, " on queries with several relevant documents")
+        if not found.is_inner_product(self.relevance, self.offsets):
+            raise _unsupported(found, " on queries with several relevant documents")
         return found
 
     @cached_property
@@ -165,7 +167,7 @@ def positional(measure: Any) -> PositionalMeasure:
     """The measure, if it can be smoothed so; OptionError for others."""
     found: Measure = parse(measure)
     if not isinstance(found, PositionalMeasure):
-        raise _refused(found, "")
+        raise _unsupported(found, "")
     return found
 
 
@@ -176,10 +178,10 @@ def smoothable(measure: Any, relevance: Floats, offsets: Ints) -> bool:
         return False
     chosen = np.flatnonzero(orderable(relevance, offsets, found))
     rows, lengths = rows_of(offsets, chosen), np.diff(offsets)[chosen]
-    return found.inner_product(relevance[rows], np.append(0, np.cumsum(lengths)))
+    return found.is_inner_product(relevance[rows], np.append(0, np.cumsum(lengths)))
 
 
-def _refused(measure: Measure, where: str) -> OptionError:
+def _unsupported(measure: Measure, where: str) -> OptionError:
     return OptionError(
         f"measure {measure} cannot be smoothed: it is not an inner product of position weights and gains{where}; "
         f"use nDCG@k, DCG@k, P@k, AUC, ..., or optimize the measure directly: DirectRanker({str(measure)!r})"
@@ -213,7 +215,7 @@ def _largest(scores: Floats, low: int, high: int, k: int, top: Floats) -> None:
         READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_INTS, READ_INTS, nb.float64, nb.int64, nb.int64, FLOATS, FLOATS
     )
 )  # fmt: skip
-def smoothed(
+def smooth_values(
     scores: Floats, gain: Floats, discount: Floats, cutoffs: Ints, offsets: Ints, sigma: float, first: int, last: int,
     value: Floats, slope: Floats,
 ) -> None:  # fmt: skip

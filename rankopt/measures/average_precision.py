@@ -1,11 +1,13 @@
-"""Area under the ROC curve: the share of (relevant, other) pairs in the right order.
+"""Area under the ROC curve (AUC) and average precision (AP).
+
+AUC: the share of (relevant, other) pairs in the right order.
 
     AUC = Σ_j (n - π(j)) y_j / (n₊ n₋) - (n₊ - 1)/(2 n₋)          a_i = n - i
 
 A relevant document at position i precedes n - i documents. Pairs of relevant documents contribute n₊(n₊ - 1)/2 in any
 order.
 
-Average precision: the mean, over all relevant documents, of the precision at their position.
+AP: the mean, over all relevant documents, of the precision at their position.
 
     AP@k = (1/n₊) Σ_j [y_j = 1, π(j) <= k] (number of relevant documents at positions <= π(j)) / π(j)
 

@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 class Binary(Measure):
     """A measure of binary relevance."""
 
+    max_value: ClassVar[float] = 1.0
+
     rel: float | None = field(default=None, metadata={"option": "rel"})
 
     if TYPE_CHECKING:  # the options as keywords

@@ -1,4 +1,4 @@
-"""DCG@k and nDCG@k.
+"""DCG, nDCG and MeanNDCG, their discounts and gains, and measures with custom ones.
 
     DCG@k  = Σ_j a[π(j)] b(y_j)          a_i = 1/log2(i + 1) for i <= k, else 0;  b(y) = 2^y - 1
     nDCG@k = DCG@k / max over orders of DCG@k
@@ -30,6 +30,7 @@ Measures with functions print but do not parse.
 21.0
 """
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, get_args
@@ -38,12 +39,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from formulations.arrays import Bools, Floats, Ints
-from rankopt.errors import MeasureError
+from rankopt.errors import LargeGainWarning, MeasureError
 from rankopt.measures.measure import Convention, Measure, PositionalMeasure, best_sum, per_best
 from rankopt.measures.tied_ranking import Ranking, descending, query_of_row, running, totals
 
 DiscountName = Literal["log2", "letor"]
 GainName = Literal["exp2", "linear", "binary"]
+LARGE = 2.0**31  # a gain that hides all others
+
 Discount: TypeAlias = DiscountName | Sequence[float] | NDArray[Any] | Callable[[int], ArrayLike]
 Gain: TypeAlias = GainName | Sequence[float] | NDArray[Any] | Callable[[NDArray[Any]], ArrayLike]
 """Accepted forms of a discount and of a gain."""
@@ -84,16 +87,30 @@ def discount_of(form: str | tuple[float, ...] | Callable[[int], Floats], n: int,
         k = min(k, len(form))
         weights[:k] = form[:k]
     else:
-        weights[:k] = _called("discount", form, n, (n,))[:k]
+        weights[:k] = _call("discount", form, n, (n,))[:k]
         if np.any(np.diff(weights) > 0):
             raise MeasureError(f"The discount of {n} positions increases; order the weights, largest first.")
     return weights
 
 
 def gain_of(form: str | tuple[float, ...] | Callable[[Floats], Floats], relevance: Floats) -> Floats:
-    """Document weights (N,) of grades (N,). MeasureError for grades without a gain."""
+    """Document weights (N,) of grades (N,). MeasureError for grades without a gain; LargeGainWarning beyond 2^31."""
+    gain = _gains(form, relevance)
+    with np.errstate(over="ignore"):
+        adds_up = gain.sum() < np.inf  # else an error follows
+    if adds_up and gain.max(initial=0.0) > LARGE:
+        warnings.warn(
+            f"the grade {relevance.max():g} has the gain {gain.max():.3g}, next to which others count nothing; use "
+            "gain='linear', as in nDCG(gain='linear')@10, or grades up to 31",
+            LargeGainWarning,
+            stacklevel=2,
+        )
+    return gain
+
+
+def _gains(form: str | tuple[float, ...] | Callable[[Floats], Floats], relevance: Floats) -> Floats:
     if callable(form):
-        gain = _called("gain", form, relevance, relevance.shape)
+        gain = _call("gain", form, relevance, relevance.shape)
         order = np.argsort(relevance, kind="stable")
         equal_or_more = np.diff(gain[order])
         same = np.diff(relevance[order]) == 0
@@ -128,7 +145,7 @@ def gain_of(form: str | tuple[float, ...] | Callable[[Floats], Floats], relevanc
     return np.asarray(form, dtype=np.float64)[index]
 
 
-def _called(what: str, function: Any, argument: Any, shape: tuple[int, ...]) -> Floats:
+def _call(what: str, function: Any, argument: Any, shape: tuple[int, ...]) -> Floats:
     result = np.asarray(function(argument), dtype=np.float64)
     if result.shape != shape or not np.all(np.isfinite(result)) or np.any(result < 0):
         raise MeasureError(
@@ -180,6 +197,7 @@ class NormalizedDiscountedGain(DiscountedGain):
     """DCG divided by the best DCG of the query; undefined if that is 0."""
 
     name: ClassVar[str] = "nDCG"
+    max_value: ClassVar[float] = 1.0
     zero_if_short: ClassVar[tuple[str, ...]] = ("zero", "zero-ndcg")
 
     def gain(self, relevance: Floats, offsets: Ints) -> Floats:
@@ -198,6 +216,7 @@ class MeanNormalizedDiscountedGain(DiscountOptions):
     """nDCG averaged over all cutoffs; undefined on a query whose best DCG is 0."""
 
     name: ClassVar[str] = "MeanNDCG"
+    max_value: ClassVar[float] = 1.0
     takes_cutoff: ClassVar[bool] = False
 
     @property

@@ -57,7 +57,7 @@ class FirstRelevant(Binary, PositionalMeasure):
             )
         return relevant
 
-    def inner_product(self, relevance: Floats, offsets: Ints) -> bool:
+    def is_inner_product(self, relevance: Floats, offsets: Ints) -> bool:
         return bool(totals(self.relevant(relevance), offsets).max(initial=0) <= 1)
 
     def best(self, relevance: Floats, offsets: Ints) -> Floats:

@@ -123,6 +123,8 @@ class Measure:
     graded: ClassVar[bool] = False
     """Whether its gain table depends on the grades, not only on their order."""
     takes_cutoff: ClassVar[bool] = True
+    max_value: ClassVar[float] = np.inf
+    """The largest value; evaluation never exceeds it by rounding."""
     sweep_kind: ClassVar[str] = "crossings"
     """The sweep algorithm: "positions" for a discount and a gain, "precision" for `AP`, "cascade" for `ERR`,
     "first relevant" for `RR`, "sum" for `summands`, else "crossings"."""
@@ -152,7 +154,7 @@ class Measure:
 
     def __repr__(self) -> str:
         options = ", ".join(
-            f"{f.metadata['option']}={_written(getattr(self, f.name))}"
+            f"{f.metadata['option']}={_option_text(getattr(self, f.name))}"
             for f in fields(self)
             if "option" in f.metadata and (f.metadata.get("shown") or getattr(self, f.name) != f.default)
         )
@@ -166,7 +168,7 @@ class Measure:
         """Which queries (m,) the measure is defined on; the convention sets the value of the others."""
         return np.ones(len(offsets) - 1, dtype=np.bool_)
 
-    def inner_product(self, relevance: Floats, offsets: Ints) -> bool:
+    def is_inner_product(self, relevance: Floats, offsets: Ints) -> bool:
         """Whether it is an inner product a[π]ᵀb of a discount and a gain on all these queries."""
         return False
 
@@ -198,7 +200,7 @@ def as_number(value: Any) -> float:
         return float("nan")
 
 
-def _written(value: Any) -> str:
+def _option_text(value: Any) -> str:
     """Shortest form of numbers that parses back; functions by name."""
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
@@ -234,7 +236,7 @@ class PositionalMeasure(Measure):
         starts = np.cumsum(lengths) - lengths
         return np.asarray(table[starts[which][query_of_row(offsets)] + position_in_query(offsets)])
 
-    def inner_product(self, relevance: Floats, offsets: Ints) -> bool:
+    def is_inner_product(self, relevance: Floats, offsets: Ints) -> bool:
         return True
 
     def optimal_rankings(self, relevance: Floats, offsets: Ints) -> tuple[Floats, Floats]:
@@ -253,7 +255,7 @@ class PositionalMeasure(Measure):
     def values(self, ranking: Ranking) -> Floats:
         """Linear in a, so the mean over the orders of a tie group is that of its mean discount."""
         gain = self.gain(ranking.relevance, ranking.offsets)
-        products = ranking.averaged(self.discounts(ranking.offsets)) * gain * ranking.retrieved
+        products = ranking.averaged(self.discounts(ranking.offsets)) * ranking.exchanged(gain) * ranking.retrieved
         return totals(products, ranking.offsets) - self.constant(ranking.relevance, ranking.offsets)
 
 

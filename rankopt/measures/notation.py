@@ -110,7 +110,9 @@ def measure_of(text: str) -> Measure:
         cutoff, tree = _literal(tree.right, text), tree.left
     options = {}
     if isinstance(tree, ast.Call) and tree.args and isinstance(tree.func, ast.Name):
-        raise _unnamed(measure_with(tree.func.id, {}, None), text, [_literal(value, text) for value in tree.args])
+        raise _positional_option_error(
+            measure_with(tree.func.id, {}, None), text, [_literal(value, text) for value in tree.args]
+        )
     if isinstance(tree, ast.Call) and not tree.args:
         options = {str(keyword.arg): _literal(keyword.value, text) for keyword in tree.keywords}
         tree = tree.func
@@ -219,7 +221,7 @@ def _literal(node: ast.expr, text: str) -> Any:
         raise _unreadable(text) from error
 
 
-def _unnamed(measure: Measure, text: str, values: list[Any]) -> MeasureError:
+def _positional_option_error(measure: Measure, text: str, values: list[Any]) -> MeasureError:
     """The error for positional options; it suggests the options that are always printed, or all."""
     known = [one for one in fields(measure) if "option" in one.metadata]
     shown = [one.metadata["option"] for one in known if one.metadata.get("shown")]
@@ -393,7 +395,7 @@ def _parts_in_term(term: str, text: str) -> tuple[WeightedMeasure, ...] | None:
     found = _TERM.fullmatch(term.strip())
     assert found is not None  # the pattern matches every text
     written, measure = found["weight"], found["measure"].strip()
-    inner = measure[1:-1] if _bracketed(measure) else ""
+    inner = measure[1:-1] if _is_bracketed(measure) else ""
     if len(_terms(inner)) < 2 and written is None and found["map"] is None:
         return None
     try:
@@ -405,11 +407,11 @@ def _parts_in_term(term: str, text: str) -> tuple[WeightedMeasure, ...] | None:
             f"The sum {text.strip()!r} cannot be read because {term.strip()!r} names no measure; write weight measure."
         )
     parts = _parts_in(inner) if len(_terms(inner)) > 1 else None
-    parts = (WeightedMeasure(1.0, _weighed(measure, term.strip())),) if parts is None else parts
+    parts = (WeightedMeasure(1.0, _term_measure(measure, term.strip())),) if parts is None else parts
     return tuple(_times(replace(part, feature_map=part.feature_map or found["map"]), weight) for part in parts)
 
 
-def _weighed(measure: str, term: str) -> Measure:
+def _term_measure(measure: str, term: str) -> Measure:
     """The measure of a term. If it is unknown and a weight directly precedes it, the error names the full word
     (11pt_avg)."""
     try:
@@ -424,7 +426,7 @@ def _weighed(measure: str, term: str) -> Measure:
         raise
 
 
-def _bracketed(text: str) -> bool:
+def _is_bracketed(text: str) -> bool:
     """Whether the first bracket is closed by the last character."""
     if not (text.startswith("(") and text.endswith(")")):
         return False

@@ -84,6 +84,7 @@ class Ranking(CompactReprMixin):
     relevance  (N,) grades; inside a tie group the highest comes first
     offsets    (m + 1,) rows of query q are offsets[q]:offsets[q + 1]
     groups     (G + 1,) rows of tie group g are groups[g]:groups[g + 1]
+    classes    (N,) codes, or None: documents of one code may be exchanged at any distance, all orders equally likely
     pool       flags of judged and retrieved documents of a run; documents that are not retrieved come last
     """
 
@@ -91,6 +92,7 @@ class Ranking(CompactReprMixin):
     offsets: Ints
     groups: Ints
     pool: Pool | None = None
+    classes: Ints | None = None
 
     @cached_property
     def position(self) -> Ints:
@@ -131,7 +133,13 @@ class Ranking(CompactReprMixin):
             return values
         return np.asarray((np.add.reduceat(values, self.groups[:-1]) / self.size)[self.group])
 
-    def broken(self, how: Literal["best", "worst"]) -> Self:
+    def exchanged(self, values: Floats) -> Floats:
+        """Each value (N,) of a document replaced by the mean of its class."""
+        if self.classes is None:
+            return values
+        return np.asarray((np.bincount(self.classes, weights=values) / np.bincount(self.classes))[self.classes])
+
+    def break_ties(self, how: Literal["best", "worst"]) -> Self:
         """The strict ranking with every tie broken best or worst."""
         rows = np.arange(len(self.relevance))
         strict = replace(self, groups=np.arange(len(rows) + 1))
@@ -141,11 +149,18 @@ class Ranking(CompactReprMixin):
 
     def at(self, rows: Ints) -> Self:
         """The ranking with its rows replaced by these, within the same queries and tie groups."""
-        return replace(self, relevance=self.relevance[rows], pool=None if self.pool is None else self.pool.at(rows))
+        pool = None if self.pool is None else self.pool.at(rows)
+        classes = None if self.classes is None else self.classes[rows]
+        return replace(self, relevance=self.relevance[rows], pool=pool, classes=classes)
 
 
 def ranked(
-    relevance: Floats, scores: Floats, offsets: Ints, tie_key: Ints | None = None, pool: Pool | None = None
+    relevance: Floats,
+    scores: Floats,
+    offsets: Ints,
+    tie_key: Ints | None = None,
+    pool: Pool | None = None,
+    classes: Ints | None = None,
 ) -> Ranking:
     """Rank by decreasing scores (N,). With a `tie_key` (N,) equal scores are ordered by increasing key, and only
     documents of equal score and key are tied. With a `pool` documents that are not retrieved come last."""
@@ -159,5 +174,5 @@ def ranked(
         fresh[1:-1] = np.any([key[order][1:] != key[order][:-1] for key in keys], axis=0)
     groups = np.flatnonzero(fresh)
     if pool is None:
-        return Ranking(relevance[order], offsets, groups)
+        return Ranking(relevance[order], offsets, groups, classes=None if classes is None else classes[order])
     return Ranking(relevance, offsets, groups, pool).at(order)

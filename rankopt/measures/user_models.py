@@ -1,4 +1,6 @@
-"""Expected reciprocal rank: a user reads down the list and stops at a document with probability p(y).
+"""Measures from models of a user: expected reciprocal rank, rank-biased precision, expected rank utility.
+
+Expected reciprocal rank: a user reads down the list and stops at a document with probability p(y).
 
     ERR@k = Σ_{i <= k} (1/i) p_i Π_{l < i} (1 - p_l)          p(y) = (2^y - 1) / 2^max_grade
 
@@ -50,6 +52,7 @@ class ExpectedReciprocalRank(Measure):
     """Reciprocal of the position at which a cascading user stops, in expectation."""
 
     name: ClassVar[str] = "ERR"
+    max_value: ClassVar[float] = 1.0
     sweep_kind: ClassVar[str] = "cascade"
     has_gain_table: ClassVar[bool] = True
     graded: ClassVar[bool] = True
@@ -178,6 +181,7 @@ class NormalizedExpectedUtility(ExpectedUtility):
     """Expected rank utility divided by its best; undefined on a query without a vote above d."""
 
     name: ClassVar[str] = "NERU"
+    max_value: ClassVar[float] = 1.0
 
     def gain(self, relevance: Floats, offsets: Ints) -> Floats:
         return per_best(super().gain(relevance, offsets), self.discounts(offsets), offsets)

@@ -144,8 +144,8 @@ def train(
     else:  # what ended it may have been a limit that is another now
         now = replace(begun, stop=begun.stop if begun.stop in (Stop.GAP, Stop.STALLED) else clock.limit(begun.history))
     seen = None if judge is None else JudgeScores(judge)
-    now, failure = _followed(now, objective, method, tol, clock, seen, keep)
-    now, failure = _finished(now, failure, objective, method, tol)
+    now, failure = _follow(now, objective, method, tol, clock, seen, keep)
+    now, failure = _finish(now, failure, objective, method, tol)
     assert now.stop is not None
     # What is proven last holds for all points where J is convex.
     passed = [replace(point, bound=now.method_state.bound) for point in now.passed] if convex else now.passed
@@ -196,7 +196,7 @@ class JudgeScores:
         return True
 
 
-def _followed(
+def _follow(
     now: TrainingState,
     objective: Objective,
     method: Method,
@@ -240,7 +240,7 @@ def _followed(
     return now, failure
 
 
-def _finished(
+def _finish(
     now: TrainingState, failure: str, objective: Objective, method: Method, tol: float
 ) -> tuple[TrainingState, str]:
     """The state after the method has proven what it had deferred, and the error, if any."""

@@ -1,15 +1,15 @@
-"""Weighted least squares with an intercept that is thrown away, dense or sparse.
+"""Weighted least squares with an unpenalized intercept for each query, for dense or sparse features.
 
-Least squares by its normal equations, refined to full precision; only where they are far from singular.
-
-Units for columns whose squares would leave double precision: powers of two, which cost no digit.
+Normal equations are refined to full precision if they are far from singular; else the rows are factorized (QR, SVD), or
+iterated on if they are sparse and wide (LSMR). Columns whose squares exceed double precision are scaled by powers of
+two, which is exact:
 
 >>> column_units(np.array([[1.0, 3e200], [2.0, 0.0]]))
 array([1.00000000e+000, 3.26605044e-201])
 >>> column_units(np.array([[1.0, 3e20], [2.0, 0.0]])) is None
 True
 
-How far apart the documents of a query are: Σ_j weights_j ‖x_j - x̄_q‖², the trace of the products inside queries.
+`spread` is Σ_j weights_j ‖x_j - x̄_q‖², the trace of the centered Gram matrix.
 """
 
 from __future__ import annotations

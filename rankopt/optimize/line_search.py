@@ -78,7 +78,7 @@ class LineSearch:
             queries = queries.learnable(useful, f"give {parsed} a value")
             return queries, LineSweep.from_measure(parsed, queries.graded, queries.offsets, queries.weights)
 
-        return cls(parsed, shards(_arranged(queries, query_weight), build), get_engine(engine))
+        return cls(parsed, shards(_arrange(queries, query_weight), build), get_engine(engine))
 
     @property
     def features(self) -> int:
@@ -221,10 +221,11 @@ def _deviation(variance: float) -> float:
     return float(np.sqrt(np.nan_to_num(variance, nan=np.finfo(np.float64).max))) or 1.0
 
 
-def _arranged(queries: Queries | Arrangement, query_weight: ArrayLike | None) -> Arrangement:
+def _arrange(queries: Queries | Arrangement, query_weight: ArrayLike | None) -> Arrangement:
     """The queries unchanged, with their weights."""
     if isinstance(queries, Arrangement):
         return queries
+    queries = queries.grouped()
     weights = np.ones(len(queries)) if query_weight is None else np.asarray(query_weight, dtype=np.float64)
     if weights.shape != (len(queries),) or not np.isfinite(weights).all() or np.any(weights < 0):
         raise DataError(f"query_weight must be {len(queries)} finite numbers >= 0, one for each query")

@@ -25,7 +25,7 @@ from formulations.problems.simplex_qp import GroupedSimplexQP
 from formulations.solvers import get_solver, solves
 from formulations.solvers.active_set import ActiveSet
 from formulations.solvers.solver import Solver
-from formulations.solving.solve import solve, takes
+from formulations.solving.solve import solve, supports_option
 from rankopt.errors import EngineError, MasterProblemError, OptionError
 from rankopt.optimize.least_squares import column_units, in_units, spreads
 from rankopt.optimize.state import PlaneSet
@@ -164,7 +164,7 @@ class Objective:
         """The solution of a master program, as double precision leaves it."""
         wanted: dict[str, Any] = {"rel_gap": precision, "directed_rounding": False}
         chosen = self._solver(program)
-        limits: dict[str, Any] = {"time_limit": seconds} if takes(chosen, "time_limit") else {}
+        limits: dict[str, Any] = {"time_limit": seconds} if supports_option(chosen, "time_limit") else {}
         solution = solve(program, chosen, start, **limits, **wanted)
         enough = max(LOST, 4.0 * (precision or 0.0)) * solution.value
         loose = self.master == "auto" and self.small and solution.gap > enough
@@ -356,7 +356,7 @@ class SparseObjective(Objective):
         )
         start = Solution(program, alpha, None, np.nan, np.nan, Status.FEASIBLE) if alpha.any() else None
         try:
-            limits: dict[str, Any] = {"time_limit": seconds} if takes(self.master, "time_limit") else {}
+            limits: dict[str, Any] = {"time_limit": seconds} if supports_option(self.master, "time_limit") else {}
             solution = solve(program, self.master, start, rel_gap=precision, directed_rounding=False, **limits)
         except (SolverError, InfeasibleError, UnboundedError) as error:
             raise MasterProblemError(

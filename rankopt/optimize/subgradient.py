@@ -82,13 +82,15 @@ class SteepestSubgradient:
         state = replace(state, idle=idle)
         if idle >= STUCK and least is not None:
             return replace(state, trial=least, length=0.0)
-        return self._searched(before, state, float(height), uphill)
+        return self._search_direction(before, state, float(height), uphill)
 
     def finish(self, state: SteepestState, objective: Objective) -> SteepestState:
         """The state with all that its planes prove."""
         return solved(state, objective, self.keep_idle)[0]
 
-    def _searched(self, before: SteepestState, state: SteepestState, height: float, uphill: Floats) -> SteepestState:
+    def _search_direction(
+        self, before: SteepestState, state: SteepestState, height: float, uphill: Floats
+    ) -> SteepestState:
         """The state with a way to go and the next trial on it, by height and subgradient at the last trial."""
         if state.w is not before.w or not before.length:
             down, length = -uphill, 2.0 * before.length
@@ -178,13 +180,13 @@ class StochasticSubgradient:
 
     def step(self, state: StochasticState, objective: Objective) -> StochasticState:
         if not state.steps:
-            state = self._certified(replace(state, steps=1), objective)
+            state = self._certify(replace(state, steps=1), objective)
             risk = state.primal - objective.regulariser(state.w)
             far = np.sqrt(2.0 * risk / objective.lam) + np.linalg.norm(state.w - objective.w0)
             return replace(state, radius=float(far))
-        state = self._passed(replace(state, steps=state.steps + 1), objective)
+        state = self._run_pass(replace(state, steps=state.steps + 1), objective)
         due = self.certify_every and (state.steps - 1) % self.certify_every == 0
-        return self._certified(state, objective) if due else state
+        return self._certify(state, objective) if due else state
 
     def _parts(self, risk: Risk) -> int:
         """How many mini-batches the queries make."""
@@ -192,9 +194,9 @@ class StochasticSubgradient:
 
     def finish(self, state: StochasticState, objective: Objective) -> StochasticState:
         """The state with all queries evaluated at the mean."""
-        return state if state.certified == state.steps else self._certified(state, objective)
+        return state if state.certified == state.steps else self._certify(state, objective)
 
-    def _passed(self, state: StochasticState, objective: Objective) -> StochasticState:
+    def _run_pass(self, state: StochasticState, objective: Objective) -> StochasticState:
         """The state after a pass of mini-batches, with the plane that each of them gave."""
         risk, parts = objective.risk, self._parts(objective.risk)
         order, generator = permuted(parts, state.generator)
@@ -223,7 +225,7 @@ class StochasticSubgradient:
         state = replace(state, planes=planes, alpha=alpha, seconds_argmax=seconds)
         return replace(state, iterate=w, trial=mean, updates=updates, generator=generator)
 
-    def _certified(self, state: StochasticState, objective: Objective) -> StochasticState:
+    def _certify(self, state: StochasticState, objective: Objective) -> StochasticState:
         """The state with all queries evaluated at `trial`, and the bound of the planes found there and before."""
         here = at_groups(objective.risk, state.trial, state.planes.references.shape[0])
         state = state.seen(objective.upper(state.trial, here), here, objective.risk.convex)

@@ -260,7 +260,7 @@ class Checkpoint:
     @contextmanager
     def claimed(self) -> Iterator[None]:
         """Within this block the folder is locked; OptionError where another run holds the lock."""
-        with claimed(self._made()):
+        with claimed(self._make_folder()):
             yield
 
     def found(
@@ -272,7 +272,7 @@ class Checkpoint:
         defaults: parts that have their default value. Raises OptionError where the folder holds a run of another
         problem, and names the parts that differ.
         """
-        folder = self._made()
+        folder = self._make_folder()
         with suppress(OSError):
             for part in folder.glob(".standing?.zip.*.part"):  # of a process that was killed while it wrote
                 part.unlink()
@@ -298,7 +298,7 @@ class Checkpoint:
         if false is not None:
             raise OptionError(f"checkpoint = {self.folder} cannot be resumed because {false}; remove it and fit anew")
 
-    def _made(self) -> Path:
+    def _make_folder(self) -> Path:
         """The folder, created if missing."""
         folder = Path(self.folder)
         try:

@@ -28,7 +28,7 @@ RECORDS = {
     "Certificate": "rankopt.optimize.certificate:Certificate",
     "Chosen": "rankopt.collaborative.regularization:RegularizationChoice",
     "ConstraintSpec": "formulations.constraints.language:ConstraintSpec",
-    "Decay": "rankopt.losses.position_weights:Decay",
+    "PositionWeights": "rankopt.losses.position_weights:PositionWeights",
     "History": "rankopt.optimize.certificate:History",
     "RandomDirections": "rankopt.ascent.ascent:RandomDirections",
     "Step": "rankopt.optimize.certificate:Step",
@@ -166,8 +166,8 @@ def _model(manifest: dict[str, Any], decoder: Decoder) -> Any:
     if not isinstance(name, str) or name not in load(MODEL_CLASSES):
         raise ModelError(f"its class {str(name)[:80]!r} is not one of {', '.join(load(MODEL_CLASSES))}.")
     kind = load(load(MODEL_CLASSES)[name])
-    _known(manifest["params"], set(kind._get_param_names()) - set(kind._of_the_run), f"parameter of {name}")
-    _known(manifest["fitted"], set(kind._saved), f"fitted attribute of {name}")
+    _check_known(manifest["params"], set(kind._get_param_names()) - set(kind._of_the_run), f"parameter of {name}")
+    _check_known(manifest["fitted"], set(kind._saved), f"fitted attribute of {name}")
     model = kind(**{key: decoder.decode(value) for key, value in manifest["params"].items()})
     for key, value in manifest["fitted"].items():
         setattr(model, key, decoder.decode(value))
@@ -175,7 +175,7 @@ def _model(manifest: dict[str, Any], decoder: Decoder) -> Any:
     return model
 
 
-def _known(names: dict[str, Any], known: set[str], what: str) -> None:
+def _check_known(names: dict[str, Any], known: set[str], what: str) -> None:
     unknown = names.keys() - known
     if unknown:
         raise ModelError(f"{min(unknown)[:80]!r} is no {what}.")

@@ -24,7 +24,6 @@ from rankopt.constraints.sensitivity import rule_sensitivity
 from rankopt.data.queries import Queries
 from rankopt.data.typing import Attributes, Ids, PlainRows, Sizes, Values
 from rankopt.errors import DataError, ModelError, OptionError, RankoptError
-from rankopt.evaluation.evaluation import evaluate
 from rankopt.explanations.tightness import Tightness, bounds_at, most_lost, of_parts
 from rankopt.fitting import atomic
 from rankopt.losses import BOUNDS, get_bound
@@ -33,26 +32,28 @@ from rankopt.losses.regret import RegretBound
 from rankopt.measures.notation import MeasureMix, parse
 from rankopt.options import Rules
 from rankopt.persistence.models import NOTATION
-from rankopt.rankers.deployment import Deployment, RegretReport, as_arranged, judged_in_a_set, judged_rankings
+from rankopt.rankers.deployment import Deployment, RegretReport, as_arranged, regret_in_set, regret_of_rankings
 from rankopt.rankers.inputs import (
+    as_queries,
     check_normalize,
     check_queries_named,
     documents_of,
     in_one,
+    normalised,
     query_weights,
     read_evaluation,
     read_queries,
     read_rows,
-    warn_of_one_query,
+    warn_without_queries,
     weights_of_rows,
 )
-from rankopt.rankers.typing import AnyDecay, AnyMap, AnyMeasure, AnyRows, EvalIds, EvalSet, EvalSizes, Weights
+from rankopt.rankers.typing import AnyMap, AnyMeasure, AnyPositionWeights, AnyRows, EvalIds, EvalSet, EvalSizes, Weights
 from rankopt.scorers.linear import linear_scores
 
 Floats = NDArray[np.float64]
 
 
-DECAY, MAP = "power(0.5)", "positional"  # defaults of `LargeMarginRanker`, for rankers that train no bound
+POSITION_WEIGHTS, MAP = "power(0.5)", "positional"  # defaults of `LargeMarginRanker`, for rankers that train no bound
 
 
 @atomic
@@ -64,7 +65,7 @@ class Ranker(BaseEstimator):
 
     * `qid=` (N,) hashables; the only way that passes through Pipeline, GridSearchCV and GroupKFold
     * `group=` sizes of consecutive queries
-    * a column `qid` of the data frame, which is not used as a feature
+    * a column `qid` (or `query_id`, ..., as in `read_table`) of the data frame, which is not used as a feature
     * a `Queries`, which includes the relevance labels
 
     With none of them, all rows are one query; `fit` then warns above 300 rows
@@ -157,7 +158,7 @@ class Ranker(BaseEstimator):
         A fit that fails leaves the ranker as it was.
         """
         queries = read_queries(self, X, y, qid=qid, group=group, attributes=attributes, reset=True)
-        warn_of_one_query(X, queries.n_documents, qid, group, stacklevel=4)
+        warn_without_queries(X, queries.n_documents, qid, group, stacklevel=4)
         weights = query_weights(queries, query_weight)
         self.n_queries_ = len(queries)
         eval_set = in_one(eval_set, eval_X, eval_y)
@@ -176,9 +177,7 @@ class Ranker(BaseEstimator):
         several queries and neither is passed.
         """
         check_is_fitted(self)
-        features, to_caller = read_rows(self, X, qid=qid, group=group)
-        scores: Floats = to_caller(self._scores(features))
-        return scores
+        return self._scores(read_rows(self, X, qid=qid, group=group))
 
     def score(
         self,
@@ -193,21 +192,25 @@ class Ranker(BaseEstimator):
     ) -> float:
         """Return the mean of `measure` over the queries on which it is defined.
 
-        The convention is the default of `rankopt.measures.evaluate`. Under constraints (default: those of the ranker)
-        the rankings are those of `rank`, followed by the remaining documents by score.
+        The convention is the default of `rankopt.measures.evaluate`: the mean over all orders of documents of equal
+        score. Under constraints (default: those of the ranker) the rankings are those of `rank`, followed by the
+        remaining documents by score; the mean is over all exchanges of documents of equal score that the constraints do
+        not distinguish. It is exact for measures with position weights (nDCG, P, ...), else over 100 random exchanges,
+        with a `TiedDocumentsWarning` that gives the standard error.
 
         sample_weight: one weight per row, equal within a query. Raises DataError if the ranker was fitted on several
         queries and the queries of the rows are not passed.
         """
         check_is_fitted(self)
         check_queries_named(self, X, qid, group)
-        queries = read_queries(self, X, y, qid=qid, group=group, attributes=attributes, reset=False)
-        return self._mean(queries, weights_of_rows(queries, sample_weight), constraints)
+        passed = as_queries(self, X, y, qid=qid, group=group, attributes=attributes, reset=False)
+        weights = weights_of_rows(passed, sample_weight)
+        return self._mean(normalised(self, passed.grouped()), weights, constraints)
 
     def _mean(self, queries: Queries, weights: Floats, constraints: Any) -> float:
         """The score: a mean over the queries with weights (m,)."""
-        scores = self._deployment(queries, constraints).ranking_scores(self._scores(queries.features))
-        return evaluate(queries, scores, self.measure).mean(weights=weights)
+        found = self._deployment(queries, constraints).evaluate(self._scores(queries.features), self.measure)
+        return found.mean(weights=weights)
 
     @overload
     def rank(
@@ -246,7 +249,8 @@ class Ranker(BaseEstimator):
         """Return the documents of each query, best first: row indices of X, or document ids of `Queries` with ids.
 
         One query gives an array, several a dict from query id to array. `k` truncates each ranking. Documents of equal
-        score keep the order of the input.
+        score are ordered by document id, descending as text (as in trec_eval); without ids by a hash of their features.
+        So the order of rows has no effect, but among rows of equal features.
 
         Under constraints (default: those of the ranker) the result is the admissible ranking that maximizes
         Σ_i c_i s_π(i). c are the position weights of training if they are positive and strictly decreasing, else
@@ -294,7 +298,7 @@ class Ranker(BaseEstimator):
         attributes: Attributes | None = None,
         constraints: Admissible | None = None,
         measure: AnyMeasure | None = None,
-        position_weights: AnyDecay | None = None,
+        position_weights: AnyPositionWeights | None = None,
         feature_map: AnyMap | None = None,
     ) -> Tightness:
         """Return the regret and its bounds for each query that has something to order, as a table.
@@ -314,7 +318,7 @@ class Ranker(BaseEstimator):
             return self._tight(self._judged(queries, constraints, measure, position_weights, feature_map))
         own, parts = self._regret(parsed, position_weights, feature_map), list[tuple[float, str, Tightness]]()
         for (weight, regret), part in zip(own.parts, parsed.parts, strict=True):
-            judged = judged_rankings(as_arranged(queries), self._scores(queries.features), regret)
+            judged = regret_of_rankings(as_arranged(queries), self._scores(queries.features), regret)
             parts.append((weight, str(replace(part, weight=1.0)), self._tight(judged)))
         return of_parts(str(parsed), parts, queries.query_ids, parsed.slack == "shared")
 
@@ -382,16 +386,18 @@ class Ranker(BaseEstimator):
         arranged = as_arranged(queries)
         scores = self._scores(queries.features)
         if admissible is None:
-            return judged_rankings(arranged, scores, regret)
+            return regret_of_rankings(arranged, scores, regret)
         w0 = getattr(self, "w0_", None)
         start = np.zeros(scores.size) if w0 is None else linear_scores(queries.features, w0)
         shown = self._deployment(queries, admissible)
-        return judged_in_a_set(arranged, scores, regret.measure, regret.position_weights, admissible, shown, start)
+        return regret_in_set(arranged, scores, regret.measure, regret.position_weights, admissible, shown, start)
 
     def _regret(self, measure: Any, position_weights: Any, feature_map: Any) -> RegretBound:
         """The argument, or this ranker's own setting."""
         measure = self.measure if measure is None else measure
-        position_weights = getattr(self, "position_weights", DECAY) if position_weights is None else position_weights
+        position_weights = (
+            getattr(self, "position_weights", POSITION_WEIGHTS) if position_weights is None else position_weights
+        )
         return RegretBound.named(
             measure,
             getattr(self, "feature_map", MAP) if feature_map is None else feature_map,

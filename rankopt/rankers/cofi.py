@@ -28,7 +28,16 @@ from rankopt.optimize.certificate import BLOCKS, FACTORS, Certificate, History, 
 from rankopt.options import Rules, check_options, number
 from rankopt.rankers.cofi_training import OF_THE_RUN, RULES, CofiSettings, train
 from rankopt.rankers.recommending import RecommendationMixin
-from rankopt.rankers.typing import AnyBound, AnyCheckpoint, AnyDecay, AnyEngine, AnyMeasure, AnyRatings, Seed, Weights
+from rankopt.rankers.typing import (
+    AnyBound,
+    AnyCheckpoint,
+    AnyEngine,
+    AnyMeasure,
+    AnyPositionWeights,
+    AnyRatings,
+    Seed,
+    Weights,
+)
 from rankopt.ratings.evaluation import check_judges
 from rankopt.ratings.table import Ratings
 
@@ -76,14 +85,16 @@ class CofiRanker(RecommendationMixin, BaseEstimator):
     item_bias : default True
         True: an offset b_j for each item. False: one constant for all items.
     bias_reg : default None
-        The number of ratings that the prior b⁰ counts for; None is 30 for the prior "means", else 10. μ is this
-        number times the curvature of one rating, Σψ²/(2Σl) at b⁰ with slopes ψ: 1 in a regression.
+        The number of ratings that the prior of an item's offset counts for; None is 30 for item_prior "means", else
+        10. μ is this number times the curvature of one rating, Σψ²/(2Σl) at b⁰ with slopes ψ: 1 in a regression.
     item_prior : default "auto"
-        "mean", b⁰ as above; "means", plus the mean residual of the item's n ratings times n/(n + 30); "auto",
-        "means" for ranking losses with a nonconvex bound or with a median of fewer than 30 ratings per user,
-        else "mean".
-    popularity_prior : default 0.1
-        c >= 0.
+        The prior b⁰ of the items' offsets: "mean", the same for items of equal popularity; "means", plus the mean
+        residual of the item's n ratings times n/(n + 30); "auto", "means" for ranking losses with a nonconvex
+        bound or with a median of fewer than 30 ratings per user, else "mean".
+    popularity_prior : default None
+        The weight c >= 0 of log(1 + number of ratings of the item) in the prior of the items' offsets. None is 0.1 for
+        losses of orders, and in a regression a 40th of the range of the ratings (from their 1% to their 99% quantile):
+        0.1 for 1 to 5 stars. So the unit of the ratings has no effect on recommendations.
     weight_by_count : default False
         True: λ and μ are multiplied by the number of ratings of the user or item.
     bound : default "convex"
@@ -162,10 +173,10 @@ class CofiRanker(RecommendationMixin, BaseEstimator):
         item_bias: bool = True,
         bias_reg: float | None = None,
         item_prior: Literal["auto", "mean", "means"] = "auto",
-        popularity_prior: float = 0.1,
+        popularity_prior: float | None = None,
         weight_by_count: bool = False,
         bound: AnyBound = "convex",
-        position_weights: AnyDecay = "shifted(0.25)",
+        position_weights: AnyPositionWeights = "shifted(0.25)",
         measure: AnyMeasure = "nDCG@10",
         init: Literal["residual", "random"] = "residual",
         tol: float | None = None,
@@ -313,9 +324,9 @@ class CofiRanker(RecommendationMixin, BaseEstimator):
             certificate=self.certificate_,
         )
         found = verify_factors(claim, ratings, loss, weights, planes, seed)
-        prior = penalties.popularity * np.log1p(counts)
-        some = None if weights is None else weights[learnt]
-        left = ratings.values[learnt] - prior[ratings.columns[learnt]]
+        seen_values, some = penalties.in_scores(ratings.values[learnt]), None if weights is None else weights[learnt]
+        prior = penalties.popularity_of(ratings.values[learnt]) * np.log1p(counts)
+        left = seen_values - prior[ratings.columns[learnt]]
         mean = np.average(left, weights=some)
         if penalties.means:
             left = (left - mean) * (1.0 if some is None else some / some.mean())
@@ -326,10 +337,11 @@ class CofiRanker(RecommendationMixin, BaseEstimator):
     def _unlike(self, ratings: Ratings, item_prior: Floats, mean: float) -> Iterator[str]:
         """What else the ranker tells of these ratings and is not so."""
         away = float(np.abs(self.item_prior_ - item_prior).max(initial=0.0))
-        if not away <= ALLOWED * (1.0 + abs(mean)):
+        scale = ALLOWED * float(np.abs(item_prior).max(initial=0.0) or 1.0)
+        if not away <= scale:
             what = "the mean and popularity of these ratings"
             yield f"items are pulled to other offsets than {what}, by up to {away:.3g}"
-        if not abs(self.cold_start_bias_ - mean) <= ALLOWED * (1.0 + abs(mean)):
+        if not abs(self.cold_start_bias_ - mean) <= scale:
             yield f"the prior of an item without ratings is {mean:.8g}, not {self.cold_start_bias_:.8g}"
         if not np.array_equal(self.item_popularity_, ratings.counts):
             yield "item_counts_ are not those of these ratings"

@@ -76,7 +76,7 @@ STRENGTH = Interval(LEAST, 1 / LEAST, "both")
 
 RULES: Rules = {
     **RUN, "tol": (NOT_NEGATIVE, None), "reg": (STRENGTH, "auto"), "lam": (STRENGTH, None), "factors": (COUNT, "free"),
-    "bias_reg": (STRENGTH, None), "popularity_prior": (Interval(0, 1 / LEAST, "both"),), "patience": (COUNT,),
+    "bias_reg": (STRENGTH, None), "popularity_prior": (Interval(0, 1 / LEAST, "both"), None), "patience": (COUNT,),
     "item_prior": ("auto", *PRIORS), "init": STARTS, "item_bias": (bool,), "weight_by_count": (bool,),
     "compute_bound": (bool,),
 }  # fmt: skip
@@ -115,7 +115,7 @@ class CofiSettings:
             prior = "means" if short and not self.loss.sees_levels and params["item_bias"] else "mean"
         default = SHRUNK if prior == "means" else RATINGS
         return Penalties(
-            popularity=float(params["popularity_prior"]) if params["item_bias"] else 0.0,
+            popularity=None if params["popularity_prior"] is None else float(params["popularity_prior"]),
             offsets=(default if own is None else float(own)) if params["item_bias"] else None,
             user_offsets=(RATINGS if own is None else float(own)) if self.loss.sees_levels else None,
             by_counts=bool(params["weight_by_count"]),
@@ -193,7 +193,7 @@ def train(
         start = start_of(blocks, width)
         lam = settings.lam(chosen) * (1.0 if given_lam else start.lam_max or 1.0)
         blocks = blocks.at_strength(lam, lam)
-        unknown = prior_of_unrated(rated, penalties.popularity)  # now, for what it takes
+        unknown = prior_of_unrated(rated, penalties)  # now, for what it takes
         judge = None if evaluation is None else _judge(ratings, blocks, evaluation, unknown, params["measure"])
         alternation = settings.alternation(chosen)
 

@@ -23,13 +23,14 @@ from formulations.solvers.solver import Solver
 from formulations.solving.solve import solve
 from rankopt.constraints.admissible import Admissible, infeasible_error
 from rankopt.constraints.specs import GroupCapacities
-from rankopt.data.canonical_order import Arrangement
+from rankopt.data.canonical_order import Arrangement, fingerprints, labels
 from rankopt.data.queries import Queries
 from rankopt.errors import DataError, OptionError
+from rankopt.evaluation.evaluation import Evaluation, Measures, descending_text, evaluate, evaluate_exchangeable
 from rankopt.losses.oracle import Criterion, MaxOracle
 from rankopt.losses.oracle_constrained import AdmissibleArgmax
 from rankopt.losses.oracle_positional import with_distinct_grades
-from rankopt.losses.position_weights import Decay, parse_position_weights
+from rankopt.losses.position_weights import PositionWeights, parse_position_weights
 from rankopt.losses.regret import RegretBound
 from rankopt.measures.measure import PositionalMeasure
 from rankopt.measures.notation import parse
@@ -45,15 +46,34 @@ def log_weights(k: int, n: int) -> Floats:
     return np.asarray(1.0 / np.log2(np.arange(2.0, k + 2.0)))
 
 
+def tie_order(queries: Queries, rows: NDArray[Any]) -> NDArray[Any]:
+    """The order of these rows if their scores are equal, as a key that increases: by document id, descending as text,
+    as in trec_eval; without ids by a hash of the features. Only rows of equal features may share a key."""
+    if queries.document_ids is not None:
+        return descending_text([str(queries.document_ids[row]) for row in rows.tolist()])
+    return fingerprints(queries.features[rows])
+
+
 @dataclass(frozen=True, eq=False)
 class Deployment:
     """How the documents of each query are ranked for any scores: all of them by score, or the admissible ranking that
-    maximises Σ_i weights_i s_π(i), by one greedy pass where that finds it. Built once for the queries."""
+    maximises Σ_i weights_i s_π(i), by one greedy pass where that finds it. Built once for the grouped queries.
 
-    offsets: Ints
+    Nothing depends on the order of rows. Documents of equal score are in the order of `tie_order`. Under constraints
+    `order` (N,) has the documents of each query by attributes and `tie_order`, as the sets know them; `kinds` (N,) are
+    codes of what the constraints know of a document.
+    """
+
+    queries: Queries
     sets: tuple[GroupCapacities | RankingSet, ...] | None
+    order: Ints
+    kinds: Ints
     weights: Weights = log_weights
     solver: Solver | str = "auto"
+
+    @property
+    def offsets(self) -> Ints:
+        return self.queries.offsets
 
     @classmethod
     def from_queries(
@@ -64,15 +84,22 @@ class Deployment:
         solver: Solver | str = "auto",
     ) -> Deployment:
         """Raises DataError for an attribute that is missing, and for a query that has no admissible ranking."""
+        rows = np.arange(queries.n_documents)
         if admissible is None:
-            return cls(queries.offsets, None)
+            return cls(queries, None, rows, rows)
         admissible.validate(queries.attributes)
-        sets = tuple(_set_of(queries, q, admissible) for q in range(len(queries)))
-        return cls(queries.offsets, sets, weights, solver)
+        kinds = np.zeros(rows.size, dtype=np.int64)
+        for name in admissible.attributes:
+            _, own = np.unique(labels(queries.attributes[name]), return_inverse=True)
+            _, kinds = np.unique(kinds * (own.max() + 1) + own, return_inverse=True)
+        order = np.lexsort((tie_order(queries, rows), kinds, queries.query_of(rows)))
+        order = order - np.repeat(queries.offsets[:-1], np.diff(queries.offsets))
+        sets = tuple(_set_of(queries, q, admissible, order) for q in range(len(queries)))
+        return cls(queries, sets, order, kinds, weights, solver)
 
     def orders(self, scores: Floats) -> list[Ints]:
-        """For each query its documents that are shown (counted within it), best first. Equal scores stay as they come
-        wherever no solver is needed. DataError unless there is a score for each document."""
+        """For each query its documents that are shown (counted within it), best first. DataError unless there is a
+        score for each document."""
         if np.shape(scores) != (self.offsets[-1],):
             raise DataError(
                 f"documents cannot be ranked by scores of shape {np.shape(scores)} because there are "
@@ -80,15 +107,33 @@ class Deployment:
             )
         found = []
         for q, (start, stop) in enumerate(pairwise(self.offsets.tolist())):
-            own, one = scores[start:stop], None if self.sets is None else self.sets[q]
-            if one is None:
-                found.append(np.argsort(-own, kind="stable"))
-            elif isinstance(one, GroupCapacities):
-                found.append(one.order(own))
+            own = scores[start:stop]
+            if self.sets is None:
+                order = np.argsort(-own, kind="stable")
+                if (np.diff(own[order]) == 0).any():
+                    order = np.lexsort((tie_order(self.queries, np.arange(start, stop)), -own))
+                found.append(order)
+                continue
+            known, one = self.order[start:stop], self.sets[q]
+            own = own[known]
+            if isinstance(one, GroupCapacities):
+                shown = one.order(own)
             else:
                 profit = np.outer(self.weights(one.positions, own.size), own)
-                found.append(solve(constrained_ranking(profit, one), self.solver).order)
+                shown = solve(constrained_ranking(profit, one), self.solver).order
+            found.append(known[_in_order(shown, own, self.kinds[start:stop][known])])
         return found
+
+    def evaluate(self, scores: Floats, measures: Measures) -> Evaluation:
+        """Evaluate the rankings of these scores (N,), averaged over documents of equal score that the constraints do
+        not distinguish; see `evaluate_exchangeable`."""
+        if self.sets is None:
+            return evaluate(self.queries, scores, measures)
+        _, level = np.unique(scores, return_inverse=True)
+        _, classes = np.unique(
+            np.stack([self.queries.query_of(np.arange(level.size)), level, self.kinds]), axis=1, return_inverse=True
+        )
+        return evaluate_exchangeable(self.queries, self.ranking_scores(scores), measures, classes.ravel())
 
     def ranking_scores(self, scores: Floats) -> Floats:
         """(N,) scores that make these rankings: documents that are not shown follow, by decreasing score."""
@@ -103,10 +148,24 @@ class Deployment:
         return made
 
 
-def _set_of(queries: Queries, q: int, admissible: Admissible) -> GroupCapacities | RankingSet:
-    """The set of one query, as limits where one pass solves it."""
+def _in_order(shown: Ints, scores: Floats, kinds: Ints) -> Ints:
+    """The documents shown, those of equal score and kind replaced by the first such documents in their order."""
+    if np.unique(scores).size == scores.size:
+        return shown
+    places: dict[tuple[float, int], list[int]] = {}
+    for place, document in enumerate(shown.tolist()):
+        places.setdefault((float(scores[document]), int(kinds[document])), []).append(place)
+    made = shown.copy()
+    for (score, kind), own in places.items():
+        made[own] = np.flatnonzero((scores == score) & (kinds == kind))[: len(own)]
+    return made
+
+
+def _set_of(queries: Queries, q: int, admissible: Admissible, order: Ints) -> GroupCapacities | RankingSet:
+    """The set of one query, its documents in this order, as limits where one pass solves it."""
     start, stop = queries.offsets[q : q + 2].tolist()
-    n, attributes = stop - start, {name: queries.attributes[name][start:stop] for name in admissible.attributes}
+    rows = start + order[start:stop]
+    n, attributes = stop - start, {name: queries.attributes[name][rows] for name in admissible.attributes}
     caps = GroupCapacities.from_specs(admissible.specs, attributes, n, min(admissible.k, n))
     if caps is not None:
         length = caps.order(np.zeros(n)).size
@@ -160,7 +219,7 @@ def _positional(measure: Any) -> PositionalMeasure:
     return found
 
 
-def judged_rankings(queries: Arrangement, scores: Floats, regret: RegretBound) -> RegretReport:
+def regret_of_rankings(queries: Arrangement, scores: Floats, regret: RegretBound) -> RegretReport:
     """Rankings by score, scores (N,) a document of `queries`; of a measure that is no mix."""
     chosen = with_distinct_grades(queries, regret.measure)
     argmax, own = regret.argmax(chosen, get_solver("exact")), scores[chosen.rows]
@@ -171,14 +230,15 @@ def judged_rankings(queries: Arrangement, scores: Floats, regret: RegretBound) -
     )
 
 
-def judged_in_a_set(
+def regret_in_set(
     queries: Arrangement, scores: Floats, measure: Any, position_weights: Any, admissible: Admissible,
     shown: Deployment,
     start: Floats,
 ) -> RegretReport:  # fmt: skip
     """Rankings of a set as they are `shown`. start: (N,) the scores by which ties of the convex reference fall.
 
-    Raises OptionError where the ranking shown is not one that the decay likes most: no bound speaks of it.
+    Raises OptionError where the ranking shown does not maximize the score under the position weights: then no
+    bound applies to it.
     """
     parsed, weights = _positional(measure), parse_position_weights(position_weights)
     chosen, argmax = AdmissibleArgmax.from_queries(
@@ -194,7 +254,7 @@ def judged_in_a_set(
     return RegretReport(chosen, own, argmax, lost, lost, str(parsed), str(weights))
 
 
-def _check_liked(argmax: AdmissibleArgmax, rows: Ints, scores: Floats, position_weights: Decay) -> None:
+def _check_liked(argmax: AdmissibleArgmax, rows: Ints, scores: Floats, position_weights: PositionWeights) -> None:
     """Raise OptionError unless these rankings maximise c[π]ᵀs over the sets."""
     ones = np.ones(len(argmax))
     best = argmax.argmax(0.0 * ones, ones, scores).value

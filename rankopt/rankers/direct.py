@@ -1,10 +1,7 @@
-"""A linear ranker that climbs the measure itself, line by exact line [paper 3, DirectRank].
+"""A linear ranker that maximizes the measure by coordinate ascent with exact line search [paper 3, DirectRank].
 
-What becomes of the ends of paths: one model, and what is proved of it.
-
-Whether the options of a ranker that climbs a measure can work.
-
-The measure along lines through the weights of a linear ranker: drawn, and what is proved of them checked.
+The best path becomes the model, or the mean of all paths does. The certificate is of local optimality along lines:
+`verify` checks it by enumeration, and `plot_line` draws the measure along one line.
 """
 
 # mypy: allow-subclassing-any
@@ -34,7 +31,7 @@ from rankopt.ascent.ascent import (
     check_directions,
     climbed,
 )
-from rankopt.ascent.certificate import as_data, false_claim, paths_of, proved, verify_directions
+from rankopt.ascent.certificate import as_data, false_claim, paths_of, prove_epsilon, verify_directions
 from rankopt.data.canonical_order import canonical
 from rankopt.data.typing import Ids, Sizes, Values
 from rankopt.engines import Threads, get_engine
@@ -79,7 +76,7 @@ def workers_of(engine: Any, paths: int) -> int:
         return min(threads(), paths)
 
 
-def combined(climb: AscentProblem, done: AscentRun, combine: str) -> tuple[Floats, Certificate, Floats, Floats]:
+def combine_paths(climb: AscentProblem, done: AscentRun, combine: str) -> tuple[Floats, Certificate, Floats, Floats]:
     """w, its certificate, and the ends of the paths (K, d) with the measure there (K,)."""
     search, paths = climb.search, done.paths
     ends = [path.w if path.chosen is None else path.chosen for path in paths]
@@ -93,7 +90,7 @@ def combined(climb: AscentProblem, done: AscentRun, combine: str) -> tuple[Float
         widths = [search.deviation(end) or 1.0 for end in ends]
         w, known = np.mean([end / width for end, width in zip(ends, widths, strict=True)], axis=0), None
     value = search.value(w)
-    listed, excess, stop = _proved(climb, w, value, known, done.stop)
+    listed, excess, stop = _prove(climb, w, value, known, done.stop)
     features = np.array([v for v in listed if isinstance(v, int)], dtype=np.int64)
     vectors = np.array([v for v in listed if not isinstance(v, int)], dtype=np.float64).reshape(-1, w.size)
     epsilon = max(excess, 0.0)
@@ -103,7 +100,7 @@ def combined(climb: AscentProblem, done: AscentRun, combine: str) -> tuple[Float
     return w, certificate, np.array(ends), values
 
 
-def _proved(
+def _prove(
     climb: AscentProblem, w: Floats, value: float, known: AscentPath | None, stop: Stop
 ) -> tuple[list[int | Floats], float, Stop]:
     """The directions that were tried from w, how far above the measure there the best of their lines reached, and why
@@ -115,7 +112,7 @@ def _proved(
         return [], 0.0, stop
     listed = [*range(w.size)] if known is None else climb.listed(known)
     try:
-        return listed, proved(climb.search, w, value, listed), stop
+        return listed, prove_epsilon(climb.search, w, value, listed), stop
     except KeyboardInterrupt:
         return [], 0.0, Stop.INTERRUPTED
 
@@ -326,7 +323,7 @@ class DirectRanker(LinearRanker):
     def _keep(self, climb: AscentProblem, done: AscentRun, w0: Floats, judge: Callable[[Floats], float] | None) -> None:
         if done.stop is Stop.INTERRUPTED and not any(path.lines for path in done.paths):
             raise KeyboardInterrupt("interrupted before the first line search was done")
-        self.coef_, self.certificate_, self.path_coefs_, self.path_values_ = combined(climb, done, self.aggregate)
+        self.coef_, self.certificate_, self.path_coefs_, self.path_values_ = combine_paths(climb, done, self.aggregate)
         self.history_ = History.from_rows(Move, [move for path in done.paths for move in path.moves])
         self.n_iter_ = max(path.round + (path.index > 0 and not path.over) for path in done.paths)
         self.w0_ = w0

@@ -1,11 +1,8 @@
-"""What a caller may pass to a ranker, read into one `Queries`.
+"""Arguments of rankers, read into one `Queries`: features and query ids, attributes of rows, weights of queries.
 
-Attributes of the rows of X, as a caller passes them: one value a row, by name.
-
-How much each query counts: from what a caller passes to one number a query.
+Names and numbers of features, normalization and evaluation sets are compared with those of `fit`.
 """
 
-import warnings
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Protocol
 
@@ -16,8 +13,10 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d, vali
 from formulations.arrays import is_sparse
 from rankopt.data.normalisation import METHODS, QueryNormalizer, normalise
 from rankopt.data.queries import Queries
+from rankopt.data.tables import USUAL
 from rankopt.data.validation import as_csr, lent
-from rankopt.errors import DataError, MissingQueryIdsWarning, OptionError
+from rankopt.errors import DataError, OptionError
+from rankopt.evaluation.evaluation import warn_of_one_query
 
 SEVERAL = (tuple, list, set, frozenset)
 
@@ -62,10 +61,6 @@ def _column(values: Any, name: str, n: int) -> NDArray[Any]:
     return array
 
 
-QID_COLUMN = "qid"  # the column of a data frame that names the query of each row; it is never a feature
-FEW = 300  # rows that one query may have before a fit without query ids warns
-
-
 class Fitted(Protocol):
     """A ranker, as far as its data go."""
 
@@ -75,11 +70,21 @@ class Fitted(Protocol):
 
 
 def without_qid_column(X: Any) -> tuple[Any, list[Hashable] | None]:
-    """Split a data frame into its features and its column of query ids; anything else has no such column."""
-    columns = getattr(X, "columns", None)
-    if columns is None or QID_COLUMN not in list(columns):
+    """Split a data frame into its features and its column of query ids (qid, query_id, ... as in `read_table`);
+    anything else has no such column."""
+    name = _qid_column(X)
+    if name is None:
         return X, None
-    return X[[column for column in columns if column != QID_COLUMN]], list(X[QID_COLUMN])
+    return X[[column for column in X.columns if column != name]], list(X[name])
+
+
+def _qid_column(X: Any) -> Any:
+    """The column of a data frame that names the query of each row, which is never a feature; None without one."""
+    columns = getattr(X, "columns", None)
+    found = [] if columns is None else [name for name in columns if str(name).lower() in USUAL["qid"]]
+    if len(found) > 1:
+        raise DataError(f"X has the columns {', '.join(map(repr, found))} of query ids; leave out all but one.")
+    return found[0] if found else None
 
 
 def read_features(ranker: Fitted, X: Any, *, reset: bool) -> Any:
@@ -114,12 +119,28 @@ def read_queries(
     reset: bool,
     labels: bool = True,
 ) -> Queries:
-    """One `Queries` from features, grades and exactly one way of saying which rows belong together.
+    """`as_queries`, grouped, the features normalised by the ranker's `normalize`."""
+    queries = as_queries(ranker, X, y, qid=qid, group=group, attributes=attributes, reset=reset, labels=labels)
+    return normalised(ranker, queries.grouped())
+
+
+def as_queries(
+    ranker: Fitted,
+    X: Any,
+    y: Any,
+    *,
+    qid: Any,
+    group: Any,
+    attributes: Any = None,
+    reset: bool,
+    labels: bool = True,
+) -> Queries:
+    """One `Queries` from features, grades and exactly one way of saying which rows belong together, its rows as in X.
 
     X: (N, d) array, CSR, data frame (perhaps with a column `qid`), or a `Queries`, which brings the rest along.
     y: (N,) grades, needed when `labels`. qid: (N,) hashables, in any order. group: sizes of consecutive queries.
-    No way at all means that all rows are one query. attributes: see `row_attributes`. Features come normalised by the
-    ranker's `normalize`. Raises DataError on two ways at once.
+    No way at all means that all rows are one query. attributes: see `row_attributes`. Raises DataError on two ways at
+    once.
     """
     passed = {"y": y, "qid": qid, "group": group, "attributes": attributes}
     if isinstance(X, Queries):
@@ -133,15 +154,15 @@ def read_queries(
         if labels and X.relevance is None:
             raise DataError(
                 f"{type(ranker).__name__} requires y to be passed, but the target y is None: these Queries have no "
-                "relevance; read them with their grades, or add them by `queries.replace(relevance=...)`."
+                "relevance; read them with their grades, as in read_table(file, relevance='grade')."
             )
-        return normalised(ranker, X)
+        return X
     if labels and y is None:
         raise DataError(
             f"{type(ranker).__name__} requires y to be passed, but the target y is None; pass the grades of the rows."
         )
     _, column = without_qid_column(X)
-    ways = {"qid=": qid, "group=": group, f"the column {QID_COLUMN!r} of X": column}
+    ways = {"qid=": qid, "group=": group, f"the column {_qid_column(X)!r} of X": column}
     used = [name for name, value in ways.items() if value is not None]
     if len(used) > 1:
         raise DataError(f"Queries are identified by {' and '.join(used)} at once; pass one of them.")
@@ -157,35 +178,24 @@ def read_queries(
     sizes = [features.shape[0]] if ids is None and group is None else group
     names = getattr(ranker, "feature_names_in_", None)
     columns = row_attributes(attributes, features.shape[0])
-    queries = Queries.from_arrays(
-        lent(features), relevance, qid=ids, group=sizes, attributes=columns, feature_names=names
-    )
-    return normalised(ranker, queries)
+    return Queries.from_arrays(lent(features), relevance, qid=ids, group=sizes, attributes=columns, feature_names=names)
 
 
-def read_rows(ranker: Any, X: Any, *, qid: Any, group: Any) -> tuple[Any, Callable[[Any], Any]]:
-    """Features (N, d) to be scored, and what puts their scores into the caller's order of rows.
+def read_rows(ranker: Any, X: Any, *, qid: Any, group: Any) -> Any:
+    """Features (N, d) to be scored, in the order of the rows.
 
     The query of a row matters to a ranker with `normalize` alone: `qid` or `group` names it, as in `read_queries`.
     """
     if ranker.normalize is None:
-        return read_features(ranker, X, reset=False), X.to_input_order if isinstance(X, Queries) else np.asarray
+        return read_features(ranker, X, reset=False)
     check_queries_named(ranker, X, qid, group)
-    queries = read_queries(ranker, X, None, qid=qid, group=group, reset=False, labels=False)
-    return queries.features, queries.to_input_order
+    return normalised(ranker, as_queries(ranker, X, None, qid=qid, group=group, reset=False, labels=False)).features
 
 
-def warn_of_one_query(X: Any, rows: int, qid: Any, group: Any, stacklevel: int = 3) -> None:
-    """Warn the caller of a `fit` on more rows than `FEW` if neither qid nor group is passed."""
-    if isinstance(X, Queries) or qid is not None or group is not None or without_qid_column(X)[1] is not None:
-        return
-    if rows > FEW:
-        warnings.warn(
-            f"all {rows} rows are treated as one query because neither qid nor group was passed; pass qid= (an id a "
-            f"row) or group= (sizes of consecutive queries), or group=[{rows}] if they are one",
-            MissingQueryIdsWarning,
-            stacklevel=stacklevel,
-        )
+def warn_without_queries(X: Any, rows: int, qid: Any, group: Any, stacklevel: int = 3) -> None:
+    """Warn the caller of a `fit` on many rows if nothing names their queries."""
+    if not (isinstance(X, Queries) or qid is not None or group is not None or without_qid_column(X)[1] is not None):
+        warn_of_one_query(rows, stacklevel)
 
 
 def check_queries_named(ranker: Fitted, X: Any, qid: Any, group: Any) -> None:
@@ -331,11 +341,11 @@ def query_weights(queries: Queries, weight: Any) -> Floats:
             f"query_weight has shape {values.shape} but there are {len(queries)} queries; pass one weight a query in "
             "order of first appearance, or a mapping from query id to weight (which also survives cross-validation)."
         )
-    return _checked(queries, values, "query_weight")
+    return _check_weights(queries, values, "query_weight")
 
 
 def weights_of_rows(queries: Queries, sample_weight: Any) -> Floats:
-    """The weights (m,) of the queries from one weight a row (N,) in the caller's order.
+    """The weights (m,) of the queries from one weight a row (N,).
 
     A weight applies to a full ranking: rows of one query must have one weight. Raises DataError where they differ.
     """
@@ -346,21 +356,19 @@ def weights_of_rows(queries: Queries, sample_weight: Any) -> Floats:
         raise DataError(
             f"sample_weight has shape {rows.shape} but there are {queries.n_documents} rows; pass one weight a row."
         )
-    # Positions of the grouped rows in the caller's rows; row_order may skip some, as in a selection of queries.
-    grouped = rows[np.argsort(np.argsort(queries.input_order))]
-    values = grouped[queries.offsets[:-1]]
-    differs = grouped != np.repeat(values, np.diff(queries.offsets))
+    values = rows[queries.rows[queries.offsets[:-1]]]
+    query = queries.query_of(np.arange(rows.size))
+    differs = rows != values[query]
     if differs.any():
         row = int(np.flatnonzero(differs)[0])
-        query = queries.query_ids[int(np.searchsorted(queries.offsets, row, side="right")) - 1]
         raise DataError(
-            f"sample_weight differs inside query {query!r} (row {int(queries.input_order[row])}) but a weight "
+            f"sample_weight differs inside query {queries.query_ids[query[row]]!r} (row {row}) but a weight "
             "applies to the full ranking; give all rows of a query one weight."
         )
-    return _checked(queries, values, "sample_weight")
+    return _check_weights(queries, values, "sample_weight")
 
 
-def _checked(queries: Queries, values: Floats, name: str) -> Floats:
+def _check_weights(queries: Queries, values: Floats, name: str) -> Floats:
     wrong = ~(np.isfinite(values) & (values >= 0))
     if wrong.any():
         q = int(np.flatnonzero(wrong)[0])

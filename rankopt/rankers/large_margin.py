@@ -31,11 +31,11 @@ from rankopt.rankers.run import cures_at_start
 from rankopt.rankers.typing import (
     AnyBound,
     AnyCheckpoint,
-    AnyDecay,
     AnyEngine,
     AnyMap,
     AnyMeasure,
     AnyMethod,
+    AnyPositionWeights,
     AnySolver,
     Callbacks,
     Normalize,
@@ -81,10 +81,10 @@ class LargeMarginRanker(OptimizedRanker):
         or an array (d,). The default is "zeros" for the convex bound, else "ridge". Its computation does not
         count towards max_iter and time_limit.
     lam, C : defaults "scale", None
-        The regularization strength λ; or C = 1 / (λ m), with lam=None. "scale" is 3 U / m, with U the mean
-        squared distance of the features from the mean of their query: invariant to one scale of all features.
-        With penalty="l1" it is 3% of the smallest λ at which w = 0. "auto" chooses a multiple of it by
-        cross-validation over queries. `lam_` is λ.
+        The regularization strength λ: a number > 0, "scale", or "auto", which chooses a multiple of "scale" by
+        cross-validation over queries. "scale" is 3 U / m, with U the mean squared distance of the features from
+        the mean of their query: invariant to one scale of all features. With penalty="l1" it is 3% of the
+        smallest λ at which w = 0. With lam=None, λ = 1 / (C m). `lam_` is λ.
     constraints : default None
         An `Admissible` over attributes that `fit`, `score` and `rank` take as attributes=. Argmax and reference
         are admissible rankings, and regret is measured from the best one [ORM, section 7.1]; position weights
@@ -160,7 +160,7 @@ class LargeMarginRanker(OptimizedRanker):
         feature_map: AnyMap = "positional",
         bound: AnyBound = "nonconvex",
         target_ranking: ReferenceName | None = None,
-        position_weights: AnyDecay = "power(0.5)",
+        position_weights: AnyPositionWeights = "power(0.5)",
         w0: Start = None,
         method: AnyMethod = "bundle",
         argmax_solver: AnySolver = "exact",
@@ -251,7 +251,7 @@ class LargeMarginRanker(OptimizedRanker):
         return Deployment.from_queries(queries, admissible, self._shown_weights, solver)
 
     def _shown_weights(self, k: int, n: int) -> Floats:
-        """The decay of training where it is positive and strictly decreasing over k positions, else 1 / log2(i + 1)."""
+        """The position weights of training if positive and strictly decreasing over k positions, else 1/log2(i + 1)."""
         known = parse_position_weights(self.position_weights).weights(n, parse(self.measure))[:k]
         return known if known[-1] > 0 and (np.diff(known) < 0).all() else log_weights(k, n)
 

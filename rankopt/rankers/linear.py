@@ -98,8 +98,7 @@ class LinearRanker(Ranker):
         deployment, wanted = self._deployment(queries), [self.measure] if measures is None else list(measures)
 
         def values(w: Floats) -> Floats:
-            scores = deployment.ranking_scores(linear_scores(queries.features, w))
-            return np.asarray(evaluate(queries, scores, wanted).values.mean(axis=0))
+            return np.asarray(deployment.evaluate(linear_scores(queries.features, w), wanted).values.mean(axis=0))
 
         return values
 

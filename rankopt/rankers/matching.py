@@ -1,8 +1,7 @@
-"""Slots with weights of their own: which document belongs where [ORM, section 7.3].
+"""A linear ranker that assigns documents to slots with weights of their own [ORM, section 7.3].
 
-Grades that name slots: what each document is worth in each of them.
-
-Where training of slots starts from, by name: W₀ (k, d) as a function of the training queries.
+The grade of a document is the number of its slot. A document in its slot earns the weight of the slot. Training starts
+from W₀ (k, d): zeros, an array, or a regression for each slot.
 """
 
 # mypy: allow-subclassing-any
@@ -26,11 +25,11 @@ from rankopt.errors import DataError, ModelError, OptionError
 from rankopt.explanations.contributions import Explanation
 from rankopt.losses import get_bound
 from rankopt.losses.margin import MarginLoss
-from rankopt.losses.oracle_slots import EMPTY, SlotArgmax, matched
+from rankopt.losses.oracle_slots import EMPTY, SlotArgmax, assign_slots
 from rankopt.optimize.least_squares import least_squares
 from rankopt.options import COUNT, as_numbers, check
 from rankopt.rankers import SLOT_STARTS
-from rankopt.rankers.deployment import RegretReport, as_arranged
+from rankopt.rankers.deployment import RegretReport, as_arranged, tie_order
 from rankopt.rankers.inputs import documents_of, read_queries, read_rows
 from rankopt.rankers.linear import row_weights
 from rankopt.rankers.optimized import OptimizedRanker
@@ -93,7 +92,7 @@ def benefit(queries: Queries | Arrangement, weights: Floats) -> Floats:
     return np.asarray((grades[:, None] == np.arange(1, weights.size + 1)) * weights)
 
 
-def reached(queries: Queries, worth: Floats, matching: list[Ints]) -> Floats:
+def reached_benefit(queries: Queries, worth: Floats, matching: list[Ints]) -> Floats:
     """(m,) which part of the best benefit these matchings reach; NaN where no document belongs anywhere."""
     found = np.empty(len(queries))
     for q, (low, high) in enumerate(pairwise(queries.offsets.tolist())):
@@ -242,23 +241,23 @@ class MatchingRanker(OptimizedRanker):
         self.w0_ = self.w0_.reshape(self.coef_.shape)
 
     def _values(self, queries: Queries, measures: Sequence[Any] | None = None) -> Callable[[Floats], Floats]:
-        worth = benefit(queries, self.position_weight_)
+        worth, order = benefit(queries, self.position_weight_), _by_ties(queries)
 
         def values(w: Floats) -> Floats:
-            return reached(queries, worth, self._matchings(queries, w.reshape(self.position_weight_.size, -1)))
+            return reached_benefit(
+                queries, worth, self._matchings(queries, w.reshape(self.position_weight_.size, -1), order)
+            )
 
         return values
 
     def predict(self, X: AnyRows, *, qid: Ids | None = None, group: Sizes | None = None) -> Floats:
         """The scores (N, k) of the documents for the slots, in the caller's order of rows; qid and group as there."""
         check_is_fitted(self, "coef_")
-        features, to_caller = read_rows(self, X, qid=qid, group=group)
-        scores: Floats = to_caller(slot_scores(features, self.coef_))
-        return scores
+        return slot_scores(read_rows(self, X, qid=qid, group=group), self.coef_)
 
     def _mean(self, queries: Queries, weights: Floats, constraints: Any) -> float:
         self._admissible(constraints)
-        found = reached(queries, benefit(queries, self.position_weight_), self._matchings(queries, self.coef_))
+        found = reached_benefit(queries, benefit(queries, self.position_weight_), self._matchings(queries, self.coef_))
         counted = ~np.isnan(found)
         if not weights[counted].any():
             raise DataError("score has no query in which a document belongs in a slot; check y (0 belongs nowhere)")
@@ -333,15 +332,21 @@ class MatchingRanker(OptimizedRanker):
         worth = benefit(queries, self.position_weight_)
         chosen, argmax = SlotArgmax.from_queries(arranged, worth, matching_solver(self.argmax_solver))
         index = {query: number for number, query in enumerate(queries.query_ids)}
-        reach = reached(queries, worth, self._matchings(queries, self.coef_))
+        reach = reached_benefit(queries, worth, self._matchings(queries, self.coef_))
         lost = np.maximum(argmax.best * (1.0 - reach[[index[query] for query in chosen.query_ids]]), 0.0)
         scores = slot_scores(queries.features, self.coef_)[chosen.rows]
         return RegretReport(chosen, scores, argmax, lost, lost, "the benefit", "one for one")
 
-    def _matchings(self, queries: Queries, coef: Floats) -> list[NDArray[np.int64]]:
-        """The matching with the largest score of each query: the document in each slot, counted within the query."""
+    def _matchings(self, queries: Queries, coef: Floats, order: Ints | None = None) -> list[NDArray[np.int64]]:
+        """The matching with the largest score of each query: the document in each slot, counted within the query. Among
+        several the solver chooses, from documents in `order` (N,), by default `_by_ties`."""
         scores, solver = slot_scores(queries.features, coef), matching_solver(self.argmax_solver)
-        return [matched(scores[low:high], solver)[0] for low, high in pairwise(queries.offsets.tolist())]
+        order, found = _by_ties(queries) if order is None else order, []
+        for low, high in pairwise(queries.offsets.tolist()):
+            own = order[low:high]
+            matching = assign_slots(scores[own], solver)[0]
+            found.append(np.where(matching == EMPTY, EMPTY, own[matching] - low))
+        return found
 
     def _admissible(self, constraints: Any = None) -> None:
         if constraints is not None:
@@ -357,6 +362,12 @@ class MatchingRanker(OptimizedRanker):
         if not (np.isfinite(weights) & (weights > 0)).all():
             raise ModelError("position_weight_ has a value that is not positive and finite.")
         super()._check_loaded()
+
+
+def _by_ties(queries: Queries) -> Ints:
+    """(N,) rows, query by query in `tie_order`."""
+    rows = np.arange(queries.n_documents)
+    return np.lexsort((tie_order(queries, rows), queries.query_of(rows)))
 
 
 def regression(ranker: Any, queries: Arrangement) -> Floats:

@@ -114,6 +114,7 @@ class OptimizedRanker(LinearRanker):
     def objective(self, queries: Queries, weights: Floats | None = None) -> Objective:
         """The objective J that `fit` minimises on these queries, weights (m,) not normalised."""
         check_options(self)
+        queries = queries.grouped()
         weights = np.ones(len(queries)) if weights is None else weights / weights.max()
         admissible = self._admissible()
         names = () if admissible is None else admissible.attributes
@@ -123,7 +124,7 @@ class OptimizedRanker(LinearRanker):
         w0 = cache(lambda: self._w0(arranged))  # found once, after the options are known to be good
         risk = Risk(self._shards(arranged, w0), get_engine(self.engine, None if self.n_jobs == -1 else self.n_jobs))
         lam, small = self._lam(arranged, risk), is_small(arranged.offsets)
-        objective = self._penalised().begun_at(risk, lam, w0(), self._master(), small)
+        objective = self._objective_class().begun_at(risk, lam, w0(), self._master(), small)
         if isinstance(self.lam, str) and getattr(self, "penalty", "l2") == "l1":
             objective = replace(objective, lam=LEFT_IN * largest(objective) or 1.0)
         if self.lam == "auto":
@@ -175,7 +176,7 @@ class OptimizedRanker(LinearRanker):
         elif hasattr(self, "best_score_"):
             del self.best_score_
 
-    def _penalised(self) -> type[Objective]:
+    def _objective_class(self) -> type[Objective]:
         """The objective of the penalty."""
         return penalised(getattr(self, "penalty", "l2"), get_method(self.method))
 
@@ -187,7 +188,7 @@ class OptimizedRanker(LinearRanker):
             raise OptionError(
                 f"master_solver = {self.master_solver!r} is not a solver; pass one of formulations.solvers or its name"
             )
-        form = self._penalised().form
+        form = self._objective_class().form
         if not suits(solver, form):
             known = ", ".join(compatible_solvers(form))
             raise OptionError(

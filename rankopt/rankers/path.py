@@ -35,9 +35,9 @@ from rankopt.optimize.certificate import Stop
 from rankopt.optimize.concave_convex import Clock
 from rankopt.optimize.objective import SparseObjective, largest
 from rankopt.optimize.path import follow
-from rankopt.rankers.inputs import in_one, query_weights, read_evaluation, read_queries, warn_of_one_query
+from rankopt.rankers.inputs import in_one, query_weights, read_evaluation, read_queries, warn_without_queries
 from rankopt.rankers.run import shown, warn_of_outcome
-from rankopt.rankers.typing import AnyBound, AnyDecay, AnyRows, EvalIds, EvalSet, EvalSizes, Weights
+from rankopt.rankers.typing import AnyBound, AnyPositionWeights, AnyRows, EvalIds, EvalSet, EvalSizes, Weights
 
 if TYPE_CHECKING:
     from rankopt.data.queries import Queries
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Path(CompactReprMixin):
-    """models: the fitted rankers, decay by decay, for each decay bound by bound, and for each of these the largest λ
+    """models: the fitted rankers by position weights, for each by bound, and for each of these the largest λ
     first. interrupted: whether some of the path was not gone."""
 
     models: tuple[Any, ...]
@@ -77,7 +77,7 @@ def path(
     y: Values | None = None,
     *,
     lams: Iterable[float] | int | None = None,
-    position_weights: Iterable[AnyDecay] | None = None,
+    position_weights: Iterable[AnyPositionWeights] | None = None,
     bounds: Iterable[AnyBound] | None = None,
     qid: Ids | None = None,
     group: Sizes | None = None,
@@ -107,12 +107,12 @@ def path(
     nonconvex bound starts at w0, as 0 is a fixed point. The ranker is not changed.
     """
     choices = _choices(self, position_weights, bounds)
-    wanted: Sequence[float] | None = None if lams is None or _is_count(lams) else _wanted(lams)
+    wanted: Sequence[float] | None = None if lams is None or _is_count(lams) else _sorted_lams(lams)
     if getattr(self, "checkpoint", None) is not None:
         raise OptionError("a path does not support checkpoints; fit each λ separately, or set checkpoint=None")
     ranker: Any = clone(self)
     queries = read_queries(ranker, X, y, qid=qid, group=group, attributes=attributes, reset=True)
-    warn_of_one_query(X, queries.n_documents, qid, group)
+    warn_without_queries(X, queries.n_documents, qid, group)
     weights = query_weights(queries, query_weight)
     ranker.n_queries_ = len(queries)
     eval_set = in_one(eval_set, eval_X, eval_y)
@@ -125,7 +125,7 @@ def path(
         one._before(queries)
         objective = one.objective(queries, weights)
         values: Sequence[float] = (objective.lam,) if wanted is None else wanted
-        values = _spread(objective, lams) if _is_count(lams) else values
+        values = _lam_grid(objective, lams) if _is_count(lams) else values
         first = len(models)
         for model in _along(self, one, objective, values, evaluation):
             models.append(model)
@@ -183,7 +183,7 @@ def _is_count(lams: Any) -> bool:
     return isinstance(lams, int | np.integer) and not isinstance(lams, bool)
 
 
-def _spread(objective: Objective, count: Any) -> tuple[float, ...]:
+def _lam_grid(objective: Objective, count: Any) -> tuple[float, ...]:
     """So many λ, from the one that leaves nothing in down to a thousandth of it."""
     if not isinstance(objective, SparseObjective):
         raise OptionError(f"lams = {count} counts λ under penalty='l1' alone; give the λ of a path, such as [1, 0.1]")
@@ -193,7 +193,7 @@ def _spread(objective: Objective, count: Any) -> tuple[float, ...]:
     return tuple((most * np.logspace(0.0, -3.0, count)).tolist())
 
 
-def _wanted(lams: Any) -> list[float]:
+def _sorted_lams(lams: Any) -> list[float]:
     """The λ of a path, the largest first."""
     if not hasattr(lams, "__iter__"):
         raise OptionError(f"lams = {lams!r} is no sequence; give the λ of a path, such as [1, 0.1, 0.01]")

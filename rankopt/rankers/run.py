@@ -94,7 +94,7 @@ NOTHING = 1e-12
 
 def cures_at_start(bound: Any, parts: Sequence[RegretBound]) -> str:
     """What helps where the optimum is at w₀, of what is not done already. parts: the regrets that are bounded, of which
-    those over positions may have a decay that goes on beyond the measure's k."""
+    those over positions may have position weights beyond the measure's k."""
     cures = ["a smaller lam"]
     if bound != "nonconvex" and not isinstance(bound, Nonconvex):
         cures.append("bound='nonconvex'")

@@ -162,6 +162,7 @@ class SmoothRanker(LinearRanker):
     def objective(self, queries: Queries, weights: Floats | None = None) -> SmoothObjective:
         """J_σ as `fit` descends it on these queries, weights (m,) not normalised."""
         self._settings()
+        queries = queries.grouped()
         weights = np.ones(len(queries)) if weights is None else weights / weights.max()
         arranged = canonical(queries, weights)
         measure, small = positional(self.measure), is_small(arranged.offsets)

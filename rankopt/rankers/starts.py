@@ -203,7 +203,7 @@ def start_weights(ranker: Any, queries: Queries, weights: Floats, arranged: Arra
 def begun_at(search: LineSearch, start: Floats, count: int, seed: int) -> list[tuple[Floats, dict[str, Any]]]:
     """Where each of `count` paths begins, and the generator of its draws: the first at the start, the others away from
     it at random, each by draws of its own, so that more paths change none of those before."""
-    start = scaled(start, search.deviation(start))
+    start = scale_to_one(start, search.deviation(start))
     units = np.where(search.deviations > 0, search.deviations, 1.0)
     begun = []
     for number in range(count):
@@ -218,7 +218,7 @@ def begun_at(search: LineSearch, start: Floats, count: int, seed: int) -> list[t
     return begun
 
 
-def scaled(w: Floats, deviation: float) -> Floats:
+def scale_to_one(w: Floats, deviation: float) -> Floats:
     """w times the power of two that brings this deviation nearest to 1, which changes no bit of any order."""
     if not (0 < deviation < np.inf):
         return w

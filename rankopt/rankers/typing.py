@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from formulations.solvers.solver import Solver
     from rankopt.losses.margin import Bound
     from rankopt.losses.oracle import JointFeatureMap
-    from rankopt.losses.position_weights import Decay
+    from rankopt.losses.position_weights import PositionWeights
     from rankopt.measures.measure import Measure
     from rankopt.optimize.concave_convex import Method
     from rankopt.persistence.checkpoint import Checkpoint
@@ -51,7 +51,7 @@ SmoothStart: TypeAlias = SmoothStartName | SupportsArray | Sequence[float]
 Strength: TypeAlias = float | StrengthName | None
 Callbacks: TypeAlias = Sequence[Callable[..., bool | None]]
 Seed: TypeAlias = int | np.integer[Any] | np.random.RandomState | np.random.Generator | None
-AnyDecay: TypeAlias = "str | Decay | SupportsArray | Sequence[float]"
+AnyPositionWeights: TypeAlias = "str | PositionWeights | SupportsArray | Sequence[float]"
 """A family with parameters as text ("power(0.5)@10"), or position weights."""
 AnyCheckpoint: TypeAlias = "str | PathLike[str] | Checkpoint | None"
 

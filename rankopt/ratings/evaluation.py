@@ -53,7 +53,7 @@ def check_judges(measure: str | Measure, bounds: Ints, values: Floats) -> None:
     judged = values[np.repeat(ordered, sizes)]
     if judged.size and all(isinstance(one, Binary) and one.relevant(judged).all() for one in parts):
         ends = np.concatenate([[0], np.cumsum(sizes[ordered])])
-        cure = from_which_on(wanted, ends, judged, _parted) or "give another measure, such as nDCG@10"
+        cure = from_which_on(wanted, ends, judged, _has_order) or "give another measure, such as nDCG@10"
         raise MeasureError(
             f"measure {wanted!s} cannot judge these ratings because all orders have the same value; {cure}"
         )
@@ -79,7 +79,7 @@ def _parts(measure: Any) -> list[Measure]:
     return [part.measure for part in measure.parts] if isinstance(measure, MeasureMix) else [measure]
 
 
-def _parted(values: Floats, bounds: Ints, measure: Binary) -> Bools:
+def _has_order(values: Floats, bounds: Ints, measure: Binary) -> Bools:
     return ordered_lists(bounds, measure.relevant(values))
 
 
@@ -162,7 +162,7 @@ def evaluate_ratings(
         predict = predict.fold_in(split.known)
     tested = np.flatnonzero(np.diff(split.test.bounds))
     values, tied = [], 0
-    for pairs, scores in _scored(split, predict, tested, candidates):
+    for pairs, scores in _score_pairs(split, predict, tested, candidates):
         bounds = pairs.bounds[np.concatenate([[0], 1 + np.flatnonzero(np.diff(pairs.bounds))])]  # without empty lists
         with measured(wanted, pairs.values):
             found = evaluate(pairs.values, scores, wanted, offsets=bounds)
@@ -193,26 +193,26 @@ def _check_arguments(split: Any, predict: Any) -> None:
         )
 
 
-def _scored(split: Split, predict: Any, tested: Ints, candidates: str) -> Iterator[tuple[Ratings, Floats]]:
+def _score_pairs(split: Split, predict: Any, tested: Ints, candidates: str) -> Iterator[tuple[Ratings, Floats]]:
     """Pairs with their grades and scores, a block of users at a time."""
     test = split.test
     if candidates == "rated":
         if hasattr(predict, "predict"):
-            scores = _checked(predict.predict(test), (test.n_ratings,))
+            scores = _check_scores(predict.predict(test), (test.n_ratings,))
         else:
             everything = np.ndim(predict) == 2
-            values = _checked(predict, (test.n_users, test.n_items) if everything else (test.n_ratings,))
+            values = _check_scores(predict, (test.n_users, test.n_items) if everything else (test.n_ratings,))
             scores = values[test.user_of(), test.columns] if everything else values
         yield test, scores
         return
     table = None
     if not hasattr(predict, "predict"):
-        table = _checked(predict, (test.n_users, test.n_items))
+        table = _check_scores(predict, (test.n_users, test.n_items))
     step = max(1, PAIRS // test.n_items)
     for begin in range(0, tested.size, step):
         pairs = _unseen(split, tested[begin : begin + step])
         if table is None:
-            yield pairs, _checked(predict.predict(pairs), (pairs.n_ratings,))
+            yield pairs, _check_scores(predict.predict(pairs), (pairs.n_ratings,))
         else:
             yield pairs, table[pairs.user_of(), pairs.columns]
 
@@ -232,7 +232,7 @@ def _unseen(split: Split, users: Ints) -> Ratings:
     )
 
 
-def _checked(scores: Any, shape: tuple[int, ...]) -> Floats:
+def _check_scores(scores: Any, shape: tuple[int, ...]) -> Floats:
     try:
         found = np.asarray(scores, dtype=np.float64)
     except (TypeError, ValueError) as error:

@@ -194,7 +194,7 @@ def ordered(ids: list[Hashable], what: str, rows: Any) -> tuple[Ids, list[int]]:
         kinds.setdefault(_kind(one), []).append(i)
     order: list[int] = []
     for kind in sorted(kinds):
-        order += _sorted(named, kinds[kind])
+        order += _sort_labels(named, kinds[kind])
     if all(type(one) is int and -(2**63) <= one < 2**63 for one in named):
         return sealed(np.array([named[i] for i in order], dtype=np.int64)), order
     return sealed(_objects([named[i] for i in order])), order
@@ -208,7 +208,7 @@ def _kind(one: Hashable) -> tuple[int, str]:
     return 2, f"{type(one).__module__}.{type(one).__qualname__}"
 
 
-def _sorted(named: list[Any], chosen: list[int]) -> list[int]:
+def _sort_labels(named: list[Any], chosen: list[int]) -> list[int]:
     try:
         order = sorted(chosen, key=lambda i: named[i])
         if all(named[i] < named[j] for i, j in pairwise(order)):  # a chain; partially ordered sets are none

@@ -164,7 +164,7 @@ def read_items(path: str | PathLike[str]) -> dict[str, dict[Any, Any]]:
     if "|" in first and first.count("|") > first.count(","):
         genres = _genres(Path(file))
         found = _fields(file, "|", 5 + len(genres), number, first, lines)
-        return _read(file, ((n, f[0], f[1], _flagged(file, n, f[5:], genres)) for n, f in found))
+        return _read(file, ((n, f[0], f[1], _genres_of(file, n, f[5:], genres)) for n, f in found))
     try:
         header = [plain_name(name) for name in next(csv.reader([first]))]
     except csv.Error as error:
@@ -231,7 +231,7 @@ def _fields(
         yield n, [field.strip() for field in fields]
 
 
-def _flagged(file: str, number: int, flags: list[str], genres: list[str]) -> list[str]:
+def _genres_of(file: str, number: int, flags: list[str], genres: list[str]) -> list[str]:
     wrong = next((flag for flag in flags if flag not in ("0", "1")), None)
     if wrong is not None:
         raise DataError(f"{file}, line {number}: the flag of a genre is {clipped(wrong.encode())!r}, not 0 or 1.")
@@ -344,7 +344,7 @@ class _Reading:
 
     def take(self, first: int, text: bytes) -> None:
         if self.layout is None:
-            first, text = self._begun(first, text)
+            first, text = self._begin(first, text)
         if self.layout is None or not text:
             return
         if self.numbers is not None and not self.numbers.sub(b"", text):
@@ -354,7 +354,7 @@ class _Reading:
         if len(self.values) >= MANY:
             raise DataError(f"{self.file}: there are {MANY} ratings or more, which is more than a table holds; cut it.")
 
-    def _begun(self, first: int, text: bytes) -> tuple[int, bytes]:
+    def _begin(self, first: int, text: bytes) -> tuple[int, bytes]:
         """Take the layout from the first line that is not blank; what comes after the header, or all from it."""
         while text:
             line, _, rest = text.partition(b"\n")
@@ -443,7 +443,7 @@ class _Reading:
 
     def _twice(self, user: Any, item: Any, first: int, second: int) -> DataError:
         return DataError(
-            f"{self.file}, line {self._line(second)}: user {_quoted(user)} rates item {_quoted(item)}, as in line "
+            f"{self.file}, line {self._line(second)}: user {_quote(user)} rates item {_quote(item)}, as in line "
             f"{self._line(first)}; remove one of the two."
         )
 
@@ -453,5 +453,5 @@ class _Reading:
         return int(line + row - begin)
 
 
-def _quoted(one: Any) -> str:
+def _quote(one: Any) -> str:
     return repr(one if isinstance(one, int) else clipped(str(one).encode()))

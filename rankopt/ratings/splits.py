@@ -61,11 +61,11 @@ def weak_split(ratings: Ratings | Any, n: int = 10, seed: int = 0) -> Split:
             f"no user has {n + TESTED} ratings ({n} to train, {TESTED} or more to test), the most is "
             f"{sizes.max(initial=0)}; lower n."
         )
-    first = _drawn(ratings, n, np.random.default_rng(seed))
+    first = _draw_mask(ratings, n, np.random.default_rng(seed))
     inside = np.repeat(chosen, sizes)
     return Split(
-        ratings.keep(first & inside),
-        ratings.keep(~first & inside),
+        ratings.select(first & inside),
+        ratings.select(~first & inside),
         f"weak generalisation, n = {n}, {number_of_users(int(chosen.sum()))}, seed {seed}",
     )
 
@@ -79,7 +79,7 @@ def strong_split(ratings: Ratings | Any, n: int = 10, users: int = 100, least: i
     """
     ratings = _read(ratings, "strong_split")
     _check(n=n, seed=seed, users=users, least=least)
-    left = ratings.keep(ratings.counts[ratings.columns] >= least, drop=True)
+    left = ratings.select(ratings.counts[ratings.columns] >= least, drop=True)
     sizes = np.diff(left.bounds)
     order = np.argsort(-sizes, kind="stable")[:users]
     if users >= left.n_users or sizes[order[-1]] <= n:
@@ -90,13 +90,13 @@ def strong_split(ratings: Ratings | Any, n: int = 10, users: int = 100, least: i
         )
     new = np.zeros(left.n_users, dtype=bool)
     new[order] = True
-    first, inside = _drawn(left, n, np.random.default_rng(seed)), np.repeat(new, sizes)
+    first, inside = _draw_mask(left, n, np.random.default_rng(seed)), np.repeat(new, sizes)
     return Split(
-        left.keep(~inside),
-        left.keep(~first & inside),
+        left.select(~inside),
+        left.select(~first & inside),
         f"strong generalisation, n = {n}, the {number_of_users(users)} with the most ratings new, items of {least} "
         f"ratings or more, seed {seed}",
-        left.keep(first & inside),
+        left.select(first & inside),
     )
 
 
@@ -164,7 +164,7 @@ def _attributes(train: Ratings, test: Ratings) -> dict[str, dict[Hashable, Any]]
     return known
 
 
-def _drawn(ratings: Ratings, n: int, random: np.random.Generator) -> Bools:
+def _draw_mask(ratings: Ratings, n: int, random: np.random.Generator) -> Bools:
     """(n_ratings,) mask of n random ratings of each user."""
     order = np.lexsort((random.random(ratings.n_ratings), ratings.user_of()))
     rank = np.arange(ratings.n_ratings) - np.repeat(ratings.bounds[:-1], np.diff(ratings.bounds))

@@ -145,7 +145,7 @@ def attributes_of_items(
             for index, one in zip(where.tolist(), values.values(), strict=True):
                 if index >= 0:
                     aligned[index] = one
-            found[name] = sealed(_typed(aligned))
+            found[name] = sealed(_typed_array(aligned))
         elif given is None:
             raise DataError(
                 f"attribute {name!r} needs the ids of its items; pass a mapping from item to value, or items= too."
@@ -169,7 +169,7 @@ def labels_of_items(values: Any, n: int, name: str) -> NDArray[Any]:
     if array.dtype != object:
         return frozen(array)
     entries = array.tolist()
-    settled = [_settled(one) for one in entries]
+    settled = [_plain_value(one) for one in entries]
     for index, one in enumerate(settled):
         try:
             hash(one)
@@ -183,7 +183,7 @@ def labels_of_items(values: Any, n: int, name: str) -> NDArray[Any]:
     return sealed(np.fromiter(settled, dtype=object, count=n))
 
 
-def _settled(one: Any) -> Any:
+def _plain_value(one: Any) -> Any:
     if isinstance(one, set | frozenset):
         return tuple(sorted(one, key=lambda label: (type(label).__name__, spelled(label))))
     if isinstance(one, np.ndarray):
@@ -191,7 +191,7 @@ def _settled(one: Any) -> Any:
     return tuple(one) if isinstance(one, list) else one
 
 
-def _typed(values: NDArray[Any]) -> NDArray[Any]:
+def _typed_array(values: NDArray[Any]) -> NDArray[Any]:
     """Numbers as numeric arrays; strings, tuples and missing values stay objects."""
     kinds = {type(one) for one in values.tolist()}
     if kinds and all(issubclass(kind, int | np.integer) and kind is not bool for kind in kinds):
@@ -405,12 +405,12 @@ class Ratings(CompactReprMixin):
         """(n,) the index of each id in `items`, -1 if unknown."""
         return indices_of(self.items, ids, self._item_index)
 
-    def keep(self, mask: Any, *, drop: bool = False) -> "Ratings":
+    def select(self, mask: Any, *, drop: bool = False) -> "Ratings":
         """The ratings selected by the mask (n_ratings,), over the same users and items. drop: remove users and items
         without ratings."""
         selected = np.asarray(mask)
         if selected.dtype != bool or selected.shape != (self.n_ratings,):
-            raise DataError(f"keep takes a mask of {self.n_ratings} booleans, one per rating; got {selected.shape}.")
+            raise DataError(f"select takes a mask of {self.n_ratings} booleans, one per rating; got {selected.shape}.")
         before = np.concatenate([[0], np.cumsum(selected)])
         bounds, columns = before[self.bounds], self.columns[selected]
         users, items, attributes = self.users, self.items, self.attributes
@@ -424,13 +424,13 @@ class Ratings(CompactReprMixin):
         return Ratings(users, items, bounds, columns, self.values[selected], attributes)
 
     def select_users(self, index: Any, *, drop: bool = False) -> "Ratings":
-        """The ratings of the users at these indices: integers, a mask (n_users,) or a slice; see `keep`."""
+        """The ratings of the users at these indices: integers, a mask (n_users,) or a slice; see `select`."""
         chosen = np.zeros(self.n_users, dtype=bool)
         try:
             chosen[index] = True
         except IndexError as error:
             raise DataError(f"select_users cannot pick from {self.n_users} users: {error}.") from None
-        return self.keep(np.repeat(chosen, np.diff(self.bounds)), drop=drop)
+        return self.select(np.repeat(chosen, np.diff(self.bounds)), drop=drop)
 
     def with_attributes(self, attributes: Mapping[str, Any]) -> "Ratings":
         """Add attributes of items: name -> {item: value}, or one value per item."""

@@ -45,7 +45,7 @@ def _objective_and_bound(runs: Mapping[str, dict[str, Floats]], against: str, ab
     with (drawing := Drawing(title, caption, AXES[against], "objective")) as axes:
         for index, (name, run) in enumerate(runs.items()):
             style, x, ends = line_style(index), run[against], _round_ends(run)
-            rows = _thinned(np.arange(x.size))
+            rows = _thin(np.arange(x.size))
             axes.plot(x[rows], run["primal"][rows], label=name, marker=_marker(rows), **style)
             if ends.size == 1:
                 shaded, proven = rows, run["bound"][rows]
@@ -72,7 +72,7 @@ def _gaps(runs: Mapping[str, dict[str, Floats]], about: str) -> Drawing:
     with (drawing := Drawing("gap against seconds", caption, "seconds", "relative gap")) as axes:
         for index, (name, run) in enumerate(runs.items()):
             ends = _round_ends(run)
-            rows = _thinned(np.arange(run["step"].size)) if ends.size == 1 else ends
+            rows = _thin(np.arange(run["step"].size)) if ends.size == 1 else ends
             gap = relative_gaps(run["primal"][rows], run["bound"][rows])
             gap[~(gap > 0)] = np.nan  # a logarithmic axis cannot show 0
             mark = _marker(rows) if ends.size == 1 else "."
@@ -94,7 +94,7 @@ def _numbers(run: Columns) -> dict[str, Floats]:
     return {name: np.where(np.isfinite(column), column, np.nan) for name, column in table.items()}
 
 
-def _thinned(rows: Ints) -> Ints:
+def _thin(rows: Ints) -> Ints:
     """At most POINTS of the rows, the first and the last included, denser at the start of a run."""
     if rows.size <= POINTS:
         return rows
@@ -104,7 +104,7 @@ def _thinned(rows: Ints) -> Ints:
 def _round_ends(run: dict[str, Floats]) -> Ints:
     """The last step of each round, at most POINTS of them."""
     rounds = run["round"]
-    return _thinned(np.flatnonzero(np.append(rounds[1:] != rounds[:-1], True)))
+    return _thin(np.flatnonzero(np.append(rounds[1:] != rounds[:-1], True)))
 
 
 def _marker(rows: Ints) -> str:

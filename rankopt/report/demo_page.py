@@ -37,13 +37,17 @@ def page_of_demo(
         queries=queries,
         shown=[*SHOWN],
         rankers=[
-            [name, *(FormattedCell(means[name][one], f"{means[name][one]:.4f}") for one in SHOWN), *_proved(ranker)]
+            [
+                name,
+                *(FormattedCell(means[name][one], f"{means[name][one]:.4f}") for one in SHOWN),
+                *_proof_cells(ranker),
+            ]
             for name, ranker in sorted(rankers.items(), key=lambda item: -means[item[0]][MEASURE])
         ],
         measures=measure_curves(means, queries),
         closing=[convergence({name: _columns(ranker.history_)}, name) for name, ranker in closing.items()],
         pairs=pairs,
-        swapped=[_swapped(*pair, ranker) for pair, ranker in swapped.items()],
+        swapped=[_swap_cells(*pair, ranker) for pair, ranker in swapped.items()],
         agree=all(ranker.certificate_.bound <= best for ranker in swapped.values()),
         convergence=convergence(runs, pairs),
         finding=finding_of_demo(rankers, found),
@@ -64,7 +68,7 @@ def finding_of_demo(rankers: Mapping[str, Any], found: Mapping[str, Evaluation])
     return f"{first} Each convex objective is proven to be within {100 * worst:.2g}% of its optimum."
 
 
-def _proved(ranker: Any) -> list[object]:
+def _proof_cells(ranker: Any) -> list[object]:
     """λ, objective, proven bound and what the gap refers to."""
     if not hasattr(ranker, "certificate_"):
         return [None] * 4
@@ -73,7 +77,7 @@ def _proved(ranker: Any) -> list[object]:
     return [brief(ranker.lam_), proved.primal, proved.bound, target]
 
 
-def _swapped(argmax: str, master: str, ranker: Any) -> list[object]:
+def _swap_cells(argmax: str, master: str, ranker: Any) -> list[object]:
     proved, last = ranker.certificate_, ranker.history_[-1]
     seconds = [brief(value) for value in (last.seconds, last.seconds_argmax, last.seconds_master)]
     return [argmax, master, proved.primal, proved.bound, brief(proved.gap), last.step, *seconds]

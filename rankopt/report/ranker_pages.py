@@ -40,7 +40,7 @@ def page_of_training(
     weights = None
     if getattr(ranker, "coef_", None) is not None and ranker.coef_.ndim == 1:
         names = [str(one) for one in getattr(ranker, "feature_names_in_", [f"x{j}" for j in range(ranker.coef_.size)])]
-        weights = Weights.on(names, ranker.coef_, normalised(ranker, queries))
+        weights = Weights.from_queries(names, ranker.coef_, normalised(ranker, queries))
     return render(
         "training.html",
         name=name,
@@ -70,7 +70,7 @@ def page_of_explanations(
         drawings=[_scatter(tightness), _distributions(tightness)],
         bounds=_bounds(tightness),
         columns=[*columns],
-        worst=[[_shown(column[row]) for column in columns.values()] for row in chosen],
+        worst=[[_cell(column[row]) for column in columns.values()] for row in chosen],
         weights=[(*pair, [weights_drawing(pair[1], pair[0])], _features(pair[1])) for pair in weights],
         listed=LISTED,
         finding=tightness.finding,
@@ -101,7 +101,7 @@ def _three(value: float) -> FormattedCell:
     return FormattedCell(float(value), f"{value:.3f}" if abs(value) < 1000 else f"{value:.3g}")
 
 
-def _shown(value: Any) -> object:
+def _cell(value: Any) -> object:
     """A cell of a table: ids as text, integers unchanged, other numbers with three digits."""
     if isinstance(value, int | np.integer) and not isinstance(value, bool):
         return int(value)
@@ -115,7 +115,7 @@ def _scatter(found: Tightness) -> Drawing:
     if rows.size > MOST_POINTS:
         rows = rows[np.linspace(0, rows.size - 1, MOST_POINTS).round().astype(np.int64)]
         caption += f" {MOST_POINTS} of {len(found)} queries."
-    regret, bound, silent = found.regret[rows], found.bound[rows], found.silent[rows]
+    regret, bound, silent = found.regret[rows], found.bound[rows], found.is_loose[rows]
     axis_labels = f"regret, {found.measure}", f"{found.trained} bound"
     with (drawing := Drawing("regret against bound", caption, *axis_labels)) as axes:
         top = float(max(bound.max(initial=0.0), regret.max(initial=0.0))) or 1.0

@@ -32,14 +32,14 @@ SHARES = {
 
 def page_of_swap(rows: Sequence[BenchmarkRow], made_by: str = "") -> str:
     """The page of these rows."""
-    replayed = _grouped((row for kind in KINDS for row in of_kind(rows, kind)), "kind", "trace")
+    replayed = _group_rows((row for kind in KINDS for row in of_kind(rows, kind)), "kind", "trace")
     return render(
         "swap.html",
         title="Integrality as sets grow" if {row.kind for row in rows} == {"integrality"} else "Solvers swapped",
         run=_run(rows),
         versions=_versions(rows),
         traces=[_trace(kind, name, own) for (kind, name), own in replayed.items()],
-        trained=[_training(own) for own in _grouped(of_kind(rows, "training"), "trace", "problem").values()],
+        trained=[_training(own) for own in _group_rows(of_kind(rows, "training"), "trace", "problem").values()],
         integrality=_integrality(of_kind(rows, "integrality")),
         most_lines=MOST_LINES,
         finding=swap_finding(rows),
@@ -47,7 +47,7 @@ def page_of_swap(rows: Sequence[BenchmarkRow], made_by: str = "") -> str:
     )
 
 
-def _grouped(rows: Iterable[BenchmarkRow], first: str, second: str) -> dict[tuple[str, str], list[BenchmarkRow]]:
+def _group_rows(rows: Iterable[BenchmarkRow], first: str, second: str) -> dict[tuple[str, str], list[BenchmarkRow]]:
     """The rows by two of their attributes, in order of first appearance."""
     groups: dict[tuple[str, str], list[BenchmarkRow]] = defaultdict(list)
     for row in rows:
@@ -58,7 +58,7 @@ def _grouped(rows: Iterable[BenchmarkRow], first: str, second: str) -> dict[tupl
 def _run(rows: Sequence[BenchmarkRow]) -> list[list[object]]:
     """The table of runs: kind, trace, problems, solvers, rows, seeds."""
     lines: list[list[object]] = []
-    for (kind, trace), own in _grouped(rows, "kind", "trace").items():
+    for (kind, trace), own in _group_rows(rows, "kind", "trace").items():
         seeds = ", ".join(sorted({str(row.seed) for row in own if row.seed is not None}))
         lines.append([kind, trace, len({row.problem for row in own}), len(solvers_of(own)), len(own), seeds])
     return lines
@@ -230,7 +230,11 @@ NAMED = 4  # largest number of solvers that are listed by name
 def swap_finding(rows: Sequence[BenchmarkRow]) -> str:
     """The finding and advice; "" without rows."""
     sentences = [_fastest(of_kind(rows, kind), does) for kind, does in KINDS.items()]
-    sentences += [_refuted(rows), _trained(of_kind(rows, "training")), _sets(of_kind(rows, "integrality"))]
+    sentences += [
+        _refuted_text(rows),
+        _training_agreement(of_kind(rows, "training")),
+        _sets(of_kind(rows, "integrality")),
+    ]
     return " ".join(filter(None, sentences))
 
 
@@ -252,7 +256,7 @@ def _fastest(rows: Sequence[BenchmarkRow], does: str) -> str:
     return f"{sentence}, and it took {1e3 * means[first]:.3g} ms, the next, {others[0]}, {1e3 * means[others[0]]:.3g}."
 
 
-def _refuted(rows: Sequence[BenchmarkRow]) -> str:
+def _refuted_text(rows: Sequence[BenchmarkRow]) -> str:
     wrong = [row.solver for row in rows if row.status is Outcome.WRONG]
     if not wrong:
         return ""
@@ -261,7 +265,7 @@ def _refuted(rows: Sequence[BenchmarkRow]) -> str:
     return f"Do not use {named}: {len(wrong)} {'answer was' if len(wrong) == 1 else 'answers were'} refuted."
 
 
-def _trained(rows: Sequence[BenchmarkRow]) -> str:
+def _training_agreement(rows: Sequence[BenchmarkRow]) -> str:
     """Whether the runs of one training problem agree within their proven gaps: value <= best + gap."""
     ended = [row for row in rows if row.value is not None and row.bound is not None]
     if not ended:

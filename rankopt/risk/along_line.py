@@ -1,7 +1,4 @@
-"""A measure along lines through w, evaluated shard by shard.
-
-Also the Plackett-Luce likelihood of every query's ideal ranking along a line.
-"""
+"""A measure along lines through w, and the Plackett-Luce likelihood of ideal rankings along a line, shard by shard."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ def shards(
                 scorer(Linear(queries.features, queries.rows[low:high])),
                 queries.offsets[first : last + 1] - low,
                 queries.weights[first:last],
-                loss if len(cuts) == 1 else loss.only(first, last),
+                loss if len(cuts) == 1 else loss.select_queries(first, last),
                 first,
             )
         )
@@ -205,7 +205,7 @@ class CuttingPlaneEvaluation:
             return ShardResult(none, none, none, planes, planes, 0.0, none)
         known = shard.touched(self.touch)
         complete = last - first == len(shard)
-        loss = known.loss if complete else known.loss.only(first, last)
+        loss = known.loss if complete else known.loss.select_queries(first, last)
         there = loss.at(shard.scores(self.w, first, last), self.prove)
         if known.loss.convex and (complete or not self.merged):
             (slopes,) = shard.summed((there.assigned,), first, last, self.merged)

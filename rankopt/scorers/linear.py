@@ -281,8 +281,8 @@ def dense_scores(table: Floats, rows: Ints, turns: Ints, w: Floats, first: int, 
 def dense_sums(table: Floats, rows: Ints, r: Floats, bounds: Ints, first: int, last: int, sums: Floats) -> None:
     """sums[p] = Σ r[i] × row rows[i] over bounds[p] <= i < bounds[p + 1], for the parts first <= p < last.
 
-    Rows of weight 0 are not read: a decay that ends at position 10 uses ten rows a query. Four of the others are loaded
-    at a time and added one after the other.
+    Rows of weight 0 are not read: position weights that end at position 10 use ten rows a query. Four of the others are
+    loaded at a time and added one after the other.
     """
     features = table.shape[1]
     for p in range(first, last):

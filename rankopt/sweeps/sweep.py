@@ -167,7 +167,7 @@ def _precision(measure: Any, relevance: Floats, offsets: Ints, weights: Floats) 
     relevant, nothing = measure.relevant(relevance), np.zeros(weights.size)
     shares = weights / np.maximum(totals(relevant, offsets), 1)
     if measure.cutoff and measure.cutoff <= LONGEST_LIST:
-        return _cut(PRECISION, measure.cutoff, relevant, shares)
+        return _cut_plan(PRECISION, measure.cutoff, relevant, shares)
     inputs = (relevant, relevant, _reciprocals(offsets))
     return _uncut(PRECISION, _cutoff(measure, offsets), inputs, relevant, offsets, shares, nothing)
 
@@ -177,13 +177,13 @@ def _cascade(measure: Any, relevance: Floats, offsets: Ints, weights: Floats) ->
 
     stopped, nothing = measure.stopping(relevance), np.zeros(weights.size)
     if measure.cutoff and measure.cutoff <= LONGEST_LIST:
-        return _cut(CASCADE, measure.cutoff, stopped, weights)
+        return _cut_plan(CASCADE, measure.cutoff, stopped, weights)
     going_on = np.log1p(-np.minimum(stopped, np.nextafter(1.0, 0.0)))  # of a grade so high that p rounds to 1, too
     inputs = (stopped, going_on, _reciprocals(offsets))
     return _uncut(CASCADE, _cutoff(measure, offsets), inputs, stopped, offsets, weights, nothing)
 
 
-def _cut(kind: int, cutoff: int, gain: Floats, weights: Floats) -> SweepPlan:
+def _cut_plan(kind: int, cutoff: int, gain: Floats, weights: Floats) -> SweepPlan:
     from rankopt.sweeps.truncated_sweeps import sweep_cuts
 
     return SweepPlan(sweep_cuts, (kind, cutoff), (gain, weights), np.zeros(weights.size))
@@ -244,7 +244,7 @@ class LineSweep:
         lengths = np.diff(offsets)
         return cls(measure, relevance, offsets, weights, bool(lengths @ lengths <= PAIRS))
 
-    def only(self, first: int, last: int) -> LineSweep:
+    def select_queries(self, first: int, last: int) -> LineSweep:
         """The measure of the queries first <= q < last."""
         low, high = self.offsets[first], self.offsets[last]
         offsets = self.offsets[first : last + 1] - low

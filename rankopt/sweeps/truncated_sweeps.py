@@ -150,7 +150,7 @@ TABLE = nb.types.Array(nb.float64, 2, "C")
 
 
 @compiled(nb.float64(nb.int64, nb.int64, nb.float64, nb.int64, nb.int64, nb.float64, FLOATS))
-def _added(kind: int, size: int, own: float, cutoff: int, above: int, heavier: float, passed: Floats) -> float:
+def _group_value(kind: int, size: int, own: float, cutoff: int, above: int, heavier: float, passed: Floats) -> float:
     """What a group of `size` lines below `above` documents adds. own: relevant documents, or the sum of p. heavier: R
     or Π above it. passed[i]: of a cascade, the mean chance to pass i of its documents."""
     reached = min(size, cutoff - above)
@@ -225,7 +225,7 @@ def sweep_cuts(
                         row[i] = ((m + 1 - i) * row[i] + i * going_on * row[i - 1]) / (m + 1)
             lines += 1
         for p in range(tau):
-            starts[q] += weight * _added(kind, size[p], own[p], cutoff, above[p], heavier[p], passed[group[p]])
+            starts[q] += weight * _group_value(kind, size[p], own[p], cutoff, above[p], heavier[p], passed[group[p]])
             above[p + 1] = above[p] + size[p]
             heavier[p + 1] = heavier[p] + factor[p] if kind == PRECISION else heavier[p] * factor[p]
         for p in range(tau - 1):
@@ -254,10 +254,10 @@ def sweep_cuts(
                 next_i = high + factor[i] if kind == PRECISION else high * factor[i]
                 next_r = high + factor[r] if kind == PRECISION else high * factor[r]
                 step = weight * (
-                    _added(kind, size[r], own[r], cutoff, c, high, passed[group[r]])
-                    + _added(kind, size[i], own[i], cutoff, c + size[r], next_r, passed[group[i]])
-                    - _added(kind, size[i], own[i], cutoff, c, high, passed[group[i]])
-                    - _added(kind, size[r], own[r], cutoff, c + size[i], next_i, passed[group[r]])
+                    _group_value(kind, size[r], own[r], cutoff, c, high, passed[group[r]])
+                    + _group_value(kind, size[i], own[i], cutoff, c + size[r], next_r, passed[group[i]])
+                    - _group_value(kind, size[i], own[i], cutoff, c, high, passed[group[i]])
+                    - _group_value(kind, size[r], own[r], cutoff, c + size[i], next_i, passed[group[r]])
                 )
             if step != 0.0:
                 if at == -np.inf:

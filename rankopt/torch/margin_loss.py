@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 # (PyTorch is optional: its classes are `Any` to a type checker)
 
 
-def loaded() -> Any:
+def load_torch() -> Any:
     """The package torch; OptionError that names the extra where it is not installed."""
     try:
         import torch
@@ -46,7 +46,7 @@ def values(scores: Any, graded: GradedLoss) -> Any:
 @cache
 def _functions() -> Any:
     """The function and its gradient, made when PyTorch is first wanted."""
-    torch = loaded()
+    torch = load_torch()
     function: Any = torch.autograd.Function
 
     class Once(function):
@@ -124,7 +124,7 @@ class MarginLoss:
 
     def __call__(self, scores: Any, relevance: Any, mask: Any = None, offsets: Any = None) -> Any:
         """The loss of these scores, a tensor: () or (m,) by `reduction`."""
-        torch = loaded()
+        torch = load_torch()
         if not isinstance(scores, torch.Tensor) or not scores.is_floating_point():
             kind = scores.dtype if isinstance(scores, torch.Tensor) else type(scores).__name__
             raise OptionError(f"scores of {kind} have no gradient; pass a floating-point tensor")
@@ -139,7 +139,7 @@ class MarginLoss:
         bounds = self._bounds(offsets, there)
         self._check_grades(grades, there, mask)
         flat = scores.reshape(-1) if there.all() else scores[torch.as_tensor(there, device=scores.device)]
-        graded = self._loss().on(grades[there], offsets=bounds)
+        graded = self._loss().bind(grades[there], offsets=bounds)
         found = values(flat, graded)
         if self.reduction == "none":
             return found

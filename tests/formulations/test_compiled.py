@@ -18,7 +18,7 @@ import pytest
 
 import formulations
 import rankopt
-from formulations import compiled as kernel_cache
+from formulations import compiled as compiled_module
 from formulations.compiled import FLOATS, KERNELS, READ_FLOATS, Kernel, compiled, inlined
 from formulations.parallel import at_most, share, threads
 
@@ -108,13 +108,16 @@ def test_a_kernel_of_several_types_compiles_the_one_it_is_called_with():
 FEW = """
 import json, sys
 import numpy as np
-from formulations.sorting import nth_largest
+from formulations.sorting import sort_pairs
 from formulations.sorting import sort_falling
 from formulations.argmax.layout import find_cones
 from formulations.problems.ranking_duals import settle_prices
 from rankopt.losses.segment_ops import table_size
 
-def select(): return nth_largest(np.array([3.0, 1.0, 2.0, 5.0]), 1)
+def select():
+    values = np.array([3.0, 1.0, 2.0, 5.0])
+    sort_pairs(values, np.arange(4, dtype=np.int32), np.empty(4), np.empty(4, np.int32))
+    return values[1]
 def sort():
     order = np.arange(5)
     sort_falling(order, np.array([2.0, 7.0, 1.0, 7.0, 3.0]), np.empty(5, np.int64))
@@ -258,15 +261,15 @@ def nowhere(monkeypatch, tmp_path):
     """No folder but the system's temporary one can be written to."""
     monkeypatch.setattr(nb.config, "CACHE_DIR", "")
     monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null/none")
-    monkeypatch.setattr(kernel_cache, "__file__", "/dev/null/none.py")
-    monkeypatch.setattr(kernel_cache.tempfile, "gettempdir", lambda: str(tmp_path))
-    kernel_cache._find_folders.cache_clear()
+    monkeypatch.setattr(compiled_module, "__file__", "/dev/null/none.py")
+    monkeypatch.setattr(compiled_module.tempfile, "gettempdir", lambda: str(tmp_path))
+    compiled_module._find_folders.cache_clear()
     yield tmp_path
-    kernel_cache._find_folders.cache_clear()
+    compiled_module._find_folders.cache_clear()
 
 
 def test_without_any_other_folder_code_is_kept_in_one_of_the_users_own(nowhere):
-    found = kernel_cache.folder()
+    found = compiled_module.folder()
     assert found is not None
     assert found.parent == nowhere
     assert found.stat().st_mode & 0o777 == 0o700
@@ -283,7 +286,7 @@ def test_a_folder_that_others_may_write_to_is_not_used(nowhere, trap):
         place.symlink_to(nowhere / "elsewhere")
     else:
         place.write_text("")
-    assert kernel_cache.folder() is None
+    assert compiled_module.folder() is None
 
 
 def test_code_that_another_user_kept_is_read_where_it_cannot_be_written(nowhere, monkeypatch):
@@ -292,22 +295,22 @@ def test_code_that_another_user_kept_is_read_where_it_cannot_be_written(nowhere,
     shared.mkdir()
     monkeypatch.setattr(nb.config, "CACHE_DIR", str(shared))
     (shared / "rankopt").mkdir()
-    real = kernel_cache.tempfile.TemporaryFile
+    real = compiled_module.tempfile.TemporaryFile
 
     def refused(dir):
         if str(dir).startswith(str(shared)):
             raise PermissionError(dir)
         return real(dir=dir)
 
-    monkeypatch.setattr(kernel_cache.tempfile, "TemporaryFile", refused)
+    monkeypatch.setattr(compiled_module.tempfile, "TemporaryFile", refused)
     own = nowhere / f"rankopt-kernels-{os.getuid()}"
-    assert kernel_cache.folder() == own
-    assert kernel_cache.readable() == (shared / "rankopt", own)
+    assert compiled_module.folder() == own
+    assert compiled_module.readable() == (shared / "rankopt", own)
 
 
 def test_where_nothing_can_be_kept_kernels_are_compiled_all_the_same(monkeypatch, caplog):
     monkeypatch.setattr("formulations.compiled._find_folders", lambda named: (None, ()))
-    kernel_cache._report_compiling.cache_clear()
+    compiled_module._report_compiling.cache_clear()
 
     @compiled(nb.float64(READ_FLOATS, FLOATS))
     def total(x, y):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from formulations import sorting as sorted_queries
+from formulations import sorting
 from formulations.sorting import falling_rows, sort_falling, sort_few, sort_pairs, sort_range
 
 SIZES = [*range(0, 40), 63, 64, 65, 127, 128, 129, 500, 1023, 1025]
@@ -40,7 +40,7 @@ def test_as_numpys_stable_sort(size, kind):
 # Rows sorted inside queries, by counting, by merging or by NumPy: always the one stable order.
 
 
-@pytest.mark.parametrize("kinds", [2, sorted_queries.LEVELS, sorted_queries.LEVELS + 1, 1000])
+@pytest.mark.parametrize("kinds", [2, sorting.LEVELS, sorting.LEVELS + 1, 1000])
 @pytest.mark.parametrize("seed", range(3))
 def test_one_stable_order(kinds, seed):
     draws = np.random.default_rng(seed)

@@ -14,8 +14,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from formulations.errors import FormulationError
-from rankopt.data import Queries, open_queries, verify_queries
-from rankopt.data import stored_folder as stored
+from rankopt.data import Queries, open_queries, stored_folder, verify_queries
 from rankopt.data.stored_folder import CHECKSUM, MANIFEST, checksum
 from rankopt.errors import DataError, RankoptError
 from rankopt.rankers import LargeMarginRanker
@@ -47,7 +46,7 @@ def content(queries):
     """All that queries hold, as bytes."""
     table = queries.features
     parts = [table] if isinstance(table, np.ndarray) else [table.data, table.indices.astype(np.int64), table.indptr]
-    arrays = [*parts, queries.offsets, queries.relevance, queries.input_order]
+    arrays = [*parts, queries.offsets, queries.relevance, queries.rows]
     names = (queries.query_ids, queries.document_ids, queries.feature_names)
     columns = {name: (str(values.dtype), values.tolist()) for name, values in queries.attributes.items()}
     return repr([(np.shape(a), str(a.dtype), a.tobytes()) for a in arrays if a is not None]) + repr((names, columns))
@@ -285,13 +284,13 @@ def tried(original, folder, damage, how, seed):
         if how == "forged" and (folder / MANIFEST).is_file():
             with suppress(ValueError, TypeError, KeyError, RecursionError, MemoryError, OverflowError):
                 sign(folder)
-        known = stored.CHEAP
-        stored.CHEAP = -1 if how == "large" else known
+        known = stored_folder.CHEAP
+        stored_folder.CHEAP = -1 if how == "large" else known
         try:
             with limited():
                 return _opened(original, folder, damage, how)
         finally:
-            stored.CHEAP = known
+            stored_folder.CHEAP = known
     finally:
         shutil.rmtree(folder)
 

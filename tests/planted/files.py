@@ -23,7 +23,7 @@ from formulations.errors import FormulationError
 from formulations.io.toml_file import read_ranking_set
 from planted import mutated
 from rankopt.data import Queries, concatenate, read_attributes, read_svmlight, read_svmlight_blocks
-from rankopt.data.svmlight import reader as reading
+from rankopt.data.svmlight import reader
 from rankopt.data.svmlight.fast import parse_bytes
 from rankopt.errors import DataError
 from rankopt.evaluation.trec import read_qrels, read_run
@@ -133,9 +133,9 @@ def letor(chance, file):
     for packing in packings(content, file, chance):
         each = []
         for way, threshold, action in ways:
-            reading.COMPILED_FROM = threshold
+            reader.COMPILED_FROM = threshold
             each.append((f"{way}, {packing}", outcome(action, file)))
-            reading.COMPILED_FROM = COMPILED_FROM
+            reader.COMPILED_FROM = COMPILED_FROM
         if packing == "damaged":
             same(each, "letor")
         else:
@@ -197,7 +197,7 @@ def items(chance, file):
 QUERIES = Queries.from_arrays(
     np.arange(3.0).reshape(3, 1), [0, 1, 2], qid=[10, 10, "q-7"], documents=["GX-1", "GX-2", "40626"]
 )
-COMPILED_FROM = reading.COMPILED_FROM
+COMPILED_FROM = reader.COMPILED_FROM
 READERS = {
     "svmlight": (5, letor),
     "run": (1, text_reader(mutated.RUN, read_run)),
@@ -222,7 +222,7 @@ def work(seed: int, first: int, last: int) -> None:
         raise Slow(f"more than {SECONDS} seconds of processor")
 
     signal.signal(signal.SIGPROF, slow)
-    parse_bytes(b"1 qid:1 1:1\n", 1, reading.Rules("x"), {})
+    parse_bytes(b"1 qid:1 1:1\n", 1, reader.Rules("x"), {})
     csr_array((1, 1))
     hold_memory(MEMORY)
     with tempfile.TemporaryDirectory() as folder:

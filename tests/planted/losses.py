@@ -34,7 +34,7 @@ class TopOne:
     def majorant(self, scores):
         return self
 
-    def only(self, first, last):
+    def select_queries(self, first, last):
         low, high = self.offsets[first], self.offsets[last]
         return TopOne(self.relevance[low:high], self.offsets[first : last + 1] - low)
 

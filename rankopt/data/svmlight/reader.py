@@ -335,7 +335,8 @@ WORD = re.compile(r"[^\s\x00-\x1f\x7f]+")
 
 
 def write_svmlight(queries: Queries, path: str | PathLike[str]) -> None:
-    """Write grades, query ids, features, document ids and feature names; gzip where the path ends with `.gz`.
+    """Write grades, query ids, features, document ids and feature names, query by query; gzip where the path ends with
+    `.gz`.
 
     Numbers are the shortest that read back to the same bits (float32 features with dtype=np.float32). Arrays
     are written with zeros, CSR as stored. Integer query ids are read back as integers, all other ids as strings. The
@@ -347,7 +348,7 @@ def write_svmlight(queries: Queries, path: str | PathLike[str]) -> None:
             f"{file} cannot be written because these queries have no grades; add them by replace(relevance=)."
         )
     queries.check_features()
-    text = "".join(_lines(queries, queries.relevance)).encode()
+    text = "".join(_lines(queries.grouped(), queries.relevance[queries.rows])).encode()
     Path(file).write_bytes(gzip.compress(text, mtime=0) if file.endswith(".gz") else text)
 
 

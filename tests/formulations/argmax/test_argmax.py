@@ -188,7 +188,7 @@ def test_shuffling_documents_changes_no_value(position_weights, ties):
 def test_the_bound_of_a_batch_holds_in_rational_numbers():
     from fractions import Fraction
 
-    from formulations.certificates.rational import ranked
+    from formulations.certificates.rational import rank_two_evidence
 
     random = np.random.default_rng(6)
     for decay, discount in product(DECAYS, DISCOUNTS):
@@ -197,7 +197,7 @@ def test_the_bound_of_a_batch_holds_in_rational_numbers():
         for each in (problems, near):
             answer = solve_batch(each)
             for q in range(2):
-                optimum = ranked(each[q], answer[q].x, None).bound
+                optimum = rank_two_evidence(each[q], answer[q].x, None).bound
                 assert Fraction(answer.bound[q]) >= optimum
 
 

@@ -103,7 +103,7 @@ WAYS = {
     "one sort": lambda random: drawn(random, 30, 3).with_scores(np.full(30, random.normal())),
     "two sorts": lambda random: drawn(random, 9, 3, scale=8.0),
     "merge": lambda random: drawn(random, 60, 2, "linear"),
-    "order ideals": lambda random: drawn(random, 60, 5, "reciprocal", "ERU"),
+    "order ideals": lambda random: drawn(random, 60, 5, "power", "nDCG"),
 }
 
 

@@ -18,8 +18,8 @@ from formulations import (
     pairwise_ranking,
     relevance_ranking,
     solve,
+    solve_batch,
 )
-from formulations import solve_batch as solved
 from formulations.argmax.relevance_batch import argmax_of_patterns
 from formulations.argmax.relevance_layout import GRID, LATTICE, PATTERN_WAYS, TAIL, RelevanceLayout
 from formulations.problems.relevance_losses import Discounted, StepwiseLoss, TableLoss, get_relevance_loss
@@ -69,13 +69,13 @@ def test_every_way_finds_what_the_whole_lattice_finds(loss, map_):
         for whole in (False, True):
             scores, relevance, offsets = queries(random, sizes, grades, whole)
             batch = MAPS[map_](scores, relevance, LOSSES[loss], offsets=offsets)
-            answer = solved(batch, ExactArgmax(compiled=True), directed_rounding=False)
+            answer = solve_batch(batch, ExactArgmax(compiled=True), directed_rounding=False)
             _, told = by_the_whole_lattice(batch)
             np.testing.assert_allclose(answer.value, told.value, rtol=0, atol=1e-13 * batch.reach.max())
             judged = batch.judged(answer.order)
             np.testing.assert_allclose(answer.slope, judged.slope, atol=1e-14)
             np.testing.assert_allclose(answer.earned, judged.earned, atol=1e-13)
-            outward = solved(batch, ExactArgmax(compiled=True))
+            outward = solve_batch(batch, ExactArgmax(compiled=True))
             assert (outward.value <= told.value).all()
             assert (told.value <= outward.bound).all()
 
@@ -86,7 +86,7 @@ def test_small_batches_are_answered_by_whole_arrays_in_the_same_orders(loss, map
     random = np.random.default_rng(6)
     scores, relevance, offsets = queries(random, [1, 4, 9, 20, 2, 13, 30], 2, whole=False)
     batch = MAPS[map_](scores, relevance, LOSSES[loss], offsets=offsets)
-    small, compiled = (solved(batch, ExactArgmax(compiled=how), directed_rounding=False) for how in (False, True))
+    small, compiled = (solve_batch(batch, ExactArgmax(compiled=how), directed_rounding=False) for how in (False, True))
     np.testing.assert_allclose(small.value, compiled.value, rtol=0, atol=1e-13 * batch.reach.max())
     np.testing.assert_array_equal(small.order, compiled.order)
     assert set(small.algorithm) <= {"grid", "lattice", "sort"}
@@ -102,8 +102,8 @@ def test_the_order_of_the_input_changes_nothing(loss, map_):
     new = np.lexsort((random.random(scores.size), query))
     for compiled in (False, True):
         solver = ExactArgmax(compiled=compiled)
-        one = solved(MAPS[map_](scores, relevance, LOSSES[loss], offsets=offsets), solver)
-        other = solved(MAPS[map_](scores[new], relevance[new], LOSSES[loss], offsets=offsets), solver)
+        one = solve_batch(MAPS[map_](scores, relevance, LOSSES[loss], offsets=offsets), solver)
+        other = solve_batch(MAPS[map_](scores[new], relevance[new], LOSSES[loss], offsets=offsets), solver)
         np.testing.assert_allclose(other.value, one.value, atol=1e-12)
         grade = one.problems.grade
         shared, again = (
@@ -215,7 +215,7 @@ def test_proofs_are_checked_again_and_forged_ones_refused():
 def test_batches_are_proved_by_potentials_and_in_rational_numbers(loss, map_):
     random = np.random.default_rng(8)
     batch = MAPS[map_](*queries(random, [9, 14, 4], 3, whole=True)[:2], LOSSES[loss], offsets=[0, 9, 23, 27])
-    proved = solved(batch).proved(exactly=2)
+    proved = solve_batch(batch).proved(exactly=2)
     assert (proved.bound - proved.value <= 3 * batch.left).all()
     assert proved[0].status.name == "OPTIMAL"
 
@@ -225,13 +225,13 @@ def test_large_batches_are_proved_by_the_compiled_lattice():
     scores, relevance, offsets = queries(random, [400, 30, 900, 1, 1200], 2, whole=False)
     for loss in ("AP", "nDCG@5"):
         batch = pairwise_ranking(scores, relevance, loss, offsets=offsets)
-        answer = solved(batch)
+        answer = solve_batch(batch)
         proved = answer.proved(exactly=1)
         assert (proved.bound - proved.value <= 6 * batch.left).all()
         wrong = replace(answer, order=np.concatenate([np.arange(n) for n in batch.sizes]), known=None).proved()
         assert (wrong.bound >= answer.value).all()
         np.testing.assert_allclose(wrong.slope, batch.judged(wrong.order).slope, atol=1e-15)
-        again = replace(solved(batch, directed_rounding=False), known=None)
+        again = replace(solve_batch(batch, directed_rounding=False), known=None)
         np.testing.assert_array_equal(again.slope, answer.slope)
         np.testing.assert_array_equal(again.earned, answer.earned)
         assert wrong.bound[2] - wrong.value[2] > 0.01
@@ -246,7 +246,7 @@ def test_few_documents_of_many_grades_are_cut_too():
         for map_ in MAPS.values():
             n = int(offsets[-1])
             batch = map_(random.normal(size=n), relevance[:n], loss, offsets=offsets)
-            answer = solved(batch)
+            answer = solve_batch(batch)
             assert (answer.bound - answer.value <= 4 * batch.left).all()
             cut = "lattice and tail" if n > 16 and map_ is not first_relevant_ranking else None
             assert cut is None or set(answer.algorithm) == {cut}
@@ -261,7 +261,7 @@ def test_a_proof_goes_through_few_states_only(monkeypatch):
     for grades, n in ((5, 40), (3, 60)):
         relevance = np.tile(np.arange(n) % grades, 3).astype(float)
         batch = pairwise_ranking(random.normal(size=3 * n), relevance, "nDCG@10", offsets=np.arange(4) * n)
-        answer = solved(batch, ExactArgmax(compiled=True))
+        answer = solve_batch(batch, ExactArgmax(compiled=True))
         asked: list[int] = []
         monkeypatch.setattr(
             "formulations.solvers.batch_solution.certify", lambda *_, asked=asked, **__: asked.append(1)
@@ -273,7 +273,7 @@ def test_a_proof_goes_through_few_states_only(monkeypatch):
 
 def test_a_wrong_order_is_not_proved():
     batch = pairwise_ranking([0.0, 3.0, 1.0, 2.0], [1, 0, 1, 0], "AP", offsets=[0, 4])
-    wrong = replace(solved(batch), order=np.array([0, 2, 1, 3]), known=None).proved()
+    wrong = replace(solve_batch(batch), order=np.array([0, 2, 1, 3]), known=None).proved()
     assert wrong.bound[0] - wrong.value[0] > 0.1
 
 
@@ -281,14 +281,14 @@ def test_what_is_too_large_is_refused_with_what_helps():
     grades = np.repeat(np.arange(8.0), 40)
     batch = pairwise_ranking(np.zeros(320), grades, "nDCG", offsets=[0, 320])
     with pytest.raises(UnsupportedProblemError, match="Use a loss with a cutoff"):
-        solved(batch, ExactArgmax(compiled=True))
+        solve_batch(batch, ExactArgmax(compiled=True))
     with pytest.raises(
         UnsupportedProblemError,
         match=r"no installed solver .* exact: .* query 0 \(320 documents\) .* Use a loss with a cutoff",
     ):
         solve(batch[0])
     cut = pairwise_ranking(np.zeros(320), grades, "nDCG@5", offsets=[0, 320])
-    assert solved(cut, ExactArgmax(compiled=True)).algorithm.tolist() == ["lattice and tail"]
+    assert solve_batch(cut, ExactArgmax(compiled=True)).algorithm.tolist() == ["lattice and tail"]
 
 
 def test_long_queries_have_a_bound_without_their_lattice():
@@ -297,7 +297,7 @@ def test_long_queries_have_a_bound_without_their_lattice():
         grades = (np.arange(n) < relevant).astype(float)
         for loss in ("AP", "AUC"):
             problem = pairwise_ranking(random.normal(size=n) + 0.3 * grades, grades, loss)
-            found = solved(problem.alone(), ExactArgmax(compiled=True), directed_rounding=False)
+            found = solve_batch(problem.alone(), ExactArgmax(compiled=True), directed_rounding=False)
             bound = problem.bound(np.zeros(0))
             assert found.value[0] <= bound <= found.value[0] + 1e-7
     assert solve(problem).value <= solve(problem).bound <= bound
@@ -319,7 +319,7 @@ def test_a_single_long_query_has_the_bound_of_a_batch(n, grades, loss, map_):
     random = np.random.default_rng(13)
     relevance = (np.arange(n) % grades).astype(float)
     problem = MAPS[map_](random.normal(size=n) + 0.3 * relevance, relevance, loss)
-    found, batch = solve(problem), solved(problem.alone())
+    found, batch = solve(problem), solve_batch(problem.alone())
     assert found.value <= found.bound
     assert found.bound - found.value <= 4 * problem.alone().left[0]
     assert found.bound == pytest.approx(batch.bound[0], abs=4 * problem.alone().left[0])
@@ -355,7 +355,7 @@ def test_bounds_of_batches_are_tight_for_long_queries(loss):
     for n in (500, 5000):
         relevance = (random.random(n) < 0.3).astype(float)
         batch = pairwise_ranking(random.normal(size=n) + relevance, relevance, loss, offsets=[0, n])
-        answer = solved(batch, ExactArgmax(compiled=True))
+        answer = solve_batch(batch, ExactArgmax(compiled=True))
         assert set(answer.algorithm) == {"every bad for itself"}
         assert answer.bound[0] - answer.value[0] <= 1e-12 * n * max(1.0, batch.reach[0])
         assert answer.bound[0] >= batch[0].value_lower_bound(answer.order)
@@ -376,7 +376,7 @@ def test_reach_is_above_what_any_order_earns(loss, turns):
         judged = batch.judged(order)
         assert (np.abs(judged.value) <= batch.reach * (1 + 1e-12)).all()
     best = pairwise_ranking(np.zeros(scores.size), relevance, LOSSES[loss], offsets=offsets)
-    assert (batch.reach >= -solved(best.with_scores(-1e-9 * scores)).value - 1e-6).all()
+    assert (batch.reach >= -solve_batch(best.with_scores(-1e-9 * scores)).value - 1e-6).all()
 
 
 def test_losses_have_names():

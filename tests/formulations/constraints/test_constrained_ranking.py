@@ -23,7 +23,7 @@ from formulations import (
     verify_integrality,
 )
 from formulations.bridges import restated
-from formulations.bridges.narrowing import relaxed
+from formulations.bridges.narrowing import to_linear_program
 from formulations.constraints.constrained_ranking import ConstrainedRanking
 from formulations.constraints.structure import BlockCollapse, LaminarNetwork, candidates, kinds
 from formulations.problems.assignment import Assignment
@@ -511,7 +511,7 @@ def test_prices_of_the_candidates_prove_all_cells():
         k = 1 + trial % 4
         admissible = RankingSet(N, k).at_most(1, documents=range(5)).at_most(2, documents=range(4, 9))
         problem = constrained_ranking(rng.integers(0, 4, (k, N)).astype(float), admissible)
-        program, back = relaxed(problem)
+        program, back = to_linear_program(problem)
         answer = get_solver("highs").solve(program)
         order, prices = back(answer.x, answer.y)
         assert problem.bound(prices) - problem.value(order) <= 1e-9

@@ -17,8 +17,8 @@ from formulations import (
     penalized,
     sensitivity,
     solve,
+    verify_integrality,
 )
-from formulations import verify_integrality as verified
 from formulations.io.toml_file import read_ranking_set
 from formulations.solving.constrained_batch import SetBatch, solve_sets
 
@@ -65,7 +65,7 @@ def test_sets_before_sets_against_all_rankings(seed):
         problem = constrained_ranking(profit, stated.penalized("c", penalty=price))
         solution = solve(problem)
         assert solution.value == pytest.approx((worth - price * off).max(), abs=1e-9)
-        assert problem.admissible.charge(solution.order) == pytest.approx(price * sum(solution.broken.values()))
+        assert problem.admissible.charge(solution.order) == pytest.approx(price * sum(solution.violations.values()))
         certify(problem, solution, exact=True)
     if off.min() > 0:
         with pytest.raises(InfeasibleError, match=r"Conflict: .*c"):
@@ -75,7 +75,7 @@ def test_sets_before_sets_against_all_rankings(seed):
     solution = solve(problem)
     assert solution.value == pytest.approx(worth[off == 0].max(), abs=1e-9)
     certify(problem, solution, exact=True)
-    assert check_evidence(stated, verified(stated))
+    assert check_evidence(stated, verify_integrality(stated))
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -27,7 +27,7 @@ from formulations import (
     solve,
     verify_integrality,
 )
-from formulations.bridges.narrowing import by_groups
+from formulations.bridges.narrowing import to_group_sequence
 from formulations.constraints.constrained_ranking import ConstrainedRanking
 from formulations.integrality.evidence import PrefixGroups
 from formulations.integrality.prefix_limits import prefix_proof
@@ -100,7 +100,7 @@ def test_a_soft_constraint_costs_its_price_a_unit(name, price):
         solution = solve(problem)
         assert solution.value == pytest.approx(best, abs=1e-9 * max(1.0, price))
         assert solution.gap <= problem.rounding
-        assert sum(solution.broken.values()) == pytest.approx(float(units(solution.order.tolist())))
+        assert sum(solution.violations.values()) == pytest.approx(float(units(solution.order.tolist())))
         certify(problem, solution, exact=True)
 
 
@@ -136,7 +136,7 @@ def test_prices_of_soft_rows_never_exceed_what_breaking_costs():
     profit = np.outer([1.0, 0.6, 0.5], [5.0, 4.0, 3.0, 2.0, 1.0])
     admissible = START.at_most(1, documents=[0, 1, 2], name="few").penalized("few", penalty=0.75)
     solution = solve(constrained_ranking(profit, admissible))
-    assert solution.broken == {"few": 1.0}
+    assert solution.violations == {"few": 1.0}
     assert solution.dual["few"] == pytest.approx(0.75)
     assert solution.problem.bound(100.0 * solution.y) >= solution.value
 
@@ -241,9 +241,9 @@ def test_an_empty_set_is_repaired_by_what_costs_least():
     with pytest.raises(InfeasibleError):
         empty.check_nonempty()
     found = empty.repair(penalties={"old": 3.0, "new": 1.0})
-    assert (found.broken, found.cost, found.bound, found.proved) == ({"new": 1.0}, 1.0, 1.0, True)
+    assert (found.violations, found.cost, found.bound, found.proved) == ({"new": 1.0}, 1.0, 1.0, True)
     assert str(found).endswith("breaks new by 1, at a cost of 1; none costs less")
-    assert empty.repair(penalties={"old": 1.0}).broken == {"old": 1.0}
+    assert empty.repair(penalties={"old": 1.0}).violations == {"old": 1.0}
     with pytest.raises(InfeasibleError, match="Conflict: old"):
         empty.at_most(0, documents=[0, 1], name="none").repair(penalties={"new": 1.0})
     with pytest.raises(InvalidProblemError, match="No constraint is named 'odd'"):
@@ -367,7 +367,7 @@ def test_prices_prove_the_answer_of_whoever_found_it():
 
 def test_a_dual_is_taken_where_it_proves_something():
     problem = next(one for _, _, one in problems(range(2000, 2040)) if solve(one).solver == WAY)
-    sequences, _ = by_groups(problem)
+    sequences, _ = to_group_sequence(problem)
     y = np.zeros(sequences.groups * sequences.positions)
     hole = np.where(np.arange(y.size) == 1, np.nan, y)
     for dual in (y, y[:-1], y[None], hole, y.tolist(), None, y.astype(str), y.astype(np.int64)):
@@ -461,7 +461,7 @@ def test_a_solution_says_why_it_is_exact_or_why_it_is_not():
         constrained_ranking(ranking(scores, gain, discount=decay, position_weights=[4.0, 3.0, 2.0, 1.0]), admissible)
     )
     assert bound.solver != WAY
-    assert "the decay being no multiple of the discount): the linear program is a bound" in bound.message
+    assert "position weights that are no multiple of the discount): the linear program is a bound" in bound.message
 
 
 @pytest.mark.every(5)

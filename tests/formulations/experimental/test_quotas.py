@@ -51,7 +51,7 @@ def test_pareto_fronts_against_enumeration(seed):
             a <= x and b >= y and c >= value - 1e-9 and (a < x or b > y or c > value + 1e-9) for a, b, c in points
         )
 
-    assert {(x, y) for x, y, _ in found.front} == {point[:2] for point in points if not beaten(point)}
+    assert {(x, y) for x, y, _ in found.points} == {point[:2] for point in points if not beaten(point)}
     assert str(found).splitlines()[0].split() == ["old", "at", "most", "new", "at", "least", "value"]
 
 
@@ -67,7 +67,7 @@ def test_pairs_of_limits_that_admit_the_same_rankings_are_one_problem(monkeypatc
     for x in (0, 2, 3, 49):
         truth = [best(profit, lambda o, x=x, y=y: held(o, [0, 1, 2]) <= x and y <= held(o, [2, 5])) for y in range(3)]
         np.testing.assert_allclose(found.value[x], truth)
-    assert max(x for x, _, _ in found.front) <= 3
+    assert max(x for x, _, _ in found.points) <= 3
     with pytest.raises(InvalidProblemError, match="new' cannot be at least 40: its other limit is 2"):
         pareto_front(problem, ("old", [1]), ("new", [40]), sides=(None, "at least"))
     with pytest.raises(InvalidProblemError, match="limits on both sides"):

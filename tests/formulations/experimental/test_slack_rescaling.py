@@ -7,8 +7,7 @@ import pytest
 from problems.few import few
 
 from formulations import InvalidProblemError, RankTwoAssignment, certify, function_solver
-from formulations.experimental import slack_rescaled_ranking
-from formulations.experimental import solve_slack_rescaled as solve
+from formulations.experimental import slack_rescaled_ranking, solve_slack_rescaled
 
 
 def drawn(seed, documents=None):
@@ -39,7 +38,7 @@ def test_the_bound_is_always_true_and_the_order_nearly_always_best(seeds):
     best, gaps, calls = 0, [], []
     for seed in seeds:
         problem = made(seed)
-        solution, optimum = solve(problem), brute(problem)
+        solution, optimum = solve_slack_rescaled(problem), brute(problem)
         slack = 1e-9 * max(optimum, problem.scale * 1e-6)
         assert solution.value <= optimum + slack <= solution.bound + 2 * slack, seed
         best += solution.value >= optimum - slack
@@ -56,20 +55,20 @@ def test_longer_lists_leave_a_smaller_gap():
     for documents, most in ((20, 5e-3), (100, 5e-4)):
         gaps = []
         for seed in (seed for seed in range(20) if seed % 7):
-            solution = solve(made(seed, documents))
+            solution = solve_slack_rescaled(made(seed, documents))
             gaps.append(solution.gap / max(solution.bound, 1e-300))
         assert np.mean(gaps) <= most
 
 
 def test_every_solver_of_rankings_finds_the_vertices():
     problem = made(5, 6)
-    answers = {spec: solve(problem, spec) for spec in ("exact", "scipy", "highs", "networkx")}
+    answers = {spec: solve_slack_rescaled(problem, spec) for spec in ("exact", "scipy", "highs", "networkx")}
     for spec, solution in answers.items():
         assert solution.value == pytest.approx(answers["exact"].value, rel=1e-9), spec
         assert solution.bound == pytest.approx(answers["exact"].bound, rel=1e-6), spec
         certify(problem, solution)
     mine = function_solver(lambda ranking: np.arange(ranking.positions), accepts=RankTwoAssignment)
-    solution = solve(problem, mine)
+    solution = solve_slack_rescaled(problem, mine)
     assert solution.value <= brute(problem) <= solution.bound
 
 
@@ -81,26 +80,30 @@ def test_a_batch_is_its_queries():
     batch = slack_rescaled_ranking(
         scores, gain, discount=lambda n: sizes[n][2], position_weights=lambda n: sizes[n][3], offsets=offsets
     )
-    answer = solve(batch)
+    answer = solve_slack_rescaled(batch)
     assert len(answer) == len(parts)
     for q, part in enumerate(parts):
         alone = slack_rescaled_ranking(part[0], part[1], discount=part[2], position_weights=part[3])
-        solution = solve(alone)
+        solution = solve_slack_rescaled(alone)
         assert answer.value[q] == pytest.approx(solution.value, rel=1e-12)
         assert answer.bound[q] == pytest.approx(solution.bound, rel=1e-9)
         order = answer.order[offsets[q] : offsets[q + 1]]
         assert sorted(order.tolist()) == list(range(part[0].size))
         assert alone.value(order[: alone.positions]) == pytest.approx(answer.value[q], rel=1e-12)
         assert answer[q].bound == pytest.approx(answer.bound[q], rel=1e-9)
-    foreign = solve(batch, "scipy")
+    foreign = solve_slack_rescaled(batch, "scipy")
     np.testing.assert_allclose(foreign.value, answer.value, rtol=1e-9)
 
 
 def test_nothing_to_order_costs_nothing():
-    solution = solve(slack_rescaled_ranking([3.0, 1.0], [1.0, 1.0], discount=[1.0, 0.5], position_weights=[2.0, 1.0]))
+    solution = solve_slack_rescaled(
+        slack_rescaled_ranking([3.0, 1.0], [1.0, 1.0], discount=[1.0, 0.5], position_weights=[2.0, 1.0])
+    )
     assert solution.value == 0.0
     assert solution.bound <= 1e-9
-    right = solve(slack_rescaled_ranking([3.0, 1.0], [1.0, 0.0], discount=[1.0, 0.0], position_weights=[1.0, 0.0]))
+    right = solve_slack_rescaled(
+        slack_rescaled_ranking([3.0, 1.0], [1.0, 0.0], discount=[1.0, 0.0], position_weights=[1.0, 0.0])
+    )
     assert right.value == 0.0  # (D, M) is (0, 1), or (1, -1) the wrong way round
     assert right.bound == pytest.approx(1 / 8)  # half-way between the two, three quarters towards the first
 

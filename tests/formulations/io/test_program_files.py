@@ -18,7 +18,7 @@ from formulations import (
     solve,
 )
 from formulations.bridges import restated
-from formulations.errors import FormulationError, InvalidProblemError, UnsupportedProblemError
+from formulations.errors import FormulationError, InvalidProblemError, ProgramFileWarning, UnsupportedProblemError
 from formulations.problems.min_cost_flow import MinCostFlow
 from formulations.problems.program import Block, name_at, split_by_block, write
 from formulations.testing.instances import FORMS, instances
@@ -206,7 +206,8 @@ def test_limits_of_mps_files_are_those_that_highs_reads(bounds, whole, tmp_path)
 def test_an_upper_limit_below_0_takes_the_lower_one_away(tmp_path):
     path = tmp_path / "a.mps"
     path.write_text("NAME t\nROWS\n N obj\n L c\nCOLUMNS\n x obj 1 c 1\nRHS\n RHS c 10\nBOUNDS\n UP B x -5\nENDATA\n")
-    read = read_program(path)
+    with pytest.warns(ProgramFileWarning, match="'x': the upper limit is negative"):
+        read = read_program(path)
     assert (read.lower[0], read.upper[0]) == (-np.inf, -5.0)
 
 

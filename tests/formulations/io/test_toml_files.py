@@ -12,7 +12,7 @@ from planted.attack import assert_survived
 
 from formulations import Highs, InvalidProblemError, RankingSet, get_solver, read_ranking_set, read_solver, solve
 from formulations.errors import UnknownSolverError
-from formulations.io import toml_file as statement_file
+from formulations.io import toml_file
 from rankopt.cli import rankopt
 
 SMALL = "documents = 5\npositions = 3\n"
@@ -95,7 +95,7 @@ def test_keys_of_a_statement_and_dots_in_words_are_no_long_keys():
         "[attributes]\n'a.b.c.d.e.f.g.h.i.j.k.l.m.n.o.p.q.r' = [1]",
         "[a.b.c.d]\nx . y = 1",
     ):
-        assert statement_file.LONG_KEY.search(text) is None
+        assert toml_file.LONG_KEY.search(text) is None
 
 
 # Statement files that are meant ill: the file and the place in the error, memory of what the file holds.
@@ -255,11 +255,11 @@ def test_whether_there_is_one_is_found_out_where_it_is_asked(tmp_path, said):
 
 
 def test_verify_asks_the_solver_that_is_named(tmp_path, monkeypatch):
-    import formulations.solving.integrality as gap
+    from formulations.solving import integrality
 
     asked = []
-    real = gap.solve
-    monkeypatch.setattr(gap, "solve", lambda problem, solver: asked.append(solver) or real(problem, solver))
+    real = integrality.solve
+    monkeypatch.setattr(integrality, "solve", lambda problem, solver: asked.append(solver) or real(problem, solver))
     path = written(tmp_path, HEAD_SOLVERS + "[solver]\nname = 'highs'\npresolve = 'off'\n")
     run = CliRunner().invoke(rankopt, ["verify", str(path), "--json"])
     assert json.loads(run.output)["optimum"]["integer"] == 5.0

@@ -22,8 +22,8 @@ from formulations import (
     solve,
     user_block_dual,
 )
-from formulations.gallery.masters import unpacked
-from formulations.problems import ranking_duals as rank_two_outward
+from formulations.gallery.masters import unpack_step
+from formulations.problems import ranking_duals
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.quadratic_program import QuadraticProgram
 from formulations.problems.ranking_duals import bound_of_prices, bounds_of_orders, judged, prices_of
@@ -130,7 +130,7 @@ def test_the_items_block_is_that_of_its_primal(solver):
         penalty = 0.35 * cp.sum_squares(items) + 1.5 * cp.sum_squares(offsets - prior)
         best = cp.Problem(cp.Minimize(penalty + weights @ cp.hstack(losses))).solve(solver="CLARABEL")
         assert solution.value == pytest.approx(best, abs=1e-6)
-        found, moved = unpacked(solution.dual["step"], prior, WIDTH, lam=0.7, lam_offsets=3.0)
+        found, moved = unpack_step(solution.dual["step"], prior, WIDTH, lam=0.7, lam_offsets=3.0)
         np.testing.assert_allclose(found, items.value, atol=2e-3)
         np.testing.assert_allclose(moved, offsets.value, atol=2e-3)
         alpha = solution.primal["α"]
@@ -255,8 +255,8 @@ def test_both_ways_say_the_same(seed, monkeypatch):
     found = []
     for small in (False, True):
         monkeypatch.setattr("formulations.compiled.PAYS", 1 << 60 if small else -1)
-        monkeypatch.setattr(rank_two_outward, "is_small", lambda offsets, small=small: small)
-        monkeypatch.setattr(rank_two_outward, "PAIRS", 1 << 60 if small else -1)
+        monkeypatch.setattr(ranking_duals, "is_small", lambda offsets, small=small: small)
+        monkeypatch.setattr(ranking_duals, "PAIRS", 1 << 60 if small else -1)
         one = tuple(values[: lengths[0]] for values in given)
         prices, order = prices_of(*one, orders[0]), np.concatenate(orders)
         bounds = bounds_of_orders(*given, offsets, order)

@@ -86,7 +86,7 @@ def test_a_batch_answers_as_its_queries_do(loss, map_):
     assert (answer.bound - answer.value <= 3 * batch.left).all()
     gained = np.add.reduceat(answer.slope * scores, offsets[:-1]) - answer.earned
     np.testing.assert_allclose(gained, answer.value, atol=1e-12)
-    part = solve_batch(batch.only(2, 5), directed_rounding=False)
+    part = solve_batch(batch.select_queries(2, 5), directed_rounding=False)
     np.testing.assert_array_equal(part.order, answer.order[offsets[2] : offsets[5]])
 
 

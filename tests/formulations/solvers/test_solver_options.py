@@ -28,9 +28,9 @@ from formulations.solvers.cp_sat import CpSat
 from formulations.solvers.cvxpy import Cvxpy
 from formulations.solvers.highs import Highs
 from formulations.solvers.solver import listed
-from formulations.solving.solve import SolveOptions, takes
+from formulations.solving.solve import SolveOptions, supports_option
 from rankopt.experiments.isolation import resolved, spec_of
-from rankopt.optimize import objective as objectives
+from rankopt.optimize import objective
 from rankopt.optimize.objective import Objective
 from rankopt.optimize.state import PlaneSet
 
@@ -194,10 +194,10 @@ def test_a_master_gets_what_training_has_left():
     planes = PlaneSet.empty(1, 1).plus(np.array([[1.0]]), np.array([1.0]), np.zeros(1, dtype=np.int64))
     now = perf_counter()
     for ends, least, most in (
-        (None, objectives.LONGEST, objectives.LONGEST),
-        (now + 1e6, objectives.LONGEST, objectives.LONGEST),
+        (None, objective.LONGEST, objective.LONGEST),
+        (now + 1e6, objective.LONGEST, objective.LONGEST),
         (now + 60.0, 1.0, 60.0),
-        (now - 60.0, objectives.SHORTEST, objectives.SHORTEST),
+        (now - 60.0, objective.SHORTEST, objective.SHORTEST),
     ):
         master = Timed()
         Objective(None, 1.0, np.zeros(1), master, ends=ends).solve_master(planes, np.ones(1), np.zeros(1))
@@ -215,7 +215,7 @@ PROBLEM = matching([[1.0, 2.0, 0.5], [3.0, 1.0, 0.0]])
     ("option", "value"), [("time_limit", 60.0), ("threads", 1), ("verbose", True), ("options", {"no_such_option": 1})]
 )
 def test_every_solver_takes_an_option_or_refuses_it_by_name(spec, option, value):
-    if not takes(spec, option):
+    if not supports_option(spec, option):
         with pytest.raises(UnknownSolverError, match=option):
             solve(PROBLEM, spec, **{option: value})
         return

@@ -10,7 +10,7 @@ from formulations import RankingSet, solve
 from formulations.argmax.group_limits import FOUND, assign_nested
 from formulations.constraints.structure import NestedGroups
 from formulations.errors import InfeasibleError
-from formulations.solving import branch_and_bound as group_prices
+from formulations.solving import branch_and_bound
 from formulations.solving.constrained_batch import SetBatch, solve_sets
 
 
@@ -325,7 +325,7 @@ def test_interpreted_and_compiled_give_the_same_bits(monkeypatch):
             found.append((answer.order.tolist(), answer.bound.tolist(), answer.algorithm.tolist()))
         return found
 
-    kernels = group_prices.ascend, group_prices.assign_nested
+    kernels = branch_and_bound.ascend, branch_and_bound.assign_nested
     for kernel in kernels:
         monkeypatch.setattr(kernel, "pays", lambda nanoseconds: True)
     compiled = told()

@@ -32,7 +32,7 @@ def test_without_noise_the_gradient_is_the_slope_of_the_loss_in_units_of_its_mea
     _, y, qid = MADE
     y = np.where(qid == 5, 1.0, y)
     gradient, hessian = objective.at(BoostingData.from_arrays(y, scores_of(), None, np.bincount(qid), "the test"))
-    found = ScoreLoss("nDCG@3", bound).on(y, qid=qid).at(0.5 * scores_of())
+    found = ScoreLoss("nDCG@3", bound).bind(y, qid=qid).at(0.5 * scores_of())
     counted = np.repeat(found.counted, np.bincount(qid))
     mean = np.abs(found.slope[counted]).mean()
     np.testing.assert_allclose(gradient, found.slope / mean)

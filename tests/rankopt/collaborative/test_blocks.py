@@ -14,8 +14,7 @@ import pytest
 from problems.rated import few, tastes
 
 from formulations.parallel import at_most
-from rankopt.collaborative import least_squares, plane_blocks
-from rankopt.collaborative import user_block as user_masters
+from rankopt.collaborative import least_squares, plane_blocks, user_block
 from rankopt.collaborative.alternation import Alternation, alternated
 from rankopt.collaborative.encoded_ratings import EncodedRatings, compact
 from rankopt.collaborative.item_block import FEW, UserPlanes
@@ -281,7 +280,7 @@ def test_room_for_planes_of_users_is_made_when_one_needs_it(monkeypatch):
     )
     found = blocks.with_users(at, 1e-10)
     assert widths == [(12, 24)]
-    monkeypatch.setattr(user_masters, "FEW", user_masters.MAX_PLANES)
+    monkeypatch.setattr(user_block, "FEW", user_block.MAX_PLANES)
     wide = blocks.with_users(at, 1e-10)
     assert len(widths) == 1
     assert found.factors.users.tobytes() == wide.factors.users.tobytes()

@@ -18,7 +18,7 @@ from formulations import ranking
 from formulations.serialization import write_file
 from rankopt.cli import COMMANDS, main, rankopt
 from rankopt.commands.input_output import OutputPath
-from rankopt.commands.options import RANKERS as TRAINED
+from rankopt.commands.options import RANKERS
 from rankopt.commands.options import options_of as parameters_of
 from rankopt.constraints import Admissible
 from rankopt.data import Queries, load_sample, read_attributes, read_svmlight, save_queries, write_svmlight
@@ -137,7 +137,11 @@ def test_several_runs_are_compared_in_pairs(files):
         (["train", "{train}"], 2, "--model"),
         (["train", "{missing}", "--model", "{out}"], 2, "does not exist"),
         (["train", "{train}", "--model", "{out}", "--lam", "1", "--lam", "2"], 2, "--validate"),
-        (["train", "{train}", "--model", "{out}", "--lam", "-1"], 5, "lam must be a number > 0"),
+        (["train", "{train}", "--model", "{out}", "--lam", "-1"], 5, "--lam must be a number > 0"),
+        (["train", "{train}", "--model", "{out}", "--init", "bad"], 5, "--init = 'bad' is unknown"),
+        (["train", "{train}", "--model", "{out}", "--max-iter", "0"], 5, "--max-iter must be an integer >= 1"),
+        (["train", "{train}", "--model", "{out}", "--ranker", "smooth", "--bandwidth", "-1"], 5, "--bandwidth must be"),
+        (["cofi", "--item-prior", "bad"], 5, "--item-prior must be 'auto', 'mean' or 'means'"),
         (["train", "{train}", "--model", "{out}", "--measure", "nDGC@10"], 5, "nDCG"),
         (["train", "{train}", "--model", "{out}", "--argmax-solver", "gurobi"], 5, "known are"),
         (["train", "{broken}", "--model", "{out}"], 3, "line 2"),
@@ -172,7 +176,7 @@ def test_every_option_has_a_help_text(name):
     command = rankopt.get_command(None, name)
     kinds = [[*command.params]]
     if name == "train":
-        kinds = [[*parameters_of(estimator).values()] for estimator in TRAINED.values()]
+        kinds = [[*parameters_of(estimator).values()] for estimator in RANKERS.values()]
     for option in (one for several in kinds for one in several if isinstance(one, click.Option)):
         text = (option.help or "").split("  [default")[0].strip()
         assert len(text) >= 10, f"{name} {option.opts}: {text!r}"

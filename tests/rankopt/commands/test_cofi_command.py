@@ -80,7 +80,7 @@ def test_one_user_has_a_mean_and_no_error(tmp_path):
     split = weak_split(load_ratings_sample(), 10)
     user = split.test.user_of()[0]
     train = written(tmp_path, split.train, "train.tsv")
-    test = written(tmp_path, split.test.keep(split.test.user_of() == user), "test.tsv")
+    test = written(tmp_path, split.test.select(split.test.user_of() == user), "test.tsv")
     done = run(train, "--test", test, "--model", tmp_path / "m", "--report", tmp_path / "page.html")
     assert "given files, 1 user with test ratings; rated items only" in done.stdout
     for told in (done.output, (tmp_path / "page.html").read_text()):

@@ -102,14 +102,14 @@ def test_solvers_of_a_part_that_a_problem_lacks_are_a_usage_error(squares, words
 
 def test_all_is_what_is_installed():
     from formulations import GroupedSimplexQP, compatible_solvers
-    from rankopt.commands.swap import _chosen
+    from rankopt.commands.swap import _choose
 
-    assert _chosen("all", (), lambda: compatible_solvers(GroupedSimplexQP)) == tuple(
+    assert _choose("all", (), lambda: compatible_solvers(GroupedSimplexQP)) == tuple(
         compatible_solvers(GroupedSimplexQP)
     )
-    assert _chosen(None, ("a", "b"), list) == ("a", "b")
-    assert _chosen("none", ("a",), list) == ()
-    assert _chosen("x, y", (), list) == ("x", "y")
+    assert _choose(None, ("a", "b"), list) == ("a", "b")
+    assert _choose("none", ("a",), list) == ()
+    assert _choose("x, y", (), list) == ("x", "y")
 
 
 def test_resuming_needs_a_file(data):

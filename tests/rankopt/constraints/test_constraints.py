@@ -520,7 +520,7 @@ def test_a_price_of_a_name_reaches_what_its_rules_brought_and_no_rule_of_a_name_
     assert twice.penalized("site", penalty=9.0).repair(own, 3, {"site": 1.0}).cost == 2.0
     third = twice.at_most(2, documents="new", name="site_2")
     assert [one.name for one in third.to_ranking_set(own, 3).constraints] == ["site", "site_2", "site_2_2"]
-    assert third.repair(own, 3, {"site": 1.0, "site_2_2": 1.0}).broken == {
+    assert third.repair(own, 3, {"site": 1.0, "site_2_2": 1.0}).violations == {
         "site['a']": 1,
         "site_2['a']": 1,
         "site_2_2": 1,
@@ -533,11 +533,11 @@ def test_a_share_or_a_distance_is_priced_by_its_name():
     first three, 2 of four; a distance of 2 keeps a.org apart in three windows."""
     own = {"new": np.array([True, False, False, False]), "site": np.array([*"aabc"])}
     shares = Admissible(4).at_least(share=0.5, documents="new", name="new half")
-    assert shares.repair(own, 4, {"new half": 2.0}).broken == {"new half[4]": 1.0}
+    assert shares.repair(own, 4, {"new half": 2.0}).violations == {"new half[4]": 1.0}
     assert shares.repair(own, 4, {"new half": 2.0}).cost == 2.0
     apart = Admissible(2).min_distance(2, by="site", name="apart").forbid(documents={"site": "b"}, name="b")
     pinned = apart.forbid(documents={"site": "c"}, name="c")
-    assert pinned.repair(own, 4, {"apart": 3.0, "b": 9.0, "c": 9.0}).broken == {"apart['a', 0]": 1.0}
+    assert pinned.repair(own, 4, {"apart": 3.0, "b": 9.0, "c": 9.0}).violations == {"apart['a', 0]": 1.0}
     with pytest.raises(InvalidProblemError, match="No constraint is named 'half'"):
         shares.repair(own, 4, {"half": 1.0})
 

@@ -36,7 +36,7 @@ def data(m=4, n=12, d=3, seed=0, **more):
 
 def equal(one, other):
     """Whether two Queries hold the same, field by field, type by type."""
-    for name in ("features", "offsets", "relevance", "input_order"):
+    for name in ("features", "rows", "offsets", "relevance", "input_order"):
         a, b = getattr(one, name), getattr(other, name)
         if (a is None) != (b is None):
             return False
@@ -54,7 +54,7 @@ def equal(one, other):
 
 @settings(derandomize=True, max_examples=60, deadline=None)
 @given(st.lists(st.sampled_from(range(len(IDS))), min_size=1, max_size=30), st.booleans())
-def test_rows_are_grouped_in_order_of_appearance_and_come_back(codes, sparse):
+def test_rows_stay_in_order_and_queries_are_in_order_of_appearance(codes, sparse):
     n = len(codes)
     features = np.arange(2.0 * n).reshape(n, 2)
     queries = Queries.from_arrays(
@@ -68,15 +68,22 @@ def test_rows_are_grouped_in_order_of_appearance_and_come_back(codes, sparse):
     for q, name in enumerate(queries.query_ids):
         rows = [row for row in range(n) if IDS[codes[row]] == name]
         part = slice(queries.offsets[q], queries.offsets[q + 1])
-        assert_array_equal(queries.input_order[part], rows)
-        assert_array_equal(queries.relevance[part], rows)
-        assert_array_equal(queries.attributes["site"][part], [codes[row] for row in rows])
-        assert queries.document_ids[part] == tuple(f"d{row}" for row in rows)
-    table = queries.features.toarray() if sparse else queries.features
-    assert_array_equal(queries.to_input_order(table), features)
+        assert_array_equal(queries.rows[part], rows)
+        grouped = queries.grouped()
+        assert_array_equal(grouped.input_order[part], rows)
+        assert_array_equal(grouped.relevance[part], rows)
+        assert_array_equal(grouped.attributes["site"][part], [codes[row] for row in rows])
+        assert grouped.document_ids[part] == tuple(f"d{row}" for row in rows)
+        assert_array_equal(grouped.features.toarray() if sparse else grouped.features, features[grouped.input_order])
+    assert_array_equal(queries.features.toarray() if sparse else queries.features, features)
+    assert_array_equal(queries.relevance, np.arange(n))
+    assert_array_equal(queries.ungroup(queries.grouped().relevance), np.arange(n))
     assert_array_equal(queries.to_input_order(queries.relevance), np.arange(n))
+    assert queries.qid.tolist() == [IDS[code] for code in codes]
     assert (len(queries), queries.n_documents, queries.n_features) == (len(set(codes)), n, 2)
-    assert [queries.query_of(row) for row in queries.offsets[:-1]] == list(range(len(queries)))
+    assert [queries.query_of(queries.rows[at]) for at in queries.offsets[:-1]] == list(range(len(queries)))
+    assert grouped.is_grouped
+    assert queries.is_grouped == (queries.rows.tolist() == list(range(n)))
 
 
 @pytest.mark.parametrize(
@@ -98,8 +105,9 @@ def test_rows_are_grouped_in_order_of_appearance_and_come_back(codes, sparse):
 )
 def test_query_ids_of_any_kind(qid):
     queries = Queries.from_arrays(np.arange(4.0).reshape(4, 1), qid=qid)
-    assert_array_equal(queries.input_order, [0, 2, 1, 3])
+    assert_array_equal(queries.rows, [0, 2, 1, 3])
     assert_array_equal(queries.offsets, [0, 2, 4])
+    assert queries.qid.tolist() == [queries.query_ids[q] for q in (0, 1, 0, 1)]
     assert not any(isinstance(name, np.integer | np.floating | np.str_) for name in queries.query_ids)
 
 
@@ -212,12 +220,13 @@ def test_grades_that_mean_nothing_are_named(grade):
 def test_unjudged_documents_get_a_grade_or_go():
     features, relevance, qid = np.arange(6.0).reshape(6, 1), [1, -1, 2, -3, 0, -1], ["c", "a", "b", "b", "c", "a"]
     graded = Queries.from_arrays(features, relevance, qid=qid, unjudged=0.5)
-    assert_array_equal(graded.to_input_order(graded.relevance), [1, 0.5, 2, 0.5, 0, 0.5])
+    assert_array_equal(graded.relevance, [1, 0.5, 2, 0.5, 0, 0.5])
     kept = Queries.from_arrays(features, relevance, qid=qid, documents=range(6), unjudged="drop")
     assert kept.query_ids == ("c", "b")
-    assert kept.document_ids == (0, 4, 2)
-    assert_array_equal(kept.input_order, [0, 4, 2])
-    assert_array_equal(kept.to_input_order(kept.features), [[0], [2], [4]])
+    assert kept.document_ids == (0, 2, 4)
+    assert_array_equal(kept.input_order, [0, 2, 4])
+    assert_array_equal(kept.rows, [0, 2, 1])
+    assert_array_equal(kept.features, [[0], [2], [4]])
     for unjudged in (-1, np.nan, "keep"):
         with pytest.raises(DataError, match="unjudged"):
             Queries.from_arrays(features, relevance, qid=qid, unjudged=unjudged)
@@ -277,7 +286,7 @@ def test_select_takes_whole_queries():
     queries = full()
     chosen = queries.select([2, 0])
     assert chosen.query_ids == (queries.query_ids[2], queries.query_ids[0])
-    rows = np.concatenate([np.arange(*queries.offsets[q : q + 2]) for q in (2, 0)])
+    rows = np.concatenate([queries.rows[slice(*queries.offsets[q : q + 2])] for q in (2, 0)])
     for name in ("features", "relevance", "input_order"):
         assert_array_equal(getattr(chosen, name), getattr(queries, name)[rows])
     assert chosen.document_ids == tuple(queries.document_ids[row] for row in rows)

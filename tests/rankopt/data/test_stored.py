@@ -23,10 +23,10 @@ from rankopt.data import (
     read_svmlight,
     read_svmlight_blocks,
     save_queries,
+    stored_folder,
     verify_queries,
     write_svmlight,
 )
-from rankopt.data import stored_folder as stored
 from rankopt.data.stored_folder import CHECKSUM
 from rankopt.errors import DataError
 from rankopt.rankers import LargeMarginRanker, RegressionRanker
@@ -52,7 +52,7 @@ def same(one, other):
     assert one.features.dtype == other.features.dtype
     dense = [part.features.toarray() if hasattr(part.features, "toarray") else part.features for part in (one, other)]
     np.testing.assert_array_equal(*dense)
-    for name in ("offsets", "relevance", "input_order"):
+    for name in ("rows", "offsets", "relevance"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
     assert (one.query_ids, one.document_ids, one.feature_names) == (
         other.query_ids,
@@ -263,7 +263,7 @@ def other_name(path):
 
 
 SILENT = {
-    "row_order.npy": changed("row_order.npy", reverse),
+    "rows.npy": changed("rows.npy", reverse),
     "offsets.npy": changed("offsets.npy", shift),
     "features.npy": flipped_bit,
     "relevance.npy": changed("relevance.npy", other_grades),
@@ -357,10 +357,10 @@ SHAPES = {
     "an attribute of pairs": (field(attributes=[["a", [[[1]]]]]), "manifest.json", "'attributes' is missing or cannot"),
     "a header of a huge shape": (header("offsets.npy", shape=(10**18,)), "offsets.npy", "not a plain npy file"),
     "a header of a longer shape": (header("offsets.npy", shape=(3,)), "offsets.npy", "does not fill"),
-    "a header of many axes": (header("row_order.npy", shape=(1,) * 30), "row_order.npy", "does not fill"),
+    "a header of many axes": (header("rows.npy", shape=(1,) * 30), "rows.npy", "does not fill"),
     "a header of pointers": (header("relevance.npy", descr="|O"), "relevance.npy", "not a plain npy file"),
     "a header that computes": (header("relevance.npy", descr=[("a", "|O")]), "relevance.npy", "not a plain npy file"),
-    "rows of another type": (header("row_order.npy", descr="<f8", shape=(23,)), "row_order.npy", "are float64, not"),
+    "rows of another type": (header("rows.npy", descr="<f8", shape=(23,)), "rows.npy", "are float64, not"),
     "manifest as FIFO": (as_fifo("manifest.json"), "manifest.json", "no regular file"),
     "features as FIFO": (as_fifo("features.npy"), "features.npy", "no regular file"),
     "manifest as device": (as_device("manifest.json"), "manifest.json", "no regular file"),
@@ -423,7 +423,7 @@ def test_large_features_are_not_read_on_opening_but_verified_and_checked_before_
     changed("features.npy", spoil)(folder)
     with pytest.raises(DataError, match=r"/features\.npy cannot be used"):
         open_queries(folder)
-    monkeypatch.setattr(stored, "CHEAP", 8)
+    monkeypatch.setattr(stored_folder, "CHEAP", 8)
     opened = open_queries(folder)  # had it been read, it would not be open
     with pytest.raises(DataError, match=r"/features\.npy cannot be used"):
         verify_queries(folder)
@@ -444,7 +444,7 @@ def test_large_features_are_not_read_on_opening_but_verified_and_checked_before_
 
 
 def test_queries_that_were_looked_at_are_not_looked_at_again(folder, monkeypatch):
-    monkeypatch.setattr(stored, "CHEAP", 8)
+    monkeypatch.setattr(stored_folder, "CHEAP", 8)
     opened = open_queries(folder)
     ranker, whole = RegressionRanker().fit(opened), made()
     monkeypatch.setattr("rankopt.data.queries.first_wrong_value", lambda features, *_: None if features is None else 1)

@@ -25,7 +25,7 @@ from rankopt.engines.dask import Dask, LoadedShard, store_shards
 from rankopt.errors import EngineError, OptionError
 from rankopt.optimize.certificate import Stop
 from rankopt.rankers import LargeMarginRanker, MatchingRanker, PairwiseRanker
-from rankopt.risk import risk as sharding
+from rankopt.risk import risk as risk_module
 
 BOUNDS = ["convex", "tie-aware", "nonconvex"]
 OTHERS = [name for name in ENGINES if name != "serial"]
@@ -34,7 +34,7 @@ TABLES = ["float64", "float32", "csr", "memmap", "memmapped csr"]
 
 @pytest.fixture(autouse=True)
 def many_shards(monkeypatch):
-    monkeypatch.setattr(sharding, "SHARD_ROWS", 40)
+    monkeypatch.setattr(risk_module, "SHARD_ROWS", 40)
 
 
 @pytest.fixture(scope="module")
@@ -252,7 +252,7 @@ def test_a_path_leaves_nothing_behind(engine, scratch):
 
 @pytest.mark.study
 def test_tables_are_written_once_and_mapped_files_stay_where_they_are(engines, scratch, tmp_path, monkeypatch):
-    monkeypatch.setattr(sharding, "SHARD_ROWS", 80)
+    monkeypatch.setattr(risk_module, "SHARD_ROWS", 80)
     X, y, qid = made()
     folder = tmp_path / "shards"
     folder.mkdir()

@@ -2,6 +2,7 @@
 
 import csv
 import re
+import warnings
 from dataclasses import replace
 from itertools import pairwise, product
 
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from rankopt.data import Queries, concatenate, read_svmlight
-from rankopt.errors import DataError, MeasureError, OptionError
+from rankopt.errors import DataError, LargeGainWarning, MeasureError, OptionError
 from rankopt.evaluation.comparison import compare, holm, leader
 from rankopt.measures import AP, AUC, ERR, NERU, RR, WTA, Convention, MeanNDCG, P, conventions, evaluate, nDCG, parse
 
@@ -188,7 +189,7 @@ def test_queries_and_arrays_give_the_same():
     two = evaluate(relevance, scores, ALL, convention="trec", offsets=offsets, query_ids=names, document_ids=documents)
     assert np.array_equal(one.values, two.values)
     assert one.query_ids == tuple(names)
-    with pytest.raises(DataError, match="has its own offsets"):
+    with pytest.raises(DataError, match="has its own queries"):
         evaluate(queries, scores, ALL, offsets=offsets)
     with pytest.raises(DataError, match="no relevance"):
         evaluate(queries.replace(relevance=None), scores, ALL)
@@ -472,3 +473,41 @@ def test_holm_steps_down():
     assert holm([0.01, 0.04, 0.03, 0.005]).tolist() == pytest.approx([0.03, 0.06, 0.06, 0.02])
     assert holm([0.9, 0.8]).tolist() == [1.0, 1.0]
     assert holm([]).tolist() == []
+
+
+@pytest.mark.parametrize(
+    "measure", ["nDCG", "nDCG@10", "MeanNDCG", "P@49", "AP", "ERR(max_grade=30)", "R@100", "RBP", "NERU(d=0)"]
+)
+def test_no_normalized_measure_exceeds_1(measure):
+    """Rounding must not: nDCG of the best order of the grades 0 to 299 is 1, not 1.0000000000000002."""
+    for n in (5, 20, 49, 60, 100, 300):
+        grades = np.minimum(np.arange(float(n)), 30.0)
+        assert evaluate(grades, grades, measure).mean() <= 1.0
+        assert evaluate(grades > 0, grades, measure).mean() <= 1.0
+
+
+def test_masked_arrays_are_refused():
+    y, scores = np.array([0.0, 1.0, 2.0]), np.array([1.0, 2.0, 3.0])
+    masked = np.ma.masked_array(y, mask=[False, True, False])
+    for arguments in ((masked, scores), (y, np.ma.masked_array(scores, mask=[True, False, False]))):
+        with pytest.raises(DataError, match="is masked"):
+            evaluate(*arguments, "nDCG@10")
+    with pytest.raises(DataError, match="is masked"):
+        evaluate(y, scores, "nDCG@10", qid=np.ma.masked_array([1, 1, 2], mask=[False, True, False]))
+    assert evaluate(np.ma.masked_array(y), scores, "nDCG@10").mean() == pytest.approx(1.0)
+
+
+def test_ids_passed_as_sizes_are_named():
+    y = np.arange(40) % 3
+    for start in (0, 1):
+        with pytest.raises(DataError, match="qid="):
+            evaluate(y, y, "nDCG@10", group=np.repeat(np.arange(4), 10) + start)
+
+
+def test_gains_that_hide_all_others_warn():
+    with pytest.warns(LargeGainWarning, match="the grade 40 has the gain"):
+        evaluate([40.0, 1.0, 0.0], [3.0, 2.0, 1.0], "nDCG@10")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        evaluate([31.0, 1.0, 0.0], [3.0, 2.0, 1.0], "nDCG@10")
+        evaluate([40.0, 1.0, 0.0], [3.0, 2.0, 1.0], "nDCG(gain='linear')@10")

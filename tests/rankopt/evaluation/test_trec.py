@@ -138,6 +138,94 @@ def test_a_bad_run_is_refused_with_file_and_line(tmp_path, text, message):
     assert message in str(caught.value)
 
 
+TREC_QRELS = "q1 0 d1 2\nq1 0 d2 0\nq2 0 d1 1\n"
+QRELS_LAYOUTS = {
+    "BEIR": "query-id\tcorpus-id\tscore\nq1\td1\t2\nq1\td2\t0\nq2\td1\t1\n",
+    "BEIR, CR LF, BOM": "\ufeffquery-id\tcorpus-id\tscore\r\nq1\td1\t2\r\nq1\td2\t0\r\nq2\td1\t1\r\n",
+    "no header": "q1\td1\t2\nq1 d2   0 \n\nq2 d1 1",
+    "MS MARCO": "q1\t0\td1\t2\nq1\t0\td2\t0\nq2\t0\td1\t1\n",
+    "blanks and tabs": "q1   0 \td1\t 2  \n  q1 0 d2 0\t\n\nq2\t0 d1 1\n",
+    "header": "query_id 0 doc_id relevance\n" + TREC_QRELS,
+    "comments": "# of 2020\n#query 0 document grade\n" + TREC_QRELS.replace("q2", "# judged by hand 1\n  # 0 d9 1\nq2"),
+}
+TREC_RUN = "q1 Q0 d2 7 2.5 t\nq1 Q0 d1 1 1 t\nq2 Q0 d1 1 -3 t\n"  # the rank column is not read
+RUN_LAYOUTS = {
+    "MS MARCO": "q1\td2\t1\nq1\td1\t2\nq2\td1\t1\n",
+    "MS MARCO, any order": "q1 d1 10\nq2 d1 1\nq1 d2 1\n",
+    "MS MARCO, from 0": "qid\tpid\trank\r\nq1\td1\t1\r\nq2\td1\t0\r\nq1\td2\t0\r\n",
+    "comments": "# my run\n# Q0 d1 1 5.0 t\n" + TREC_RUN,
+    "header": "qid iter docid rank score tag\n" + TREC_RUN,
+}
+
+
+@pytest.mark.parametrize("layout", QRELS_LAYOUTS)
+def test_qrels_of_every_layout_are_the_same(tmp_path, layout):
+    (tmp_path / "trec").write_text(TREC_QRELS)
+    (tmp_path / "other").write_bytes(QRELS_LAYOUTS[layout].encode())
+    trec, other = read_qrels(tmp_path / "trec"), read_qrels(tmp_path / "other")
+    assert (trec.query_ids, trec.document_ids) == (other.query_ids, other.document_ids)
+    assert trec.relevance.tolist() == other.relevance.tolist()
+
+
+@pytest.mark.parametrize("layout", RUN_LAYOUTS)
+def test_runs_of_every_layout_order_documents_the_same(tmp_path, layout):
+    (tmp_path / "qrels").write_text(TREC_QRELS)
+    (tmp_path / "trec").write_text(TREC_RUN)
+    (tmp_path / "other").write_bytes(RUN_LAYOUTS[layout].encode())
+    qrels = read_qrels(tmp_path / "qrels")
+    trec, other = (
+        evaluate(*join(qrels, read_run(tmp_path / name)), ["nDCG@10", "RR"], convention="trec")
+        for name in ("trec", "other")
+    )
+    for found in (trec, other):
+        assert found.per_query("RR").tolist() == [0.5, 1.0]
+        assert found.per_query("nDCG@10").tolist() == pytest.approx([1 / np.log2(3), 1.0])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("q1 0 d1 1\nq1 d2 1\n", "line 2: 3 columns, but a line is 'query 0 document grade', as the first"),
+        ("query-id\tcorpus-id\tscore\nq 1\td1\t1\n", "line 2: 4 columns"),
+        ("q 1\td1\t1\n", "line 1: a column between tabs has a blank"),
+        ("query-id\tcorpus-id\tscore\n", "is empty"),
+        ("# nothing but comments 1\n", "is empty"),
+        ("q1\td1\thigh\n", "line 1: 'high' is not an integer"),
+        ("q1 d1 1\nquery-id corpus-id score\n", "line 2: 'score' is not an integer"),
+        (
+            "query_id doc_id relevance iteration\nq1 7 1 0\n",
+            "line 1: column 4 has the name 'iteration', but is the grade",
+        ),
+        ("#1 0 d1 1\n", "line 1: '#1' is a query or begins a comment"),
+        ("q1 d1 1\nq1 d1 0\n", "line 2: document 'd1' occurs twice"),
+    ],
+)
+def test_qrels_of_no_layout_are_refused_with_file_and_line(tmp_path, text, message):
+    (tmp_path / "bad.qrels").write_text(text)
+    with pytest.raises(DataError, match=r"bad\.qrels") as caught:
+        read_qrels(tmp_path / "bad.qrels")
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("q1 d1 1\nq1 d2 1\n", "line 2: '1' occurs twice in its query"),
+        ("q1 d1 0.75\n", "line 1: '0.75' is not a rank; the third of three columns is the rank"),
+        ("q1 d1 -1\n", "line 1: '-1' is not a rank"),
+        ("qid docid score\nq1 d1 1\nq1 d2 2\n", "line 1: column 3 has the name 'score', but is the rank"),
+        ("q1 d1 1\nq2 d1 40\nq2 d2 30\n", "query 'q2' has no document of rank 1"),
+        ("q1 d1 1\nq1 Q0 d2 2 1.0 t\n", "line 2: 6 columns, but a line is 'query document rank', as the first"),
+        ("q1 d1 1 0.5\n", "1: 4 columns, but a line is 'query Q0 document rank score tag' or 'query document rank'"),
+    ],
+)
+def test_runs_of_no_layout_are_refused_with_file_and_line(tmp_path, text, message):
+    (tmp_path / "bad.run").write_text(text)
+    with pytest.raises(DataError, match=r"bad\.run") as caught:
+        read_run(tmp_path / "bad.run")
+    assert message in str(caught.value)
+
+
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("word", ["1_0", "\u0661", "0x1", "1e", "1" * 5000 + "x"])
 def test_numbers_are_those_of_every_other_file(tmp_path, word, packed):
@@ -180,6 +268,7 @@ def test_bad_qrels_are_refused(tmp_path):
         ({"document_ids": ("a", None, "d", "e", "f")}, "None cannot be written"),
         ({"document_ids": (1, "1", "d", "e", "f")}, "an id twice"),
         ({"query_ids": (1, "1")}, "an id twice"),
+        ({"query_ids": ("#1", "2")}, "'#1' cannot be written .* # begins a comment"),
         ({"relevance": None}, "no relevance"),
         ({"relevance": np.full(5, 0.5)}, "grade 0.5"),
     ],

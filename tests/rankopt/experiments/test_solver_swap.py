@@ -295,12 +295,12 @@ def test_only_the_best_known_point_is_unbeaten(tmp_path):
     path.write_text(WHOLE)
     form = read_program(path)
     best = solve(form, "highs")
-    taped = RecordedProblem("a", form, None, (1.0, 1.5))
-    assert unbeaten(taped, best, 1e-6)
-    assert unbeaten(taped, best.with_metadata(details={}), 1e-6)
-    assert not unbeaten(taped, best.with_metadata(details={"reported_bound": 1.5}), 1e-6)  # a search that was cut short
+    entry = RecordedProblem("a", form, None, (1.0, 1.5))
+    assert unbeaten(entry, best, 1e-6)
+    assert unbeaten(entry, best.with_metadata(details={}), 1e-6)
+    assert not unbeaten(entry, best.with_metadata(details={"reported_bound": 1.5}), 1e-6)  # a search that was cut short
     worse = replace(best.with_metadata(details={}), value=0.0)
-    assert not unbeaten(taped, worse, 1e-6)
+    assert not unbeaten(entry, worse, 1e-6)
     assert not unbeaten(RecordedProblem("a", form, None, (1.0, 1.0)), best, 1e-6)  # there is a proof, it has none
     assert not unbeaten(
         RecordedProblem("a", form), best.with_metadata(details={}), 1e-6

@@ -45,7 +45,7 @@ def test_a_trace_of_any_form_is_read_back_as_it_was(form, tmp_path):
     trace.save(tmp_path / "trace.npz")
     again = ProblemTrace.load(tmp_path / "trace.npz")
     assert again.name == trace.name
-    assert [taped.known for taped in again.problems] == [taped.known for taped in trace.problems]
+    assert [entry.known for entry in again.problems] == [entry.known for entry in trace.problems]
     for one, other in zip(trace.problems, again.problems, strict=True):
         assert one.form.shape_text == other.form.shape_text
         assert solve(other.form).value == pytest.approx(one.known[0], abs=1e-9)
@@ -87,8 +87,8 @@ def test_a_recorded_run_meets_what_training_asks_and_changes_nothing(train):
     assert len(log.heard) <= 9
     trace = argmax_trace(log, 9, seed=0)
     assert len(trace.problems) == 9
-    assert len({taped.step for taped in trace.problems}) == 3
-    assert [taped.name for taped in trace.problems] == [taped.name for taped in argmax_trace(log, 9, seed=0).problems]
+    assert len({entry.step for entry in trace.problems}) == 3
+    assert [entry.name for entry in trace.problems] == [entry.name for entry in argmax_trace(log, 9, seed=0).problems]
     first = trace.problems[0]
     assert first.known == (solve(first.form).value, solve(first.form).bound)
 
@@ -333,8 +333,8 @@ def test_what_a_training_asks_is_recorded_and_answered_as_usual():
         log.stepped()
     trace = argmax_trace(log, 9, seed=0)
     assert len(trace.problems) == 9
-    assert {taped.step for taped in trace.problems} == {0, 1, 2}
-    assert all(taped.known[1] - taped.known[0] < 1e-12 for taped in trace.problems)
+    assert {entry.step for entry in trace.problems} == {0, 1, 2}
+    assert all(entry.known[1] - entry.known[0] < 1e-12 for entry in trace.problems)
 
 
 @pytest.mark.study
@@ -363,9 +363,9 @@ def test_a_trace_of_patterns_is_read_back_and_replayed(tmp_path, others):
 
 def test_false_claims_in_batches_are_told():
     form = batch()[0]
-    taped = RecordedProblem.judged("one", form)
+    entry = RecordedProblem.judged("one", form)
     log = Log()
-    assert batch_claim(taped, Recorder(log)) is None
+    assert batch_claim(entry, Recorder(log)) is None
 
     class Boasting(Recorder):
         def solve_batch(self, batch):
@@ -374,7 +374,7 @@ def test_false_claims_in_batches_are_told():
             answer = solve_batch(batch)
             return replace(answer, bound=answer.bound - 1.0)
 
-    assert "reports the bound" in batch_claim(taped, Boasting(log))
+    assert "reports the bound" in batch_claim(entry, Boasting(log))
 
 
 def test_ties_of_patterns_are_exchanges_that_change_nothing():
@@ -395,7 +395,7 @@ def test_a_soft_problem_is_stored_and_read(tmp_path):
     ProblemTrace.from_problems([problem]).save(tmp_path / "soft.npz")
     again = ProblemTrace.load(tmp_path / "soft.npz").problems[0].form
     first, second = solve(problem), solve(again)
-    assert (first.value, first.broken) == (second.value, second.broken)
+    assert (first.value, first.violations) == (second.value, second.violations)
     assert first.order.tolist() == second.order.tolist()
 
 

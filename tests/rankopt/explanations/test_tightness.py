@@ -103,7 +103,7 @@ def test_regret_and_bounds_are_their_definitions(measure, position_weights, tied
     for tight, loose in pairwise([found.regret, *(found.bounds[b] for b in ("nonconvex", "tie-aware", "convex"))]):
         assert (tight <= loose + 1e-10).all()
     for bound, values in found.bounds.items():
-        told = ScoreLoss(measure, bound, position_weights).on(grades, qid=qid).at(scores)
+        told = ScoreLoss(measure, bound, position_weights).bind(grades, qid=qid).at(scores)
         assert_allclose(values, told.value[told.counted], atol=1e-12)
     assert found.trained == "nonconvex"
     assert_array_equal(found.looseness, found.bounds["nonconvex"] - found.regret)
@@ -243,7 +243,7 @@ def test_tables_print_sort_and_become_frames():
     assert lines[-1].startswith("mean of all")
     ranker.coef_ = np.zeros(D)  # all scores tie: no bound can say anything
     silent = ranker.bound_tightness(features, grades, qid=qid)
-    assert silent.silent.all()
+    assert silent.is_loose.all()
     assert f"loose on {len(silent)} of {len(silent)} queries" in silent.finding
     assert_allclose(silent.bound, silent.most)
 
@@ -256,7 +256,7 @@ def test_trees_have_tables_too():
     ranker = BoostedRanker("nDCG@3", bound="tie-aware").fit(features, grades, qid=qid)
     found = ranker.bound_tightness(features, grades, qid=qid)
     assert (found.trained, found.own, found.lam) == ("tie-aware", True, False)
-    told = ScoreLoss("nDCG@3", "tie-aware", ranker.position_weights).on(grades, qid=qid).at(ranker.predict(features))
+    told = ScoreLoss("nDCG@3", "tie-aware", ranker.position_weights).bind(grades, qid=qid).at(ranker.predict(features))
     assert_allclose(found.bound, told.value[told.counted], atol=1e-12)
     assert (found.looseness >= -1e-12).all()
     assert "lam" not in found.finding

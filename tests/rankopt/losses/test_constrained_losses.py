@@ -94,7 +94,7 @@ def test_planes_lie_below_the_majorant_and_touch_it(bound, name):
         there = majorant.at(elsewhere).bound
         assert (here.height + np.add.reduceat(slope * elsewhere, offsets[:-1]) <= there + 1e-12).all()
         assert (loss.at(elsewhere).value <= there + 1e-9).all()
-        alone = loss.only(1, 2).at(scores[offsets[1] : offsets[2]])
+        alone = loss.select_queries(1, 2).at(scores[offsets[1] : offsets[2]])
         np.testing.assert_allclose(alone.value, loss.at(scores).value[1:2], atol=1e-11)
 
 
@@ -117,9 +117,11 @@ class InOrder:
     def majorant(self, scores):
         return replace(self, loss=self.loss.majorant(scores[self.rows]))
 
-    def only(self, first, last):
+    def select_queries(self, first, last):
         low, high = self.offsets[[first, last]]
-        return InOrder(self.loss.only(first, last), self.rows[low:high] - low, self.offsets[first : last + 1] - low)
+        return InOrder(
+            self.loss.select_queries(first, last), self.rows[low:high] - low, self.offsets[first : last + 1] - low
+        )
 
 
 @pytest.mark.every(5)
@@ -254,7 +256,7 @@ def test_planes_lie_below_the_majorant_and_touch_it_soft(bound, name):
         there = majorant.at(elsewhere).bound
         assert (here.height + np.add.reduceat(slope * elsewhere, offsets[:-1]) <= there + 1e-12).all()
         assert (loss.at(elsewhere).value <= there + 1e-9).all()
-    alone = majorant.only(1, 2).at(scores[offsets[1] : offsets[2]])
+    alone = majorant.select_queries(1, 2).at(scores[offsets[1] : offsets[2]])
     np.testing.assert_allclose(alone.value, here.value[1:2], atol=1e-11)
 
 
@@ -386,7 +388,7 @@ def test_names_and_prices_of_rules_are_checked_and_empty_sets_repaired():
         SETS["sites"].penalized("site", penalty=float("nan"))
     strict = Admissible(3).at_most(1, by="site")
     found = strict.repair({"site": np.array(["a", "a", "b"])}, 3)
-    assert (found.broken, found.cost) == ({"site['a']": 1.0}, 1.0)
+    assert (found.violations, found.cost) == ({"site['a']": 1.0}, 1.0)
     assert (
         strict.penalized("site", penalty=0.5).for_query({"site": np.array(["a", "a", "b"])}, 3).charge([0, 1, 2]) == 0.5
     )
@@ -456,7 +458,7 @@ def test_planes_lie_below_the_majorant_and_touch_it_slots(bound):
         assert (plane <= there + 1e-12).all()
         assert (loss.at(elsewhere).value <= there + 1e-12).all()
         assert (here.bound >= here.value).all()
-        alone = loss.only(1, 3).at(scores[offsets[1] : offsets[3]]).value
+        alone = loss.select_queries(1, 3).at(scores[offsets[1] : offsets[3]]).value
         assert_allclose(alone, loss.at(scores).value[1:3], atol=1e-12)
         rows = np.concatenate([rng.permutation(np.arange(low, high)) for low, high in pairwise(offsets.tolist())])
         shuffled = loss_of_slots(benefit_of(slot)[rows], offsets, bound).at(scores[rows]).value

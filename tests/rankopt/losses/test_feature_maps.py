@@ -27,7 +27,7 @@ MEASURES = (
     "AUC", "AP", "AP@2", "RR", "RR@2", "nDCG(gain='binary')", "nDCG@3", "nDCG(discount='letor')@3", "nDCG", "P@2",
     "P@3", "WTA", "ERR", "ERR@2", "DCG(gain=(0, 1, 1))@2", "AP(rel=2)", "R@2", "RBP(p=0.5)@3",
 )  # fmt: skip
-PAIRS = [(text, name) for text in MEASURES for name in FEATURE_MAPS if get_feature_map(name).takes(parse(text))]
+PAIRS = [(text, name) for text in MEASURES for name in FEATURE_MAPS if get_feature_map(name).supports(parse(text))]
 SOME = [pair for pair in PAIRS if pair[0] in ("AUC", "AP", "RR@2", "nDCG@3", "P@2", "ERR@2")]
 
 
@@ -160,7 +160,7 @@ def test_parts_of_a_batch_are_its_parts(name):
     relevance, offsets, (scores, _) = drawn("RR", 1)
     argmax = argmax_of("RR", name, relevance, offsets)
     whole, low, high = argmax.at(scores), *offsets[[1, 3]].tolist()
-    part = pickle.loads(pickle.dumps(argmax.only(1, 3)))
+    part = pickle.loads(pickle.dumps(argmax.select_queries(1, 3)))
     np.testing.assert_array_equal(part.at(scores[low:high]).slope, whole.slope[low:high])
     np.testing.assert_array_equal(part.at(scores[low:high]).value, whole.value[1:3])
 
@@ -169,7 +169,7 @@ def test_parts_of_a_batch_are_its_parts(name):
 def test_any_solver_of_the_form_finds_the_orders(text):
     relevance, offsets, (_, scores) = drawn(text, 3)
     for name in FEATURE_MAPS:
-        if get_feature_map(name).takes(parse(text)):
+        if get_feature_map(name).supports(parse(text)):
             ours = argmax_of(text, name, relevance, offsets).at(scores)
             theirs = argmax_of(text, name, relevance, offsets, "highs").at(scores)
             np.testing.assert_allclose(theirs.value, ours.value, rtol=0, atol=1e-9)
@@ -194,7 +194,7 @@ def test_what_a_map_cannot_do_is_refused_with_what_would():
 
 def test_what_a_measure_tells_apart():
     criterion = Criterion.from_measure(parse("RR"), np.array([1.0, 0.0, 1.0, 0.0, 1.0]), np.array([0, 3, 5]))
-    assert (criterion.inner_product, criterion.best.tolist(), criterion.worst.tolist()) == (
+    assert (criterion.is_inner_product, criterion.best.tolist(), criterion.worst.tolist()) == (
         False,
         [1.0, 1.0],
         [0.5, 0.5],
@@ -217,13 +217,13 @@ def test_every_map_is_in_its_table():
     from importlib import import_module
     from pathlib import Path
 
-    import rankopt.losses as room
+    import rankopt.losses as losses_module
 
     known = {get_feature_map(name) for name in FEATURE_MAPS}
-    for path in Path(room.__file__).parent.glob("argmax_*.py"):
+    for path in Path(losses_module.__file__).parent.glob("argmax_*.py"):
         module = import_module(f"rankopt.losses.{path.stem}")
         own = [kind for kind in vars(module).values() if isinstance(kind, type) and kind.__module__ == module.__name__]
-        assert {kind for kind in own if "takes" in vars(kind)} <= known
+        assert {kind for kind in own if "supports" in vars(kind)} <= known
 
 
 # What orders earn, as losses see it, is what the measure says of them.
@@ -318,7 +318,7 @@ def test_parts_of_a_batch_are_its_parts_mixes(slack):
         whole = one.at(scores)
         for first, last in ((0, 1), (1, 4), (4, 6)):
             low, high = queries.offsets[[first, last]].tolist()
-            part = pickle.loads(pickle.dumps(one.only(first, last))).at(scores[low:high])
+            part = pickle.loads(pickle.dumps(one.select_queries(first, last))).at(scores[low:high])
             np.testing.assert_allclose(part.value, whole.value[first:last], rtol=0, atol=1e-12)
             np.testing.assert_allclose(part.assigned, whole.assigned[low:high], rtol=0, atol=1e-12)
             np.testing.assert_allclose(part.reference, whole.reference[low:high], rtol=0, atol=1e-12)

@@ -12,10 +12,8 @@ from formulations.solvers import get_solver
 from rankopt.constraints import Admissible
 from rankopt.data.queries import Queries
 from rankopt.errors import DataError
-from rankopt.losses import BOUNDS, get_bound
-from rankopt.losses import oracle_positional as references
-from rankopt.losses import pairwise as pairwise_kernel
-from rankopt.losses import segment_ops as ties
+from rankopt.losses import BOUNDS, get_bound, oracle_positional, segment_ops
+from rankopt.losses import pairwise as pairwise_module
 from rankopt.losses.margin import MarginLoss
 from rankopt.losses.oracle_positional import PositionalOracle
 from rankopt.losses.pairwise import PairwiseHinge
@@ -264,8 +262,8 @@ def test_a_margin_loss_is_the_same_to_the_bit(case, position_weights, bound, mon
 def test_shared_slopes_are_the_same_to_the_bit(case, monkeypatch):
     random, offsets, scores, gain = case
     slope = random.random(scores.size) * (random.random(scores.size) < 0.7)
-    kind = ties.alike(offsets, gain)
-    assert_same_bits(*both(monkeypatch, lambda: (ties.shared(slope.copy(), scores, kind, offsets),)))
+    kind = segment_ops.alike(offsets, gain)
+    assert_same_bits(*both(monkeypatch, lambda: (segment_ops.shared(slope.copy(), scores, kind, offsets),)))
 
 
 def test_pairs_are_counted_alike(case, monkeypatch):
@@ -289,14 +287,14 @@ def test_a_kernel_is_compiled_once_it_pays(monkeypatch):
     monkeypatch.setattr("formulations.compiled.PAYS", 30_000)
     monkeypatch.setattr("formulations.compiled.CALL", 0)
     monkeypatch.setattr("formulations.compiled.CACHE_GAIN", 0)
-    for kernel in (references._scatter, pairwise_kernel.count_violations, ties.share_range):
+    for kernel in (oracle_positional._scatter, pairwise_module.count_violations, segment_ops.share_range):
         monkeypatch.setattr(kernel, "_spared", 0)
         assert [kernel.pays(10_000) for _ in range(5)] == [False, False, False, True, True]
 
 
 def test_code_on_disk_pays_sooner(monkeypatch):
     monkeypatch.setattr("formulations.compiled.CALL", 0)
-    kernel = references._scatter
+    kernel = oracle_positional._scatter
     kernel.ready()
     for kept, sooner in ((True, True), (False, False)):
         monkeypatch.setattr(kernel, "_spared", PAYS / CACHE_GAIN)

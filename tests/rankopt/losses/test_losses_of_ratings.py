@@ -78,7 +78,7 @@ def test_pairs_one_by_one_are_those_of_the_gains_and_may_contradict_each_other()
     cost = 2.0 ** relevance[better] - 2.0 ** relevance[worse]
     listed = PreferenceHinge(relevance, offsets, pairs=PreferencePairs(worse, better, cost))
     implied = PreferenceHinge(relevance, offsets)
-    for one, other in ((listed, implied), (listed.only(1, 5), implied.only(1, 5))):
+    for one, other in ((listed, implied), (listed.select_queries(1, 5), implied.select_queries(1, 5))):
         here, there = (loss.at(scores[1:44] if one is not listed else scores) for loss in (one, other))
         np.testing.assert_allclose(here.value, there.value, rtol=1e-12, atol=1e-13)
         np.testing.assert_allclose(here.assigned, there.assigned, rtol=1e-12, atol=1e-13)

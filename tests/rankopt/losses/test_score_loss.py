@@ -49,7 +49,7 @@ def test_the_mean_is_the_rankers_risk_and_the_slope_its_gradient(measure, bound,
     X, y, qid = X[shuffle], y[shuffle], qid[shuffle]
     ranker = LargeMarginRanker(measure, bound=bound, position_weights=position_weights)
     risk = ranker.objective(Queries.from_arrays(X, y, qid=qid)).risk
-    loss = ScoreLoss(measure, bound, position_weights).on(y, qid=qid)
+    loss = ScoreLoss(measure, bound, position_weights).bind(y, qid=qid)
     for w in (np.zeros(X.shape[1]), np.array([1.0, -1.0, 0.5, 0.0])):
         found, planes = loss.at(X @ w), risk.at(w)
         assert found.mean == pytest.approx(planes.value, abs=1e-12)
@@ -61,7 +61,7 @@ def test_the_mean_is_the_rankers_risk_and_the_slope_its_gradient(measure, bound,
 @pytest.mark.parametrize(("measure", "bound", "position_weights"), CASES)
 def test_slopes_are_derivatives_where_there_are_any(measure, bound, position_weights):
     y, qid, rng = drawn(3)
-    loss = ScoreLoss(measure, bound, position_weights).on(y, qid=qid)
+    loss = ScoreLoss(measure, bound, position_weights).bind(y, qid=qid)
     scores, step = rng.normal(size=y.size), 1e-7
     slope = loss.at(scores).slope
     for row in range(y.size):
@@ -78,8 +78,8 @@ def test_rows_in_any_order_have_the_same_slope_to_the_bit(measure, bound, positi
     for seed in range(6):
         y, qid, rng = drawn(seed, largest=14)
         scores, rows = scores_of(rng, y.size, tied), rng.permutation(y.size)
-        straight = ScoreLoss(measure, bound, position_weights).on(y, qid=qid)
-        moved = ScoreLoss(measure, bound, position_weights).on(y[rows], qid=qid[rows])
+        straight = ScoreLoss(measure, bound, position_weights).bind(y, qid=qid)
+        moved = ScoreLoss(measure, bound, position_weights).bind(y[rows], qid=qid[rows])
         np.testing.assert_array_equal(moved.at(scores[rows]).slope, straight.at(scores).slope[rows])
         place = [straight.query_ids.index(name) for name in moved.query_ids]
         np.testing.assert_allclose(moved.at(scores[rows]).value, straight.at(scores).value[place], atol=1e-14)
@@ -92,8 +92,8 @@ def test_rows_in_any_order_have_the_same_slope_in_compiled_code_too(bound, tied)
     rng = np.random.default_rng(11)
     qid = rng.integers(0, 40, 2500)
     y, scores, rows = rng.integers(0, 5, qid.size).astype(float), scores_of(rng, qid.size, tied), rng.permutation(2500)
-    straight = ScoreLoss("nDCG@10", bound).on(y, qid=qid).at(scores)
-    moved = ScoreLoss("nDCG@10", bound).on(y[rows], qid=qid[rows]).at(scores[rows])
+    straight = ScoreLoss("nDCG@10", bound).bind(y, qid=qid).at(scores)
+    moved = ScoreLoss("nDCG@10", bound).bind(y[rows], qid=qid[rows]).at(scores[rows])
     np.testing.assert_array_equal(moved.slope, straight.slope[rows])
 
 
@@ -102,7 +102,7 @@ def test_rows_in_any_order_have_the_same_slope_in_compiled_code_too(bound, tied)
 def test_slopes_of_a_query_sum_to_nothing_and_equal_documents_share_them(measure, bound, position_weights, tied):
     y, qid, rng = drawn(5, largest=20)
     scores = scores_of(rng, y.size, tied)
-    slope = ScoreLoss(measure, bound, position_weights).on(y, qid=qid).at(scores).slope
+    slope = ScoreLoss(measure, bound, position_weights).bind(y, qid=qid).at(scores).slope
     np.testing.assert_allclose(np.bincount(qid, slope), 0.0, atol=1e-13)
     for i, j in zip(*np.nonzero((qid[:, None] == qid) & (y[:, None] == y) & (scores[:, None] == scores)), strict=True):
         assert slope[i] == slope[j]
@@ -114,7 +114,7 @@ def test_regret_nonconvex_tie_aware_convex_rise_in_this_order(measure, position_
     for seed in range(5):
         y, qid, rng = drawn(seed, largest=6)
         scores = scores_of(rng, y.size, tied)
-        losses = {bound: ScoreLoss(measure, bound, position_weights).on(y, qid=qid) for bound in BOUNDS}
+        losses = {bound: ScoreLoss(measure, bound, position_weights).bind(y, qid=qid) for bound in BOUNDS}
         regret = losses["convex"].regret(scores)
         values = [losses[bound].at(scores).value for bound in ("nonconvex", "tie-aware", "convex")]
         for low, high in pairwise([np.where(losses["convex"].counted, regret, 0.0), *values]):
@@ -133,29 +133,29 @@ def test_regret_is_what_evaluation_says_is_lost():
     y, qid, rng = drawn(7)
     queries = Queries.from_arrays(np.zeros((y.size, 1)), y, qid=qid)
     scores = scores_of(rng, y.size, tied=True)
-    reached = evaluate(queries, scores[queries.input_order], "nDCG@3")["nDCG@3"]
-    regret = ScoreLoss("nDCG@3").on(y, qid=qid).regret(scores)
+    reached = evaluate(queries, scores, "nDCG@3")["nDCG@3"]
+    regret = ScoreLoss("nDCG@3").bind(y, qid=qid).regret(scores)
     defined = np.maximum.reduceat(queries.relevance, queries.offsets[:-1]) > 0
     np.testing.assert_allclose(regret[defined], 1.0 - reached[defined], atol=1e-12)
     assert (regret[~defined] == 0).all()
 
 
 def test_queries_with_nothing_to_order_are_zero_and_may_be_empty():
-    loss = ScoreLoss("nDCG@2").on([1, 1, 0, 2, 0, 0], offsets=[0, 2, 2, 4, 6, 6])
+    loss = ScoreLoss("nDCG@2").bind([1, 1, 0, 2, 0, 0], offsets=[0, 2, 2, 4, 6, 6])
     found = loss.at([3.0, 1.0, 2.0, 2.0, 0.0, 5.0])
     assert found.counted.tolist() == [False, False, True, False, False]
     assert (found.value > 0).tolist() == found.counted.tolist()
     assert np.flatnonzero(found.slope).tolist() == [2, 3] or not found.slope.any()
     assert found.mean == found.value[2]
-    nothing = ScoreLoss().on([1, 1], offsets=[0, 2])
+    nothing = ScoreLoss().bind([1, 1], offsets=[0, 2])
     assert nothing.at([0.0, 1.0]).mean == 0.0
     assert not nothing.at([0.0, 1.0]).slope.any()
-    assert len(ScoreLoss().on([], offsets=[0, 0]).at([]).value) == 1
+    assert len(ScoreLoss().bind([], offsets=[0, 0]).at([]).value) == 1
 
 
 def test_a_loss_is_data():
     y, qid, rng = drawn(8)
-    loss, scores = ScoreLoss("nDCG@3", "tie-aware").on(y, qid=qid), rng.normal(size=y.size)
+    loss, scores = ScoreLoss("nDCG@3", "tie-aware").bind(y, qid=qid), rng.normal(size=y.size)
     again = pickle.loads(pickle.dumps(loss))
     np.testing.assert_array_equal(again.at(scores).slope, loss.at(scores).slope)
 
@@ -195,11 +195,11 @@ def test_what_cannot_be_trained_is_refused_by_name(options, error, said):
 )
 def test_grades_and_queries_that_cannot_be_used_are_refused(relevance, given, said):
     with pytest.raises(DataError, match=said):
-        ScoreLoss().on(relevance, **given)
+        ScoreLoss().bind(relevance, **given)
 
 
 def test_reciprocal_rank_takes_any_number_of_relevant_documents():
-    loss = ScoreLoss("RR").on([1, 1, 0], offsets=[0, 3])
+    loss = ScoreLoss("RR").bind([1, 1, 0], offsets=[0, 3])
     assert (loss.regret([0.0, 2.0, 1.0]), loss.regret([0.0, 1.0, 2.0])) == ([0.0], [0.5])
 
 
@@ -208,7 +208,7 @@ def test_reciprocal_rank_takes_any_number_of_relevant_documents():
     [([1.0], "scores has shape"), ([1.0, np.nan], r"scores\[1\] is nan"), ([np.inf, 0.0], r"scores\[0\] is inf")],
 )
 def test_scores_that_cannot_be_used_are_refused(scores, said):
-    loss = ScoreLoss().on([1, 0], offsets=[0, 2])
+    loss = ScoreLoss().bind([1, 0], offsets=[0, 2])
     with pytest.raises(DataError, match=said):
         loss.at(scores)
     with pytest.raises(DataError, match=said):

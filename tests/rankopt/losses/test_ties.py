@@ -359,7 +359,7 @@ def test_scores_far_apart_are_no_numbers_that_are_none():
 def test_queries_are_each_their_own():
     relevance, offsets, scores = drawn(5)
     loss = SmoothedRegret(relevance, offsets, "nDCG@3", 0.4)
-    whole, part = loss.gradient(scores), loss.only(3, 7).gradient(scores[offsets[3] : offsets[7]])
+    whole, part = loss.gradient(scores), loss.select_queries(3, 7).gradient(scores[offsets[3] : offsets[7]])
     np.testing.assert_array_equal(part.value, whole.value[3:7])
     np.testing.assert_array_equal(part.slope, whole.slope[offsets[3] : offsets[7]])
 

@@ -184,7 +184,7 @@ def test_ties_count_the_mean_over_their_orders(text, seed):
     random = np.random.default_rng(seed)
     scores = random.integers(0, 1 + seed, size=len(RELEVANCE)).astype(float)
     found = parse(text).values(ranked(RELEVANCE, scores, OFFSETS))
-    broken = {how: parse(text).values(ranked(RELEVANCE, scores, OFFSETS).broken(how)) for how in ("best", "worst")}
+    broken = {how: parse(text).values(ranked(RELEVANCE, scores, OFFSETS).break_ties(how)) for how in ("best", "worst")}
     for q, query in enumerate(QUERIES):
         s = scores[OFFSETS[q] : OFFSETS[q + 1]]
         orders = [order for order in permutations(range(len(query))) if all(np.diff(s[list(order)]) <= 0)]

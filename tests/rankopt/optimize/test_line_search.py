@@ -10,10 +10,10 @@ from rankopt.errors import DataError, OptionError
 from rankopt.losses.pairwise import PairwiseHinge
 from rankopt.measures import evaluate
 from rankopt.optimize import LineSearch
-from rankopt.risk import risk as sharding
+from rankopt.risk import risk
 from rankopt.risk.along_line import LineEvaluation
 from rankopt.risk.risk import shards_of_grades
-from rankopt.sweeps import sweep as sweep_module
+from rankopt.sweeps import sweep
 
 RNG = np.random.default_rng(0)
 TABLE = np.round(RNG.normal(size=(240, 5)), 1)
@@ -29,8 +29,8 @@ def queries(table=TABLE):
 
 @pytest.fixture
 def many_shards(monkeypatch):
-    monkeypatch.setattr(sharding, "SHARD_ROWS", 40)
-    monkeypatch.setattr(sweep_module, "PAIRS", 0)
+    monkeypatch.setattr(risk, "SHARD_ROWS", 40)
+    monkeypatch.setattr(sweep, "PAIRS", 0)
 
 
 @pytest.mark.every(3)
@@ -59,7 +59,7 @@ def test_every_engine_gives_the_same_bits(name, many_shards):
 @pytest.mark.parametrize("small", [False, True])
 @pytest.mark.parametrize("start", ["zeros", "random"])
 def test_what_is_predicted_is_measured_on_every_accepted_step(measure, small, start, monkeypatch):
-    monkeypatch.setattr(sweep_module, "PAIRS", 2**14 if small else 0)
+    monkeypatch.setattr(sweep, "PAIRS", 2**14 if small else 0)
     search = LineSearch.from_measure(measure, queries())
     w = np.zeros(5) if start == "zeros" else np.random.default_rng(3).normal(size=5)
     value, accepted = search.value(w), 0

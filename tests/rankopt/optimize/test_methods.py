@@ -17,8 +17,7 @@ from formulations.registry import load
 from rankopt.data import load_sample
 from rankopt.data.queries import Queries
 from rankopt.errors import MasterProblemError
-from rankopt.optimize import METHODS, get_method
-from rankopt.optimize import bundle as grouping
+from rankopt.optimize import METHODS, bundle, get_method
 from rankopt.optimize.bundle import Bundle, at_groups, groups_of, grown, solved
 from rankopt.optimize.certificate import LAYOUTS, ROWS, Certificate, History, Stop
 from rankopt.optimize.concave_convex import Clock, train
@@ -124,7 +123,7 @@ def test_groups_sum_to_the_risk(groups, room, monkeypatch):
     risk = ranker_of("nonconvex").objective(Queries.from_arrays(X, y, qid=qid)).risk
     w = np.linspace(1, -1, 4)
     whole = risk.at(w)
-    monkeypatch.setattr(grouping, "NUMBERS", room)
+    monkeypatch.setattr(bundle, "NUMBERS", room)
     parts = at_groups(risk, w, groups)
     assert parts.heights.shape == (groups,)
     np.testing.assert_allclose(parts.heights.sum(), whole.heights[0], rtol=1e-12)
@@ -138,9 +137,9 @@ def test_many_features_make_few_groups(monkeypatch):
     X, y, qid = made()
     objective = ranker_of("convex").objective(Queries.from_arrays(X, y, qid=qid))
     assert [groups_of(objective, most) for most in (1, 5, 100)] == [1, 5, 12]
-    monkeypatch.setattr(grouping, "NUMBERS", 4 * 3)
+    monkeypatch.setattr(bundle, "NUMBERS", 4 * 3)
     assert groups_of(objective, 100) == 3
-    monkeypatch.setattr(grouping, "NUMBERS", 1)
+    monkeypatch.setattr(bundle, "NUMBERS", 1)
     assert groups_of(objective, 100) == 1
 
 

@@ -23,7 +23,7 @@ from rankopt.optimize.certificate import Stop
 from rankopt.optimize.state import TrainingState
 from rankopt.persistence.checkpoint import CHECKPOINT, SLOTS, stored_run
 from rankopt.rankers import Checkpoint, LargeMarginRanker, MatchingRanker, PairwiseRanker
-from rankopt.risk import risk as sharding
+from rankopt.risk import risk
 
 BOUNDS = ["convex", "tie-aware", "nonconvex"]
 
@@ -101,7 +101,7 @@ class Same:
 @pytest.mark.parametrize("bound", BOUNDS)
 @pytest.mark.parametrize("engine", ["threads", "dask"])
 def test_interrupted_runs_go_on_with_a_judge_and_on_any_engine(bound, engine, tmp_path, monkeypatch):
-    monkeypatch.setattr(sharding, "SHARD_ROWS", 40)
+    monkeypatch.setattr(risk, "SHARD_ROWS", 40)
     X, y, qid = made()
     judge = {"eval_set": made(seed=5)[:2], "eval_qid": qid}
     ranker = LargeMarginRanker("nDCG@5", bound=bound, lam=0.01)

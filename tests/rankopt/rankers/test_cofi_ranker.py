@@ -14,8 +14,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import KFold, cross_val_score
 
-from rankopt.collaborative import alternation, encoded_ratings, plane_blocks
-from rankopt.collaborative import regularization as choice
+from rankopt.collaborative import alternation, encoded_ratings, plane_blocks, regularization
 from rankopt.collaborative.encoded_ratings import EncodedRatings
 from rankopt.collaborative.global_bound import global_bound
 from rankopt.collaborative.regularization import Penalties
@@ -141,7 +140,7 @@ def test_an_end_by_patience_is_told_as_such():
     ratings = tastes(users=60, each=20)
     mask = np.arange(len(ratings)) % 4 > 0
     ranker = CofiRanker(factors=6, reg=0.1, tol=1e-9, patience=1)
-    ranker.fit(ratings.keep(mask), eval_set=ratings.keep(~mask))
+    ranker.fit(ratings.select(mask), eval_set=ratings.select(~mask))
     last = ranker.history_
     assert last.primal[-1] - min(last.users[-1], last.items[-1]) > 1e-9 * last.primal[-1]
     assert "nothing better for as many rounds as patience allows" in str(ranker.certificate_)
@@ -289,7 +288,7 @@ def test_the_strength_is_chosen_inside_the_training_ratings():
 def test_the_best_round_on_other_ratings_is_kept():
     ratings = tastes(users=60, each=20)
     mask = np.arange(len(ratings)) % 4 > 0
-    train, other = ratings.keep(mask), ratings.keep(~mask)
+    train, other = ratings.select(mask), ratings.select(~mask)
     ranker = CofiRanker(factors=6, reg=0.1, tol=1e-6, patience=2).fit(train, eval_set=other)
     judged = ranker.history_.judged
     assert ranker.best_score_ == judged.max() == pytest.approx(ranker.score(other), abs=1e-12)
@@ -449,7 +448,7 @@ def widths(loss, ratings, **options):
 def test_the_best_round_of_all_widths_is_kept_with_free_factors():
     ratings = tastes(users=60, each=20)
     mask = np.arange(len(ratings)) % 4 > 0
-    train, other = ratings.keep(mask), ratings.keep(~mask)
+    train, other = ratings.select(mask), ratings.select(~mask)
     seen, options = [], {**FREE, "patience": 50, "tol": 1e-3}
     ranker = CofiRanker(**options, callbacks=[lambda step, now: seen.append(now.factors.dimensions)])
     ranker.fit(train, eval_set=other)
@@ -629,11 +628,10 @@ def test_data_that_cannot_be_used():
 @pytest.mark.every(5)
 @pytest.mark.parametrize("loss", ["regression", "nDCG@5"])
 def test_all_engines_agree_bit_for_bit(loss, workers, monkeypatch):
-    from rankopt.collaborative import least_squares as regression
-    from rankopt.collaborative import plane_blocks
+    from rankopt.collaborative import least_squares, plane_blocks
 
     monkeypatch.setattr(plane_blocks, "CHUNK", 100)  # five shards
-    monkeypatch.setattr(regression, "SHARD_ROWS", 100)
+    monkeypatch.setattr(least_squares, "SHARD_ROWS", 100)
     ratings = tastes()
     found = {}
     for engine, n_jobs in (("serial", None), ("threads", 3), (workers, None)):
@@ -818,10 +816,10 @@ def test_of_strengths_that_are_as_good_the_usual_one_is_taken_and_else_the_best(
         ((-0.5, -0.5, -0.5, 0.0), 0.55),
     ):
         values = own + noise + np.array(means)[:, None]
-        assert choice._settled(values, tried, 0.65).reg == expected
-        assert choice._is_lower(list(values)) == (max(means) - means[-1] > 0.03)
-    assert choice._settled(np.full((4, 3), np.nan), tried, 0.7).reg == 0.65
-    assert choice._settled(own[None, :], tried, 0.65).reg == 1.0
+        assert regularization._choose(values, tried, 0.65).reg == expected
+        assert regularization._is_lower(list(values)) == (max(means) - means[-1] > 0.03)
+    assert regularization._choose(np.full((4, 3), np.nan), tried, 0.7).reg == 0.65
+    assert regularization._choose(own[None, :], tried, 0.65).reg == 1.0
 
 
 def test_the_prior_follows_from_the_loss_and_the_length_of_lists():
@@ -845,12 +843,12 @@ def test_a_strength_is_judged_by_ratings_that_its_models_have_not_seen():
     ratings = tastes(users=60, each=16)
     found = CofiRanker(factors=2, tol=1e-2).fit(ratings).chosen_
     rated = EncodedRatings.from_ratings(ratings)
-    fold, scores = choice.folds_of(rated, choice.FOLDS), np.empty(rated.n_ratings)
+    fold, scores = regularization.folds_of(rated, regularization.FOLDS), np.empty(rated.n_ratings)
     known = UserLoss.named("regression", "convex", "shifted(0.25)")
-    for one in range(choice.FOLDS):
-        blocks, _ = Penalties(0.1, 10.0, 10.0).blocks(known, rated.keep(fold != one), None)
+    for one in range(regularization.FOLDS):
+        blocks, _ = Penalties(0.1, 10.0, 10.0).blocks(known, rated.select(fold != one), None)
         scores[fold == one] = blocks.offsets_only().factors.offsets[rated.columns[fold == one]]
-    told = choice.rated_only(rated.bounds, rated.values, scores, "nDCG@10")
+    told = regularization.rated_only(rated.bounds, rated.values, scores, "nDCG@10")
     assert found.reached[0] == pytest.approx(np.nanmean(told))
 
 
@@ -859,7 +857,7 @@ def test_a_strength_is_judged_by_ratings_that_its_models_have_not_seen():
 def test_the_choice_of_a_strength_ends_in_half_of_the_time(monkeypatch):
     ratings = tastes(users=60, each=16)
     CofiRanker("nDCG@5", factors=3, reg=0.5, max_iter=1, tol=0.5).fit(ratings)  # kernels are loaded
-    alternated = choice.alternated
+    alternated = regularization.alternated
 
     def slowly(*given):
         end = perf_counter() + 0.1
@@ -867,11 +865,11 @@ def test_the_choice_of_a_strength_ends_in_half_of_the_time(monkeypatch):
             pass
         return alternated(*given)
 
-    monkeypatch.setattr(choice, "alternated", slowly)
+    monkeypatch.setattr(regularization, "alternated", slowly)
     with pytest.warns(ConvergenceWarning, match=r"half of time_limit was over when reg='auto' had tried 1"):
         ranker = CofiRanker("nDCG@5", factors=3, time_limit=1.0).fit(ratings)
     assert ranker.chosen_.cut
-    assert len(ranker.chosen_.tried) < len(choice.STRENGTHS)
+    assert len(ranker.chosen_.tried) < len(regularization.STRENGTHS)
     assert ranker.chosen_.reg in ranker.chosen_.tried
 
 
@@ -947,9 +945,9 @@ def test_no_item_of_a_complete_table_is_left_out_whole(items):
     rng = np.random.default_rng(0)
     user, item = (one.ravel() for one in np.meshgrid(np.arange(23), np.arange(items), indexing="ij"))
     rated = EncodedRatings.from_ratings(Ratings.from_arrays(user, item, rng.integers(1, 6, user.size)), None)
-    fold = choice.folds_of(rated, choice.FOLDS)
-    for one in range(choice.FOLDS):
+    fold = regularization.folds_of(rated, regularization.FOLDS)
+    for one in range(regularization.FOLDS):
         assert {*rated.columns[fold != one].tolist()} == {*range(items)}
-    sizes = np.array([np.unique(rated.columns[fold == one]).size for one in range(choice.FOLDS)])
+    sizes = np.array([np.unique(rated.columns[fold == one]).size for one in range(regularization.FOLDS)])
     assert (sizes == items).all()
-    assert np.ptp(np.bincount(fold, minlength=choice.FOLDS)) <= 1
+    assert np.ptp(np.bincount(fold, minlength=regularization.FOLDS)) <= 1

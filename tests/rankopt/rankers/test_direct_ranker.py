@@ -30,8 +30,8 @@ from rankopt.rankers import (
     SmoothRanker,
     load_model,
 )
-from rankopt.risk import risk as sharding
-from rankopt.sweeps import sweep as sweep_module
+from rankopt.risk import risk
+from rankopt.sweeps import sweep
 
 X, Y, QID = made(3, queries=14, documents=8, features=4)
 ALL = ("coordinates", "powell", RandomDirections(3))
@@ -77,7 +77,7 @@ def fitted(ranker, rows=(X, Y, QID), **options):
 
 @pytest.fixture(params=["numpy", "compiled"])
 def sweeps(request, monkeypatch):
-    monkeypatch.setattr(sweep_module, "PAIRS", 2**14 if request.param == "numpy" else 0)
+    monkeypatch.setattr(sweep, "PAIRS", 2**14 if request.param == "numpy" else 0)
 
 
 @pytest.mark.every(5)
@@ -177,8 +177,8 @@ def test_shuffled_rows_and_other_tables_give_the_same_bits(options):
 def test_every_engine_gives_the_same_bits(engine, monkeypatch):
     if engine == "dask":
         pytest.importorskip("distributed")
-    monkeypatch.setattr(sharding, "SHARD_ROWS", 70)
-    monkeypatch.setattr(sweep_module, "PAIRS", 0)
+    monkeypatch.setattr(risk, "SHARD_ROWS", 70)
+    monkeypatch.setattr(sweep, "PAIRS", 0)
     options = {"n_restarts": 2, "directions": ("coordinates", "powell"), "max_iter": 2, "step_rule": "middle"}
     alone = fitted(direct(engine="serial", **options))
     other = fitted(direct(engine=engine, n_jobs=2, **options))

@@ -25,7 +25,7 @@ from rankopt.optimize.least_squares import (
     least_squares,
 )
 from rankopt.rankers import LossRanker, PairwiseRanker, RegressionRanker, load_model
-from rankopt.risk import risk as sharding
+from rankopt.risk import risk
 from rankopt.testing import check_loss
 
 
@@ -65,7 +65,7 @@ PLANES = [name for name in LOSSES if protocol_of(get_loss(name)) == "plane"]
 @pytest.mark.every(7)
 @pytest.mark.parametrize("loss", [*PLANES, TopOne])
 def test_every_engine_gives_the_same_bits(loss, workers, monkeypatch):
-    monkeypatch.setattr(sharding, "SHARD_ROWS", 20)
+    monkeypatch.setattr(risk, "SHARD_ROWS", 20)
     X, y, qid = made()
     first, *others = (
         LossRanker(loss, lam=0.1, tol=1e-3, engine=engine).fit(X, y, qid=qid)
@@ -171,7 +171,8 @@ def test_residuals_on_the_gains_are_orthogonal_to_centred_features(rows, form):
     ranker = RegressionRanker(0.0, target="gain", intercept="all", measure="nDCG@3").fit(
         form(features), grades, qid=qid
     )
-    gains = queries.to_input_order(parse("nDCG@3").gain(queries.relevance, queries.offsets))
+    own = queries.grouped()
+    gains = queries.ungroup(parse("nDCG@3").gain(own.relevance, own.offsets))
     residual = gains - ranker.predict(features)
     centred = features - features.mean(axis=0)
     assert_allclose(centred.T @ (residual - residual.mean()), 0.0, atol=1e-10)

@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from rankopt.data import Queries
 from rankopt.errors import DataError, ModelError, OptionError
 from rankopt.losses import BOUNDS
-from rankopt.losses.oracle_slots import EMPTY, matched
+from rankopt.losses.oracle_slots import EMPTY, assign_slots
 from rankopt.optimize import METHODS
 from rankopt.rankers import LargeMarginRanker, MatchingRanker, load_model
 
@@ -34,7 +34,7 @@ def test_scikit_learn_accepts_the_ranker(estimator, check):
 
 def test_a_matching_of_too_few_documents_leaves_the_cheapest_slots_empty():
     profit = np.array([[1.0, 5.0, -3.0], [4.0, 6.0, -1.0]])
-    order, value, bound = matched(profit)
+    order, value, bound = assign_slots(profit)
     assert order.tolist() == [1, 0, EMPTY]
     assert value == bound == 9.0
 
@@ -48,7 +48,7 @@ def made():
     features = rng.normal(size=(n * queries, 4))
     slot = np.zeros(n * queries, dtype=int)
     for low in range(0, n * queries, n):
-        order = matched(features[low : low + n] @ wanted.T + 0.3 * rng.normal(size=(n, 3)))[0]
+        order = assign_slots(features[low : low + n] @ wanted.T + 0.3 * rng.normal(size=(n, 3)))[0]
         slot[low + order] = [1, 2, 3]
         spare = np.setdiff1d(np.arange(n), order)
         slot[low + spare[0]] = 3 if low % 4 == 0 else 0

@@ -537,3 +537,36 @@ def test_of_a_bound_that_is_not_convex_majorants_follow_each_other(bound):
     again = best_users(blocks, found, 1e-5)
     assert again.value <= found.value
     assert found.value - again.value <= 1e-3 * found.value
+
+
+@pytest.mark.parametrize("item_prior", ["mean", "means"])
+def test_the_unit_of_the_ratings_does_not_change_a_list(films, item_prior):
+    """Stars, a quarter of them, a thousand times, and shifted: the same preferences, hence the same lists."""
+    rows = films.users[films.user_of()], films.items[films.columns]
+
+    def lists(values, **options):
+        ranker = CofiRanker(factors=4, reg=0.5, item_prior=item_prior, **options)
+        ranker.fit(Ratings.from_arrays(*rows, values))
+        return [tuple(found) for _, found in ranker.recommend(films.users[:60].tolist(), k=10)]
+
+    stars = lists(films.values)
+    for values in (films.values / 4, films.values * 1024, films.values + 64, films.values / 5):
+        assert lists(values) == stars
+    assert lists(films.values / 4, popularity_prior=0.025) == stars  # an explicit weight is in the unit of the ratings
+
+
+@pytest.mark.parametrize(("loss", "power"), [("ordinal", 1.0), ("nDCG(gain='linear')@10", 0.0)])
+@pytest.mark.parametrize("item_prior", ["mean", "means"])
+def test_the_unit_of_the_ratings_scales_the_objective_as_its_costs(films, loss, power, item_prior):
+    """Losses of orders: costs that are differences of ratings scale J; a normalized measure does not see the unit."""
+    rows, tol = (films.users[films.user_of()], films.items[films.columns]), 1e-4
+
+    def trained(unit):
+        ranker = CofiRanker(loss, factors=2, reg=0.5, item_prior=item_prior, tol=tol, max_iter=30, compute_bound=False)
+        return ranker.fit(Ratings.from_arrays(*rows, films.values * unit))
+
+    stars = trained(1.0)
+    for unit in (0.25, 1024.0):
+        other = trained(unit)
+        assert other.certificate_.value == pytest.approx(unit**power * stars.certificate_.value, rel=5e-3)
+        assert other.lam_max_ == pytest.approx(unit**power * stars.lam_max_, rel=2e-2)  # of offsets to a gap of 1e-4

@@ -19,7 +19,7 @@ from rankopt.optimize.certificate import Stop
 from rankopt.optimize.least_squares import spread, spreads
 from rankopt.optimize.objective import deviation
 from rankopt.rankers import Checkpoint, LargeMarginRanker, RegressionRanker, SmoothRanker, load_model
-from rankopt.risk import risk as sharding
+from rankopt.risk import risk
 
 SHORT = {"bandwidths": (1.0, 0.25), "max_iter": 8}
 
@@ -175,7 +175,7 @@ def test_the_parts_of_the_spread_add_up():
 @pytest.mark.every(5)
 @pytest.mark.parametrize("features", [np.asarray, csr_array])
 def test_every_engine_gives_the_same_bits(features, workers, monkeypatch):
-    monkeypatch.setattr(sharding, "SHARD_ROWS", 20)
+    monkeypatch.setattr(risk, "SHARD_ROWS", 20)
     X, y, qid = made()
     engines = "serial", "threads", workers
     first, *others = (SmoothRanker("nDCG@5", engine=engine, **SHORT).fit(features(X), y, qid=qid) for engine in engines)

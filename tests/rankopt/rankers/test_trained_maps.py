@@ -16,7 +16,7 @@ from rankopt.rankers import LargeMarginRanker, PairwiseRanker, load_model, svm
 from rankopt.rankers.large_margin import PAPERS
 
 MEASURES = ("AUC", "AP", "RR", "RR@2", "nDCG", "nDCG@3", "P@2", "ERR@3", "WTA", "R@2", "RBP(p=0.5)")
-ALL = [(text, name) for text in MEASURES for name in FEATURE_MAPS if get_feature_map(name).takes(parse(text))]
+ALL = [(text, name) for text in MEASURES for name in FEATURE_MAPS if get_feature_map(name).supports(parse(text))]
 MIX = "AP + 2 nDCG@3 + RR[first-relevant]"
 
 

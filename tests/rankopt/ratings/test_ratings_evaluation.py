@@ -52,7 +52,7 @@ def test_strong_generalisation_tells_n_ratings_of_the_keenest_users():
     kept = ratings.counts >= 12
     assert 0 < kept.sum() < 60
     assert split.train.items.tolist() == ratings.items[kept].tolist()
-    left = ratings.keep(kept[ratings.columns], drop=True)
+    left = ratings.select(kept[ratings.columns], drop=True)
     sizes, train, known, test = (np.diff(one.bounds) for one in (left, split.train, split.known, split.test))
     new = known > 0
     assert new.sum() == 6
@@ -113,7 +113,7 @@ def test_a_mean_has_its_standard_error_where_there_is_one():
     counted = found.values[~np.isnan(found.values)]
     assert found.standard_error == pytest.approx(counted.std(ddof=1) / np.sqrt(counted.size))
     assert f"{found.mean:.4f} ± {found.standard_error:.4f} (" in str(found)
-    one = given_split(split.train, split.test.keep(split.test.user_of() == split.test.user_of()[0]))
+    one = given_split(split.train, split.test.select(split.test.user_of() == split.test.user_of()[0]))
     alone = evaluate_ratings(one, PopularityBaseline().fit(split.train))
     assert str(alone).startswith(f"nDCG@10 {alone.mean:.4f} (given files, 1 user with test ratings; rated")
     assert str(alone).endswith("; 1 user tied)" if alone.tied else "averaged)")

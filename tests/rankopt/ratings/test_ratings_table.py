@@ -98,7 +98,7 @@ def test_the_transposed_structure_names_the_same_ratings():
 def test_some_of_the_ratings_stand_over_the_same_ids_or_their_own():
     ratings = Ratings.from_arrays(*triplets(), attributes={"kind": {i: f"k{i % 3}" for i in range(40)}})
     mask = np.random.default_rng(2).random(len(ratings)) < 0.05
-    kept, dropped = ratings.keep(mask), ratings.keep(mask, drop=True)
+    kept, dropped = ratings.select(mask), ratings.select(mask, drop=True)
     assert (kept.n_users, kept.n_items, len(kept)) == (30, 40, mask.sum())
     users, items = ratings.users[ratings.user_of()[mask]], ratings.items[ratings.columns[mask]]
     kinds = {int(i): f"k{i % 3}" for i in items}

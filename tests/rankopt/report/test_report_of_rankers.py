@@ -39,7 +39,7 @@ def explained():
     )
     ranker.fit(queries)
     found = ranker.bound_tightness(queries)
-    weights = Weights.on(FEATURES, ranker.coef_, queries)
+    weights = Weights.from_queries(FEATURES, ranker.coef_, queries)
     return found, weights
 
 

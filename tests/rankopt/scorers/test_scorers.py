@@ -222,7 +222,7 @@ def test_a_table_whose_parts_were_swapped_is_refused():
 
 
 def test_rankings_take_a_score_a_document_and_reasons_a_weight_a_feature():
-    shown = Deployment(PARTS, None)
+    shown = Deployment.from_queries(Queries(np.ones((N, 1)), PARTS), None)
     for wrong in (np.ones(N - 1), np.ones(N + 1), np.ones((N, 2))):
         with pytest.raises(DataError, match="one score a document"):
             shown.orders(wrong)

@@ -11,10 +11,8 @@ from formulations.sorting import falling_rows
 from rankopt.measures import MEASURES, Convention, Measure, MeasureMix, PositionalMeasure, parse
 from rankopt.measures.average_precision import AveragePrecision
 from rankopt.measures.tied_ranking import totals
-from rankopt.sweeps import full_sweeps as uncut_module
-from rankopt.sweeps import step_function as best_module
+from rankopt.sweeps import full_sweeps, step_function
 from rankopt.sweeps import sweep as sweep_module
-from rankopt.sweeps import sweep as ways_module
 from rankopt.sweeps.intersections import DIGIT, HALF, LOW, first_order, pairs_in_time, sort_times
 from rankopt.sweeps.reference import LINES, check_lines, drawn_lines
 from rankopt.sweeps.step_function import (
@@ -50,7 +48,7 @@ def test_every_interval_is_that_of_all_crossings(name):
 @pytest.mark.every(2)
 @pytest.mark.parametrize("name", ["nDCG", "DCG@3", "NERU(alpha=3, d=0)", "AUC", "P@3"])
 def test_discounts_are_walked_as_they_are_listed(name, monkeypatch):
-    monkeypatch.setattr(ways_module, "LONGEST_LIST", 0)
+    monkeypatch.setattr(sweep_module, "LONGEST_LIST", 0)
     check_line_search(parse(name))
 
 
@@ -59,7 +57,7 @@ def test_discounts_are_walked_as_they_are_listed(name, monkeypatch):
 def test_cuts_are_walked_as_they_are_listed(name, monkeypatch):
     """The first k places, swap by swap, and every document on its own walk: two sweeps, both exact."""
     check_line_search(parse(name))
-    monkeypatch.setattr(ways_module, "LONGEST_LIST", 0)
+    monkeypatch.setattr(sweep_module, "LONGEST_LIST", 0)
     check_line_search(parse(name))
 
 
@@ -184,7 +182,7 @@ def drawn_events(seed, size, decimals=1):
 
 @pytest.mark.parametrize("decimals", [1, 3, 9])
 def test_bins_find_the_interval_that_sorting_finds(decimals, monkeypatch):
-    monkeypatch.setattr(best_module, "FEW", 0)
+    monkeypatch.setattr(step_function, "FEW", 0)
     for seed in range(200):
         events = drawn_events(seed, 1 + seed, decimals)
         steps = StepFunction.from_events(events)
@@ -198,7 +196,7 @@ def test_bins_are_in_the_order_of_time():
     rng = np.random.default_rng(0)
     times = rng.standard_cauchy(10_000) * 10.0 ** rng.integers(-300, 300, 10_000)
     times[:3] = 0.0, -0.0, 5e-324
-    bins = best_module._bins(times)
+    bins = step_function._bins(times)
     assert np.all(np.diff(bins[np.argsort(times)]) >= 0)
     assert bins[0] == bins[1]
 
@@ -293,7 +291,7 @@ UNCUT = ["AP", "ERR", "nDCG", "MeanNDCG", "AP@40", "ERR@40", "ERU(alpha=3, d=50)
 
 
 def swept(measure, relevance, offsets, lines, monkeypatch, pairs):
-    monkeypatch.setattr(uncut_module, "PAIRS", pairs)
+    monkeypatch.setattr(full_sweeps, "PAIRS", pairs)
     weights = np.arange(1.0, offsets.size)
     (events,) = LineSweep(measure, relevance, offsets, weights).events(lines[0], lines[1][None])
     return events
@@ -333,7 +331,7 @@ def test_long_lists_against_all_crossings(name):
 @pytest.mark.parametrize("name", ["AP", "ERR", "nDCG", "AP@40"])
 def test_queries_of_too_many_pairs_walk(name, monkeypatch):
     for pairs in (0, 12):
-        monkeypatch.setattr(uncut_module, "PAIRS", pairs)
+        monkeypatch.setattr(full_sweeps, "PAIRS", pairs)
         check_line_search(parse(name))
 
 
@@ -367,7 +365,7 @@ def test_a_document_that_nobody_passes(monkeypatch):
     """p = (2^60 - 1) / 2^60 is 1 in floats."""
     rng = np.random.default_rng(7)
     for pairs in (1 << 20, 0):
-        monkeypatch.setattr(uncut_module, "PAIRS", pairs)
+        monkeypatch.setattr(full_sweeps, "PAIRS", pairs)
         grades = rng.choice([0.0, 57.0, 58.0, 60.0], 30)
         for kind in ("random", "integer", "zeros"):
             lines = drawn_lines(rng, kind, 30)

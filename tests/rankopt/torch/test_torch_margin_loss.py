@@ -40,7 +40,7 @@ def drawn(seed, queries=6, longest=7, tied=False):
 def test_values_and_gradients_are_those_of_the_score_loss(bound, tied):
     scores, grades, mask = drawn(0, tied=tied)
     offsets = np.append(0, np.cumsum(mask.sum(axis=1)))
-    expected = ScoreLoss("nDCG@3", bound, "log").on(grades[mask], offsets=offsets).at(scores[mask])
+    expected = ScoreLoss("nDCG@3", bound, "log").bind(grades[mask], offsets=offsets).at(scores[mask])
     weights = torch.arange(1.0, 7.0, dtype=torch.float64)
     padded = torch.tensor(np.where(mask, scores, np.nan), requires_grad=True)
     loss = MarginLoss("nDCG@3", bound, "log", reduction="none")
@@ -105,7 +105,7 @@ def test_dtype_and_device_are_kept(dtype):
     assert value.device == given.device
     rounded = given.detach().double().numpy()
     offsets = np.append(0, np.cumsum(mask.sum(axis=1)))
-    expected = ScoreLoss().on(grades[mask], offsets=offsets).at(rounded[mask])
+    expected = ScoreLoss().bind(grades[mask], offsets=offsets).at(rounded[mask])
     assert value.item() == pytest.approx(expected.mean, rel=2e-2 if "16" in dtype else 1e-6)
     if torch.cuda.is_available():
         moved = given.detach().cuda().requires_grad_()
