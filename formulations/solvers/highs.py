@@ -16,7 +16,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from formulations.arrays import Floats
-from formulations.errors import InfeasibleError, SolverError, UnboundedError, UnknownSolverError
+from formulations.errors import FormulationError, InfeasibleError, SolverError, UnboundedError, UnknownSolverError
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.problem import Problem, Solution, row_units, unit
 from formulations.solvers.solver import Solver, SolverResult, check_limits, search_claim
@@ -126,12 +126,27 @@ class Highs(Solver):
                     found = run.result(run.solve())
             return found
         if problem.violation(problem.rounded(run.point())) > SMALL_BREACH:  # the tolerance hides a broken row
-            run.set_tolerances("mip_feasibility_tolerance", "primal_feasibility_tolerance")
-            try:
-                message = run.solve()
-            except InfeasibleError as error:  # a verdict on what its tolerances make of the program
-                raise SolverError("HiGHS found only points that break a row once integers are rounded") from error
-        x = run.point()
+            return self._searched_again(problem, run, message)
+        return self._with_relaxation(problem, run, run.point(), message)
+
+    def _searched_again(self, problem: LinearProgram, run: _Run, message: str) -> SolverResult:
+        """With the least tolerances, because those of the first search hid a broken row. Either search may miss the
+        optimum then: the better of both points, real variables solved for, without a claim if it is the first."""
+        first = refit(problem, problem.rounded(run.point()))
+        run.set_tolerances("mip_feasibility_tolerance", "primal_feasibility_tolerance")
+        try:
+            message, second = run.solve(), run.point()
+        except (InfeasibleError, SolverError) as error:  # a verdict on what its tolerances make of the program
+            if problem.violation(first) <= problem.tolerance:
+                return SolverResult(first, None, message, {"iterations": run.iterations})
+            raise SolverError("HiGHS found only points that break a row once integers are rounded") from error
+        ahead = (problem.value(first) - problem.value(second)) * (1.0 if problem.is_maximization else -1.0)
+        if problem.violation(first) <= problem.tolerance and ahead > 1e-9 * problem.magnitude_at(first):
+            return SolverResult(first, None, message, {"iterations": run.iterations})
+        return self._with_relaxation(problem, run, second, message)
+
+    def _with_relaxation(self, problem: LinearProgram, run: _Run, x: Floats, message: str) -> SolverResult:
+        """The point and claim of an integer search, and the duals of the relaxation."""
         scale = -run.scale if problem.is_maximization else run.scale
         bound = scale * run.highs.getInfo().mip_dual_bound
         details = {"reported_bound": bound, "iterations": run.iterations, **run.claim(integer=True)}
@@ -142,6 +157,19 @@ class Highs(Solver):
         except SolverError:
             return SolverResult(x, None, message, details)
         return SolverResult(x, relaxation.prices(), message, details)
+
+
+def refit(problem: LinearProgram, x: Floats) -> Floats:
+    """The best point with the rounded integers of x; x if it breaks no row, or if there is no such point."""
+    if problem.integer is None or problem.integer.all() or problem.violation(x) <= SMALL_BREACH:
+        return x
+    fixed = np.where(problem.integer, x, problem.lower), np.where(problem.integer, x, problem.upper)
+    with suppress(FormulationError):
+        found = Highs(time_limit=seconds_left()).solve(replace(problem, integer=None, lower=fixed[0], upper=fixed[1]))
+        point = np.where(problem.integer, x, found.x)
+        if problem.violation(point) < problem.violation(x):
+            return point
+    return x
 
 
 def rescaled(problem: LinearProgram) -> tuple[LinearProgram, Floats]:

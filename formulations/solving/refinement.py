@@ -46,19 +46,6 @@ def tighten_bound(solution: Solution) -> Solution:
     return solution
 
 
-def refit(problem: LinearProgram, x: Floats) -> Floats:
-    """The best point with the rounded integers of x; x if it breaks no row, or if there is no such point."""
-    if problem.integer is None or problem.integer.all() or problem.violation(x) <= TIGHT:
-        return x
-    fixed = np.where(problem.integer, x, problem.lower), np.where(problem.integer, x, problem.upper)
-    with suppress(FormulationError):
-        found = Highs(time_limit=seconds_left()).solve(replace(problem, integer=None, lower=fixed[0], upper=fixed[1]))
-        point = np.where(problem.integer, x, found.x)
-        if problem.violation(point) < problem.violation(x):
-            return point
-    return x
-
-
 def _is_closed(solution: Solution) -> bool:
     """Whether the gap is closed, or finite for a program with integers: its bound is that of the relaxation."""
     searched = isinstance(solution.problem, LinearProgram) and solution.problem.integer is not None

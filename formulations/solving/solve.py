@@ -28,8 +28,9 @@ from formulations.problems.cvxpy_problem import AnyProblem, as_form
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.problem import Problem, Solution, Status
 from formulations.solvers import default_solvers, get_solver, installed_version
+from formulations.solvers.highs import refit
 from formulations.solvers.solver import Solver, SolverResult, check_limits
-from formulations.solving.refinement import refit, tighten_bound
+from formulations.solving.refinement import tighten_bound
 from formulations.solving.split_costs import solve_in_steps
 from formulations.solving.verdicts import verified_verdict
 from formulations.time_limit import limited_time, seconds_left
