@@ -82,7 +82,7 @@ def tallied(kind, seeds):
 def test_no_answer_is_wrong(kind, number):
     counts, wrong = tallied(kind, range(number))
     assert not wrong
-    assert counts["auto"]["right"] >= 0.97 * number, counts
+    assert counts["auto"]["right"] >= 0.95 * number, counts
 
 
 @pytest.mark.study
@@ -91,7 +91,7 @@ def test_no_answer_is_wrong(kind, number):
 def test_no_answer_of_many_is_wrong(kind, part):
     counts, wrong = tallied(kind, range(1000 + 250 * part, 1250 + 250 * part))
     assert not wrong
-    assert counts["auto"]["right"] >= 0.97 * 250, counts
+    assert counts["auto"]["right"] >= 0.95 * 250, counts
 
 
 @pytest.mark.parametrize("solver", ["highs", "cvxpy:PIQP", "auto"])
