@@ -21,6 +21,9 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 LARGEST = 1e150  # greatest magnitude of a number in a problem: a product of two of them is still finite
 
 
+LARGEST_INTEGER = 2.0**63  # beyond the integers of 64 bits
+
+
 def frozen(array: NDArray[Scalar]) -> NDArray[Scalar]:
     """A read-only `array`; a view of it if the caller owns a writable one."""
     view = array.view()
@@ -50,10 +53,21 @@ def finite(name: str, values: ArrayLike, dimensions: int) -> Floats:
 
 
 def integers(name: str, values: ArrayLike) -> Ints:
-    """`values` as a read-only int64 vector; raises `InvalidProblemError` if they are not integers."""
+    """`values` as a read-only int64 vector, floats that are integers included; raises `InvalidProblemError` if they are
+    not integers."""
     array: NDArray[Any] = np.asarray(values)
-    if array.ndim != 1 or (array.size and not np.issubdtype(array.dtype, np.integer)):
+    if array.ndim != 1 or (array.dtype.kind not in "iuf" and array.size):
         raise InvalidProblemError(f"{name} must be a vector of integers; got {array.dtype} of shape {array.shape}.")
+    wrong = np.zeros(array.size, dtype=bool)
+    if array.dtype.kind == "f":
+        wrong = ~((array == np.floor(array)) & (np.abs(array) < LARGEST_INTEGER))
+    elif array.dtype.kind == "u":
+        wrong = array > np.iinfo(np.int64).max
+    if wrong.any():
+        index = int(np.argmax(wrong))
+        raise InvalidProblemError(
+            f"{name}[{index}] must be an integer of 64 bits; got {array[index]}. Round or scale it."
+        )
     return frozen(array.astype(np.int64))
 
 

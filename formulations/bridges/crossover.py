@@ -165,7 +165,8 @@ def _vertex_of_face(problem: ConstrainedRanking, support: Bools) -> Ints | None:
         return None
     worth = float(profit @ found.x)
     if np.abs(found.x - np.round(found.x)).max() > INTEGRAL:  # a face may have integral and fractional vertices
-        found = milp(cost, constraints=rows, bounds=limits, integrality=np.ones(cell.size))
+        every = np.ones(cell.size)
+        found = milp(cost, constraints=rows, bounds=limits, integrality=every, options={"mip_rel_gap": 0.0})
     if found.x is None or float(profit @ np.round(found.x)) < worth - 1e-9 * max(problem.scale, abs(worth)):
         raise FractionalSolutionError(
             f"the best vertex of the relaxation is fractional (value {worth:.9g}): the set's rows are not "
@@ -183,8 +184,12 @@ def order_of_widened(problem: ConstrainedRanking, program: Program, cell: Ints, 
     k, n = problem.positions, problem.documents
     mass = x[: cell.size]
     _check_filled(cell // n, mass, k)
+    worth = float(program.objective @ x)
     if np.abs(mass - np.round(mass)).max() < INTEGRAL:
-        return order_of_cells(cell[mass > 0.5], k, n)
+        order = order_of_cells(cell[mass > 0.5], k, n)
+        # Fractions of 1e-9 may avoid a penalty of 1e9.
+        if program.integer is not None or problem.value(order) >= worth - 1e5 * problem.rounding_at(order):
+            return order
     used = np.concatenate([mass > INTEGRAL, np.ones(x.size - cell.size, dtype=bool)])
     integral = np.arange(x.size) < cell.size
     scale = max(problem.scale, 1e-300)
@@ -193,12 +198,14 @@ def order_of_widened(problem: ConstrainedRanking, program: Program, cell: Ints, 
         constraints=LinearConstraint(program.matrix[:, np.flatnonzero(used)], program.row_lower, program.row_upper),
         bounds=Bounds(program.lower[used], program.upper[used]),
         integrality=integral[used],
+        options={"mip_rel_gap": 0.0},
     )
-    worth = float(program.objective @ x)
-    if found.x is None or -found.fun * scale < worth - 1e-7 * k * max(scale, abs(worth)):
-        raise FractionalSolutionError(
-            f"the best vertex of the relaxation is fractional (value {worth:.9g}): the rows, widened, are not totally "
-            "unimodular; use an integer solver, 'highs' or 'cp_sat'"
-        )
     chosen = cell[used[: cell.size]]
-    return order_of_cells(chosen[found.x[: chosen.size] > 0.5], k, n)
+    if found.x is not None:
+        order = order_of_cells(chosen[found.x[: chosen.size] > 0.5], k, n)
+        if problem.value(order) >= worth - 1e5 * problem.rounding_at(order):
+            return order
+    raise FractionalSolutionError(
+        f"the best vertex of the relaxation is fractional (value {worth:.9g}): the rows, widened, are not totally "
+        "unimodular; use an integer solver, 'highs' or 'cp_sat'"
+    )

@@ -16,7 +16,7 @@ from formulations.certificates import rational
 from formulations.certificates.rational import Evidence
 from formulations.constraints.constrained_ranking import ConstrainedRanking, PenalizedRanking
 from formulations.display import CompactReprMixin, view
-from formulations.errors import CertificateError, UnsupportedProblemError
+from formulations.errors import CertificateError, InvalidSolutionError, UnsupportedProblemError
 from formulations.problems.assignment import Assignment
 from formulations.problems.cvxpy_problem import AnyProblem, as_form
 from formulations.problems.group_sequence import GroupSequence
@@ -44,8 +44,9 @@ RATIONAL: dict[type[Problem], Callable[[Any, NDArray[Any], Floats | None], Evide
 }
 """How violation, value and bound of each form are computed in rational numbers."""
 
-ENDLESS = (LinearProgram, QuadraticProgram)
-"""Problem classes whose variables may have no limit: float duals may then prove nothing in rational numbers."""
+NEARBY = (LinearProgram, QuadraticProgram)
+"""Problem classes whose bound may be that of exact duals near the solution's, by directed rounding: the solution's own
+duals may prove less in rational numbers, or nothing where a variable has no limit."""
 
 
 @dataclass(frozen=True)
@@ -92,8 +93,9 @@ def certify(problem: AnyProblem, solution: Solution, *, exact: bool = False) -> 
     proved by the solution's dual or, if that is missing or insufficient, by duals recovered from its point.
 
     exact: certify in rational numbers. For assignments, flows and sets the gap is then 0 or a proved distance; a proof
-    by cases that omits rankings is refused. For programs with real variables the bound may be infinite: a variable
-    without a limit needs a reduced cost of exactly 0, and duals are doubles.
+    by cases that omits rankings is refused. For programs with real variables it is the bound of the solution's own
+    duals, which may be worse than `solution.bound`, or infinite: a variable without a limit needs a reduced cost of
+    exactly 0, and duals are doubles. The bound of exact duals nearby is proved by directed rounding.
 
     Raises:
         CertificateError: the point is infeasible, the value or bound is better than what can be proved, the status
@@ -103,23 +105,26 @@ def certify(problem: AnyProblem, solution: Solution, *, exact: bool = False) -> 
     problem = problem if isinstance(problem, Problem) else as_form(problem)
     _check_record(solution)
     inaccurate = solution.status is Status.INACCURATE
-    with np.errstate(all="ignore"):
-        violation = problem.violation(solution.x)
-    if not np.isfinite(violation) or (violation > problem.tolerance and not inaccurate):
+    try:
+        violation = problem.check_point(solution.x)
+    except InvalidSolutionError as error:
+        with np.errstate(all="ignore"):
+            violation = problem.violation(solution.x)
+        raise CertificateError(f"the point breaks a constraint by {violation:g}: {error}") from error
+    if violation > problem.tolerance and not inaccurate:
         raise CertificateError(
             f"the point breaks a constraint by {violation:g}, and calls itself {solution.status.name}"
         )
     if solution.y is not None and proven(problem, solution.y) is None:
         raise CertificateError("the duals must be finite numbers, one per row of this problem")
-    slack, sign = problem.rounding, 1 if problem.is_maximization else -1
+    slack, sign = problem.rounding_at(solution.x), 1 if problem.is_maximization else -1
     found = _evidence(problem, solution)
     _check(solution, found, slack, sign)
     if solution.status is Status.OPTIMAL and not sign * (solution.bound - solution.value) <= slack:
         raise CertificateError(f"it is called optimal, with value {solution.value!r} and bound {solution.bound!r}")
     if exact:
         found = _exact_evidence(problem, solution)
-        unproven = type(problem) in ENDLESS and np.isinf(float(found.bound))
-        _check(solution, found, slack, sign, unproven)
+        _check(solution, found, slack, sign, unproven=type(problem) in NEARBY)
     return SolutionCertificate(found.value, found.bound, found.violation, problem.is_maximization, exact, slack)
 
 
@@ -165,6 +170,6 @@ def _evidence(problem: Problem, solution: Solution) -> Evidence:
     recovered = problem.recover_dual(solution.x)
     bounds = [proven(problem, dual) for dual in (solution.y, recovered)]
     bound = sign * min((sign * bound for bound in bounds if bound is not None), default=np.inf)
-    if bound - value > problem.rounding and isinstance(problem, RelevanceRanking):
+    if bound - value > problem.rounding_at(solution.x) and isinstance(problem, RelevanceRanking):
         bound = min(bound, searched_bound(problem))
     return Evidence(problem.violation(solution.x), value, bound)

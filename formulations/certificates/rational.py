@@ -51,7 +51,7 @@ class Evidence:
 def linear_evidence(problem: LinearProgram, x: NDArray[Any], y: Floats | None) -> Evidence:
     """The bound of weak duality; infinite without duals. Integer variables count by their distance to an integer."""
     point = fractions(x)
-    off = _largest_violation(problem, point)
+    off = _largest_violation(problem, fractions(problem.rounded(x)))
     if problem.integer is not None:
         off = max([off, *(abs(value - round(value)) for value in point[problem.integer])])
     cost = fractions(problem.objective)
@@ -66,10 +66,10 @@ def quadratic_evidence(problem: QuadraticProgram, x: NDArray[Any], y: Floats | N
     value = inner(linear, point) + inner(point, _times(problem.hessian, point)) / 2
     rows = problem.linearised(problem.linear)
     bound: Rational = -float("inf")
-    if y is not None:
-        prices, z = fractions(y[: problem.row_lower.size]), fractions(y[problem.row_lower.size :])
+    for dual in [] if y is None else [y, problem.nearby_dual(y)]:
+        prices, z = fractions(dual[: problem.row_lower.size]), fractions(dual[problem.row_lower.size :])
         bent = _times(problem.hessian, z)
-        bound = _dual(rows, bent + linear, prices) - inner(z, bent) / 2
+        bound = max(bound, _dual(rows, bent + linear, prices) - inner(z, bent) / 2)
     return Evidence(_largest_violation(rows, point), value, bound)
 
 
@@ -111,12 +111,13 @@ def _times(matrix: Any, vector: Exact) -> Exact:
 
 
 def _largest_violation(problem: LinearProgram, point: Exact) -> Fraction:
-    """The largest violation of a limit or row, in the row's units."""
+    """The largest violation of a limit or row, in their units."""
     rows = _times(problem.matrix, point)
+    row_units, own_units = problem.units_at(np.array(point, dtype=np.float64))
     worst = Fraction(0)
     for values, lower, upper, units in (
-        (rows, problem.row_lower, problem.row_upper, problem.row_units),
-        (point, problem.lower, problem.upper, np.ones(point.size)),
+        (rows, problem.row_lower, problem.row_upper, row_units),
+        (point, problem.lower, problem.upper, own_units),
     ):
         for value, low, high, unit in zip(values, lower.tolist(), upper.tolist(), units.tolist(), strict=True):
             if low > -np.inf:
@@ -397,6 +398,8 @@ def penalized_evidence(problem: PenalizedRanking, x: NDArray[Any], y: Floats | N
     stated, k = problem.compiled, problem.positions
     cells = np.arange(k) * problem.documents + order
     value = sum(map(Fraction, problem.worth.ravel()[cells].tolist()), Fraction(0))
+    if problem.worth_digits is not None:
+        value += sum(map(Fraction, problem.worth_digits.ravel()[cells].tolist()), Fraction(0))
     assert stated.price is not None
     held = stated.matrix[:, stated.index[cells]]
     for row in np.flatnonzero(np.isfinite(stated.price)).tolist():
@@ -429,6 +432,8 @@ def _case(problem: ConstrainedRanking, y: Floats, path: Floats) -> Rational:
     pressed = zip(price.tolist(), limit.tolist(), strict=True)
     total = sum((Fraction(p) * Fraction(b) for p, b in pressed if p), Fraction(0))
     left = fractions(problem.worth.ravel()[stated.cell])
+    if problem.worth_digits is not None:
+        left = left + fractions(problem.worth_digits.ravel()[stated.cell])
     exact = fractions(price)
     entries = stated.weights.tocoo()
     for cell, row, weight in zip(*(part.tolist() for part in entries.coords), entries.data.tolist(), strict=True):

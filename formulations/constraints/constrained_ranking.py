@@ -17,7 +17,7 @@ from formulations.constraints.ranking_set import RankingSet
 from formulations.constraints.rows import SetRows, reach, valid_penalty, widened, with_soft_rows
 from formulations.errors import InvalidProblemError, InvalidSolutionError
 from formulations.problems.assignment import ProfitProblem
-from formulations.problems.directed_rounding import below, products
+from formulations.problems.directed_rounding import added, below, products
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.problem import EPSILON, Solution
 from formulations.problems.program import Program, split_by_block, write
@@ -74,6 +74,11 @@ class ConstrainedRanking(ProfitProblem):
         return self.profit
 
     @property
+    def worth_digits(self) -> Floats | None:
+        """(k, n) what the doubles of `worth` leave out; None if that is nothing."""
+        return None
+
+    @property
     def shape_text(self) -> str:
         rows = self.admissible.compiled.lower.size
         return f"{super().shape_text} under {rows} rows"
@@ -106,7 +111,7 @@ class ConstrainedRanking(ProfitProblem):
         A dual of an infinite limit counts as 0. A two-dimensional y is a proof by cases (`constraints.duals`): the
         bound is the maximum over the cases, infinite if they do not cover all rankings.
         """
-        return proven_bound(self.compiled, self.worth, y)
+        return proven_bound(self.compiled, self.worth, y, self.worth_digits)
 
     def bound_float64(self, y: Floats) -> float:
         stated = self.compiled
@@ -194,7 +199,23 @@ class PenalizedRanking(ConstrainedRanking):
 
     @cached_property
     def worth(self) -> Floats:
-        return frozen(self.profit - self.charge * self.admissible.cell_penalties)
+        return frozen(self._exact_worth[0])
+
+    @cached_property
+    def worth_digits(self) -> Floats | None:
+        return self._exact_worth[1]
+
+    @cached_property
+    def _exact_worth(self) -> tuple[Floats, Floats | None]:
+        """The profit of each cell without its penalties, as doubles and the digits that they leave out."""
+        high, low = self.profit, np.zeros(self.profit.shape)
+        for one in self.admissible.soft_constraints:
+            if one.constraint.forbids is not None:
+                charge, digits, _ = products(np.array([self.charge]), np.array([one.penalty]))
+                used = one.constraint.forbids.reshape(high.shape)
+                high, lost = added(high, np.where(used, -charge[0], 0.0))
+                low = low + (lost - np.where(used, digits[0], 0.0))
+        return high, low if low.any() else None
 
     @cached_property
     def scale(self) -> float:
@@ -225,6 +246,14 @@ class PenalizedRanking(ConstrainedRanking):
     def rounding(self) -> float:
         return super().rounding + 16.0 * EPSILON * self.scale * self._prices.size + self._unsure
 
+    def magnitude_at(self, x: NDArray[Any]) -> float:
+        price, off = self._charges(x)
+        terms = float(np.abs(self.worth[np.arange(self.positions), np.asarray(x)]).sum() + price @ off)
+        return min(self.scale, max(terms, float(np.abs(self.profit).max())))
+
+    def rounding_at(self, x: NDArray[Any]) -> float:
+        return min(self.rounding, 1e-12 * self.magnitude_at(x) + self._unsure)
+
     def violations(self, x: NDArray[Any]) -> dict[str, float]:
         """The violated soft constraints of a ranking: name of a row, pin or ban → violation."""
         held = [one.constraint for one in self.admissible.soft_constraints]
@@ -248,7 +277,9 @@ class PenalizedRanking(ConstrainedRanking):
 
     def value_lower_bound(self, x: NDArray[Any]) -> float:
         terms, digits, dropped = products(*self._charges(x))
-        return below(self.worth[np.arange(self.positions), np.asarray(x)], -terms, -digits, -dropped - self._unsure)
+        cells = np.arange(self.positions), np.asarray(x)
+        rest = 0.0 if self.worth_digits is None else self.worth_digits[cells]
+        return below(self.worth[cells], rest, -terms, -digits, -dropped - self._unsure)
 
     def write(self, path: str | Path) -> None:
         """Write the widened integer program to an .mps or .lp file."""

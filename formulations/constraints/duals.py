@@ -22,6 +22,7 @@ from formulations.constraints.structure import BlockCollapse, LaminarNetwork, Pr
 from formulations.errors import InvalidProblemError, SolverError
 from formulations.problems.directed_rounding import above, difference, products
 from formulations.problems.problem import EPSILON
+from formulations.time_limit import is_out_of_time, seconds_left
 
 Path = tuple[int, ...]
 
@@ -33,38 +34,40 @@ INTEGRAL = 0.5 - 1e-6  # points with no entry nearer to 1/2 are integral
 MOST_CASES = 200  # node limit of the tree; beyond it the bound of the linear program is used
 
 
-def proven_bound(stated: SetRows, profit: Floats, y: Floats) -> float:
+def proven_bound(stated: SetRows, profit: Floats, y: Floats, digits: Floats | None = None) -> float:
     """The bound of duals y (rows,), or of a proof by cases (one case a row): infinity if the cases do not cover all
-    rankings. Raises `InvalidProblemError` for another shape."""
+    rankings. Raises `InvalidProblemError` for another shape. digits: what the doubles of the profit leave out."""
     rows = stated.lower.size - stated.shape[0]
     if np.ndim(y) not in (1, 2) or np.shape(y)[-1] < rows or (np.ndim(y) == 1 and np.size(y) != rows):
         raise InvalidProblemError(f"y must have shape ({rows},) or (cases, {rows}), a dual per row; got {np.shape(y)}.")
     y = np.asarray(y, dtype=np.float64)
     if y.ndim == 1:
-        return case_bound(stated, profit, y, np.empty(0))
+        return case_bound(stated, profit, y, np.empty(0), digits)
     if not covers(y[:, rows:], *stated.shape):
         return float("inf")
-    return max(case_bound(stated, profit, case[:rows], case[rows:]) for case in y)
+    return max(case_bound(stated, profit, case[:rows], case[rows:], digits) for case in y)
 
 
-def case_bound(stated: SetRows, profit: Floats, y: Floats, path: Floats) -> float:
+def case_bound(stated: SetRows, profit: Floats, y: Floats, path: Floats, digits: Floats | None = None) -> float:
     """Weak duality in one case with decided cells: Σ y[r] · (its active limit) + Σ_i max_j (profit[i, j] - Σ duals of
     the cell's rows), rounded up; -inf if the case has no ranking."""
     price, limit = pressing(stated, y)
     used = price != 0.0
-    terms, digits, dropped = products(price[used], limit[used])
+    terms, low_terms, dropped = products(price[used], limit[used])
     k = stated.shape[0]
     near = _foremost(stated, profit, price, path)
     position = stated.cell[near] // stated.shape[1]
     if np.unique(position).size < k:
         return -float("inf")
-    left = difference(profit.ravel()[stated.cell[near]], stated.weights[near], price)
+    cell = stated.cell[near]
+    rest = 0.0 if digits is None else digits.ravel()[cell]
+    left = difference(profit.ravel()[cell], stated.weights[near], price, rest)
     high, low, off = np.full(k, -np.inf), np.full(k, -np.inf), np.zeros(k)
     np.maximum.at(high, position, left.high)
     nearest = left.high == high[position]
     np.maximum.at(low, position[nearest], left.low[nearest])
     np.maximum.at(off, position, left.off)
-    return above(terms, digits, high, low, off, dropped)
+    return above(terms, low_terms, high, low, off, dropped)
 
 
 def _foremost(stated: SetRows, profit: Floats, price: Floats, path: Floats) -> Ints:
@@ -132,14 +135,15 @@ def proof_by_cases(stated: SetRows, profit: Floats, value: float) -> Floats | No
     needed. One row of duals if the linear program suffices."""
     k, n = stated.shape
     rows = stated.lower.size - k
-    slack = _scale(stated, profit) * max(16.0 * EPSILON * (k + n), 1e-11)
+    size = max(abs(value), float(np.median(np.abs(profit))))
+    slack = size * max(16.0 * EPSILON * (k + n), 1e-11)
     leaves: list[tuple[Floats, Path]] = []
     waiting: list[Path] = [()]
     nodes = 0
     while waiting:
         path = waiting.pop()
         nodes += 1
-        if nodes > MOST_CASES:
+        if nodes > MOST_CASES or is_out_of_time():
             return None
         for cost in COSTS:
             try:
@@ -238,6 +242,7 @@ def _solve_relaxation(stated: SetRows, profit: Floats, path: Path, cost: float) 
         A_eq=csr_array(hstack([weights[:k], csr_array((k, count))])),
         b_eq=np.ones(k),
         method="highs-ds",
+        options={} if (left_seconds := seconds_left()) is None else {"time_limit": left_seconds},
     )
     if found.status != 0:
         raise SolverError(f"the relaxation of a case could not be solved: {found.message}")
@@ -254,10 +259,12 @@ OUT_OF_TIME, FAILED = 1, 4  # statuses of `milp`
 
 
 def integral_point(objective: Any, *, options: dict[str, Any], **program: Any) -> Any:
-    """The result of `scipy.optimize.milp`, retried without presolve on failure. HiGHS's presolve ends with "Solve
-    error" on some small programs, empty ones among them, that its search decides."""
+    """The result of `scipy.optimize.milp` at a gap of 0, retried without presolve on failure. HiGHS's presolve ends
+    with "Solve error" on some small programs, empty ones among them, that its search decides.
+    """
     from scipy.optimize import milp
 
+    options = {"mip_rel_gap": 0.0, **options}
     found = milp(objective, options=options, **program)
     if found.status != FAILED or found.x is not None:
         return found

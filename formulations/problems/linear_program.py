@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
@@ -11,41 +12,71 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from formulations.arrays import Bools, Floats, Ints, finite, frozen
-from formulations.errors import InfeasibleError, InvalidProblemError
+from formulations.errors import InfeasibleError, InvalidProblemError, InvalidSolutionError
 from formulations.problems.directed_rounding import Pair, above, below, difference, products, weighted
-from formulations.problems.problem import EPSILON, Problem, checked_dual, row_units
+from formulations.problems.dual_enclosure import CARE, enclosed_duals
+from formulations.problems.problem import EPSILON, Problem, checked_dual
 from formulations.problems.program import Block, Program, name_at, named, split_by_block
+from formulations.time_limit import is_out_of_time
 
-CARE = 1.0 + 1e-9  # limits are worked out in double precision, and taken a little wider
+TOLERANCE = 1e-6  # of a violation, in its unit
+ROUNDING_OF_INTEGERS = 2.0**-26  # times TOLERANCE: the part of an integer's term that is rounding
+INTEGRAL = 1e-5  # how far from an integer an integer variable may be
+TRIES = 6  # sets of columns with reduced costs of 0 that are tried
+NOISE = 16.0 * EPSILON  # reduced costs of this part of their terms are rounding
+SMALL_PART = 1e-13  # of the bound, that rounding may cost
+ROUNDS = 8  # of interval propagation
+
+
+Payment = Callable[[Pair, Floats], tuple[Bools, list[Floats], float]]
+"""From reduced costs and their errors: the columns that are paid for, the terms of the bound, and their error."""
+
+
+def implied_limits(
+    matrix: csr_array, row_lower: Floats, row_upper: Floats, lower: Floats, upper: Floats
+) -> tuple[Floats, Floats]:
+    """Lower and upper limits of every x with row_lower <= matrix x <= row_upper and lower <= x <= upper, by interval
+    propagation: a row bounds a variable by the limits of its other variables. Infinite where no row does.
+
+    >>> limits = implied_limits(csr_array([[1.0, 2.0]]), np.array([2.0]), np.array([4.0]), np.zeros(2), np.ones(2) * 9)
+    >>> [part.round(6).tolist() for part in limits]
+    [[0.0, 0.0], [4.0, 2.0]]
+    """
+    row = np.repeat(np.arange(row_lower.size), np.diff(matrix.indptr))
+    column, weight = matrix.indices, matrix.data
+    held = weight != 0.0
+    row, column, weight = row[held], column[held], weight[held]
+    for _ in range(ROUNDS):
+        lowest, highest = lower.copy(), upper.copy()
+        for sign, limit in ((1.0, row_upper), (-1.0, -row_lower)):
+            # sign * weight x <= limit: the least activity of the other variables bounds this one.
+            part = sign * weight
+            least = part * np.where(part > 0.0, lower[column], upper[column])
+            endless = ~np.isfinite(least)
+            finite = np.where(endless, 0.0, least)
+            count = np.bincount(row, endless, limit.size)
+            total = np.bincount(row, finite, limit.size)
+            size = np.bincount(row, np.abs(finite), limit.size)
+            known = np.isfinite(limit[row]) & (count[row] - endless == 0)
+            allowance = (limit[row] - (total[row] - finite) + (CARE - 1.0) * (size[row] + np.abs(limit[row])))[known]
+            at, by = column[known], part[known]
+            np.minimum.at(highest, at[by > 0.0], (allowance / by)[by > 0.0])
+            np.maximum.at(lowest, at[by < 0.0], (allowance / by)[by < 0.0])
+        tighter = (np.isinf(lower) & np.isfinite(lowest)).any() or (np.isinf(upper) & np.isfinite(highest)).any()
+        lower, upper = lowest, highest
+        if not tighter:
+            break
+    return lower, upper
 
 
 def implied_reach(matrix: csr_array, row_lower: Floats, row_upper: Floats, lower: Floats, upper: Floats) -> Floats:
-    """(n,) at least |x[j]| of every x with row_lower <= matrix x <= row_upper and lower <= x <= upper, infinite where
-    neither its own limits nor a row with the limits of the other variables bound it.
+    """(n,) at least |x[j]| of every feasible x, by `implied_limits`.
 
     >>> none = np.full(2, np.inf)
     >>> implied_reach(csr_array([[1.0, 2.0]]), np.array([-np.inf]), np.array([4.0]), np.zeros(2), none).round(6)
     array([4., 2.])
     """
-    row = np.repeat(np.arange(row_lower.size), np.diff(matrix.indptr))
-    column, weight = matrix.indices, matrix.data
-    lowest, highest = lower.copy(), upper.copy()
-    held = weight != 0.0
-    row, column, weight = row[held], column[held], weight[held]
-    for sign, limit in ((1.0, row_upper), (-1.0, -row_lower)):
-        # sign * weight x <= limit: the least activity of the other variables bounds this one.
-        part = sign * weight
-        least = part * np.where(part > 0.0, lower[column], upper[column])
-        endless = ~np.isfinite(least)
-        finite = np.where(endless, 0.0, least)
-        count = np.bincount(row, endless, limit.size)
-        total = np.bincount(row, finite, limit.size)
-        size = np.bincount(row, np.abs(finite), limit.size)
-        known = np.isfinite(limit[row]) & (count[row] - endless == 0)
-        allowance = (limit[row] - (total[row] - finite) + (CARE - 1.0) * (size[row] + np.abs(limit[row])))[known]
-        at, by = column[known], part[known]
-        np.minimum.at(highest, at[by > 0.0], (allowance / by)[by > 0.0])
-        np.maximum.at(lowest, at[by < 0.0], (allowance / by)[by < 0.0])
+    lowest, highest = implied_limits(matrix, row_lower, row_upper, lower, upper)
     return np.asarray(np.maximum(np.abs(lowest), np.abs(highest)) * CARE)
 
 
@@ -64,6 +95,22 @@ def _limits(name: str, values: Floats, size: int) -> Floats:
     if array.shape != (size,) or np.isnan(array).any():
         raise InvalidProblemError(f"{name} must have {size} entries without NaN, infinite ones for no limit.")
     return frozen(array)
+
+
+def _largest_limit(lower: Floats, upper: Floats) -> Floats:
+    """The largest finite limit in magnitude; 0 if there is none."""
+    sizes = [np.where(np.isfinite(limit), np.abs(limit), 0.0) for limit in (lower, upper)]
+    return np.maximum(*sizes)
+
+
+def _power_below(values: Floats) -> Floats:
+    """The power of two at or below each value; 1 for 0."""
+    return np.where(values > 0.0, np.ldexp(0.5, np.frexp(values)[1]), 1.0)
+
+
+def least_size(costs: Floats) -> float:
+    """The least magnitude of a cost that is not 0; 0 if all are."""
+    return float(np.abs(costs[costs != 0.0]).min()) if costs.any() else 0.0
 
 
 def row_sides(lower: Floats, upper: Floats) -> tuple[Ints, Ints, Ints]:
@@ -150,31 +197,95 @@ class LinearProgram(Problem):
     def rounding(self) -> float:
         return 64.0 * EPSILON * self.scale
 
+    def magnitude_at(self, x: NDArray[Any]) -> float:
+        return min(self.scale, max(float(np.abs(self.objective) @ np.abs(x)), least_size(self.objective)))
+
+    def rounding_at(self, x: NDArray[Any]) -> float:
+        return min(self.rounding, 1e-12 * self.magnitude_at(x))
+
     @property
     def tolerance(self) -> float:
-        """The feasibility tolerance: 1e-6 of the largest limit, at least of one."""
-        limits = (self.row_lower / self.row_units, self.row_upper / self.row_units, self.lower, self.upper)
-        return 1e-6 * max(1.0, *(float(np.abs(part[np.isfinite(part)]).max(initial=0.0)) for part in limits))
-
-    @cached_property
-    def row_units(self) -> Floats:
-        """The scale of each row for its violation: 1 if its numbers are of order one."""
-        return row_units(self.matrix)
+        """The feasibility tolerance, in the units of `violation`."""
+        return TOLERANCE
 
     def value(self, x: NDArray[Any]) -> float:
         return float(self.objective @ x)
 
     def violation(self, x: NDArray[Any]) -> float:
-        """The largest violation of rows (badly scaled ones in their own unit), limits and integrality."""
+        """The largest violation of rows, limits and integrality, in their units at x (`units_at`). Rows are evaluated
+        with integers rounded."""
         if np.shape(x) != self.objective.shape:
             return float("inf")
-        rows = self.matrix @ x
-        parts = [(self.row_lower - rows) / self.row_units, (rows - self.row_upper) / self.row_units]
-        parts += [self.lower - x, x - self.upper]
+        point = self.rounded(x)
+        rows = self.matrix @ point
+        row_units, units = self.units_at(point)
+        parts = [(self.row_lower - rows) / row_units, (rows - self.row_upper) / row_units]
+        parts += [(self.lower - point) / units, (point - self.upper) / units]
         if self.integer is not None:
             parts.append(np.abs(x - np.round(x))[self.integer])
         worst = [float(np.max(part, initial=0.0)) for part in parts]
         return float("inf") if np.isnan(worst).any() else max(worst)
+
+    def check_point(self, x: NDArray[Any]) -> float:
+        violation = super().check_point(x)
+        if self.integer is not None and violation > self.tolerance:
+            raise InvalidSolutionError(
+                f"the point breaks a constraint of a program with integers by {violation:g}, with its integers rounded"
+            )
+        return violation
+
+    def units_at(self, x: NDArray[Any]) -> tuple[Floats, Floats]:
+        """The units in which violations of rows and of limits count at x: the power of two at or below the largest
+        term of the row, its limits included; at least what a change of a variable by 1 (by 1e-3 of the largest one, or
+        by the largest one, if that is smaller) makes of its least coefficient.
+
+        Integers have no errors but rounding: what they add to a row is taken off its limits.
+        """
+        point = np.asarray(x, dtype=np.float64)
+        size = np.abs(point)
+        largest = float(size.max(initial=0.0))
+        usual = max(1e-3 * max(1.0, largest), min(1.0, largest))
+        own = _power_below(np.maximum(_largest_limit(self.lower, self.upper), np.maximum(size, usual)))
+        terms = self._smallest * usual
+        row, entry = self._row_of_entry, np.abs(self.matrix.data) * size[self.matrix.indices]
+        if self.integer is None:
+            np.maximum.at(terms, row, entry)
+            return _power_below(np.maximum(terms, _largest_limit(self.row_lower, self.row_upper))), own
+        whole = self.integer[self.matrix.indices]
+        added = self.matrix @ np.where(self.integer, point, 0.0)
+        limits = _largest_limit(self.row_lower - added, self.row_upper - added)
+        np.maximum.at(terms, row, np.where(whole, ROUNDING_OF_INTEGERS * entry, entry))
+        return _power_below(np.maximum(terms, limits)), own
+
+    def rounded(self, x: NDArray[Any]) -> NDArray[Any]:
+        """x with its integer variables rounded, where they are within 1e-5 of an integer."""
+        if self.integer is None:
+            return x
+        near = np.round(x)
+        return np.where(self.integer & (np.abs(x - near) <= INTEGRAL), near, x)
+
+    def repair(self, x: NDArray[Any]) -> NDArray[Any]:
+        """x with integers rounded, and within the limits of the variables where it was so up to the tolerance."""
+        if np.shape(x) != self.objective.shape or not np.isfinite(x).all():
+            return x
+        point = self.rounded(x)
+        inside = np.clip(point, self.lower, self.upper)
+        if (inside == point).all():
+            return point
+        slack = TOLERANCE * self.units_at(point)[1]
+        inside = np.where(np.abs(inside - point) <= slack, inside, point)
+        return inside if self.violation(inside) <= max(self.violation(point), TOLERANCE) else point
+
+    @cached_property
+    def _row_of_entry(self) -> Ints:
+        return np.repeat(np.arange(self.row_lower.size), np.diff(self.matrix.indptr))
+
+    @cached_property
+    def _smallest(self) -> Floats:
+        """The least nonzero coefficient of each row in magnitude; 0 for empty rows."""
+        least, sizes = np.full(self.row_lower.size, np.inf), np.abs(self.matrix.data)
+        np.minimum.at(least, self._row_of_entry, np.where(sizes > 0.0, sizes, np.inf))
+        return np.where(np.isfinite(least), least, 0.0)
 
     def value_lower_bound(self, x: NDArray[Any]) -> float:
         terms, digits, off = products(self.objective, np.asarray(x, dtype=np.float64))
@@ -183,38 +294,81 @@ class LinearProgram(Problem):
     def bound(self, y: Floats) -> float:
         """Weak duality: the least of yᵀ(row limits) + (reduced cost)ᵀ(variable limits), in the sense of a minimum.
 
-        A dual of an infinite limit counts as 0. A reduced cost within rounding uses the limit that rows imply for an
-        unlimited variable, and counts as 0 if there is none; `certify(exact=True)` does not use this.
+        A dual of an infinite limit counts as 0. A reduced cost that presses on a limit that does not exist uses the
+        limit that the rows imply (`implied_limits`); where they imply none, nearby duals are used whose reduced cost
+        there is exactly 0 (`enclosed_duals`). The bound is infinite if there are no such duals.
         """
         sign = -1.0 if self.is_maximization else 1.0
         prices = checked_dual(y, self.row_lower.size, "rows")
         return sign * self.least(sign * self.objective, np.zeros(self.objective.size), prices)
 
-    def least(self, cost: Floats, digits: Floats, y: Floats, off: Floats | float = 0.0) -> float:
+    def least(
+        self, cost: Floats, digits: Floats, y: Floats, off: Floats | float = 0.0, curvature: Payment | None = None
+    ) -> float:
         """A lower bound of the least (cost + digits) · x over feasible points, from duals y, rounded down; the error of
-        the cost is at most `off`."""
-        prices = self.active_dual(y)
+        the cost is at most `off`. `curvature` pays for reduced costs: which ones, and its terms of the bound."""
+        prices, radius = self.active_dual(y), np.zeros(self.row_lower.size)
+        spread = np.broadcast_to(np.asarray(off, dtype=np.float64), cost.shape)
+        zero, best = np.zeros(cost.size, dtype=bool), -np.inf
+        for tried in range(TRIES):
+            if tried and is_out_of_time():
+                break
+            bound, wrong = self._pressed(cost, digits, spread, prices, radius, zero, curvature)
+            best = max(best, bound)
+            if not wrong.any():
+                break
+            zero |= wrong
+            two_sided = np.isfinite(self.row_lower) & np.isfinite(self.row_upper)
+            near = enclosed_duals(self._columns, cost, digits, spread, prices, two_sided, np.flatnonzero(zero))
+            if near is None:
+                break
+            prices, radius = near.duals, near.radius
+        return best
+
+    def _pressed(
+        self,
+        cost: Floats,
+        digits: Floats,
+        off: Floats,
+        prices: Floats,
+        radius: Floats,
+        zero: Bools,
+        curvature: Payment | None,
+    ) -> tuple[float, Bools]:
+        """The bound of duals that may be off by `radius`, with reduced costs of exactly 0 at `zero`; and the columns
+        that make it infinite, or lower by a reduced cost that is rounding only."""
         reduced = difference(cost, self._columns, prices, digits)
         lost = reduced.off + off
-        noise = np.maximum(8.0 * EPSILON * (np.abs(cost) + abs(self._columns) @ np.abs(prices)), lost)
+        if radius.any():
+            lost = lost + CARE * (abs(self._columns) @ radius)
+        parts, wrong = list[Floats](), 0.0
+        if curvature is not None:
+            taken, parts, wrong = curvature(reduced, lost)
+            zero = zero | taken
         limit = np.where(reduced.high > 0.0, self.lower, self.upper)
-        unsure = (np.abs(reduced.high) <= lost) & (lost > 0.0)
-        endless = ~np.isfinite(limit) & (reduced.high != 0.0)
-        open_ = unsure | endless
-        if (endless & (np.abs(reduced.high) > noise)).any():
-            return -np.inf
-        sure = np.flatnonzero(~open_ & (reduced.high != 0.0))
-        pair = Pair(reduced.high[sure], reduced.low[sure], lost[sure])
-        parts, wrong = weighted(limit[sure], pair)
+        unsure = ~zero & (lost > 0.0) & (np.abs(reduced.high) <= lost * (1.0 + 1e-15))
+        sure = ~zero & ~unsure & (reduced.high != 0.0)
         reach = np.maximum(np.abs(self.lower), np.abs(self.upper))
-        if np.isinf(reach[open_]).any():
-            reach = self._implied
-        doubtful = open_ & np.isfinite(reach)
-        wrong += CARE * float(((np.abs(reduced.high) + lost)[doubtful] * reach[doubtful]).sum())
+        if (np.isinf(limit) & sure).any() or (np.isinf(reach) & unsure).any():
+            lowest, highest = self._implied
+            limit = np.where(np.isinf(limit), np.where(reduced.high > 0.0, lowest, highest), limit)
+            reach = np.minimum(reach, CARE * np.maximum(np.abs(lowest), np.abs(highest)))
+        endless = (sure & ~np.isfinite(limit)) | (unsure & ~np.isfinite(reach))
+        if endless.any():
+            return -np.inf, endless
+        terms, lost_terms = weighted(limit[sure], Pair(reduced.high[sure], reduced.low[sure], lost[sure]))
+        wrong += lost_terms + CARE * float(((np.abs(reduced.high) + lost)[unsure] * reach[unsure]).sum())
         side = np.where(prices > 0.0, self.row_lower, self.row_upper)
         used = prices != 0.0
-        terms, row_digits, dropped = products(prices[used], side[used])
-        return below(terms, row_digits, *parts, -(wrong + dropped) if wrong + dropped else 0.0)
+        if radius.any():
+            wrong += CARE * float(radius @ _largest_limit(self.row_lower, self.row_upper))
+        row_terms, row_digits, dropped = products(prices[used], side[used])
+        wrong += dropped
+        bound = below(row_terms, row_digits, *terms, *parts, -wrong if wrong else 0.0)
+        noise = NOISE * (np.abs(cost) + abs(self._columns) @ np.abs(prices))
+        noisy = ~zero & (np.abs(reduced.high) <= noise) & (reduced.high != 0.0)
+        lowered = np.abs(reduced.high[noisy]) @ self.reach[noisy] > SMALL_PART * abs(bound)
+        return bound, noisy & lowered
 
     @cached_property
     def _columns(self) -> csr_array:
@@ -222,9 +376,9 @@ class LinearProgram(Problem):
         return csr_array(self.matrix.T)
 
     @cached_property
-    def _implied(self) -> Floats:
-        """A bound on each |x[j]| from its limits or from one row; infinite if there is none."""
-        return implied_reach(self.matrix, self.row_lower, self.row_upper, self.lower, self.upper)
+    def _implied(self) -> tuple[Floats, Floats]:
+        """The limits of each variable that follow from its own and from rows."""
+        return implied_limits(self.matrix, self.row_lower, self.row_upper, self.lower, self.upper)
 
     def active_dual(self, y: Floats) -> Floats:
         there = np.where(np.asarray(y) > 0, np.isfinite(self.row_lower), np.isfinite(self.row_upper))

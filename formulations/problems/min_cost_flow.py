@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
 from formulations.arrays import Floats, Ints, finite, integers
@@ -23,7 +23,8 @@ LARGEST_INTEGER = 2.0**53  # largest limit up to which doubles represent every i
 class MinCostFlow(Problem):
     """min Σ cost[a] f[a] over flows f with 0 <= f[a] <= capacity[a] and, at each node, outflow - inflow = supply.
 
-    `tail`, `head`, `capacity` and `cost` have one entry an arc, `supply` one a node (integers that sum to 0).
+    `tail`, `head`, `capacity` and `cost` have one entry an arc, `supply` one a node (integers that sum to 0). An
+    infinite capacity is replaced by the largest flow that a cheapest solution needs.
     Every vertex is integral (network matrix, integer capacities and supplies). A dual y has one potential a node:
     arc a has the reduced cost cost[a] - y[tail] + y[head].
     """
@@ -39,9 +40,10 @@ class MinCostFlow(Problem):
     is_maximization = False
 
     def __post_init__(self) -> None:
-        for name in ("tail", "head", "capacity", "supply"):
-            object.__setattr__(self, name, integers(name, getattr(self, name)))
         object.__setattr__(self, "cost", finite("cost", self.cost, 1))
+        for name in ("tail", "head", "supply"):
+            object.__setattr__(self, name, integers(name, getattr(self, name)))
+        object.__setattr__(self, "capacity", integers("capacity", self._finite_capacity()))
         count, nodes = self.cost.size, self.supply.size
         if any(array.size != count for array in (self.tail, self.head, self.capacity)):
             raise InvalidProblemError("tail, head, capacity and cost need one entry an arc")
@@ -54,6 +56,22 @@ class MinCostFlow(Problem):
             raise InfeasibleError(f"{name_at(self.arcs, int(negative[0]))} has a negative capacity")
         if self.supply.sum() != 0:
             raise InfeasibleError(f"supplies must sum to 0; got {int(self.supply.sum())}.")
+
+    def _finite_capacity(self) -> ArrayLike:
+        """The capacities, infinite ones replaced by what a cheapest flow needs at most: all supplies, and the
+        capacities of the arcs of negative cost, round which a cheapest flow may circulate."""
+        capacity = np.asarray(self.capacity)
+        endless = np.isposinf(capacity) if capacity.dtype.kind == "f" else np.zeros(capacity.shape, dtype=bool)
+        if not endless.any() or capacity.shape != self.cost.shape:
+            return capacity
+        negative = np.flatnonzero(endless & (self.cost < 0.0))
+        if negative.size:
+            raise InvalidProblemError(
+                f"capacity[{negative[0]}] must be finite, because its arc has a negative cost; got inf. "
+                "Write the largest flow that it may carry, such as the sum of the positive supplies."
+            )
+        needed = np.maximum(self.supply, 0).sum() + capacity[(self.cost < 0.0) & ~endless].sum()
+        return np.where(endless, needed, capacity)
 
     @cached_property
     def units(self) -> int:

@@ -29,6 +29,8 @@ from formulations.problems.program import Program, algebra, write
 
 EPSILON = 2.0**-52
 
+GAINED = 1e-6  # of its terms, that the value of a feasible point may gain by violations within the tolerance
+
 SMALL = 400  # most numbers in a problem that is printed in full
 
 
@@ -49,6 +51,14 @@ class Problem(CompactReprMixin, ABC):
     @abstractmethod
     def rounding(self) -> float:
         """A bound on the rounding error of a value or bound of this problem."""
+
+    def magnitude_at(self, x: NDArray[Any]) -> float:
+        """The magnitude of the value of x, to which gaps are relative: the sum of its terms if the class has them."""
+        return self.scale
+
+    def rounding_at(self, x: NDArray[Any]) -> float:
+        """A gap at x up to this counts as rounding: by the terms of the objective at x if the class has them."""
+        return self.rounding
 
     @property
     @abstractmethod
@@ -144,7 +154,7 @@ class Problem(CompactReprMixin, ABC):
         `InvalidSolutionError` if x is infeasible or malformed."""
         violation = self.check_point(x)
         value = self.value_lower_bound(x) if outward else self.value(x)
-        rounding = self.rounding
+        rounding = self.rounding_at(x)
         candidates: list[tuple[float, Floats | None]] = []
         proved = proven(self, y, outward)
         if y is not None and proved is not None:
@@ -156,6 +166,8 @@ class Problem(CompactReprMixin, ABC):
         sign = 1.0 if self.is_maximization else -1.0
         bound, dual = min(candidates, key=lambda pair: sign * pair[0], default=(sign * np.inf, None))
         status = status_of(sign * (bound - value), violation, rounding, self.tolerance)
+        if violation > 0.0 and sign * (bound - value) < -GAINED * self.magnitude_at(x):  # better than feasible points
+            status = Status.INACCURATE
         dual = None if dual is None else self.active_dual(dual)
         return Solution(self, x, dual, float(value), float(bound), status, float(violation))
 
@@ -183,7 +195,7 @@ class Status(Enum):
     OPTIMAL = "feasible; value and proven bound agree to rounding"
     BOUNDED_GAP = "feasible; the optimum is proven to lie between value and bound"
     FEASIBLE = "feasible; nothing is proven about the optimum"
-    INACCURATE = "breaks its constraints by more than their tolerance: no feasible point, whatever its value"
+    INACCURATE = "breaks its constraints by more than their tolerance, or gains by it: no feasible point"
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,9 +204,10 @@ class Solution(CompactReprMixin):
 
     `value`, `bound` and `violation` (of the worst constraint) are recomputed from the problem's data. For a maximum
     value <= optimum <= bound, for a minimum the reverse, for the exact input numbers: both are rounded outward
-    (`directed_rounding`). Two exceptions: a point that violates a row within its tolerance may exceed the optimum, and
-    a variable without limits needs a reduced cost of exactly 0, which duals in doubles have up to rounding only. `x`
-    and `y` are the primal and dual vectors in the problem's own shape; `primal` and `dual` are the same by name.
+    (`directed_rounding`). One exception: a point that violates a row within its tolerance may exceed the optimum. `x`
+    and `y` are the primal and dual vectors in the problem's own shape; `primal` and `dual` are the same by name. What
+    the solver itself claims is in `reported_status` and `reported_bound`; `verdict` says in words what is proven, or
+    else claimed.
     """
 
     problem: Problem
@@ -215,7 +228,32 @@ class Solution(CompactReprMixin):
         """Distance from value to bound; negative only if a row is violated within its tolerance by more than
         rounding."""
         apart = self.bound - self.value if self.problem.is_maximization else self.value - self.bound
-        return 0.0 if apart < 0.0 and apart >= -self.problem.rounding else apart
+        return 0.0 if apart < 0.0 and apart >= -self.problem.rounding_at(self.x) else apart
+
+    @property
+    def reported_status(self) -> str | None:
+        """What the solver itself claims: "OPTIMAL" of an integer search that ended, "TIME_LIMIT" of one that was cut;
+        None without a claim."""
+        word = self.details.get("reported_status")
+        return word if isinstance(word, str) else None
+
+    @property
+    def reported_bound(self) -> float | None:
+        """The bound that the solver itself claims; None without a claim."""
+        bound = self.details.get("reported_bound")
+        return float(bound) if isinstance(bound, float | int) and not isinstance(bound, bool) else None
+
+    @property
+    def verdict(self) -> str:
+        """What is proven, or else what the solver claims, in words: "optimal", "optimal (claimed)", "time limit",
+        "bounded gap", "feasible", "inaccurate"."""
+        if self.status not in (Status.OPTIMAL, Status.INACCURATE):
+            claimed = {"OPTIMAL": "optimal (claimed)", "TIME_LIMIT": "time limit"}.get(self.reported_status or "")
+            bound = self.value if self.reported_bound is None else self.reported_bound
+            is_own = abs(bound - self.value) <= GAINED * max(abs(bound), abs(self.value))  # a claim about this value
+            if claimed and (is_own or self.reported_status == "TIME_LIMIT"):
+                return claimed
+        return self.status.name.lower().replace("_", " ")
 
     @property
     def order(self) -> Ints:
@@ -242,8 +280,12 @@ class Solution(CompactReprMixin):
         return replace(self, **changes)
 
     def __repr__(self) -> str:
+        claim = ""
+        if self.verdict.upper().replace(" ", "_") != self.status.name:
+            bound = "" if self.reported_bound is None else f", claimed bound={self.reported_bound:.9g}"
+            claim = f"{self.verdict}{bound}, "
         return (
-            f"Solution({self.status.name}, value={self.value:.9g}, bound={self.bound:.9g}, "
+            f"Solution({self.status.name}, value={self.value:.9g}, bound={self.bound:.9g}, {claim}"
             f"solver={self.solver!r}, {1e3 * self.seconds:.3g} ms)"
         )
 

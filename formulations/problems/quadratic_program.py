@@ -9,16 +9,55 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, hstack
+from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import lsqr
 
-from formulations.arrays import Floats
+from formulations.arrays import Bools, Floats, Ints
+from formulations.display import CompactReprMixin
 from formulations.errors import InvalidProblemError
-from formulations.problems.directed_rounding import Pair, above, added, below, difference, products, weighted
-from formulations.problems.linear_program import LinearProgram, finite_matrix
-from formulations.problems.problem import EPSILON, Problem, checked_dual
+from formulations.problems.directed_rounding import UNIT, Pair, above, added, below, difference, products, weighted
+from formulations.problems.dual_enclosure import CARE
+from formulations.problems.linear_program import LinearProgram, finite_matrix, least_size
+from formulations.problems.problem import EPSILON, Problem, checked_dual, unit
 from formulations.problems.program import Program
 
 TRIES = 4  # maximum number of corrections of duals without a bound
+NEWTON_STEPS = 3  # corrections of the point of linearisation
+LITTLE = 1e-12  # of the terms of the objective, that reduced costs may lower the bound by
+MOST_DENSE = 2000  # variables of a component of the hessian whose curvature is worked out
+
+
+@dataclass(frozen=True, eq=False)
+class Curvature(CompactReprMixin):
+    """Of each variable: a lower bound of the least eigenvalue of its component of the hessian, scaled to a diagonal of
+    order one (0 if unknown or not positive); and its scale. `parts` are the definite components, `done` all known."""
+
+    least: Floats
+    scale: Floats
+    parts: list[Ints]
+    done: set[int]
+
+
+def least_eigenvalue(matrix: Floats) -> float:
+    """A lower bound of the least eigenvalue of a symmetric matrix, 0 if none is proved to be positive: Cholesky's
+    method succeeds after a shift that exceeds its rounding errors [Rump 2006].
+
+    >>> 0.9 < least_eigenvalue(np.diag([1.0, 3.0])) <= 1.0, least_eigenvalue(np.ones((2, 2)))
+    (True, 0.0)
+    """
+    count, trace = matrix.shape[0], float(np.trace(matrix))
+    rounding = 4.0 * (count + 4) * UNIT * trace
+    least = float(np.linalg.eigvalsh(matrix)[0])
+    for part in (0.99, 0.5):
+        aim = part * least - rounding
+        if aim <= 0.0:
+            return 0.0
+        try:
+            np.linalg.cholesky(matrix - (aim + rounding) * np.eye(count))
+        except np.linalg.LinAlgError:
+            continue
+        return float(aim)
+    return 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +127,14 @@ class QuadraticProgram(Problem):
     def rounding(self) -> float:
         return 64.0 * EPSILON * self.scale
 
+    def magnitude_at(self, x: NDArray[Any]) -> float:
+        size = np.abs(x)
+        terms = float(np.abs(self.linear) @ size + size @ (abs(self.hessian) @ size))
+        return min(self.scale, max(terms, least_size(np.append(self.hessian.data, self.linear))))
+
+    def rounding_at(self, x: NDArray[Any]) -> float:
+        return min(self.rounding, 1e-12 * self.magnitude_at(x))
+
     @property
     def tolerance(self) -> float:
         return self._feasible_set.tolerance
@@ -98,6 +145,9 @@ class QuadraticProgram(Problem):
     def violation(self, x: NDArray[Any]) -> float:
         return self._feasible_set.violation(x)
 
+    def repair(self, x: NDArray[Any]) -> NDArray[Any]:
+        return self._feasible_set.repair(x)
+
     def value_lower_bound(self, x: NDArray[Any]) -> float:
         point = np.asarray(x, dtype=np.float64)
         terms, digits, off = products(self.linear, point)
@@ -105,20 +155,35 @@ class QuadraticProgram(Problem):
         return above(terms, digits, *bent, off + lost)
 
     def bound(self, y: Floats) -> float:
-        """Convexity: f(x) >= ½ zᵀHz + qᵀz + ∇f(z)ᵀ(x - z) = -½ zᵀHz + ∇f(z)ᵀx for every z; then weak duality in x.
+        """Convexity: f(x) = ½ (x - z)ᵀH(x - z) - ½ zᵀHz + ∇f(z)ᵀx for every z; then weak duality in x.
 
-        Every z and every row dual give a bound. If that of y is infinite, as with a reduced cost of -1e-9 of an
-        unbounded variable, nearby duals with the right sign are tried.
+        Every z and every row dual give a bound. A reduced cost r that presses on a far or missing limit is paid for by
+        the curvature, where that is positive definite: rᵀ(x - z) + ½ (x - z)ᵀH(x - z) >= -½ rᵀH⁻¹r. Where the bound is
+        infinite still, nearby duals and points with the right sign are tried.
         """
+        return self._best_near(y)[0]
+
+    def nearby_dual(self, y: Floats) -> Floats:
+        """The duals and the point of linearisation near y that prove the bound, up to rounding."""
+        return self._best_near(y)[1]
+
+    def _best_near(self, y: Floats) -> tuple[float, Floats]:
         rows, size = self.row_lower.size, self.linear.size
         prices, z = np.split(checked_dual(y, rows + size, f"entries ({rows} rows, {size} variables)"), [rows])
-        found = self._bound_at(prices, z)
+        best, used, moved = -np.inf, np.asarray(y, dtype=np.float64), z
+        for _ in range(NEWTON_STEPS):
+            bound, step = self._bound_at(prices, moved)
+            if bound >= best - 4.0 * EPSILON * abs(best):  # of equal ones, that with the least reduced costs
+                best, used = max(best, bound), np.concatenate([prices, moved])
+            if step is None or not np.isfinite(step).all():
+                break
+            moved = moved - step
         for _ in range(TRIES):
-            if found > -np.inf or not (np.isfinite(prices).all() and np.isfinite(z).all()):
+            if best > -np.inf or not (np.isfinite(prices).all() and np.isfinite(z).all()):
                 break
             prices, z = self._bounded_duals(prices, z)
-            found = self._bound_at(prices, z)
-        return found
+            best, used = self._bound_at(prices, z)[0], np.concatenate([prices, z])
+        return best, used
 
     def _bounded_duals(self, prices: Floats, z: Floats) -> tuple[Floats, Floats]:
         """Nearby duals and point, by least squares, whose reduced costs do not point in an unbounded direction. Only
@@ -140,12 +205,106 @@ class QuadraticProgram(Problem):
         turned[used] += step[z.size :]
         return np.where(turned * prices > 0.0, turned, 0.0), z + step[: z.size]
 
-    def _bound_at(self, prices: Floats, z: Floats) -> float:
+    def _bound_at(self, prices: Floats, z: Floats) -> tuple[float, Floats | None]:
+        """The bound of these duals and z, and a step from z that lowers what the curvature pays; None if it pays
+        nothing."""
         bent = self._hessian_product(z)
         curved, lost = weighted(-0.5 * z, bent)
         cost, digits = added(self.linear, bent.high)
+        digits = digits + bent.low
         off = bent.off + EPSILON**2 * (np.abs(cost) + np.abs(digits) + np.abs(bent.high)) * (bent.low != 0.0)
-        return below(self._feasible_set.least(cost, digits + bent.low, prices, off), *curved, -lost)
+        moved = np.zeros(z.size)
+        terms = float(np.abs(z) @ (np.abs(self.linear) + np.abs(bent.high)))
+
+        def curvature(reduced: Pair, error: Floats) -> tuple[Bools, list[Floats], float]:
+            """For reduced costs r whose limits are farther away than r²/2 over the least eigenvalue."""
+            below_, above_ = np.abs(z - self.lower), np.abs(self.upper - z)
+            unsure = np.abs(reduced.high) <= error
+            way = np.where(unsure, np.maximum(below_, above_), np.where(reduced.high > 0.0, below_, above_))
+            size = (np.abs(reduced.high) + np.abs(reduced.low) + error) * CARE
+            pressing = size > 0.0
+            far = np.zeros(z.size)
+            far[pressing] = size[pressing] * way[pressing]
+            if far.sum() <= LITTLE * terms:
+                return np.zeros(z.size, dtype=bool), [], 0.0
+            known, extra = self._curvature(np.flatnonzero(far > 0.0)), list[Floats]()
+            if (np.isinf(far) & (known.least == 0.0)).any() and self._of_equations is not None:
+                known, weight = self._of_equations
+                left = difference(self.row_lower[self._equations], self.matrix[self._equations], z)
+                away = (np.abs(left.high) + np.abs(left.low) + left.off) * CARE
+                extra = [-0.5 * weight * CARE * away**2]
+            paid = np.full(z.size, np.inf)
+            definite = known.least > 0.0
+            paid[definite] = CARE * (size[definite] * known.scale[definite]) ** 2 / (2.0 * known.least[definite])
+            taken = far > paid
+            at, lost = weighted(z[taken], Pair(reduced.high[taken], reduced.low[taken], error[taken]))
+            for part in known.parts:
+                if taken[part].any():
+                    residual = np.where(taken[part], reduced.high[part] + reduced.low[part], 0.0)
+                    moved[part] = np.linalg.solve(self.hessian[part][:, part].toarray(), residual)
+            return taken, [*at, -paid[taken], *extra], lost
+
+        bound = self._feasible_set.least(cost, digits, prices, off, curvature)
+        return below(bound, *curved, -lost), moved if moved.any() else None
+
+    def _curvature(self, columns: Ints) -> Curvature:
+        """The curvature of the components of the hessian that contain these columns."""
+        known = self._known_curvature
+        label = self._components
+        for component in np.unique(label[columns]).tolist():
+            if component in known.done:
+                continue
+            known.done.add(component)
+            part = np.flatnonzero(label == component)
+            if part.size > MOST_DENSE:
+                continue
+            dense = self.hessian[part][:, part].toarray()
+            diagonal = np.diag(dense)
+            if not (diagonal > 0.0).all():
+                continue
+            scale = np.ldexp(1.0, -(np.frexp(diagonal)[1] // 2))
+            known.scale[part] = scale
+            known.least[part] = least_eigenvalue(dense * scale[:, None] * scale)
+            if known.least[part[0]] > 0.0:
+                known.parts.append(part)
+        return known
+
+    @cached_property
+    def _equations(self) -> Ints:
+        """The rows that are equations."""
+        return np.flatnonzero(self.row_lower == self.row_upper)
+
+    @cached_property
+    def _of_equations(self) -> tuple[Curvature, float] | None:
+        """The curvature of H + weight AᵀA, A the equations, and the weight; None if it is not positive.
+
+        For points w apart from z, ½ wᵀHw = ½ wᵀ(H + weight AᵀA)w - ½ weight ‖b - Az‖².
+        """
+        size = self.linear.size
+        rows = self.matrix[self._equations]
+        most = float(np.abs(self.hessian.data).max(initial=0.0))
+        if size > MOST_DENSE or not rows.nnz or not most > 0.0:
+            return None
+        gram = (rows.T @ rows).toarray()
+        weight = unit(np.array([most])) / unit(np.array([float(np.diag(gram).max())]))
+        dense = self.hessian.toarray() + weight * gram
+        diagonal = np.diag(dense)
+        if not (diagonal > 0.0).all():
+            return None
+        scale = np.ldexp(1.0, -(np.frexp(diagonal)[1] // 2))
+        rounding = (abs(self.hessian).toarray() + weight * (abs(rows).T @ abs(rows)).toarray()) * UNIT
+        error = 2.0 * (rows.shape[0] + 4) * float((rounding * scale[:, None] * scale).sum(axis=1).max())
+        least = least_eigenvalue(dense * scale[:, None] * scale) - error
+        return (Curvature(np.full(size, least), scale, [], set()), weight) if least > 0.0 else None
+
+    @cached_property
+    def _components(self) -> Ints:
+        """The component of the hessian's sparsity pattern that each variable belongs to."""
+        return np.asarray(connected_components(self.hessian, directed=False)[1], dtype=np.int64)
+
+    @cached_property
+    def _known_curvature(self) -> Curvature:
+        return Curvature(np.zeros(self.linear.size), np.ones(self.linear.size), [], set())
 
     def _hessian_product(self, x: Floats) -> Pair:
         """hessian x."""

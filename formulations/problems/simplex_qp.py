@@ -13,7 +13,7 @@ from scipy.sparse import csr_array, diags_array, eye_array, hstack, vstack
 from formulations.arrays import Floats, Ints, finite, frozen, integers
 from formulations.errors import InvalidProblemError
 from formulations.problems.directed_rounding import UNIT, above, below, difference, products
-from formulations.problems.linear_program import CARE
+from formulations.problems.dual_enclosure import CARE
 from formulations.problems.problem import EPSILON, Problem, checked_dual
 from formulations.problems.program import Program, number, program_text, sum_text
 

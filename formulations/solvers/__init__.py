@@ -1,7 +1,7 @@
 """The solvers as a table: name → class, loaded on use. Solver names are parsed only here.
 
 >>> get_solver("highs")
-Highs(time_limit=None, threads=None, method='choose', presolve='choose', verbose=False, options={})
+Highs(time_limit=None, threads=None, method='choose', presolve='choose', rel_gap=0.0, verbose=False, options={})
 >>> get_solver("cvxpy:CLARABEL").spec
 'cvxpy:CLARABEL'
 """
@@ -42,10 +42,10 @@ AUTOMATIC = {
     "ConstrainedRanking": ("exact", "scipy", "ortools", "highs", "cp_sat"),
     "PenalizedRanking": ("exact", "scipy", "ortools", "highs", "cp_sat"),
     "MinCostFlow": ("ortools", "highs"),
-    "LinearProgram": ("highs", "cvxpy:CLARABEL"),
+    "LinearProgram": ("highs", "cvxpy:GLOP", "cvxpy:CLARABEL", "cp_sat"),
     "GroupedSimplexQP": ("active_set", "qpsolvers:piqp", "qpsolvers:clarabel"),
     "CvxpyProblem": ("cvxpy",),
-    "QuadraticProgram": ("qpsolvers:clarabel", "qpsolvers:piqp"),
+    "QuadraticProgram": ("qpsolvers:clarabel", "qpsolvers:piqp", "qpsolvers:daqp"),
 }
 """For each problem class the solvers that "auto" tries, cheapest first."""
 

@@ -13,7 +13,7 @@ from formulations.errors import InfeasibleError, SolverError, UnknownSolverError
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.problem import Problem, Solution
 from formulations.solvers.ortools import load
-from formulations.solvers.solver import Solver, SolverResult, check_limits
+from formulations.solvers.solver import Solver, SolverResult, check_limits, search_claim
 
 LARGEST = 1 << 40  # coefficients and limits of this magnitude or more could overflow in a sum
 
@@ -24,13 +24,15 @@ class CpSat(Solver):
     are rounded to integers. It has no duals: the bound is that of the relaxation, recomputed by us; the bound claimed
     by the search is in `details["reported_bound"]`.
 
-    time_limit: seconds; a feasible point found by then is returned. threads: of the search; 1 is reproducible. verbose:
-    whether it prints its log. options: further fields of its `SatParameters`, by their names.
+    time_limit: seconds; a feasible point found by then is returned. threads: of the search; 1 is reproducible. rel_gap:
+    the relative gap at which the search may end. verbose: whether it prints its log. options: further fields of its
+    `SatParameters`, by their names.
     """
 
     time_limit: float | None = None
     threads: int = 1
     seed: int = 0
+    rel_gap: float = 0.0
     verbose: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
 
@@ -73,6 +75,7 @@ class CpSat(Solver):
         solver = cp_model.CpSolver()
         solver.parameters.num_workers, solver.parameters.random_seed = self.threads, self.seed
         solver.parameters.log_search_progress = self.verbose
+        solver.parameters.relative_gap_limit, solver.parameters.absolute_gap_limit = self.rel_gap, 0.0
         if self.time_limit is not None:
             solver.parameters.max_time_in_seconds = float(self.time_limit)
         for name, value in self.options.items():
@@ -87,4 +90,8 @@ class CpSat(Solver):
             raise SolverError(f"'cp_sat' ended without a feasible point ({solver.status_name(status)})")
         point = np.array([solver.value(variable) for variable in x], dtype=np.float64)
         bound = float(np.ldexp(solver.best_objective_bound, -costs.exponent))
-        return SolverResult(point, None, solver.status_name(status), {**costs.details, "reported_bound": bound})
+        claim = {"reported_status": "TIME_LIMIT"}
+        if status == cp_model.OPTIMAL:
+            claim = search_claim(solver.objective_value, solver.best_objective_bound)
+        details = {**costs.details, "reported_bound": bound, **claim}
+        return SolverResult(point, None, solver.status_name(status), details)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import operator
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -18,8 +20,9 @@ from formulations.problems.problem import Problem, Solution, row_units, unit
 from formulations.problems.quadratic_program import QuadraticProgram
 from formulations.problems.simplex_qp import GroupedSimplexQP
 from formulations.solvers.back_ends import CVXPY, BackEnd, missing, present
-from formulations.solvers.highs import presolve
+from formulations.solvers.highs import cost_unit, presolve
 from formulations.solvers.solver import Solver, SolverResult, check_limits
+from formulations.time_limit import LEAST
 
 if TYPE_CHECKING:
     import cvxpy
@@ -46,6 +49,16 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "OSQP": {"polishing": False, "max_iter": 50_000},  # its polishing prints
     "SCS": {"max_iters": 50_000},
 }
+
+GAPS: dict[str, dict[str, Any]] = {
+    "COPT": {"RelGap": 0.0, "AbsGap": 0.0},
+    "CPLEX": {"cplex_params": {"mip.tolerances.mipgap": 0.0, "mip.tolerances.absmipgap": 0.0}},
+    "GUROBI": {"MIPGap": 0.0, "MIPGapAbs": 0.0},
+    "HIGHS": {"mip_rel_gap": 0.0, "mip_abs_gap": 0.0},
+    "SCIPY": {"scipy_options": {"mip_rel_gap": 0.0}},
+    "XPRESS": {"miprelstop": 0.0, "mipabsstop": 0.0},
+}
+"""Options with which an integer search of a back end ends at a gap of 0 only; it is the default of the others."""
 
 CLOSED = {
     "DAQP": {"primal_tol", "dual_tol", "iter_limit", "eps_prox", "time_limit"},
@@ -125,12 +138,32 @@ class Cvxpy(Solver):
         return None
 
     def solve(self, problem: Any, warm_start: Solution | None = None) -> SolverResult:
-        import cvxpy
 
         if isinstance(problem, CvxpyProblem):
             self._run(problem.statement, warm=warm_start is not None)
-            return SolverResult(problem.point(), None, str(problem.statement.status), _counted(problem.statement))
-        statement, x, prices = _stated(problem)
+            details = {**_counted(problem.statement), **self._claim(problem.statement)}
+            return SolverResult(problem.point(), None, str(problem.statement.status), details)
+        began = perf_counter()
+        try:
+            simplex = self.backend in ("GLOP", "GLPK") or (self.backend and back_end_of(self.backend).integer)
+            # With costs of 5e7 an integer search of HiGHS 1.14.0 through cvxpy ended the process.
+            searched = self.backend == "HIGHS" and isinstance(problem, LinearProgram) and problem.integer is not None
+            return self._solve_scaled(problem, warm_start, cost_unit if simplex and not searched else usual_unit)
+        except SolverError:
+            if not isinstance(problem, LinearProgram) or unit(problem.objective) == usual_unit(problem.objective):
+                raise
+        left = self
+        if self.time_limit is not None:
+            left = replace(self, time_limit=max(LEAST, self.time_limit - (perf_counter() - began)))
+        return left._solve_scaled(problem, warm_start, unit)
+
+    def _solve_scaled(
+        self, problem: Any, warm_start: Solution | None, unit_of: Callable[[Floats], float]
+    ) -> SolverResult:
+        """The result for the problem with costs divided by this unit of them."""
+        import cvxpy
+
+        statement, x, prices = _stated(problem, unit_of)
         if warm_start is not None and isinstance(x, cvxpy.Variable):
             x.value = warm_start.x
         self._run(statement, warm=warm_start is not None)
@@ -140,7 +173,14 @@ class Cvxpy(Solver):
         y = prices() if isinstance(problem, LinearProgram) else None
         if isinstance(problem, QuadraticProgram):
             y = np.concatenate([prices(), point])
-        return SolverResult(point, y, str(statement.status), _counted(statement))
+        return SolverResult(point, y, str(statement.status), {**_counted(statement), **self._claim(statement)})
+
+    def _claim(self, statement: Any) -> dict[str, str]:
+        """The status that the back end reports: an integer search that ended, or a time limit."""
+        status = str(statement.status)
+        if self.time_limit is not None and status == "user_limit":
+            return {"reported_status": "TIME_LIMIT"}
+        return {"reported_status": "OPTIMAL"} if status == "optimal" and statement.is_mixed_integer() else {}
 
     def _run(self, statement: Any, warm: bool) -> None:
         """Solve in cvxpy; raise the error of its status."""
@@ -157,11 +197,13 @@ class Cvxpy(Solver):
                 import highspy
 
                 highspy.Highs.resetGlobalScheduler(True)
-        options.update(self.options)
         try:
             with warnings.catch_warnings():  # the status contains what cvxpy warns of
                 warnings.simplefilter("ignore")
-                options.update(self._presolve(statement))
+                options.update(self._integer_options(statement))
+                for name, value in self.options.items():
+                    within = options.get(name)
+                    options[name] = {**within, **value} if isinstance(within, dict) else value
                 statement.solve(solver=self.backend or None, warm_start=warm, verbose=self.verbose, **options)
         except UnknownSolverError:
             raise
@@ -178,17 +220,21 @@ class Cvxpy(Solver):
         if status not in (*cvxpy.settings.SOLUTION_PRESENT, cvxpy.USER_LIMIT):
             raise SolverError(f"{self.spec!r} returned no point ({status})")
 
-    def _presolve(self, statement: Any) -> dict[str, Any]:
-        """The presolve option of HiGHS for mixed-integer programs, whether HiGHS was requested or chosen by cvxpy."""
+    def _integer_options(self, statement: Any) -> dict[str, Any]:
+        """For programs with integers: a gap of 0; and the presolve option of HiGHS, whether it was requested or chosen
+        by cvxpy."""
         import cvxpy
 
-        if self.backend not in ("", cvxpy.HIGHS) or not statement.is_mixed_integer():
+        if not statement.is_mixed_integer():
             return {}
+        if self.backend not in ("", cvxpy.HIGHS):
+            return copy.deepcopy(GAPS.get(self.backend, {}))
         data, chain, _ = statement.get_problem_data(self.backend or None)
+        gaps = copy.deepcopy(GAPS.get(chain.solver.name(), {}))
         if chain.solver.name() != cvxpy.HIGHS:
-            return {}
+            return gaps
         integers = len(data["bool_vars_idx"]) + len(data["int_vars_idx"])
-        return presolve(integers, data["c"].size, self.options, self.spec)
+        return {**gaps, **presolve(integers, data["c"].size, self.options, self.spec)}
 
 
 def _known_to_cvxpy() -> tuple[str, ...]:
@@ -218,7 +264,15 @@ def _counted(statement: Any) -> dict[str, Any]:
     return {} if count is None else {"iterations": int(count)}
 
 
-def _stated(problem: LinearProgram | QuadraticProgram | GroupedSimplexQP) -> tuple[Any, Any, Prices]:
+def usual_unit(costs: Floats) -> float:
+    """The power of two above the median magnitude of the costs: one large cost leaves the others as they are."""
+    sizes = np.abs(costs[costs != 0.0])
+    return unit(np.array([np.median(sizes)])) if sizes.size else 1.0
+
+
+def _stated(
+    problem: LinearProgram | QuadraticProgram | GroupedSimplexQP, unit_of: Callable[[Floats], float] = usual_unit
+) -> tuple[Any, Any, Prices]:
     """The cvxpy problem, the expression of the point, and a function that reads the row duals after the solve.
 
     Always a minimum with an objective scaled to order one, so that signs and tolerances have one meaning.
@@ -231,12 +285,12 @@ def _stated(problem: LinearProgram | QuadraticProgram | GroupedSimplexQP) -> tup
     if isinstance(problem, LinearProgram):
         integer = False if problem.integer is None else (np.flatnonzero(problem.integer),)
         x = cvxpy.Variable(columns, integer=integer, name="x")
-        scale = unit(problem.objective)
+        scale = unit_of(problem.objective)
         costs = problem.objective / (-scale if problem.is_maximization else scale)
         objective = costs @ x
     else:
         x = cvxpy.Variable(columns, name="x")
-        scale = max(unit(problem.linear), unit(problem.hessian.data))
+        scale = cost_unit(np.append(problem.linear, problem.hessian.data))
         curved = cvxpy.quad_form(x, cvxpy.psd_wrap(problem.hessian / scale))
         objective = curved / 2 + (problem.linear / scale) @ x
     units = row_units(problem.matrix)

@@ -8,16 +8,19 @@ Programs with integer and real variables are solved without presolve, because th
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from formulations.arrays import Floats
-from formulations.errors import InfeasibleError, SolverError, UnboundedError, UnknownSolverError
+from formulations.errors import FormulationError, InfeasibleError, SolverError, UnboundedError, UnknownSolverError
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.problem import Problem, Solution, row_units, unit
-from formulations.solvers.solver import Solver, SolverResult, check_limits
+from formulations.solvers.solver import Solver, SolverResult, check_limits, search_claim
+from formulations.time_limit import LEAST, seconds_left
 
 
 def presolve(integers: int, variables: int, options: Mapping[str, Any], spec: str) -> dict[str, Any]:
@@ -33,17 +36,38 @@ def presolve(integers: int, variables: int, options: Mapping[str, Any], spec: st
 
 
 DROPPED = 1e-9  # HiGHS silently drops matrix entries of this magnitude or less
+CONFLICT_SECONDS = 5.0  # the longest search for a conflict
+SMALL_BREACH = 1e-9  # of a row by the rounded point of an integer search that is none
+FINEST = 1e-10  # the least tolerance that HiGHS takes
 ENDLESS = 1e20  # HiGHS treats limits of this magnitude or more as infinite
+
+
+def cost_unit(costs: Floats) -> float:
+    """The power of two by which costs are divided: 1 unless some are below 1e-3, where the absolute tolerances of HiGHS
+    (1e-7) take them for 0, or above 5e14, near its infinity.
+
+    >>> cost_unit(np.array([1e12, 2.0])), cost_unit(np.array([0.5, 0.001])), cost_unit(np.array([2.0**60]))
+    (1.0, 1.0, 4096.0)
+    >>> cost_unit(np.array([0.5, 2e-9])) == 2.0**-19
+    True
+    """
+    sizes = np.abs(costs[costs != 0.0])
+    if not sizes.size:
+        return 1.0
+    most, least = unit(sizes), unit(np.array([sizes.min()]))
+    return most * 2.0**-49 if most > 2.0**49 else min(1.0, max(least * 2.0**9, most * 2.0**-20))
 
 
 @dataclass(frozen=True)
 class Highs(Solver):
-    """HiGHS through highspy. Costs are scaled by a power of two, as are rows with entries that it would drop.
+    """HiGHS through highspy. Rows with entries that it would drop are scaled by powers of two, and so are costs beyond
+    its range.
 
     time_limit: seconds; a feasible point found by then is returned. threads: HiGHS's own choice by default. method: the
     simplex method ends at a vertex, "ipm" crosses over to one, "pdlp" does not. presolve: "on" or "off" for all
-    problems; "choose" leaves it to HiGHS, except for mixed-integer programs (off). verbose: whether HiGHS prints its
-    log. options: further ones by HiGHS's own names, {"simplex_strategy": 4}.
+    problems; "choose" leaves it to HiGHS, except for mixed-integer programs (off). rel_gap: the relative gap at which
+    an integer search may end. verbose: whether HiGHS prints its log. options: further ones by HiGHS's own names,
+    {"simplex_strategy": 4}.
 
     The dual of a program with integers is that of its relaxation, a bound that can be recomputed. The bound of the
     search tree is in `details["reported_bound"]`.
@@ -53,6 +77,7 @@ class Highs(Solver):
     threads: int | None = None
     method: Literal["choose", "simplex", "ipm", "pdlp"] = "choose"
     presolve: Literal["choose", "on", "off"] = "choose"
+    rel_gap: float = 0.0
     verbose: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
 
@@ -94,14 +119,39 @@ class Highs(Solver):
         if integer and warm_start is not None:
             run.suggest(warm_start.x)
         message = run.solve()
-        x = np.array(run.highs.getSolution().col_value, dtype=np.float64)
         if not integer:
-            return SolverResult(x, run.prices(), message, {"iterations": run.iterations})
-        x[problem.integer] = np.round(x[problem.integer])
+            found = run.result(message)
+            if run.sharpen():
+                with suppress(SolverError):
+                    found = run.result(run.solve())
+            return found
+        if problem.violation(problem.rounded(run.point())) > SMALL_BREACH:  # the tolerance hides a broken row
+            return self._searched_again(problem, run, message)
+        return self._with_relaxation(problem, run, run.point(), message)
+
+    def _searched_again(self, problem: LinearProgram, run: _Run, message: str) -> SolverResult:
+        """With the least tolerances, because those of the first search hid a broken row. Either search may miss the
+        optimum then: the better of both points, real variables solved for, without a claim if it is the first."""
+        first = refit(problem, problem.rounded(run.point()))
+        run.set_tolerances("mip_feasibility_tolerance", "primal_feasibility_tolerance")
+        try:
+            message, second = run.solve(), run.point()
+        except (InfeasibleError, SolverError) as error:  # a verdict on what its tolerances make of the program
+            if problem.violation(first) <= problem.tolerance:
+                return SolverResult(first, None, message, {"iterations": run.iterations})
+            raise SolverError("HiGHS found only points that break a row once integers are rounded") from error
+        ahead = (problem.value(first) - problem.value(second)) * (1.0 if problem.is_maximization else -1.0)
+        if problem.violation(first) <= problem.tolerance and ahead > 1e-9 * problem.magnitude_at(first):
+            return SolverResult(first, None, message, {"iterations": run.iterations})
+        return self._with_relaxation(problem, run, second, message)
+
+    def _with_relaxation(self, problem: LinearProgram, run: _Run, x: Floats, message: str) -> SolverResult:
+        """The point and claim of an integer search, and the duals of the relaxation."""
         scale = -run.scale if problem.is_maximization else run.scale
         bound = scale * run.highs.getInfo().mip_dual_bound
-        details = {"reported_bound": bound, "iterations": run.iterations}
-        relaxation = _Run(problem, self, relaxed=True)
+        details = {"reported_bound": bound, "iterations": run.iterations, **run.claim(integer=True)}
+        left = self if self.time_limit is None else replace(self, time_limit=max(self.time_limit - run.seconds, LEAST))
+        relaxation = _Run(problem, left, relaxed=True)
         try:
             relaxation.solve()
         except SolverError:
@@ -109,18 +159,72 @@ class Highs(Solver):
         return SolverResult(x, relaxation.prices(), message, details)
 
 
-class _Run:
-    """One HiGHS object with the problem passed to it as a scaled minimum."""
+def refit(problem: LinearProgram, x: Floats) -> Floats:
+    """The best point with the rounded integers of x; x if it breaks no row, or if there is no such point."""
+    if problem.integer is None or problem.integer.all() or problem.violation(x) <= SMALL_BREACH:
+        return x
+    fixed = np.where(problem.integer, x, problem.lower), np.where(problem.integer, x, problem.upper)
+    with suppress(FormulationError):
+        found = Highs(time_limit=seconds_left()).solve(replace(problem, integer=None, lower=fixed[0], upper=fixed[1]))
+        point = np.where(problem.integer, x, found.x)
+        if problem.violation(point) < problem.violation(x):
+            return point
+    return x
 
-    def __init__(self, problem: LinearProgram, options: Highs, relaxed: bool) -> None:
+
+def rescaled(problem: LinearProgram) -> tuple[LinearProgram, Floats]:
+    """The program with its real columns in powers of two that bring the coefficients of rows together, and these
+    units: a point of the program is units · point."""
+    row = np.repeat(np.arange(problem.row_lower.size), np.diff(problem.matrix.indptr))
+    column, entries = problem.matrix.indices, np.abs(problem.matrix.data)
+    held = entries > 0.0
+    row, column, logs = row[held], column[held], np.log2(entries[held])
+    size = np.zeros(problem.objective.size)
+    per_column = np.maximum(np.bincount(column, minlength=size.size), 1)
+    per_row = np.maximum(np.bincount(row, minlength=problem.row_lower.size), 1)
+    for _ in range(3):  # a column's mean distance to its rows
+        of_row = np.bincount(row, logs + size[column], per_row.size) / per_row
+        size = np.bincount(column, of_row[row] - logs, size.size) / per_column
+        if problem.integer is not None:
+            size[problem.integer] = 0.0
+    units = np.ldexp(1.0, np.round(size).astype(int))
+    scaled = replace(
+        problem,
+        objective=problem.objective * units,
+        matrix=csr_array(problem.matrix.multiply(units[None, :])),
+        lower=problem.lower / units,
+        upper=problem.upper / units,
+    )
+    return scaled, units
+
+
+def feasible_point(problem: LinearProgram, seconds: float) -> Floats:
+    """A point that satisfies all constraints, found without presolve; the errors of `Highs.solve`."""
+    scaled, units = rescaled(problem)
+    indifferent = replace(scaled, objective=np.zeros(problem.objective.size))
+    run = _Run(indifferent, Highs(time_limit=seconds, presolve="off"), relaxed=False, explains=False)
+    if problem.integer is not None:
+        run.set_tolerances("mip_feasibility_tolerance", "primal_feasibility_tolerance")
+    run.solve()
+    return run.point() * units
+
+
+class _Run:
+    """One HiGHS object with the problem passed to it as a scaled minimum; `explains` infeasible ones by a conflict."""
+
+    def __init__(self, problem: LinearProgram, options: Highs, relaxed: bool, explains: bool = True) -> None:
         import highspy
 
-        self.problem, self.status = problem, highspy.HighsStatus
+        self.problem, self.status, self.explains = problem, highspy.HighsStatus, explains
         if options.threads is not None:  # the pool of threads is shared by the process, and of fixed size
             highspy.Highs.resetGlobalScheduler(True)
         self.highs = highspy.Highs()
-        self.scale, self.row_scale = unit(problem.objective), row_units(problem.matrix)
+        self.scale, self.row_scale = cost_unit(problem.objective), row_units(problem.matrix)
+        limits = [problem.lower, problem.upper, problem.row_lower / self.row_scale, problem.row_upper / self.row_scale]
+        known = np.concatenate([limit[np.isfinite(limit)] for limit in limits])
+        self.length = min(1.0, unit(known)) if problem.integer is None else 1.0
         self._set(output_flag=options.verbose, solver=options.method, presolve=options.presolve)
+        self._set(mip_rel_gap=float(options.rel_gap), mip_abs_gap=0.0)
         self._set(**options.options)
         if options.time_limit is not None:
             self._set(time_limit=float(options.time_limit))
@@ -129,13 +233,15 @@ class _Run:
         program = highspy.HighsLp()
         program.num_row_, program.num_col_ = problem.matrix.shape
         program.col_cost_ = problem.objective / (-self.scale if problem.is_maximization else self.scale)
-        program.col_lower_, program.col_upper_ = problem.lower, problem.upper
-        program.row_lower_, program.row_upper_ = problem.row_lower / self.row_scale, problem.row_upper / self.row_scale
+        program.col_lower_, program.col_upper_, program.row_lower_, program.row_upper_ = (
+            limit / self.length for limit in limits
+        )
         matrix = program.a_matrix_
         matrix.format_ = highspy.MatrixFormat.kRowwise
         matrix.num_row_, matrix.num_col_ = problem.matrix.shape
         matrix.start_, matrix.index_ = problem.matrix.indptr, problem.matrix.indices
         matrix.value_ = problem.matrix.data / np.repeat(self.row_scale, np.diff(problem.matrix.indptr))
+        self.integer = problem.integer is not None and not relaxed
         if problem.integer is not None and not relaxed:
             kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
             program.integrality_ = [kinds[int(flag)] for flag in problem.integer]
@@ -174,7 +280,7 @@ class _Run:
             reached = self.highs.getModelStatus()
         word = str(self.highs.modelStatusToString(reached))
         if reached == state.kInfeasible:
-            raise InfeasibleError(f"HiGHS found no feasible point. {self._conflict()}")
+            raise InfeasibleError(f"HiGHS found no feasible point. {self._conflict() if self.explains else ''}".strip())
         if reached in (state.kUnbounded, state.kUnboundedOrInfeasible):
             raise UnboundedError(f"HiGHS reports: {word}")
         if reached in (state.kOptimal, state.kModelEmpty):
@@ -184,17 +290,67 @@ class _Run:
             return word
         raise SolverError(f"HiGHS ended without a feasible point: {word}")
 
-    def _conflict(self) -> str:
-        """An irreducible infeasible set of rows and limits, as HiGHS finds it."""
+    def set_tolerances(self, *names: str) -> None:
+        """Set these tolerances to the least that HiGHS takes."""
+        self._set(**dict.fromkeys(names, FINEST))
+
+    def sharpen(self) -> bool:
+        """Set the least tolerances, to continue from the final basis; False if the optimum is as sharp already."""
+        info = self.highs.getInfo()
+        off = max(info.max_dual_infeasibility, info.max_primal_infeasibility)
+        if not FINEST < off < np.inf or not self.highs.getBasis().valid:
+            return False
+        self.set_tolerances("primal_feasibility_tolerance", "dual_feasibility_tolerance")
+        return True
+
+    def result(self, message: str) -> SolverResult:
+        """The point and the duals of a program without integers."""
+        return SolverResult(
+            self.point(), self.prices(), message, {"iterations": self.iterations, **self.claim(integer=False)}
+        )
+
+    def claim(self, integer: bool) -> dict[str, str]:
+        """The status that HiGHS reports: an integer search that ended, or a time limit."""
         import highspy
 
+        reached = self.highs.getModelStatus()
+        if reached == highspy.HighsModelStatus.kTimeLimit:
+            return {"reported_status": "TIME_LIMIT"}
+        info = self.highs.getInfo()
+        ended = integer and reached == highspy.HighsModelStatus.kOptimal
+        return search_claim(info.objective_function_value, info.mip_dual_bound) if ended else {}
+
+    def point(self) -> Floats:
+        """The values of the variables, in the problem's own scale."""
+        return np.array(self.highs.getSolution().col_value, dtype=np.float64) * self.length
+
+    def _conflict(self) -> str:
+        """An irreducible infeasible set of rows and limits, as HiGHS finds it within the time limit. Of a program with
+        integers that of its relaxation: the search would solve an integer program for each row."""
+        import highspy
+
+        highs, known = self.highs, "The conflict is not known"
+        seconds = min(CONFLICT_SECONDS, seconds_left() or np.inf)
+        highs.setOptionValue("time_limit", highs.getRunTime() + seconds)
+        highs.setOptionValue("iis_time_limit", seconds)
+        if self.integer:
+            size = self.problem.objective.size
+            kinds = np.full(size, int(highspy.HighsVarType.kContinuous), dtype=np.uint8)
+            highs.changeColsIntegrality(size, np.arange(size, dtype=np.int32), kinds)
+            highs.run()
+            if highs.getModelStatus() != highspy.HighsModelStatus.kInfeasible:
+                return f"{known}: without its integers, the program has a feasible point or is not decided"
         self._set(iis_strategy=int(highspy.IisStrategy.kIisStrategyFromLp))
-        status, subset = self.highs.getIis()
+        status, subset = highs.getIis()
         if status != self.status.kOk or not (subset.row_index_ or subset.col_index_):
-            return "The conflict is not known"
+            return known
         names = [self.problem.row_name(row) for row in subset.row_index_]
         names += [f"limits of {self.problem.variable_name(column)}" for column in subset.col_index_]
         return f"Conflict: {', '.join(names)}"
+
+    @property
+    def seconds(self) -> float:
+        return float(self.highs.getRunTime())
 
     @property
     def iterations(self) -> int:

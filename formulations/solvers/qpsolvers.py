@@ -13,9 +13,10 @@ from scipy.sparse import csc_matrix
 from formulations.arrays import Floats
 from formulations.errors import InfeasibleError, SolverError, UnboundedError, UnknownSolverError
 from formulations.problems.linear_program import row_sides
-from formulations.problems.problem import Solution, unit
+from formulations.problems.problem import Problem, Solution
 from formulations.problems.quadratic_program import QuadraticProgram
 from formulations.solvers.back_ends import QPSOLVERS, missing, present
+from formulations.solvers.highs import cost_unit
 from formulations.solvers.solver import Solver, SolverResult, check_limits
 
 TOLERANCES = {
@@ -28,6 +29,8 @@ TOLERANCES = {
 
 TIME_LIMIT = {**dict.fromkeys(("clarabel", "daqp", "highs", "osqp"), "time_limit"), "scs": "time_limit_secs"}
 """Each back end's name of its time limit in seconds; the others have none."""
+
+MOST_DENSE = 50_000_000  # entries of dense matrices, 0.4 GiB
 
 DEFAULTS: dict[str, dict[str, Any]] = {
     "highs": {"qp_iteration_limit": 20_000},  # it may cycle forever on a simplex, without reacting to signals
@@ -80,6 +83,16 @@ class QpSolvers(Solver):
     def supports_time_limit(self) -> bool:
         return self.backend in TIME_LIMIT
 
+    def reason_unsupported(self, problem: Problem) -> str | None:
+        import qpsolvers
+
+        if not isinstance(problem, QuadraticProgram) or self.backend in qpsolvers.sparse_solvers:
+            return None
+        entries = problem.linear.size * (problem.linear.size + problem.row_lower.size)
+        if entries <= MOST_DENSE:
+            return None
+        return f"it takes dense matrices, {entries / 2**27:.3g} GiB here; use 'qpsolvers:clarabel' or 'qpsolvers:piqp'"
+
     def _dense(self, problem: QuadraticProgram) -> bool:
         """Whether matrices are dense: if the back end accepts no others, or is faster."""
         import qpsolvers
@@ -96,7 +109,7 @@ class QpSolvers(Solver):
         if self.time_limit is not None:
             options[TIME_LIMIT[self.backend]] = self.time_limit
         options.update(self.options)
-        scale = max(unit(problem.linear), unit(problem.hessian.data))
+        scale = cost_unit(np.append(problem.linear, problem.hessian.data))
         try:
             with warnings.catch_warnings():  # the status contains what back ends warn of
                 warnings.simplefilter("ignore")
@@ -117,7 +130,8 @@ class QpSolvers(Solver):
                 raise SolverError(f"{self.spec!r} returned no point ({status})")
         x = np.asarray(answer.x, dtype=np.float64)
         prices = None if answer.z is None else np.concatenate([_prices(problem, answer) * scale, x])
-        return SolverResult(x, prices, status)
+        claim = {"reported_status": "TIME_LIMIT"} if self.time_limit is not None and "time" in status.lower() else {}
+        return SolverResult(x, prices, status, claim)
 
 
 def _known_to_qpsolvers() -> tuple[str, ...]:

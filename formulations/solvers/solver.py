@@ -34,6 +34,12 @@ class SolverResult(CompactReprMixin):
     details: dict[str, Any] = field(default_factory=dict)
 
 
+def search_claim(value: float, bound: float) -> dict[str, str]:
+    """The claim of an integer search that ended: optimal if its bound is its value, up to 1e-6."""
+    closed = abs(bound - value) <= 1e-6 * max(abs(bound), abs(value), 1e-9)
+    return {"reported_status": "OPTIMAL"} if closed else {}
+
+
 @runtime_checkable
 class Solver(Protocol):
     """A solver: a frozen dataclass whose fields are its options.

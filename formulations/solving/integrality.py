@@ -219,7 +219,8 @@ class IntegralityGap(CompactReprMixin):
             return f"This optimum is integral: {self.integer.value:g} with and without integrality"
         found = "This optimum is not integral" if self.integral is False else "This optimum may be integral (undecided)"
         return (
-            f"{found}: {self.relaxed.value:g} without integers, {self.integer.value:g} with them, "
+            f"{found}: {self.relaxed.value:g} without integers, {self.integer.value:g} with them"
+            f"{' (optimal by claim of ' + self.integer.solver + ')' if 'claimed' in self.integer.verdict else ''}, "
             f"{self.absolute:g} ({self.relative:.2%}) apart"
             + ("" if self.integral is False else ", which is within solver tolerance")
         )

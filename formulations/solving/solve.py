@@ -25,9 +25,15 @@ from formulations.errors import (
     UnsupportedProblemError,
 )
 from formulations.problems.cvxpy_problem import AnyProblem, as_form
+from formulations.problems.linear_program import LinearProgram
 from formulations.problems.problem import Problem, Solution, Status
 from formulations.solvers import default_solvers, get_solver, installed_version
+from formulations.solvers.highs import refit
 from formulations.solvers.solver import Solver, SolverResult, check_limits
+from formulations.solving.refinement import tighten_bound
+from formulations.solving.split_costs import solve_in_steps
+from formulations.solving.verdicts import verified_verdict
+from formulations.time_limit import limited_time, seconds_left
 
 WORDS = {"time_limit": "limit of time", "threads": "choice of threads", "verbose": "log", "options": "further options"}
 
@@ -60,8 +66,9 @@ class SolveOptions:
         """The solver with these options. A tolerance is a request; any other option that the solver lacks raises
         UnknownSolverError if `strict`, and is omitted otherwise."""
         aimed: Any = solver
-        if self.precision is not None and supports_option(solver, "tolerance"):
-            aimed = replace(aimed, tolerance=self.precision)
+        for name in ("tolerance", "rel_gap"):
+            if self.precision is not None and supports_option(solver, name):
+                aimed = replace(aimed, **{name: self.precision})
         for name, word in WORDS.items():
             value = getattr(self, name)
             if value is None:
@@ -105,12 +112,14 @@ def solve(
         problem: a problem, as a function of the gallery returns it, or a `cvxpy.Problem`.
         solver: a solver or its name, such as "ortools", "highs" or "cvxpy:CLARABEL". A named solver is never replaced.
             "auto" tries the exact solvers for the problem class, the cheapest first, until one closes the gap, and
-            returns the answer with the smallest gap; it logs its choices.
+            returns the best answer with the best bound; it logs its choices.
         warm_start: a solution of a similar problem, for solvers that can start from one; others ignore it.
-        rel_gap: a sufficient relative gap, for solvers with a `tolerance`; value and bound are proved in any case.
+        rel_gap: a sufficient relative gap, for solvers with a `tolerance` or `rel_gap`; value and bound are proved in
+            any case. By default integer programs are solved to a gap of 0.
         directed_rounding: whether value and bound are rounded outward, so that the optimum lies between them. Without
             it they have rounding errors, for loops with their own margins.
-        time_limit: seconds; a shorter one of the solver's own stays. "auto" passes it to each solver that has one.
+        time_limit: seconds for the solver, the bound and, if there is no solution, the search for a conflict; a shorter
+            one of the solver's own stays. "auto" passes what is left of it to each solver that has one.
         threads: of the solver, likewise.
         verbose: whether the solver's package prints its log, likewise.
         options: passed to the solver's package unchanged, under its own names: {"presolve": "off"} for "highs". Only
@@ -120,9 +129,10 @@ def solve(
         UnknownSolverError: there is no such solver, it lacks an option, or an option has an invalid value, such as a
             time limit that is not positive.
         UnsupportedProblemError: no chain of bridges leads to what the solver accepts.
-        InfeasibleError, UnboundedError: as reported by the solver.
-        SolverError: the solver gave up, or returned a malformed point. A point that violates constraints beyond a
-            tolerance is returned with the status INACCURATE, by "auto" never.
+        InfeasibleError, UnboundedError: as reported by the solver, unless the data of the problem contradict it.
+        SolverError: the solver gave up, or returned a malformed point, or a point of a program with integers that
+            violates constraints beyond the tolerance. One without integers that does is returned with the status
+            INACCURATE, by "auto" never.
     """
     problem = problem if isinstance(problem, Problem) else as_form(problem)
     if not isinstance(warm_start, Solution | None):
@@ -130,12 +140,13 @@ def solve(
     solve_options = SolveOptions(
         rel_gap, time_limit, threads, None if verbose is False else verbose, None if options == {} else options
     )
-    if isinstance(solver, str) and solver == "auto":
-        if options:
-            raise UnknownSolverError(f"options {dict(options)} are of one solver, not 'auto'; name the solver")
-        return _cheapest(problem, warm_start, solve_options, directed_rounding)
-    chosen = solve_options.for_solver(get_solver(solver) if isinstance(solver, str) else solver, strict=True)
-    return _solve(problem, chosen, warm_start, directed_rounding)
+    with limited_time(time_limit):
+        if isinstance(solver, str) and solver == "auto":
+            if options:
+                raise UnknownSolverError(f"options {dict(options)} are of one solver, not 'auto'; name the solver")
+            return _cheapest(problem, warm_start, solve_options, directed_rounding)
+        chosen = solve_options.for_solver(get_solver(solver) if isinstance(solver, str) else solver, strict=True)
+        return _solve(problem, chosen, warm_start, directed_rounding)
 
 
 def _cheapest(problem: Problem, start: Solution | None, solve_options: SolveOptions, outward: bool) -> Solution:
@@ -146,7 +157,8 @@ def _cheapest(problem: Problem, start: Solution | None, solve_options: SolveOpti
     loose: list[Solution] = []
     for spec in default_solvers(problem):
         try:
-            solution = _solve(problem, solve_options.for_solver(get_solver(spec), strict=False), start, outward)
+            left = replace(solve_options, time_limit=seconds_left())
+            solution = _solve(problem, left.for_solver(get_solver(spec), strict=False), start, outward)
         except UnsupportedProblemError as error:
             refusals.append(f"{spec}: {error}")
             continue
@@ -154,7 +166,9 @@ def _cheapest(problem: Problem, start: Solution | None, solve_options: SolveOpti
             reason = str(error)
         else:
             if solution.status is not Status.INACCURATE:
-                if solution.gap <= enough * max(abs(solution.value), abs(solution.bound)) or _ended_by_search(solution):
+                size = max(abs(solution.value), abs(solution.bound))
+                closed = solution.status is Status.OPTIMAL or (np.isfinite(size) and solution.gap <= enough * size)
+                if closed or _ended_by_search(solution):
                     return solution
                 loose.append(solution)
                 log.info("%s leaves a gap of %g, the next solver is tried", spec, solution.gap)
@@ -163,13 +177,27 @@ def _cheapest(problem: Problem, start: Solution | None, solve_options: SolveOpti
         log.warning("%s failed, the next solver is tried: %s", spec, reason)
         failures.append(f"{spec}: {reason}")
     if loose:
-        return min(loose, key=lambda solution: solution.gap)
+        return _best_of(loose)
     if not failures:
         reported = ". ".join(["", *refusals[:1]])  # the first is the best match
         raise UnsupportedProblemError(
             f"no installed solver accepts this {type(problem).__name__}; pass one of your own{reported}"
         )
     raise SolverError("every solver failed. " + "; ".join(failures))
+
+
+def _best_of(solutions: list[Solution]) -> Solution:
+    """The solution of the best value, with the best bound of all."""
+    sign = 1.0 if solutions[0].problem.is_maximization else -1.0
+    best = max(solutions, key=lambda solution: sign * solution.value)
+    tightest = min(solutions, key=lambda solution: sign * solution.bound)
+    if sign * tightest.bound >= sign * best.bound:
+        return best
+    closed = sign * (tightest.bound - best.value) <= best.problem.rounding_at(best.x)
+    status = Status.OPTIMAL if closed else Status.BOUNDED_GAP
+    return replace(
+        best, y=tightest.y, bound=tightest.bound, status=status, message=f"{best.message}; bound by {tightest.solver}"
+    )
 
 
 def _ended_by_search(solution: Solution) -> bool:
@@ -225,12 +253,12 @@ def _solve_restated(
         start = None
     began = perf_counter()
     try:
-        answer = solver.solve(restated, start)
+        answer = solve_in_steps(solver, restated, start)
     except (InfeasibleError, UnboundedError) as error:
-        if not problem.always_feasible:
-            raise
-        kind = type(problem).__name__
-        raise InvalidSolutionError(f"{solver.spec!r} is wrong, every {kind} is solvable: {error}") from error
+        if problem.always_feasible:
+            kind = type(problem).__name__
+            raise InvalidSolutionError(f"{solver.spec!r} is wrong, every {kind} is solvable: {error}") from error
+        raise verified_verdict(solver.spec, restated, error, start, perf_counter() - began) from None
     except FormulationError:
         raise
     except (Exception, SystemExit) as error:  # any error of a solver package or of the user's solver
@@ -250,11 +278,19 @@ def _solve_restated(
         x, y = back(x, y)
     via = "" if not chain else " via " + ", ".join(bridge.words for bridge in chain)
     why = [one.because if isinstance(one.because, str) else one.because(problem) for one in chain[:1] if one.because]
-    solution = problem.improve_bound(problem.solution(problem.repair(x), y, outward=outward))
-    return solution.with_metadata(
+    point, details = problem.repair(x), answer.details
+    if isinstance(problem, LinearProgram) and not np.array_equal(point, x):
+        fitted = refit(problem, point)
+        if fitted is not point and isinstance(details, Mapping):  # the claim was about another point
+            details = {name: claim for name, claim in details.items() if name != "reported_status"}
+        point = fitted
+    solution = problem.improve_bound(problem.solution(point, y, outward=outward))
+    tightened = tighten_bound(solution) if outward else solution
+    more = [] if tightened is solution else ["the bound is from duals of HiGHS"]
+    return tightened.with_metadata(
         solver=solver.spec + via,
         version=installed_version(solver.package),
         seconds=seconds,
-        message="; ".join([*why, str(answer.message)]),
-        details=dict(answer.details) if isinstance(answer.details, Mapping) else {"details": answer.details},
+        message="; ".join([*why, str(answer.message), *more]),
+        details=dict(details) if isinstance(details, Mapping) else {"details": details},
     )

@@ -113,11 +113,16 @@ def summary(rows: list[BenchmarkRow]) -> list[dict[str, Any]]:
             lines.append({
                 "trace": trace, "role": role, "solver": solver, "problems": len(own),
                 "solved": sum(row.solved for row in own),
-                "otherwise": sorted({row.status.name for row in own if row.status is not Outcome.SOLVED}),
+                "otherwise": sorted({_outcome(row) for row in own if row.status is not Outcome.SOLVED}),
                 "largest_gap": max(gaps, default=None), "seconds": own[0].seconds if role else time,
                 "measures": dict(own[0].measures),
             })  # fmt: skip
     return lines
+
+
+def _outcome(row: BenchmarkRow) -> str:
+    """The name of the outcome, with what the solver claims."""
+    return row.status.name if row.verdict == row.status.words else f"{row.status.name}, {row.verdict}"
 
 
 def show(rows: list[BenchmarkRow]) -> None:

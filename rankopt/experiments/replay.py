@@ -53,7 +53,7 @@ def refuted_claim(entry: RecordedProblem, solution: Solution) -> str | None:
     A recorded value is capped at the bound proven for this answer, because the trace is not trusted.
     """
     form, reported = entry.form, solution.details
-    sign, slack = (1.0 if form.is_maximization else -1.0), LOOSE * (form.scale or 1.0)
+    sign, slack = (1.0 if form.is_maximization else -1.0), LOOSE * (form.magnitude_at(solution.x) or 1.0)
     attained = max(
         sign * solution.value, *(min(sign * value, sign * solution.bound) for value in _attained_bounds(entry))
     )
@@ -76,7 +76,7 @@ def unbeaten(entry: RecordedProblem, solution: Solution, tolerance: float) -> bo
     integer = form.program.integer
     if integer is None or not integer.any():
         return False
-    sign, slack = (1.0 if form.is_maximization else -1.0), tolerance * (form.scale or 1.0)
+    sign, slack = (1.0 if form.is_maximization else -1.0), tolerance * (form.magnitude_at(solution.x) or 1.0)
     reported = _number(solution.details.get("reported_bound"))
     if reported is not None and not abs(reported - solution.value) <= slack:
         return False
@@ -304,9 +304,11 @@ class Replay:
                 break
         answer = watched.answers[0] if watched is not None and watched.answers else None
         row = replace(
-            blank, value=solution.value, bound=solution.bound, seconds=median(own), seconds_total=median(total),
-            repeats=len(own), times=tuple(own), version=solution.version, message=solution.message[:300],
-            iterations=solution.details.get("iterations"), integral=_is_integral(form, answer),
+            blank, value=solution.value, bound=solution.bound, scale=form.magnitude_at(solution.x) or 1.0,
+            seconds=median(own), seconds_total=median(total), repeats=len(own), times=tuple(own),
+            version=solution.version, message=solution.message[:300],
+            iterations=solution.details.get("iterations"), reported_status=solution.reported_status,
+            reported_bound=solution.reported_bound, integral=_is_integral(form, answer),
         )  # fmt: skip
         if solution.status is Status.INACCURATE:
             why = f"its point violates a constraint by {solution.violation:g}"
@@ -319,6 +321,8 @@ class Replay:
         status = Outcome.SOLVED if row.gap is not None and row.gap <= tolerance else Outcome.INEXACT
         if status is Outcome.INEXACT and unbeaten(entry, solution, tolerance):
             status = Outcome.UNBEATEN
+        if solution.reported_status == "TIME_LIMIT" and status is not Outcome.SOLVED:
+            status = Outcome.TIME_LIMIT
         ties = None if blank.kind == "master" else tied_pairs(form, solution.x)
         return replace(row, status=status, certified=True, ties=ties)
 
@@ -355,6 +359,8 @@ def fault(error: Exception) -> dict[str, Any]:
         status, more = Outcome.FAILED, {"integral": False}
     elif isinstance(error, InvalidSolutionError | CertificateError):
         status, more = Outcome.WRONG, {"certified": False}
+    elif "time limit" in str(error).lower():
+        status = Outcome.TIME_LIMIT
     else:
         status = Outcome.MISSING if isinstance(error, UnknownSolverError) else Outcome.FAILED
     return {"status": status, "message": str(error), **more}

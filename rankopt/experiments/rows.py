@@ -33,6 +33,7 @@ class Outcome(Enum):
     SOLVED = "certified, and the gap is within the tolerance"
     UNBEATEN = "certified and integral; no better point is known, but the relaxation proves only a larger bound"
     NO_OPTIMUM = "the solver reports an infeasible or unbounded problem, and no known point contradicts it"
+    TIME_LIMIT = "cut by a time limit before the gap was within the tolerance; certified if there is an answer"
     INEXACT = "certified and feasible, but the proven gap is above the tolerance"
     WRONG = "refuted: no feasible point, or a false value, bound or optimality claim"
     FAILED = "the solver reported failure"
@@ -83,6 +84,10 @@ class BenchmarkRow(CompactReprMixin):
     """The objective of the answer, recomputed; for training the best proven objective."""
     bound: float | None = None
     """The proven bound on the optimum."""
+    reported_status: str | None = None
+    """What the solver itself claims of its answer: OPTIMAL or TIME_LIMIT."""
+    reported_bound: float | None = None
+    """The bound that the solver itself claims, not proven."""
     scale: float | None = None
     """The magnitude to which the tolerance is relative."""
     tolerance: float | None = None
@@ -137,12 +142,21 @@ class BenchmarkRow(CompactReprMixin):
     @property
     def answered(self) -> bool:
         """Whether the solver returned a verified feasible answer, exact or not."""
-        return self.status in (Outcome.SOLVED, Outcome.UNBEATEN, Outcome.INEXACT)
+        cut = self.status is Outcome.TIME_LIMIT and self.value is not None
+        return cut or self.status in (Outcome.SOLVED, Outcome.UNBEATEN, Outcome.INEXACT)
 
     @property
     def solved(self) -> bool:
         """Whether the solver succeeded: a proven optimum, an unbeaten integral answer, or a valid verdict."""
         return self.status in (Outcome.SOLVED, Outcome.UNBEATEN, Outcome.NO_OPTIMUM)
+
+    @property
+    def verdict(self) -> str:
+        """The outcome in words; "optimal (claimed)" if the solver calls a verified answer optimal that is not proved
+        to be."""
+        if self.status in (Outcome.UNBEATEN, Outcome.INEXACT) and self.reported_status == "OPTIMAL":
+            return "optimal (claimed)"
+        return self.status.words
 
     def as_line(self) -> str:
         """The row as one line of JSON; non-finite numbers become null, default values are omitted."""
@@ -166,7 +180,7 @@ class BenchmarkRow(CompactReprMixin):
 
 def _check_numbers(known: Mapping[str, Any]) -> None:
     """Validate the numbers of a row from a file: finite, times positive."""
-    for name in ("value", "bound", "scale", "tolerance", "seconds", "seconds_total"):
+    for name in ("value", "bound", "reported_bound", "scale", "tolerance", "seconds", "seconds_total"):
         one = known.get(name)
         if one is not None and (isinstance(one, bool) or not isinstance(one, int | float) or not math.isfinite(one)):
             raise ValueError(f"{name} = {one!r} is no number")

@@ -49,7 +49,7 @@ from rankopt.experiments.rows import BenchmarkRow, Outcome, versions
 from rankopt.experiments.supervisor import RowFile, missing_rows
 from rankopt.experiments.traces import ProblemTrace, traces_of
 from rankopt.optimize.bundle import Bundle
-from rankopt.optimize.certificate import Step
+from rankopt.optimize.certificate import Step, Stop
 from rankopt.options import check_integer, check_number
 
 INTERVAL = 0.2  # seconds between two partial rows, which are the result of a run that is killed
@@ -130,7 +130,8 @@ class LiveRun:
             why = f"it reports the lower bound {proved.bound:.9g}, but {attained:.9g} is attained"
             return replace(row, status=Outcome.WRONG, certified=False, message=why)
         closed = proved.relative_gap <= (row.tolerance or 0.0)
-        return replace(row, status=Outcome.SOLVED if closed else Outcome.INEXACT, certified=True)
+        cut = Outcome.TIME_LIMIT if proved.stop is Stop.TIME else Outcome.INEXACT
+        return replace(row, status=Outcome.SOLVED if closed else cut, certified=True)
 
     def _measure_values(self) -> dict[str, float | None]:
         if self.held_out is None:

@@ -113,7 +113,10 @@ def _submatrix(found: Witness) -> dict[str, Any]:
 
 
 def _optimum(variables: str, solution: Any) -> list[object]:
-    return [variables, solution.value, solution.bound, solution.solver, brief(solution.seconds)]
+    claimed = "" if solution.reported_bound is None else solution.reported_bound
+    return [
+        variables, solution.value, solution.verdict, solution.bound, claimed, solution.solver, brief(solution.seconds)
+    ]  # fmt: skip
 
 
 def _fractional(gap: IntegralityGap) -> list[list[object]]:

@@ -87,7 +87,12 @@ def _trace(kind: str, name: str, rows: Sequence[BenchmarkRow]) -> dict[str, Any]
         "faster_than": solvers,
         "wins": [[solver, *(int(count) for count in line)] for solver, line in zip(solvers, wins, strict=True)],
         "differing": _differing(rows),
-        "failed": [[r.problem, r.shape_text, r.solver, r.status.words, brief(r.gap), r.message] for r in failed],
+        "failed": [[r.problem, r.shape_text, r.solver, r.verdict, brief(r.gap), r.message] for r in failed],
+        "claimed": [
+            [r.problem, r.solver, r.verdict, r.value, r.bound, r.reported_bound]
+            for r in rows
+            if r.reported_bound is not None and r.answered and r.status is not Outcome.SOLVED
+        ],
         "skipped": [[*key, len(same), same[0].message] for key, same in skipped.items()],
     }
 
@@ -98,7 +103,7 @@ def _solvers(rows: Sequence[BenchmarkRow], mean: dict[str, float]) -> list[list[
     lines: list[list[object]] = []
     for solver in sorted(solvers_of(rows), key=lambda name: math.inf if math.isnan(mean[name]) else mean[name]):
         own = [row for row in rows if row.solver == solver]
-        counts = Counter(row.status.words for row in own if row.status is not Outcome.SOLVED)
+        counts = Counter(row.verdict for row in own if row.status is not Outcome.SOLVED)
         solved = sum(row.solved for row in own)
         memory = max((row.memory for row in own if row.memory), default=None)
         integral = [row.integral for row in own if row.integral is not None]
@@ -141,9 +146,7 @@ def _differing(rows: Sequence[BenchmarkRow]) -> list[list[object]]:
     for a, b in sorted(agreement(rows).differing, key=lambda pair: not any(row.solved for row in pair)):
         one, other = (b, a) if a.solved else (a, b)
         pairs.setdefault((one.problem, one.solver), (one, other))
-    return [
-        [a.problem, a.solver, a.value, a.status.words, b.solver, b.value, b.status.words] for a, b in pairs.values()
-    ]
+    return [[a.problem, a.solver, a.value, a.verdict, b.solver, b.value, b.verdict] for a, b in pairs.values()]
 
 
 def _training(rows: Sequence[BenchmarkRow]) -> dict[str, Any]:
@@ -152,7 +155,7 @@ def _training(rows: Sequence[BenchmarkRow]) -> dict[str, Any]:
     names = [name for name in names if _by_cutoff(name)[1] in (0, 1, 5, 10)]
     lines = [
         [
-            row.role, row.solver, row.status.words, row.value, row.bound, brief(row.gap), row.iterations,
+            row.role, row.solver, row.verdict, row.value, row.bound, brief(row.gap), row.iterations,
             brief(row.seconds), *(brief(row.measures.get(name)) for name in names), row.message,
         ]
         for row in rows
