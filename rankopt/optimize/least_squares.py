@@ -138,7 +138,7 @@ def column_units(features: Any) -> Floats | None:
         return None
     top = largest[~empty].max()
     if (np.abs(largest - top)[~empty] <= SAFE).all():
-        return np.ldexp(1.0, np.full(largest.size, -top))
+        return np.full(largest.size, float(np.ldexp(1.0, -top)))
     return np.ldexp(1.0, np.where((np.abs(largest) <= SAFE) | empty, 0, -largest))
 
 
