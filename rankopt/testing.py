@@ -20,7 +20,7 @@ from formulations import get_solver, ranking
 from rankopt.data.canonical_order import Arrangement
 from rankopt.data.queries import Queries
 from rankopt.losses import get_bound
-from rankopt.losses.loss import GradientLoss, Loss, protocol_of
+from rankopt.losses.loss import GradientLoss, Loss, is_nonnegative, protocol_of
 from rankopt.losses.margin import Bound, MarginLoss
 from rankopt.losses.oracle import Criterion, JointFeatureMap
 from rankopt.losses.oracle_positional import PositionalOracle
@@ -92,7 +92,8 @@ def check_line_search(measure: Measure, grades: Callable[[Floats], Floats] = lam
 def check_loss(build: Callable[[Floats, Ints], Any]) -> None:
     """Check a loss of the scores; `build(relevance, offsets)` constructs it for queries with at least two grades.
 
-    Its planes touch it and lie below its majorant. The majorant is convex, above the loss and touches it. Bounds are
+    Its values are nonnegative, or it declares `is_nonnegative = False`. Its planes touch it and lie below its
+    majorant. The majorant is convex, above the loss and touches it. Bounds are
     not below values. Values and slopes depend neither on the order of documents nor on other queries. For a loss with a
     gradient, the gradient matches finite differences of its values.
     """
@@ -114,6 +115,8 @@ def _check_planes(build: Callable[[Floats, Ints], Loss]) -> None:
             assert majorant.convex, "a majorant must be convex"
             here, there = loss.at(scores), majorant.at(scores)
             assert (here.bound >= here.value).all(), "a bound must not be below the value"
+            sign = here.value.min() >= -1e-12 or not is_nonnegative(loss)
+            assert sign, "a loss with negative values must set is_nonnegative = False"
             np.testing.assert_allclose(there.value, here.value, atol=1e-12, err_msg="a majorant must touch the loss")
             slope = there.assigned - there.reference
             touching = there.height + np.add.reduceat(slope * scores, starts)

@@ -65,7 +65,7 @@ def _with(planes: PlaneSet, state: State, method: Method) -> State:
 def begun(state: State, tol: float) -> TrainingState:
     """The state of a run that starts with `state`; final if the planes and the point of the previous run prove
     enough."""
-    over = np.isfinite(state.primal) and state.gap <= tol * abs(state.primal)
+    over = np.isfinite(state.primal) and state.is_closed(state.primal, state.bound, tol)
     return TrainingState(state).with_best(Stop.GAP) if over else TrainingState(state)
 
 
@@ -75,7 +75,7 @@ def continued(state: State, old: Objective, new: Objective, method: Method) -> S
     if aimed is None or not np.isfinite(state.primal):
         return method.start(new, state.w)
     primal = state.primal - old.regulariser(state.w) + new.regulariser(state.w)
-    state = replace(state, primal=primal, bound=0.0, latest=primal, round=min(state.round, 1), precision=np.inf)
+    state = replace(state, primal=primal, bound=state.planes.floor, latest=primal, round=min(state.round, 1), precision=np.inf)
     state = replace(state, steps=0, seconds_argmax=0.0, seconds_master=0.0)
     try:
         ahead: State = aimed(state, new)

@@ -50,6 +50,9 @@ ROUNDING = 1e-9  # relative difference of sums on another machine that is tolera
 OPEN = ("primal", "latest", "precision", "radius", "least")
 """Numbers that are infinite until they are known. They are never NaN."""
 
+SIGNED = ("primal", "latest", "bound", "floor")
+"""Numbers that are negative where a loss can be."""
+
 PARTS = ("method_state", "history", "planes", "passed", "stop", "generator")
 """Fields that are neither numbers nor arrays of numbers."""
 
@@ -81,7 +84,8 @@ def _flaws(standing: TrainingState) -> Iterator[str]:
         elif name not in PARTS and (isinstance(value, bool) or not isinstance(value, int | float)):
             yield f"{name} is a {type(value).__name__}"
         elif name not in PARTS and not (value >= 0 and (value < np.inf or name in OPEN)):
-            yield f"{name} is {value}"
+            if not (name in SIGNED and planes.floor == -np.inf and value < np.inf):
+                yield f"{name} is {value}"
     for point in standing.passed:
         yield from _flaws_of("a point that it passed", point.w, (d,))
         if not np.isfinite([point.primal, point.bound]).all():
@@ -94,9 +98,10 @@ def _flaws(standing: TrainingState) -> Iterator[str]:
 def _flaws_of_steps(standing: TrainingState) -> Iterator[str]:
     if len(standing.history) != standing.iteration:
         yield f"it took {standing.iteration} steps and {len(standing.history)} are written down"
+    signed = SIGNED if standing.method_state.planes.floor == -np.inf else ()
     for step in standing.history:
         for name, value in vars(step).items():
-            if not (value >= 0 and (value < np.inf or name in OPEN)):
+            if not (name in signed and value < np.inf) and not (value >= 0 and (value < np.inf or name in OPEN)):
                 yield f"{name} of a step is {value}"
 
 
