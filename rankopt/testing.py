@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations import get_solver, ranking
+from formulations.errors import CertificateError
 from rankopt.data.canonical_order import Arrangement
 from rankopt.data.queries import Queries
 from rankopt.losses import get_bound
@@ -179,7 +180,6 @@ def check_bound(bound: Bound) -> None:
         )
         return PositionalOracle(problem, get_solver("exact"))
 
-    check_loss(lambda relevance, offsets: MarginLoss.build(argmax(relevance, offsets), bound))
     for relevance, offsets in small_queries(seed=3, largest=5):
         rankings = argmax(relevance, offsets)
         scores = rng.integers(-1, 2, relevance.size).astype(np.float64)
@@ -190,6 +190,7 @@ def check_bound(bound: Bound) -> None:
             allowed = [order for order in orders if (np.diff(s[order]) <= 0).all()]
             regret = rankings.best[q] - min(float(discount @ gain[order]) for order in allowed)
             assert values[q] >= regret - 1e-12, "a bound must not be below the regret"
+    check_loss(lambda relevance, offsets: MarginLoss.build(argmax(relevance, offsets), bound))
     _train(bound)
 
 
@@ -279,7 +280,11 @@ def check_method(method: Method, tol: float = 1e-4, max_iter: int = 5000) -> Non
     queries = Queries.from_arrays(features, relevance, qid=np.arange(60) // 10)
     for lam in (1.0, 0.01):
         best = PairwiseRanker(lam=lam, tol=1e-7).fit(queries).certificate_
-        ranker = PairwiseRanker(lam=lam, tol=tol, method=method, max_iter=max_iter).fit(queries)
+        ranker = PairwiseRanker(lam=lam, tol=tol, method=method, max_iter=max_iter)
+        try:
+            ranker.fit(queries)
+        except CertificateError as error:
+            raise AssertionError(str(error)) from error
         found, history = ranker.certificate_, ranker.history_
         assert found.relative_gap <= tol, "the gap must close"
         assert abs(found.primal - best.primal) <= found.gap + best.gap, "the objective must be the optimum's"

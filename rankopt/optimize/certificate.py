@@ -123,11 +123,11 @@ class Certificate(CompactReprMixin):
                 raise ValueError(f"a certificate has an invalid part: {name} = {part!r:.80}")
         low, high = (self.value, self.bound) if self.kind == "directions" else (self.bound, self.value)
         if low - high > ROUNDED * (1.0 + abs(self.value)):
-            side = "below" if self.kind == "directions" else "above"
+            side = "upper bound {:.9g} below" if self.kind == "directions" else "lower bound {:.9g} above"
             raise CertificateError(
-                f"nothing is proved: the bound must not be {side} the value; got bound {self.bound:.10g} and value "
-                f"{self.value:.10g}. Check a loss or a bound of your own with rankopt.testing.check_loss or "
-                "check_bound; one that can be negative must set is_nonnegative = False."
+                f"nothing is proved: the run reports the {side.format(self.bound)} its value {self.value:.9g}. Check a "
+                "loss, bound or method of your own with rankopt.testing; a loss that can be negative must set "
+                "is_nonnegative = False."
             )
 
     def __getattr__(self, name: str) -> Any:

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankopt.optimize.bundle import one_each
-from rankopt.optimize.objective import ROUNDING, Objective, norms
-from rankopt.optimize.state import PlaneSet, State
+from rankopt.optimize.objective import Objective, norms
+from rankopt.optimize.state import ROUNDING, PlaneSet, State
 from rankopt.optimize.subgradient import generator_of, permuted
 from rankopt.options import check_integer
 

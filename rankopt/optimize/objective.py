@@ -28,7 +28,7 @@ from formulations.solvers.solver import Solver
 from formulations.solving.solve import solve, supports_option
 from rankopt.errors import EngineError, MasterProblemError, OptionError
 from rankopt.optimize.least_squares import column_units, in_units, spreads
-from rankopt.optimize.state import PlaneSet
+from rankopt.optimize.state import ROUNDING, PlaneSet
 from rankopt.risk.risk import Engine, GradientEvaluation, Planes, Risk, Shard, ShardGradient
 
 if TYPE_CHECKING:
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
 
 Floats = NDArray[np.float64]
-
-ROUNDING = 8 * 2.0**-52  # rounding of a sum of products, relative to the sum of their magnitudes
 
 SOFTEST = 1e-14
 """w = w₀ - slopesᵀα / lam loses its digits where lam is less than so many times (steepness of the risk)² / (risk)."""

@@ -91,6 +91,8 @@ class PlaneSet(CompactReprMixin):
         return remaining, alpha[stays]
 
 
+ROUNDING = 8 * 2.0**-52  # rounding of a sum of products, relative to the sum of their magnitudes
+
 NEGLIGIBLE = 1e-10  # a gap in units of the loss, about 1
 
 SERIOUS = 0.1
@@ -102,7 +104,7 @@ leaves. Points that gain less only give planes: so the model grows until it is e
 class State(CompactReprMixin):
     """planes and alpha: the model and the last dual weights. trial: where to evaluate next. w, primal: the best point
     evaluated and its proven objective. bound: proven from below, for J if convex, else for the majorant that touches J
-    at w. latest: the objective at the last trial. round: how many majorants there were, 0 if J is convex. steps: how
+    at w. rounding: what double precision leaves open of J at w. latest: the objective at the last trial. round: how many majorants there were, 0 if J is convex. steps: how
     many were taken. Seconds are totals."""
 
     planes: PlaneSet
@@ -111,6 +113,7 @@ class State(CompactReprMixin):
     w: Floats
     primal: float = np.inf
     bound: float = 0.0
+    rounding: float = 0.0
     latest: float = np.inf
     round: int = 0
     steps: int = 0
@@ -136,7 +139,9 @@ class State(CompactReprMixin):
         if not value < self.primal - enough:
             return state
         planes = self.planes.with_references(here.references, here.paid)
-        state = replace(state, w=self.trial, primal=value, planes=planes)
+        sizes = np.linalg.norm(here.slopes, axis=1) + np.linalg.norm(here.references, axis=1)
+        rounding = 16 * ROUNDING * float(np.abs(here.heights).sum() + sizes.sum() * np.linalg.norm(self.trial))
+        state = replace(state, w=self.trial, primal=value, rounding=rounding, planes=planes)
         return state if convex else replace(state, bound=planes.floor, round=self.round + 1)
 
     def bounded(self, bound: float) -> Self:
@@ -144,9 +149,9 @@ class State(CompactReprMixin):
         return replace(self, bound=max(self.bound, bound))
 
     def is_closed(self, value: float, bound: float, tol: float) -> bool:
-        """Whether the gap of an objective is within tol of it. An objective of any sign may be 0: there
-        `NEGLIGIBLE` is enough."""
-        return value - bound <= max(tol * abs(value), 0.0 if self.planes.floor == 0.0 else NEGLIGIBLE)
+        """Whether the gap of an objective is within tol of it, or nothing but rounding: of separable data J is 0. An
+        objective of any sign may pass 0: there `NEGLIGIBLE` is enough."""
+        return value - bound <= max(tol * abs(value), self.rounding if self.planes.floor == 0.0 else NEGLIGIBLE)
 
 
 STALLED_AFTER = 60  # steps without any progress of primal or bound beyond rounding after which a run ends
