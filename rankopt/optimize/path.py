@@ -75,7 +75,9 @@ def continued(state: State, old: Objective, new: Objective, method: Method) -> S
     if aimed is None or not np.isfinite(state.primal):
         return method.start(new, state.w)
     primal = state.primal - old.regulariser(state.w) + new.regulariser(state.w)
-    state = replace(state, primal=primal, bound=state.planes.floor, latest=primal, round=min(state.round, 1), precision=np.inf)
+    state = replace(
+        state, primal=primal, bound=state.planes.floor, latest=primal, round=min(state.round, 1), precision=np.inf
+    )
     state = replace(state, steps=0, seconds_argmax=0.0, seconds_master=0.0)
     try:
         ahead: State = aimed(state, new)

@@ -139,8 +139,8 @@ class State(CompactReprMixin):
         if not value < self.primal - enough:
             return state
         planes = self.planes.with_references(here.references, here.paid)
-        sizes = np.linalg.norm(here.slopes, axis=1) + np.linalg.norm(here.references, axis=1)
-        rounding = 16 * ROUNDING * float(np.abs(here.heights).sum() + sizes.sum() * np.linalg.norm(self.trial))
+        sizes = (np.abs(here.slopes) + np.abs(here.references)) @ np.abs(self.trial)
+        rounding = 16 * ROUNDING * float(np.abs(here.heights).sum() + sizes.sum())
         state = replace(state, w=self.trial, primal=value, rounding=rounding, planes=planes)
         return state if convex else replace(state, bound=planes.floor, round=self.round + 1)
 

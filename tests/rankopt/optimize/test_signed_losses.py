@@ -89,16 +89,16 @@ def test_the_minimum_of_a_negative_loss_is_proved(method):
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("lam", [1.0, 1e-2])
-def test_minima_of_any_sign_are_proved(method, lam):
-    for seed, shift in enumerate((0.5, 2.0, 3.0)):
-        kind = type("Shifted", (TopOne,), {"shift": shift})
-        features, grades, query = sample(seed)
-        least = minimize(lambda w: value_of(kind, w, lam, features, grades, query), np.zeros(3), tol=1e-12).fun
-        ranker = LossRanker(kind, lam=lam, tol=1e-3, method=method).fit(features, grades, qid=query)
-        proved = ranker.certificate_
-        assert proved.stop is Stop.GAP
-        assert proved.bound <= least + 1e-9
-        assert value_of(kind, ranker.coef_, lam, features, grades, query) == pytest.approx(proved.primal, abs=1e-12)
+@pytest.mark.parametrize(("seed", "shift"), enumerate((0.5, 2.0, 3.0)))
+def test_minima_of_any_sign_are_proved(method, lam, seed, shift):
+    kind = type("Shifted", (TopOne,), {"shift": shift})
+    features, grades, query = sample(seed)
+    least = minimize(lambda w: value_of(kind, w, lam, features, grades, query), np.zeros(3), tol=1e-12).fun
+    ranker = LossRanker(kind, lam=lam, tol=1e-3, method=method).fit(features, grades, qid=query)
+    proved = ranker.certificate_
+    assert proved.stop is Stop.GAP
+    assert proved.bound <= least + 1e-9
+    assert value_of(kind, ranker.coef_, lam, features, grades, query) == pytest.approx(proved.primal, abs=1e-12)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -142,7 +142,7 @@ def test_masters_of_both_kinds_agree_with_cvxpy(floor, seed):
 
 
 def test_the_sign_that_a_loss_claims_is_checked():
-    with pytest.raises(OptionError, match="Claiming must be nonnegative.*is_nonnegative = False"):
+    with pytest.raises(OptionError, match=r"Claiming must be nonnegative.*is_nonnegative = False"):
         LossRanker(Claiming, lam=0.1).fit(X, GRADES, qid=QUERY)
     with pytest.raises(AssertionError, match="is_nonnegative"):
         check_loss(Claiming)
@@ -163,7 +163,9 @@ def test_a_checkpoint_of_a_negative_loss_goes_on_to_the_same_bits(tmp_path):
     count = whole.n_iter_
     weights, proved = whole.coef_, whole.certificate_
     with pytest.warns(UserWarning, match="before the gap closed"):
-        LossRanker(TopOne, lam=0.01, tol=1e-6, max_iter=count // 2, checkpoint=tmp_path).fit(features, grades, qid=query)
+        LossRanker(TopOne, lam=0.01, tol=1e-6, max_iter=count // 2, checkpoint=tmp_path).fit(
+            features, grades, qid=query
+        )
     resumed = LossRanker(TopOne, lam=0.01, tol=1e-6, checkpoint=tmp_path).fit(features, grades, qid=query)
     np.testing.assert_array_equal(resumed.coef_, weights)
     assert resumed.certificate_ == proved
@@ -221,7 +223,7 @@ def test_factors_of_a_negative_loss_have_block_bounds_and_no_global_one():
         rows = slice(*ratings.bounds[[u, u + 1]])
         y, j = ratings.values[rows], ratings.columns[rows]
 
-        def cost(p, y=y, j=j):
+        def cost(p, y=y, j=j, factors=factors, bias=bias):
             s = bias[j] + factors[j] @ p
             return np.log(np.exp(s).sum()) - np.exp(y) @ s / np.exp(y).sum() + signed.lam_ / 2 * float(p @ p)
 
