@@ -91,6 +91,8 @@ class Clock:
         return None
 
 
+TWICE = "interrupted again while the best point so far was proved"
+
 ROUNDED = 1e-12  # A relative gap that the rounding of the last proof may open again
 
 
@@ -135,7 +137,8 @@ def train(
     is reached, so that its time counts.
 
     A keyboard interruption, a callback or a failing master solver (after the first step) ends the run with the best
-    point so far. The master solver gets the remaining time as its limit.
+    point so far; a second interruption raises KeyboardInterrupt. The master solver gets the remaining time as its
+    limit.
     """
     objective = replace(objective, ends=clock.ends)
     convex = objective.risk.convex
@@ -170,6 +173,8 @@ def train(
         else:
             risk = primal - regulariser
     except KeyboardInterrupt:
+        if stop is Stop.INTERRUPTED:
+            raise KeyboardInterrupt(TWICE) from None
         stop, risk = Stop.INTERRUPTED, primal - regulariser
     certificate = Certificate("global" if convex else "stationary", primal, chosen.bound, stop, at_start)
     if stop is Stop.GAP and not now.method_state.is_closed(primal, chosen.bound, max(tol, ROUNDED)):
@@ -250,6 +255,8 @@ def _finish(
     try:
         last = now.after(finish(now.method_state, objective), tol, every=True)
     except KeyboardInterrupt:
+        if now.stop is Stop.INTERRUPTED:
+            raise KeyboardInterrupt(TWICE) from None
         return replace(now, stop=Stop.INTERRUPTED), failure
     except MasterProblemError as error:
         return now, failure or str(error)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rankopt.errors import MasterProblemError
 from rankopt.optimize.certificate import Stop
-from rankopt.optimize.concave_convex import Clock, Judge, Method, Training, train
+from rankopt.optimize.concave_convex import TWICE, Clock, Judge, Method, Training, train
 from rankopt.optimize.objective import Objective
 from rankopt.optimize.state import PlaneSet, State, TrainingState
 
@@ -32,7 +32,7 @@ def follow(
     Planes are valid for every lam: they are reused, and so is the risk proven at w. A method with `aimed` starts with a
     model of the new objective, without a pass over the queries, and takes no step if that closes the gap; others
     restart at the last w. If the objective `restarts`, each run begins at `start`, with these planes. `clock` sets the
-    limits of each run. An interruption ends the path after the interrupted run.
+    limits of each run. An interruption ends the path after the interrupted run; a second one raises KeyboardInterrupt.
     """
     outcome, before = None, objective
     for lam in lams:
@@ -45,8 +45,8 @@ def follow(
             else:
                 now = begun(continued(outcome.state, before, own, method), tol)
             outcome = train(own, method, start, tol, clock(), judge, now, known=outcome, prove=prove)
-        except KeyboardInterrupt:
-            if outcome is None:
+        except KeyboardInterrupt as interruption:
+            if outcome is None or interruption.args == (TWICE,):
                 raise
             return  # before a step was done
         yield outcome

@@ -104,8 +104,8 @@ leaves. Points that gain less only give planes: so the model grows until it is e
 class State(CompactReprMixin):
     """planes and alpha: the model and the last dual weights. trial: where to evaluate next. w, primal: the best point
     evaluated and its proven objective. bound: proven from below, for J if convex, else for the majorant that touches J
-    at w. rounding: what double precision leaves open of J at w. latest: the objective at the last trial. round: how many majorants there were, 0 if J is convex. steps: how
-    many were taken. Seconds are totals."""
+    at w. rounding: what double precision leaves open of J at w. latest: the objective at the last trial. round: how
+    many majorants there were, 0 if J is convex. steps: how many were taken. Seconds are totals."""
 
     planes: PlaneSet
     alpha: Floats

@@ -83,9 +83,8 @@ def _flaws(standing: TrainingState) -> Iterator[str]:
             yield from _flaws_of(name, value, shapes.get(name, (d,)))
         elif name not in PARTS and (isinstance(value, bool) or not isinstance(value, int | float)):
             yield f"{name} is a {type(value).__name__}"
-        elif name not in PARTS and not (value >= 0 and (value < np.inf or name in OPEN)):
-            if not (name in SIGNED and planes.floor == -np.inf and value < np.inf):
-                yield f"{name} is {value}"
+        elif name not in PARTS and not _is_possible(name, value, planes.floor):
+            yield f"{name} is {value}"
     for point in standing.passed:
         yield from _flaws_of("a point that it passed", point.w, (d,))
         if not np.isfinite([point.primal, point.bound]).all():
@@ -98,11 +97,17 @@ def _flaws(standing: TrainingState) -> Iterator[str]:
 def _flaws_of_steps(standing: TrainingState) -> Iterator[str]:
     if len(standing.history) != standing.iteration:
         yield f"it took {standing.iteration} steps and {len(standing.history)} are written down"
-    signed = SIGNED if standing.method_state.planes.floor == -np.inf else ()
     for step in standing.history:
         for name, value in vars(step).items():
-            if not (name in signed and value < np.inf) and not (value >= 0 and (value < np.inf or name in OPEN)):
+            if not _is_possible(name, value, standing.method_state.planes.floor):
                 yield f"{name} of a step is {value}"
+
+
+def _is_possible(name: str, value: float, floor: float) -> bool:
+    """Whether a number of this name can be of a run whose losses have this floor."""
+    if name in SIGNED and floor == -np.inf and value < np.inf:
+        return True
+    return value >= 0 and (value < np.inf or name in OPEN)
 
 
 def _flaws_of(name: str, array: NDArray[Any], shape: tuple[int, ...]) -> Iterator[str]:

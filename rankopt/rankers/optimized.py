@@ -20,7 +20,8 @@ from formulations.solvers import compatible_solvers, get_solver
 from formulations.solvers.solver import Solver, suits
 from rankopt.data.canonical_order import Arrangement, canonical
 from rankopt.engines import get_engine
-from rankopt.errors import DataError, ModelError, OptionError, TrainingInterrupted
+from rankopt.errors import DataError, ModelError, OptionError
+from rankopt.fitting import warn_interrupted
 from rankopt.measures.measure import PositionalMeasure
 from rankopt.measures.notation import parse
 from rankopt.optimize import PENALTIES, get_method
@@ -142,7 +143,7 @@ class OptimizedRanker(LinearRanker):
         if objective.start_counts:  # a sparse model is not to be measured by what leaves nothing out
             warn_below_start(self._values(queries), outcome.w, objective.start)
         if outcome.certificate.stop is Stop.INTERRUPTED:
-            raise TrainingInterrupted("training was interrupted; the ranker holds the best weights so far")
+            warn_interrupted("weights")
 
     def _trained(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> tuple[Training, Objective]:
         """The run and what it minimised."""

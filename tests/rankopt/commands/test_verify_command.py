@@ -114,8 +114,8 @@ def test_a_witness_with_its_optimum(tmp_path):
 
 
 def test_the_exit_code_is_of_the_set_whatever_objective_the_file_has(tmp_path):
-    """At most one document of a site in the first two positions: no totally unimodular matrix, and under profits of rank
-    one inside each site an integral optimum all the same."""
+    """At most one document of a site in the first two positions: the matrix is not totally unimodular; under profits of
+    rank one inside each site an optimum is integral."""
     text = "documents = 6\npositions = 3\n"
     scores = "weights = [1.0, 0.6, 0.5]\nscores = [6, 5, 4, 3, 2, 1]\n"
     sites = '[attributes]\nsite = ["a", "a", "b", "b", "c", "c"]\n'
