@@ -100,8 +100,8 @@ def path(
     step and `n_iter_` is 0. Each position weight and bound starts anew. A path does not support checkpoints.
 
     Under a nonconvex bound the result may be another critical point than that of a separate fit, which starts at
-    w₀. Limits apply to each model; Ctrl-C returns the models so far with a `TrainingInterruptedWarning`. `each` is called
-    with every fitted model. The other parameters are as in `fit`.
+    w₀. Limits apply to each model. Ctrl-C returns the models so far with a `TrainingInterruptedWarning`. `each` is
+    called with every fitted model. The other parameters are as in `fit`.
 
     lams: None is this ranker's λ. With penalty="l1" a number n is n values in geometric progression, from the
     smallest λ at which w = 0 is optimal (critical for a nonconvex bound) to a thousandth of it. There each λ of a
