@@ -118,10 +118,9 @@ class OptimizedRanker(LinearRanker):
         queries = queries.grouped()
         weights = np.ones(len(queries)) if weights is None else weights / weights.max()
         admissible = self._admissible()
-        names = () if admissible is None else admissible.attributes
         if admissible is not None:
             admissible.validate(queries.attributes)
-        arranged = canonical(queries, weights, keep_documents=self._order_matters(), attributes=names)
+        arranged = canonical(queries, weights, keep_documents=self._order_matters(), attributes=self._content(queries))
         w0 = cache(lambda: self._w0(arranged))  # found once, after the options are known to be good
         risk = Risk(self._shards(arranged, w0), get_engine(self.engine, None if self.n_jobs == -1 else self.n_jobs))
         lam, small = self._lam(arranged, risk), is_small(arranged.offsets)

@@ -51,8 +51,7 @@ class TrainingRun:
         if self.checkpoint is None:
             return None
         ranker = self.ranker
-        admissible, params = ranker._admissible(), ranker.get_params(deep=False)
-        names = () if admissible is None else admissible.attributes
+        params, names = ranker.get_params(deep=False), ranker._content(queries)
         matters = {name: value for name, value in params.items() if name not in ranker._of_the_run}
         problem = identity(type(ranker).__name__, matters, queries, names, weights, start, judged)
         parameters = signature(type(ranker)).parameters.values()

@@ -19,6 +19,7 @@ from formulations.arrays import frozen
 from formulations.display import CompactReprMixin
 from rankopt.data.canonical_order import Arrangement
 from rankopt.errors import EngineError, OptionError
+from rankopt.losses import make_loss
 from rankopt.losses.loss import GradientLoss, Loss, check_sign, is_nonnegative, protocol_of
 from rankopt.scorers.linear import Linear, Scorer, parts_of
 
@@ -141,15 +142,15 @@ def shards(
     return tuple(found)
 
 
-def shards_of_grades(queries: Arrangement, factory: Callable[[NDArray[np.float64], Ints], Loss]) -> tuple[Shard, ...]:
+def shards_of_grades(queries: Arrangement, factory: Callable[..., Loss]) -> tuple[Shard, ...]:
     """The queries that have documents of different grades, in shards, with the loss that `factory` makes of relevance
-    and offsets. Raises DataError where there are none."""
+    and offsets (see `make_loss`). Raises DataError where there are none."""
 
     def build(queries: Arrangement) -> tuple[Arrangement, Loss]:
         grades, starts = queries.graded, queries.offsets[:-1]
         useful = np.maximum.reduceat(grades, starts) > np.minimum.reduceat(grades, starts)
         queries = queries.learnable(useful, "have different grades")
-        return queries, factory(queries.graded, queries.offsets)
+        return queries, make_loss(factory, queries)
 
     return shards(queries, build)
 

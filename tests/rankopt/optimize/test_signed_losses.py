@@ -89,7 +89,7 @@ def test_the_minimum_of_a_negative_loss_is_proved(method):
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("lam", [1.0, 1e-2])
-@pytest.mark.parametrize(("seed", "shift"), enumerate((0.5, 2.0, 3.0)))
+@pytest.mark.parametrize(("seed", "shift"), [*enumerate((0.5, 2.0, 3.0))])
 def test_minima_of_any_sign_are_proved(method, lam, seed, shift):
     kind = type("Shifted", (TopOne,), {"shift": shift})
     features, grades, query = sample(seed)
