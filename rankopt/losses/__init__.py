@@ -124,9 +124,9 @@ def sees_queries(spec: str | Callable[..., Loss]) -> bool:
 
 
 def make_loss(factory: Callable[..., Loss], queries: Arrangement) -> Loss:
-    """The loss that a factory makes of these queries. A parameter `queries` gets them: `attributes` and `features[rows]`
-    of the documents, `input_order`, the caller's row of each, `query_ids` and `weights`; the documents of a query are
-    then in the caller's order, else in one that the caller's does not change."""
+    """The loss that a factory makes of these queries. A parameter `queries` gets them: `attributes`, `features[rows]`
+    and `input_order` (the caller's row) of the documents, `query_ids` and `weights`. The documents of a query are then
+    in the caller's order, else in one that the caller's does not change."""
     more = {"queries": queries} if sees_queries(factory) else {}
     return factory(queries.graded, queries.offsets, **more)
 
