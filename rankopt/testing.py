@@ -228,7 +228,7 @@ def check_map(
 
     known = [*bounds]
     for bound in known:
-        check_loss(lambda relevance, offsets, bound=bound: build(bound, relevance, offsets))  # type: ignore[misc]
+        check_loss(lambda relevance, offsets, bound=bound: build(bound, relevance, offsets))
     for relevance, offsets in small_queries(seed=5, largest=5):
         relevance, offsets = _orderable(relevance, offsets)
         criterion = Criterion.from_measure(parsed, relevance, offsets)

@@ -137,7 +137,7 @@ class Objective:
 
         Raises MasterProblemError if the solver returns no solution.
         """
-        softest = SOFTEST * self._natural_lam(planes, capacity)
+        softest = SOFTEST * self.natural_lam(planes, capacity)
         if self.lam >= softest or planes.floor < 0.0:
             return self._solved(planes, capacity, alpha, precision)
         # The model is flat around its least point: that of a larger lam is as good, and is found. Of the bound nothing
@@ -148,7 +148,7 @@ class Objective:
         own = self._solved(planes, capacity, alpha, precision)
         return replace(answer, bound=own.bound, seconds=answer.seconds + own.seconds)
 
-    def _natural_lam(self, planes: PlaneSet, capacity: Floats) -> float:
+    def natural_lam(self, planes: PlaneSet, capacity: Floats) -> float:
         """The lam at which a step that gains all of the risk at w₀ costs as much: (steepest slopes)² / (heights)."""
         slopes, steep, high = planes.slopes, np.zeros(capacity.size), np.zeros(capacity.size)
         np.maximum.at(steep, planes.group, norms(slopes))

@@ -94,10 +94,9 @@ class OptimizedRanker(LinearRanker):
         """The queries that have something to order, with the loss, in shards. w0: tells w₀."""
         raise NotImplementedError(f"{type(self).__name__} cannot be fitted because it has no `_shards`; write one.")
 
-    @property
-    def _cures(self) -> str:
-        """What helps where the optimum is at w₀."""
-        return "try a smaller lam"
+    def _cures(self, flat: bool) -> str:
+        """What helps where the optimum is at w₀. flat: a smaller lam does not."""
+        return "try another loss or other features" if flat else "try a smaller lam"
 
     def _order_matters(self) -> bool:
         """Whether the order of the documents in the input is part of the problem."""
@@ -138,7 +137,7 @@ class OptimizedRanker(LinearRanker):
         with in_range(queries):
             outcome, objective = self._trained(queries, weights, evaluation)
         self._keep(outcome, objective)
-        warn_of_outcome(outcome, self._cures)
+        warn_of_outcome(outcome, objective, self._cures)
         if objective.start_counts:  # a sparse model is not to be measured by what leaves nothing out
             warn_below_start(self._values(queries), outcome.w, objective.start)
         if outcome.certificate.stop is Stop.INTERRUPTED:

@@ -154,8 +154,9 @@ def _along(
         runs = follow(objective, method, objective.start, lams, self.tol, clock, judge)
         for lam, outcome in zip(lams, runs, strict=False):  # an interrupted path is shorter
             model = _at(ranker, lam)
-            model._keep(outcome, replace(objective, lam=lam))
-            warn_of_outcome(outcome, model._cures, stacklevel=4)
+            own = replace(objective, lam=lam)
+            model._keep(outcome, own)
+            warn_of_outcome(outcome, own, model._cures, stacklevel=4)
             yield model
 
 
