@@ -40,7 +40,7 @@ class Stop(StrEnum):
     INTERRUPTED = "interrupted from the keyboard"
 
 
-ROUNDED = 1e-9  # A bound may be beyond the value by this, relative to 1 + |value|
+CONTRADICTION = 1e-9  # A bound beyond the value by more than this, relative to 1 + |value|, is no rounding
 
 FACTORS = ("users", "items", "singular", "proof")
 BLOCKS = (*FACTORS, "convex")
@@ -122,7 +122,7 @@ class Certificate(CompactReprMixin):
             if not PARTS[name](part):
                 raise ValueError(f"a certificate has an invalid part: {name} = {part!r:.80}")
         low, high = (self.value, self.bound) if self.kind == "directions" else (self.bound, self.value)
-        if low - high > ROUNDED * (1.0 + abs(self.value)):
+        if low - high > CONTRADICTION * (1.0 + abs(self.value)):
             side = "upper bound {:.9g} below" if self.kind == "directions" else "lower bound {:.9g} above"
             raise CertificateError(
                 f"nothing is proved: the run reports the {side.format(self.bound)} its value {self.value:.9g}. Check a "

@@ -26,6 +26,8 @@ class Method(Protocol):
     `objective` may be nonconvex: then the planes that it gives lie below it only with the reference of `state.planes`,
     which `State.seen` moves along with w, and the bound of the state is that of the majorant that touches J at w.
 
+    `start` makes `PlaneSet.empty(groups, features, objective.risk.floor)`, and a state whose bound is that floor.
+
     A method may also have `aimed(state, objective)`, the state with its model minimised and the next trial chosen: a
     path of lam then goes on without a pass; `finish(state, objective)`, what is left to prove when the run ends; and
     `patience`, the steps without progress after which there is no hope, where they are not the usual number.

@@ -211,7 +211,7 @@ def train(
         def begun() -> Any:
             if params["init"] != "residual":
                 return blocks.begun(random_start(start, params["random_state"]))
-            none = loss.convex and lam >= start.lam_max  # zero factors are then the global optimum
+            none = blocks.convex and lam >= start.lam_max  # zero factors are then the global optimum
             return blocks.begun(start.factors.offsets_alone() if none else start.factors)
 
         found: list[Any] = []  # emptied when a run goes on: a state is as large as the ratings

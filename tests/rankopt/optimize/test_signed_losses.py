@@ -9,6 +9,7 @@ from scipy.optimize import minimize, minimize_scalar
 
 from formulations.errors import CertificateError
 from rankopt.errors import OptionError
+from rankopt.losses import ScoreLoss
 from rankopt.losses.loss import ConvexLoss, LossValue
 from rankopt.optimize import METHODS
 from rankopt.optimize.certificate import Certificate, Stop
@@ -139,6 +140,47 @@ def test_masters_of_both_kinds_agree_with_cvxpy(floor, seed):
     assert again.bound == pytest.approx(least, abs=1e-6)
     if floor < 0:
         np.testing.assert_allclose(np.bincount(group, answer.alpha, groups), 1.0, rtol=1e-12)
+
+
+@dataclass(frozen=True, eq=False)
+class Lowered:
+    """A bound of the regret minus 1; not convex."""
+
+    inner: object
+    is_nonnegative: ClassVar[bool] = False
+
+    @classmethod
+    def from_grades(cls, relevance, offsets):
+        return cls(ScoreLoss("nDCG@5").bind(relevance, offsets=offsets).loss)
+
+    @property
+    def convex(self):
+        return self.inner.convex
+
+    def at(self, scores, prove=False):
+        found = self.inner.at(scores, prove)
+        return replace(found, value=found.value - 1, bound=found.bound - 1, height=found.height - 1)
+
+    def majorant(self, scores):
+        return Lowered(self.inner.majorant(scores))
+
+    def select_queries(self, first, last):
+        return Lowered(self.inner.select_queries(first, last))
+
+    def reference_weights(self, scores):
+        return self.inner.reference_weights(scores)
+
+
+@pytest.mark.parametrize("method", sorted(METHODS.keys() - {"stochastic_subgradient"}))  # stalls with and without the 1
+def test_a_loss_that_is_not_convex_may_be_negative_too(method):
+    """The same critical point as without the 1: its majorant there is bounded from below by the same number less 1."""
+    features, grades, query = sample(0)
+    options = {"lam": 0.1, "w0": [1.0, 0.0, 0.0], "method": method}
+    lowered = LossRanker(Lowered.from_grades, tol=1e-3, **options).fit(features, grades, qid=query).certificate_
+    usual = LargeMarginRanker("nDCG@5", tol=1e-3, **options).fit(features, grades, qid=query).certificate_
+    assert (lowered.kind, lowered.stop) == ("stationary", Stop.GAP)
+    assert -1.0 < lowered.bound <= lowered.value < 0.0
+    assert lowered.value + 1.0 == pytest.approx(usual.value, abs=5e-3)
 
 
 def test_the_sign_that_a_loss_claims_is_checked():
