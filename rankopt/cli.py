@@ -76,9 +76,11 @@ def main() -> None:
         UnsupportedProblemError,
     )
     from rankopt.errors import DataError, EngineError, ModelError, RankoptError
+    from rankopt.fitting import raise_interruptions
 
     try:
-        code = rankopt.main(standalone_mode=False)
+        with raise_interruptions():
+            code = rankopt.main(standalone_mode=False)
     except (click.exceptions.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
         code = 130

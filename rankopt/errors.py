@@ -9,9 +9,9 @@
     └── OptionError (ValueError)      an option has an invalid value
         └── UnexpectedArgumentError (TypeError)   an argument that other libraries accept under this name
 
-Other errors of problems and solvers are in `formulations.errors`. Interruptions and warnings:
+Other errors of problems and solvers are in `formulations.errors`. Warnings:
 
-    TrainingInterrupted (KeyboardInterrupt)   a fit was interrupted after a step; the ranker has the best weights so far
+    TrainingInterruptedWarning (UserWarning)   a fit was interrupted after a step; the ranker has the best model so far
     MissingQueryIdsWarning (UserWarning)   many rows without qid or group were fitted as one query
     WorseThanInitWarning (UserWarning)     training ended with a lower measure than its start w₀ on the training queries
     NoProgressWarning (UserWarning)        training found nothing better than its start w₀
@@ -52,10 +52,11 @@ class UnexpectedArgumentError(OptionError, TypeError):
     """An argument that other libraries accept under this name; the message names ours."""
 
 
-class TrainingInterrupted(KeyboardInterrupt):
-    """A fit that was interrupted from the keyboard and is complete: the best weights so far and their certificate.
+class TrainingInterruptedWarning(UserWarning):
+    """Ctrl-C ended a fit after its first step: the ranker has the best model so far, with its certificate.
 
-    Any other KeyboardInterrupt from `fit` leaves the ranker unchanged.
+    Before the first step, and when Ctrl-C is pressed again, `fit` raises KeyboardInterrupt and leaves the ranker
+    unchanged.
     """
 
 

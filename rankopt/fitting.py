@@ -2,17 +2,19 @@
 
 An ordinary scikit-learn `fit` sets attributes one by one, so a failure can leave the width of the new data with the
 weights of the old. Here `fit` works on a copy of the estimator, whose state is adopted in one step at the end. A fit
-that raises `TrainingInterrupted` is complete, so its state is adopted.
+that raises `TrainingInterruptedWarning`, as an error by a filter, is complete, so its state is adopted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from inspect import isfunction, signature
 from typing import Any, TypeVar
 
-from rankopt.errors import TrainingInterrupted, UnexpectedArgumentError
+from rankopt.errors import TrainingInterruptedWarning, UnexpectedArgumentError
 
 Kind = TypeVar("Kind", bound=type[Any])
 
@@ -32,6 +34,23 @@ def atomic(kind: Kind) -> Kind:
     _wrap(base)
     base.__init_subclass__ = classmethod(wrap_subclass)
     return kind
+
+
+@contextmanager
+def raise_interruptions() -> Iterator[None]:
+    """Raise KeyboardInterrupt for a fit that Ctrl-C ended: what follows has no use for the best model so far."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", TrainingInterruptedWarning)
+        try:
+            yield
+        except TrainingInterruptedWarning as warning:
+            raise KeyboardInterrupt(str(warning)) from warning
+
+
+def warn_interrupted(what: str, stacklevel: int = 5) -> None:
+    """Warn that the ranker has the best `what` so far. stacklevel: frames up to the user's."""
+    message = f"training was interrupted; the ranker holds the best {what} so far. Fit again for a complete result."
+    warnings.warn(message, TrainingInterruptedWarning, stacklevel=stacklevel)
 
 
 def _wrap(kind: type[Any]) -> None:
@@ -66,7 +85,7 @@ def _all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
         vars(trial).update(vars(self))
         try:
             found = fit(trial, *args, **options)
-        except TrainingInterrupted:
+        except TrainingInterruptedWarning:
             self.__dict__ = vars(trial)
             raise
         self.__dict__ = vars(trial)  # one step: an interruption cannot separate it

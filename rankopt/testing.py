@@ -9,7 +9,7 @@ Each takes the object to check and raises `AssertionError` with the reason; all 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import pairwise, permutations
 from typing import TYPE_CHECKING, Any
 
@@ -17,10 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations import get_solver, ranking
+from formulations.errors import CertificateError
 from rankopt.data.canonical_order import Arrangement
 from rankopt.data.queries import Queries
-from rankopt.losses import get_bound
-from rankopt.losses.loss import GradientLoss, Loss, protocol_of
+from rankopt.losses import get_bound, make_loss
+from rankopt.losses.loss import GradientLoss, Loss, is_nonnegative, protocol_of
 from rankopt.losses.margin import Bound, MarginLoss
 from rankopt.losses.oracle import Criterion, JointFeatureMap
 from rankopt.losses.oracle_positional import PositionalOracle
@@ -89,20 +90,32 @@ def check_line_search(measure: Measure, grades: Callable[[Floats], Floats] = lam
         check_lines(measure, relevance, offsets, scores, slopes, rng.random(offsets.size - 1))
 
 
-def check_loss(build: Callable[[Floats, Ints], Any]) -> None:
+def check_loss(build: Callable[..., Any], attributes: Callable[[Floats], Mapping[str, Any]] = lambda _: {}) -> None:
     """Check a loss of the scores; `build(relevance, offsets)` constructs it for queries with at least two grades.
+    attributes: from relevance (N,) to attributes (N,) for a `build` with a parameter `queries`.
 
-    Its planes touch it and lie below its majorant. The majorant is convex, above the loss and touches it. Bounds are
+    Its values are nonnegative, or it declares `is_nonnegative = False`. Its planes touch it and lie below its
+    majorant. The majorant is convex, above the loss and touches it. Bounds are
     not below values. Values and slopes depend neither on the order of documents nor on other queries. For a loss with a
     gradient, the gradient matches finite differences of its values.
     """
-    if protocol_of(build(np.array([0.0, 2.0]), np.array([0, 2]))) == "gradient":
-        _check_gradient(build)
+
+    def make(relevance: Floats, offsets: Ints, rows: Ints | None = None) -> Any:
+        rows = np.arange(relevance.size) if rows is None else rows
+        input_rows = np.argsort(rows)
+        drawn = {name: np.asarray(values)[rows] for name, values in attributes(relevance[input_rows]).items()}
+        ones, ids = np.ones(offsets.size - 1), tuple(range(offsets.size - 1))
+        return make_loss(
+            build, Arrangement(np.zeros((rows.size, 0)), rows, offsets, ones, relevance, ids, drawn, input_order=rows)
+        )
+
+    if protocol_of(make(np.array([0.0, 2.0]), np.array([0, 2]))) == "gradient":
+        _check_gradient(make)
     else:
-        _check_planes(build)
+        _check_planes(make)
 
 
-def _check_planes(build: Callable[[Floats, Ints], Loss]) -> None:
+def _check_planes(build: Callable[..., Loss]) -> None:
     """`check_loss` for a loss with planes."""
     rng = np.random.default_rng(1)
     for relevance, offsets in small_queries(seed=1):
@@ -114,6 +127,8 @@ def _check_planes(build: Callable[[Floats, Ints], Loss]) -> None:
             assert majorant.convex, "a majorant must be convex"
             here, there = loss.at(scores), majorant.at(scores)
             assert (here.bound >= here.value).all(), "a bound must not be below the value"
+            sign = here.value.min() >= -1e-12 or not is_nonnegative(loss)
+            assert sign, "a loss with negative values must set is_nonnegative = False"
             np.testing.assert_allclose(there.value, here.value, atol=1e-12, err_msg="a majorant must touch the loss")
             slope = there.assigned - there.reference
             touching = there.height + np.add.reduceat(slope * scores, starts)
@@ -124,7 +139,7 @@ def _check_planes(build: Callable[[Floats, Ints], Loss]) -> None:
             assert (plane <= above + 1e-12).all(), "a plane must lie below the majorant"
             assert (loss.at(elsewhere).value <= above + 1e-12).all(), "a majorant must lie above the loss"
             rows = np.concatenate([rng.permutation(np.arange(low, high)) for low, high in pairwise(offsets.tolist())])
-            shuffled = build(relevance[rows], offsets).at(scores[rows])
+            shuffled = build(relevance[rows], offsets, rows).at(scores[rows])
             np.testing.assert_allclose(shuffled.value, here.value, atol=1e-12, err_msg="shuffling changed a value")
             moved, stood = shuffled.assigned - shuffled.reference, (here.assigned - here.reference)[rows]
             np.testing.assert_allclose(moved, stood, atol=1e-12, err_msg="shuffling changed a slope")
@@ -132,7 +147,7 @@ def _check_planes(build: Callable[[Floats, Ints], Loss]) -> None:
             np.testing.assert_allclose(alone, here.value[1:2], atol=1e-12, err_msg="other queries changed a value")
 
 
-def _check_gradient(build: Callable[[Floats, Ints], GradientLoss], step: float = 1e-6) -> None:
+def _check_gradient(build: Callable[..., GradientLoss], step: float = 1e-6) -> None:
     """`check_loss` for a loss with a gradient."""
     rng = np.random.default_rng(1)
     for relevance, offsets in small_queries(seed=1):
@@ -143,7 +158,7 @@ def _check_gradient(build: Callable[[Floats, Ints], GradientLoss], step: float =
             assert here.value.shape == starts.shape, "there must be a value for every query"
             assert here.slope.shape == scores.shape, "there must be a slope for every document"
             rows = np.concatenate([rng.permutation(np.arange(low, high)) for low, high in pairwise(offsets.tolist())])
-            shuffled = build(relevance[rows], offsets).gradient(scores[rows])
+            shuffled = build(relevance[rows], offsets, rows).gradient(scores[rows])
             np.testing.assert_allclose(shuffled.value, here.value, atol=1e-12, err_msg="shuffling changed a value")
             np.testing.assert_allclose(
                 shuffled.slope, here.slope[rows], atol=1e-12, err_msg="shuffling changed a slope"
@@ -176,7 +191,6 @@ def check_bound(bound: Bound) -> None:
         )
         return PositionalOracle(problem, get_solver("exact"))
 
-    check_loss(lambda relevance, offsets: MarginLoss.build(argmax(relevance, offsets), bound))
     for relevance, offsets in small_queries(seed=3, largest=5):
         rankings = argmax(relevance, offsets)
         scores = rng.integers(-1, 2, relevance.size).astype(np.float64)
@@ -187,6 +201,7 @@ def check_bound(bound: Bound) -> None:
             allowed = [order for order in orders if (np.diff(s[order]) <= 0).all()]
             regret = rankings.best[q] - min(float(discount @ gain[order]) for order in allowed)
             assert values[q] >= regret - 1e-12, "a bound must not be below the regret"
+    check_loss(lambda relevance, offsets: MarginLoss.build(argmax(relevance, offsets), bound))
     _train(bound)
 
 
@@ -213,7 +228,7 @@ def check_map(
 
     known = [*bounds]
     for bound in known:
-        check_loss(lambda relevance, offsets, bound=bound: build(bound, relevance, offsets))  # type: ignore[misc]
+        check_loss(lambda relevance, offsets, bound=bound: build(bound, relevance, offsets))
     for relevance, offsets in small_queries(seed=5, largest=5):
         relevance, offsets = _orderable(relevance, offsets)
         criterion = Criterion.from_measure(parsed, relevance, offsets)
@@ -276,7 +291,11 @@ def check_method(method: Method, tol: float = 1e-4, max_iter: int = 5000) -> Non
     queries = Queries.from_arrays(features, relevance, qid=np.arange(60) // 10)
     for lam in (1.0, 0.01):
         best = PairwiseRanker(lam=lam, tol=1e-7).fit(queries).certificate_
-        ranker = PairwiseRanker(lam=lam, tol=tol, method=method, max_iter=max_iter).fit(queries)
+        ranker = PairwiseRanker(lam=lam, tol=tol, method=method, max_iter=max_iter)
+        try:
+            ranker.fit(queries)
+        except CertificateError as error:
+            raise AssertionError(str(error)) from error
         found, history = ranker.certificate_, ranker.history_
         assert found.relative_gap <= tol, "the gap must close"
         assert abs(found.primal - best.primal) <= found.gap + best.gap, "the objective must be the optimum's"

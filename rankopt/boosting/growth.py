@@ -88,29 +88,36 @@ def grow(
     evaluation: Queries | None,
     metric: BoostingMetric,
     report: Report = lambda round, value: None,
-) -> tuple[list[str], int, list[float]]:
+) -> tuple[list[str], int, list[float], bool]:
     """The text of the trees of each objective for these queries, weighted as they are, and the number of rounds: those
     to where the mean of all scores is best on the evaluation queries, or all. Empty texts where no feature tells
-    documents apart. Last the measure there after each round."""
+    documents apart. Then the measure there after each round, and whether Ctrl-C ended training after a round."""
     package, data = lightgbm(), _data(train)
     if not any(data.feature_num_bin(feature) for feature in range(train.n_features)):
-        return [""] * len(objectives), 0, []
+        return [""] * len(objectives), 0, [], False
     boosters = [package.Booster(growth.parameters(objective.seed), data) for objective in objectives]
     judged = None if evaluation is None else _Judged.from_queries(evaluation, data, boosters, metric)
     best, rounds, trees, values = -np.inf, 0, [0] * len(boosters), list[float]()
-    for round in range(1, growth.rounds + 1):
-        for booster, objective in zip(boosters, objectives, strict=True):
-            booster.update(fobj=objective)
-        value = None if judged is None else judged.mean_of(boosters)
-        report(round, value)
-        values += [] if value is None else [value]
-        if value is None or value > best:
-            # A round in which no leaf could be split leaves no tree.
-            best = best if value is None else value
-            rounds, trees = round, [booster.num_trees() for booster in boosters]
-        if round - rounds >= growth.patience:
-            break
-    return [text_of(booster, count) for booster, count in zip(boosters, trees, strict=True)], rounds, values
+    interrupted = False
+    try:
+        for round in range(1, growth.rounds + 1):
+            for booster, objective in zip(boosters, objectives, strict=True):
+                booster.update(fobj=objective)
+            value = None if judged is None else judged.mean_of(boosters)
+            report(round, value)
+            values += [] if value is None else [value]
+            if value is None or value > best:
+                # A round in which no leaf could be split leaves no tree.
+                best = best if value is None else value
+                rounds, trees = round, [booster.num_trees() for booster in boosters]
+            if round - rounds >= growth.patience:
+                break
+    except KeyboardInterrupt:
+        if not rounds:
+            raise
+        interrupted = True
+    texts = [text_of(booster, count) for booster, count in zip(boosters, trees, strict=True)]
+    return texts, rounds, values, interrupted
 
 
 def _data(train: Arrangement) -> Any:

@@ -21,6 +21,7 @@ from rankopt.boosting.objective import boosting_metric, boosting_objective
 from rankopt.boosting.tree_text import check_text, nodes_of
 from rankopt.data.canonical_order import canonical
 from rankopt.errors import DataError, ModelError, OptionError
+from rankopt.fitting import warn_interrupted
 from rankopt.losses.oracle_positional import with_distinct_grades
 from rankopt.options import POSITIVE, RUN, Interval, Rules, check_options, seed_from
 from rankopt.persistence.onnx import Nodes
@@ -220,7 +221,9 @@ class BoostedRanker(Ranker):
         arranged = with_distinct_grades(canonical(queries, weights), measure)
         growth, metric = self._growth(evaluation is not None), boosting_metric(measure)
         with report_rounds(self.verbose, self.n_bags, growth.rounds, repr(measure)) as progress:
-            texts, self.n_rounds_, values = grow(arranged, objectives, growth, evaluation, metric, progress)
+            texts, self.n_rounds_, values, interrupted = grow(
+                arranged, objectives, growth, evaluation, metric, progress
+            )
         self._forest = Forest.from_texts(texts)
         self.estimators_ = self._forest.texts
         for name in ("best_score_", "evals_result_"):
@@ -229,6 +232,8 @@ class BoostedRanker(Ranker):
         if evaluation is not None:
             self.evals_result_ = np.array(values)
             self.best_score_ = self._mean(evaluation, np.ones(len(evaluation)), None)
+        if interrupted:
+            warn_interrupted("trees")
 
     def _growth(self, judged: bool) -> Growth:
         rounds = (JUDGED if judged else ROUNDS) if self.n_estimators is None else self.n_estimators

@@ -216,7 +216,7 @@ def widened(
     eval_set; then the gap is that of the current state, and the run ends with its patience.
     resumed: such a part, of more factors than `done`, that an earlier run began.
     """
-    most = min(blocks.problem.rated.n_users, blocks.problem.rated.n_items)
+    most, last = min(blocks.problem.rated.n_users, blocks.problem.rated.n_items), done
     try:
         gap = _gap(blocks, done, judged)
         while resumed is not None or (gap > settings.tol and _is_closed(done, settings, judged)):
@@ -224,7 +224,9 @@ def widened(
             wider = _with_pairs(blocks, done.now if judged else done.best, most) if at is None else None
             if at is None and wider is None:
                 break
-            tried = run(partial(_begin, blocks, done, at, wider, judged), done, min(gap / WIDENING_FINER, settings.tol))
+            last = tried = run(
+                partial(_begin, blocks, done, at, wider, judged), done, min(gap / WIDENING_FINER, settings.tol)
+            )
             left = _gap(blocks, tried, judged)
             closes = left <= (1.0 - GAIN) * gap
             if left < gap or judged:  # closer to the global optimum, or perhaps with a better round on eval_set
@@ -236,6 +238,8 @@ def widened(
             if not closes:
                 break
     except KeyboardInterrupt:  # between two parts: each of them ends by itself
+        if last.stop is Stop.INTERRUPTED:
+            raise
         done = replace(done, stop=Stop.INTERRUPTED)
     return done
 

@@ -17,6 +17,7 @@ from rankopt.collaborative.linear_algebra import pulled_by_column, row_sums
 from rankopt.collaborative.problem import FactorProblem, Factors, ModelState, items_bound, pair_scores
 from rankopt.collaborative.user_block import solved_users
 from rankopt.engines import Threads
+from rankopt.losses.loss import check_sign
 
 CHUNK = 1 << 14  # minimum ratings (of complete users) whose planes are formed at a time
 CHUNKS = 64, 8  # number of chunks of more ratings; with several threads up to this many times as many
@@ -44,7 +45,9 @@ class RatingPlanesEvaluation:
 
     def __call__(self, shard: RatedShard) -> tuple[Floats, Floats, Floats]:
         touch = None if self.touch is None else shard_scores(shard, *self.touch)
-        found = shard.loss_at(touch).at(shard_scores(shard, self.users, self.items, self.offsets))
+        loss, scores = shard.loss_at(touch), shard_scores(shard, self.users, self.items, self.offsets)
+        found = loss.at(scores)
+        check_sign(loss, found.value, scores)
         v, slopes = shard.user_weights, found.assigned - found.reference
         return v * found.value, v * found.height, np.repeat(v, np.diff(shard.bounds)) * slopes
 
@@ -88,13 +91,13 @@ def shard_scores(shard: RatedShard, users: Floats, items: Floats, offsets: Float
 @dataclass(frozen=True, eq=False)
 class PlaneBlocks:
     """loss: from ratings and bounds of users to their loss; weights: (n,) how much each counts. convex: it is, else its
-    majorants are minimised. positive: it is never below 0."""
+    majorants are minimised. nonnegative: it declares to be."""
 
     problem: FactorProblem
     loss: Callable[[Floats, Ints], Any]
     weights: Floats
     convex: bool = True
-    positive: bool = True
+    nonnegative: bool = True
     engine: Any = field(default_factory=Threads)
     known: dict[int, tuple[RatedShard, ...]] = field(default_factory=dict, repr=False)
 
@@ -147,8 +150,8 @@ class PlaneBlocks:
 
     @property
     def has_global_bound(self) -> bool:
-        """Whether the dual state bounds J over all factors."""
-        return self.convex and self.positive
+        """Whether the dual state bounds J over all factors: the proof needs that 0 is a plane of the loss."""
+        return self.convex and self.nonnegative
 
     def bend(self) -> float:
         """Σψ²/(2Σl) at b⁰ without weights of users, 1 where nothing is lost there: what a rating of this loss adds to

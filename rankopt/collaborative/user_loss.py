@@ -26,7 +26,7 @@ from rankopt.data.canonical_order import Arrangement
 from rankopt.engines import Threads
 from rankopt.errors import DataError, OptionError
 from rankopt.losses import LOSSES, get_bound, get_loss
-from rankopt.losses.loss import SquaredError, protocol_of
+from rankopt.losses.loss import SquaredError, is_nonnegative, protocol_of
 from rankopt.losses.oracle_positional import orderable
 from rankopt.losses.position_weights import parse_position_weights
 from rankopt.losses.regret import RegretBound
@@ -41,12 +41,10 @@ SHIFTED = "shifted(0.25)"  # the paper's position weights
 
 @dataclass(frozen=True)
 class UserLoss:
-    """regret: the bound of a measure's; factory: else a loss made of ratings and bounds; neither: a regression. ours:
-    the loss is known to be never below 0."""
+    """regret: the bound of a measure's; factory: else a loss made of ratings and bounds; neither: a regression."""
 
     regret: RegretBound | None = None
     factory: Callable[..., Any] | None = None
-    ours: bool = True
 
     @classmethod
     def named(cls, spec: Any, bound: Any, position_weights: Any) -> UserLoss:
@@ -73,9 +71,7 @@ class UserLoss:
     def _from_spec(cls, spec: Any) -> UserLoss:
         if why := _unfit(spec):
             raise OptionError(f"loss = {spec!r} {why}")
-        factory = get_loss(spec)
-        made = getattr(factory, "func", factory)  # of a partial: one of ours with other costs is never below 0 either
-        return cls(factory=factory, ours=any(made is get_loss(name) for name in LOSSES))
+        return cls(factory=get_loss(spec))
 
     @property
     def sees_levels(self) -> bool:
@@ -134,7 +130,8 @@ class UserLoss:
             compiled=None if is_small(rated.bounds) else True
         )  # no shard of many ratings counts as few
         loss = partial(self._loss, solver=solver)
-        return PlaneBlocks(problem, loss, weights, self.convex, self.ours, engine or Threads())
+        first = self._loss(rated.values[: rated.bounds[1]], rated.bounds[:2])
+        return PlaneBlocks(problem, loss, weights, first.convex, is_nonnegative(first), engine or Threads())
 
     def _loss(self, values: Floats, bounds: Ints, solver: ExactArgmax | None = None) -> Any:
         """Of the ratings of users that were `seen`."""

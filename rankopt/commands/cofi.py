@@ -50,7 +50,8 @@ def cofi(
     MovieLens), by default from a bundled synthetic sample.
 
     With --test or --hold-out every measure is printed next to item means and popularity, among the rated items and
-    among all items: a method that is good on one is often bad on the other.
+    among all items: a method that is good on one is often bad on the other. Ctrl-C ends training, saves the best
+    factors so far and exits with 130.
     """
     if test_file is not None and hold_out is not None:
         raise click.UsageError("--test and --hold-out exclude each other; give one of them")
@@ -93,17 +94,22 @@ def cofi(
         name = "A made-up sample" if train_file is None else Path(train_file).name
         name = f"{name}: {ratings}{parted and '. '}{parted}"
         write_report(report, page_of_cofi(ranker, accuracy, prices, by, name, as_given()))
+    if ranker.certificate_.stop == "interrupted from the keyboard":
+        raise KeyboardInterrupt  # with the exit code of one, when the best factors so far are saved and shown
 
 
 def _fit(ranker: CofiRanker, ratings: Ratings) -> CofiRanker:
-    """The fitted ranker. Prints each convergence warning once on standard error."""
+    """The fitted ranker. Prints each warning of how training ended once on standard error."""
     import warnings
 
     from sklearn.exceptions import ConvergenceWarning
 
+    from rankopt.errors import TrainingInterruptedWarning
+
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", ConvergenceWarning)
+        warnings.simplefilter("always", TrainingInterruptedWarning)
         try:
             return ranker.fit(ratings)
         finally:

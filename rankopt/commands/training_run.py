@@ -17,7 +17,7 @@ import click
 
 from rankopt.commands.input_output import as_given, as_json, queries_at, table, write_report
 from rankopt.commands.options import RANKERS, TRIED, estimator_class, options_of, parameters_of
-from rankopt.errors import OptionError, TrainingInterrupted, WorseThanInitWarning
+from rankopt.errors import OptionError, TrainingInterruptedWarning, WorseThanInitWarning
 from rankopt.rankers import STRENGTHS
 
 if TYPE_CHECKING:
@@ -361,13 +361,11 @@ class Training:
             ranker.verbose = int(verbose)
         if folder is not None:
             ranker.checkpoint = Checkpoint(str(folder), self.every)
-        began, interrupted = perf_counter(), False
+        began = perf_counter()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")  # the report states how each run stopped
-            try:
-                ranker.fit(queries, eval_set=validation)
-            except TrainingInterrupted:
-                interrupted = True
+            ranker.fit(queries, eval_set=validation)
+        interrupted = any(issubclass(one.category, TrainingInterruptedWarning) for one in caught)
         more |= {} if lam is None else {"lam": getattr(ranker, "lam_", lam)}
         row = {
             **more,

@@ -104,7 +104,8 @@ def verify(file: str, effort: int, seed: int, sweeps: tuple[str, ...], report: s
     """Prove or refute that the linear program of the set in FILE (TOML) is integral.
 
     The answer is checked by an independent function. If FILE has a profit, its optimum is computed too, by the solver
-    that FILE names, else by highs. Exit code 0: proved; 1: refuted or undecided; 2: --sensitivity names no constraint
+    that FILE names, else by highs. Exit code 0: the set is proved integral for every objective; 1: refuted or
+    undecided, even if the optimum for the objective in FILE is proved integral; 2: --sensitivity names no constraint
     or invalid limits; 3: the set is empty (prints the ranking with the least violation and the cost of other limits),
     or a limit in FILE is not an integer.
 
@@ -122,7 +123,7 @@ def verify(file: str, effort: int, seed: int, sweeps: tuple[str, ...], report: s
     from formulations.constraints.constrained_ranking import ConstrainedRanking, PenalizedRanking
     from formulations.constraints.ranking_set import RankingSet
     from formulations.errors import InfeasibleError
-    from formulations.integrality import check_evidence, verify_integrality
+    from formulations.integrality import Proof, check_evidence, verify_integrality
     from formulations.io.toml_file import read_ranking_set, read_solver
     from formulations.solving.integrality import integrality_gap
     from formulations.solving.solve import solve
@@ -142,21 +143,28 @@ def verify(file: str, effort: int, seed: int, sweeps: tuple[str, ...], report: s
         rows, columns = np.shape(admissible)
         stated = f"matrix of {rows} rows × {columns} columns"
     swept = swept_by(problem, sweeps)
-    found = verify_integrality(problem, seed=seed, max_effort=effort)
+    found, of_objective = verify_integrality(problem, seed=seed, max_effort=effort), None
     check_evidence(problem, found)
+    if isinstance(found, Proof) and found.kind == "prefix groups":  # a statement about this objective, not the set
+        of_objective, found = found, verify_integrality(admissible, seed=seed, max_effort=effort)
+        check_evidence(admissible, found)
     solver = read_solver(file)
     gap = integrality_gap(problem, solver or "highs") if isinstance(problem, ConstrainedRanking) else None
     if not json_:
-        _print_result(stated, found, gap)
+        _print_result(stated, found, of_objective, gap)
     advice = _suggested_changes(admissible, found)
     violations = solve(problem, solver or "auto").violations if isinstance(problem, PenalizedRanking) else None
     verdict = type(found).__name__.lower()
     if report is not None:
         from rankopt.report.set_page import page_of_set
 
-        write_report(report, page_of_set(Path(file).name, problem, stated, found, gap, as_given(), swept, advice))
+        write_report(
+            report, page_of_set(Path(file).name, problem, stated, found, of_objective, gap, as_given(), swept, advice)
+        )
     if json_:
         record: dict[str, Any] = {"file": file, "rows": rows, "columns": columns, "verdict": verdict, **_details(found)}
+        if of_objective is not None:
+            record["objective"] = {"verdict": "proof", **_details(of_objective)}
         if advice:
             record["advice"] = advice
         if gap is not None:
@@ -181,13 +189,15 @@ def verify(file: str, effort: int, seed: int, sweeps: tuple[str, ...], report: s
         raise click.exceptions.Exit(1)
 
 
-def _print_result(stated: str, found: Proof | Witness | Undecided, gap: Any) -> None:
-    """Print the verdict before the search for advice."""
+def _print_result(stated: str, found: Proof | Witness | Undecided, of_objective: Proof | None, gap: Any) -> None:
+    """Print the verdicts, on the set and on its objective, before the search for advice."""
     click.echo(stated)
     click.echo(str(found))
     if type(found).__name__ != "Undecided":
-        alone = "set and objective" if getattr(found, "kind", "") == "prefix groups" else "the matrix"
-        click.echo(f"Checked again from {alone} alone: it holds.")
+        click.echo("Checked again from the matrix alone: it holds.")
+    if of_objective is not None:
+        click.echo(f"For this objective: {of_objective}")
+        click.echo("Checked again from set and objective alone: it holds.")
     if gap is not None:
         click.echo(str(gap))
 

@@ -32,7 +32,8 @@ from rankopt.errors import DataError
 class Arrangement(CompactReprMixin):
     """A reordered subset of queries as a view: document j has the features `features[rows[j]]`, which are not copied.
     The fields are those of `Queries`: `offsets` (m + 1,) delimits the documents of queries, `relevance` (N,) and the
-    columns of `attributes` are in document order. `weights` (m,): one per query."""
+    columns of `attributes` are in document order. `weights` (m,): one per query. `input_order` (N,): the caller's row
+    of each document, None where there is no caller."""
 
     features: Features
     rows: Ints
@@ -41,6 +42,7 @@ class Arrangement(CompactReprMixin):
     relevance: Floats | None
     query_ids: tuple[Hashable, ...]
     attributes: Mapping[str, NDArray[Any]]
+    input_order: Ints | None = None
 
     def __len__(self) -> int:
         return int(self.offsets.size) - 1
@@ -88,6 +90,7 @@ class Arrangement(CompactReprMixin):
             relevance=None if self.relevance is None else self.relevance[documents],
             query_ids=tuple(self.query_ids[q] for q in chosen.tolist()),
             attributes={name: values[documents] for name, values in self.attributes.items()},
+            input_order=None if self.input_order is None else self.input_order[documents],
         )
 
 
@@ -197,6 +200,7 @@ def canonical(
         relevance=None if queries.relevance is None else queries.relevance[rows],
         query_ids=tuple(queries.query_ids[q] for q in by_content.tolist()),  # for messages only
         attributes={name: queries.attributes[name][rows] for name in attributes},
+        input_order=queries.input_order[rows],
     )
 
 

@@ -16,7 +16,7 @@ from formulations.parallel import at_most
 from rankopt.boosting.ranker import COUNT, seeds_of
 from rankopt.data.canonical_order import canonical
 from rankopt.data.validation import taken
-from rankopt.errors import DataError, ModelError, OptionError, TrainingInterrupted
+from rankopt.errors import DataError, ModelError, OptionError
 from rankopt.experimental.tree_ensemble import (
     MeasureObjective,
     TreeCallback,
@@ -26,6 +26,7 @@ from rankopt.experimental.tree_ensemble import (
     certify_weights,
 )
 from rankopt.experimental.tree_growers import GROWERS, GrowerData
+from rankopt.fitting import warn_interrupted
 from rankopt.measures.notation import parse
 from rankopt.optimize.certificate import TREES, Certificate, History, Stop, check_saved
 from rankopt.options import RUN, Interval, Rules, check_options, number
@@ -181,7 +182,7 @@ class DirectBoostedRanker(Ranker):
                 stacklevel=4,
             )
         if stop is Stop.INTERRUPTED:
-            raise TrainingInterrupted("training was interrupted; the ranker holds the trees so far")
+            warn_interrupted("trees")
 
     @contextmanager
     def _limit_threads(self) -> Iterator[int]:

@@ -48,6 +48,7 @@ from rankopt.experiments.replay import Replay, blank_rows, fault, warm
 from rankopt.experiments.rows import BenchmarkRow, Outcome, versions
 from rankopt.experiments.supervisor import RowFile, missing_rows
 from rankopt.experiments.traces import ProblemTrace, traces_of
+from rankopt.fitting import raise_interruptions
 from rankopt.optimize.bundle import Bundle
 from rankopt.optimize.certificate import Step, Stop
 from rankopt.options import check_integer, check_number
@@ -96,7 +97,7 @@ class LiveRun:
         if self.role in FORMS and swapped != "auto":
             warm(swapped, FORMS[self.role])
         few = self.queries.select(range(min(3, len(self.queries))))
-        with suppress(FormulationError, RankoptError):
+        with suppress(FormulationError, RankoptError), raise_interruptions():
             clone(self.ranker).set_params(max_iter=1).fit(few)
 
     def row(self, item: int, partial: Callable[[dict[str, Any]], None]) -> BenchmarkRow:
@@ -105,7 +106,8 @@ class LiveRun:
         try:
             self.swapped.set_params(callbacks=(*self.swapped.callbacks, known))
             began = perf_counter()
-            self.swapped.fit(self.queries)
+            with raise_interruptions():
+                self.swapped.fit(self.queries)
             row = self._verify_run(replace(self.blank, seconds=perf_counter() - began, repeats=1, **known.fields()))
         except (MemoryError, FormulationError, RankoptError) as error:
             row = replace(self.blank, **{**known.fields(), **fault(error)})
@@ -232,7 +234,8 @@ class RecordedRun:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the trace of an interrupted run is valid
             try:
-                ranker.fit(self.queries)
+                with raise_interruptions():
+                    ranker.fit(self.queries)
             except FormulationError:
                 if not log.heard:
                     raise

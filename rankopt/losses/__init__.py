@@ -2,19 +2,22 @@
 
 Three tables, `name: "module:object"`, are loaded on use. `BOUNDS`: bounds of the regret, each a function of a
 `MaxOracle` (see `margin.py`). `FEATURE_MAPS`: the feature maps under which the regret is bounded (`JointFeatureMap`).
-`LOSSES`: the losses that a `LossRanker` trains, each a factory `(relevance, offsets) -> Loss`. A loss with
+`LOSSES`: the losses that a `LossRanker` trains, each a factory `(relevance, offsets) -> Loss`; a factory with a
+parameter `queries` gets the queries too, with their attributes (see `make_loss`). A loss with
 `protocol = "gradient"` has no planes and is trained by `SmoothRanker`. Use `ScoreLoss` for scores of your own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from formulations.registry import lazy, load
 from rankopt.errors import OptionError
 
 if TYPE_CHECKING:
+    from rankopt.data.canonical_order import Arrangement
     from rankopt.losses.loss import Loss
     from rankopt.losses.loss import LossValue as LossValue
     from rankopt.losses.loss import SquaredError as SquaredError
@@ -113,6 +116,19 @@ def get_feature_map(spec: str | JointFeatureMap, measure: Measure | None = None)
             f"required form; {cure}"
         )
     return found
+
+
+def sees_queries(spec: str | Callable[..., Loss]) -> bool:
+    """Whether this is a factory with a parameter `queries`."""
+    return callable(spec) and "queries" in signature(spec).parameters
+
+
+def make_loss(factory: Callable[..., Loss], queries: Arrangement) -> Loss:
+    """The loss that a factory makes of these queries. A parameter `queries` gets them: `attributes`, `features[rows]`
+    and `input_order` (the caller's row) of the documents, `query_ids` and `weights`. The documents of a query are then
+    in the caller's order, else in one that the caller's does not change."""
+    more = {"queries": queries} if sees_queries(factory) else {}
+    return factory(queries.graded, queries.offsets, **more)
 
 
 def get_loss(spec: str | Callable[..., Loss]) -> Callable[..., Loss]:

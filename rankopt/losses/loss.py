@@ -13,6 +13,7 @@ import numpy as np
 
 from formulations.arrays import Floats, Ints
 from formulations.display import CompactReprMixin
+from rankopt.errors import OptionError
 from rankopt.measures.tied_ranking import query_of_row
 
 
@@ -38,7 +39,7 @@ class LossValue(CompactReprMixin):
 
 
 class Loss(Protocol):
-    """A function of the scores alone."""
+    """A function of the scores alone. Its values are nonnegative, or it has the attribute `is_nonnegative = False`."""
 
     @property
     def convex(self) -> bool: ...
@@ -81,6 +82,24 @@ class GradientLoss(Protocol):
     def select_queries(self, first: int, last: int) -> GradientLoss:
         """The loss of the queries first <= q < last."""
         ...
+
+
+def is_nonnegative(loss: Any) -> bool:
+    """Whether a loss is never below 0, which it is unless it declares `is_nonnegative = False`."""
+    return bool(getattr(loss, "is_nonnegative", True))
+
+
+NEGATIVE = 1e-9  # a value further below 0 than this, in units of the scores, is not due to rounding
+
+
+def check_sign(loss: Any, value: Floats, scores: Floats) -> None:
+    """Raise OptionError for values (m,) at these scores that are below 0, of a loss that claims to be nonnegative."""
+    least = float(value.min(initial=0.0))
+    if least < -NEGATIVE * (1.0 + float(np.abs(scores).max(initial=0.0))) and is_nonnegative(loss):
+        raise OptionError(
+            f"{type(loss).__name__} must be nonnegative, as it declares; got the value {least:.6g}. Set the attribute "
+            "is_nonnegative = False of the loss (or of its bound), or correct its values."
+        )
 
 
 def protocol_of(loss: Any) -> str:

@@ -12,7 +12,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from formulations.arrays import Floats
-from rankopt.losses.loss import LossValue
+from rankopt.losses.loss import LossValue, is_nonnegative
 from rankopt.losses.oracle import MaxOracle
 from rankopt.measures.tied_ranking import query_of_row
 
@@ -87,6 +87,11 @@ class MarginLoss:
     @property
     def convex(self) -> bool:
         return self.fixed is not None
+
+    @property
+    def is_nonnegative(self) -> bool:
+        """As the bound declares: it is if r̄ᵀs is never above the maximum over y of r(y)ᵀs."""
+        return is_nonnegative(self.bound)
 
     @property
     def unit(self) -> Floats:

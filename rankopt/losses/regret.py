@@ -25,7 +25,7 @@ from formulations.solvers.solver import Solver
 from rankopt.data.canonical_order import Arrangement, rows_of
 from rankopt.errors import OptionError
 from rankopt.losses import FEATURE_MAPS, get_bound, get_feature_map
-from rankopt.losses.loss import Loss, LossValue
+from rankopt.losses.loss import Loss, LossValue, is_nonnegative
 from rankopt.losses.margin import Bound, MarginLoss
 from rankopt.losses.oracle import JointFeatureMap, MaxOracle
 from rankopt.losses.oracle_positional import orderable, with_distinct_grades
@@ -148,6 +148,10 @@ class Combination:
     @property
     def convex(self) -> bool:
         return self.fixed is not None or all(part.loss.convex for part in self.parts)
+
+    @property
+    def is_nonnegative(self) -> bool:
+        return all(is_nonnegative(part.loss) for part in self.parts)
 
     @property
     def unit(self) -> Floats:

@@ -147,8 +147,8 @@ class Bundle:
         check_integer(0, keep_idle=self.keep_idle)
 
     def start(self, objective: Objective, w: Floats) -> State:
-        groups = groups_of(objective, self.groups)
-        return State(PlaneSet.empty(groups, w.size), np.zeros(0), trial=w, w=w)
+        groups, floor = groups_of(objective, self.groups), objective.risk.floor
+        return State(PlaneSet.empty(groups, w.size, floor), np.zeros(0), trial=w, w=w, bound=floor)
 
     def step(self, state: State, objective: Objective) -> State:
         here = at_groups(objective.risk, state.trial, state.planes.references.shape[0])
@@ -184,8 +184,8 @@ class CuttingPlanes:
             check_integer(1, master_every=self.master_every)
 
     def start(self, objective: Objective, w: NDArray[np.float64]) -> State:
-        queries = objective.risk.weights.size
-        return State(PlaneSet.empty(queries, w.size), np.zeros(0), trial=w, w=w)
+        queries, floor = objective.risk.weights.size, objective.risk.floor
+        return State(PlaneSet.empty(queries, w.size, floor), np.zeros(0), trial=w, w=w, bound=floor)
 
     def step(self, state: State, objective: Objective) -> State:
         here = one_each(objective.risk, state.trial)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.display import CompactReprMixin, axes_for, view, wrapped
+from formulations.errors import CertificateError
 from formulations.registry import load
 from rankopt.errors import ModelError
 
@@ -38,6 +39,8 @@ class Stop(StrEnum):
     CALLBACK = "a callback asked to stop"
     INTERRUPTED = "interrupted from the keyboard"
 
+
+CONTRADICTION = 1e-9  # A bound beyond the value by more than this, relative to 1 + |value|, is no rounding
 
 FACTORS = ("users", "items", "singular", "proof")
 BLOCKS = (*FACTORS, "convex")
@@ -79,7 +82,7 @@ class Certificate(CompactReprMixin):
 
         "blocks": value is J of a factor model. Only the gaps of the users' and of the items' block are known.
     value : the objective of the result, each ranking proved by dual variables where J is minimized. Also `primal`.
-    bound : the proven bound; -inf if there is none.
+    bound : the proven bound; -inf if there is none. One that contradicts the value raises `CertificateError`.
     stop : why the run ended.
     at_start : the result is the start w₀, which usually means that lam is too large or the bound too loose.
     parts : what a kind has in addition, by name.
@@ -110,13 +113,22 @@ class Certificate(CompactReprMixin):
         if not any(self.parts.keys() == set(layout) for layout in LAYOUTS[self.kind]):
             raise ValueError(f"a certificate of kind {self.kind!r} has the parts {sorted(map(str, self.parts))}")
         bounded = self.kind != "blocks" and "gradient" not in self.parts
-        if not _is_number(self.value, self.bound) or not np.isfinite([self.value, self.bound if bounded else 0]).all():
+        unknown = self.bound == -np.inf and self.kind != "directions"
+        if not _is_number(self.value, self.bound) or not np.isfinite([self.value, 0 if unknown else self.bound]).all():
             raise ValueError(f"a certificate needs finite value and bound; got {self.value!r} and {self.bound!r}")
         if not bounded and self.bound != -np.inf:
             raise ValueError(f"a certificate of kind {self.kind!r} without a bound has the bound {self.bound!r}")
         for name, part in self.parts.items():
             if not PARTS[name](part):
                 raise ValueError(f"a certificate has an invalid part: {name} = {part!r:.80}")
+        low, high = (self.value, self.bound) if self.kind == "directions" else (self.bound, self.value)
+        if low - high > CONTRADICTION * (1.0 + abs(self.value)):
+            side = "upper bound {:.9g} below" if self.kind == "directions" else "lower bound {:.9g} above"
+            raise CertificateError(
+                f"nothing is proved: the run reports the {side.format(self.bound)} its value {self.value:.9g}. Check a "
+                "loss, bound or method of your own with rankopt.testing; a loss that can be negative must set "
+                "is_nonnegative = False."
+            )
 
     def __getattr__(self, name: str) -> Any:
         parts = self.__dict__.get("parts", {})
@@ -158,18 +170,18 @@ class Certificate(CompactReprMixin):
 
     @property
     def relative_gap(self) -> float:
-        """gap / |value|; 0 if both are 0."""
-        return self.gap / abs(self.value) if self.gap else 0.0
+        """gap / |value|; 0 if the gap is 0, infinite if the value alone is."""
+        return _part_of(self.gap, self.value)
 
     @property
     def users_gap(self) -> float:
         """The gap of the users' block, as a part of J."""
-        return self._part_of_value(self.users)
+        return _part_of(max(self.value - self.users, 0.0), self.value)
 
     @property
     def items_gap(self) -> float:
         """The gap of the items' block, as a part of J."""
-        return self._part_of_value(self.items)
+        return _part_of(max(self.value - self.items, 0.0), self.value)
 
     @property
     def directions(self) -> int:
@@ -180,10 +192,6 @@ class Certificate(CompactReprMixin):
     def ending(self) -> str:
         """How training ended, in words."""
         return BLOCKS_CLOSED if "users" in self.parts and self.stop is Stop.GAP else self.stop.value
-
-    def _part_of_value(self, bound: float) -> float:
-        below = max(self.value - bound, 0.0)
-        return below / abs(self.value) if below else 0.0
 
     def __str__(self) -> str:
         if "users" in self.parts:
@@ -212,6 +220,11 @@ class Certificate(CompactReprMixin):
             f"{self.kind}: J = {self.value:.8g}, bound {self.bound:.8g}, gap {self.gap:.2g} "
             f"({100 * self.relative_gap:.2g}%), {self.ending}"
         )
+
+
+def _part_of(gap: float, value: float) -> float:
+    """A gap relative to the value."""
+    return 0.0 if gap == 0.0 else gap / abs(value) if value else np.inf
 
 
 def check_saved(ranker: Any, row: type[Any], *layouts: tuple[str, ...]) -> None:

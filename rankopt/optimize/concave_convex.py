@@ -26,6 +26,8 @@ class Method(Protocol):
     `objective` may be nonconvex: then the planes that it gives lie below it only with the reference of `state.planes`,
     which `State.seen` moves along with w, and the bound of the state is that of the majorant that touches J at w.
 
+    `start` makes `PlaneSet.empty(groups, features, objective.risk.floor)`, and a state whose bound is that floor.
+
     A method may also have `aimed(state, objective)`, the state with its model minimised and the next trial chosen: a
     path of lam then goes on without a pass; `finish(state, objective)`, what is left to prove when the run ends; and
     `patience`, the steps without progress after which there is no hope, where they are not the usual number.
@@ -91,6 +93,8 @@ class Clock:
         return None
 
 
+TWICE = "interrupted again while the best point so far was proved"
+
 ROUNDED = 1e-12  # A relative gap that the rounding of the last proof may open again
 
 
@@ -135,7 +139,8 @@ def train(
     is reached, so that its time counts.
 
     A keyboard interruption, a callback or a failing master solver (after the first step) ends the run with the best
-    point so far. The master solver gets the remaining time as its limit.
+    point so far; a second interruption raises KeyboardInterrupt. The master solver gets the remaining time as its
+    limit.
     """
     objective = replace(objective, ends=clock.ends)
     convex = objective.risk.convex
@@ -170,9 +175,11 @@ def train(
         else:
             risk = primal - regulariser
     except KeyboardInterrupt:
+        if stop is Stop.INTERRUPTED:
+            raise KeyboardInterrupt(TWICE) from None
         stop, risk = Stop.INTERRUPTED, primal - regulariser
     certificate = Certificate("global" if convex else "stationary", primal, chosen.bound, stop, at_start)
-    if stop is Stop.GAP and certificate.relative_gap > max(tol, ROUNDED):
+    if stop is Stop.GAP and not now.method_state.is_closed(primal, chosen.bound, max(tol, ROUNDED)):
         certificate = replace(certificate, stop=Stop.STALLED if chosen is passed[-1] else Stop.CHOSEN)
     return Training(
         chosen.w, certificate, History.from_rows(Step, now.history), now.method_state, risk, judged, failure
@@ -250,6 +257,8 @@ def _finish(
     try:
         last = now.after(finish(now.method_state, objective), tol, every=True)
     except KeyboardInterrupt:
+        if now.stop is Stop.INTERRUPTED:
+            raise KeyboardInterrupt(TWICE) from None
         return replace(now, stop=Stop.INTERRUPTED), failure
     except MasterProblemError as error:
         return now, failure or str(error)

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankopt.optimize.bundle import one_each
-from rankopt.optimize.objective import ROUNDING, Objective, norms
-from rankopt.optimize.state import PlaneSet, State
+from rankopt.optimize.objective import Objective, norms
+from rankopt.optimize.state import ROUNDING, PlaneSet, State
 from rankopt.optimize.subgradient import generator_of, permuted
 from rankopt.options import check_integer
 
@@ -56,10 +56,11 @@ class BlockFrankWolfe:
 
     def start(self, objective: Objective, w: Floats) -> FrankWolfeState:
         queries, features = objective.risk.weights.size, w.size
-        nothing = PlaneSet.empty(queries, features)
+        floor = objective.risk.floor
+        nothing = PlaneSet.empty(queries, features, floor)
         planes = nothing.plus(np.zeros((queries, features)), np.zeros(queries), np.arange(queries))
         generator = generator_of(self.seed)
-        return FrankWolfeState(planes, np.zeros(queries), trial=w, w=w, mean=w, generator=generator)
+        return FrankWolfeState(planes, np.zeros(queries), trial=w, w=w, bound=floor, mean=w, generator=generator)
 
     def step(self, state: FrankWolfeState, objective: Objective) -> FrankWolfeState:
         risk = objective.risk
@@ -67,7 +68,8 @@ class BlockFrankWolfe:
         state = state.seen(objective.upper(state.trial, here), here, risk.convex)
         dual = _Dual(state, objective)
         if state.round > round:  # means of points under another reference are forgotten
-            dual.shrink()
+            if state.planes.floor == 0.0:
+                dual.shrink()
             state = replace(state, mean=dual.w, updates=0)
         mean, updates, seconds = state.mean, state.updates, state.seconds_argmax
         queries, generator = here.heights.size, state.generator
@@ -109,6 +111,8 @@ class _Dual:
         size = float(across @ across)
         ahead = float(rise + across @ self.w)
         part = min(1.0, max(0.0, ahead * self.lam / size)) if size else float(ahead > 0)
+        if self.before.floor < 0 and not self.alpha[query]:  # 0 is no plane of the loss
+            part = 1.0
         if part:
             self.slopes[query] += part * across
             self.heights[query] += part * rise

@@ -28,7 +28,7 @@ from formulations.solvers.solver import Solver
 from formulations.solving.solve import solve, supports_option
 from rankopt.errors import EngineError, MasterProblemError, OptionError
 from rankopt.optimize.least_squares import column_units, in_units, spreads
-from rankopt.optimize.state import PlaneSet
+from rankopt.optimize.state import ROUNDING, PlaneSet
 from rankopt.risk.risk import Engine, GradientEvaluation, Planes, Risk, Shard, ShardGradient
 
 if TYPE_CHECKING:
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
 
 Floats = NDArray[np.float64]
-
-ROUNDING = 8 * 2.0**-52  # rounding of a sum of products, relative to the sum of their magnitudes
 
 SOFTEST = 1e-14
 """w = w₀ - slopesᵀα / lam loses its digits where lam is less than so many times (steepness of the risk)² / (risk)."""
@@ -139,8 +137,8 @@ class Objective:
 
         Raises MasterProblemError if the solver returns no solution.
         """
-        softest = SOFTEST * self._natural_lam(planes, capacity)
-        if self.lam >= softest:
+        softest = SOFTEST * self.natural_lam(planes, capacity)
+        if self.lam >= softest or planes.floor < 0.0:
             return self._solved(planes, capacity, alpha, precision)
         # The model is flat around its least point: that of a larger lam is as good, and is found. Of the bound nothing
         # remains where slopesᵀα is 0 up to rounding; J is never below 0.
@@ -150,7 +148,7 @@ class Objective:
         own = self._solved(planes, capacity, alpha, precision)
         return replace(answer, bound=own.bound, seconds=answer.seconds + own.seconds)
 
-    def _natural_lam(self, planes: PlaneSet, capacity: Floats) -> float:
+    def natural_lam(self, planes: PlaneSet, capacity: Floats) -> float:
         """The lam at which a step that gains all of the risk at w₀ costs as much: (steepest slopes)² / (heights)."""
         slopes, steep, high = planes.slopes, np.zeros(capacity.size), np.zeros(capacity.size)
         np.maximum.at(steep, planes.group, norms(slopes))
@@ -159,14 +157,14 @@ class Objective:
         return float(capacity @ steep) ** 2 / risk if risk > 0 else 0.0
 
     def _answer(
-        self, program: GroupedSimplexQP, start: Solution | None, precision: float | None, seconds: float
+        self, program: GroupedSimplexQP, start: Solution | None, precision: float | None, seconds: float, spare: float
     ) -> Solution:
-        """The solution of a master program, as double precision leaves it."""
+        """The solution of a master program, as double precision leaves it. spare: a gap that is small enough."""
         wanted: dict[str, Any] = {"rel_gap": precision, "directed_rounding": False}
         chosen = self._solver(program)
         limits: dict[str, Any] = {"time_limit": seconds} if supports_option(chosen, "time_limit") else {}
         solution = solve(program, chosen, start, **limits, **wanted)
-        enough = max(LOST, 4.0 * (precision or 0.0)) * solution.value
+        enough = max(LOST, 4.0 * (precision or 0.0)) * solution.value + spare
         loose = self.master == "auto" and self.small and solution.gap > enough
         return solve(program, "auto", start, time_limit=seconds, **wanted) if loose else solution
 
@@ -180,27 +178,62 @@ class Objective:
     def _solved(self, planes: PlaneSet, capacity: Floats, alpha: Floats, precision: float | None) -> MasterAnswer:
         """The master program of this lam, without rescaling."""
         began = perf_counter()
-        program = margin_dual(
-            planes.slopes,
-            planes.heights,
-            lam=self.lam,
-            groups=planes.group,
-            group_mass=capacity,
-            w0=self.w0,
-        )
+        base = _bases(planes, alpha) if planes.floor < 0.0 else None
+        program = self._program(planes, capacity, base)
+        if base is not None:
+            alpha = alpha.copy()
+            alpha[base] = 0.0
         start = Solution(program, alpha, None, np.nan, np.nan, Status.FEASIBLE) if alpha.any() else None
         seconds = LONGEST if self.ends is None else min(LONGEST, max(SHORTEST, self.ends - began))
         try:
-            solution = self._answer(program, start, precision, seconds)
+            spare = 0.0 if base is None else program.rounding
+            solution = self._answer(program, start, precision, seconds, spare)
         except SolverError as error:
             raise MasterProblemError(
                 f"the master program was not solved: {error}; use master_solver='auto' or another solver"
             ) from error
+        if base is not None:
+            return self._with_bases(planes, capacity, base, solution.x, perf_counter() - began)
         step = program.step(solution.x)
         used = np.flatnonzero(solution.x)
         size = float(solution.x[used] @ (np.abs(program.values[used]) + norms(program.slopes[used]) * norms(step)))
         bound = solution.value - ROUNDING * size
         return MasterAnswer(self.w0 + step, bound, solution.x, perf_counter() - began)
+
+    def _program(self, planes: PlaneSet, capacity: Floats, base: NDArray[np.int64] | None) -> GroupedSimplexQP:
+        """The master program. A loss >= 0 has the plane 0 and slacks >= 0, so that Σ α <= capacity in each group.
+
+        A loss of any sign has free slacks, so that Σ α = capacity: the weight of the base plane of a group is what
+        the others leave. Measured from the base planes, around their minimizer, it is a program of the first kind.
+        """
+        slopes, heights, w0 = planes.slopes, planes.heights, self.w0
+        if base is not None:
+            w0 = w0 - capacity[planes.group[base]] @ slopes[base] / self.lam
+            of_plane = np.zeros(capacity.size, dtype=np.int64)
+            of_plane[planes.group[base]] = base
+            slopes = slopes - slopes[of_plane[planes.group]]
+            heights = heights - heights[of_plane[planes.group]]
+        return margin_dual(slopes, heights, lam=self.lam, groups=planes.group, group_mass=capacity, w0=w0)
+
+    def _with_bases(
+        self, planes: PlaneSet, capacity: Floats, base: NDArray[np.int64], alpha: Floats, seconds: float
+    ) -> MasterAnswer:
+        """The answer of dual weights to which those of the base planes are added; -inf if a group has no plane."""
+        alpha = alpha.copy()
+        alpha[base] = 0.0
+        used = np.bincount(planes.group, alpha, capacity.size)
+        alpha[base] = np.maximum(capacity - used, 0.0)[planes.group[base]]
+        slopes, values = planes.slopes, planes.heights + planes.slopes @ self.w0
+        step = -(slopes.T @ alpha) / self.lam
+        bound = float(alpha @ values - self.lam / 2.0 * (step @ step))
+        bound -= ROUNDING * float(alpha @ (np.abs(values) + norms(slopes) * norms(step)))
+        return MasterAnswer(self.w0 + step, bound if base.size == capacity.size else -np.inf, alpha, seconds)
+
+
+def _bases(planes: PlaneSet, alpha: Floats) -> NDArray[np.int64]:
+    """The plane of greatest weight in each group that has planes, the last of equals."""
+    order = np.lexsort((alpha, planes.group))
+    return order[np.flatnonzero(np.diff(planes.group[order], append=-1))]
 
 
 def norms(rows: Floats) -> Floats:
@@ -315,6 +348,11 @@ class SparseObjective(Objective):
 
     @classmethod
     def begun_at(cls, risk: Risk, lam: float, start: Floats, master: Solver | str, small: bool) -> Self:
+        if risk.floor < 0.0:  # lam ‖w‖₁ plus planes may be unbounded below
+            raise OptionError(
+                "penalty='l1' needs a nonnegative loss; got one with is_nonnegative = False. Use penalty='l2', or add "
+                "a constant to the loss that makes it nonnegative."
+            )
         return cls(risk, lam, np.zeros_like(start), master, small, begins=start)
 
     @classmethod

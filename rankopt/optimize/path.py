@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rankopt.errors import MasterProblemError
 from rankopt.optimize.certificate import Stop
-from rankopt.optimize.concave_convex import Clock, Judge, Method, Training, train
+from rankopt.optimize.concave_convex import TWICE, Clock, Judge, Method, Training, train
 from rankopt.optimize.objective import Objective
 from rankopt.optimize.state import PlaneSet, State, TrainingState
 
@@ -32,7 +32,7 @@ def follow(
     Planes are valid for every lam: they are reused, and so is the risk proven at w. A method with `aimed` starts with a
     model of the new objective, without a pass over the queries, and takes no step if that closes the gap; others
     restart at the last w. If the objective `restarts`, each run begins at `start`, with these planes. `clock` sets the
-    limits of each run. An interruption ends the path after the interrupted run.
+    limits of each run. An interruption ends the path after the interrupted run; a second one raises KeyboardInterrupt.
     """
     outcome, before = None, objective
     for lam in lams:
@@ -45,8 +45,8 @@ def follow(
             else:
                 now = begun(continued(outcome.state, before, own, method), tol)
             outcome = train(own, method, start, tol, clock(), judge, now, known=outcome, prove=prove)
-        except KeyboardInterrupt:
-            if outcome is None:
+        except KeyboardInterrupt as interruption:
+            if outcome is None or interruption.args == (TWICE,):
                 raise
             return  # before a step was done
         yield outcome
@@ -65,7 +65,7 @@ def _with(planes: PlaneSet, state: State, method: Method) -> State:
 def begun(state: State, tol: float) -> TrainingState:
     """The state of a run that starts with `state`; final if the planes and the point of the previous run prove
     enough."""
-    over = np.isfinite(state.primal) and state.gap <= tol * abs(state.primal)
+    over = np.isfinite(state.primal) and state.is_closed(state.primal, state.bound, tol)
     return TrainingState(state).with_best(Stop.GAP) if over else TrainingState(state)
 
 
@@ -75,7 +75,9 @@ def continued(state: State, old: Objective, new: Objective, method: Method) -> S
     if aimed is None or not np.isfinite(state.primal):
         return method.start(new, state.w)
     primal = state.primal - old.regulariser(state.w) + new.regulariser(state.w)
-    state = replace(state, primal=primal, bound=0.0, latest=primal, round=min(state.round, 1), precision=np.inf)
+    state = replace(
+        state, primal=primal, bound=state.planes.floor, latest=primal, round=min(state.round, 1), precision=np.inf
+    )
     state = replace(state, steps=0, seconds_argmax=0.0, seconds_master=0.0)
     try:
         ahead: State = aimed(state, new)

@@ -23,7 +23,8 @@ class PlaneSet(CompactReprMixin):
 
     `assigned` (p, d) holds for every reference, lam and w₀. From one round of the concave-convex procedure to the next
     `references` (G, d) change, and with them `paid` (G,), what they pay for soft constraints, which is in `heights`
-    (p,). idle: master solves since the plane last carried weight.
+    (p,). idle: master solves since the plane last carried weight. floor: what each loss is never below, planes apart:
+    0, or -inf for losses of any sign.
     """
 
     assigned: Floats
@@ -32,11 +33,12 @@ class PlaneSet(CompactReprMixin):
     references: Floats
     idle: Ints
     paid: Floats
+    floor: float = 0.0
 
     @classmethod
-    def empty(cls, groups: int, features: int) -> PlaneSet:
-        none = np.zeros(0, dtype=np.int64)
-        return cls(np.zeros((0, features)), np.zeros(0), none, np.zeros((groups, features)), none, np.zeros(groups))
+    def empty(cls, groups: int, features: int, floor: float = 0.0) -> PlaneSet:
+        none, references = np.zeros(0, dtype=np.int64), np.zeros((groups, features))
+        return cls(np.zeros((0, features)), np.zeros(0), none, references, none, np.zeros(groups), floor)
 
     def __len__(self) -> int:
         return int(self.heights.size)
@@ -48,8 +50,8 @@ class PlaneSet(CompactReprMixin):
         return slopes
 
     def heights_at(self, w: Floats) -> Floats:
-        """(G,) the model of each group's loss at w: its highest plane, 0 if none is above 0."""
-        heights = np.zeros(self.references.shape[0])
+        """(G,) the model of each group's loss at w: its highest plane, or `floor` if none is above it."""
+        heights = np.full(self.references.shape[0], self.floor)
         np.maximum.at(heights, self.group, self.heights + self.slopes @ w)
         return heights
 
@@ -89,6 +91,10 @@ class PlaneSet(CompactReprMixin):
         return remaining, alpha[stays]
 
 
+ROUNDING = 8 * 2.0**-52  # rounding of a sum of products, relative to the sum of their magnitudes
+
+NEGLIGIBLE = 1e-10  # a gap in units of the loss, about 1
+
 SERIOUS = 0.1
 """Under a nonconvex bound the reference moves to a new point that gains at least this part of what the proven bound
 leaves. Points that gain less only give planes: so the model grows until it is either believed or right."""
@@ -98,8 +104,8 @@ leaves. Points that gain less only give planes: so the model grows until it is e
 class State(CompactReprMixin):
     """planes and alpha: the model and the last dual weights. trial: where to evaluate next. w, primal: the best point
     evaluated and its proven objective. bound: proven from below, for J if convex, else for the majorant that touches J
-    at w. latest: the objective at the last trial. round: how many majorants there were, 0 if J is convex. steps: how
-    many were taken. Seconds are totals."""
+    at w. rounding: what double precision leaves open of J at w. latest: the objective at the last trial. round: how
+    many majorants there were, 0 if J is convex. steps: how many were taken. Seconds are totals."""
 
     planes: PlaneSet
     alpha: Floats
@@ -107,6 +113,7 @@ class State(CompactReprMixin):
     w: Floats
     primal: float = np.inf
     bound: float = 0.0
+    rounding: float = 0.0
     latest: float = np.inf
     round: int = 0
     steps: int = 0
@@ -132,12 +139,19 @@ class State(CompactReprMixin):
         if not value < self.primal - enough:
             return state
         planes = self.planes.with_references(here.references, here.paid)
-        state = replace(state, w=self.trial, primal=value, planes=planes)
-        return state if convex else replace(state, bound=0.0, round=self.round + 1)
+        sizes = (np.abs(here.slopes) + np.abs(here.references)) @ np.abs(self.trial)
+        rounding = 16 * ROUNDING * float(np.abs(here.heights).sum() + sizes.sum())
+        state = replace(state, w=self.trial, primal=value, rounding=rounding, planes=planes)
+        return state if convex else replace(state, bound=planes.floor, round=self.round + 1)
 
     def bounded(self, bound: float) -> Self:
         """The state once `bound` is proven too."""
         return replace(self, bound=max(self.bound, bound))
+
+    def is_closed(self, value: float, bound: float, tol: float) -> bool:
+        """Whether the gap of an objective is within tol of it, or nothing but rounding: of separable data J is 0. An
+        objective of any sign may pass 0: there `NEGLIGIBLE` is enough."""
+        return value - bound <= max(tol * abs(value), self.rounding if self.planes.floor == 0.0 else NEGLIGIBLE)
 
 
 STALLED_AFTER = 60  # steps without any progress of primal or bound beyond rounding after which a run ends
@@ -192,7 +206,7 @@ class TrainingState(CompactReprMixin):
             moved = not passed or state.primal < passed[-1].primal
             earlier = passed if every and moved else passed[:-1] if every else ()
             passed = (*earlier, IterationInfo(state.w, state.primal, state.bound))
-        over = Stop.GAP if state.gap <= tol * abs(state.primal) else None
+        over = Stop.GAP if state.is_closed(state.primal, state.bound, tol) else None
         return replace(self, method_state=state, passed=passed, iteration=self.iteration + 1, stop=over)
 
     def with_best(self, stop: Stop) -> TrainingState:

@@ -61,8 +61,9 @@ class SteepestSubgradient:
         check_integer(0, keep_idle=self.keep_idle)
 
     def start(self, objective: Objective, w: Floats) -> SteepestState:
-        planes = PlaneSet.empty(groups_of(objective, self.groups), w.size)
-        return SteepestState(planes, np.zeros(0), trial=w, w=w, down=np.zeros_like(w))
+        floor = objective.risk.floor
+        planes = PlaneSet.empty(groups_of(objective, self.groups), w.size, floor)
+        return SteepestState(planes, np.zeros(0), trial=w, w=w, bound=floor, down=np.zeros_like(w))
 
     def step(self, state: SteepestState, objective: Objective) -> SteepestState:
         here = at_groups(objective.risk, state.trial, state.planes.references.shape[0])
@@ -75,7 +76,8 @@ class SteepestSubgradient:
         uphill = objective.lam * (state.trial - objective.w0) + slope
         state = replace(grown(state, here), steps=state.steps + 1)
         least = None
-        if (state.steps - 1) % self.certify_every == 0 or before.idle >= STUCK:
+        due = (state.steps - 1) % self.certify_every == 0 or state.bound == -np.inf
+        if due or before.idle >= STUCK:
             state, least = solved(state, objective, self.keep_idle)
         narrowed = state.round > before.round or not state.gap >= before.gap - 1e-15 * abs(state.primal)
         idle = STUCK if before.idle >= STUCK else 0 if narrowed else before.idle + 1
@@ -175,13 +177,14 @@ class StochasticSubgradient:
             raise OptionError("shift must be > 0; got 0, which makes the first step infinite")
 
     def start(self, objective: Objective, w: Floats) -> StochasticState:
-        planes = PlaneSet.empty(groups_of(objective, self._parts(objective.risk)), w.size)
-        return StochasticState(planes, np.zeros(0), trial=w, w=w, iterate=w, generator=generator_of(self.seed))
+        floor, generator = objective.risk.floor, generator_of(self.seed)
+        planes = PlaneSet.empty(groups_of(objective, self._parts(objective.risk)), w.size, floor)
+        return StochasticState(planes, np.zeros(0), trial=w, w=w, bound=floor, iterate=w, generator=generator)
 
     def step(self, state: StochasticState, objective: Objective) -> StochasticState:
         if not state.steps:
             state = self._certify(replace(state, steps=1), objective)
-            risk = state.primal - objective.regulariser(state.w)
+            risk = state.primal - objective.regulariser(state.w) - state.planes.floor
             far = np.sqrt(2.0 * risk / objective.lam) + np.linalg.norm(state.w - objective.w0)
             return replace(state, radius=float(far))
         state = self._run_pass(replace(state, steps=state.steps + 1), objective)

@@ -50,6 +50,9 @@ ROUNDING = 1e-9  # relative difference of sums on another machine that is tolera
 OPEN = ("primal", "latest", "precision", "radius", "least")
 """Numbers that are infinite until they are known. They are never NaN."""
 
+SIGNED = ("primal", "latest", "bound", "floor")
+"""Numbers that are negative where a loss can be."""
+
 PARTS = ("method_state", "history", "planes", "passed", "stop", "generator")
 """Fields that are neither numbers nor arrays of numbers."""
 
@@ -80,7 +83,7 @@ def _flaws(standing: TrainingState) -> Iterator[str]:
             yield from _flaws_of(name, value, shapes.get(name, (d,)))
         elif name not in PARTS and (isinstance(value, bool) or not isinstance(value, int | float)):
             yield f"{name} is a {type(value).__name__}"
-        elif name not in PARTS and not (value >= 0 and (value < np.inf or name in OPEN)):
+        elif name not in PARTS and not _is_possible(name, value, planes.floor):
             yield f"{name} is {value}"
     for point in standing.passed:
         yield from _flaws_of("a point that it passed", point.w, (d,))
@@ -96,8 +99,15 @@ def _flaws_of_steps(standing: TrainingState) -> Iterator[str]:
         yield f"it took {standing.iteration} steps and {len(standing.history)} are written down"
     for step in standing.history:
         for name, value in vars(step).items():
-            if not (value >= 0 and (value < np.inf or name in OPEN)):
+            if not _is_possible(name, value, standing.method_state.planes.floor):
                 yield f"{name} of a step is {value}"
+
+
+def _is_possible(name: str, value: float, floor: float) -> bool:
+    """Whether a number of this name can be of a run whose losses have this floor."""
+    if name in SIGNED and floor == -np.inf and value < np.inf:
+        return True
+    return value >= 0 and (value < np.inf or name in OPEN)
 
 
 def _flaws_of(name: str, array: NDArray[Any], shape: tuple[int, ...]) -> Iterator[str]:

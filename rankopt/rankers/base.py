@@ -8,7 +8,7 @@ for linear scores.
 # mypy: allow-subclassing-any
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from typing import Any, ClassVar, Self, overload
@@ -165,6 +165,11 @@ class Ranker(BaseEstimator):
         evaluation = read_evaluation(self, eval_set, qid=eval_qid, group=eval_group, attributes=eval_attributes)
         self._fit(queries, weights, evaluation)
         return self
+
+    def _content(self, queries: Queries) -> Sequence[str]:
+        """The attributes that training depends on."""
+        admissible = self._admissible()
+        return () if admissible is None else admissible.attributes
 
     def _fit(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> None:
         """Learn from queries with relevance, weights (m,) that are not normalised, and what to choose on."""

@@ -43,7 +43,8 @@ from rankopt.collaborative.regularization import (
 )
 from rankopt.collaborative.user_loss import UserLoss
 from rankopt.engines import ended, get_engine
-from rankopt.errors import DataError, NoProgressWarning, OptionError, TrainingInterrupted
+from rankopt.errors import DataError, NoProgressWarning, OptionError
+from rankopt.fitting import warn_interrupted
 from rankopt.optimize.certificate import History, Stop
 from rankopt.options import COUNT, NOT_NEGATIVE, RUN, Interval, Rules
 from rankopt.persistence.checkpoint import identity_of_ratings
@@ -210,7 +211,7 @@ def train(
         def begun() -> Any:
             if params["init"] != "residual":
                 return blocks.begun(random_start(start, params["random_state"]))
-            none = loss.convex and lam >= start.lam_max  # zero factors are then the global optimum
+            none = blocks.convex and lam >= start.lam_max  # zero factors are then the global optimum
             return blocks.begun(start.factors.offsets_alone() if none else start.factors)
 
         found: list[Any] = []  # emptied when a run goes on: a state is as large as the ratings
@@ -229,6 +230,8 @@ def train(
         try:
             ranker.certificate_ = certificate_of(blocks, best, stop, bool(params["compute_bound"]))
         except KeyboardInterrupt:  # the factors are computed, only the global bound is missing
+            if stop is Stop.INTERRUPTED:
+                raise
             stop = Stop.INTERRUPTED
             ranker.certificate_ = certificate_of(blocks, best, stop, False)
     _keep_model(ranker, ratings, blocks.problem, best, unknown)
@@ -253,7 +256,7 @@ def _warn(ranker: Any, stop: Stop, chosen: RegularizationChoice | None) -> None:
         message = f"training stopped before its gaps closed ({ranker.certificate_}); raise max_iter or time_limit"
         warnings.warn(message, ConvergenceWarning, stacklevel=5)
     if stop is Stop.INTERRUPTED:
-        raise TrainingInterrupted("training was interrupted; the ranker holds the best factors so far")
+        warn_interrupted("factors", stacklevel=6)
     cut = chosen is not None and chosen.cut  # reported elsewhere
     if not cut and ranker.lam_max_ and ranker.reg_ >= 1.0 and not ranker.item_factors_.any():
         message = "reg='auto' found no value" if chosen is not None else f"reg = {ranker.reg_:g} is too large"

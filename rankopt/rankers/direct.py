@@ -35,7 +35,8 @@ from rankopt.ascent.certificate import as_data, false_claim, paths_of, prove_eps
 from rankopt.data.canonical_order import canonical
 from rankopt.data.typing import Ids, Sizes, Values
 from rankopt.engines import Threads, get_engine
-from rankopt.errors import DataError, ModelError, OptionError, TrainingInterrupted
+from rankopt.errors import DataError, ModelError, OptionError
+from rankopt.fitting import warn_interrupted
 from rankopt.optimize.certificate import DIRECTIONS, Certificate, History, Stop, check_saved
 from rankopt.optimize.line_search import LineSearch, Point
 from rankopt.options import NOT_NEGATIVE, POSITIVE, RUN, Interval, Rules, check_options, seed_from
@@ -281,7 +282,7 @@ class DirectRanker(LinearRanker):
                 stacklevel=4,
             )
         if proved.stop is Stop.INTERRUPTED:
-            raise TrainingInterrupted("training was interrupted; the ranker holds the best weights so far")
+            warn_interrupted("weights")
 
     def _climb(self, search: LineSearch, w0: Floats) -> AscentProblem:
         directions = Directions.from_spec(self.directions, search.deviations)

@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankopt.errors import OptionError
-from rankopt.losses import get_loss
+from rankopt.losses import get_loss, make_loss, sees_queries
 from rankopt.losses.loss import protocol_of
 from rankopt.measures.notation import parse
 from rankopt.rankers.optimized import OptimizedRanker
@@ -33,6 +33,7 @@ from rankopt.risk.risk import shards_of_grades
 if TYPE_CHECKING:
     from rankopt.constraints.admissible import Admissible
     from rankopt.data.canonical_order import Arrangement
+    from rankopt.data.queries import Queries
     from rankopt.losses.loss import Loss
     from rankopt.risk.risk import Shard
 
@@ -50,7 +51,8 @@ class LossRanker(OptimizedRanker):
 
     loss : default "pairwise"
         A name of `rankopt.losses.LOSSES`, or a function (relevance, offsets) to a `rankopt.losses.loss.Loss` of
-        your own; `rankopt.testing.check_loss` checks it.
+        your own. If it has a parameter `queries` it gets the queries too, with attributes and your row of each
+        document, and the documents of each query in your order. `rankopt.testing.check_loss` checks the loss.
     measure : default "nDCG@10"
         What `score` means and an eval_set is judged by. Training uses it where the loss is of a measure, and
         has `of_measure` therefore.
@@ -127,6 +129,12 @@ class LossRanker(OptimizedRanker):
         self.normalize = normalize
         self.penalty = penalty
 
+    def _order_matters(self) -> bool:
+        return sees_queries(self.loss)
+
+    def _content(self, queries: Queries) -> Sequence[str]:
+        return [*queries.attributes] if sees_queries(self.loss) else super()._content(queries)
+
     def _shards(self, queries: Arrangement, w0: Callable[[], Floats]) -> tuple[Shard, ...]:
         return loss_shards(self.loss, self.measure, queries)
 
@@ -198,8 +206,8 @@ def loss_shards(name: Any, measure: Any, queries: Arrangement) -> tuple[Shard, .
     factory = get_loss(name)
     factory = factory.of_measure(parsed) if hasattr(factory, "of_measure") else factory
 
-    def made(relevance: Floats, offsets: Ints) -> Loss:
-        loss = factory(relevance, offsets)
+    def made(relevance: Floats, offsets: Ints, queries: Arrangement) -> Loss:
+        loss = make_loss(factory, queries)
         if protocol_of(loss) == "gradient":
             raise OptionError(
                 f"loss = {name!r} is not convex and has a gradient but no cutting planes, which LossRanker "

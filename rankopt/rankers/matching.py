@@ -215,9 +215,8 @@ class MatchingRanker(OptimizedRanker):
     def _before(self, queries: Queries) -> None:
         self.position_weight_ = slot_weights(self.n_positions, self.position_weight, queries)
 
-    @property
-    def _cures(self) -> str:
-        return cures_at_start(self.bound, ())
+    def _cures(self, flat: bool) -> str:
+        return cures_at_start(self.bound, (), flat)
 
     def _shards(self, queries: Arrangement, w0: Callable[[], Floats]) -> tuple[Shard, ...]:
         bound, solver = get_bound(self.bound), matching_solver(self.argmax_solver)

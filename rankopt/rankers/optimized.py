@@ -20,7 +20,8 @@ from formulations.solvers import compatible_solvers, get_solver
 from formulations.solvers.solver import Solver, suits
 from rankopt.data.canonical_order import Arrangement, canonical
 from rankopt.engines import get_engine
-from rankopt.errors import DataError, ModelError, OptionError, TrainingInterrupted
+from rankopt.errors import DataError, ModelError, OptionError
+from rankopt.fitting import warn_interrupted
 from rankopt.measures.measure import PositionalMeasure
 from rankopt.measures.notation import parse
 from rankopt.optimize import PENALTIES, get_method
@@ -93,10 +94,9 @@ class OptimizedRanker(LinearRanker):
         """The queries that have something to order, with the loss, in shards. w0: tells w₀."""
         raise NotImplementedError(f"{type(self).__name__} cannot be fitted because it has no `_shards`; write one.")
 
-    @property
-    def _cures(self) -> str:
-        """What helps where the optimum is at w₀."""
-        return "try a smaller lam"
+    def _cures(self, flat: bool) -> str:
+        """What helps where the optimum is at w₀. flat: a smaller lam does not."""
+        return "try another loss or other features" if flat else "try a smaller lam"
 
     def _order_matters(self) -> bool:
         """Whether the order of the documents in the input is part of the problem."""
@@ -117,10 +117,9 @@ class OptimizedRanker(LinearRanker):
         queries = queries.grouped()
         weights = np.ones(len(queries)) if weights is None else weights / weights.max()
         admissible = self._admissible()
-        names = () if admissible is None else admissible.attributes
         if admissible is not None:
             admissible.validate(queries.attributes)
-        arranged = canonical(queries, weights, keep_documents=self._order_matters(), attributes=names)
+        arranged = canonical(queries, weights, keep_documents=self._order_matters(), attributes=self._content(queries))
         w0 = cache(lambda: self._w0(arranged))  # found once, after the options are known to be good
         risk = Risk(self._shards(arranged, w0), get_engine(self.engine, None if self.n_jobs == -1 else self.n_jobs))
         lam, small = self._lam(arranged, risk), is_small(arranged.offsets)
@@ -138,11 +137,11 @@ class OptimizedRanker(LinearRanker):
         with in_range(queries):
             outcome, objective = self._trained(queries, weights, evaluation)
         self._keep(outcome, objective)
-        warn_of_outcome(outcome, self._cures)
+        warn_of_outcome(outcome, objective, self._cures)
         if objective.start_counts:  # a sparse model is not to be measured by what leaves nothing out
             warn_below_start(self._values(queries), outcome.w, objective.start)
         if outcome.certificate.stop is Stop.INTERRUPTED:
-            raise TrainingInterrupted("training was interrupted; the ranker holds the best weights so far")
+            warn_interrupted("weights")
 
     def _trained(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> tuple[Training, Objective]:
         """The run and what it minimised."""

@@ -29,6 +29,7 @@ from rankopt.data.canonical_order import canonical
 from rankopt.data.typing import Attributes, Ids, Sizes, Values
 from rankopt.engines import ended
 from rankopt.errors import OptionError
+from rankopt.fitting import warn_interrupted
 from rankopt.measures.notation import parse
 from rankopt.optimize import get_method
 from rankopt.optimize.certificate import Stop
@@ -99,8 +100,8 @@ def path(
     step and `n_iter_` is 0. Each position weight and bound starts anew. A path does not support checkpoints.
 
     Under a nonconvex bound the result may be another critical point than that of a separate fit, which starts at
-    w₀. Limits apply to each model; Ctrl-C returns the models so far. `each` is called with every fitted model. The
-    other parameters are as in `fit`.
+    w₀. Limits apply to each model. Ctrl-C returns the models so far with a `TrainingInterruptedWarning`. `each` is
+    called with every fitted model. The other parameters are as in `fit`.
 
     lams: None is this ranker's λ. With penalty="l1" a number n is n values in geometric progression, from the
     smallest λ at which w = 0 is optimal (critical for a nonconvex bound) to a thousandth of it. There each λ of a
@@ -132,6 +133,7 @@ def path(
             if each is not None:
                 each(model)
         if len(models) - first < len(values) or models[-1].certificate_.stop is Stop.INTERRUPTED:
+            warn_interrupted("models", stacklevel=3)
             return Path(tuple(models), True)
     return Path(tuple(models))
 
@@ -152,8 +154,9 @@ def _along(
         runs = follow(objective, method, objective.start, lams, self.tol, clock, judge)
         for lam, outcome in zip(lams, runs, strict=False):  # an interrupted path is shorter
             model = _at(ranker, lam)
-            model._keep(outcome, replace(objective, lam=lam))
-            warn_of_outcome(outcome, model._cures, stacklevel=4)
+            own = replace(objective, lam=lam)
+            model._keep(outcome, own)
+            warn_of_outcome(outcome, own, model._cures, stacklevel=4)
             yield model
 
 

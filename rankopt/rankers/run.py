@@ -7,7 +7,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from inspect import signature
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -18,13 +18,14 @@ from sklearn.exceptions import ConvergenceWarning
 
 from formulations.errors import InvalidProblemError
 from rankopt.engines import ended
-from rankopt.errors import DataError, NoProgressWarning, WorseThanInitWarning
+from rankopt.errors import DataError, MasterProblemError, NoProgressWarning, WorseThanInitWarning
 from rankopt.losses.margin import Nonconvex
 from rankopt.losses.oracle_positional import PositionalOracle
 from rankopt.losses.regret import RegretBound
 from rankopt.optimize.certificate import Stop
 from rankopt.optimize.concave_convex import Training
 from rankopt.optimize.least_squares import largest_magnitudes
+from rankopt.optimize.objective import Objective
 from rankopt.persistence.checkpoint import Checkpoint, identity
 
 if TYPE_CHECKING:
@@ -51,8 +52,7 @@ class TrainingRun:
         if self.checkpoint is None:
             return None
         ranker = self.ranker
-        admissible, params = ranker._admissible(), ranker.get_params(deep=False)
-        names = () if admissible is None else admissible.attributes
+        params, names = ranker.get_params(deep=False), ranker._content(queries)
         matters = {name: value for name, value in params.items() if name not in ranker._of_the_run}
         problem = identity(type(ranker).__name__, matters, queries, names, weights, start, judged)
         parameters = signature(type(ranker)).parameters.values()
@@ -92,15 +92,33 @@ NOTHING = 1e-12
 """A risk, or a gap, of this much or less is nothing but rounding: losses are in units of the measure, about 1."""
 
 
-def cures_at_start(bound: Any, parts: Sequence[RegretBound]) -> str:
+def cures_at_start(bound: Any, parts: Sequence[RegretBound], flat: bool) -> str:
     """What helps where the optimum is at w₀, of what is not done already. parts: the regrets that are bounded, of which
-    those over positions may have position weights beyond the measure's k."""
-    cures = ["a smaller lam"]
+    those over positions may have position weights beyond the measure's k. flat: see `is_flat`."""
+    cures = [] if flat else ["a smaller lam"]
     if bound != "nonconvex" and not isinstance(bound, Nonconvex):
         cures.append("bound='nonconvex'")
-    if any(_goes_on(part) for part in parts):
+    if any(_goes_on(part) for part in parts) and not (flat and cures):
         cures.append("position weights cut at the measure's k")
-    return f"try {' or '.join(cures)}"
+    return f"try {' or '.join(cures or ['another w0', 'other features'])}"
+
+
+def is_flat(outcome: Training, objective: Objective) -> bool:
+    """Whether the planes found prove that no smaller lam lowers the objective at w₀ by `FALL` of it."""
+    planes, count = outcome.state.planes, np.ones(len(outcome.state.planes.references))
+    lam = SMALLER * min(objective.lam, objective.natural_lam(planes, count))
+    if not lam:
+        return True
+    if type(objective) is not Objective:
+        return False
+    try:
+        answer = replace(objective, lam=lam, ends=None).solve_master(planes, count, outcome.state.alpha)
+    except MasterProblemError:
+        return False
+    return answer.bound >= (1.0 - FALL) * outcome.certificate.primal
+
+
+SMALLER, FALL = 1e-2, 0.05
 
 
 def _goes_on(part: RegretBound) -> bool:
@@ -112,13 +130,15 @@ def _goes_on(part: RegretBound) -> bool:
     )
 
 
-def warn_of_outcome(outcome: Training, cures_at_start: str, stacklevel: int = 5) -> None:
-    """Warn of how the run ended, if there is something to warn of. stacklevel: frames up to the user's, 5 from a method
-    that `fit` calls."""
+def warn_of_outcome(
+    outcome: Training, objective: Objective, cures_at_start: Callable[[bool], str], stacklevel: int = 5
+) -> None:
+    """Warn of how the run ended, if there is something to warn of. cures_at_start: from whether the objective is flat
+    to what helps. stacklevel: frames up to the user's, 5 from a method that `fit` calls."""
     proved = outcome.certificate
     if proved.at_start and proved.stop is Stop.GAP and outcome.judged is None and proved.primal > NOTHING:
         warnings.warn(
-            f"the optimum is at w0, so the ranker orders as w0 does: {cures_at_start}",
+            f"the optimum is at w0, so the ranker orders as w0 does: {cures_at_start(is_flat(outcome, objective))}",
             NoProgressWarning,
             stacklevel=stacklevel,
         )

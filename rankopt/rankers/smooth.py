@@ -14,7 +14,8 @@ from sklearn.exceptions import ConvergenceWarning
 from formulations.compiled import is_small
 from rankopt.data.canonical_order import canonical
 from rankopt.engines import get_engine
-from rankopt.errors import DataError, ModelError, NoProgressWarning, OptionError, TrainingInterrupted
+from rankopt.errors import DataError, ModelError, NoProgressWarning, OptionError
+from rankopt.fitting import warn_interrupted
 from rankopt.losses.oracle_positional import orderable
 from rankopt.losses.smooth import SmoothedRegret, positional
 from rankopt.optimize.annealing import (
@@ -197,7 +198,7 @@ class SmoothRanker(LinearRanker):
         self._warn(outcome)
         warn_below_start(self._values(queries), outcome.w, objective.w0)
         if outcome.certificate.stop is Stop.INTERRUPTED:
-            raise TrainingInterrupted("training was interrupted; the ranker holds the best weights so far")
+            warn_interrupted("weights")
 
     def _trained(
         self, queries: Queries, weights: Floats, evaluation: Queries | None

@@ -20,6 +20,7 @@ from formulations.errors import InvalidProblemError
 from formulations.registry import load
 from rankopt.engines import ended, get_engine
 from rankopt.errors import DataError, OptionError
+from rankopt.fitting import raise_interruptions
 from rankopt.losses.pairwise import PairwiseHinge
 from rankopt.losses.smooth import smoothable
 from rankopt.optimize import least_squares as within
@@ -189,7 +190,8 @@ def start_weights(ranker: Any, queries: Queries, weights: Floats, arranged: Arra
         taken = smoothable(ranker.measure, arranged.graded, arranged.offsets)
         start = smooth(ranker.measure if taken else SMOOTHED, engine=engine, n_jobs=n_jobs)
     if hasattr(start, "fit"):
-        fitted = clone(start).fit(queries, query_weight=weights)
+        with raise_interruptions():
+            fitted = clone(start).fit(queries, query_weight=weights)
         coef = getattr(fitted, "coef_", None)
         if not isinstance(coef, np.ndarray) or coef.shape != (queries.n_features,):
             raise OptionError(f"init = {start} has no coef_ of one weight a feature; give a linear ranker")

@@ -23,13 +23,14 @@ MORE = 3  # the effort of a second attempt
 
 
 def page_of_set(
-    name: str, problem: Any, text: str, found: Proof | Witness | Undecided, gap: IntegralityGap | None, made_by: str,
-    swept: Sequence[SensitivityCurve] = (), advice: Sequence[str] = (),
+    name: str, problem: Any, text: str, found: Proof | Witness | Undecided, of_objective: Proof | None,
+    gap: IntegralityGap | None, made_by: str, swept: Sequence[SensitivityCurve] = (), advice: Sequence[str] = (),
 ) -> str:  # fmt: skip
     """The page.
 
     name: of the set; text: the set as text; problem: the verified problem; made_by: the command.
-    found: the answer of `verify_integrality`, confirmed by `check_evidence`.
+    found: the answer of `verify_integrality` on the set, confirmed by `check_evidence`; of_objective: a proof for this
+    objective alone.
     gap: the answer of `integrality_gap` where the problem has an objective.
     swept: curves of `sensitivity`.
     advice: lines of advice on making the set or its optimum integral.
@@ -44,28 +45,23 @@ def page_of_set(
         most_entries=MOST_ENTRIES,
         matrix=[matrix_picture(matrix, *part)] if matrix.nnz <= MOST_ENTRIES else [],
         answer=str(found),
-        checked="" if isinstance(found, Undecided) else "set and objective" if _is_prefix(found) else "the matrix",
+        checked=not isinstance(found, Undecided),
+        of_objective="" if of_objective is None else str(of_objective),
         witness=_submatrix(found) if isinstance(found, Witness) and len(found.rows) <= WRITTEN_OUT else {},
         gap=gap,
         optima=[] if gap is None else [_optimum("real", gap.relaxed), _optimum("integer", gap.integer)],
         fractional=[] if gap is None else _fractional(gap),
         advice=advice,
         swept=[_curve(one) for one in swept],
-        finding=_finding(found, gap, advice),
+        finding=_finding(found, of_objective, gap, advice),
         made_by=made_by,
     )
 
 
-def _is_prefix(found: Proof | Witness | Undecided) -> bool:
-    return isinstance(found, Proof) and found.kind == "prefix groups"
-
-
-def _finding(found: Proof | Witness | Undecided, gap: IntegralityGap | None, advised: Sequence[str]) -> str:
+def _finding(
+    found: Proof | Witness | Undecided, of_objective: Proof | None, gap: IntegralityGap | None, advised: Sequence[str]
+) -> str:
     """The verdict, its meaning for this objective, and advice."""
-    if _is_prefix(found):
-        verdict = "Proved: the linear program has an integral optimum for its objective. "
-        verdict += "Its matrix need not be totally unimodular. "
-        return verdict + "Rank by 'exact', or any solver of flows: another optimal vertex may be fractional."
     if isinstance(found, Proof):
         verdict = "Proved: every vertex of the linear program is a ranking, for every objective. "
         return verdict + "Rank and train under this set with any solver of linear programs; nothing has to be rounded."
@@ -82,6 +78,9 @@ def _finding(found: Proof | Witness | Undecided, gap: IntegralityGap | None, adv
         cure += f". {advised[0]}" if advised else ""
     else:
         cure += f" in the meantime, or look longer: --max-effort {MORE}"
+    if of_objective is not None:
+        verdict += "For this objective the linear program is proved to have an integral optimum. "
+        cure = "Rank by 'exact', or any solver of flows: another optimal vertex may be fractional"
     return f"{verdict}{'' if gap is None else f'{gap}. '}{cure}."
 
 

@@ -19,7 +19,8 @@ from formulations.arrays import frozen
 from formulations.display import CompactReprMixin
 from rankopt.data.canonical_order import Arrangement
 from rankopt.errors import EngineError, OptionError
-from rankopt.losses.loss import GradientLoss, Loss, protocol_of
+from rankopt.losses import make_loss
+from rankopt.losses.loss import GradientLoss, Loss, check_sign, is_nonnegative, protocol_of
 from rankopt.scorers.linear import Linear, Scorer, parts_of
 
 Floats = NDArray[np.float64]
@@ -141,15 +142,15 @@ def shards(
     return tuple(found)
 
 
-def shards_of_grades(queries: Arrangement, factory: Callable[[NDArray[np.float64], Ints], Loss]) -> tuple[Shard, ...]:
+def shards_of_grades(queries: Arrangement, factory: Callable[..., Loss]) -> tuple[Shard, ...]:
     """The queries that have documents of different grades, in shards, with the loss that `factory` makes of relevance
-    and offsets. Raises DataError where there are none."""
+    and offsets (see `make_loss`). Raises DataError where there are none."""
 
     def build(queries: Arrangement) -> tuple[Arrangement, Loss]:
         grades, starts = queries.graded, queries.offsets[:-1]
         useful = np.maximum.reduceat(grades, starts) > np.minimum.reduceat(grades, starts)
         queries = queries.learnable(useful, "have different grades")
-        return queries, factory(queries.graded, queries.offsets)
+        return queries, make_loss(factory, queries)
 
     return shards(queries, build)
 
@@ -206,7 +207,9 @@ class CuttingPlaneEvaluation:
         known = shard.touched(self.touch)
         complete = last - first == len(shard)
         loss = known.loss if complete else known.loss.select_queries(first, last)
-        there = loss.at(shard.scores(self.w, first, last), self.prove)
+        scores = shard.scores(self.w, first, last)
+        there = loss.at(scores, self.prove)
+        check_sign(shard.loss, there.value, scores)
         if known.loss.convex and (complete or not self.merged):
             (slopes,) = shard.summed((there.assigned,), first, last, self.merged)
             references = shard.references(known, self.merged)
@@ -262,6 +265,11 @@ class Risk:
     def weights(self) -> Floats:
         """(m,) v, one weight a query."""
         return np.concatenate([shard.weights for shard in self.shards])
+
+    @cached_property
+    def floor(self) -> float:
+        """What each loss is never below: 0, or -inf if one of them declares `is_nonnegative = False`."""
+        return 0.0 if all(is_nonnegative(shard.loss) for shard in self.shards) else -np.inf
 
     @property
     def convex(self) -> bool:

@@ -140,7 +140,8 @@ class Boasting(Bundle):
     """A bundle method whose bounds are too good."""
 
     def step(self, state, objective):
-        return replace(super().step(state, objective), bound=state.bound + 0.2)
+        after = super().step(state, objective)
+        return replace(after, bound=min(after.bound + 0.2, after.primal))
 
 
 def no_weight(problem):

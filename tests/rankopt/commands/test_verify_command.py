@@ -113,6 +113,29 @@ def test_a_witness_with_its_optimum(tmp_path):
     assert record["optimum"]["integer"] == pytest.approx(3.0)
 
 
+def test_the_exit_code_is_of_the_set_whatever_objective_the_file_has(tmp_path):
+    """At most one document of a site in the first two positions: the matrix is not totally unimodular; under profits of
+    rank one inside each site an optimum is integral."""
+    text = "documents = 6\npositions = 3\n"
+    scores = "weights = [1.0, 0.6, 0.5]\nscores = [6, 5, 4, 3, 2, 1]\n"
+    sites = '[attributes]\nsite = ["a", "a", "b", "b", "c", "c"]\n'
+    limit = '[[constraint]]\nat_most = 1\nby = "site"\npositions = [0, 1]\n'
+    alone, scored = (run(tmp_path, text + more + sites + limit, "--json") for more in ("", scores))
+    assert (alone.exit_code, scored.exit_code) == (1, 1)
+    alone, scored = json.loads(alone.output), json.loads(scored.output)
+    assert (alone["verdict"], scored["verdict"]) == ("witness", "witness")
+    assert "objective" not in alone
+    assert (scored["objective"]["verdict"], scored["objective"]["kind"]) == ("proof", "prefix groups")
+    assert scored["optimum"]["integral"] is True
+    page = tmp_path / "page.html"
+    shown = run(tmp_path, text + scores + sites + limit, "--report", str(page))
+    assert shown.exit_code == 1
+    assert shown.output.index("Witness: not totally unimodular") < shown.output.index("For this objective: Proof")
+    finding = unescape(page.read_text()).split('<p class="finding">')[1].split("</p>")[0]
+    assert finding.startswith("Refuted")
+    assert "For this objective the linear program is proved to have an integral optimum" in finding
+
+
 def test_a_bare_matrix(tmp_path):
     assert run(tmp_path, "matrix = [[1, 1, 0], [0, 1, 1], [1, 0, 1]]").exit_code == 1
     assert run(tmp_path, "matrix = [[1, 1, 0], [0, 1, 1], [0, 0, 1]]").exit_code == 0

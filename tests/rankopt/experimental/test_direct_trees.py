@@ -19,7 +19,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from rankopt.constraints import Admissible
 from rankopt.data import Queries
 from rankopt.data.canonical_order import canonical
-from rankopt.errors import DataError, ModelError, OptionError, TrainingInterrupted
+from rankopt.errors import DataError, ModelError, OptionError, TrainingInterruptedWarning
 from rankopt.experimental import DirectBoostedRanker
 from rankopt.experimental.tree_ensemble import MeasureObjective
 from rankopt.experimental.tree_growers import GROWERS, GrowerData
@@ -401,9 +401,8 @@ def test_an_interruption_keeps_whole_steps(stage, monkeypatch):
     grown, ranker = [], DirectBoostedRanker("nDCG@3", **SMALL)
     before = dict(vars(ranker))
     monkeypatch.setitem(GROWERS, "scikit-learn", Interrupting)
-    with pytest.raises(KeyboardInterrupt) as raised:
+    with pytest.raises(KeyboardInterrupt) if not stage else pytest.warns(TrainingInterruptedWarning):
         ranker.fit(X, y, qid=qid)
-    assert isinstance(raised.value, TrainingInterrupted) == (stage > 0)
     if not stage:
         assert vars(ranker) == before
         return

@@ -16,7 +16,7 @@ from formulations import SolverError
 from formulations.registry import load
 from rankopt.data import load_sample
 from rankopt.data.queries import Queries
-from rankopt.errors import MasterProblemError
+from rankopt.errors import MasterProblemError, TrainingInterruptedWarning
 from rankopt.optimize import METHODS, bundle, get_method
 from rankopt.optimize.bundle import Bundle, at_groups, groups_of, grown, solved
 from rankopt.optimize.certificate import LAYOUTS, ROWS, Certificate, History, Stop
@@ -106,7 +106,7 @@ def test_limits_and_interruptions_keep_the_best_and_what_is_proven(method, bound
     limited = ranker_of(bound, method=method, lam=1e-4, tol=1e-12, callbacks=[lambda step, state: step.step == 3])
     stopped = ranker_of(bound, method=method, lam=1e-4, tol=1e-12, callbacks=[interrupt])
     limited.fit(X, y, qid=qid)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.warns(TrainingInterruptedWarning):
         stopped.fit(X, y, qid=qid)
     for ranker in (limited, stopped):
         assert ranker.n_iter_ == 3
@@ -305,7 +305,7 @@ def test_an_interruption_in_the_first_callback_leaves_the_first_step(method, bou
         raise KeyboardInterrupt
 
     ranker = ranker_of_failing(bound, method=method, callbacks=[interrupt])
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.warns(TrainingInterruptedWarning):
         ranker.fit(X, y, qid=qid)
     proved = ranker.certificate_
     assert ranker.n_iter_ == 1
@@ -325,7 +325,7 @@ def test_an_interrupted_judge_leaves_the_last_weights(monkeypatch):
 
     monkeypatch.setattr(LargeMarginRanker, "_judge", judge)
     ranker = ranker_of_failing("nonconvex", lam=0.1)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.warns(TrainingInterruptedWarning):
         ranker.fit(X, y, qid=qid, eval_set=(X, y), eval_qid=qid)
     assert not hasattr(ranker, "best_score_")
     assert ranker.n_iter_ == 1
@@ -448,7 +448,7 @@ def test_a_certificate_has_the_parts_of_its_kind(kind, layout):
     proved = certificate(kind, layout)
     assert proved == deepcopy(proved) == pickle.loads(pickle.dumps(proved))
     assert hash(proved) == hash(deepcopy(proved))
-    assert proved != replace(proved, value=1.0)
+    assert proved != replace(proved, value=1.0 if kind == "directions" else 3.0)
     assert str(proved).startswith(f"{kind}: ")
     for name in layout:
         assert getattr(proved, name) is VALUES[name]

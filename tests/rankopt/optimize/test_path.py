@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 from rankopt.data import load_sample
 from rankopt.data.queries import Queries
 from rankopt.engines import Serial
-from rankopt.errors import NoProgressWarning, OptionError
+from rankopt.errors import NoProgressWarning, OptionError, TrainingInterruptedWarning
 from rankopt.optimize import METHODS
 from rankopt.optimize.bundle import Bundle
 from rankopt.rankers import LargeMarginRanker, MatchingRanker, PairwiseRanker
@@ -122,7 +122,8 @@ def test_an_interruption_keeps_what_is_fitted(inside, monkeypatch):
 
     whole = LargeMarginRanker("nDCG@5").path(X, y, qid=qid, lams=LAMS)
     monkeypatch.setattr(Bundle, "step", step)
-    path = LargeMarginRanker("nDCG@5", callbacks=[interrupt]).path(X, y, qid=qid, lams=LAMS)
+    with pytest.warns(TrainingInterruptedWarning, match="the best models so far"):
+        path = LargeMarginRanker("nDCG@5", callbacks=[interrupt]).path(X, y, qid=qid, lams=LAMS)
     assert path.interrupted
     assert [model.n_iter_ for model in path] == [whole[0].n_iter_] + ([] if inside else [1])
     np.testing.assert_array_equal(path[0].coef_, whole[0].coef_)

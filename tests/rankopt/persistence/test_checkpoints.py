@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from formulations.serialization import Decoder, Encoder, write_zip
 from rankopt.data import load_sample
-from rankopt.errors import OptionError
+from rankopt.errors import OptionError, TrainingInterruptedWarning
 from rankopt.optimize import METHODS, get_method
 from rankopt.optimize.certificate import Stop
 from rankopt.optimize.state import TrainingState
@@ -57,7 +57,7 @@ def until_done(ranker, *data, kind=Killed, **options):
         ranker = clone(ranker)
         try:
             return ranker.fit(*data, **options), attempt
-        except kind:
+        except (kind, TrainingInterruptedWarning):  # warnings are errors here
             continue
     raise AssertionError("it never ends")
 

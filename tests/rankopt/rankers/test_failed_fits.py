@@ -17,7 +17,7 @@ import rankopt
 from formulations.errors import SolverError
 from formulations.solvers.active_set import ActiveSet
 from rankopt.data import Queries, QueryNormalizer
-from rankopt.errors import DataError, ModelError, OptionError, TrainingInterrupted
+from rankopt.errors import DataError, ModelError, OptionError, TrainingInterruptedWarning
 from rankopt.rankers import (
     RANKERS,
     DirectRanker,
@@ -168,7 +168,7 @@ def test_a_fit_that_fails_leaves_the_ranker_as_it_was(ranker, fault):
     before = state(ranker)
     with pytest.raises(error) as raised:
         fit(ranker, rows, **more)
-    assert not isinstance(raised.value, TrainingInterrupted)
+    assert not isinstance(raised.value, TrainingInterruptedWarning)
     assert_as_it_was(ranker, before)
     assert_answers_at(ranker, 4)
     TIRED.clear()
@@ -207,7 +207,7 @@ def test_a_normalizer_that_fails_stays_as_it_was():
 def test_an_interruption_after_a_step_leaves_a_whole_ranker(ranker, tmp_path):
     ranker = fit(clone(ranker), OLD)
     ranker.set_params(callbacks=[interrupted_at(3)], lam=1e-4)
-    with pytest.raises(TrainingInterrupted, match="best weights so far"):
+    with pytest.warns(TrainingInterruptedWarning, match="best weights so far"):
         fit(ranker, NEW)
     assert ranker.n_features_in_ == 6
     assert ranker.certificate_.stop == "interrupted from the keyboard"
@@ -231,7 +231,7 @@ def test_an_interruption_at_any_line_leaves_the_old_ranker_or_the_new_one(ranker
         before = state(refitted)
         try:
             interrupting(lambda refitted=refitted: fit(refitted, NEW), at=line)
-        except TrainingInterrupted:
+        except TrainingInterruptedWarning:
             assert refitted.n_features_in_ == 6
         except KeyboardInterrupt:
             pass

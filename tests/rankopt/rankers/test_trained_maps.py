@@ -8,10 +8,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 from rankopt import Queries
 from rankopt.constraints import Admissible
+from rankopt.data import read_svmlight
 from rankopt.errors import DataError, MeasureError, NoProgressWarning, OptionError
 from rankopt.losses import BOUNDS, FEATURE_MAPS, get_feature_map
 from rankopt.losses.oracle_relevance import PairwiseArgmax
 from rankopt.measures import MeasureMix, parse
+from rankopt.optimize.certificate import Stop
 from rankopt.rankers import LargeMarginRanker, PairwiseRanker, load_model, svm
 from rankopt.rankers.large_margin import PAPERS
 
@@ -264,6 +266,25 @@ def test_the_cures_of_an_optimum_at_the_start_are_those_that_are_left(options, c
     with pytest.warns(NoProgressWarning) as told:
         LargeMarginRanker(**{"lam": 1e6, **options}).fit(made())
     assert str(told[0].message).endswith(cures)
+
+
+@pytest.mark.parametrize("name", ["dorm", "mrr"])
+def test_zero_is_the_optimum_on_ohsumed_and_the_cure_is_the_one_that_helps(name, data_folder):
+    train = read_svmlight(data_folder / "letor3-ohsumed" / "QueryLevelNorm" / "Fold1" / "train.txt.gz")
+    with pytest.warns(NoProgressWarning) as told:
+        convex = svm(name).fit(train)
+    assert not convex.coef_.any()
+    assert (convex.certificate_.kind, convex.certificate_.stop) == ("global", Stop.GAP)
+    assert str(told[0].message).endswith("as w0 does: try bound='nonconvex'")
+    with pytest.warns(NoProgressWarning):  # "a smaller lam" is not a cure
+        assert not svm(name, lam=1e-6).fit(train).coef_.any()
+    moved = svm(name, bound="nonconvex").fit(train)
+    assert moved.score(train) > convex.score(train) + 0.2
+
+
+def test_features_without_differences_have_no_better_lam():
+    with pytest.warns(NoProgressWarning, match="try another loss or other features"):
+        PairwiseRanker().fit(np.ones((4, 2)), [0, 1, 1, 0], qid=[1, 1, 2, 2])
 
 
 def test_huge_weights_are_refused_by_name_and_large_ones_train():
