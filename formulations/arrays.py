@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar, cast
@@ -19,6 +20,23 @@ Bools = NDArray[np.bool_]
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 LARGEST = 1e150  # greatest magnitude of a number in a problem: a product of two of them is still finite
+
+
+def check_type(
+    name: str, value: Any, *kinds: type, error: type[Exception] = InvalidProblemError, cure: str = ""
+) -> None:
+    """Raise the error unless `value` is an instance of one of these classes. cure: what to pass instead."""
+    if not isinstance(value, kinds):
+        words = " or ".join("None" if kind is type(None) else kind.__name__ for kind in kinds)
+        raise error(f"{name} must be a {words}; got a {type(value).__name__}.{cure and ' '}{cure}")
+
+
+def as_path(path: Any, error: type[Exception] = InvalidProblemError, name: str = "path") -> str:
+    """The name of a file or folder as text; raises the error for what names none."""
+    file = os.fspath(path) if isinstance(path, str | os.PathLike) else None
+    if not isinstance(file, str) or "\0" in file:
+        raise error(f"{name} must be the name of a file, a str or a Path; got {path!r:.80}.")
+    return file
 
 
 def frozen(array: NDArray[Scalar]) -> NDArray[Scalar]:

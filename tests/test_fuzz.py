@@ -7,23 +7,26 @@ import collections
 import importlib
 import inspect
 import os
+import re
 import signal
 import traceback
 import warnings
+from enum import Enum
 from fractions import Fraction
 from pathlib import Path
 
 import cvxpy
 import numpy as np
 import pandas as pd
-import pytest
 from scipy.sparse import coo_matrix, csr_array
 
 import formulations
 import rankopt
-from formulations import Assignment, RankingSet, RankTwoAssignment, margin_dual, matching, ranking, solve
+from formulations import Assignment, RankingSet, margin_dual, matching, ranking, solve
 from formulations.errors import FormulationError
 from rankopt.errors import RankoptError, TrainingInterrupted
+
+ROOT = Path(__file__).parents[1]
 
 PACKAGES = (
     "formulations", "formulations.experimental", "formulations.integrality", "formulations.solvers", "rankopt",
@@ -73,6 +76,7 @@ WRONG = {
     "spec": lambda: "highs(",
     "bytes": lambda: b"bytes",
     "file": lambda: "/no/such/file.txt",
+    "null": lambda: "a\0b",
     "path": lambda: Path("no-such-folder/file.npz"),
     "dict": lambda: {"a": 1},
     "empty dict": dict,
@@ -309,11 +313,17 @@ def instances():
         "Ratings": ratings_table(),
         "ItemMeanBaseline": rankopt.ratings.ItemMeanBaseline().fit(ratings_table()),
     }
-    for spec in ("nDCG@10", "AP", "ERR@3"):
-        made[f"parse({spec!r})"] = rankopt.measures.parse(spec)
     for kind in rankers():
         made[kind.__name__] = fit(small(kind))
     return made
+
+
+DOCUMENTED = {
+    word
+    for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    for word in re.findall(r"\.([a-z][a-z_0-9]+)\b", path.read_text(encoding="utf-8"))
+}
+"""What the documentation writes behind a dot: the methods that a user calls."""
 
 
 def is_ours(function):
@@ -327,16 +337,16 @@ def targets():
         module = importlib.import_module(package)
         for name in module.__all__:
             one = getattr(module, name)
-            is_error = isinstance(one, type) and issubclass(one, BaseException)
+            is_error = isinstance(one, type) and issubclass(one, BaseException | Enum)
             if callable(one) and not is_error and is_ours(one) and id(one) not in {id(f) for _, f in found.values()}:
                 found[f"{package}.{name}"] = name, one
                 if isinstance(one, type):  # alternative constructors
                     for word, maker in inspect.getmembers(one, inspect.ismethod):
-                        if not word.startswith("_") and is_ours(maker):
+                        if word in DOCUMENTED and is_ours(maker):
                             found[f"{package}.{name}.{word}"] = word, maker
     for owner, one in instances().items():
         for word in dir(type(one)):
-            if not word.startswith(("_", "set_")) and inspect.isroutine(getattr(type(one), word, None)):
+            if word in DOCUMENTED and not word.startswith("set_") and inspect.isroutine(getattr(type(one), word, None)):
                 method = getattr(one, word)
                 if is_ours(method) and inspect.ismethod(method) and not isinstance(method.__self__, type):
                     found[f"{owner}().{word}"] = word, method

@@ -38,7 +38,7 @@ from formulations.problems.assignment import OrderProblem
 from formulations.problems.directed_rounding import above, below, products
 from formulations.problems.problem import EPSILON, Solution
 from formulations.problems.ranking import RankTwoAssignment, RankTwoBatch, Weights
-from formulations.solvers import get_solver
+from formulations.solvers import as_solver
 from formulations.solvers.batch_solution import BatchSolution
 from formulations.solvers.solver import Solver
 from formulations.solving.batch import solve_batch
@@ -349,7 +349,7 @@ def solve_slack_rescaled(
 
     solver: any solver of `ranking`. outward: round its bounds outward, as in `solve_batch`.
     """
-    chosen = get_solver(solver) if isinstance(solver, str) else solver
+    chosen = as_solver(solver)
     if isinstance(problem, RescaledBatch):
         return _search(problem, chosen, outward)
     rest = (0, problem.documents - problem.positions)

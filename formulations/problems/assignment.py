@@ -204,6 +204,7 @@ class Assignment(ProfitProblem):
         return self.document_dual(y)
 
     def recover_dual(self, x: NDArray[Any]) -> Floats:
+        self.check_point(x)
         return shortest_path_prices(self.masked_profit(), np.asarray(x, dtype=np.int64))
 
     def named_dual(self, y: Floats) -> dict[str, NDArray[Any]]:

@@ -168,6 +168,7 @@ class RankTwoAssignment(Memoized, OrderProblem):
     def recover_dual(self, x: NDArray[Any]) -> Floats:
         from formulations.problems.ranking_duals import prices_of
 
+        self.check_point(x)
         return prices_of(self.scores, self.gain, self.discount, self.position_weights, np.asarray(x, dtype=np.int64))
 
     def named_primal(self, x: NDArray[Any]) -> dict[str, NDArray[Any]]:

@@ -26,7 +26,7 @@ from formulations.errors import (
 )
 from formulations.problems.cvxpy_problem import AnyProblem, as_form
 from formulations.problems.problem import Problem, Solution, Status
-from formulations.solvers import default_solvers, get_solver, installed_version
+from formulations.solvers import as_solver, default_solvers, get_solver, installed_version
 from formulations.solvers.solver import Solver, SolverResult, check_limits
 
 WORDS = {"time_limit": "limit of time", "threads": "choice of threads", "verbose": "log", "options": "further options"}
@@ -134,7 +134,7 @@ def solve(
         if options:
             raise UnknownSolverError(f"options {dict(options)} are of one solver, not 'auto'; name the solver")
         return _cheapest(problem, warm_start, solve_options, directed_rounding)
-    chosen = solve_options.for_solver(get_solver(solver) if isinstance(solver, str) else solver, strict=True)
+    chosen = solve_options.for_solver(as_solver(solver), strict=True)
     return _solve(problem, chosen, warm_start, directed_rounding)
 
 

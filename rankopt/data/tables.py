@@ -26,6 +26,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.arrays import as_path
 from rankopt.data.queries import Queries
 from rankopt.data.text import check_text, is_text, text_blocks
 from rankopt.data.typing import Frame, Unjudged
@@ -74,7 +75,7 @@ def read_table(
     Raises DataError for a missing or ambiguous column, a missing value, or an unnamed column that is neither numeric
     nor text, and OptionError if pyarrow is missing.
     """
-    where = fspath(source) if isinstance(source, str | PathLike) else "table"
+    where = as_path(source, DataError, "source") if isinstance(source, str | PathLike) else "table"
     frame = table_at(where) if isinstance(source, str | PathLike) else source
     return queries_of_frame(frame, where, qid, relevance, document, features, attributes, unjudged)
 
@@ -274,7 +275,7 @@ def read_attributes(path: str | PathLike[str], queries: Queries, *, columns: lis
     Raises DataError naming file and line for a repeated key, a missing or unknown column, a line of another length, and
     for a document that the file lacks.
     """
-    file = fspath(path)
+    file = as_path(path, DataError)
     if queries.document_ids is None:
         raise DataError(
             f"{file} cannot be joined because these queries have no document ids; write '#docid = NAME' after each "

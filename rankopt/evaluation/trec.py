@@ -26,7 +26,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.arrays import Bools, Floats, Ints
+from formulations.arrays import Bools, Floats, Ints, as_path
 from formulations.display import CompactReprMixin
 from rankopt.data.queries import Queries
 from rankopt.data.svmlight.parser import NUMBER
@@ -319,7 +319,8 @@ def _word(what: str, name: Hashable) -> str:
 
 def _write(path: str | PathLike[str], text: str) -> None:
     content = text.encode()
-    Path(path).write_bytes(gzip.compress(content, mtime=0) if fspath(path).endswith(".gz") else content)
+    file = as_path(path, DataError)
+    Path(file).write_bytes(gzip.compress(content, mtime=0) if file.endswith(".gz") else content)
 
 
 Missing = Literal["error", "skip", "zero"]

@@ -20,6 +20,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from formulations.arrays import as_path
 from formulations.display import CompactReprMixin
 from formulations.solvers import installed_version
 from rankopt.errors import DataError
@@ -198,7 +199,7 @@ def _plain(value: Any) -> Any:
 def read_rows(path: str | PathLike[str]) -> list[BenchmarkRow]:
     """The rows of a file. A last line without a line break was truncated and is ignored."""
     try:
-        lines = Path(path).read_text(encoding="utf-8").split("\n")
+        lines = Path(as_path(path, DataError)).read_text(encoding="utf-8").split("\n")
     except UnicodeDecodeError as error:
         line_number = error.object.count(b"\n", 0, error.start) + 1
         raise DataError(

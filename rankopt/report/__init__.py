@@ -7,6 +7,9 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from formulations.arrays import as_path, check_type
+from rankopt.errors import OptionError
+
 if TYPE_CHECKING:
     from rankopt.experiments.rows import BenchmarkRow
 
@@ -23,7 +26,8 @@ def write(rows: Sequence[BenchmarkRow], path: str | PathLike[str], made_by: str 
 
 def save(page: str, path: str | PathLike[str]) -> Path:
     """Write a page; a missing folder is created."""
-    file = Path(path)
+    file = Path(as_path(path, OptionError))
+    check_type("page", page, str, error=OptionError)
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(page, encoding="utf-8", errors="replace")  # file names may contain invalid text
     return file

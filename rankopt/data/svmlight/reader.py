@@ -19,13 +19,13 @@ import re
 from collections.abc import Hashable, Iterator
 from dataclasses import replace
 from itertools import chain, takewhile
-from os import PathLike, fspath
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from formulations.arrays import Floats, is_sparse
+from formulations.arrays import Floats, as_path, is_sparse
 from rankopt.data.queries import Queries
 from rankopt.data.svmlight.parser import LARGEST_INDEX, Parsed, Rules, joined, parse_lines, query_name
 from rankopt.data.text import BLOCK, clipped, is_text, text_blocks
@@ -131,7 +131,7 @@ class SvmlightParser:
         n_features: int | None,
         size: int = BLOCK,
     ) -> None:
-        self.file, self.size, self.n_features = fspath(path), size, n_features
+        self.file, self.size, self.n_features = as_path(path, DataError), size, n_features
         self.header = Header(self.file)
         width = LARGEST_INDEX if n_features is None else n_features
         if not (isinstance(width, int | np.integer) and 1 <= width <= LARGEST_INDEX):
@@ -342,7 +342,7 @@ def write_svmlight(queries: Queries, path: str | PathLike[str]) -> None:
     are written with zeros, CSR as stored. Integer query ids are read back as integers, all other ids as strings. The
     format has no attributes. Raises DataError for missing grades and for ids and names that cannot be written.
     """
-    file = fspath(path)
+    file = as_path(path, DataError)
     if queries.relevance is None:
         raise DataError(
             f"{file} cannot be written because these queries have no grades; add them by replace(relevance=)."
