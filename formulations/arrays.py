@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from functools import wraps
+from numbers import Real
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -46,15 +47,34 @@ def frozen(array: NDArray[Scalar]) -> NDArray[Scalar]:
     return view
 
 
+def numbers(name: str, values: Any) -> Floats:
+    """`values` as an array of doubles, infinite ones included; raises `InvalidProblemError` for masked entries, and for
+    complex numbers and dates, which NumPy would convert."""
+    if np.ma.is_masked(values):
+        raise InvalidProblemError(f"{name} has masked entries, whose values are unknown. Fill them in (.filled()).")
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind in "cmM":
+            raise TypeError(f"they are {array.dtype}")
+        return np.asarray(array, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidProblemError(f"{name} must be numbers; got {type(values).__name__} ({error}).") from None
+
+
+def check_positive(**settings: Any) -> None:
+    """Raise InvalidProblemError unless each value is a positive, finite number."""
+    for name, value in settings.items():
+        if not (isinstance(value, Real) and not isinstance(value, bool) and 0 < value <= LARGEST):
+            raise InvalidProblemError(f"{name} must be positive and finite; got {value!r:.80}.")
+
+
 def finite(name: str, values: ArrayLike, dimensions: int) -> Floats:
     """`values` as a read-only float64 array, copied unless it is one already; raises `InvalidProblemError` that
     names the first entry that is not a finite number."""
-    try:
-        array = np.ascontiguousarray(values, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidProblemError(f"{name} cannot be read as numbers: {error}") from None
-    if np.ndim(values) != dimensions:
-        raise InvalidProblemError(f"{name} must have {dimensions} dimension(s); got shape {np.shape(values)}.")
+    read = numbers(name, values)
+    if read.ndim != dimensions:
+        raise InvalidProblemError(f"{name} must have {dimensions} dimension(s); got shape {read.shape}.")
+    array = np.ascontiguousarray(read)
     if array.size and not (array.min() >= -LARGEST and array.max() <= LARGEST):
         wrong = ~(np.abs(array) <= LARGEST)
         index = tuple(int(i) for i in np.argwhere(wrong)[0])
@@ -69,10 +89,38 @@ def finite(name: str, values: ArrayLike, dimensions: int) -> Floats:
 
 def integers(name: str, values: ArrayLike) -> Ints:
     """`values` as a read-only int64 vector; raises `InvalidProblemError` if they are not integers."""
-    array: NDArray[Any] = np.asarray(values)
+    if np.ma.is_masked(values):
+        raise InvalidProblemError(f"{name} has masked entries, whose values are unknown. Fill them in (.filled()).")
+    try:
+        array: NDArray[Any] = np.asarray(values)
+    except ValueError as error:  # lists of several lengths
+        raise InvalidProblemError(f"{name} must be a vector of integers; got {values!r:.80} ({error}).") from None
     if array.ndim != 1 or (array.size and not np.issubdtype(array.dtype, np.integer)):
         raise InvalidProblemError(f"{name} must be a vector of integers; got {array.dtype} of shape {array.shape}.")
     return frozen(array.astype(np.int64))
+
+
+def booleans(name: str, values: Any, shape: tuple[int, ...]) -> Bools:
+    """`values` as an array of booleans of this shape, or `InvalidProblemError`."""
+    if np.ma.is_masked(values):
+        raise InvalidProblemError(f"{name} has masked entries, which are neither. Fill them in: {name}.filled(False).")
+    try:
+        array: NDArray[Any] = np.asarray(values)
+    except ValueError as error:  # lists of several lengths
+        raise InvalidProblemError(f"{name} must be boolean of shape {shape}; got {values!r:.80} ({error}).") from None
+    if array.shape != shape or array.dtype != np.bool_:
+        raise InvalidProblemError(f"{name} must be boolean of shape {shape}; got {array.dtype} of shape {array.shape}.")
+    return array
+
+
+def generator(name: str, seed: Any) -> np.random.Generator:
+    """The random generator of a seed, or `InvalidProblemError`."""
+    try:
+        return np.random.default_rng(seed)
+    except (TypeError, ValueError) as error:
+        raise InvalidProblemError(
+            f"{name} must be an integer >= 0 or a Generator; got {seed!r:.80} ({error})."
+        ) from None
 
 
 def offsets_of(name: str, values: ArrayLike, total: int) -> Ints:

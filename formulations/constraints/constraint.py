@@ -120,6 +120,8 @@ def chosen(name: str, given: Any, size: int) -> Ints:
     """
     if given is None:
         return np.arange(size)
+    if np.ma.is_masked(given):
+        raise InvalidProblemError(f"{name} has masked entries, which select nothing. Fill them in (.filled()).")
     try:
         array = np.atleast_1d(np.asarray(list(given) if isinstance(given, range | set | frozenset) else given))
     except ValueError as error:  # lists of several lengths
@@ -143,7 +145,7 @@ def chosen(name: str, given: Any, size: int) -> Ints:
 
 def one(name: str, given: Any, size: int) -> int:
     """The one index that a selector names, or `InvalidProblemError`."""
-    if given is None or np.ndim(given) != 0:
+    if given is None or isinstance(given, list | tuple) or np.ndim(given) != 0:
         raise InvalidProblemError(f"{name} must be one index from 0 to {size - 1}; got {given!r}.")
     return int(chosen(name, given, size)[0])
 
@@ -185,14 +187,6 @@ def as_integer(name: str, value: Any) -> int:
     if not integral or number != int(number):
         raise InvalidProblemError(f"{name} must be an integer, 0 or more; got {value!r}.")
     return int(number)
-
-
-def numbers(name: str, values: Any) -> Floats:
-    """`values` as an array of doubles, infinite ones included, or `InvalidProblemError`."""
-    try:
-        return np.array(values, dtype=np.float64)
-    except (OverflowError, TypeError, ValueError) as error:
-        raise InvalidProblemError(f"{name} must be numbers; got {type(values).__name__} ({error}).") from None
 
 
 def count_for(name: str, count: Any, label: Hashable) -> int | None:

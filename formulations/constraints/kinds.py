@@ -21,14 +21,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, issparse, vstack
 
-from formulations.arrays import Ints, finite
+from formulations.arrays import Ints, finite, numbers
 from formulations.constraints.constraint import (
     Constraint,
     as_integer,
     by_label,
     chosen,
     count_for,
-    numbers,
     one,
     rows_of_cells,
 )

@@ -24,11 +24,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from formulations.arrays import Bools, Floats, Ints, finite, frozen
+from formulations.arrays import Bools, Floats, Ints, check_type, finite, frozen, generator
+from formulations.constraints.constraint import as_integer
 from formulations.display import CompactReprMixin
 from formulations.errors import InvalidProblemError
 
@@ -143,7 +145,9 @@ class RankingDistribution(CompactReprMixin):
 
     def sample(self, size: int | None = None, *, random_state: int | np.random.Generator | None = None) -> Ints:
         """A random order (k,), or `size` of them (size, k); reproducible only with `random_state`."""
-        drawn = np.random.default_rng(random_state).choice(len(self), size, p=self.probabilities)
+        if size is not None:
+            size = as_integer("size", size)
+        drawn = generator("random_state", random_state).choice(len(self), size, p=self.probabilities)
         return np.asarray(self.orders[drawn])
 
 
@@ -160,8 +164,9 @@ def birkhoff_decomposition(P: ArrayLike, *, tolerance: float = 1e-6, accuracy: f
     Raises:
         InvalidProblemError: P contains NaN or infinity, has more rows than columns, or violates the tolerance.
     """
-    if not 0.0 <= accuracy < 1.0:
+    if not (isinstance(accuracy, Real) and 0.0 <= accuracy < 1.0):
         raise InvalidProblemError(f"accuracy must be at least 0 and below 1; got {accuracy}.")
+    check_type("tolerance", tolerance, Real)
     matrix = finite("P", P, 2)
     mended = near_marginal_ranking(matrix, tolerance)
     orders, taken = _decompose(mended, accuracy)

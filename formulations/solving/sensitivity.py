@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
-from formulations.arrays import Bools, Floats, Ints, frozen
+from formulations.arrays import Bools, Floats, Ints, finite, frozen, numbers
 from formulations.constraints.constrained_ranking import ConstrainedRanking
 from formulations.constraints.constraint import MOST as MAX_COUNT
 from formulations.constraints.constraint import Constraint, row_rounding
@@ -75,6 +75,7 @@ class SensitivityCurve(CompactReprMixin):
     @classmethod
     def from_curves(cls, name: str, limits: Floats, every: Sequence[SensitivityCurve | None]) -> SensitivityCurve:
         """The curves of several problems at the same limits; None: a problem without a ranking at any limit."""
+        limits = finite("limits", limits, 1)
         none = np.full(limits.size, np.nan)
         empty = cls(name, limits, none, none, none, none, np.zeros(limits.size, dtype=bool))
         filled = [empty if one is None else one for one in every]
@@ -88,7 +89,7 @@ class SensitivityCurve(CompactReprMixin):
 
     def above(self, limit: ArrayLike) -> Floats:
         """The least bound that the duals of all points prove for this limit; inf if no point has a ranking."""
-        at = np.asarray(limit, dtype=np.float64)[..., None]
+        at = numbers("limit", limit)[..., None]
         lines = self.relaxed + self.price * (at - self.limits)
         return np.asarray(np.where(self.empty, np.inf, lines).min(axis=-1))
 

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from formulations.arrays import check_positive
 from formulations.bridges import Chain, crossings
 from formulations.bridges.crossover import Back
 from formulations.errors import (
@@ -54,6 +55,8 @@ class SolveOptions:
     options: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
+        if self.precision is not None:
+            check_positive(rel_gap=self.precision)
         check_limits(self.time_limit, self.threads, self.verbose, self.options)
 
     def for_solver(self, solver: Solver, strict: bool) -> Solver:
