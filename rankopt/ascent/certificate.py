@@ -20,9 +20,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.arrays import check_type
 from rankopt.ascent.ascent import AscentPath, Move
 from rankopt.data.queries import Queries
-from rankopt.errors import DataError
+from rankopt.errors import DataError, OptionError
 from rankopt.evaluation.evaluation import evaluate
 from rankopt.measures.measure import Measure
 from rankopt.measures.notation import parse
@@ -76,6 +77,8 @@ def verify_directions(
 ) -> Verified:
     """Whether the measure at w = coef equals the certificate's value, and no direction of its list exceeds its claim.
     only: number of directions, drawn with this seed; None for all."""
+    check_type("queries", queries, Queries, error=DataError)
+    check_type("certificate", certificate, Certificate, error=OptionError)
     parsed, queries = parse(measure), queries.grouped()
     scores, weights = linear_scores(queries.features, coef), _weights(queries, parsed, query_weight)
     value = float(np.nansum(evaluate(queries, scores, parsed).values[0] * weights))

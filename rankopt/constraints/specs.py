@@ -139,7 +139,7 @@ def validated(spec: ConstraintSpec, k: int) -> ConstraintSpec:
     """The spec as plain, hashable data. Raises OptionError for what is invalid in every query."""
     kind = spec.kind
     over_attributes = [one for one in KINDS if parameters(one)[0] not in ("document", "matrix")]
-    if kind not in over_attributes:
+    if not isinstance(kind, str) or kind not in over_attributes:
         raise OptionError(f"kind must be one of {', '.join(over_attributes)} over attributes; got {kind!r}.")
     for what in ("by", "name"):
         if not isinstance(getattr(spec, what), str | None):

@@ -26,11 +26,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.arrays import as_path
+from formulations.arrays import as_path, check_type
 from rankopt.data.queries import Queries
 from rankopt.data.text import check_text, is_text, text_blocks
 from rankopt.data.typing import Frame, Unjudged
-from rankopt.data.validation import is_missing
+from rankopt.data.validation import each, is_missing
 from rankopt.errors import ColumnWarning, DataError, OptionError
 
 USUAL = {
@@ -109,9 +109,9 @@ def queries_of_frame(
         numbers = [name for name in left if values[name].dtype.kind in "biuf" and values[name].size > 1]
         _warn_of_columns(where, numbering, [name for name in numbers if (values[name] == values[name][0]).all()])
     holds = {name: _holds(values[name]) for name in left}
-    numeric = [name for name in left if holds[name] == "numbers"] if features is None else [*features]
+    numeric = [name for name in left if holds[name] == "numbers"] if features is None else [*each("features", features)]
     words = [name for name in left if holds[name] != "numbers" and name not in numeric]
-    words = words if attributes is None else [*attributes]
+    words = words if attributes is None else [*each("attributes", attributes)]
     odd = next((name for name in words if attributes is None and holds[name] != "text"), None)
     if odd is not None:
         raise DataError(
@@ -276,6 +276,7 @@ def read_attributes(path: str | PathLike[str], queries: Queries, *, columns: lis
     for a document that the file lacks.
     """
     file = as_path(path, DataError)
+    check_type("queries", queries, Queries, error=DataError)
     if queries.document_ids is None:
         raise DataError(
             f"{file} cannot be joined because these queries have no document ids; write '#docid = NAME' after each "

@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.arrays import Bools, Floats, Ints, is_sparse
+from formulations.arrays import Bools, Floats, Ints, integers, is_sparse
+from formulations.errors import InvalidProblemError
 from rankopt.data.typing import Unjudged
 from rankopt.errors import DataError
 
@@ -168,6 +169,24 @@ def _kind(one: Any) -> str:
     return one.dtype.kind if isinstance(one, np.generic) else "c" if isinstance(one, complex) else "O"
 
 
+def whole(name: str, values: Any) -> Ints:
+    """A vector of integers; DataError for anything else."""
+    try:
+        return np.array(integers(name, values))
+    except InvalidProblemError as error:
+        raise DataError(str(error)) from None
+
+
+def each(name: str, values: Any) -> tuple[Any, ...]:
+    """The items of a sequence; DataError for what has none."""
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable) or np.ndim(getattr(values, "shape", ())) > 1:
+        raise DataError(f"{name} must be a sequence; got {values!r:.80}.")
+    try:
+        return tuple(values)
+    except TypeError as error:  # an array without dimensions, a sparse matrix
+        raise DataError(f"{name} must be a sequence; got a {type(values).__name__} ({error}).") from None
+
+
 def picked(items: Sequence[Hashable], rows: Ints) -> tuple[Hashable, ...]:
     """The items at these positions."""
     return tuple(items[row] for row in rows.tolist())
@@ -315,7 +334,10 @@ def _items(values: Any) -> Iterable[Hashable]:
 def codes_of_sizes(group: Any, n: int) -> tuple[Ints, tuple[Hashable, ...]]:
     """Codes (n,) and ids 0, 1, ... of consecutive queries of these sizes. Raises DataError for invalid sizes."""
     check_unmasked(group, "group")
-    sizes = np.asarray(as_array(group))
+    try:
+        sizes = np.asarray(as_array(group))
+    except ValueError:  # lists of several lengths
+        sizes = np.empty(0)
     if sizes.ndim != 1 or sizes.size == 0 or sizes.dtype.kind not in "iuf" or (sizes != np.floor(sizes)).any():
         raise DataError("group must be a vector of integers, the sizes of the queries.")
     sizes = sizes.astype(np.int64)

@@ -186,7 +186,7 @@ def compare(
     Raises DataError if queries or conventions differ, or if fewer than two queries count.
     """
     check_interval(interval, confidence, resamples)
-    if test not in get_args(Test):
+    if not isinstance(test, str) or test not in get_args(Test):
         raise OptionError(f"test cannot be {test!r}; write {', '.join(map(repr, get_args(Test)))}.")
     if relevance is not None:
         if measure is None or isinstance(run_a, Evaluation) or isinstance(run_b, Evaluation):

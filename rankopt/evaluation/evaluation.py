@@ -22,12 +22,13 @@ from formulations.arrays import Floats, Ints
 from formulations.display import CompactReprMixin
 from rankopt.data.queries import Queries
 from rankopt.data.typing import Ids, Sizes, Values
-from rankopt.data.validation import check_unmasked, codes_of_ids, codes_of_sizes, grouped, picked
+from rankopt.data.validation import check_unmasked, codes_of_ids, codes_of_sizes, each, grouped, picked
 from rankopt.errors import DataError, MeasureError, MissingQueryIdsWarning, OptionError, TiedDocumentsWarning
 from rankopt.evaluation.export import dots_of_means, frame, latex_table
 from rankopt.measures.measure import Convention, Measure, PositionalMeasure, convention_named
 from rankopt.measures.notation import parse
 from rankopt.measures.tied_ranking import Pool, Ranking, ranked
+from rankopt.options import Interval, as_numbers, check, check_integer, number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -175,9 +176,10 @@ IntervalBy = Literal["t", "bootstrap"]
 
 def check_interval(by: str, confidence: float, resamples: int) -> None:
     """Raise OptionError for invalid interval options."""
-    if by not in get_args(IntervalBy):
+    if not isinstance(by, str) or by not in get_args(IntervalBy):
         raise OptionError(f"interval cannot be {by!r}; write 't' or 'bootstrap'.")
-    if resamples < 1 or not 0 < confidence < 1:
+    check_integer(1, resamples=resamples)
+    if not 0 < number(confidence) < 1:
         raise OptionError(f"resamples={resamples} and confidence={confidence} must be >= 1 and between 0 and 1.")
 
 
@@ -245,7 +247,7 @@ class Evaluation(CompactReprMixin):
         """The mean over the queries that count, weighted by optional weights (m,)."""
         values = self.per_query(measure)
         counted = ~np.isnan(values)
-        shares = np.ones(len(values)) if weights is None else np.asarray(weights, dtype=np.float64)
+        shares = np.ones(len(values)) if weights is None else as_numbers("weights", weights)
         if shares.shape != values.shape:
             raise DataError(f"There are {len(values)} queries, but the weights have shape {shares.shape}; one a query.")
         return float(np.average(values[counted], weights=shares[counted]))
@@ -266,8 +268,8 @@ class Evaluation(CompactReprMixin):
     def for_queries(self, query_ids: Iterable[Hashable]) -> Evaluation:
         """Restrict to these queries, in this order. `tied` is then unknown: -1."""
         row = {query: index for index, query in enumerate(self.query_ids)}
-        chosen = tuple(query_ids)
-        missing = [query for query in chosen if query not in row]
+        chosen = each("query_ids", query_ids)
+        missing = [query for query in chosen if not isinstance(query, Hashable) or query not in row]
         if missing:
             raise DataError(f"Query {missing[0]!r} was not evaluated; there are {len(self)} others.")
         values = self.values[:, [row[query] for query in chosen]]
@@ -276,7 +278,7 @@ class Evaluation(CompactReprMixin):
 
     def select(self, measures: Iterable[str | Measure]) -> Evaluation:
         """Restrict to these measures, in this order."""
-        rows = [self._row(measure) for measure in measures]
+        rows = [self._row(measure) for measure in each("measures", measures)]
         values = self.values[rows]
         values.setflags(write=False)
         return replace(self, measures=tuple(self.measures[row] for row in rows), values=values, tied=self.tied[rows])
@@ -289,6 +291,7 @@ class Evaluation(CompactReprMixin):
 
     def to_latex(self, digits: int = 4) -> str:
         """Means, their 95% t intervals and counts as a LaTeX table (booktabs)."""
+        check("digits", digits, (Interval(0, 100, "both", integer=True),))
         rows = []
         for measure in self.measures:
             low, high = self.interval(measure)

@@ -125,6 +125,8 @@ def counterfactual_change(
     with unit 0 cannot move. moves: the document that changes. margin: the difference of the scores after the change, in
     the reversed order. Raises OptionError for unknown features and for limits that exclude the document as it is.
     """
+    if not callable(getattr(ranker, "explain", None)):
+        raise OptionError(f"ranker must be a fitted ranker with a method explain; got a {type(ranker).__name__}.")
     return _smallest_change(ranker.explain(x, y, **how), features, low, high, units, moves, margin)
 
 

@@ -20,9 +20,10 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from formulations.arrays import as_path
+from formulations.arrays import as_path, check_type
 from formulations.display import CompactReprMixin
 from formulations.solvers import installed_version
+from rankopt.data.validation import each
 from rankopt.errors import DataError
 
 KINDS = ("argmax", "master", "training", "integrality")
@@ -194,6 +195,14 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
+
+
+def of_rows(name: str, rows: Any) -> tuple[BenchmarkRow, ...]:
+    """The rows as a tuple; DataError for anything else."""
+    listed = each(name, rows)
+    for row in listed:
+        check_type(f"an item of {name}", row, BenchmarkRow, error=DataError)
+    return listed
 
 
 def read_rows(path: str | PathLike[str]) -> list[BenchmarkRow]:

@@ -11,8 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from formulations.arrays import check_type
 from formulations.registry import lazy, load
 from rankopt.errors import OptionError
+from rankopt.measures.measure import Measure
 
 if TYPE_CHECKING:
     from rankopt.losses.loss import Loss
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
     from rankopt.losses.preferences import PreferenceHinge as PreferenceHinge
     from rankopt.losses.preferences import PreferencePairs as PreferencePairs
     from rankopt.losses.score_loss import ScoreLoss as ScoreLoss
-    from rankopt.measures.measure import Measure
 
 BOUNDS = {
     "convex": "rankopt.losses.margin:Convex",
@@ -100,6 +101,7 @@ def get_feature_map(spec: str | JointFeatureMap, measure: Measure | None = None)
             f"feature_map = {spec!r} is no feature map; pass one of {', '.join(FEATURE_MAPS)}, or a class with the "
             "methods `from_queries` and `supports` of rankopt.losses.JointFeatureMap"
         )
+    check_type("measure", measure, Measure, type(None), error=OptionError)
     if measure is not None and not found.supports(measure):
         others = [name for name, path in FEATURE_MAPS.items() if load(path).supports(measure)]
         name = repr(spec) if isinstance(spec, str) else getattr(spec, "__name__", type(spec).__name__)

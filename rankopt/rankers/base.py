@@ -30,7 +30,7 @@ from rankopt.losses import BOUNDS, get_bound
 from rankopt.losses.margin import Bound
 from rankopt.losses.regret import RegretBound
 from rankopt.measures.notation import MeasureMix, parse
-from rankopt.options import Rules
+from rankopt.options import COUNT, Rules
 from rankopt.persistence.models import NOTATION
 from rankopt.rankers.deployment import Deployment, RegretReport, as_arranged, regret_in_set, regret_of_rankings
 from rankopt.rankers.inputs import (
@@ -258,7 +258,7 @@ class Ranker(BaseEstimator):
         score is exact [ORM, section 7.1].
         """
         check_is_fitted(self)
-        if k is not None and k < 1:
+        if k is not None and k not in COUNT:
             raise DataError(f"k must be an integer >= 1 or None; got {k}. Pass None for all documents.")
         queries = read_queries(self, X, None, qid=qid, group=group, attributes=attributes, reset=False, labels=False)
         documents = documents_of(queries)

@@ -17,6 +17,7 @@ from rankopt.data.tables import USUAL
 from rankopt.data.validation import as_csr, lent
 from rankopt.errors import DataError, OptionError
 from rankopt.evaluation.evaluation import warn_of_one_query
+from rankopt.options import as_numbers
 
 SEVERAL = (tuple, list, set, frozenset)
 
@@ -276,9 +277,9 @@ def read_row(ranker: Fitted, document: Any, name: str) -> NDArray[np.float64]:
         document = document.to_frame().T
     elif not hasattr(document, "shape") or len(document.shape) == 1:
         # A bare vector is in the order of fit; as queries it needs no names and gets no warning about them.
-        alone = Queries.from_arrays(np.reshape(np.asarray(document), (1, -1)), group=[1])
+        alone = Queries.from_arrays(as_numbers(name, document).reshape(1, -1), group=[1])
         return np.asarray(read_features(ranker, alone, reset=False)[0], dtype=np.float64)
-    if document.shape[0] != 1:
+    if len(document.shape) == 0 or document.shape[0] != 1:
         raise DataError(f"{name} has {document.shape[0]} rows but explain compares two documents; pass one row each.")
     features = read_features(ranker, document, reset=False)
     row = features.toarray() if hasattr(features, "toarray") else features

@@ -27,7 +27,7 @@ from rankopt.losses import get_bound
 from rankopt.losses.margin import MarginLoss
 from rankopt.losses.oracle_slots import EMPTY, SlotArgmax, assign_slots
 from rankopt.optimize.least_squares import least_squares
-from rankopt.options import COUNT, as_numbers, check
+from rankopt.options import COUNT, Interval, as_numbers, check
 from rankopt.rankers import SLOT_STARTS
 from rankopt.rankers.deployment import RegretReport, as_arranged, tie_order
 from rankopt.rankers.inputs import documents_of, read_queries, read_rows
@@ -314,7 +314,7 @@ class MatchingRanker(OptimizedRanker):
     def explain(self, x: Document, y: Document, slot: int = 1, *, among: AnyRows | None = None) -> Explanation:
         """Why document x (d,) scores above document y (d,) for a slot, counted from 1: the terms, largest first."""
         check_is_fitted(self, "coef_")
-        if not 1 <= slot <= self.coef_.shape[0]:
+        if slot not in Interval(1, self.coef_.shape[0], "both", integer=True):
             raise DataError(f"there is no slot {slot}; they count from 1 to {self.coef_.shape[0]}")
         return self._explained(x, y, self.coef_[slot - 1], among)
 

@@ -322,7 +322,7 @@ def chosen_columns(names: list[Any], user: str | None, item: str | None, rating:
 def _column(names: list[Any], wanted: str | None, usual: tuple[str, ...], what: str) -> Any:
     listed = ", ".join(map(repr, names)) or "none"
     if wanted is not None:
-        if names.count(wanted) != 1:
+        if not isinstance(wanted, Hashable) or names.count(wanted) != 1:
             raise DataError(f"{what} = {wanted!r} is not the name of one column; the columns are {listed}.")
         return wanted
     found = [name for name in names if plain_name(name) in usual]

@@ -15,7 +15,7 @@ from formulations.display import CompactReprMixin
 from formulations.typing import Sparse
 from rankopt.data.queries import attributes_text, range_text
 from rankopt.data.typing import Frame, Ids, Values
-from rankopt.data.validation import as_array, column, frozen, sealed
+from rankopt.data.validation import as_array, column, frozen, sealed, whole
 from rankopt.errors import DataError
 from rankopt.ratings.ids import (
     check_spelling,
@@ -300,6 +300,8 @@ class Ratings(CompactReprMixin):
         Any, int, int], DataError] | None = None,
     ) -> "Ratings":  # fmt: skip
         """Build from triplets of indices into two universes. twice: the error for a pair in two rows."""
+        users, items = np.asarray(users), np.asarray(items)
+        rows, columns = (whole(name, part).astype(np.int32) for name, part in (("rows", rows), ("columns", columns)))
         values = column(rating, rows.size, "rating", np.float64)
         named = users.item, items.item  # Python's own numbers and strings
         _check_finite(values, lambda row: f"Row {row}, user {named[0](rows[row])!r}, item {named[1](columns[row])!r}")

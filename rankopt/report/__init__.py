@@ -19,9 +19,11 @@ __all__ = ["save", "write"]
 def write(rows: Sequence[BenchmarkRow], path: str | PathLike[str], made_by: str = "") -> Path:
     """Write the report of the rows to `path`, an HTML file, and return the path. made_by: the command, printed at the
     foot of the page."""
+    from rankopt.experiments.rows import of_rows
     from rankopt.report.swap_page import page_of_swap
 
-    return save(page_of_swap(rows, made_by), path)
+    check_type("made_by", made_by, str, error=OptionError)
+    return save(page_of_swap(of_rows("rows", rows), made_by), path)
 
 
 def save(page: str, path: str | PathLike[str]) -> Path:

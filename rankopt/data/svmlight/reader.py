@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from formulations.arrays import Floats, as_path, is_sparse
+from formulations.arrays import Floats, as_path, check_type, is_sparse
 from rankopt.data.queries import Queries
 from rankopt.data.svmlight.parser import LARGEST_INDEX, Parsed, Rules, joined, parse_lines, query_name
 from rankopt.data.text import BLOCK, clipped, is_text, text_blocks
@@ -137,7 +137,7 @@ class SvmlightParser:
         if not (isinstance(width, int | np.integer) and 1 <= width <= LARGEST_INDEX):
             raise OptionError(f"n_features cannot be {n_features!r}; it must be an integer from 1 to {LARGEST_INDEX}.")
         self.rules = Rules(self.file, missing, unjudged is not None, _limit(dtype), width, "n_features")
-        if missing is not None and not (np.isreal(missing) and abs(missing) < self.rules.limit):
+        if missing is not None and not (abs(number(missing)) < self.rules.limit):
             raise OptionError(f"missing = {missing} is not finite, and rankings need finite features; pass a number.")
 
     def __iter__(self) -> Iterator[Parsed]:
@@ -233,7 +233,7 @@ def read_svmlight(
     Query ids are integers if written as integers, else strings; document ids are strings. Raises DataError naming file
     and line, also for a dense array out of proportion to the file; FileNotFoundError for a missing file.
     """
-    if sparse not in (True, False, "auto"):
+    if not isinstance(sparse, bool | str) or sparse not in (True, False, "auto"):
         raise OptionError(f"sparse cannot be {sparse!r}; it is True, False or 'auto'.")
     reading = SvmlightParser(path, missing, unjudged, dtype, n_features)
     parsed = joined(list(reading))
@@ -343,6 +343,7 @@ def write_svmlight(queries: Queries, path: str | PathLike[str]) -> None:
     format has no attributes. Raises DataError for missing grades and for ids and names that cannot be written.
     """
     file = as_path(path, DataError)
+    check_type("queries", queries, Queries, error=DataError)
     if queries.relevance is None:
         raise DataError(
             f"{file} cannot be written because these queries have no grades; add them by replace(relevance=)."
