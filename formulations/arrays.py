@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import wraps
 from numbers import Real
 from typing import Any, TypeVar, cast
@@ -38,6 +38,16 @@ def as_path(path: Any, error: type[Exception] = InvalidProblemError, name: str =
     if not isinstance(file, str) or "\0" in file:
         raise error(f"{name} must be the name of a file, a str or a Path; got {path!r:.80}.")
     return file
+
+
+def each(name: str, values: Any, error: type[Exception] = InvalidProblemError) -> tuple[Any, ...]:
+    """The items of a sequence, or the error."""
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise error(f"{name} must be a sequence; got {values!r:.80}.")
+    try:
+        return tuple(values)
+    except TypeError as why:  # an array without dimensions, a sparse matrix
+        raise error(f"{name} must be a sequence; got a {type(values).__name__} ({why}).") from None
 
 
 def frozen(array: NDArray[Scalar]) -> NDArray[Scalar]:

@@ -132,6 +132,8 @@ def number(value: Any) -> float:
 
 def as_numbers(name: str, values: Any) -> NDArray[np.float64]:
     """An array of what an option holds; OptionError where that is no numbers."""
+    if np.ma.is_masked(values):
+        raise OptionError(f"{name} has masked entries, whose values are unknown; fill them in (.filled())")
     try:
         return np.array(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from scipy.sparse import csr_array
 
-from formulations.arrays import Bools, Floats, Ints, frozen
+from formulations.arrays import Bools, Floats, Ints, each, frozen
 from formulations.display import CompactReprMixin
 from formulations.errors import InvalidProblemError
 from formulations.problems.problem import EPSILON
@@ -158,7 +158,7 @@ def by_label(labels: Iterable[Any], size: int) -> dict[Hashable, Ints]:
     """
     if isinstance(labels, Mapping | str) or not (hasattr(labels, "tolist") or isinstance(labels, Iterable)):
         raise InvalidProblemError(f"by= must be a list with the label of each document; got a {type(labels).__name__}.")
-    entries = labels.tolist() if hasattr(labels, "tolist") else list(labels)
+    entries = labels.tolist() if hasattr(labels, "tolist") else each("by=", labels)
     if len(entries) != size:
         raise InvalidProblemError(f"by= needs one label (or None) per document; got {len(entries)} labels for {size}.")
     members: dict[Hashable, list[int]] = {}

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from formulations.arrays import Floats
+from formulations.arrays import Floats, each
 from formulations.constraints.constraint import Constraint
 from formulations.constraints.kinds import add_rows, fix
 from formulations.constraints.rows import SoftConstraint
@@ -38,7 +38,7 @@ def read_constraints(variable: Any, constraints: Any) -> Iterator[Constraint | S
     if not isinstance(constraints, Iterable):
         what = "None" if constraints is None else f"one {type(constraints).__name__}"
         raise InvalidProblemError(f"from_cvxpy(π, constraints) needs a list of constraints, [] for none; got {what}.")
-    for index, entry in enumerate(constraints):
+    for index, entry in enumerate(each("constraints", constraints)):
         constraint = entry.constraint if isinstance(entry, SoftConstraint) else entry
         name = str(getattr(constraint, "label", None) or f"constraint {index}")
         found = _read(shape_of(variable), name, *_affine(constraint, variable, name), isinstance(entry, SoftConstraint))

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.arrays import check_type
+from formulations.arrays import check_type, generator
 from rankopt.ascent.ascent import AscentPath, Move
 from rankopt.data.queries import Queries
 from rankopt.errors import DataError, OptionError
@@ -85,7 +85,7 @@ def verify_directions(
     count = certificate.directions
     chosen = np.arange(count)
     if only is not None and only < count:
-        chosen = np.sort(np.random.default_rng(seed).permutation(count)[:only])
+        chosen = np.sort(generator("seed", seed).permutation(count)[:only])
     largest, worst = value, -1
     for number in chosen.tolist():
         reached = highest(

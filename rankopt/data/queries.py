@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.arrays import Floats, Ints, check_type, is_sparse
+from formulations.arrays import Floats, Ints, check_type, each, is_sparse
 from formulations.display import CompactReprMixin
 from rankopt.data.typing import Ids, Rows, Sizes, Unjudged, Values
 from rankopt.data.validation import (
@@ -20,7 +20,7 @@ from rankopt.data.validation import (
     codes_of_ids,
     codes_of_sizes,
     column,
-    each,
+    each_row,
     frozen,
     frozen_features,
     grouped,
@@ -214,7 +214,7 @@ class Queries(CompactReprMixin):
                 f"offsets {offsets} do not split {n} rows into queries; they must increase strictly from 0 to {n}."
             )
         m = offsets.size - 1
-        ids = each("query_ids", self.query_ids) or tuple(range(m))
+        ids = each("query_ids", self.query_ids, DataError) or tuple(range(m))
         if len(ids) != m or len(set(ids)) != m:
             raise DataError(
                 f"query_ids has {len(set(ids))} distinct ids but there are {m} queries; pass one distinct id per query."
@@ -230,12 +230,16 @@ class Queries(CompactReprMixin):
         is_grouped = bool((rows == np.arange(n)).all())
         if not is_grouped and (rows.min() < 0 or rows.max() >= n or (np.bincount(rows, minlength=n) != 1).any()):
             raise DataError(f"rows must name each of the {n} rows once; pass a permutation, or leave it out.")
-        names = None if self.feature_names is None else tuple(map(str, each("feature_names", self.feature_names)))
+        names = (
+            None
+            if self.feature_names is None
+            else tuple(map(str, each("feature_names", self.feature_names, DataError)))
+        )
         if names is not None and len(names) != d:
             raise DataError(
                 f"feature_names has {len(names)} names but there are {d} features; pass one name per feature."
             )
-        documents = None if self.document_ids is None else each("document_ids", self.document_ids)
+        documents = None if self.document_ids is None else each("document_ids", self.document_ids, DataError)
         if documents is not None and len(documents) != n:
             raise DataError(
                 f"document_ids has {len(documents)} ids but there are {n} documents; pass one id per document."
@@ -302,7 +306,7 @@ class Queries(CompactReprMixin):
 
     def ungroup(self, values: Any) -> NDArray[Any]:
         """Values (N, ...) of the rows of `grouped()`, in the order of these rows."""
-        array = np.asarray(values)
+        array = each_row(values)
         if array.shape[:1] != (self.n_documents,):
             raise DataError(f"values have shape {array.shape} but there are {self.n_documents} documents.")
         if self.is_grouped:
@@ -313,7 +317,7 @@ class Queries(CompactReprMixin):
 
     def to_input_order(self, values: Any) -> NDArray[Any]:
         """Values (N, ...) of these rows in the order of the data that the rows were read or selected from."""
-        array = np.asarray(values)
+        array = each_row(values)
         if array.shape[:1] != (self.n_documents,):
             raise DataError(f"values have shape {array.shape} but there are {self.n_documents} documents.")
         return array[np.argsort(self.input_order, kind="stable")]
@@ -377,7 +381,7 @@ def concatenate(parts: Sequence[Queries]) -> Queries:
     Features are CSR if those of a part are, float64 unless all are float32. Raises DataError if a query is in two
     parts, if feature counts, names or attributes differ, or if only some parts have grades.
     """
-    parts = list(each("parts", parts))
+    parts = list(each("parts", parts, DataError))
     for part in parts:
         check_type("a part", part, Queries, error=DataError)
     if not parts:

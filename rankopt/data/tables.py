@@ -26,11 +26,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.arrays import as_path, check_type
+from formulations.arrays import as_path, check_type, each
 from rankopt.data.queries import Queries
 from rankopt.data.text import check_text, is_text, text_blocks
 from rankopt.data.typing import Frame, Unjudged
-from rankopt.data.validation import each, is_missing
+from rankopt.data.validation import is_missing
 from rankopt.errors import ColumnWarning, DataError, OptionError
 
 USUAL = {
@@ -109,16 +109,22 @@ def queries_of_frame(
         numbers = [name for name in left if values[name].dtype.kind in "biuf" and values[name].size > 1]
         _warn_of_columns(where, numbering, [name for name in numbers if (values[name] == values[name][0]).all()])
     holds = {name: _holds(values[name]) for name in left}
-    numeric = [name for name in left if holds[name] == "numbers"] if features is None else [*each("features", features)]
+    numeric = (
+        [name for name in left if holds[name] == "numbers"]
+        if features is None
+        else [*each("features", features, DataError)]
+    )
     words = [name for name in left if holds[name] != "numbers" and name not in numeric]
-    words = words if attributes is None else [*each("attributes", attributes)]
+    words = words if attributes is None else [*each("attributes", attributes, DataError)]
     odd = next((name for name in words if attributes is None and holds[name] != "text"), None)
     if odd is not None:
         raise DataError(
             f"column {odd!r} of {where} contains {holds[odd]}, which is neither a feature nor a label; encode it as "
             "numbers, leave it out, or name the columns that are attributes: attributes=[...]"
         )
-    unknown = next((name for name in (*numeric, *words) if name not in values), None)
+    unknown = next(
+        (name for name in (*numeric, *words) if not isinstance(name, str | int | tuple) or name not in values), None
+    )
     if unknown is not None:
         raise DataError(f"{where} has no column {unknown!r}; it has {_shown(names)}")
     if not numeric:

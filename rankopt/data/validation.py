@@ -16,6 +16,7 @@ from formulations.arrays import Bools, Floats, Ints, integers, is_sparse
 from formulations.errors import InvalidProblemError
 from rankopt.data.typing import Unjudged
 from rankopt.errors import DataError
+from rankopt.options import number
 
 COMPRESSED = {"csr": ("row", "column", 0), "csc": ("column", "row", 1), "bsr": ("row of blocks", "column of blocks", 0)}
 """Format -> (major name, minor name, major axis)."""
@@ -177,14 +178,12 @@ def whole(name: str, values: Any) -> Ints:
         raise DataError(str(error)) from None
 
 
-def each(name: str, values: Any) -> tuple[Any, ...]:
-    """The items of a sequence; DataError for what has none."""
-    if isinstance(values, str | bytes) or not isinstance(values, Iterable) or np.ndim(getattr(values, "shape", ())) > 1:
-        raise DataError(f"{name} must be a sequence; got {values!r:.80}.")
+def each_row(values: Any) -> NDArray[Any]:
+    """Values of rows as an array, or DataError."""
     try:
-        return tuple(values)
-    except TypeError as error:  # an array without dimensions, a sparse matrix
-        raise DataError(f"{name} must be a sequence; got a {type(values).__name__} ({error}).") from None
+        return np.asarray(values)
+    except ValueError as error:  # lists of several lengths
+        raise DataError(f"values must be an array with an entry for each row ({error}).") from None
 
 
 def picked(items: Sequence[Hashable], rows: Ints) -> tuple[Hashable, ...]:
@@ -277,7 +276,11 @@ def taken(features: Features, rows: Ints) -> Features:
 def judged(relevance: Floats, unjudged: Unjudged) -> tuple[Floats, Bools | None]:
     """Grades (N,) with negative ones replaced according to `unjudged`, and the mask of rows to keep (None: all).
     unjudged: None raises DataError later, a grade >= 0 replaces negative grades, "drop" drops their rows."""
-    if unjudged is not None and unjudged != "drop" and not (np.isreal(unjudged) and 0 <= float(unjudged) < np.inf):
+    if (
+        unjudged is not None
+        and not (isinstance(unjudged, str) and unjudged == "drop")
+        and not 0 <= number(unjudged) < np.inf
+    ):
         raise DataError(f"unjudged = {unjudged!r} is not valid for negative grades; pass a grade >= 0 or 'drop'.")
     negative = relevance < 0
     if unjudged is None or not negative.any():

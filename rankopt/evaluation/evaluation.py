@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from formulations.arrays import Floats, Ints
+from formulations.arrays import Floats, Ints, each, generator
 from formulations.display import CompactReprMixin
 from rankopt.data.queries import Queries
 from rankopt.data.typing import Ids, Sizes, Values
-from rankopt.data.validation import check_unmasked, codes_of_ids, codes_of_sizes, each, grouped, picked
+from rankopt.data.validation import check_unmasked, codes_of_ids, codes_of_sizes, grouped, picked
 from rankopt.errors import DataError, MeasureError, MissingQueryIdsWarning, OptionError, TiedDocumentsWarning
 from rankopt.evaluation.export import dots_of_means, frame, latex_table
 from rankopt.measures.measure import Convention, Measure, PositionalMeasure, convention_named
@@ -194,7 +194,7 @@ def interval_of(
     if len(values) < 2:
         return (np.nan, np.nan)
     if by == "bootstrap":
-        return _bootstrap(values, confidence, resamples, np.random.default_rng(random_state))
+        return _bootstrap(values, confidence, resamples, generator("random_state", random_state))
     from scipy.special import stdtrit
 
     mean, error = float(values.mean()), float(values.std(ddof=1)) / np.sqrt(len(values))
@@ -268,7 +268,7 @@ class Evaluation(CompactReprMixin):
     def for_queries(self, query_ids: Iterable[Hashable]) -> Evaluation:
         """Restrict to these queries, in this order. `tied` is then unknown: -1."""
         row = {query: index for index, query in enumerate(self.query_ids)}
-        chosen = each("query_ids", query_ids)
+        chosen = each("query_ids", query_ids, DataError)
         missing = [query for query in chosen if not isinstance(query, Hashable) or query not in row]
         if missing:
             raise DataError(f"Query {missing[0]!r} was not evaluated; there are {len(self)} others.")
@@ -278,7 +278,7 @@ class Evaluation(CompactReprMixin):
 
     def select(self, measures: Iterable[str | Measure]) -> Evaluation:
         """Restrict to these measures, in this order."""
-        rows = [self._row(measure) for measure in each("measures", measures)]
+        rows = [self._row(measure) for measure in each("measures", measures, DataError)]
         values = self.values[rows]
         values.setflags(write=False)
         return replace(self, measures=tuple(self.measures[row] for row in rows), values=values, tied=self.tied[rows])
@@ -361,9 +361,9 @@ def evaluate(
     Raises DataError for inconsistent arrays, MeasureError if a measure is undefined on all queries.
     """
     rules = convention_named(convention)
-    if not hasattr(judged, "offsets") and qid is None and group is None and offsets is None:
-        warn_of_one_query(np.size(judged), stacklevel=2)
     documents = JudgedQueries.read(judged, offsets, query_ids, document_ids, qid, group)
+    if not hasattr(judged, "offsets") and qid is None and group is None and offsets is None:
+        warn_of_one_query(int(documents.offsets[-1]), stacklevel=2)
     return _evaluated(documents, documents.check_scores(scores), measures, rules)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from formulations.arrays import check_type
+from formulations.arrays import check_type, each
 from formulations.display import CompactReprMixin
 from rankopt.errors import DataError
 from rankopt.evaluation.comparison import LEVEL, TEST_NAMES, Comparison, Test, compare, holm
@@ -156,7 +156,11 @@ def compare_runs(
     if not runs:
         raise DataError("There are no runs to compare; pass evaluations by name.")
     first, *others = runs
-    listed = [measures] if isinstance(measures, str | Measure) else list(measures or runs[first].measures)
+    listed = (
+        [measures]
+        if isinstance(measures, str | Measure)
+        else list(runs[first].measures if measures is None else each("measures", measures, DataError))
+    )
     wanted = [parse(measure) for measure in listed]
     intervals = {
         (name, repr(m)): run.interval(

@@ -20,10 +20,9 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from formulations.arrays import as_path, check_type
+from formulations.arrays import as_path, check_type, each
 from formulations.display import CompactReprMixin
 from formulations.solvers import installed_version
-from rankopt.data.validation import each
 from rankopt.errors import DataError
 
 KINDS = ("argmax", "master", "training", "integrality")
@@ -199,7 +198,7 @@ def _plain(value: Any) -> Any:
 
 def of_rows(name: str, rows: Any) -> tuple[BenchmarkRow, ...]:
     """The rows as a tuple; DataError for anything else."""
-    listed = each(name, rows)
+    listed = each(name, rows, DataError)
     for row in listed:
         check_type(f"an item of {name}", row, BenchmarkRow, error=DataError)
     return listed

@@ -275,11 +275,11 @@ def read_row(ranker: Fitted, document: Any, name: str) -> NDArray[np.float64]:
     """The features (d,) of one document: a vector, a row of a data frame (with or without `qid`), a 1 × d matrix."""
     if hasattr(document, "to_frame"):  # a pandas Series: its index names the features
         document = document.to_frame().T
-    elif not hasattr(document, "shape") or len(document.shape) == 1:
+    elif not isinstance(getattr(document, "shape", None), tuple) or len(document.shape) < 2:
         # A bare vector is in the order of fit; as queries it needs no names and gets no warning about them.
         alone = Queries.from_arrays(as_numbers(name, document).reshape(1, -1), group=[1])
         return np.asarray(read_features(ranker, alone, reset=False)[0], dtype=np.float64)
-    if len(document.shape) == 0 or document.shape[0] != 1:
+    if document.shape[0] != 1:
         raise DataError(f"{name} has {document.shape[0]} rows but explain compares two documents; pass one row each.")
     features = read_features(ranker, document, reset=False)
     row = features.toarray() if hasattr(features, "toarray") else features

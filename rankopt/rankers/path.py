@@ -21,15 +21,15 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from formulations.arrays import each
 from formulations.compiled import is_small
 from formulations.display import CompactReprMixin
 from formulations.solvers.active_set import ActiveSet
 from formulations.solvers.exact import ExactArgmax
 from rankopt.data.canonical_order import canonical
 from rankopt.data.typing import Attributes, Ids, Sizes, Values
-from rankopt.data.validation import each
 from rankopt.engines import ended
-from rankopt.errors import OptionError
+from rankopt.errors import DataError, OptionError
 from rankopt.measures.notation import parse
 from rankopt.optimize import get_method
 from rankopt.optimize.certificate import Stop
@@ -174,7 +174,7 @@ def _choices(ranker: Any, position_weights: Iterable[Any] | None, bounds: Iterab
         if isinstance(values, str) or (values is not None and not hasattr(values, "__iter__")):
             raise OptionError(f"{name} = {values!r} is no sequence; give a list of them, such as [{values!r}]")
         if values is not None:
-            passed[parameter] = list(each(name, values))
+            passed[parameter] = list(each(name, values, DataError))
             if not passed[parameter]:
                 raise OptionError(f"{name} is empty; pass at least one value, or leave it out")
     return [dict(zip(passed, values, strict=True)) for values in product(*passed.values())]

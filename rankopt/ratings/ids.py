@@ -71,7 +71,11 @@ def distinct_ids(values: Any, what: str) -> Ids:
         known = _distinct(plain)
         known = sealed(known if known.dtype == np.int64 else _objects(known.tolist()))
     else:
-        known = ordered([*dict.fromkeys(plain)], what, plain)[0]
+        try:
+            distinct = [*dict.fromkeys(plain)]
+        except TypeError as error:
+            raise DataError(f"Each {what} must be a number or a string ({error}).") from None
+        known = ordered(distinct, what, plain)[0]
     if len(known) < len(plain):
         raise DataError(f"{what}s= has {len(plain)} ids, of which {len(known)} are distinct; list each once.")
     return known

@@ -316,14 +316,17 @@ class Ratings(CompactReprMixin):
         return cls(users, items, bounds, sealed(columns.copy() if order is None else columns), sealed(values + 0.0))
 
     def __post_init__(self) -> None:
-        users, items = frozen(np.asarray(self.users)), frozen(np.asarray(self.items))
+        try:
+            users, items = frozen(np.asarray(self.users)), frozen(np.asarray(self.items))
+        except ValueError as error:
+            raise DataError(f"users and items must be vectors of ids ({error}).") from None
         for ids, what in ((users, "user"), (items, "item")):
             known = distinct_ids(ids, what)
             if known.dtype != ids.dtype or not np.array_equal(known, ids):
                 raise DataError(f"{what}s are not in the order of their ids; make the table by Ratings.from_arrays.")
         values = column(self.values, len(self.values), "values", np.float64)
-        columns = np.ascontiguousarray(self.columns, dtype=np.int32)
-        bounds = np.ascontiguousarray(self.bounds, dtype=np.int64)
+        columns = np.ascontiguousarray(whole("columns", self.columns), dtype=np.int32)
+        bounds = whole("bounds", self.bounds)
         n = values.size
         if bounds.shape != (users.size + 1,) or bounds[0] != 0 or bounds[-1] != n or (bounds[1:] < bounds[:-1]).any():
             raise DataError(f"bounds do not cut {n} ratings into those of {users.size} users; they rise from 0 to {n}.")

@@ -32,6 +32,7 @@ from rankopt.data.text import BLOCK, clipped, is_text, text_blocks
 from rankopt.data.typing import Unjudged
 from rankopt.data.validation import Features, sealed
 from rankopt.errors import DataError, OptionError
+from rankopt.options import Interval
 
 DATA = re.compile(rb"\n[ \t]*+[^# \t\r\n]")
 NAMES = re.compile(
@@ -137,7 +138,7 @@ class SvmlightParser:
         if not (isinstance(width, int | np.integer) and 1 <= width <= LARGEST_INDEX):
             raise OptionError(f"n_features cannot be {n_features!r}; it must be an integer from 1 to {LARGEST_INDEX}.")
         self.rules = Rules(self.file, missing, unjudged is not None, _limit(dtype), width, "n_features")
-        if missing is not None and not (abs(number(missing)) < self.rules.limit):
+        if missing is not None and missing not in Interval(-self.rules.limit, self.rules.limit, "neither"):
             raise OptionError(f"missing = {missing} is not finite, and rankings need finite features; pass a number.")
 
     def __iter__(self) -> Iterator[Parsed]:
