@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from functools import wraps
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -42,7 +42,7 @@ def as_path(path: Any, error: type[Exception] = InvalidProblemError, name: str =
 
 def each(name: str, values: Any, error: type[Exception] = InvalidProblemError) -> tuple[Any, ...]:
     """The items of a sequence, or the error."""
-    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+    if not isinstance(values, Iterable):
         raise error(f"{name} must be a sequence; got {values!r:.80}.")
     try:
         return tuple(values)
@@ -68,7 +68,7 @@ def numbers(name: str, values: Any) -> Floats:
             raise TypeError(f"they are {array.dtype}")
         return np.asarray(array, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidProblemError(f"{name} must be numbers; got {type(values).__name__} ({error}).") from None
+        raise InvalidProblemError(f"{name} cannot be read as numbers: {error}") from None
 
 
 def check_positive(**settings: Any) -> None:
@@ -125,12 +125,10 @@ def booleans(name: str, values: Any, shape: tuple[int, ...]) -> Bools:
 
 def generator(name: str, seed: Any) -> np.random.Generator:
     """The random generator of a seed, or `InvalidProblemError`."""
-    try:
-        return np.random.default_rng(seed)
-    except (TypeError, ValueError) as error:
-        raise InvalidProblemError(
-            f"{name} must be an integer >= 0 or a Generator; got {seed!r:.80} ({error})."
-        ) from None
+    is_seed = isinstance(seed, Integral) and not isinstance(seed, bool) and seed >= 0
+    if not (is_seed or isinstance(seed, np.random.Generator | np.random.BitGenerator | np.random.SeedSequence | None)):
+        raise InvalidProblemError(f"{name} must be an integer >= 0, a Generator or None; got {seed!r:.80}.")
+    return np.random.default_rng(cast(Any, seed))
 
 
 def offsets_of(name: str, values: ArrayLike, total: int) -> Ints:

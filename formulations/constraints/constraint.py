@@ -158,7 +158,7 @@ def by_label(labels: Iterable[Any], size: int) -> dict[Hashable, Ints]:
     """
     if isinstance(labels, Mapping | str) or not (hasattr(labels, "tolist") or isinstance(labels, Iterable)):
         raise InvalidProblemError(f"by= must be a list with the label of each document; got a {type(labels).__name__}.")
-    entries = labels.tolist() if hasattr(labels, "tolist") else each("by=", labels)
+    entries = each("by=", labels.tolist() if hasattr(labels, "tolist") else labels)
     if len(entries) != size:
         raise InvalidProblemError(f"by= needs one label (or None) per document; got {len(entries)} labels for {size}.")
     members: dict[Hashable, list[int]] = {}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from formulations.arrays import check_type
+from formulations.arrays import check_type, each
 from formulations.constraints.constraint import Constraint, Count, Prefixes, Rounding, Shares, Some
 from formulations.constraints.kinds import KINDS, Shape
 from formulations.errors import InvalidProblemError
@@ -180,7 +180,7 @@ class ConstraintMethods(Generic[D, L]):
             raise InvalidProblemError(
                 f"precedence_chain() needs a list of documents, the first one first; got {documents!r}."
             )
-        return self.add("precedence_chain", *documents, name=name)
+        return self.add("precedence_chain", *each("documents", documents), name=name)
 
     def min_distance(
         self, distance: Integer, *, documents: D | None = None, by: L | None = None, name: str | None = None

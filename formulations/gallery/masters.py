@@ -48,12 +48,14 @@ def margin_dual(
     >>> solution.value, solution.dual["step"]
     (0.625, array([-0.5]))
     """
-    rows = finite("subgradients", subgradients, 2)
-    heights = finite("intercepts", intercepts, 1)
+    rows = numbers("subgradients", subgradients)
+    heights = numbers("intercepts", intercepts)
     if w0 is not None:
         center = finite("w0", w0, 1)
-        if center.shape != rows.shape[1:] or heights.shape != rows.shape[:1]:
-            raise InvalidProblemError(f"w0 must have {rows.shape[1]} entries, one a feature; got {center.size}.")
+        if rows.ndim != 2 or center.shape != rows.shape[1:] or heights.shape != rows.shape[:1]:
+            raise InvalidProblemError(
+                f"w0 must have one entry a feature; got {center.size} for subgradients of shape {rows.shape}."
+            )
         heights = heights + rows @ center
     members = np.zeros(heights.shape, dtype=np.int64) if groups is None else integers("groups", groups)
     known = None if gram is None else finite("gram", gram, 2)

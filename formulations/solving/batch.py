@@ -38,6 +38,7 @@ def solve_batch(
     Answers of other solvers are verified. Raises `InvalidSolutionError` if a query's order is malformed, and what
     `solve` raises.
     """
+    check_type("directed_rounding", directed_rounding, bool)
     chosen = as_solver("exact" if isinstance(solver, str) and solver == "auto" else solver)
     check_type(
         "batch", batch, RankTwoBatch, RelevanceBatch,

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from formulations.arrays import check_positive
+from formulations.arrays import check_positive, check_type
 from formulations.bridges import Chain, crossings
 from formulations.bridges.crossover import Back
 from formulations.errors import (
@@ -128,6 +128,7 @@ def solve(
             tolerance is returned with the status INACCURATE, by "auto" never.
     """
     problem = problem if isinstance(problem, Problem) else as_form(problem)
+    check_type("directed_rounding", directed_rounding, bool)
     if not isinstance(warm_start, Solution | None):
         raise InvalidProblemError(f"warm_start must be a Solution or None; got a {type(warm_start).__name__}.")
     solve_options = SolveOptions(

@@ -30,6 +30,7 @@ from rankopt.measures.notation import parse
 from rankopt.measures.tied_ranking import ranked
 from rankopt.optimize.certificate import Certificate, History
 from rankopt.optimize.line_search import LineSearch
+from rankopt.options import COUNT, check
 from rankopt.scorers.linear import linear_scores
 
 Floats = NDArray[np.float64]
@@ -83,6 +84,7 @@ def verify_directions(
     scores, weights = linear_scores(queries.features, coef), _weights(queries, parsed, query_weight)
     value = float(np.nansum(evaluate(queries, scores, parsed).values[0] * weights))
     count = certificate.directions
+    check("only", only, (COUNT, None))
     chosen = np.arange(count)
     if only is not None and only < count:
         chosen = np.sort(generator("seed", seed).permutation(count)[:only])

@@ -39,8 +39,8 @@ from rankopt.constraints.specs import (
 from rankopt.data.canonical_order import Arrangement
 from rankopt.data.queries import Queries
 from rankopt.data.typing import Frame, Values
-from rankopt.data.validation import column
 from rankopt.errors import DataError, OptionError
+from rankopt.options import as_numbers
 
 if TYPE_CHECKING:
     from formulations.solvers.solver import Solver
@@ -86,7 +86,7 @@ class Admissible(ConstraintMethods[Selector, str]):
         if isinstance(k, bool) or not isinstance(k, int) or k < 1:
             raise OptionError(f"k must be a positive integer; got {self.k!r}.")
         object.__setattr__(self, "k", k)
-        if self.on_infeasible not in ("error", "truncate"):
+        if not isinstance(self.on_infeasible, str) or self.on_infeasible not in ("error", "truncate"):
             raise OptionError(f"on_infeasible must be 'error' or 'truncate'; got {self.on_infeasible!r}.")
         if not isinstance(self.specs, tuple) or not all(isinstance(spec, ConstraintSpec) for spec in self.specs):
             raise OptionError(
@@ -236,7 +236,7 @@ class Admissible(ConstraintMethods[Selector, str]):
         from rankopt.constraints.sensitivity import rule_sensitivity
 
         check_type("queries", queries, Queries, error=DataError)
-        own = column(scores, queries.n_documents, "scores", np.float64)
+        own = as_numbers("scores", scores)
         if own.shape == (queries.offsets[-1],):
             own = own[queries.rows]
         made = weights or (lambda k, n: 1.0 / np.log2(np.arange(2.0, k + 2.0)))

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.arrays import Bools, Floats, Ints
+from formulations.arrays import Bools, Floats, Ints, each
 from formulations.constraints.constraint import by_label, unlabelled
 from formulations.constraints.kinds import KINDS, parameters, rounded_share
 from formulations.constraints.language import ConstraintSpec
@@ -251,7 +251,11 @@ def _natural(name: str, value: Any) -> int:
 
 
 def _each(value: Any) -> Iterable[Any]:
-    return value if isinstance(value, Iterable) and not isinstance(value, str) else (value,)
+    return (
+        each("a selection", value, OptionError)
+        if isinstance(value, Iterable) and not isinstance(value, str)
+        else (value,)
+    )
 
 
 def as_python(value: Any) -> Any:

@@ -94,7 +94,7 @@ def queries_of_frame(
         twice = next(name for name in names if names.count(name) > 1)
         raise DataError(f"{where} has two columns {twice!r}; rename one")
     roles = {role: find_column(role, name, names, where) for role, name in (("qid", qid), ("document", document))}
-    wanted = None if relevance == "auto" else relevance
+    wanted = None if isinstance(relevance, str) and relevance == "auto" else relevance
     roles["relevance"] = None if relevance is None else find_column("relevance", wanted, names, where)
     of_query = roles["qid"]
     if of_query is None:
@@ -218,7 +218,7 @@ def table_at(path: str) -> Any:
 def find_column(role: str, wanted: str | None, names: list[str], where: str) -> str | None:
     """The column of a role: the wanted one, else the one with a usual name, else None."""
     if wanted is not None:
-        if wanted not in names:
+        if not isinstance(wanted, str) or wanted not in names:
             raise DataError(f"{where} has no column {wanted!r}; it has {_shown(names)}")
         return wanted
     found = [name for name in names if name.lower() in USUAL[role]]

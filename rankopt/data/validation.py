@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.arrays import Bools, Floats, Ints, integers, is_sparse
+from formulations.arrays import Bools, Floats, Ints, each, integers, is_sparse
 from formulations.errors import InvalidProblemError
 from rankopt.data.typing import Unjudged
 from rankopt.errors import DataError
@@ -305,7 +305,7 @@ def codes_of_ids(qid: Any, n: int) -> tuple[Ints, tuple[Hashable, ...]]:
         heads = values[starts].tolist() if values.dtype.kind not in "mM" else list(values[starts])
         length = values.size
     else:
-        heads = list(_items(values))
+        heads = list(each("qid", _items(values), DataError))
         starts, length = np.arange(len(heads)), len(heads)
     if length != n:
         raise DataError(f"qid has {length} entries but there are {n} rows; give each row the id of its query.")

@@ -28,7 +28,7 @@ from rankopt.evaluation.export import dots_of_means, frame, latex_table
 from rankopt.measures.measure import Convention, Measure, PositionalMeasure, convention_named
 from rankopt.measures.notation import parse
 from rankopt.measures.tied_ranking import Pool, Ranking, ranked
-from rankopt.options import Interval, as_numbers, check, check_integer, number
+from rankopt.options import COUNT, Interval, as_numbers, check, number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -178,8 +178,7 @@ def check_interval(by: str, confidence: float, resamples: int) -> None:
     """Raise OptionError for invalid interval options."""
     if not isinstance(by, str) or by not in get_args(IntervalBy):
         raise OptionError(f"interval cannot be {by!r}; write 't' or 'bootstrap'.")
-    check_integer(1, resamples=resamples)
-    if not 0 < number(confidence) < 1:
+    if resamples not in COUNT or not 0 < number(confidence) < 1:
         raise OptionError(f"resamples={resamples} and confidence={confidence} must be >= 1 and between 0 and 1.")
 
 
@@ -269,7 +268,11 @@ class Evaluation(CompactReprMixin):
         """Restrict to these queries, in this order. `tied` is then unknown: -1."""
         row = {query: index for index, query in enumerate(self.query_ids)}
         chosen = each("query_ids", query_ids, DataError)
-        missing = [query for query in chosen if not isinstance(query, Hashable) or query not in row]
+        missing = [
+            query
+            for query in chosen
+            if isinstance(query, np.void) or not isinstance(query, Hashable) or query not in row
+        ]
         if missing:
             raise DataError(f"Query {missing[0]!r} was not evaluated; there are {len(self)} others.")
         values = self.values[:, [row[query] for query in chosen]]
@@ -437,7 +440,8 @@ def _evaluated(
     documents: JudgedQueries, values: Floats, measures: Measures, rules: Convention, classes: Ints | None = None
 ) -> Evaluation:
     """Evaluate scores by query."""
-    wanted = tuple(measures) if isinstance(measures, Iterable) and not isinstance(measures, str) else (measures,)
+    several = isinstance(measures, Iterable) and not isinstance(measures, str)
+    wanted = each("measures", measures, OptionError) if several else (measures,)
     parsed = tuple(parse(measure) for measure in wanted)
     ranking = _ranking(documents, values, rules, classes)
     rows = [_values(measure.with_convention(rules), ranking, rules) for measure in parsed]

@@ -31,7 +31,7 @@ from rankopt.errors import DataError, OptionError
 from rankopt.losses.loss import Loss
 from rankopt.measures.measure import Measure
 from rankopt.measures.notation import parse
-from rankopt.options import as_numbers
+from rankopt.options import POSITIVE, as_numbers
 from rankopt.risk.along_line import FeatureVariances, LineEvaluation, MeasureAt, PlackettLuceEvaluation, SpreadAt
 from rankopt.risk.risk import Engine, Shard, shards
 from rankopt.sweeps.step_function import (
@@ -130,9 +130,9 @@ class LineSearch:
         window: float = 0.2,
     ) -> list[LinePoint]:
         """`along` for each of the directions, all from the same w; None: for every feature."""
-        if point not in get_args(Point):
+        if not isinstance(point, str) or point not in get_args(Point):
             raise OptionError(f"point {point!r} is unknown; known are {', '.join(get_args(Point))}")
-        if not (np.isfinite(window) and window > 0):
+        if window not in POSITIVE:
             raise OptionError(
                 f"window = {window!r} is invalid; pass a fraction of the scores' standard deviation, such as 0.2"
             )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import replace
+from numbers import Integral
 from os import PathLike
 from typing import Any, ClassVar, Self, overload
 
@@ -258,7 +259,7 @@ class Ranker(BaseEstimator):
         score is exact [ORM, section 7.1].
         """
         check_is_fitted(self)
-        if k is not None and k not in COUNT:
+        if k is not None and not (isinstance(k, Integral) and k in COUNT):
             raise DataError(f"k must be an integer >= 1 or None; got {k}. Pass None for all documents.")
         queries = read_queries(self, X, None, qid=qid, group=group, attributes=attributes, reset=False, labels=False)
         documents = documents_of(queries)

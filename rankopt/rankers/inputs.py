@@ -30,7 +30,7 @@ def row_attributes(passed: Any, n: int) -> dict[str, NDArray[Any]]:
     """
     if passed is None:
         return {}
-    if hasattr(passed, "columns"):
+    if hasattr(passed, "columns") and hasattr(passed, "__getitem__"):
         columns = {str(name): passed[name] for name in passed.columns}
     elif isinstance(passed, np.ndarray) and passed.dtype.names:
         columns = {name: passed[name] for name in passed.dtype.names}

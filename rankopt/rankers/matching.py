@@ -27,7 +27,7 @@ from rankopt.losses import get_bound
 from rankopt.losses.margin import MarginLoss
 from rankopt.losses.oracle_slots import EMPTY, SlotArgmax, assign_slots
 from rankopt.optimize.least_squares import least_squares
-from rankopt.options import COUNT, Interval, as_numbers, check
+from rankopt.options import Interval, as_numbers, check
 from rankopt.rankers import SLOT_STARTS
 from rankopt.rankers.deployment import RegretReport, as_arranged, tie_order
 from rankopt.rankers.inputs import documents_of, read_queries, read_rows
@@ -63,7 +63,7 @@ Ints = NDArray[np.int64]
 def slot_weights(slots: Any, position_weight: Any, queries: Queries | Arrangement) -> Floats:
     """(k,) what a right document earns in each slot. k is `n_positions`, else the length of position_weight, else the
     largest grade. Raises OptionError where they contradict each other."""
-    check("n_positions", slots, (COUNT, None))
+    check("n_positions", slots, (Interval(1, 2**31, integer=True), None))
     if position_weight is None:
         largest = float(np.max(queries.relevance)) if slots is None and queries.relevance is not None else 1.0
         return np.ones(int(slots) if slots is not None else max(int(largest), 1))

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from formulations.arrays import Bools, Floats, Ints, check_type
 from formulations.display import CompactReprMixin
-from rankopt.data.validation import sealed
+from rankopt.data.validation import each_row, sealed
 from rankopt.errors import DataError, MeasureError, OptionError
 from rankopt.evaluation.evaluation import evaluate
 from rankopt.measures.binary import Binary
@@ -201,7 +201,7 @@ def _score_pairs(split: Split, predict: Any, tested: Ints, candidates: str) -> I
         if hasattr(predict, "predict"):
             scores = _check_scores(predict.predict(test), (test.n_ratings,))
         else:
-            everything = np.ndim(predict) == 2
+            everything = each_row(predict).ndim == 2
             values = _check_scores(predict, (test.n_users, test.n_items) if everything else (test.n_ratings,))
             scores = values[test.user_of(), test.columns] if everything else values
         yield test, scores

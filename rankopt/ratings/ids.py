@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.arrays import Ints, Shorts
+from formulations.arrays import Ints, Shorts, each
 from rankopt.data.validation import as_array, check_entries, check_unmasked, is_missing, sealed
 from rankopt.errors import DataError
 
@@ -148,7 +148,7 @@ def plain_ids(values: Any, what: str) -> Any:
     if not isinstance(values, np.ndarray):
         if isinstance(values, str | bytes) or not isinstance(values, Iterable):
             raise DataError(f"{what} cannot be {values!r} because it needs one {what} per rating; pass a sequence.")
-        values = list(values)
+        values = list(each(what, values, DataError))
         kinds = {*map(type, values)}
         if kinds and all(issubclass(kind, int | np.integer) for kind in kinds):
             try:

@@ -15,8 +15,9 @@ from formulations.display import CompactReprMixin
 from formulations.typing import Sparse
 from rankopt.data.queries import attributes_text, range_text
 from rankopt.data.typing import Frame, Ids, Values
-from rankopt.data.validation import as_array, column, frozen, sealed, whole
+from rankopt.data.validation import as_array, column, each_row, frozen, sealed, whole
 from rankopt.errors import DataError
+from rankopt.options import check
 from rankopt.ratings.ids import (
     check_spelling,
     coded,
@@ -413,7 +414,8 @@ class Ratings(CompactReprMixin):
     def select(self, mask: Any, *, drop: bool = False) -> "Ratings":
         """The ratings selected by the mask (n_ratings,), over the same users and items. drop: remove users and items
         without ratings."""
-        selected = np.asarray(mask)
+        selected = each_row(mask)
+        check("drop", drop, (bool,))
         if selected.dtype != bool or selected.shape != (self.n_ratings,):
             raise DataError(f"select takes a mask of {self.n_ratings} booleans, one per rating; got {selected.shape}.")
         before = np.concatenate([[0], np.cumsum(selected)])
@@ -433,7 +435,7 @@ class Ratings(CompactReprMixin):
         chosen = np.zeros(self.n_users, dtype=bool)
         try:
             chosen[index] = True
-        except IndexError as error:
+        except (IndexError, ValueError) as error:
             raise DataError(f"select_users cannot pick from {self.n_users} users: {error}.") from None
         return self.select(np.repeat(chosen, np.diff(self.bounds)), drop=drop)
 

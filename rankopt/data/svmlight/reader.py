@@ -289,7 +289,7 @@ def read_svmlight_blocks(
     """
     if not (isinstance(block, int | np.integer) and block >= 1):
         raise OptionError(f"block cannot be {block!r}; it is a number of bytes from 1.")
-    if sparse not in (True, False):
+    if not isinstance(sparse, bool | np.bool_):
         raise OptionError(f"sparse cannot be {sparse!r} because all blocks are of one kind; it is True or False.")
     reading = SvmlightParser(path, missing, unjudged, dtype, n_features, min(block, BLOCK))
     return _blocks(reading, unjudged, dtype, sparse, block)
