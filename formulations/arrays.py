@@ -27,7 +27,7 @@ def check_type(
     name: str, value: Any, *kinds: type, error: type[Exception] = InvalidProblemError, cure: str = ""
 ) -> None:
     """Raise the error unless `value` is an instance of one of these classes. cure: what to pass instead."""
-    if not isinstance(value, kinds):
+    if not isinstance(value, (*kinds, np.bool_) if bool in kinds else kinds):
         words = " or ".join("None" if kind is type(None) else kind.__name__ for kind in kinds)
         raise error(f"{name} must be a {words}; got a {type(value).__name__}.{cure and ' '}{cure}")
 

@@ -88,6 +88,7 @@ def _check_marginals(P: Floats, tolerance: float) -> float:
     return max(violations[worst], 0.0)
 
 
+MOST_DRAWN = 1 << 28
 SHRINK = 0.8  # A step's ranking has at least this fraction of the largest possible least probability
 NOTHING = 1e-15  # probabilities below this are rounding
 SHOWN = 10  # number of rankings that are printed
@@ -147,6 +148,8 @@ class RankingDistribution(CompactReprMixin):
         """A random order (k,), or `size` of them (size, k); reproducible only with `random_state`."""
         if size is not None:
             size = as_integer("size", size)
+            if size > MOST_DRAWN:
+                raise InvalidProblemError(f"size must be at most {MOST_DRAWN}; got {size}. Draw in parts.")
         drawn = generator("random_state", random_state).choice(len(self), size, p=self.probabilities)
         return np.asarray(self.orders[drawn])
 

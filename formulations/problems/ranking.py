@@ -44,11 +44,12 @@ def non_increasing_by_query(name: str, weights: Floats, offsets: Ints) -> None:
 
 def weights_for(weights: ArrayLike | Weights, n: int) -> Floats:
     """The position weights for n documents, at most n entries."""
-    raw = weights(n) if callable(weights) else weights
+    if np.ma.is_masked(weights):
+        raise InvalidProblemError("position weights have masked entries, whose values are unknown. Fill them in.")
     try:
-        array = np.asarray(raw, dtype=np.float64)
+        array = np.asarray(weights(n) if callable(weights) else weights, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidProblemError(f"position weights must be numbers or a function of n; got {error}.") from None
+        raise InvalidProblemError(f"position weights must be numbers or a function of n; got {error}.") from error
     if array.ndim != 1:
         raise InvalidProblemError(f"position weights must have one dimension; got shape {array.shape}.")
     return array[:n]

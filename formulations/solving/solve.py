@@ -132,7 +132,11 @@ def solve(
     if not isinstance(warm_start, Solution | None):
         raise InvalidProblemError(f"warm_start must be a Solution or None; got a {type(warm_start).__name__}.")
     solve_options = SolveOptions(
-        rel_gap, time_limit, threads, None if verbose is False else verbose, None if options == {} else options
+        rel_gap,
+        time_limit,
+        threads,
+        None if verbose is False else verbose,
+        None if isinstance(options, Mapping) and not options else options,
     )
     if isinstance(solver, str) and solver == "auto":
         if options:

@@ -128,7 +128,7 @@ class Admissible(ConstraintMethods[Selector, str]):
     def validate(self, attributes: Mapping[str, Any] | Frame, cure: str = ADD_ATTRIBUTES) -> None:
         """Raise DataError for a missing attribute, and for an object without attributes. cure: how to add one."""
         table: Any = attributes
-        if self.attributes and not (isinstance(table, Mapping) or hasattr(table, "columns")):
+        if self.attributes and not (isinstance(table, Mapping) or (hasattr(table, "columns") and np.iterable(table))):
             raise DataError(
                 f"attributes must be a mapping {{{self.attributes[0]!r}: [...]}} with one value per document, or a "
                 f"data frame; got a {type(table).__name__}."
@@ -236,6 +236,9 @@ class Admissible(ConstraintMethods[Selector, str]):
         from rankopt.constraints.sensitivity import rule_sensitivity
 
         check_type("queries", queries, Queries, error=DataError)
+        check_type("constraint", constraint, str, error=OptionError)
+        if weights is not None and not callable(weights):
+            raise OptionError(f"weights must be a function (k, n) or None; got {weights!r:.80}.")
         own = as_numbers("scores", scores)
         if own.shape == (queries.offsets[-1],):
             own = own[queries.rows]

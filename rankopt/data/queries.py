@@ -24,6 +24,7 @@ from rankopt.data.validation import (
     frozen,
     frozen_features,
     grouped,
+    hashables,
     judged,
     picked,
     sealed,
@@ -214,7 +215,7 @@ class Queries(CompactReprMixin):
                 f"offsets {offsets} do not split {n} rows into queries; they must increase strictly from 0 to {n}."
             )
         m = offsets.size - 1
-        ids = each("query_ids", self.query_ids, DataError) or tuple(range(m))
+        ids = hashables("query_ids", self.query_ids) or tuple(range(m))
         if len(ids) != m or len(set(ids)) != m:
             raise DataError(
                 f"query_ids has {len(set(ids))} distinct ids but there are {m} queries; pass one distinct id per query."

@@ -173,9 +173,19 @@ def _kind(one: Any) -> str:
 def whole(name: str, values: Any) -> Ints:
     """A vector of integers; DataError for anything else."""
     try:
-        return np.array(integers(name, values))
+        return sealed(integers(name, values))
     except InvalidProblemError as error:
         raise DataError(str(error)) from None
+
+
+def hashables(name: str, values: Any) -> tuple[Hashable, ...]:
+    """The items of a sequence, which can be keys; DataError for others."""
+    found = each(name, values, DataError)
+    try:
+        dict.fromkeys(found)
+    except TypeError as error:
+        raise DataError(f"{name} must be numbers, strings or tuples of them ({error}).") from None
+    return found
 
 
 def each_row(values: Any) -> NDArray[Any]:

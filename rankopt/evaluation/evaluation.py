@@ -22,7 +22,7 @@ from formulations.arrays import Floats, Ints, each, generator
 from formulations.display import CompactReprMixin
 from rankopt.data.queries import Queries
 from rankopt.data.typing import Ids, Sizes, Values
-from rankopt.data.validation import check_unmasked, codes_of_ids, codes_of_sizes, grouped, picked
+from rankopt.data.validation import check_unmasked, codes_of_ids, codes_of_sizes, grouped, hashables, picked
 from rankopt.errors import DataError, MeasureError, MissingQueryIdsWarning, OptionError, TiedDocumentsWarning
 from rankopt.evaluation.export import dots_of_means, frame, latex_table
 from rankopt.measures.measure import Convention, Measure, PositionalMeasure, convention_named
@@ -267,12 +267,8 @@ class Evaluation(CompactReprMixin):
     def for_queries(self, query_ids: Iterable[Hashable]) -> Evaluation:
         """Restrict to these queries, in this order. `tied` is then unknown: -1."""
         row = {query: index for index, query in enumerate(self.query_ids)}
-        chosen = each("query_ids", query_ids, DataError)
-        missing = [
-            query
-            for query in chosen
-            if isinstance(query, np.void) or not isinstance(query, Hashable) or query not in row
-        ]
+        chosen = hashables("query_ids", query_ids)
+        missing = [query for query in chosen if query not in row]
         if missing:
             raise DataError(f"Query {missing[0]!r} was not evaluated; there are {len(self)} others.")
         values = self.values[:, [row[query] for query in chosen]]

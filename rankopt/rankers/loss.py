@@ -199,7 +199,10 @@ def loss_shards(name: Any, measure: Any, queries: Arrangement) -> tuple[Shard, .
     factory = factory.of_measure(parsed) if hasattr(factory, "of_measure") else factory
 
     def made(relevance: Floats, offsets: Ints) -> Loss:
-        loss = factory(relevance, offsets)
+        try:
+            loss = factory(relevance, offsets)
+        except TypeError as error:
+            raise OptionError(f"loss = {name!r:.80} is no function (relevance, offsets): {error}") from error
         if protocol_of(loss) == "gradient":
             raise OptionError(
                 f"loss = {name!r} is not convex and has a gradient but no cutting planes, which LossRanker "

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from formulations.arrays import each
+from formulations.arrays import each, is_sparse
 from formulations.compiled import is_small
 from formulations.display import CompactReprMixin
 from formulations.solvers.active_set import ActiveSet
@@ -189,14 +189,14 @@ def _lam_grid(objective: Objective, count: Any) -> tuple[float, ...]:
     if not isinstance(objective, SparseObjective):
         raise OptionError(f"lams = {count} counts λ under penalty='l1' alone; give the λ of a path, such as [1, 0.1]")
     most = largest(objective)
-    if count < 1 or not most > 0:
+    if not 1 <= count <= 10_000 or not most > 0:
         raise OptionError(f"lams = {count} with a largest λ of {most:g} makes no path; give the λ themselves")
     return tuple((most * np.logspace(0.0, -3.0, count)).tolist())
 
 
 def _sorted_lams(lams: Any) -> list[float]:
     """The λ of a path, the largest first."""
-    if not hasattr(lams, "__iter__"):
+    if not hasattr(lams, "__iter__") or is_sparse(lams):
         raise OptionError(f"lams = {lams!r} is no sequence; give the λ of a path, such as [1, 0.1, 0.01]")
     wanted = sorted({_positive(lam) for lam in lams}, reverse=True)
     if not wanted:

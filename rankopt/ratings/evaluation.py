@@ -236,7 +236,7 @@ def _unseen(split: Split, users: Ints) -> Ratings:
 def _check_scores(scores: Any, shape: tuple[int, ...]) -> Floats:
     try:
         found = np.asarray(scores, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise DataError(f"scores cannot be read: {error}; pass numbers, or an object with `predict`.") from None
     if found.shape != shape:
         raise DataError(f"scores have shape {found.shape}, but the pairs of the test are {shape}; give one a pair.")

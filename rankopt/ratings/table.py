@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.arrays import Bools, Floats, Ints, Shorts
+from formulations.arrays import Bools, Floats, Ints, Shorts, check_type
 from formulations.display import CompactReprMixin
 from formulations.typing import Sparse
 from rankopt.data.queries import attributes_text, range_text
@@ -301,8 +301,12 @@ class Ratings(CompactReprMixin):
         Any, int, int], DataError] | None = None,
     ) -> "Ratings":  # fmt: skip
         """Build from triplets of indices into two universes. twice: the error for a pair in two rows."""
-        users, items = np.asarray(users), np.asarray(items)
-        rows, columns = (whole(name, part).astype(np.int32) for name, part in (("rows", rows), ("columns", columns)))
+        for name, part, universe in (("rows", rows, users), ("columns", columns, items)):
+            for array in (part, universe):
+                check_type(f"{name} and its universe", array, np.ndarray, error=DataError)
+            valid = part.ndim == universe.ndim == 1 and part.size == rows.size and part.dtype.kind in "iu"
+            if not valid or (part.size and not 0 <= part.min() <= part.max() < universe.size):
+                raise DataError(f"{name} must be {rows.size} indices from 0 to {universe.size - 1}; got {part!r:.80}.")
         values = column(rating, rows.size, "rating", np.float64)
         named = users.item, items.item  # Python's own numbers and strings
         _check_finite(values, lambda row: f"Row {row}, user {named[0](rows[row])!r}, item {named[1](columns[row])!r}")

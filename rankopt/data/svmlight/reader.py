@@ -241,7 +241,7 @@ def read_svmlight(
     greatest, _ = parsed.greatest()
     names = reading.header.names(n_features or greatest, n_features)
     d = n_features or (len(names) if names else greatest)
-    if unjudged == "drop" and parsed.grades.max() < 0:
+    if isinstance(unjudged, str) and unjudged == "drop" and parsed.grades.max() < 0:
         raise DataError(
             f"{reading.file}: all grades are negative and unjudged='drop' leaves no document; add grades >= 0."
         )
