@@ -221,7 +221,7 @@ class Queries(CompactReprMixin):
                 f"query_ids has {len(set(ids))} distinct ids but there are {m} queries; pass one distinct id per query."
             )
         source, rows = (
-            whole(name, part) if np.size(part) else np.arange(n)
+            np.arange(n) if isinstance(part, np.ndarray) and not part.size else whole(name, part)
             for name, part in (("input_order", self.input_order), ("rows", self.rows))
         )
         if source.shape != (n,) or rows.shape != (n,):

@@ -38,7 +38,7 @@ from rankopt.engines import Threads, get_engine
 from rankopt.errors import DataError, ModelError, OptionError, TrainingInterrupted
 from rankopt.optimize.certificate import DIRECTIONS, Certificate, History, Stop, check_saved
 from rankopt.optimize.line_search import LineSearch, Point
-from rankopt.options import NOT_NEGATIVE, POSITIVE, RUN, Interval, Rules, check_options, seed_from
+from rankopt.options import POSITIVE, RUN, Interval, Rules, check_options, seed_from
 from rankopt.rankers.base import Ranker
 from rankopt.rankers.inputs import query_weights, read_queries
 from rankopt.rankers.linear import LinearRanker
@@ -200,7 +200,8 @@ class DirectRanker(LinearRanker):
     _of_the_run: ClassVar[tuple[str, ...]] = ("callbacks", "checkpoint", "engine", "n_jobs", "verbose")
 
     _rules: ClassVar[Rules] = {
-        **RUN, "lam": (NOT_NEGATIVE,), "selection": ORDERS, "aggregate": COMBINATIONS, "step_rule": get_args(Point),
+        **RUN, "lam": (Interval(0, 1e100),),
+        "selection": ORDERS, "aggregate": COMBINATIONS, "step_rule": get_args(Point),
         "step_window": (POSITIVE,), "n_restarts": (Interval(1, 2**31, integer=True),),
     }  # fmt: skip
 

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from formulations.arrays import each, is_sparse
+from formulations.arrays import each
 from formulations.compiled import is_small
 from formulations.display import CompactReprMixin
 from formulations.solvers.active_set import ActiveSet
@@ -196,9 +196,9 @@ def _lam_grid(objective: Objective, count: Any) -> tuple[float, ...]:
 
 def _sorted_lams(lams: Any) -> list[float]:
     """The λ of a path, the largest first."""
-    if not hasattr(lams, "__iter__") or is_sparse(lams):
+    if not hasattr(lams, "__iter__"):
         raise OptionError(f"lams = {lams!r} is no sequence; give the λ of a path, such as [1, 0.1, 0.01]")
-    wanted = sorted({_positive(lam) for lam in lams}, reverse=True)
+    wanted = sorted({_positive(lam) for lam in each("lams", lams, OptionError)}, reverse=True)
     if not wanted:
         raise OptionError("lams is empty; give the λ of a path, such as [1, 0.1, 0.01]")
     return wanted
@@ -207,7 +207,7 @@ def _sorted_lams(lams: Any) -> list[float]:
 def _positive(lam: Any) -> float:
     try:
         value = float(lam)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         value = np.nan
     if not (np.isfinite(value) and value > 0):
         raise OptionError(f"lam = {lam} in lams: the regulariser needs a positive finite weight")

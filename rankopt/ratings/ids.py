@@ -267,7 +267,7 @@ def _twin(one: Any) -> int | str | None:
         return int(one) if INTEGER.fullmatch(one) else None
     if isinstance(one, bool | np.bool_) or not isinstance(one, int | float | np.integer | np.floating):
         return None
-    return str(int(one)) if float(one).is_integer() else None
+    return str(int(one)) if isinstance(one, int | np.integer) or float(one).is_integer() else None
 
 
 USER = ("user", "userid", "uid", "useridx", "member", "customer", "customerid", "reader", "readerid")

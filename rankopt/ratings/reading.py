@@ -40,7 +40,7 @@ from typing import Any
 
 import numpy as np
 
-from formulations.arrays import as_path
+from formulations.arrays import as_path, check_type
 from rankopt.data.svmlight.parser import NUMBER, query_name
 from rankopt.data.tables import column_of, table_at
 from rankopt.data.text import BLOCK, check_text, clipped, is_text, text_blocks
@@ -109,6 +109,7 @@ def layout_of(line: bytes, where: str, columns: Sequence[str | None]) -> Layout:
 
 
 def _field_index(names: list[str], wanted: str | None, usual: tuple[str, ...], what: str, where: str) -> int:
+    check_type(what, wanted, str, type(None), error=DataError)
     found = [i for i, name in enumerate(names) if (name == wanted if wanted is not None else plain_name(name) in usual)]
     if len(found) == 1:
         return found[0]

@@ -179,7 +179,7 @@ def _limit(dtype: Any) -> float:
     """The bound on the magnitude of numbers that are finite in this type."""
     try:
         kind = np.dtype(dtype)
-    except TypeError:
+    except (TypeError, ValueError):
         kind = np.dtype(object)
     if kind not in (np.float32, np.float64):
         raise OptionError(f"dtype cannot be {dtype!r}; it is float64 or float32.")
