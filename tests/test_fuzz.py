@@ -20,8 +20,10 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import coo_matrix, csr_array
 
-import formulations
-import rankopt
+import formulations.experimental
+import rankopt.ascent
+import rankopt.rankers
+import rankopt.ratings
 from formulations import Assignment, RankingSet, margin_dual, matching, ranking, solve
 from formulations.errors import FormulationError
 from rankopt.errors import RankoptError, TrainingInterrupted
@@ -134,6 +136,9 @@ WRONG = {
     "ratings": lambda: rankopt.ratings.Ratings.from_arrays(USERS, ITEMS, STARS),
     "admissible": lambda: rankopt.Admissible(2),
 }
+
+
+RANKERS = tuple(rankopt.rankers.RANKERS)
 
 
 def sets():
@@ -254,14 +259,102 @@ SPECIAL = {
     ("Split", "protocol"): lambda: "mine",
     ("given_split", "train"): ratings_table,
     ("given_split", "test"): ratings_table,
-    ("pareto_front", "first"): lambda: ("few", range(2)),
-    ("pareto_front", "second"): lambda: ("few", range(2)),
-    ("MeasureMix", "parts"): lambda: "nDCG@10 + AP",
+    ("pareto_front", "first"): lambda: ("few", range(1, 3)),
+    ("pareto_front", "second"): lambda: ("many", range(1, 3)),
     ("Sample", "train"): queries,
     ("Sample", "test"): queries,
     ("write_run", "given"): lambda: X[:, 0],
     ("with_backend", "backend"): lambda: "clarabel",
     ("recommend", "users"): lambda: [0, 1],
+    **{
+        (f"{kind}().{word}", "y"): (lambda size: lambda: np.ones(size))(size)
+        for kind, size in {
+            "ConstrainedRanking": 3,
+            "Assignment": 4,
+            "RankTwoAssignment": 4,
+            "LinearProgram": 1,
+            "GroupedSimplexQP": 3,
+            "RelevanceRanking": 9,
+        }.items()
+        for word in ("bound", "bound_float64", "active_dual")
+    },
+    **{
+        (f"{kind}().{word}", "x"): lambda: np.arange(4)
+        for kind in ("RankTwoAssignment", "RelevanceRanking")
+        for word in ("value", "value_lower_bound", "recover_dual", "violations", "repair")
+    },
+    ("from_indices", "rating"): lambda: STARS,
+    ("MeasureMix", "parts"): lambda: {"AP": 1, "RR": 2},
+    ("OrTools.with_backend", "name"): lambda: "flow",
+    ("Cvxpy.with_backend", "backend"): lambda: "CLARABEL",
+    ("pareto_front", "problem"): lambda: formulations.constrained_ranking(
+        PROFIT, sets().at_most(2, documents=[2, 3], name="many")
+    ),
+    ("read_program", "path"): lambda: "made.mps",
+    ("write", "path"): lambda: "made.lp",
+    ("Queries.from_arrays", "qid"): lambda: QID,
+    ("read_svmlight", "path"): lambda: "made.txt",
+    ("read_table", "relevance"): lambda: "grade",
+    ("Ratings.from_arrays", "user"): lambda: USERS,
+    ("Ratings.from_arrays", "item"): lambda: ITEMS,
+    ("Ratings.from_indices", "rows"): lambda: USERS.astype(np.int32),
+    ("Ratings.from_indices", "columns"): lambda: ITEMS.astype(np.int32),
+    ("Ratings.from_indices", "users"): lambda: np.arange(3),
+    ("Ratings.from_indices", "items"): lambda: np.arange(13),
+    ("strong_split", "users"): lambda: 1,
+    ("strong_split", "n"): lambda: 2,
+    ("strong_split", "least"): lambda: 1,
+    ("svm", "name"): lambda: "ndcg",
+    ("save_model", "model"): lambda: fit(small(rankopt.RegressionRanker)),
+    ("save_onnx", "ranker"): lambda: fit(small(rankopt.RegressionRanker)),
+    ("to_onnx", "ranker"): lambda: fit(small(rankopt.RegressionRanker)),
+    ("counterfactual_change", "ranker"): lambda: fit(small(rankopt.RegressionRanker)),
+    ("counterfactual_change", "x"): lambda: X[0],
+    ("counterfactual_change", "y"): lambda: X[1],
+    ("shadow_prices", "ranker"): lambda: fit(small(rankopt.RegressionRanker)),
+    ("shadow_prices", "constraints"): lambda: rankopt.Admissible(2).at_most(1, by="kind"),
+    ("shadow_prices", "X"): queries,
+    ("SolverSwap", "data"): queries,
+    ("changes", "before"): list,
+    ("changes", "after"): list,
+    ("report.write", "rows"): list,
+    ("report.write", "path"): lambda: "made.html",
+    ("RankingSet().add", "kind"): lambda: "at_most",
+    ("RankingSet().add_rows", "matrix"): lambda: np.ones((1, 12)),
+    ("at_most", "count"): lambda: 1,
+    ("at_least", "count"): lambda: 1,
+    ("is_feasible", "order"): lambda: [0, 2, 1],
+    ("violations", "order"): lambda: [0, 2, 1],
+    ("min_distance", "distance"): lambda: 2,
+    ("step", "alpha"): lambda: np.ones(3) / 3,
+    ("recompute", "query"): lambda: 0,
+    ("Admissible().add", "kind"): lambda: "at_most",
+    ("Admissible().penalized", "constraint"): lambda: "kind",
+    ("Admissible().sensitivity", "constraint"): lambda: "kind",
+    ("Admissible().sensitivity", "scores"): lambda: X[:, 0],
+    ("for_query", "n"): lambda: 4,
+    ("repair", "n"): lambda: 4,
+    ("to_ranking_set", "n"): lambda: 4,
+    ("Admissible().repair", "attributes"): lambda: {"kind": list("abab")},
+    ("for_query", "attributes"): lambda: {"kind": list("abab")},
+    ("to_ranking_set", "attributes"): lambda: {"kind": list("abab")},
+    ("validate", "attributes"): lambda: {"kind": list("abab")},
+    ("to_input_order", "values"): lambda: Y,
+    ("Evaluation().for_queries", "query_ids"): lambda: [1, 0],
+    ("Evaluation().select", "measures"): lambda: ["nDCG@10"],
+    ("Ratings().select", "mask"): lambda: STARS > 2,
+    ("select_users", "index"): lambda: [0],
+    ("plot_line", "direction"): lambda: 0,
+    **{(word, "qid"): lambda: QID for word in ("bound_tightness", "score", "path", "fit", "rank", "predict")},
+    **{(word, "y"): lambda: Y for word in ("bound_tightness", "score", "path", "fit")},
+    **{("explain", name): lambda: X[0] for name in ("x", "y")},
+    **{(f"CofiRanker().{word}", "X"): ratings_table for word in ("fit", "fold_in", "predict", "score", "verify")},
+    **{(f"CofiRanker().{word}", "y"): lambda: None for word in ("fit", "fold_in", "score")},
+    **{("sensitivity", "constraints"): lambda: rankopt.Admissible(2).at_most(1, by="kind")},
+    **{(f"{kind}().sensitivity", "X"): queries for kind in RANKERS},
+    **{(f"{kind}().sensitivity", "constraint"): lambda: "kind" for kind in RANKERS},
+    **{(f"{kind}().sensitivity", "limits"): lambda: [1, 2] for kind in RANKERS},
+    **{("DirectRanker().verify", "only"): lambda: 1},
     ("fold_in", "X"): lambda: np.column_stack([USERS, ITEMS]),
     ("fold_in", "y"): lambda: STARS,
     ("GroupedSimplexQP", "slopes"): lambda: np.eye(3),
@@ -269,15 +362,26 @@ SPECIAL = {
     ("GroupedSimplexQP", "group"): lambda: np.zeros(3, dtype=np.int64),
     ("GroupedSimplexQP", "capacity"): lambda: np.ones(1),
 }
-"""Valid arguments of one callable, (callable, parameter)."""
+"""Valid arguments of one callable: (end of its name, parameter)."""
 
-OPTIONS = {"max_iter": 2, "n_estimators": 1, "min_child_samples": 1, "n_bags": 1, "factors": 2, "engine": "serial"}
+
+def valid(name, parameter):
+    """A function that makes a valid argument, or None."""
+    special = [(end, one) for end, one in SPECIAL if one == parameter and f".{name}".endswith(f".{end}")]
+    return SPECIAL[max(special, key=lambda key: len(key[0]))] if special else GOOD.get(parameter)
+
+
+def is_special(name, parameter):
+    return valid(name, parameter) is not GOOD.get(parameter)
+
+
+LEAST = {"max_iter": 2, "n_estimators": 1, "min_child_samples": 1, "n_bags": 1, "factors": 2, "engine": "serial"}
 
 
 def small(kind, **options):
     """A ranker that trains in milliseconds."""
     known = inspect.signature(kind).parameters
-    least = {name: value for name, value in OPTIONS.items() if name in known}
+    least = {name: value for name, value in LEAST.items() if name in known}
     return kind(**{**least, **options})
 
 
@@ -288,7 +392,7 @@ def fit(ranker):
 
 
 def rankers():
-    return [getattr(rankopt.rankers, name) for name in rankopt.rankers.RANKERS]
+    return [getattr(rankopt.rankers, name) for name in RANKERS]
 
 
 def instances():
@@ -338,22 +442,22 @@ def targets():
         for name in module.__all__:
             one = getattr(module, name)
             is_error = isinstance(one, type) and issubclass(one, BaseException | Enum)
-            if callable(one) and not is_error and is_ours(one) and id(one) not in {id(f) for _, f in found.values()}:
-                found[f"{package}.{name}"] = name, one
+            if callable(one) and not is_error and is_ours(one) and not any(one is other for other in found.values()):
+                found[f"{package}.{name}"] = one
                 if isinstance(one, type):  # alternative constructors
                     for word, maker in inspect.getmembers(one, inspect.ismethod):
                         if word in DOCUMENTED and is_ours(maker):
-                            found[f"{package}.{name}.{word}"] = word, maker
+                            found[f"{package}.{name}.{word}"] = maker
     for owner, one in instances().items():
         for word in dir(type(one)):
             if word in DOCUMENTED and not word.startswith("set_") and inspect.isroutine(getattr(type(one), word, None)):
                 method = getattr(one, word)
                 if is_ours(method) and inspect.ismethod(method) and not isinstance(method.__self__, type):
-                    found[f"{owner}().{word}"] = word, method
+                    found[f"{owner}().{word}"] = method
     for kind in rankers():
         for option in inspect.signature(kind).parameters:
-            found[f"{kind.__name__}({option}=).fit"] = option, option_of(kind, option)
-    return [(name, word, function, parameters(function)) for name, (word, function) in found.items()]
+            found[f"{kind.__name__}({option}=).fit"] = option_of(kind, option)
+    return [(name, function, parameters(function)) for name, function in found.items()]
 
 
 def option_of(kind, option):
@@ -370,18 +474,18 @@ def parameters(function):
         return []
 
 
-def arguments(word, parameters, rng):
+def arguments(name, parameters, rng):
     """Positional and keyword arguments of one call, and the names of what was put in place of valid ones."""
     chosen, wrong = {}, {}
     plain = [p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     several = rng.choice([1, 2, len(plain)], p=[0.75, 0.15, 0.1])
     names = {plain[i].name for i in rng.permutation(len(plain))[: int(several)]}
     for one in plain:
-        good = SPECIAL.get((word, one.name), GOOD.get(one.name))
+        good = valid(name, one.name)
         if one.name in names or (one.default is one.empty and good is None):
             wrong[one.name] = str(rng.choice(list(WRONG)))
             chosen[one.name] = WRONG[wrong[one.name]]()
-        elif one.default is one.empty:
+        elif one.default is one.empty or is_special(name, one.name):
             chosen[one.name] = good()
     for one in parameters:
         if one.kind is one.VAR_POSITIONAL and rng.random() < 0.7:
@@ -419,8 +523,8 @@ def untyped(calls, seed):
     previous = signal.signal(signal.SIGALRM, overdue)
     try:
         for i in range(calls):
-            name, word, function, needed = every[i % len(every)]
-            positional, keywords, wrong = arguments(word, needed, rng)
+            name, function, needed = every[i % len(every)]
+            positional, keywords, wrong = arguments(name, needed, rng)
             if os.environ.get("FUZZ_LOG"):
                 print(i, name, wrong, flush=True, file=open(os.environ["FUZZ_LOG"], "a"))
             signal.setitimer(signal.ITIMER_REAL, SECONDS)

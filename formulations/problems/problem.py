@@ -44,12 +44,13 @@ def checking_vector(method: Callable[..., Any]) -> Callable[..., Any]:
     """The method of a problem; an error from inside names a point or dual that is malformed."""
 
     @wraps(method)
-    def called(problem: Problem, vector: Any) -> Any:
+    def called(problem: Problem, *passed: Any, **named: Any) -> Any:
         try:
-            return method(problem, vector)
+            return method(problem, *passed, **named)
         except FormulationError:
             raise
         except Exception as error:
+            vector = next(iter((*passed, *named.values())), None)
             numeric = isinstance(vector, np.ndarray) and vector.dtype.kind in "iuf" and bool(np.isfinite(vector).all())
             if numeric and not isinstance(error, ValueError | IndexError):
                 raise  # not the vector's fault
