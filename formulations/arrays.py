@@ -20,6 +20,8 @@ Bytes = NDArray[np.int8]
 Bools = NDArray[np.bool_]
 Scalar = TypeVar("Scalar", bound=np.generic)
 
+FLOAT_MAX = float(np.finfo(np.float64).max)
+
 LARGEST = 1e150  # greatest magnitude of a number in a problem: a product of two of them is still finite
 
 
@@ -74,7 +76,7 @@ def numbers(name: str, values: Any) -> Floats:
 def check_positive(**settings: Any) -> None:
     """Raise InvalidProblemError unless each value is a positive, finite number."""
     for name, value in settings.items():
-        if not (isinstance(value, Real) and not isinstance(value, bool) and 0 < value <= LARGEST):
+        if not (isinstance(value, Real) and not isinstance(value, bool) and 0 < value <= FLOAT_MAX):
             raise InvalidProblemError(f"{name} must be positive and finite; got {value!r:.80}.")
 
 

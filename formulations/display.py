@@ -184,7 +184,7 @@ def data_frame(columns: Mapping[str, Any]) -> Any:
 def axes_for(axes: Axes | None) -> Axes:
     """These axes, or axes of a new figure. Raises FormulationError if matplotlib is missing."""
     if axes is not None:
-        if not callable(getattr(axes, "errorbar", None)):
+        if not callable(getattr(axes, "fill_between", None)):
             raise InvalidProblemError(f"axes must be axes of matplotlib or None; got a {type(axes).__name__}.")
         return axes
     try:

@@ -21,7 +21,7 @@ from formulations.errors import InvalidProblemError
 
 def shape_of(variable: Any) -> tuple[int, int]:
     """k positions and n documents of the variable π; InvalidProblemError where it cannot be the variable of a set."""
-    if len(getattr(variable, "shape", ())) != 2 or type(variable).__name__ != "Variable":
+    if type(variable).__name__ != "Variable" or len(getattr(variable, "shape", ())) != 2:
         raise InvalidProblemError("the variable of a set must be a cvxpy.Variable((k, n)), one row per position")
     declared = [name for name, value in variable.attributes.items() if value is not None and value is not False]
     unread = set(declared) - {"nonneg", "boolean", "integer"}

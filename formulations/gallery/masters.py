@@ -51,7 +51,7 @@ def margin_dual(
     rows = numbers("subgradients", subgradients)
     heights = numbers("intercepts", intercepts)
     if w0 is not None:
-        center = finite("w0", w0, 1)
+        center = numbers("w0", w0)
         if rows.ndim != 2 or center.shape != rows.shape[1:] or heights.shape != rows.shape[:1]:
             raise InvalidProblemError(
                 f"w0 must have one entry a feature; got {center.size} for subgradients of shape {rows.shape}."

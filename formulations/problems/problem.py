@@ -52,7 +52,7 @@ def checking_vector(method: Callable[..., Any]) -> Callable[..., Any]:
         except Exception as error:
             vector = next(iter((*passed, *named.values())), None)
             numeric = isinstance(vector, np.ndarray) and vector.dtype.kind in "iuf" and bool(np.isfinite(vector).all())
-            if numeric and not isinstance(error, ValueError | IndexError):
+            if numeric and not isinstance(error, ValueError | IndexError | TypeError):
                 raise  # not the vector's fault
             raise InvalidProblemError(
                 f"{method.__name__}() of {type(problem).__name__} needs a point or dual of {problem.shape_text}; got "

@@ -55,6 +55,7 @@ class QpSolvers(Solver):
 
     def __post_init__(self) -> None:
         check_type("backend", self.backend, str, error=UnknownSolverError)
+        check_type("options", self.options, Mapping, error=UnknownSolverError)
         check_limits(self.time_limit, verbose=self.verbose, options=self.options)
         if self.time_limit is not None and not self.supports_time_limit:
             raise UnknownSolverError(f"{self.spec!r} has no time limit; {', '.join(TIME_LIMIT)} have one")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from formulations.arrays import Floats
+from formulations.arrays import Floats, check_type
 from formulations.constraints.constraint import Constraint
 from formulations.constraints.language import ConstraintSpec
 from formulations.constraints.ranking_set import RankingSet
@@ -79,6 +79,7 @@ def _one_sided(spec: ConstraintSpec) -> tuple[ConstraintSpec, ...]:
 
 def _choose_constraint(specs: tuple[ConstraintSpec, ...], constraint: str, side: Side | None) -> ConstraintSpec:
     """The constraint of this name, and of this side if there are several. OptionError if it is not unique."""
+    check_type("constraint", constraint, str, error=OptionError)
     named = [spec for spec in specs if label(spec) == constraint]
     if not named:
         known = ", ".join(dict.fromkeys(repr(label(spec)) for spec in specs)) or "none"

@@ -219,14 +219,11 @@ class QueryNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return np.asarray((table - self.shift_) / self.scale_, dtype=table.dtype)
 
     def _read(self, X: Any, *, reset: bool) -> NDArray[Any]:
-        table: NDArray[Any] = validate_data(
-            self,
-            as_csr(X) if is_sparse(X) else X,
-            reset=reset,
-            dtype=[np.float64, np.float32],
-            order="C",
-            accept_sparse="csr",
-        )
+        X, types = as_csr(X) if is_sparse(X) else X, [np.float64, np.float32]
+        try:
+            table: NDArray[Any] = validate_data(self, X, reset=reset, dtype=types, order="C", accept_sparse="csr")
+        except OverflowError as error:  # a Python integer beyond the range of floats
+            raise DataError(f"features cannot be read as numbers: {error}; rescale them.") from None
         check_method(table, self.method)
         return table
 

@@ -188,8 +188,10 @@ class Queries(CompactReprMixin):
             relevance, keep = judged(column(relevance, n, "relevance", np.float64), unjudged)
             selected = selected if keep is None else np.flatnonzero(keep)
         rows, offsets, present = grouped(codes[selected])
+        documents = None if documents is None else each("documents", documents, DataError)
         if documents is not None and len(documents) != n:
             raise DataError(f"documents has {len(documents)} entries but there are {n} rows; pass one id per row.")
+        check_type("attributes", attributes, Mapping, type(None), error=DataError)
         return cls(
             features=table if selected.size == n else taken(table, selected),
             offsets=offsets,
@@ -197,7 +199,7 @@ class Queries(CompactReprMixin):
             query_ids=tuple(ids[code] for code in present),
             document_ids=None if documents is None else picked(documents, selected),
             attributes={name: column(v, n, name)[selected] for name, v in (attributes or {}).items()},
-            feature_names=None if feature_names is None else tuple(feature_names),
+            feature_names=None if feature_names is None else each("feature_names", feature_names, DataError),
             input_order=selected,
             rows=rows,
         )
@@ -241,6 +243,7 @@ class Queries(CompactReprMixin):
                 f"feature_names has {len(names)} names but there are {d} features; pass one name per feature."
             )
         documents = None if self.document_ids is None else each("document_ids", self.document_ids, DataError)
+        documents = None if documents is None else each("documents", documents, DataError)
         if documents is not None and len(documents) != n:
             raise DataError(
                 f"document_ids has {len(documents)} ids but there are {n} documents; pass one id per document."

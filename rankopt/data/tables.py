@@ -122,11 +122,9 @@ def queries_of_frame(
             f"column {odd!r} of {where} contains {holds[odd]}, which is neither a feature nor a label; encode it as "
             "numbers, leave it out, or name the columns that are attributes: attributes=[...]"
         )
-    unknown = next(
-        (name for name in (*numeric, *words) if not isinstance(name, str | int | tuple) or name not in values), None
-    )
-    if unknown is not None:
-        raise DataError(f"{where} has no column {unknown!r}; it has {_shown(names)}")
+    unknown = [name for name in (*numeric, *words) if not isinstance(name, str) or name not in values]
+    if unknown:
+        raise DataError(f"{where} has no column {unknown[0]!r}; it has {_shown(names)}")
     if not numeric:
         raise DataError(f"{where} has no numeric column other than grades and ids; name the features: features=[...]")
     no_feature = next((name for name in numeric if _holds(values[name]) != "numbers"), None)

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from formulations.arrays import Floats
+from formulations.arrays import Floats, each
 from formulations.constraints.constrained_ranking import ConstrainedRanking
 from formulations.constraints.duals import relaxation_prices
 from formulations.constraints.ranking_set import RankingSet
@@ -40,6 +40,7 @@ from formulations.problems.problem import EPSILON
 from formulations.solving.solve import solve
 from rankopt.errors import OptionError
 from rankopt.explanations.contributions import Explanation
+from rankopt.options import check, check_number
 from rankopt.rankers.inputs import read_queries
 
 
@@ -133,13 +134,17 @@ def counterfactual_change(
 def _smallest_change(
     pair: Explanation, features: Iterable[str] | None, low: Any, high: Any, units: Any, moves: str, margin: float
 ) -> CounterfactualChange:
-    if moves not in ("x", "y"):
-        raise OptionError(f"moves must be 'x' or 'y'; got {moves!r}.")
-    if not 0.0 <= margin < np.inf:
-        raise OptionError(f"margin must be a finite number >= 0; got {margin}.")
+    check("moves", moves, ("x", "y"))
+    check_number(0, margin=margin)
     back = np.argsort(pair.column)
     names = tuple(pair.features[j] for j in back.tolist())
-    chosen = [*names] if features is None else [features] if isinstance(features, str) else [*features]
+    chosen = (
+        [*names]
+        if features is None
+        else [features]
+        if isinstance(features, str)
+        else [*each("features", features, OptionError)]
+    )
     _check_names("features", chosen, names)
     missing = pair.total + (margin if pair.total >= 0.0 else -margin)
     missing = missing if moves == "y" else -missing
@@ -175,7 +180,7 @@ def _smallest_change(
 
 def _check_names(what: str, found: Iterable[Any], names: tuple[str, ...]) -> None:
     for name in found:
-        if name not in names:
+        if not isinstance(name, str) or name not in names:
             raise OptionError(f"{what} must name features ({', '.join(names)}); got {name!r}."[:400])
 
 

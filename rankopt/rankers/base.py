@@ -446,7 +446,7 @@ class Ranker(BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.target_tags.positive_only = True  # grades: 0 is irrelevant, less has no meaning
-        tags.input_tags.sparse = self.normalize in (None, "sum")
+        tags.input_tags.sparse = self.normalize is None or (isinstance(self.normalize, str) and self.normalize == "sum")
         return tags
 
 

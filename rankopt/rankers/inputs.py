@@ -352,7 +352,7 @@ def weights_of_rows(queries: Queries, sample_weight: Any) -> Floats:
     """
     if sample_weight is None:
         return np.ones(len(queries))
-    rows = np.array(sample_weight, dtype=np.float64)
+    rows = as_numbers("sample_weight", sample_weight)
     if rows.shape != (queries.n_documents,):
         raise DataError(
             f"sample_weight has shape {rows.shape} but there are {queries.n_documents} rows; pass one weight a row."
@@ -388,7 +388,7 @@ def _check_weights(queries: Queries, values: Floats, name: str) -> Floats:
 
 def check_normalize(method: Any) -> None:
     """Raise OptionError unless this is None or a method of `rankopt.data.normalisation`."""
-    if method is not None and method not in METHODS:
+    if method is not None and not (isinstance(method, str) and method in METHODS):
         known = ", ".join(map(repr, METHODS))
         raise OptionError(f"normalize cannot be {str(method)[:80]!r}; it is None or one of {known}.")
 

@@ -350,6 +350,6 @@ def svm(name: str, **options: Any) -> LargeMarginRanker:
     >>> svm("map")
     LargeMarginRanker(bound='convex', feature_map='pairwise', measure='AP')
     """
-    if name not in PAPERS:
+    if not isinstance(name, str) or name not in PAPERS:
         raise OptionError(f"no ranker of the papers is called {name!r}; known are {', '.join(PAPERS)}")
     return LargeMarginRanker(**{"bound": "convex", **PAPERS[name], **options})

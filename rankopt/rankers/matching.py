@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from itertools import pairwise
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 import numpy as np
@@ -27,7 +28,7 @@ from rankopt.losses import get_bound
 from rankopt.losses.margin import MarginLoss
 from rankopt.losses.oracle_slots import EMPTY, SlotArgmax, assign_slots
 from rankopt.optimize.least_squares import least_squares
-from rankopt.options import Interval, as_numbers, check
+from rankopt.options import COUNT, Interval, as_numbers, check
 from rankopt.rankers import SLOT_STARTS
 from rankopt.rankers.deployment import RegretReport, as_arranged, tie_order
 from rankopt.rankers.inputs import documents_of, read_queries, read_rows
@@ -63,7 +64,9 @@ Ints = NDArray[np.int64]
 def slot_weights(slots: Any, position_weight: Any, queries: Queries | Arrangement) -> Floats:
     """(k,) what a right document earns in each slot. k is `n_positions`, else the length of position_weight, else the
     largest grade. Raises OptionError where they contradict each other."""
-    check("n_positions", slots, (Interval(1, 2**31, integer=True), None))
+    check("n_positions", slots, (COUNT, None))
+    if slots is not None and slots >= 1 << 31:
+        raise OptionError(f"n_positions must be less than 2^31; got {slots}")
     if position_weight is None:
         largest = float(np.max(queries.relevance)) if slots is None and queries.relevance is not None else 1.0
         return np.ones(int(slots) if slots is not None else max(int(largest), 1))
@@ -303,6 +306,7 @@ class MatchingRanker(OptimizedRanker):
         """
         check_is_fitted(self, "coef_")
         self._admissible(constraints)
+        check("k", None if k is None else k if isinstance(k, Integral) else "", (COUNT, None))
         queries = read_queries(self, X, None, qid=qid, group=group, attributes=attributes, reset=False, labels=False)
         nothing = np.array([EMPTY if queries.document_ids is None else None])
         documents, ranked = documents_of(queries), dict[Hashable, NDArray[Any]]()

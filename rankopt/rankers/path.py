@@ -107,6 +107,8 @@ def path(
     smallest λ at which w = 0 is optimal (critical for a nonconvex bound) to a thousandth of it. There each λ of a
     nonconvex bound starts at w0, as 0 is a fixed point. The ranker is not changed.
     """
+    if each is not None and not callable(each):
+        raise OptionError(f"each must be a function of a model or None; got {each!r:.80}")
     choices = _choices(self, position_weights, bounds)
     wanted: Sequence[float] | None = None if lams is None or _is_count(lams) else _sorted_lams(lams)
     if getattr(self, "checkpoint", None) is not None:
