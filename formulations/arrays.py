@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from functools import wraps
-from numbers import Integral, Real
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -20,6 +19,9 @@ Bytes = NDArray[np.int8]
 Bools = NDArray[np.bool_]
 Scalar = TypeVar("Scalar", bound=np.generic)
 
+NUMPY: dict[type, type] = {bool: np.bool_, int: np.integer, float: np.floating}
+"""NumPy's own of Python's types."""
+
 FLOAT_MAX = float(np.finfo(np.float64).max)
 
 LARGEST = 1e150  # greatest magnitude of a number in a problem: a product of two of them is still finite
@@ -29,7 +31,7 @@ def check_type(
     name: str, value: Any, *kinds: type, error: type[Exception] = InvalidProblemError, cure: str = ""
 ) -> None:
     """Raise the error unless `value` is an instance of one of these classes. cure: what to pass instead."""
-    if not isinstance(value, (*kinds, np.bool_) if bool in kinds else kinds):
+    if not isinstance(value, (*kinds, *(NUMPY[kind] for kind in kinds if kind in NUMPY))):
         words = " or ".join("None" if kind is type(None) else kind.__name__ for kind in kinds)
         raise error(f"{name} must be a {words}; got a {type(value).__name__}.{cure and ' '}{cure}")
 
@@ -76,7 +78,8 @@ def numbers(name: str, values: Any) -> Floats:
 def check_positive(**settings: Any) -> None:
     """Raise InvalidProblemError unless each value is a positive, finite number."""
     for name, value in settings.items():
-        if not (isinstance(value, Real) and not isinstance(value, bool) and 0 < value <= FLOAT_MAX):
+        real = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+        if not (real and 0 < value <= FLOAT_MAX):
             raise InvalidProblemError(f"{name} must be positive and finite; got {value!r:.80}.")
 
 
@@ -127,7 +130,7 @@ def booleans(name: str, values: Any, shape: tuple[int, ...]) -> Bools:
 
 def generator(name: str, seed: Any) -> np.random.Generator:
     """The random generator of a seed, or `InvalidProblemError`."""
-    is_seed = isinstance(seed, Integral) and not isinstance(seed, bool) and seed >= 0
+    is_seed = isinstance(seed, int | np.integer) and not isinstance(seed, bool) and seed >= 0
     if not (is_seed or isinstance(seed, np.random.Generator | np.random.BitGenerator | np.random.SeedSequence | None)):
         raise InvalidProblemError(f"{name} must be an integer >= 0, a Generator or None; got {seed!r:.80}.")
     return np.random.default_rng(cast(Any, seed))

@@ -68,8 +68,8 @@ def write_file(path: str | PathLike[str], content: bytes, links: bool = True) ->
 
     links: whether a symbolic link `path` is followed; else the link itself is replaced.
     """
-    file = as_path(path, SerializationError)
-    target = Path(os.path.realpath(file) if links else file)
+    name = as_path(path, SerializationError)
+    target = Path(os.path.realpath(name) if links else name)
     if target.exists() and not (target.is_file() or target.is_symlink()):  # a device or a pipe is not replaced
         target.write_bytes(content)
         return

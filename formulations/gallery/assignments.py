@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -38,7 +39,7 @@ def matching(profit: ArrayLike, *, allowed: ArrayLike | None = None) -> Assignme
     array([2, 0])
     """
     if np.ma.is_masked(profit):
-        masked = np.ma.asarray(profit)
+        masked: Any = np.ma.asarray(profit)
         shown = ~np.ma.getmaskarray(masked)
         return matching(
             masked.filled(0.0), allowed=shown if allowed is None else shown & booleans("allowed", allowed, shown.shape)

@@ -24,7 +24,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -167,9 +166,10 @@ def birkhoff_decomposition(P: ArrayLike, *, tolerance: float = 1e-6, accuracy: f
     Raises:
         InvalidProblemError: P contains NaN or infinity, has more rows than columns, or violates the tolerance.
     """
-    if not (isinstance(accuracy, Real) and 0.0 <= accuracy < 1.0):
+    check_type("accuracy", accuracy, float, int)
+    if not 0.0 <= accuracy < 1.0:
         raise InvalidProblemError(f"accuracy must be at least 0 and below 1; got {accuracy}.")
-    check_type("tolerance", tolerance, Real)
+    check_type("tolerance", tolerance, float, int)
     matrix = finite("P", P, 2)
     mended = near_marginal_ranking(matrix, tolerance)
     orders, taken = _decompose(mended, accuracy)

@@ -26,7 +26,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from numbers import Real
 from time import perf_counter
 
 import numpy as np
@@ -89,7 +88,7 @@ def suggest_changes(
     if not isinstance(admissible, RankingSet):
         raise UnsupportedProblemError(f"suggest_changes() needs a RankingSet; got a {type(admissible).__name__}.")
     check_type("found", found, Proof, Witness, Undecided, type(None), cure="verify_integrality(admissible) returns it.")
-    check_type("seconds", seconds, Real)
+    check_type("seconds", seconds, float, int)
     answer = verify_integrality(admissible) if found is None else found
     if isinstance(answer, Proof):
         return ()

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import replace
-from numbers import Integral
 from os import PathLike
 from typing import Any, ClassVar, Self, overload
 
@@ -259,13 +258,13 @@ class Ranker(BaseEstimator):
         score is exact [ORM, section 7.1].
         """
         check_is_fitted(self)
-        if k is not None and not (isinstance(k, Integral) and k in COUNT):
+        if k is not None and k not in COUNT:
             raise DataError(f"k must be an integer >= 1 or None; got {k}. Pass None for all documents.")
         queries = read_queries(self, X, None, qid=qid, group=group, attributes=attributes, reset=False, labels=False)
         documents = documents_of(queries)
         shown = self._deployment(queries, constraints).orders(self._scores(queries.features))
         ranked = {
-            query: documents[start:stop][order[:k]]
+            query: documents[start:stop][order[: None if k is None else int(k)]]
             for query, start, stop, order in zip(
                 queries.query_ids, queries.offsets[:-1], queries.offsets[1:], shown, strict=True
             )

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from itertools import pairwise
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 import numpy as np
@@ -306,13 +305,15 @@ class MatchingRanker(OptimizedRanker):
         """
         check_is_fitted(self, "coef_")
         self._admissible(constraints)
-        check("k", None if k is None else k if isinstance(k, Integral) else "", (COUNT, None))
+        check("k", k, (COUNT, None))
         queries = read_queries(self, X, None, qid=qid, group=group, attributes=attributes, reset=False, labels=False)
         nothing = np.array([EMPTY if queries.document_ids is None else None])
         documents, ranked = documents_of(queries), dict[Hashable, NDArray[Any]]()
         for q, matching in enumerate(self._matchings(queries, self.coef_)):
             own = np.append(documents[queries.offsets[q] : queries.offsets[q + 1]], nothing)
-            ranked[queries.query_ids[q]] = own[np.where(matching == EMPTY, own.size - 1, matching)][:k]
+            ranked[queries.query_ids[q]] = own[np.where(matching == EMPTY, own.size - 1, matching)][
+                : None if k is None else int(k)
+            ]
         return ranked if len(ranked) > 1 else next(iter(ranked.values()))
 
     def explain(self, x: Document, y: Document, slot: int = 1, *, among: AnyRows | None = None) -> Explanation:

@@ -272,7 +272,7 @@ def read_ratings(
     Raises DataError naming file and line for a wrong number of fields, an empty id, a rating that is not a finite
     number, bytes that are not text, and a pair that is rated twice.
     """
-    if not isinstance(path, str | PathLike):
+    if not (isinstance(path, str) or hasattr(path, "__fspath__")):
         cure = "Ratings.from_frame(frame)" if hasattr(path, "columns") else "Ratings.from_arrays(user, item, rating)"
         raise DataError(f"read_ratings cannot read a {type(path).__name__} because it is no file; use {cure}")
     file = as_path(path, DataError)
