@@ -19,6 +19,7 @@ from formulations.solving.sensitivity import SensitivityCurve, Side, read_limits
 from formulations.solving.solve import solve
 from rankopt.constraints.specs import label, resolve
 from rankopt.errors import DataError, OptionError
+from rankopt.options import as_numbers
 
 if TYPE_CHECKING:
     from rankopt.data.canonical_order import Arrangement
@@ -106,7 +107,10 @@ def _curve(
         one: RankingSet = (
             admissible.for_query if admissible.on_infeasible == "truncate" else admissible.to_ranking_set
         )(attributes, n)
-        profit = np.outer(weights(one.positions, n), scores)
+        try:
+            profit = np.outer(as_numbers("weights", weights(one.positions, n)), scores)
+        except TypeError as error:
+            raise OptionError(f"weights = {weights!r:.80} is no function (k, n): {error}") from error
         alone = resolve((rule,), attributes, n, one.positions, min(admissible.k, n))
         held = next((part.name for part in _every(alone)), None)  # its name in the set; None: it concerns no document
         every = _every(one)

@@ -210,7 +210,7 @@ def as_features(features: Any) -> Features:
     if hasattr(features, "to_numpy"):
         features = features.to_numpy()
     check_unmasked(features, "features")
-    table = np.asarray(features)
+    table = each_row(features)
     if table.ndim != 2:
         raise DataError(f"features have shape {table.shape} but are a table of documents × features; reshape them.")
     try:

@@ -360,7 +360,8 @@ class DirectRanker(LinearRanker):
             if direction not in names:
                 raise OptionError(f"direction = {direction!r} is no feature; give its number, or one of the names")
             direction = names.index(direction)
-        if isinstance(direction, int | np.integer) and not 0 <= direction < self.n_features_in_:
+        is_index = isinstance(direction, int | np.integer)
+        if isinstance(direction, bool) or (is_index and not 0 <= direction < self.n_features_in_):
             raise OptionError(f"direction must be a feature from 0 to {self.n_features_in_ - 1}; got {direction}.")
         about = f"weight of {names[direction]}" if isinstance(direction, int | np.integer) else "t"
         from rankopt.sweeps.step_function import draw_line

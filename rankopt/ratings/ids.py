@@ -108,7 +108,10 @@ def indices_of(known: Ids, ids: Any, table: dict[Hashable, int] | None = None) -
         return found
     table = index_table(known) if table is None else table
     items = plain.tolist() if isinstance(plain, np.ndarray) and plain.dtype.kind not in "mM" else list(plain)
-    return np.fromiter((table.get(one, -1) for one in items), dtype=np.int64, count=len(items))
+    try:
+        return np.fromiter((table.get(one, -1) for one in items), dtype=np.int64, count=len(items))
+    except TypeError as error:
+        raise DataError(f"An id must be a number or a string ({error}).") from None
 
 
 def check_present(ids: Any, found: Ints, what: str, of: str) -> None:
