@@ -48,6 +48,7 @@ def each(name: str, values: Any, error: type[Exception] = InvalidProblemError) -
     """The items of a sequence, or the error."""
     if not isinstance(values, Iterable):
         raise error(f"{name} must be a sequence; got {values!r:.80}.")
+    check_no_mask(name, values, error)
     try:
         return tuple(values)
     except TypeError as why:  # an array without dimensions, a sparse matrix
@@ -61,11 +62,16 @@ def frozen(array: NDArray[Scalar]) -> NDArray[Scalar]:
     return view
 
 
+def check_no_mask(name: str, values: Any, error: type[Exception] = InvalidProblemError) -> None:
+    """Raise the error for an array with masked entries."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        raise error(f"{name} has masked entries, whose values are unknown. Fill them in (.filled()).")
+
+
 def numbers(name: str, values: Any) -> Floats:
     """`values` as an array of doubles, infinite ones included; raises `InvalidProblemError` for masked entries, and for
     complex numbers and dates, which NumPy would convert."""
-    if np.ma.is_masked(values):
-        raise InvalidProblemError(f"{name} has masked entries, whose values are unknown. Fill them in (.filled()).")
+    check_no_mask(name, values)
     try:
         array = np.asarray(values)
         if array.dtype.kind in "cmM":
@@ -104,8 +110,7 @@ def finite(name: str, values: ArrayLike, dimensions: int) -> Floats:
 
 def integers(name: str, values: ArrayLike) -> Ints:
     """`values` as a read-only int64 vector; raises `InvalidProblemError` if they are not integers."""
-    if np.ma.is_masked(values):
-        raise InvalidProblemError(f"{name} has masked entries, whose values are unknown. Fill them in (.filled()).")
+    check_no_mask(name, values)
     try:
         array: NDArray[Any] = np.asarray(values)
     except ValueError as error:  # lists of several lengths
@@ -117,8 +122,7 @@ def integers(name: str, values: ArrayLike) -> Ints:
 
 def booleans(name: str, values: Any, shape: tuple[int, ...]) -> Bools:
     """`values` as an array of booleans of this shape, or `InvalidProblemError`."""
-    if np.ma.is_masked(values):
-        raise InvalidProblemError(f"{name} has masked entries, which are neither. Fill them in: {name}.filled(False).")
+    check_no_mask(name, values)
     try:
         array: NDArray[Any] = np.asarray(values)
     except ValueError as error:  # lists of several lengths

@@ -20,6 +20,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.arrays import check_no_mask
 from rankopt.errors import OptionError
 
 Rules = Mapping[str, tuple[Any, ...]]
@@ -132,8 +133,7 @@ def number(value: Any) -> float:
 
 def as_numbers(name: str, values: Any) -> NDArray[np.float64]:
     """An array of what an option holds; OptionError where that is no numbers."""
-    if np.ma.is_masked(values):
-        raise OptionError(f"{name} has masked entries, whose values are unknown; fill them in (.filled())")
+    check_no_mask(name, values, OptionError)
     try:
         return np.array(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:

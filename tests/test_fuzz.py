@@ -14,9 +14,11 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from planted.arguments import WRONG, fit, instances, is_special, rankers, small, valid
+from planted.arguments import QID, WRONG, X, Y, fit, instances, is_special, queries, rankers, small, valid
 
-from formulations import matching, ranking, solve, solve_batch
+import formulations
+import rankopt.losses
+from formulations import RankingSet, matching, ranking, solve, solve_batch
 from formulations.errors import FormulationError, InvalidProblemError, UnknownSolverError
 from rankopt.errors import RankoptError
 
@@ -218,11 +220,34 @@ def test_masked_profits_are_forbidden_pairs(allowed):
 @pytest.mark.parametrize(
     "call",
     [
-        lambda masked: ranking(masked, [0.0, 1.0, 2.0], discount=[1.0], position_weights=[1.0]),
-        lambda masked: ranking([0.0, 1.0, 2.0], [0.0, 1.0, 2.0], discount=masked, position_weights=[1.0]),
-        lambda masked: matching(np.ones((1, 3)), allowed=masked > 0),
+        lambda: ranking(masked([0.0, 1.0, 2.0]), [0.0, 1.0, 2.0], discount=[1.0], position_weights=[1.0]),
+        lambda: ranking([0.0, 1.0, 2.0], [0.0, 1.0, 2.0], discount=masked([1.0, 0.5]), position_weights=[1.0]),
+        lambda: matching(np.ones((1, 3)), allowed=masked([[True, True, True]])),
+        lambda: formulations.constrained_ranking(masked(np.ones((2, 3))), RankingSet(3, 2)),
+        lambda: RankingSet(4, 3).at_most(1, documents=masked([0, 1])),
+        lambda: RankingSet(4, 3).at_most(1, by=masked([0, 0, 1, 1])),
+        lambda: RankingSet(4, 3).is_feasible(masked([0, 1, 2])),
+        lambda: matching(np.eye(3)).value(masked([0, 1, 2])),
+        lambda: formulations.verify_integrality(masked(np.eye(3))),
+        lambda: rankopt.RegressionRanker().fit(masked(X), Y, qid=QID),
+        lambda: rankopt.RegressionRanker().fit(X, masked(Y), qid=QID),
+        lambda: rankopt.RegressionRanker().fit(X, Y, qid=masked(QID)),
+        lambda: rankopt.RegressionRanker().fit(X, Y, group=masked([4, 4])),
+        lambda: rankopt.RegressionRanker().fit(X, Y, qid=QID, query_weight=masked([1.0, 1.0])),
+        lambda: rankopt.RegressionRanker().fit(X, Y, qid=QID, attributes={"a": masked(Y)}),
+        lambda: fit(rankopt.RegressionRanker()).predict(masked(X)),
+        lambda: rankopt.evaluate(Y, X[:, 0], "AP", offsets=masked([0, 4, 8])),
+        lambda: queries().select(masked([0, 1])),
+        lambda: rankopt.losses.parse_position_weights(masked([1.0, 0.5])),
     ],
 )
 def test_masked_arrays_are_refused_where_a_mask_has_no_meaning(call):
-    with pytest.raises(InvalidProblemError, match="masked"):
-        call(np.ma.masked_array([3.0, 2.0, 1.0], [False, True, False]))
+    with pytest.raises((FormulationError, RankoptError), match="masked"):
+        call()
+
+
+def masked(values):
+    """The values, the first of which is unknown."""
+    mask = np.zeros(np.shape(values), dtype=bool)
+    mask.flat[0] = True
+    return np.ma.masked_array(values, mask)

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from scipy.sparse import csr_array
 
-from formulations.arrays import Bools, Floats, Ints, each, frozen
+from formulations.arrays import Bools, Floats, Ints, check_no_mask, each, frozen
 from formulations.display import CompactReprMixin
 from formulations.errors import InvalidProblemError
 from formulations.problems.problem import EPSILON
@@ -120,8 +120,7 @@ def chosen(name: str, given: Any, size: int) -> Ints:
     """
     if given is None:
         return np.arange(size)
-    if np.ma.is_masked(given):
-        raise InvalidProblemError(f"{name} has masked entries, which select nothing. Fill them in (.filled()).")
+    check_no_mask(name, given)
     try:
         array = np.atleast_1d(np.asarray(list(given) if isinstance(given, range | set | frozenset) else given))
     except ValueError as error:  # lists of several lengths
@@ -158,7 +157,7 @@ def by_label(labels: Iterable[Any], size: int) -> dict[Hashable, Ints]:
     """
     if isinstance(labels, Mapping | str) or not (hasattr(labels, "tolist") or isinstance(labels, Iterable)):
         raise InvalidProblemError(f"by= must be a list with the label of each document; got a {type(labels).__name__}.")
-    entries = each("by=", labels.tolist() if hasattr(labels, "tolist") else labels)
+    entries = each("by=", labels.tolist() if hasattr(labels, "tolist") and not np.ma.is_masked(labels) else labels)
     if len(entries) != size:
         raise InvalidProblemError(f"by= needs one label (or None) per document; got {len(entries)} labels for {size}.")
     members: dict[Hashable, list[int]] = {}

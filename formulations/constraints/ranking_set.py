@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from formulations.arrays import Bools, Floats, Ints, check_type, each
+from formulations.arrays import Bools, Floats, Ints, check_no_mask, check_type, each
 from formulations.constraints.conflict import Repair, emptiness, fillable_positions, repair
 from formulations.constraints.constraint import Constraint, Labels, Some, as_integer, violations
 from formulations.constraints.from_cvxpy import read_constraints, shape_of
@@ -190,6 +190,7 @@ class RankingSet(ConstraintMethods[Some, Labels], CompactReprMixin):
         return repair(self.shape, self.constraints, self.soft_constraints, penalties)
 
     def _check_order(self, order: ArrayLike) -> Ints:
+        check_no_mask("order", order)
         try:
             ranks = np.asarray(order)
         except ValueError as error:  # lists of several lengths

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from formulations.arrays import Bools, Floats, Ints, finite, frozen, numbers
+from formulations.arrays import Bools, Floats, Ints, check_no_mask, finite, frozen, numbers
 from formulations.errors import InfeasibleError, InvalidProblemError
 from formulations.problems.directed_rounding import Pair, above, below, difference, products, weighted
 from formulations.problems.problem import EPSILON, Problem, checked_dual, row_units
@@ -51,8 +51,7 @@ def implied_reach(matrix: csr_array, row_lower: Floats, row_upper: Floats, lower
 
 def finite_matrix(name: str, matrix: Any) -> csr_array:
     """A read-only copy of a sparse matrix in double precision, duplicates summed; errors as `finite`."""
-    if np.ma.is_masked(matrix):
-        raise InvalidProblemError(f"{name} has masked entries, whose values are unknown. Fill them in (.filled()).")
+    check_no_mask(name, matrix)
     try:
         copied = csr_array(matrix, dtype=np.float64, copy=True)
     except (TypeError, ValueError, OverflowError) as error:

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from formulations.arrays import Floats, Ints, as_path
+from formulations.arrays import Floats, Ints, as_path, check_no_mask
 from formulations.display import CompactReprMixin
 from formulations.errors import FormulationError, InvalidProblemError, InvalidSolutionError, UnsupportedProblemError
 from formulations.problems.program import Program, algebra, write
@@ -45,6 +45,8 @@ def checking_vector(method: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(method)
     def called(problem: Problem, *passed: Any, **named: Any) -> Any:
+        if passed:
+            check_no_mask("the point or dual", passed[0])
         try:
             return method(problem, *passed, **named)
         except FormulationError:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from formulations.arrays import LARGEST, Floats, Ints, Memoized, finite, frozen, memoized, offsets_of
+from formulations.arrays import LARGEST, Floats, Ints, Memoized, check_no_mask, finite, frozen, memoized, offsets_of
 from formulations.display import CompactReprMixin
 from formulations.errors import InfeasibleError, InvalidProblemError
 from formulations.problems.assignment import Assignment, OrderProblem
@@ -44,8 +44,7 @@ def non_increasing_by_query(name: str, weights: Floats, offsets: Ints) -> None:
 
 def weights_for(weights: ArrayLike | Weights, n: int) -> Floats:
     """The position weights for n documents, at most n entries."""
-    if np.ma.is_masked(weights):
-        raise InvalidProblemError("position weights have masked entries, whose values are unknown. Fill them in.")
+    check_no_mask("position weights", weights)
     try:
         array = np.asarray(weights(n) if callable(weights) else weights, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:

@@ -17,6 +17,7 @@ from rankopt.data.typing import Ids, Rows, Sizes, Unjudged, Values
 from rankopt.data.validation import (
     Features,
     as_features,
+    check_unmasked,
     codes_of_ids,
     codes_of_sizes,
     column,
@@ -328,6 +329,7 @@ class Queries(CompactReprMixin):
 
     def select(self, indices: Any) -> "Queries":
         """The queries at these indices, in this order, grouped. indices: distinct integers, a mask (m,) or a slice."""
+        check_unmasked(indices, "the index")
         try:
             chosen = np.atleast_1d(np.arange(len(self))[indices])
         except (IndexError, ValueError) as error:

@@ -190,6 +190,7 @@ def hashables(name: str, values: Any) -> tuple[Hashable, ...]:
 
 def each_row(values: Any) -> NDArray[Any]:
     """Values of rows as an array, or DataError."""
+    check_unmasked(values, "the value")
     try:
         return np.asarray(values)
     except ValueError as error:  # lists of several lengths

@@ -100,6 +100,7 @@ class JudgedQueries(CompactReprMixin):
         if not np.all(np.isfinite(grades)):
             row = int(np.argmin(np.isfinite(grades)))
             raise DataError(f"relevance[{row}] cannot be {grades[row]}; grades are finite numbers.")
+        check_unmasked(offsets, "offsets")
         bounds = np.asarray([0, len(grades)] if offsets is None else offsets)
         if (
             bounds.ndim != 1

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from formulations.arrays import Floats
+from formulations.arrays import Floats, check_no_mask
 from rankopt.errors import OptionError
 
 FAMILIES: dict[str, Callable[[Floats, float], Floats]] = {
@@ -82,6 +82,7 @@ def parse_position_weights(spec: str | PositionWeights | ArrayLike) -> PositionW
         return spec
     if not isinstance(spec, str):
         try:
+            check_no_mask("position_weights", spec, OptionError)
             weights = np.asarray(spec, dtype=np.float64)
         except (TypeError, ValueError, OverflowError):
             weights = np.zeros(0)

@@ -14,7 +14,7 @@ from formulations.arrays import is_sparse
 from rankopt.data.normalisation import METHODS, QueryNormalizer, normalise
 from rankopt.data.queries import Queries
 from rankopt.data.tables import USUAL
-from rankopt.data.validation import as_csr, lent
+from rankopt.data.validation import as_csr, check_unmasked, lent
 from rankopt.errors import DataError, OptionError
 from rankopt.evaluation.evaluation import warn_of_one_query
 from rankopt.options import as_numbers
@@ -52,6 +52,7 @@ def _column(values: Any, name: str, n: int) -> NDArray[Any]:
         array[:] = [tuple(value) if isinstance(value, list) else value for value in values]
     else:
         array = np.asarray(values)
+    check_unmasked(values, f"attribute {name!r}")
     if array.ndim != 1:
         raise DataError(f"attribute {name!r} has shape {array.shape} but a document has one value; pass one a row.")
     if array.size != n:
@@ -101,6 +102,7 @@ def read_features(ranker: Fitted, X: Any, *, reset: bool) -> Any:
         X.check_features()
         return X.features
     features, _ = without_qid_column(X)
+    check_unmasked(features, "X")
     if is_sparse(features):
         features = as_csr(features)
     try:
@@ -170,6 +172,7 @@ def as_queries(
     features = read_features(ranker, X, reset=reset)
     relevance = None
     if y is not None:
+        check_unmasked(y, "y")
         try:
             relevance = column_or_1d(y, dtype=np.float64, warn=True)
         except OverflowError as error:
@@ -330,6 +333,7 @@ def query_weights(queries: Queries, weight: Any) -> Floats:
         if missing:
             raise DataError(f"query_weight has no weight for query {missing[0]!r}; give every query one.")
         weight = [weight[query] for query in queries.query_ids]
+    check_unmasked(weight, "query_weight")
     try:
         passed = np.asarray(weight)
         if passed.dtype.kind == "c":
