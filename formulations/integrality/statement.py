@@ -81,8 +81,8 @@ def _tidy(matrix: csr_array) -> csr_array:
 def _bare(matrix: csr_array | ArrayLike) -> csr_array:
     array: Any = matrix
     if not issparse(matrix):
+        check_no_mask("matrix", matrix)
         try:
-            check_no_mask("matrix", matrix)
             array = np.asarray(matrix)
         except ValueError as error:
             raise InvalidProblemError(f"matrix needs rows of equal length: {error}") from None

@@ -44,11 +44,16 @@ def non_increasing_by_query(name: str, weights: Floats, offsets: Ints) -> None:
 
 def weights_for(weights: ArrayLike | Weights, n: int) -> Floats:
     """The position weights for n documents, at most n entries."""
+    if callable(weights):
+        try:
+            weights = weights(n)
+        except TypeError as error:
+            raise InvalidProblemError(f"position weights must be numbers or a function of n; got {error}.") from error
     check_no_mask("position weights", weights)
     try:
-        array = np.asarray(weights(n) if callable(weights) else weights, dtype=np.float64)
+        array = np.asarray(weights, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidProblemError(f"position weights must be numbers or a function of n; got {error}.") from error
+        raise InvalidProblemError(f"position weights must be numbers or a function of n; got {error}.") from None
     if array.ndim != 1:
         raise InvalidProblemError(f"position weights must have one dimension; got shape {array.shape}.")
     return array[:n]

@@ -40,7 +40,7 @@ from formulations.problems.problem import EPSILON
 from formulations.solving.solve import solve
 from rankopt.errors import OptionError
 from rankopt.explanations.contributions import Explanation
-from rankopt.options import check, check_number
+from rankopt.options import check, number
 from rankopt.rankers.inputs import read_queries
 
 
@@ -135,7 +135,8 @@ def _smallest_change(
     pair: Explanation, features: Iterable[str] | None, low: Any, high: Any, units: Any, moves: str, margin: float
 ) -> CounterfactualChange:
     check("moves", moves, ("x", "y"))
-    check_number(0, margin=margin)
+    if not 0.0 <= number(margin) < np.inf:
+        raise OptionError(f"margin must be a finite number >= 0; got {margin!r:.80}.")
     back = np.argsort(pair.column)
     names = tuple(pair.features[j] for j in back.tolist())
     chosen = (

@@ -81,8 +81,8 @@ def parse_position_weights(spec: str | PositionWeights | ArrayLike) -> PositionW
     if isinstance(spec, PositionWeights):
         return spec
     if not isinstance(spec, str):
+        check_no_mask("position_weights", spec, OptionError)
         try:
-            check_no_mask("position_weights", spec, OptionError)
             weights = np.asarray(spec, dtype=np.float64)
         except (TypeError, ValueError, OverflowError):
             weights = np.zeros(0)

@@ -60,8 +60,8 @@ def _form(what: str, form: Any, names: tuple[str, ...], *, falling: bool) -> Any
         raise MeasureError(
             f"There is no {what} {form!r}; name one of {', '.join(names)}, or give numbers or a function."
         )
+    check_no_mask("gain or discount", form, MeasureError)
     try:
-        check_no_mask("gain or discount", form, MeasureError)
         table = np.asarray(form, dtype=np.float64)
     except (TypeError, ValueError):
         table = np.zeros((0, 0))

@@ -1,6 +1,7 @@
 """Valid arguments of public callables, wrong ones, and objects with public methods, for `test_fuzz`."""
 
 import inspect
+import itertools
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -12,6 +13,7 @@ from scipy.sparse import coo_matrix, csr_array
 
 import formulations.experimental
 import rankopt.ascent
+import rankopt.data
 import rankopt.rankers
 import rankopt.ratings
 from formulations import Assignment, RankingSet, margin_dual, matching, ranking, solve
@@ -114,6 +116,24 @@ WRONG = {
 }
 
 
+NUMBER = itertools.count()
+
+
+def write_files():
+    """Files that `SPECIAL` names, in this folder."""
+    linear().write("made.mps")
+    rankopt.data.write_svmlight(queries(), "made.txt")
+    rankopt.rankers.save_model(fit(small(rankopt.RegressionRanker)), "made.model")
+    texts = {
+        "made.toml": "documents = 4\npositions = 3\n",
+        "made.qrels": "1 0 d1 1\n1 0 d2 0\n",
+        "made.run": "1 Q0 d1 1 0.5 t\n",
+        "made.csv": "user,item,rating\n1,2,3\n",
+    }
+    for name, text in texts.items():
+        Path(name).write_text(text)
+
+
 RANKERS = tuple(rankopt.rankers.RANKERS)
 
 
@@ -170,7 +190,8 @@ GOOD = {
     "given": lambda: X[:, 0], "name": lambda: "few", "cutoff": lambda: 2, "reference": lambda: np.arange(4),
     "document": lambda: 0, "position": lambda: 1, "first": lambda: 0, "second": lambda: 1, "limit": lambda: 1,
     "indices": lambda: [0], "attribute": lambda: "kind", "value": lambda: "a", "label": lambda: "a",
-    "path": lambda: "made.file", "folder": lambda: "made.folder", "source": lambda: pd.DataFrame({"qid": QID,
+    "path": lambda: f"made{next(NUMBER)}",
+    "folder": lambda: f"made{next(NUMBER)}", "source": lambda: pd.DataFrame({"qid": QID,
     "grade": Y, "f": Y}), "shares": lambda: [0.5], "share": lambda: 0.5, "rng": lambda: 0, "size": lambda: 3,
     "row": lambda: 0, "spec_": lambda: "power(0.5)", "user": lambda: 1, "item": lambda: 1, "ranker": None,
     "model": None, "kinds": lambda: ["a", "b"], "worth": lambda: np.ones((2, 3)), "count": lambda: 2,
@@ -267,6 +288,12 @@ SPECIAL = {
         PROFIT, sets().at_most(2, documents=[2, 3], name="many")
     ),
     ("read_program", "path"): lambda: "made.mps",
+    ("read_solver", "path"): lambda: "made.toml",
+    ("read_ranking_set", "path"): lambda: "made.toml",
+    ("read_qrels", "path"): lambda: "made.qrels",
+    ("read_run", "path"): lambda: "made.run",
+    ("read_ratings", "path"): lambda: "made.csv",
+    ("load_model", "path"): lambda: "made.model",
     ("write", "path"): lambda: "made.lp",
     ("Queries.from_arrays", "qid"): lambda: QID,
     ("read_svmlight", "path"): lambda: "made.txt",
